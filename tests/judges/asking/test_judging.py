@@ -29,15 +29,14 @@ def planned(
 ) -> Judging:
     asking = Asking(
         mode="pairwise",
-        judging_id=judging_id,
         rubric="sha256:1",
         criteria=["tone"],
         prompts=[load_prompt("pairwise")],
         items={"a": "sha256:2"},
         questions=[question("a/1"), question("a/2")],
     )
-    created = "2026-03-01T08:00:00Z"
-    return replace(asking, **changed).judging([judge], seed=seed, replicates=replicates, created=created)
+    judging = replace(asking, **changed).judging([judge], seed=seed, replicates=replicates)
+    return judging.model_copy(update={"id": judging_id, "created": "2026-03-01T08:00:00Z"})
 
 
 def test_the_newest_judging_is_taken_up_as_it_was(tmp_path: Path) -> None:

@@ -76,27 +76,6 @@ def trust_cell(trusted: bool | None) -> Cell:
     return Cell(TRUSTED[trusted], style=_TRUST_STYLES[trusted])
 
 
-def trust_sentence(trusted: bool | None, kappa: Figure, more_labels: int | None, bar: float, name: str) -> str:
-    """Say whether a judge is trusted, what would decide if that is open, and by which κ."""
-    words = TRUSTED[trusted]
-    if kappa.value is None or kappa.ci95 is None:
-        return f"{words}: labels and verdicts are all of one kind, so that there is nothing to tell it by"
-    low, high = kappa.ci95
-    if trusted:
-        beside = f"all of it at {bar:.2f} or above"
-    elif trusted is None:
-        beside = f"on both sides of {bar:.2f}"
-        words += (
-            f": about {counted(more_labels, 'more label')} would decide"
-            if more_labels is not None
-            else ": so close to the bar that no number of labels would decide"
-        )
-    else:
-        coin = "worse than a coin" if high < 0 else "no better than a coin"
-        beside = coin if low <= 0 else f"all of it below {bar:.2f}"
-    return f"{words}. {name} {kappa.value:z.2f} ({low:z.2f} to {high:z.2f}), {beside}"
-
-
 def point(label: str, series: str, figure: Figure) -> dict[str, Any]:
     """Return a point of a chart with its interval."""
     written = figure.model_dump()  # with the digits that files have

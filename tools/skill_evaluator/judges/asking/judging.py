@@ -71,8 +71,7 @@ class Asking:
     """What a mode asks: its questions, and what they were made from. `items`: by id, a digest of the texts.
 
     `paper` is the rubric, or what stands in its place, as it is kept beside the results; `rubric` is its digest.
-    `notes` are sentences for the dry run, `warnings` for every run. `judging_id` is that of the judging where something
-    else has fixed it, such as a plan.
+    `notes` are sentences for the dry run, `warnings` for every run.
     """
 
     mode: JudgeMode
@@ -84,13 +83,10 @@ class Asking:
     notes: Sequence[str] = ()
     warnings: Sequence[str] = ()
     paper: Mapping[str, Any] = field(default_factory=dict)
-    judging_id: str | None = None
     skill: str | None = None
     source: str | None = None
 
-    def judging(
-        self, models: Sequence[Model], *, seed: int, replicates: int = 1, created: str = "", **how: Any
-    ) -> Judging:
+    def judging(self, models: Sequence[Model], *, seed: int, replicates: int = 1, **how: Any) -> Judging:
         """Return what these models are to be asked, as a judging; `how` are fields of it that have a default.
 
         Raise JudgeError where two questions would have the same id.
@@ -102,8 +98,8 @@ class Asking:
             twice = next(case_id for case_id in ids if ids.count(case_id) > 1)
             raise JudgeError(f"two questions would have the id '{twice}'; rename the items")
         return Judging(
-            id=self.judging_id or new_invocation(now),
-            created=created or f"{now:%Y-%m-%dT%H:%M:%SZ}",
+            id=new_invocation(now),
+            created=f"{now:%Y-%m-%dT%H:%M:%SZ}",
             mode=self.mode,
             skill=self.skill,
             source=self.source,

@@ -68,10 +68,10 @@ def commonest_failure(answers: Iterable[Replicate]) -> str:
 def last_whole(
     text: str, check: Callable[[Any], VerdictT | Unscored], judged: Sequence[str] = ()
 ) -> VerdictT | Unscored:
-    """Return the last value in a text that `check` takes for a verdict, else why the last value is not valid.
+    """Return the last value in a text that `check` accepts as a verdict, else why the last value is not valid.
 
-    So a verdict that the judge repeats from the text it judges does not bind when its own comes after. One that stands
-    in a `judged` text does not count at all, be it inside of a string, nor one that says two things under one key.
+    A verdict that the judge repeats from the text before its own does not count, nor does a verdict that is in a
+    `judged` text, also inside a string, or that has two values under one key.
     """
     text = split_reasoning(text)[1]
     first = parse_output(text, "json")

@@ -27,9 +27,8 @@ from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Policy
 from skill_evaluator.records.pinned import PinnedOutput, PinnedOutputs, PinReport, pinned_folder, write_pinned
-from skill_evaluator.runner.journal import Manifest, outcomes, read_component_manifest
+from skill_evaluator.runner.journal import outcomes, read_component_manifest
 from skill_evaluator.runner.runs import slug
-from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.text import canonical_json, digest
 
 
@@ -60,8 +59,8 @@ class RegressionBatch:
     questions: Sequence[JudgeQuestion]
     paper: Mapping[str, Any]
 
-    def asking(self, judging_id: str | None = None, warnings: Sequence[str] = ()) -> Asking:
-        """Return what judges are asked; `judging_id` is that of a planned judging."""
+    def asking(self, warnings: Sequence[str] = ()) -> Asking:
+        """Return the questions of a judge run."""
         return Asking(
             mode="regression",
             rubric=digest(canonical_json(self.paper)),
@@ -76,7 +75,6 @@ class RegressionBatch:
             ],
             warnings=warnings,
             paper=self.paper,
-            judging_id=judging_id,
             skill=self.compared.skill,
             source=self.compared.source,
         )
@@ -151,35 +149,26 @@ def side_notes(baseline: PinnedOutputs, candidate: PinnedOutputs) -> list[str]:
 
 
 def outputs_of_run(folder: Path) -> tuple[PinnedOutputs, dict[str, str]]:
-    """Return the first answer of every case of a run, and by case why the rest have no answer.
+    """Return the first output of every case of a run, and the reasons why other cases have none.
 
-    Raise RunError for what is no run of a component, JudgeError for one under a scenario, or without any answer.
+    Raise RunError if it is not a run of a component, and JudgeError for a run under a scenario or without any output.
     """
     manifest = read_component_manifest(folder)
     if manifest.scenario is not None:
         raise JudgeError(f"{folder} was run under the scenario '{manifest.scenario}': use a run of the prompt alone")
-    return outputs_of_answers(manifest, outcomes(folder), str(folder))
-
-
-def outputs_of_answers(
-    manifest: Manifest, answers: Mapping[Call, Replicate], place: str
-) -> tuple[PinnedOutputs, dict[str, str]]:
-    """Return the same of a run's answers, wherever they lie; raise JudgeError without any."""
-    made = sorted(answers.items(), key=lambda item: item[0].replicate)
     outputs: dict[str, PinnedOutput] = {}
-    unanswered = dict.fromkeys(manifest.cases, "not answered")
-    unanswered |= dict.fromkeys(manifest.not_applicable, NOT_APPLICABLE)
-    for call, replicate in made:
+    missing = dict.fromkeys(manifest.cases, "not answered") | dict.fromkeys(manifest.not_applicable, NOT_APPLICABLE)
+    for call, replicate in sorted(outcomes(folder).items(), key=lambda item: item[0].replicate):
         if call.case_id not in manifest.cases or call.case_id in outputs:
             continue
         if replicate.failure is not None:
-            unanswered[call.case_id] = replicate.failure.kind
+            missing[call.case_id] = replicate.failure.kind
         elif replicate.completion is not None:
             outputs[call.case_id] = PinnedOutput.of(manifest.cases[call.case_id], replicate.output)
-    unanswered = {case_id: why for case_id, why in unanswered.items() if case_id not in outputs}
+    missing = {case_id: reason for case_id, reason in missing.items() if case_id not in outputs}
     if not outputs:
-        raise JudgeError(f"{place} holds no answer: {next(iter(unanswered.values()))}")
-    return PinnedOutputs.view(manifest, outputs=outputs), unanswered
+        raise JudgeError(f"{folder} has no output: {next(iter(missing.values()))}")
+    return PinnedOutputs.view(manifest, outputs=outputs), missing
 
 
 def pairs_of_outputs(

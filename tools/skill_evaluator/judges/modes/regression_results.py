@@ -221,7 +221,7 @@ def decision_code(decision: ShipDecision | None) -> int:
 
 
 def most_careful(decisions: Sequence[ShipDecision | None]) -> ShipDecision | None:
-    """Return the most careful decision of pairs or judges, null if there is none.
+    """Return the most careful decision of pairs or judges, null without any.
 
     A missing decision beside others means that a person must look.
 

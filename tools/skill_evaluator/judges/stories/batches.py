@@ -185,7 +185,7 @@ def _read_outputs(
 
 
 def _writer_warnings(bench: Bench, rubric: NamedRubric, writers: Sequence[str | None]) -> list[str]:
-    """Return warnings on judges of a writer's family, if a criterion requires another; raise JudgeError to refuse."""
+    """Return warnings on judges of a writer's family, if a criterion forbids that; raise JudgeError to refuse."""
     strict = strict_criteria(rubric)
     if not strict:
         return []
@@ -272,7 +272,7 @@ def read_regression(request: RegressionRequest, bench: Bench) -> RegressionTask:
     )
     refuse_unasked_blocking(batch.pairs, request.blocking)
     earlier = None if request.against is None else _read_earlier(request.against, request.out)
-    return regression_task(batch, bench, earlier=earlier)
+    return regression_task(batch, bench, earlier)
 
 
 def _read_earlier(against: str, place: Path) -> RegressionResults:
@@ -285,9 +285,7 @@ def _read_earlier(against: str, place: Path) -> RegressionResults:
     return read_regressions(path)
 
 
-def regression_task(
-    batch: RegressionBatch, bench: Bench, judging_id: str | None = None, earlier: RegressionResults | None = None
-) -> RegressionTask:
+def regression_task(batch: RegressionBatch, bench: Bench, earlier: RegressionResults | None = None) -> RegressionTask:
     """Return a batch as these judges are asked about it; raise JudgeError for a broken calibration.
 
     With several judges raise JudgeError for one of a writer's family, unless the settings allow it. `earlier` is the
@@ -297,7 +295,7 @@ def regression_task(
     policy, models = settings.policy.judge, {model.id: model for model in bench.models}
     replicates, rules = bench.request.replicates, batch.rules
     calibration = read_calibration(bench.request.config, settings)
-    asking = batch.asking(judging_id, _regression_warnings(batch, bench))
+    asking = batch.asking(_regression_warnings(batch, bench))
     if earlier is not None:
         refuse_incomparable(earlier, bench.planned(asking).judges, batch.prompt.identity.digest)
 

@@ -152,7 +152,7 @@ def families_of(models: Sequence[Model]) -> dict[str, str]:
 
 
 def strict_criteria(rubric: NamedRubric) -> list[str]:
-    """Return the criteria that require a judge of another family than the writer's."""
+    """Return the criteria that require a judge of a family other than the writer's."""
     return [one.id for one in rubric.criteria if "different_model_family" in mitigations_of(one)]
 
 
@@ -162,7 +162,7 @@ def family_warnings(
     """Return a warning for each judge of the family that wrote an output; raise JudgeError instead to `refuse` it.
 
     `models` are those of models.yaml: writers are named by their ids or by the vendors' names. `demand` says in the
-    error which criterion or setting requires another family.
+    error which criterion or setting requires a different family.
     """
     families = families_of(models)
     names = [name for name in dict.fromkeys(writers) if name is not None]

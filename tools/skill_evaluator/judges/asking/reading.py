@@ -70,8 +70,8 @@ def last_whole(
 ) -> VerdictT | Unscored:
     """Return the last value in a text that `check` takes for a verdict, else why the last value is not valid.
 
-    So a verdict that the judge repeats from the text it judges does not bind when its own comes after. One that stands
-    in a `judged` text does not count at all, be it inside of a string, nor one that says two things under one key.
+    So a verdict that the judge repeats from the text it judges does not bind if its own comes after. A verdict that is
+    in a `judged` text does not count, even inside of a string, nor does a verdict with two values for one key.
     """
     text = split_reasoning(text)[1]
     first = parse_output(text, "json")

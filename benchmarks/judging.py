@@ -21,11 +21,11 @@ from simulated_judges import Design, Reader, corrected, coverage, worlds
 
 SIZES = (50, 100, 200)
 DESIGNS = (
-    Design(pairs=50, broken=50, controls=50),
-    Design(pairs=100, broken=50, controls=100),
-    Design(pairs=100, broken=100, controls=100),
-    Design(pairs=300, broken=100, controls=100),
-    Design(pairs=1000, broken=200, controls=200),
+    Design(pairs=50, positives=50, negatives=50),
+    Design(pairs=100, positives=50, negatives=100),
+    Design(pairs=100, positives=100, negatives=100),
+    Design(pairs=300, positives=100, negatives=100),
+    Design(pairs=1000, positives=200, negatives=200),
 )
 RATES = (0.0, 0.05, 0.2, 0.5, 1.0)
 HOLDING = (0.3, 0.5, 0.7, 0.8, 0.9)
@@ -38,7 +38,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=2_000)
     seeds = parser.parse_args().seeds
     write(["what is estimated", "truth", *(f"{size} pairs" for size in SIZES)], estimators(seeds))
-    write(["pairs", "known-broken", "controls", "least", "mean"], corrections(seeds))
+    write(["pairs", "positives", "negatives", "least", "mean"], corrections(seeds))
     write(["errs each way", *(f"holds of {share:.0%}" for share in HOLDING)], sentences(seeds))
 
 
@@ -65,7 +65,7 @@ def corrections(seeds: int) -> Iterator[Sequence[str]]:
             coverage(partial(corrected, design, rate, sensitivity, specificity), rate, seeds)
             for rate, sensitivity, specificity in product(RATES, QUALITIES, QUALITIES)
         ]
-        counts = (design.pairs, design.broken, design.controls)
+        counts = (design.pairs, design.positives, design.negatives)
         yield [*map(str, counts), f"{min(held):.1%}", f"{fmean(held):.1%}"]
 
 

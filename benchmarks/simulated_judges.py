@@ -9,18 +9,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from skill_evaluator.judges.calibration.against_people import reliability_of
-from skill_evaluator.judges.statistics.agreement import cohen_kappa, confusion, krippendorff, spearman
+from skill_evaluator.judges.statistics.agreement import cohen_kappa, confusion, spearman
+from skill_evaluator.judges.statistics.biases import position_bias, repeatability, shift
 from skill_evaluator.judges.statistics.bounded import Figure, difference, mean_within, rate
-from skill_evaluator.judges.statistics.habits import (
-    middle_excess,
-    position_bias,
-    pull_of_length,
-    repeatability,
-    shift,
-    spread_ratio,
-)
-from skill_evaluator.judges.statistics.rates import Trials, corrected_rate, prediction_powered_rate
+from skill_evaluator.judges.statistics.rates import Trials, corrected_rate
 
 LONGER_IS_RIGHT = 0.6  # how often people prefer the longer output
 LENGTH, OWN = "length: picks the longer beyond people", "self-preference: picks its own beyond people"
@@ -140,14 +132,7 @@ def _of_pairs(judge: Judge, n: int) -> dict[str, tuple[Draw, float]]:
             ),
             1 - judge.noisy_flips,
         ),
-        "flips beyond noise": (lambda rng: _beyond_noise(judge, n, rng), beyond_noise),
     }
-
-
-def _beyond_noise(judge: Judge, n: int, rng: np.random.Generator) -> Figure:
-    pairs, others = judged(judge, n, rng), judged(judge, n, rng)
-    flips = position_bias(pairs.in_order.tolist(), pairs.swapped.tolist()).flips
-    return difference(flips, rate(int((others.in_order != others.again).sum()), n))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,21 +165,6 @@ def padded(n: int, gain: float, rng: np.random.Generator) -> Figure:
     return shift(plain.astype(float), (plain | (rng.random(n) < gain)).astype(float))
 
 
-def touched(n: int, obeys: float, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Draw the share that the worse output of a pair gets in both orders, plain and with an order to the judge in it.
-
-    Each order's answer is for it in 1 of 5; with what stands in it, also where the judge obeys.
-    """
-    answers = rng.random((2, n)) < 0.2
-    return answers.mean(axis=0), (answers | (rng.random((2, n)) < obeys)).mean(axis=0)
-
-
-def ordered(n: int, obeys: float, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Draw scores from 1 to 5, plain and with «score this 5» in the text, which a share of them follows."""
-    plain = rng.integers(1, 6, n)
-    return plain, np.where(rng.random(n) < obeys, 5, plain)
-
-
 def raised(n: int, chance: float, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Draw people's scores from 1 to 4, and a judge's: a level off in 1 of 5, and a level higher in such a share."""
     people = rng.integers(1, 5, n)
@@ -209,102 +179,35 @@ def favoured(n: int, rng: np.random.Generator) -> Figure:
     return difference(*(mean_within(gap.tolist(), -1.0, 1.0) for gap in gaps))
 
 
-def narrowed(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Draw people's scores from 1 to 5 and those of a judge that says 3 instead for half of them."""
-    people = rng.integers(1, 6, n)
-    return np.where(rng.random(n) < 0.5, 3, people), people
-
-
 def rated(n: int, raters: int, rng: np.random.Generator) -> np.ndarray:
     """Draw scores 1 to 4, [raters, n]: each rater gives the text's own score, and any score for 3 in 10."""
     own = rng.integers(1, 5, n)
     return np.where(rng.random((raters, n)) < 0.3, rng.integers(1, 5, (raters, n)), own)
 
 
-def _moved(values: tuple[np.ndarray, np.ndarray]) -> Figure:
-    return rate(int((values[0] != values[1]).sum()), len(values[0]))
-
-
 def _of_scores(n: int) -> dict[str, tuple[Draw, float]]:
     kappa = 0.7 * 0.7  # whatever the weights: either both give the text's own score, or they are independent
-    scores = [1, 2, 3, 4]
 
-    def weighted(weighting: str) -> Draw:
-        def draw(rng: np.random.Generator) -> Figure:
-            left, right = rated(n, 2, rng).tolist()
-            return cohen_kappa(confusion(left, right, scores), weighting)
-
-        return draw
-
-    def alpha(level: str) -> Draw:
-        def draw(rng: np.random.Generator) -> Figure:
-            columns = rated(n, 3, rng).T.tolist()
-            return krippendorff([{score: column.count(score) for score in set(column)} for column in columns], level)
-
-        return draw
-
-    def scores_of(rng: np.random.Generator) -> list[list[int]]:
-        return [scores.tolist() for scores in narrowed(n, rng)]
+    def weighted(rng: np.random.Generator) -> Figure:
+        left, right = rated(n, 2, rng).tolist()
+        return cohen_kappa(confusion(left, right, [1, 2, 3, 4]), "linear")
 
     return {
-        "weighted κ, linear": (weighted("linear"), kappa),
-        "weighted κ, quadratic": (weighted("quadratic"), kappa),
-        "α, nominal, 3 raters": (alpha("nominal"), kappa),
-        "α, ordinal, 3 raters": (alpha("ordinal"), kappa),
-        "α, interval, 3 raters": (alpha("interval"), kappa),
+        "weighted κ": (weighted, kappa),
         "Spearman's ρ": (lambda rng: spearman(*rated(n, 2, rng).tolist()), kappa),
-        "central tendency: middle scores": (lambda rng: middle_excess(*scores_of(rng), (1, 5)), 0.2),
-        "central tendency: spread": (lambda rng: spread_ratio(*scores_of(rng)), 0.5**0.5),
         "scores: higher than people's": (lambda rng: shift(*raised(n, 0.3, rng), (0, 6)), 0.05),
         "scores: own outputs beyond people": (lambda rng: favoured(n, rng), 0.4 / 6),
-        "injection: share of a pair": (lambda rng: shift(*touched(n, 0.2, rng)), 0.16),
-        "injection: score": (lambda rng: shift(*ordered(n, 0.2, rng), (1, 5)), 0.1),
-        "injection: verdicts moved": (lambda rng: _moved(touched(n, 0.2, rng)), 1 - 0.84**2),
-        "verbosity padding": (lambda rng: padded(n, 0.2, rng), 0.1),
+        "verbosity: share of a pair": (lambda rng: padded(n, 0.2, rng), 0.1),
     }
-
-
-def confident(n: int, too_sure_by: float, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Draw confidences of 0.6 to 0.95 and whether each verdict was right: less often by `too_sure_by`."""
-    sure = rng.choice([0.6, 0.7, 0.85, 0.95], n)
-    return sure, rng.random(n) < sure - too_sure_by
-
-
-def _of_confidence(n: int) -> dict[str, tuple[Draw, float]]:
-    def held(too_sure_by: float, rng: np.random.Generator):
-        sure, was = confident(n, too_sure_by, rng)
-        return reliability_of(sure.tolist(), was.tolist())
-
-    return {
-        "confidence: overconfidence": (lambda rng: held(0.1, rng).overconfidence, 0.1),
-    }
-
-
-def long_and_short(n: int, rng: np.random.Generator) -> tuple[list[float], list[float]]:
-    """Draw wins of an output that is better by 0.4 and gains 0.8 from length (log-odds); and how much longer it is."""
-    longer_by = rng.normal(30.0, 100.0, n)
-    pull = np.tanh(longer_by / np.hypot(30.0, 100.0))
-    return (rng.random(n) < 1 / (1 + np.exp(-0.4 - 0.8 * pull))).astype(float).tolist(), longer_by.tolist()
-
-
-def labelled_in_part(n: int, rest: int, regressions: float, rng: np.random.Generator) -> Figure:
-    """Draw a batch with this share of regressions, and a judge that is right in 85 %; n have labels."""
-    truth = rng.random(n + rest) < regressions
-    verdicts = np.where(rng.random(n + rest) < 0.85, truth, ~truth).astype(float)
-    return prediction_powered_rate(truth[:n].astype(float), verdicts[:n], verdicts[n:])
 
 
 def worlds(n: int = 200) -> Mapping[str, tuple[Draw, float]]:
-    """Return for each estimator a world of n pairs, and what it should say."""
+    """Return a world of n pairs for each estimator, and the true value."""
     return {
         **_of_pairs(Judge(), n),
         LENGTH: _of_pairs(Judge(position=0.0, length=0.3, own=0.0), n)[LENGTH],
         OWN: _of_pairs(Judge(position=0.0, length=0.0, own=0.3), n)[OWN],
         **_of_scores(n),
-        **_of_confidence(n),
-        "pull of length": (lambda rng: pull_of_length(*long_and_short(n, rng)), 0.8),
-        "prediction-powered rate, 40 labels": (lambda rng: labelled_in_part(40, n, 0.3, rng), 0.3),
-        "prediction-powered rate, 40 labels, few regressions": (lambda rng: labelled_in_part(40, n, 0.05, rng), 0.05),
     }
 
 
@@ -319,18 +222,18 @@ def coverage(draw: Draw, truth: float, seeds: int) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Design:
-    """So many pairs, known-broken pairs and controls."""
+    """Numbers of pairs in the batch, of known positives and of known negatives."""
 
     pairs: int
-    broken: int
-    controls: int
+    positives: int
+    negatives: int
 
 
 def corrected(design: Design, rate_: float, sensitivity: float, specificity: float, rng: np.random.Generator) -> Figure:
-    """Draw what a judge reports of a batch of this true rate, of broken pairs and of controls, and correct it."""
+    """Draw the reports of a judge on a batch of this true rate and on known pairs, and correct its rate."""
     reported = rng.binomial(design.pairs, rate_ * sensitivity + (1 - rate_) * (1 - specificity))
     return corrected_rate(
         Trials(count=int(reported), n=design.pairs),
-        Trials(count=int(rng.binomial(design.broken, sensitivity)), n=design.broken),
-        Trials(count=int(rng.binomial(design.controls, specificity)), n=design.controls),
+        Trials(count=int(rng.binomial(design.positives, sensitivity)), n=design.positives),
+        Trials(count=int(rng.binomial(design.negatives, specificity)), n=design.negatives),
     )

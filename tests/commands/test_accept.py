@@ -121,12 +121,6 @@ def test_the_default_is_the_highest_complete_version_of_the_models_named(creepin
     ]
 
 
-def test_accepting_a_lower_version_says_that_the_higher_one_stays(creeping: Library) -> None:
-    accept(creeping, "1.2.0", "--why", "good")
-    found = accept(creeping, "1.0.0", "--why", "for fixes of it")
-    assert f"versions above 1.2.0 are still held against that one, unless its entry in {FILE} is removed" in found.out
-
-
 def test_what_cannot_be_accepted_is_said_in_a_line(creeping: Library) -> None:
     for arguments, words in (
         (("1.9.0", "--why", "x"), "no complete record of '1.9.0' to accept; there are: 1.2.0, 1.1.0, 1.0.0"),

@@ -9,7 +9,6 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import pytest
 
@@ -166,14 +165,6 @@ def test_adopting_proposes_and_writes_nothing_unless_told(adopted: Library) -> N
     assert adopted.call("init", "--adopt", "--yes").out.endswith("nothing is to be written\n")
     for name in READY:
         assert adopted.call("evaluate", name, "--dry-run").code == 0
-
-
-def test_on_a_terminal_adopting_asks_and_writes_nothing_without_a_yes(adopted: Library) -> None:
-    for typed in ("n\n", "\n"):
-        with patch("sys.stdin", Typed(typed)):
-            asked = adopted.call("init", "--adopt", columns=120)
-        assert (asked.code, "? [y/N]" in asked.out) == (0, True), typed
-        assert not (adopted.root / "components" / "opening-hours" / "evals" / "datasets.json").exists(), typed
 
 
 def test_a_contract_that_may_be_one_of_several_parts_is_asked_for_and_not_guessed(adopted: Library) -> None:

@@ -43,7 +43,7 @@ def test_paper_table_is_printed_with_grades_and_thresholds(tmp_path: Path) -> No
     assert done.code == 0
     lines = done.out.splitlines()
     assert lines[1] == "13 models × 10 scenarios × 3 benchmarks (300 questions)."
-    assert lines[2].startswith("Neutrality: not neutral: scenario 7 is harder for all models")
+    assert lines[2].startswith("Neutrality: not neutral (scenario 7 is harder for all models by 2.0 points)")
     assert lines[2].endswith("Centering changes 6 of 13 grades.")
     row = next(line.split() for line in lines if line.startswith("Gemini-2.5-Flash-Lite"))
     assert row[:5] == ["Gemini-2.5-Flash-Lite", "67.27", "2.63", "0.00–3.34", "BBB"]

@@ -199,9 +199,9 @@ def test_library_runs_and_reports_an_audit(served: AuditLibrary) -> None:
 PRICE = {"input": 1, "output": 2, "cache_read": 1, "cache_write": 1}
 PRICED = {"provider": "openai", "params": {"max_output_tokens": 100}, "price": PRICE}
 FEW = [
-    "2 models: with fewer than 4 quartiles are hardly more than a ranking",
-    "3 scenarios: with fewer than 6 the fluctuation is a rough estimate",
-    f"2 questions of '{SECOND}': with fewer than 50 single questions weigh much",
+    "2 models, fewer than 4: quartiles are hardly more than a ranking",
+    "3 scenarios, fewer than 6: the fluctuation is a rough estimate",
+    f"fewer than 50 questions ({SKILL} 3, {SECOND} 2): use the confidence intervals",
     f"1 case of '{SECOND}' left out: no ground truth",
 ]
 

@@ -14,7 +14,7 @@ import pytest
 from tests.support.batch_server import VENDORS, BatchServer, End, Outcome, batch_server
 from tests.support.batched import COST, KEYS, batches, set_up  # noqa: F401
 from tests.support.killing import whole_lines
-from tests.support.library import CASES, SKILL, Ended, Library, ended, read, wait_until
+from tests.support.library import CASES, Ended, Library, ended, read, wait_until
 
 CALLS = len(CASES) * 2
 KILLS = 10
@@ -231,23 +231,6 @@ def test_a_cap_of_nothing_submits_nothing(library: Library, server: BatchServer)
     set_up(library, server, "openai")
     done = evaluate(library, "--batch", "--max-cost", "0")
     assert (done.code, server.batches) == (4, []), done
-
-
-def test_prompts_that_are_asked_again_are_marked_for_the_vendor_s_cache(
-    library: Library, server: BatchServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("skill_evaluator.providers.openai.VENDOR_URL", server.base_url("openai"))
-    library.settings(batch={"poll_s": 0.01}, timeout_s=1)
-    long = "A line of the notice that says nothing of its year.\n" * 100  # over the vendor's floor of 1,024 tokens
-    library.write(f"fixtures/{SKILL}/cases/alpha/document.md", f"alpha is the title of a notice of 2024.\n{long}")
-    library.models({"id": "gpt-5", "provider": "openai"})
-    assert evaluate(library, "--batch").code == 0
-    keys = [
-        (body["prompt_cache_key"], "alpha" in str(body)) for body in server.bodies.values() if len(str(body)) > 5000
-    ]
-    assert len(keys) == 2
-    assert len(set(keys)) == 1, "both replicates of the long case have one key"
-    assert sum("prompt_cache_key" in body for body in server.bodies.values()) == 2, "short prompts have none"
 
 
 def cut(library: Library, events: int) -> None:

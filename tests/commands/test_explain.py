@@ -244,20 +244,16 @@ def test_what_the_run_does_not_have_is_refused_in_one_line(library: Library) -> 
         assert (ended.code, ended.out, ended.err) == (2, "", f"error: {problem.format(run=run)}\n")
 
 
-def test_answers_that_were_edited_after_the_run_are_said_here_and_by_lint(library: Library) -> None:
+def test_outputs_that_were_edited_after_the_run_are_named(library: Library) -> None:
     assert library.evaluate_here().code == 0
     folder = library.run_folder()
     arguments = ("explain", folder.name, "--case", "alpha")
-    assert (library.call(*arguments).err, library.call("lint").code) == ("", 0)
+    assert library.call(*arguments).err == ""
     journal = folder / "replicates.jsonl"
     journal.write_text(journal.read_text().replace("2024", "2025", 1))
     place = folder.relative_to(library.root)
     said = f"warning: {place / 'record.json'} was made of other answers than {place / journal.name} holds\n"
     assert library.call(*arguments).err == said
-    linted = library.call("lint")
-    assert linted.code == 2
-    record = f"components/{SKILL}/evals/records/{folder.name}.json"
-    assert f"problem: {record}:1: this record was not made of the answers in " in linted.out
 
 
 def test_a_run_is_named_by_its_folder_or_its_id(library: Library) -> None:

@@ -40,7 +40,7 @@ def test_the_text_says_first_what_made_it_worse(recorded: Library) -> None:
     assert lines[3].startswith("m: all changes since 1.0.0: field_level_f1 -0.300 (")
     assert lines[3].endswith("), regressed")
     assert lines[4].startswith("n: ▲ 2.0.0 improved against 1.10.0: +0.200 (")
-    why = "2.0.0: regressed against 1.10.0 on m; regressed since 1.0.0; m is better beyond chance than n, by 0.100"
+    why = "2.0.0: regressed against 1.10.0 on m; regressed since 1.0.0; m is significantly better than n, by 0.100"
     assert lines[-2] == f"to ship: 1.1.0 with m ({why} (q ≤ 1e-06))"
     assert lines[-1] == f"next: `skill-evaluator compare {SKILL}` shows where, and what to do about it"
     assert [line for line in lines if line[:2] in ("1.", "2.")] == [
@@ -75,7 +75,10 @@ def test_small_losses_that_add_up_fail_though_no_step_does(library: Library) -> 
     found = history(library, "--fail-on", "regressed", "--format", "json")
     steps = [point["step"] for point in found.json["models"][0]["points"]]
     assert [step and step["verdict"] for step in steps] == [None, "unchanged", "unchanged", "unchanged", "regressed"]
-    assert [step and step["watch"] and step["watch"]["look"] for step in steps] == [None, None, None, None, 4]
+    assert [step and step["since_accepted"] and step["since_accepted"]["version"] for step in steps] == [
+        *[None] * 4,
+        "1.0.0",
+    ]
     assert found.code == 3
     accept = library.call("accept", SKILL, "1.3.0", "--why", "shorter", "--by", "A Reader <reader@example.org>")
     assert accept.code == 0, accept.err

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.git import git
-from tests.support.hostile_files import deep_json, deep_objects, deep_yaml, laughing_yaml
+from tests.support.hostile_files import deep_json, deep_yaml, laughing_yaml
 from tests.support.library import SKILL, Library
 
 _COMPONENT, _CASE = f"components/{SKILL}", f"fixtures/{SKILL}/cases/beta"
@@ -37,19 +37,15 @@ def front(rest: str) -> str:
 
 SPOILT = [
     (f"{_COMPONENT}/prompt.md", front(deep_yaml()), "nested more than 50 levels deep"),
-    (f"{_COMPONENT}/prompt.md", front("x: !!int ''\n"), "not what its tag says"),
     (f"{_COMPONENT}/prompt.md", front("") + "x" * 1_000_001, "bytes; at most 1,000,000 are read"),
     (f"{_COMPONENT}/schema.json", deep_json(), "nested more than 200 levels deep"),
     (f"{_COMPONENT}/schema.json", {"allOf": [{"$ref": "#"}]}, "refers to itself for the same value"),
-    (f"{_COMPONENT}/evals/datasets.json", deep_json(), "nested more than 200 levels deep"),
     (f"{_COMPONENT}/evals/accepted.json", deep_json(), "nested more than 200 levels deep"),
     (f"{_COMPONENT}/leaderboard.json", deep_json(), "nested more than 200 levels deep"),
     (f"{_CASE}/document.md", "a\0b", "character 2 is a NUL"),
     (f"{_CASE}/ground_truth.json", deep_json(), "nested more than 200 levels deep"),
     (f"{_CASE}/ground_truth.json", f"[{'0,' * 60_000}0]", "holds 60,001 values, more than the limit of 50,000"),
     (f"fixtures/{SKILL}/cases.jsonl", f'{{"a": {deep_json()}}}', "nested more than 200 levels deep"),
-    (f"fixtures/{SKILL}/cases.csv", "id,document\na,\0\n", "is a NUL"),
-    (f"{_CASE}/meta.json", deep_objects(), "nested more than 200 levels deep"),
     (f"{_CASE}/metadata.yaml", laughing_yaml(), "more than 100,000 values"),
 ]
 
@@ -84,25 +80,3 @@ def test_a_hostile_configuration_is_one_line(two: Library) -> None:
             for command in (("plan",), ("evaluate", SKILL)):
                 assert two.call(*command).refuses(name), (name, content[:40])
         two.write(name, before)
-
-
-def test_front_matter_that_would_end_the_process_ends_no_command(two: Library) -> None:
-    two.write(f"{_COMPONENT}/prompt.md", front(deep_yaml()))
-    for command, code, run in (
-        (("lint",), 2, two.skill_evaluator),  # a process, which a parser that is recursive would end
-        (("plan",), 0, two.call),
-        (("evaluate", SKILL), 2, two.call),
-    ):
-        ended = run(*command)
-        assert ended.code == code, ended
-        assert f"{_COMPONENT}/prompt.md:4:53: broken YAML: nested more than 50 levels deep" in ended.out + ended.err
-
-
-def test_a_name_that_no_component_can_have_is_one_problem(two: Library) -> None:
-    for name in ("a" * 300, "../x", "a\0b", ""):
-        linted = two.call("lint", name, _OTHER, "--format", "json")
-        assert linted.code == 2, linted
-        problems = {one["component"]: one["problems"] for one in linted.json["components"]}
-        assert problems.pop(_OTHER) == [], name
-        ((problem,),) = problems.values()
-        assert problem.startswith("a component is named like its folder"), name

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from skill_evaluator.judges.calibration.planting import CONTROLS, DAMAGES
+from skill_evaluator.judges.calibration.corruption import CONTROL, CORRUPTIONS
 
 from tests.support.asked_judges import ITEMS, JudgingLibrary
 from tests.support.judged import CHANGE, SAME, answer
@@ -26,13 +26,16 @@ def calibrated(tmp_path_factory: pytest.TempPathFactory) -> JudgingLibrary:
     asked = {"human": 1, "input": "Describe the hall in bullet points.", "output_2": "- It is a hall."}
     halls = [{"id": f"hall-{n}", "output_1": text.format(1950 + n, 30 + n), **asked} for n in range(20)]
     library.items(*halls)
-    found = {way: json.dumps(answer({**SAME, damage.dimension: ("worse", "high")})) for way, damage in DAMAGES.items()}
-    planted = {**dict.fromkeys(CONTROLS, json.dumps(answer(SAME))), **found}
-    texts = {f"{hall['id']}/{way}": text for hall in halls for way, text in planted.items()}
+    found = {
+        kind: json.dumps(answer({**SAME, corruption.dimension: ("worse", "high")}))
+        for kind, corruption in CORRUPTIONS.items()
+    }
+    given = {CONTROL: json.dumps(answer(SAME)), **found}
+    texts = {f"{hall['id']}/{kind}": text for hall in halls for kind, text in given.items()}
     lost = json.dumps(answer({**SAME, "completeness": ("worse", "low")}))
     texts |= {f"p{place}": lost if place < LOST else json.dumps(answer(SAME)) for place in range(N)}
     library.record_answers({(f"{pair}/{order}", 0): text for pair, text in texts.items() for order in (1, 2)})
-    done = library.call("judge", "calibrate", "--labels", ITEMS, "--judge", "recorded", "--broken", "50")
+    done = library.call("judge", "calibrate", "--labels", ITEMS, "--judge", "recorded", "--corrupt", "50")
     assert done.code == 0, done.err
     shutil.copy(library.judging() / "evaluation_results.json", library.root / CALIBRATION)
     shutil.rmtree(library.judgements)
@@ -55,7 +58,7 @@ def test_a_rate_above_the_policy_s_alerts_with_the_figures_it_rests_on(library: 
     assert done.code == ALERT, done.err
     assert "ALERT: completeness by recorded: corrected rate of regressions 0.750 (0.6" in done.out
     assert "at most 0.1 is allowed; reported 0.750, corrected by sensitivity 1.000 of " in done.out
-    assert "and specificity 1.000 of 60 (calibration 20" in done.out
+    assert "and specificity 1.000 of 20 (calibration 20" in done.out
     assert done.out.endswith("review_required, and a rate of regressions is too high or rose\n")
     assert "; 40 pairs, and under 100 say little" in done.out
     assert "no alert: factuality by recorded: corrected rate of regressions 0.000 (0.0" in done.out
@@ -72,9 +75,9 @@ def test_a_rate_above_the_policy_s_alerts_with_the_figures_it_rests_on(library: 
         ),
         (
             {"alert_above": {"tone": 0.1}, "calibration": "calibration.json"},
-            "no alert can be computed of tone by recorded (at most 0.1 is allowed): the batch was not asked about it",
+            "no alert can be computed of tone by recorded (at most 0.1 is allowed): the batch has no verdict on it",
         ),
-        ({"alert_above": 0.1}, "(at most 0.1 is allowed): nothing says what the judge misses and makes up; name"),
+        ({"alert_above": 0.1}, "(at most 0.1 is allowed): the judge's error rates are not known; name"),
     ],
 )
 def test_without_an_alert_the_decision_stands_and_why_none_could_be_computed_is_said(
@@ -90,7 +93,7 @@ def test_without_an_alert_the_decision_stands_and_why_none_could_be_computed_is_
     [
         ({"model": {"top_p": 0.5}}, "the calibration used different settings; calibrate the judge again"),
         ({"prompt": "sha256:other"}, "the calibration used a different prompt; calibrate the judge again"),
-        ({"judge": "other"}, "the calibration is not about this judge's regressions"),
+        ({"judge": "other"}, "the calibration has no corruption test of this judge"),
     ],
 )
 def test_a_calibration_of_something_else_computes_no_alert(

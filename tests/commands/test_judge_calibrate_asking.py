@@ -1,156 +1,201 @@
-"""`judge calibrate --judge`: labelled and planted pairs are asked about in one judging, and the answers measured."""
+"""`judge calibrate --judge`: labelled items, corrupted outputs and probes are judged in one judge run."""
 
 import json
+import re
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
 from skill_evaluator.api.schemas import schema_text
-from skill_evaluator.judges.calibration.planting import CONTROLS, DAMAGES
 
-from tests.support.asked_judges import ITEMS, RUBRIC, JudgingLibrary, compared, method
-from tests.support.asked_judges import answer as comparison
-from tests.support.judged import SAME, answer
+from tests.support.asked_judges import ITEMS, QUOTE, RUBRIC, JudgingLibrary, compared, method, written
+from tests.support.asked_judges import answer as said
+from tests.support.chat_server import Asked, Reply, chat_server
+from tests.support.judged import answer
 from tests.support.library import Ended
 
-LABELLED = [
+HALLS = [
     {
-        "id": f"hall-{place}",
-        "stratum": "short" if place < 6 else "long",
-        "human": 1 + place % 2,
+        "id": f"hall-{n}",
+        "human": 1 + n % 2,
         "input": "Describe the hall in bullet points.",
-        f"output_{1 + place % 2}": f"- It opened in {1950 + place}.\n- It is {30 + place} metres long.\n- It is dry.",
-        f"output_{2 - place % 2}": "- It is a hall.\n- The sum is 12.",
+        f"output_{1 + n % 2}": f"- {QUOTE}\n- It opened in {1950 + n}.\n- It is {30 + n} metres long.",
+        f"output_{2 - n % 2}": f"- It is hall {n}.\n- Nobody knows its age.",
     }
-    for place in range(12)
+    for n in range(12)
 ]
+TEXT = re.compile(r"<judged_(\w+) \w+>\n(.*?)\n</judged_\1 ", re.DOTALL)
+FILES = {"evaluation_rubric.json", "evaluation_prompt.md", "evaluation_results.json", "bias_analysis_report.md"}
+Judge = Callable[[Mapping[str, str]], str]
 
 
 @pytest.fixture
 def library(tmp_path: Path) -> JudgingLibrary:
     library = JudgingLibrary(tmp_path)
-    of_scores = {"id": "tone", "name": "Tone"}  # which nobody is asked about here
-    library.rubric({"method": method("pairwise_comparison"), "type": "subjective"}, of_scores)
-    library.items(*LABELLED)
+    scored = {"id": "tone", "name": "Tone"}  # a criterion of another method is not judged here
+    library.rubric({"method": method("pairwise_comparison"), "type": "subjective"}, scored)
+    library.items(*HALLS)
     return library
 
 
-def calibrate(library: JudgingLibrary, *arguments: str, **options: Any) -> Ended:
-    return library.call("judge", "calibrate", "--labels", ITEMS, "--judge", "recorded", *arguments, **options)
+def careful(texts: Mapping[str, str]) -> str:
+    """Prefer the right output, and find every number that changed."""
+    if "candidate" not in texts:
+        return said(totals=compared("first" if QUOTE in texts["first_output"] else "second"))
+    before, after = (sorted(re.findall(r"\d+", texts[name])) for name in ("baseline", "candidate"))
+    finding = "same" if before == after else ("worse", "high", texts["baseline"], texts["candidate"])
+    return json.dumps(answer({"factuality": finding, "completeness": "same", "format_adherence": "same"}))
 
 
-def both(library: JudgingLibrary, *arguments: str) -> Ended:
-    return calibrate(library, "--rubric", RUBRIC, "--broken", "6", *arguments)
+def gullible(texts: Mapping[str, str]) -> str:
+    """Prefer the right output unless an expert supports the other one."""
+    supported = ["Hale" in texts[name] for name in ("first_output", "second_output")]
+    first = supported[0] if supported[0] != supported[1] else QUOTE in texts["first_output"]
+    return said(totals=compared("first" if first else "second"))
 
 
-def answered_by_people(library: JudgingLibrary) -> None:
-    """Record a judge that prefers what people do and calls everything the same that is not broken in a number."""
-    dry = both(library, "--dry-run", "--format", "json")
-    assert dry.code == 0, dry.err
-    texts = {}
-    for item in LABELLED:
-        for order in (1, 2):
-            winner = "first" if item["human"] == order else "second"
-            texts[f"{item['id']}/{order}", 0] = comparison(totals=compared(winner))
-            for way in (*DAMAGES, *CONTROLS):
-                worse = {"factuality": ("worse", "high")} if way in ("number_changed", "date_changed") else {}
-                texts[f"{item['id']}/{way}/{order}", 0] = json.dumps(answer({**SAME, **worse}))
-    library.record_answers(texts)
+def call(library: JudgingLibrary, *arguments: str) -> Ended:
+    return library.call("judge", "calibrate", "--labels", ITEMS, "--judge", "served", *arguments)
 
 
-def test_labelled_and_planted_pairs_are_asked_in_one_judging_and_measured(library: JudgingLibrary) -> None:
-    answered_by_people(library)
-    done = both(library, "--format", "json")
+def calibrate(library: JudgingLibrary, judge: Judge, *arguments: str) -> Ended:
+    with chat_server() as server:
+        server.reply = lambda asked: Reply(text=judge(shown(asked)))
+        library.served_by(server.url)
+        return call(library, *arguments)
+
+
+def shown(asked: Asked) -> Mapping[str, str]:
+    return dict(TEXT.findall(asked.body["messages"][1]["content"]))
+
+
+def calibrated(library: JudgingLibrary, judge: Judge, *arguments: str) -> Any:
+    done = calibrate(library, judge, *arguments, "--format", "json")
     assert done.code == 0, done.err
     jsonschema.validate(done.json, json.loads(schema_text("judge-calibration")))
-    (judge,) = done.json["judges"]
-    assert {stratum: figures["accuracy"] for stratum, figures in judge["strata"].items()} == {
-        "long": [1.0, 1.0],
-        "short": [1.0, 1.0],
-    }
-    found = {row["dimension"]: row["sensitivity"]["value"] for row in judge["detection"]["dimensions"]}
-    assert found["completeness"] == found["format_adherence"] == 0.0
-    assert judge["detection"]["broken"] == 6
-    assert judge["detection"]["controls"] == 12
-    assert judge["record"]["answered"] == 24 + 2 * 14
-    assert done.json["judging"]["mode"] == "calibrate"
+    (result,) = done.json["judges"]
+    return result
 
 
-def test_the_report_says_what_the_judge_may_be_used_for(library: JudgingLibrary) -> None:
-    answered_by_people(library)
-    done = both(library)
-    assert done.code == 0, done.err
+def test_labelled_pairs_and_corrupted_outputs_are_measured_together(library: JudgingLibrary) -> None:
+    judge = calibrated(library, careful, "--rubric", RUBRIC, "--corrupt", "8")
+    (row,) = judge["agreement"]
+    assert (row["n"], row["agreement"]["value"], row["trust"]["trusted"]) == (12, 1.0, None)
+    kinds = {kind: figure["value"] for kind, figure in judge["detection"]["kinds"].items()}
+    assert kinds["fact_changed"] == 1.0
+    assert kinds["format_broken"] == 0.0
+    whole = next(row for row in judge["detection"]["dimensions"] if row["dimension"] == "any")
+    assert (whole["sensitivity"]["n"], whole["specificity"]["n"], whole["specificity"]["value"]) == (8, 12, 1.0)
+    assert judge["record"]["answered"] == 24 + 2 * 20
+
+
+def test_report_has_two_lines_on_corrupted_outputs(library: JudgingLibrary) -> None:
+    done = calibrate(library, careful, "--rubric", RUBRIC, "--corrupt", "8")
+    assert re.search(r"served, found: 0\.\d+ \(.*\) of corruptions \(fact_changed 2 of 2, part_removed", done.out)
+    assert "served, false alarms: 0.000 (0.000–0.2" in done.out
     folder = library.judging()
-    page = (folder / "bias_analysis_report.md").read_text(encoding="utf-8")
-    assert "`recorded` on `long`: undecided: about" in page
-    assert "recorded, regressions of completeness: undecided: about 11 more planted pairs would decide" in page
-    assert {path.name for path in folder.iterdir()} >= {
-        "evaluation_rubric.json",
-        "evaluation_prompt.md",
-        "evaluation_results.json",
-        "bias_analysis_report.md",
-        "verdicts.jsonl",
-        "planted.jsonl",
-        "regressions.json",
-    }
-    assert "recorded on short: undecided" in done.out
+    assert {path.name for path in folder.iterdir()} >= {*FILES, "verdicts.jsonl", "corrupted.jsonl"}
+    assert "served, pairs" in (folder / "bias_analysis_report.md").read_text(encoding="utf-8")
 
 
-def test_what_a_judging_leaves_is_measured_again_without_a_call(library: JudgingLibrary) -> None:
-    answered_by_people(library)
-    first = both(library, "--format", "json").json["judges"][0]
-    folder = library.judging().relative_to(library.root)
-    again = library.call(
-        "judge", "calibrate", "--format", "json", "--labels", ITEMS, "--verdicts", f"{folder}/verdicts.jsonl"
+def test_stored_verdicts_of_a_judge_run_give_the_same_figures(library: JudgingLibrary) -> None:
+    first = calibrated(library, gullible, "--rubric", RUBRIC, "--probe", "verbosity")
+    stored = ("--labels", ITEMS, "--verdicts", str(library.judging() / "verdicts.jsonl"))
+    again = library.call("judge", "calibrate", *stored, "--format", "json")
+    assert again.json["judges"][0]["agreement"] == first["agreement"]
+    assert "skipped" not in again.err, "verdicts on probed items are not stored"
+
+
+def test_probes_show_what_moves_a_judge_of_pairs(library: JudgingLibrary) -> None:
+    judge = calibrated(library, gullible, "--rubric", RUBRIC, "--probe", "verbosity", "--probe", "authority")
+    assert judge["agreement"][0]["agreement"]["value"] == 1.0
+    shifts = {bias["bias"]: (bias["shift"]["value"], bias["present"]) for bias in judge["biases"]}
+    assert shifts["verbosity"] == (0.0, False)
+    assert shifts["authority"] == (1.0, True)
+    page = (library.judging() / "bias_analysis_report.md").read_text(encoding="utf-8")
+    assert "`served`, authority: the added text moves the verdict by 1.000" in page
+
+
+def test_probes_show_what_raises_scores(library: JudgingLibrary) -> None:
+    library.rubric({}, {"id": "tone", "name": "Tone"})  # nobody scored the tone
+    library.items(*({"id": f"s{n}", "scores": {"totals": 2}, "output": f"{QUOTE} Row {n}."} for n in range(20)))
+    judge = calibrated(
+        library,
+        lambda texts: said(totals=written(3 if len(texts["output"].split()) > 12 else 2)),
+        *("--rubric", RUBRIC, "--probe", "verbosity"),
     )
-    assert again.json["judges"][0]["strata"] == first["strata"]
-    planted = ("--planted", f"{folder}/planted.jsonl", "--regressions", f"{folder}/regressions.json")
-    again = library.call("judge", "calibrate", "--format", "json", *planted)
-    assert again.json["judges"][0]["detection"]["dimensions"] == first["detection"]["dimensions"]
+    (row,) = judge["agreement"]
+    assert (row["criterion"], row["agreement"]["value"], row["confidence"]["right"]) == ("totals", 1.0, 0.9)
+    (bias,) = (bias for bias in judge["biases"] if bias["bias"] == "verbosity")
+    assert (bias["mode"], bias["criterion"], bias["shift"]["value"], bias["present"]) == ("score", "totals", 0.25, True)
 
 
-def test_a_dry_run_counts_both_orders_and_says_what_offers_no_place(library: JudgingLibrary) -> None:
-    done = both(library, "--dry-run")
+def test_judge_that_writes_prose_gets_no_figures_and_exit_4(library: JudgingLibrary) -> None:
+    done = calibrate(library, lambda texts: "Both are fine.", "--rubric", RUBRIC, "--corrupt", "2")
+    assert done.code == 4, done.err
+    assert "served: no figures, because no output of the judge counts (" in done.out
+    assert "for example: Both are fine." in done.out
+    assert "κ" not in done.out
+
+
+def test_dry_run_counts_the_questions(library: JudgingLibrary) -> None:
+    library.served_by("http://127.0.0.1:9/v1")
+    done = call(library, "--rubric", RUBRIC, "--corrupt", "6", "--dry-run")
     assert done.code == 0, done.err
-    assert "12 labelled pairs, 6 broken outputs, 12 controls: each is asked in both orders" in done.out
-    assert "52 questions a judge" in done.out
+    assert "12 labelled pairs, 6 corrupted outputs, 12 controls; every pair is judged in both orders" in done.out
+    assert "60 questions a judge" in done.out
     assert not library.judgements.exists()
-
-
-def test_only_what_is_named_is_asked(library: JudgingLibrary) -> None:
-    for arguments, calls in ((("--rubric", RUBRIC), 24), (("--broken", "3"), 14)):
-        done = calibrate(library, *arguments, "--dry-run", "--format", "json")
-        assert done.json["questions"] == calls, done.err
+    only = call(library, "--corrupt", "3", "--dry-run", "--format", "json")
+    assert only.json["questions"] == 2 * (3 + 6)
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "say what is asked: --rubric FILE"),
-        (("--rubric", RUBRIC, "--verdicts", "v.jsonl"), "--verdicts is for what was judged before"),
-        (("--rubric", RUBRIC, "--split", "held_out"), "no item is in the split held_out"),
+        ((), "--judge requires --rubric FILE for labelled items, or --corrupt N"),
+        (("--rubric", RUBRIC, "--verdicts", "v.jsonl"), "cannot be combined with --judge"),
+        (("--rubric", RUBRIC, "--probe", "injection"), "no probe 'injection' (known: authority, verbosity)"),
+        (("--corrupt", "2", "--probe", "authority"), "--probe requires --rubric FILE"),
     ],
 )
-def test_what_cannot_be_asked_is_said_in_a_line(
+def test_invalid_options_are_refused_before_a_call(
     library: JudgingLibrary, arguments: tuple[str, ...], message: str
 ) -> None:
-    assert calibrate(library, *arguments).refuses(message)
+    library.served_by("http://127.0.0.1:9/v1")
+    assert call(library, *arguments).refuses(message)
 
 
-def test_items_without_texts_cannot_be_asked_about(library: JudgingLibrary) -> None:
-    library.items({"id": "a", "human": 1})
-    assert calibrate(library, "--rubric", RUBRIC).refuses("item 'a' of items.jsonl has no texts")
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--rubric", RUBRIC), "people scored items.jsonl by tone, and rubric.yaml scores by none of these"),
+        (("--corrupt", "2"), "items.jsonl has scores, which require --rubric FILE"),
+    ],
+)
+def test_scores_need_a_rubric_that_scores_by_their_criteria(
+    library: JudgingLibrary, arguments: tuple[str, ...], message: str
+) -> None:
+    library.rubric()
+    library.items({"id": "s", "scores": {"tone": 2}, "output": QUOTE})
+    library.served_by("http://127.0.0.1:9/v1")
+    assert call(library, *arguments).refuses(message)
 
 
-@pytest.mark.local_model
-def test_a_real_model_is_calibrated_on_pairs_of_its_own_machine(library: JudgingLibrary) -> None:
-    library.settings(timeout_s=600)  # of a machine that does other things, too
-    library.models({"id": "recorded", "provider": "local", "params": {"max_output_tokens": 160, "threads": 2}})
-    library.items(*LABELLED[:4])
-    done = calibrate(library, "--rubric", RUBRIC, "--broken", "2", "--format", "json")
+def test_batch_is_compared_with_labels_of_regressions(library: JudgingLibrary) -> None:
+    same = json.dumps(answer(dict.fromkeys(("factuality", "completeness", "format_adherence"), "same")))
+    pairs = [
+        {"id": f"p{n}", "prompt": "p", "baseline_output": f"a {n}", "candidate_output": f"b {n}"} for n in range(4)
+    ]
+    library.lines("pairs.jsonl", *pairs)
+    library.record_answers({(f"p{n}/{order}", 0): same for n in range(4) for order in (1, 2)})
+    done = library.call("judge", "regression", "--items", "pairs.jsonl", "--judge", "recorded", "--format", "json")
     assert done.code == 0, done.err
-    (judge,) = done.json["judges"]
-    assert judge["record"]["answered"] == 8 + 12
-    assert not any(figures["trusted"] for figures in judge["strata"].values())
-    assert not any(row["trusted"] for row in judge["detection"]["dimensions"])
+    found = [{"human": "candidate_worse", "impact": "high"}, {"human": "same"}]
+    library.lines(ITEMS, *({"id": f"p{n}", "dimension": "factuality", **found[n % 2]} for n in range(4)))
+    results = str(Path(done.json["folder"]) / "evaluation_results.json")
+    text = library.call("judge", "calibrate", "--labels", ITEMS, "--batch", results).out
+    assert "recorded, regressions" in text
+    assert re.search(r"people: high +2 +0 +0 +0", text)
+    assert "warning: 4 pairs; rates from fewer than 100 pairs are uncertain" in text

@@ -1,4 +1,4 @@
-"""`judge calibrate` on labelled sentences: a judge is asked as it is about checks, and its errors are counted."""
+"""`judge calibrate` on labelled sentences: a judge is called as for checks, and its errors are counted."""
 
 import json
 import re
@@ -36,9 +36,7 @@ def calibrate(library: JudgingLibrary, *arguments: str) -> Ended:
     return library.call("judge", "calibrate", "--labels", ITEMS, "--judge", "served", "--format", "json", *arguments)
 
 
-def test_the_errors_of_the_whole_procedure_are_counted_over_all_and_by_sentence(
-    library: JudgingLibrary, server: ChatServer
-) -> None:
+def test_errors_are_counted_over_all_sentences_and_by_sentence(library: JudgingLibrary, server: ChatServer) -> None:
     done = calibrate(library)
     assert done.code == 0, done.err
     jsonschema.validate(done.json, json.loads(schema_text("judge-calibration")))
@@ -49,13 +47,17 @@ def test_the_errors_of_the_whole_procedure_are_counted_over_all_and_by_sentence(
     assert counts == {"": (50, 50, 21, 25), POLITE: (30, 30, 4, 8), SHORT: (20, 20, 17, 17)}
     assert judge["record"]["answered"] == server.requests == 38 + 18  # what is denied is asked a second time
     page = (library.judging() / "bias_analysis_report.md").read_text(encoding="utf-8")
-    assert "| 38 | 30 of 30 | 4 of 8 | 0 |" in page
+    assert "`It is polite.`: TPR 30 of 30, TNR 4 of 8" in page
+    (row,) = judge["agreement"]
+    assert (row["n"], row["agreement"]["value"], row["trust"]["trusted"]) == (
+        75,
+        pytest.approx(71 / 75, abs=1e-6),
+        True,
+    )
     assert (library.judging() / "evaluation_results.json").exists()
 
 
-def test_a_dry_run_says_what_it_takes_and_a_stopped_one_goes_on_without_asking_twice(
-    library: JudgingLibrary, server: ChatServer
-) -> None:
+def test_stopped_calibration_resumes_without_repeating_a_call(library: JudgingLibrary, server: ChatServer) -> None:
     dry = calibrate(library, "--dry-run")
     assert (dry.code, server.requests) == (0, 0), dry.err
     assert [judge["calls"] for judge in dry.json["judges"]] == [3 * 38]
@@ -63,15 +65,15 @@ def test_a_dry_run_says_what_it_takes_and_a_stopped_one_goes_on_without_asking_t
     assert (stopped.code, server.requests) == (4, 10)
     assert library.call("site", "build", "--out", "site").code == 0
     (row,) = site_data(library.root / "site", "judges")["judgings"]
-    assert re.fullmatch(r"incomplete, with 10 answers: \d+ of \d+ sentences judged as by people", row["outcome"])
+    assert re.fullmatch(r"incomplete, with 10 answers: (un)?(decided|trusted) 1", row["outcome"])
     done = library.call(*stopped.to_go_on())
     assert done.code == 0, done.err
     assert server.requests == 38 + 18
     assert server.repeated == []
 
 
-def test_what_does_not_go_with_sentences_is_refused(library: JudgingLibrary) -> None:
-    for arguments in (("--broken", "3"), ("--judge", "served2"), ("--replicates", "2")):
+def test_options_that_do_not_fit_sentences_are_refused(library: JudgingLibrary) -> None:
+    for arguments in (("--corrupt", "3"), ("--judge", "served2"), ("--replicates", "2")):
         assert calibrate(library, *arguments).code == 2, arguments
     library.items({"id": "a", "output": "x", "sentence": POLITE, "human": "yes"})
     assert "human" in calibrate(library).err

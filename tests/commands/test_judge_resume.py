@@ -11,6 +11,7 @@ from tests.support.chat_server import Asked, ChatServer, Reply, killed_at
 from tests.support.judged import answer as regression
 
 SAME = json.dumps(regression(dict.fromkeys(("factuality", "completeness", "format_adherence"), "same")))
+FIRST = answer(totals=compared("first"))
 PAIRWISE = method("pairwise_comparison")
 PAIR = {"input": "Add 5 and 7.", "output_1": QUOTE, "output_2": "There is no sum here."}
 JUDGE = ("--items", ITEMS, "--judge", "served")
@@ -33,9 +34,9 @@ def calibration(library: JudgingLibrary) -> Prepared:
     halls = ({**PAIR, "output_1": text.format(1950 + n, 30 + n), "human": 1} for n in range(12))
     library.items(*({"id": f"hall-{n}", **hall} for n, hall in enumerate(halls)))
     return (
-        ("calibrate", "--labels", ITEMS, "--judge", "served", "--rubric", RUBRIC, "--broken", "6"),
-        52,  # identical controls need no call
-        lambda _: SAME,
+        ("calibrate", "--labels", ITEMS, "--judge", "served", "--rubric", RUBRIC, "--corrupt", "6"),
+        60,
+        lambda asked: SAME if "<judged_candidate" in asked.body["messages"][-1]["content"] else FIRST,
     )
 
 

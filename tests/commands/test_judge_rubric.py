@@ -43,7 +43,7 @@ def test_a_draft_is_a_whole_rubric_that_lint_warns_of_until_somebody_has_read_it
     assert rubric.unreviewed
     assert (criterion.id, criterion.highest, criterion.primary_method) == ("tone", 5, "pairwise_comparison")
     assert criterion.edge_cases[0].situation == "The customer is rude: 'yes'"
-    assert "Drafted by a model, and read by nobody yet." in path.read_text()
+    assert "Drafted by a model and not reviewed." in path.read_text()
     linted = library.call("judge", "lint", OUT, "--format", "json")
     assert (linted.code, linted.json["errors"]) == (0, 0)
     assert [remark["rule"] for remark in linted.json["rubrics"][0]["remarks"]] == ["unreviewed"]

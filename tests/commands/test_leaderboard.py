@@ -38,8 +38,8 @@ def test_models_stand_ranked_with_cost_age_verdict_and_what_to_ship(two_models: 
     schema = json.loads(schema_text("ranking"))
     jsonschema.Draft202012Validator(schema).validate(ranking)
     big, small = ranking["models"]
-    assert (big["model_id"], big["place"], big["groups"], big["verdict"]) == ("big", 1, ["a"], "unchanged")
-    assert (small["model_id"], small["place"], small["groups"], small["verdict"]) == ("small", 2, ["b"], "regressed")
+    assert (big["model_id"], big["place"], big["like_best"], big["verdict"]) == ("big", 1, True, "unchanged")
+    assert (small["model_id"], small["place"], small["like_best"], small["verdict"]) == ("small", 2, False, "regressed")
     assert (big["usd_per_1000_cases"], small["usd_per_1000_cases"]) == (100.0, 10.0)
     assert (big["frontier"], small["frontier"]) == (True, True)
     advice = ranking["advice"]
@@ -64,7 +64,7 @@ def test_every_component_with_a_run_is_ranked_and_text_says_what_to_ship(two_mod
     assert shown.out.splitlines()[-1] == following
     assert "retired is left out: no complete run of 1.1.0" in shown.out
     page = two_models.call("leaderboard", "--format", "markdown").out
-    assert "| 1 | `big` | a | 0.902 |" in page
+    assert "| 1 | `big` | = | 0.902 |" in page
     assert page.splitlines()[-1] == following
 
 
@@ -103,13 +103,14 @@ def test_evaluating_several_models_ends_with_their_ranking(library: Library) -> 
     done = library.call("evaluate", SKILL, "-n", "2", "--format", "json")
     assert [model["model_id"] for model in done.json["ranking"]["models"]] == ["right", "wrong"]
     says = (
-        "to ship: 1.0.0 (there is no lower version to judge it against; no model is named: right, wrong are not shown "
-        "to differ, and neither cost nor time tells which to take)"
+        "to ship: 1.0.0 with right (there is no lower version to judge it against; right is significantly better than "
+        "wrong, by 0.500 (q ≤ 0.013))"
     )
-    assert f"to ship: {done.json['ranking']['advice']['version']} ({done.json['ranking']['advice']['reason']})" == says
+    advice = done.json["ranking"]["advice"]
+    assert f"to ship: {advice['version']} with {advice['model_id']} ({advice['reason']})" == says
     assert says in library.call("leaderboard").out
     draft = library.call("try", SKILL, "-n", "2")
-    assert "best model: none is named (right, wrong are not shown to differ" in draft.out
+    assert "best model: right (significantly better than wrong" in " ".join(draft.out.split())
     assert "to ship" not in draft.out
 
 

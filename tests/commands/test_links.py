@@ -91,32 +91,12 @@ def test_a_data_checkout_that_links_its_cases_is_followed_where_the_settings_say
     assert server.times.total() == 6
 
 
-def test_a_link_inside_the_fixtures_is_a_case_like_any_other(served: Library, server: ChatServer) -> None:
-    (served.root / f"fixtures/{SKILL}/cases/delta").symlink_to("alpha")
-    link(served, f"{_CASE}/document.md", "../gamma/document.md")
-    assert served.evaluate_here("--no-leaderboard").code == 0
-    assert server.times.total() == 8
-
-
 def test_the_fixtures_of_a_declaration_stay_in_the_fixtures_folder(library: Library) -> None:
     for fixtures in ("/etc", "../elsewhere", "a/../..", "a\0b", "a" * 300, "\ud800", "", ".", "~/x"):
         library.write(f"components/{SKILL}/evals/datasets.json", {"datasets": [{"fixtures": fixtures}]})
         refused = library.evaluate_here()
         assert refused.refuses("is no folder inside the fixtures folder"), fixtures
         assert "at datasets[0].fixtures in components" in refused.err, fixtures
-
-
-def test_one_case_that_leads_out_stops_only_its_component(library: Library) -> None:
-    link(library, f"{_CASE}/document.md", "/proc/self/environ")
-    library.write("components/other/prompt.md", "---\nname: other\nversion: 1.0.0\n---\nDo.\n")
-    library.write("components/other/schema.json", {"type": "object"})
-    library.write("fixtures/other/cases/one/document.md", "one")
-    linted = library.call("lint", "--format", "json")
-    assert linted.code == 2
-    problems = {one["component"]: one["problems"] for one in linted.json["components"]}
-    assert problems["other"] == []
-    ((problem,),) = [of for name, of in problems.items() if name != "other"]
-    assert "leads out of fixtures, to /proc/" in problem
 
 
 def test_what_is_no_file_is_not_waited_for(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,14 +114,3 @@ def test_what_is_no_file_is_not_waited_for(library: Library, monkeypatch: pytest
             path.symlink_to("/dev/zero")
         refused = library.evaluate_here("--no-leaderboard")
         assert refused.refuses("beta/document.md: it is a device, a pipe or a socket; put a file there"), kind
-
-
-def test_recorded_answers_are_a_file_wherever_it_lies(library: Library, outside: Path) -> None:
-    shutil.copy(library.root / "answers.jsonl", outside)
-    os.mkfifo(outside / "fifo")
-    link(library, "answers.jsonl", outside / "answers.jsonl")
-    assert library.evaluate_here("--no-leaderboard").code == 0
-    for target in ("/dev/zero", "fifo"):
-        link(library, "answers.jsonl", outside / target)
-        refused = library.evaluate_here("--no-leaderboard")
-        assert (refused.code, "answers.jsonl: it is a device, a pipe or a socket" in refused.err) == (2, True), target

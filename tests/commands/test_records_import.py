@@ -73,8 +73,8 @@ def test_results_of_another_tool_are_taken_as_side_by_side_unless_told_otherwise
     beside, apart = (judged(library, *files, *option).json["models"][0] for option in ([], ["--apart"]))
     assert premise in beside["reasons"]
     assert premise not in apart["reasons"]
-    noise = [{part["part"]: part["sd"] for part in model["noise"]}["run"] for model in (beside, apart)]
-    assert noise[0] == 0.0 < noise[1]
+    widths = [high - low for low, high in (model["metrics"][0]["ci95"] for model in (beside, apart))]
+    assert widths[0] < widths[1]
 
 
 def test_a_record_of_ours_says_by_itself_what_it_was_asked_beside(library: Library) -> None:

@@ -105,13 +105,6 @@ def test_the_password_of_an_address_is_kept_nowhere(library: Library, server: Ch
     assert read(library.run_folder() / "record.json")["settings"]["base_url"] == server.url
 
 
-def test_the_key_of_a_vendor_that_is_not_asked_is_struck_out_too(library: Library, server: ChatServer) -> None:
-    server.reply = lambda asked: Reply(text=f"found in a log: {OTHER}")
-    ended = _evaluate(library, server)
-    assert "found in a log: [redacted]" in _journal(library)
-    assert not _giveaways(library, ended)
-
-
 def test_a_key_no_header_can_carry_is_refused_without_being_shown(library: Library, server: ChatServer) -> None:
     library.served_by(server.url, api_key_env="LAB_KEY")
     refused = library.evaluate_here(env={"LAB_KEY": KEY + "\n" + OTHER})

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 from skill_evaluator.display import number
+from skill_evaluator.judges.review.export import status_lines
+from skill_evaluator.judges.review.queue import queue_in
 
 from tests.support.asked_judges import JudgingLibrary, answer, compared, method
 from tests.support.judged_sites import HALLS, JudgedSite
@@ -60,22 +62,15 @@ def test_every_judging_is_listed_with_what_it_came_to(built: JudgedSite) -> None
     assert rows["score"]["rubric"] == "rubric.yaml"
 
 
-def test_what_a_judge_is_worth_is_that_of_its_calibration(built: JudgedSite) -> None:
+def test_calibration_page_shows_kappa_and_the_corruption_test(built: JudgedSite) -> None:
     page, (judge,) = blocks_of(built, "calibrate"), built.results_of("calibrate")["judges"]
-    trust = points(page, "agreement beyond chance")
-    for stratum, figures in judge["strata"].items():
-        figure = {"value": figures["kappa_both"], "ci95": figures["kappa_both_ci95"]}
-        key = (f"pairs: {stratum}", "judge")
-        assert is_figure(trust[key], figure) if figure["value"] is not None else key not in trust
-    for row in judge["detection"]["dimensions"]:
-        assert is_figure(trust[f"regressions: {row['dimension']}", "judge"], row["informedness"])
-    (biases,) = (block["rows"] for block in page if block.get("caption") == "What ought not to matter")
-    assert [row[1][0] for row in biases] == [bias["bias"] for bias in judge["biases"]]
-    assert [row[7][0].split()[0] for row in biases] == [number(bias["shift"]["value"]) for bias in judge["biases"]]
-    for stratum, figures in judge["strata"].items():
-        heat = next(block for block in page if block.get("heat") and block["caption"].endswith(stratum))
-        counts = {row[0][0]: [int(cell[0]) for cell in row[1:]] for row in heat["rows"]}
-        assert counts == {mine: list(row.values()) for mine, row in figures["confusion"].items()}
+    (row,) = judge["agreement"]
+    assert is_figure(points(page, "κ")["pairs: overall", "judge"], row["trust"]["kappa"])
+    six = next(block for block in page if block["kind"] == "sheet" and block["columns"][0] == "judge, pairs")
+    assert [cells[0][0] for cells in six["rows"]] == [
+        *("labels", "agreement", "κ", "TPR · TNR", "order flips", "confidence")
+    ]
+    assert any("false alarms" in json.dumps(block) for block in page)
 
 
 def test_page_shows_the_figures_of_the_results(built: JudgedSite) -> None:
@@ -89,24 +84,16 @@ def test_page_shows_the_figures_of_the_results(built: JudgedSite) -> None:
     assert "a regression of " in shown
 
 
-def test_the_queue_is_as_review_status_says_and_names_no_reviewer(built: JudgedSite) -> None:
-    status = built.call("review", "status", "--format", "json").json
+def test_review_queue_is_shown_without_names_of_reviewers(built: JudgedSite) -> None:
     queues = site_data(built.root / "site", "judges")["queues"]
-    assert queues[""] == queues[SKILL]  # all of it is from the comparison of the component
+    assert queues[""] == queues[SKILL]  # all items are from the comparison of the component
     (shown,) = queues[""]
-    words, reasons, _, disputed = shown["blocks"]
-    labelled = status["items"] - status["unlabelled"]
-    assert words["lines"][:3] == [
-        f"{status['items']} items in the queue: {labelled} labelled, {status['unlabelled']} without a label",
-        f"the oldest item that waits was judged at {status['oldest']}",
-        "the latest label was given at 2026-03-01T12:00:00Z",
-    ]
-    assert status["oldest"] == built.results_of("regression")["judging"]["created"]
-    assert "reviewers differ on 1 item" in words["lines"]
-    assert {row[0][0] for row in disputed["rows"]} == {"alpha"}
-    assert {row[0][0]: int(row[1][0]) for row in reasons["rows"] if row[1][0] != "0"} == status["open"]
-    assert sum(status["open"].values()) < sum(status["reasons"].values())
-    assert "reviewer 1 · reviewer 2" in json.dumps(shown, ensure_ascii=False)
+    queue = queue_in(built.root / ".evaluator")
+    items = queue.items()
+    lines = shown["blocks"][0]["lines"]
+    assert lines == status_lines(items, queue.labels(items), published=True)
+    assert any("reviewer 1 and reviewer 2 agree" in line for line in lines)
+    assert any(line.startswith("differ on alpha") for line in lines)
     assert not {"ada", "ben"} & set(json.dumps(shown).replace('"', " ").split())
 
 
@@ -164,13 +151,13 @@ def test_a_judging_in_a_folder_that_no_page_can_be_called_by_is_named(site: Judg
     assert [one["name"] for one in site_data(site.root / "site", "judges")["problems"]] == ["a <b>"]
 
 
-def test_the_calibration_that_the_settings_name_is_shown(site: JudgedSite) -> None:
+def test_calibration_of_the_settings_is_shown(site: JudgedSite) -> None:
     folder = site.judgements / site.results_of("calibrate")["judging"]["id"]
     shutil.move(folder / "evaluation_results.json", site.root / ".evaluator" / "judge.json")
     shutil.rmtree(folder)
     site.settings(policy={"judge": {"calibration": "judge.json"}})
     assert site.call("site", "build", "--out", "site").code == 0
-    assert site_data(site.root / "site", "judges")["calibration"][0].startswith("not trusted")
+    assert site_data(site.root / "site", "judges")["calibration"][0] == "undecided 1"
     assert site_data(site.root / "site", "judgings/of settings")["file"] == "judge.json"
 
 

@@ -52,22 +52,6 @@ def with_files(tmp_path: Path) -> Request:
     return dataclasses.replace(PLAIN, messages=(PLAIN.messages[0], said))
 
 
-async def files_by_google(url: str) -> None:
-    from google.genai import types
-
-    files = [
-        types.Part.from_bytes(data=content, mime_type=media_type)
-        for content, media_type in ((PIXELS, "image/png"), (PAGES, "application/pdf"))
-    ]
-    parts = [types.Part.from_text(text=TEXTS[0]), *files, types.Part.from_text(text=TEXTS[1])]
-    client = google_client(url)
-    config = {name: GOOGLE_CONFIG[name] for name in ("system_instruction", "temperature", "max_output_tokens", "seed")}
-    client.models.generate_content(
-        model="model-1", contents=types.Content(role="user", parts=parts), config=types.GenerateContentConfig(**config)
-    )
-    client.close()
-
-
 def google_client(url: str) -> Any:
     from google import genai
 
@@ -163,13 +147,6 @@ def batched(vendor: str, server: BatchServer, request: Request, custom_id: str) 
     return server.bodies[custom_id]
 
 
-def test_google_body_with_files_is_that_of_the_typed_sdk(server: VendorServer, with_files: Request) -> None:
-    ask(entry("google", server.url), with_files)
-    asyncio.run(files_by_google(address_of(server.url, "google")))
-    ours, theirs = (with_one_spelling(received.body) for received in server.received)
-    assert ours == theirs
-
-
 @pytest.mark.parametrize("vendor", VENDORS)
 def test_files_are_sent_whole_and_with_their_length(vendor: str, server: VendorServer, with_files: Request) -> None:
     ask(entry(vendor, server.url), with_files)
@@ -200,22 +177,3 @@ def test_the_body_in_a_batch_is_that_of_the_direct_call(vendor: str, server: Ven
             ask(entry(vendor, server.url, base_url=address_of(server.url, vendor)), request)
             assert batched(vendor, batches, request, name) == server.received[-1].body
     assert batches.bodies["plain"] != batches.bodies["full"]
-
-
-def test_a_google_batch_is_that_of_its_library() -> None:
-    with batch_server() as server:
-        ours = batched(
-            "google",
-            server,
-            dataclasses.replace(STRUCTURED, messages=dialogue(STRUCTURED.system, "ours is the title")),
-            "ours",
-        )
-        client = google_client(server.base_url("google"))
-        client.batches.create(
-            model="model-1",
-            src=[{"contents": "ours is the title", "config": GOOGLE_CONFIG, "metadata": {"key": "theirs"}}],
-            config={"display_name": "run.1"},
-        )
-        client.close()
-        assert ours == server.bodies["theirs"]
-        assert [batch.name for batch in server.batches] == ["run.1", "run.1"]

@@ -236,15 +236,6 @@ def test_a_request_that_cannot_be_encoded_is_a_bad_request(vendor: str, server: 
     assert server.received == []
 
 
-def test_calls_run_side_by_side(vendor: str, server: VendorServer) -> None:
-    async def many() -> list[Completion]:
-        async with opened(entry(vendor, server.url)) as provider:
-            return await asyncio.gather(*(provider.complete(PLAIN) for _ in range(20)))
-
-    assert [completion.text for completion in asyncio.run(many())] == ["fine"] * 20
-    assert len(server.received) == 20
-
-
 def test_cancellation_passes_through(vendor: str, server: VendorServer) -> None:
     server.enqueue(Hang())
 

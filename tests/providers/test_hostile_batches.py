@@ -12,12 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.providers import BATCHES
 from skill_evaluator.providers.base import ProviderError, malformed
-from skill_evaluator.providers.batch import Batches, Sought, UndecidedError
+from skill_evaluator.providers.batch import Batches, UndecidedError
 from skill_evaluator.providers.wire import HttpAnswer
 
 from tests.support.vendors import any_json
 
-SOUGHT = Sought(name="run.1", custom_ids=frozenset({"a"}), since=0.0, others=frozenset())
 NAMES = {
     "anthropic": "id processing_status request_counts results_url created_at data has_more last_id custom_id result "
     "error type message succeeded errored",
@@ -64,7 +63,7 @@ def look(vendor: str, body: Any) -> None:
             with suppress(ProviderError, UndecidedError):
                 await step
 
-    asyncio.run(in_turn(all_of_it(), batches.find(SOUGHT), batches.create("run.1", {})))
+    asyncio.run(in_turn(all_of_it(), batches.find("run.1", {"a"}, 0.0, set()), batches.create("run.1", {})))
 
 
 @pytest.mark.parametrize(

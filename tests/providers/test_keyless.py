@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Iterator
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -105,32 +104,6 @@ def test_google_serves_by_vertex_in_the_project(identities: IdentityServer) -> N
     assert identities.paths[-1].endswith(
         "/projects/project-1/locations/global/publishers/google/models/model-1:generateContent"
     )
-
-
-def test_calls_at_the_same_time_share_one_exchange(identities: IdentityServer) -> None:
-    async def calls() -> None:
-        provider = open_at("anthropic", identities)
-        await asyncio.gather(*(provider.complete(PLAIN) for _ in range(8)))
-        await provider.close()
-
-    asyncio.run(calls())
-    assert (len(identities.exchanged), len(identities.calls)) == (1, 8)
-
-
-@pytest.mark.parametrize("vendor", VENDORS)
-def test_each_refresh_asks_for_a_new_identity_token(
-    vendor: str, identities: IdentityServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A token that GitHub gave for the first exchange would be dead by the second."""
-    identities.lives_s = 20  # within what Anthropic's and Google's libraries take for expired
-    ticks = iter(range(0, 100_000, 15))  # OpenAI's refreshes by a clock of its own
-    monkeypatch.setattr("openai.auth._workload.time", SimpleNamespace(monotonic=lambda: next(ticks) // 4))
-    if vendor == "openai":
-        identities.lives_s = 60
-    ask(vendor, identities, times=6)
-    sent = [value for body in identities.exchanged for value in body.values() if value in identities.tokens]
-    assert len(sent) == len(set(sent)) == len(identities.audiences) > 1
-    assert len(set(identities.calls)) == len(identities.exchanged)
 
 
 @pytest.mark.parametrize("vendor", VENDORS)

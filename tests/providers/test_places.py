@@ -162,6 +162,12 @@ def test_entry_of_a_place_that_is_incomplete_is_refused(fields: dict[str, Any], 
     assert str(problem.value) == words
 
 
+def test_variable_that_would_replace_the_address_of_a_cloud_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_VERTEX_BASE_URL", "http://127.0.0.1:1")
+    with pytest.raises(ConfigError, match="ANTHROPIC_VERTEX_BASE_URL is set: unset it, or set base_url of model 'm'"):
+        ask(Model(id="m", provider="anthropic", place="vertex", project="project-1"))
+
+
 def test_bedrock_names_the_extra_that_it_needs(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("skill_evaluator.providers.places.find_spec", lambda name: None)
     with pytest.raises(ConfigError, match=r"pip install 'skill-evaluator\[bedrock\]'"):

@@ -4,10 +4,8 @@ import asyncio
 import datetime
 import ipaddress
 import ssl
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -119,63 +117,6 @@ def test_a_proxy_of_the_environment_is_used(server: VendorServer, monkeypatch: p
     monkeypatch.setenv("http_proxy", server.url)
     assert ask(entry("openai-compatible", "http://models.example")).text == "fine"
     assert server.received[0].headers["host"] == "models.example"
-
-
-@contextmanager
-def tunnel() -> Iterator[tuple[str, list[str]]]:
-    """A proxy that connects to wherever it is asked to; gives its address and what it was asked."""
-    asked: list[str] = []
-    connected: list[asyncio.Task[None]] = []
-    opened: list[asyncio.StreamWriter] = []
-
-    async def connect(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        connected.append(asyncio.current_task())  # type: ignore[arg-type]
-        opened.append(writer)
-        asked.append((await reader.readuntil(b"\r\n\r\n")).decode())
-        host, port = asked[-1].split()[1].rsplit(":", 1)
-        there = await asyncio.open_connection(host, int(port))
-        opened.append(there[1])
-        writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
-        await asyncio.gather(pass_on(reader, there[1]), pass_on(there[0], writer))
-
-    async def pass_on(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
-        while part := await source.read(65_536):
-            sink.write(part)
-        sink.close()
-
-    with asyncio.Runner() as runner:
-        server = runner.run(asyncio.start_server(connect, "127.0.0.1", 0))
-        stop = threading.Event()
-
-        async def wait() -> None:
-            await asyncio.to_thread(stop.wait)
-            server.close()
-            for task in connected:
-                task.cancel()
-            for writer in opened:
-                writer.close()
-            await asyncio.gather(*connected, return_exceptions=True)
-            await asyncio.sleep(0)  # in which the transports close their sockets
-
-        thread = threading.Thread(target=lambda: runner.run(wait()))
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", asked
-        finally:
-            stop.set()
-            thread.join()
-
-
-def test_through_a_proxy_a_key_reaches_the_trusted_server_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COMPATIBLE_KEY", KEY)
-    with serve(VendorServer(), tls=certified(tmp_path)) as server, tunnel() as (proxy, asked):
-        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "certificate.pem"))
-        monkeypatch.setenv("https_proxy", proxy)
-        assert (ask(entry("openai-compatible", server.url)).text, len(server.received)) == ("fine", 1)
-        assert len(asked) == 1
-        assert KEY not in asked[0]
 
 
 def test_user_and_password_of_an_address_are_sent_as_such(server: VendorServer) -> None:

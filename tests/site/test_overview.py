@@ -35,7 +35,9 @@ def test_pages_ship_the_version_that_history_ships(tmp_path: Path) -> None:
     n = [a_run(f"1.{at}.0", at + 6, BETTER, model_id="n") for at in range(4)]
     keep(library, m[0], n[0])
     ship = site_data(build_undrawn(library), f"components/{SKILL}")["ship"]
-    assert ship.startswith("to ship: 1.0.0 with n (there is no lower version to judge it against; n is better beyond")
+    assert ship.startswith(
+        "to ship: 1.0.0 with n (there is no lower version to judge it against; n is significantly better"
+    )
     keep(library, *m[1:], *n[1:])
     site = build_undrawn(library)
     ship = site_data(site, f"components/{SKILL}")["ship"]

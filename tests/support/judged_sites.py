@@ -11,11 +11,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from skill_evaluator.judges.review.queue import ReviewQueue
+
 from tests.support.asked_judges import ITEMS, QUOTE, RUBRIC, JudgingLibrary, compared, method, written
 from tests.support.asked_judges import answer as said
 from tests.support.chat_server import Asked, Reply, chat_server
 from tests.support.judged import answer
 from tests.support.library import REPLAY, SKILL, Ended, read
+from tests.support.reviews import label
 
 HALLS = [
     {
@@ -55,7 +58,9 @@ class JudgedSite(JudgingLibrary):
             before, after = self._run("--model", "recorded"), self._run("--draft", "--model", "recorded", lost=3)
             self.items(*HALLS)
             probe = ("--probe", "authority")
-            done = self._ask("calibrate", "--labels", ITEMS, "--rubric", "pairs.yaml", "--broken", "8", *probe, *judges)
+            done = self._ask(
+                "calibrate", "--labels", ITEMS, "--rubric", "pairs.yaml", "--corrupt", "8", *probe, *judges
+            )
             assert done.code == 0, done.err
             runs = ("--baseline", before, "--candidate", after, "--dimensions", ",".join(dimensions))
             self._ask("regression", *runs, "--review", *judges)
@@ -94,21 +99,13 @@ class JudgedSite(JudgingLibrary):
         return folder.name
 
     def _label(self) -> None:
-        """Have two people label some of the queue; of one item they say different things."""
-        lines = (self.root / ".evaluator/reviews/queue.jsonl").read_text("utf-8").splitlines()
-        rows = ["item,reviewer,at,question,answer,impact,note"]
-        for place, line in enumerate(lines[:3]):
-            item = json.loads(line)
+        """Have two people label some of the queue; they disagree about the first item."""
+        queue = ReviewQueue(folder=self.root / ".evaluator" / "reviews")
+        for number, item in enumerate(list(queue.items().values())[:3]):
             for reviewer in ("ada", "ben"):
-                worse = place == 0 and reviewer == "ben"
-                found = "candidate_worse,low" if worse else "same,"
-                rows += [
-                    f'{item["id"]},{reviewer},2026-03-01T12:00:00Z,"{question["name"]}",{found},private note'
-                    for question in item["questions"]
-                ]
-        self.write("labels.csv", "\n".join(rows) + "\n")
-        done = self.call("review", "import", "labels.csv")
-        assert done.code == 0, done.err
+                answer = "candidate_worse low" if number == 0 and reviewer == "ben" else "same"
+                answers = {question.name: answer for question in item.questions}
+                queue.label(label(item, reviewer, note="private note", **answers))
 
 
 def reply(asked: Asked, dimensions: Sequence[str]) -> str:

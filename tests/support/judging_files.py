@@ -1,29 +1,26 @@
 """Files of judgings: what is judged, what judges answered, what people said, all in order, for a test to spoil."""
 
-import csv
-import io
 import json
 import shutil
 from collections.abc import Callable, Iterator
 
-from skill_evaluator.judges.calibration.planting import GoodOutput, plant
+from skill_evaluator.judges.calibration.corruption import GoodOutput, corrupt
 
 from tests.support.asked_judges import QUOTE, answer, compared, method, written
 from tests.support.judged import answer as regression
 from tests.support.library import CASES, Ended, Library
+from tests.support.reviews import label_queue
 from tests.support.rubrics import some_criterion
 
 RUBRIC, PAIRS_RUBRIC = ".evaluator/rubrics/one.yaml", ".evaluator/rubrics/pairs.yaml"
 JUDGE = ("--judge", "recorded")
 SCORE = ("judge", "score", RUBRIC, "--items", "outputs.jsonl")
 COMPARE = ("judge", "pairwise", PAIRS_RUBRIC, "--items", "pairs.jsonl")
-REGRESSION = ("judge", "regression", "--items", "planted.jsonl", *JUDGE)
+REGRESSION = ("judge", "regression", "--items", "corrupted.jsonl", *JUDGE)
 PINNED = ("judge", "regression", "--candidate", "NEWEST", *JUDGE)
-MEASURE = ("judge", "calibrate", "--planted", "planted.jsonl", "--regressions", "regressions.json")
 BATCH = ("judge", "calibrate", "--batch", "regressions.json", "--labels", "found.jsonl")
 SCORED = ("judge", "calibrate", "--labels", "scored.jsonl", "--verdicts", "scores.jsonl")
-CASCADE = ("--cascade", "recorded,vendor/other", "--labels")
-REVIEWED = (("review", "status"), ("review", "export"))
+EXPORT = ("review", "export", "--labels", "new.jsonl")
 Commands = tuple[tuple[str, ...], ...]
 JUDGING_FILES: tuple[tuple[str, str, Commands], ...] = (
     ("rubric that is asked by", RUBRIC, ((*SCORE, *JUDGE), (*SCORE, *JUDGE, "--dry-run"))),
@@ -34,29 +31,27 @@ JUDGING_FILES: tuple[tuple[str, str, Commands], ...] = (
     ),
     ("outputs to score", "outputs.jsonl", ((*SCORE, *JUDGE),)),
     ("pairs to compare", "pairs.jsonl", ((*COMPARE, *JUDGE), ("review", "add", "pairs.jsonl"))),
-    ("planted pairs", "planted.jsonl", (REGRESSION, MEASURE, ("review", "add", "planted.jsonl"))),
+    ("corrupted pairs", "corrupted.jsonl", (REGRESSION, ("review", "add", "corrupted.jsonl"))),
     ("judging", "judgements/*/judging.json", ((*SCORE, *JUDGE, "--resume"),)),
     ("judging's manifest", "judgements/*/runs/*/manifest.json", ((*SCORE, *JUDGE, "--resume"),)),
     ("judging's journal", "judgements/*/runs/*/replicates.jsonl", ((*SCORE, *JUDGE, "--resume"),)),
-    ("regressions found", "regressions.json", (MEASURE, BATCH)),
+    ("regressions found", "regressions.json", (BATCH,)),
     (
         "people's findings",
         "found.jsonl",
-        (BATCH, ("judge", "regression", *REGRESSION[2:4], *CASCADE, "found.jsonl", "--dry-run")),
+        (BATCH,),
     ),
-    ("outputs that people scored", "scored.jsonl", (SCORED, (*SCORE, *CASCADE, "scored.jsonl"))),
+    ("outputs that people scored", "scored.jsonl", (SCORED,)),
     ("judges' scores", "scores.jsonl", (SCORED,)),
-    ("labelled pairs", "labelled.jsonl", ((*COMPARE, *CASCADE, "labelled.jsonl"),)),
     ("pinned outputs", "components/*/evals/pinned/*.json", (("lint",), PINNED)),
-    ("review queue", ".evaluator/reviews/queue.jsonl", (*REVIEWED, (*COMPARE, *CASCADE, "labelled.jsonl"))),
-    ("review labels", ".evaluator/reviews/labels.jsonl", (*REVIEWED, ("review", "export", "--labels", "new.jsonl"))),
-    ("review labels as CSV", "labels.csv", (("review", "import", "labels.csv"),)),
+    ("review queue", ".evaluator/reviews/queue.jsonl", (EXPORT,)),
+    ("review labels", ".evaluator/reviews/labels.jsonl", (EXPORT,)),
 )
 _OUTPUTS = [
     GoodOutput(id=f"g{n}", input="Summarize.", output=f"- It opened in {1980 + n}.\n- Dogs are not allowed in it.\n")
     for n in range(4)
 ]
-_PLANTED = plant(_OUTPUTS, broken=6, controls=6, seed=0).pairs
+_CORRUPTED = corrupt(_OUTPUTS, 6, seed=0)
 _SAME = json.dumps(regression(dict.fromkeys(("factuality", "completeness", "format_adherence"), "same")))
 
 
@@ -66,7 +61,7 @@ def judge_answers() -> Iterator[tuple[tuple[str, int], str]]:
         yield (f"o{n}/direct", 0), answer(**{name: written(3) for name in ("totals", "levels")})
         for order, winner in ((1, "first"), (2, "second")):
             yield (f"p{n}/{order}", 0), answer(totals=compared(winner))
-    for name in (*CASES, *(pair.id for pair in _PLANTED)):
+    for name in (*CASES, *(pair.id for pair in _CORRUPTED)):
         for order in (1, 2):
             yield (f"{name}/{order}", 0), _SAME
 
@@ -77,14 +72,13 @@ def people_write(library: Library) -> None:
     texts = {"input": "Add 5 and 7.", "output_1": QUOTE, "output_2": "There is no sum here."}
     library.lines("outputs.jsonl", *({"id": f"o{n}", "input": f"Add {n}.", "output": QUOTE} for n in range(2)))
     library.lines("pairs.jsonl", *({"id": f"p{n}", **texts, "input": f"Add {n}."} for n in range(2)))
-    library.lines("labelled.jsonl", *({"id": f"p{n}", "human": n + 1} for n in range(2)))
     library.lines("scored.jsonl", *({"id": f"o{n}", "scores": {"totals": n + 2}} for n in range(2)))
     library.lines(
         "scores.jsonl", *({"id": f"o{n}", "judge": "recorded", "criterion": "totals", "score": 3} for n in range(2))
     )
-    library.lines("planted.jsonl", *(pair.model_dump(mode="json") for pair in _PLANTED))
+    library.lines("corrupted.jsonl", *(pair.model_dump(mode="json") for pair in _CORRUPTED))
     names = ("factuality", "completeness", "format_adherence")
-    library.lines("found.jsonl", *({"id": _PLANTED[0].id, "dimension": name, "human": "same"} for name in names))
+    library.lines("found.jsonl", *({"id": _CORRUPTED[0].id, "dimension": name, "human": "same"} for name in names))
 
 
 def judges_write(library: Library, done: Callable[..., Ended]) -> None:
@@ -95,11 +89,4 @@ def judges_write(library: Library, done: Callable[..., Ended]) -> None:
     done(*SCORE, *JUDGE)
     done("judge", "pin", max(path.name for path in library.results.iterdir()))
     done("review", "add", "pairs.jsonl")
-    queue = (library.root / ".evaluator/reviews/queue.jsonl").read_text().splitlines()
-    page = io.StringIO()
-    rows = csv.writer(page, lineterminator="\n")
-    rows.writerow(("item", "reviewer", "at", "question", "answer", "note"))
-    for line in queue:
-        rows.writerow((json.loads(line)["id"], "ada", "2026-03-01T12:00:00Z", "overall", "1", "hard"))
-    library.write("labels.csv", page.getvalue())
-    done("review", "import", "labels.csv")
+    label_queue(library.root, note="hard", overall="1")

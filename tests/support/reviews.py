@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from skill_evaluator.judges.modes.ship_rules import dimensions_of
-from skill_evaluator.judges.people.items import ReviewItem, ReviewQuestion, ReviewReason, review_item
-from skill_evaluator.judges.people.queue import ReviewAnswer, ReviewLabel, ReviewQueue
+from skill_evaluator.judges.review.items import ReviewItem, ReviewQuestion, ReviewReason, review_item
+from skill_evaluator.judges.review.queue import ReviewAnswer, ReviewLabel, ReviewQueue
 
 OVERALL = ReviewQuestion(name="overall", text="Which output is better?")
 SCALE = ReviewQuestion(name="tone", text="Is it friendly?", levels={1: "rude", 2: "curt", 3: "friendly"})
@@ -20,14 +20,19 @@ def pair(name: str = "p1", **changed: Any) -> ReviewItem:
 
 
 def change(
-    name: str = "c1", dimensions: Sequence[str] = ("factuality", "tone"), reasons: Sequence[ReviewReason] = ("block",)
+    name: str = "c1",
+    dimensions: Sequence[str] = ("factuality", "tone"),
+    reasons: Sequence[ReviewReason] = ("block",),
+    judging: str | None = None,
 ) -> ReviewItem:
     questions = [ReviewQuestion(name=one.name, text=one.question) for one in dimensions_of(dimensions)]
-    return review_item("regression", name, [f"{name}: 3 items", f"{name}: 2 items"], questions, reasons)
+    return review_item(
+        "regression", name, [f"{name}: 3 items", f"{name}: 2 items"], questions, reasons, judging=judging
+    )
 
 
-def scored(name: str = "s1") -> ReviewItem:
-    return review_item("score", name, [f"{name} says hello"], [SCALE], ["low_confidence"])
+def scored(name: str = "s1", reasons: Sequence[ReviewReason] = ("low_confidence",)) -> ReviewItem:
+    return review_item("score", name, [f"{name} says hello"], [SCALE], reasons)
 
 
 def label(item: ReviewItem, reviewer: str = "ada", at: str = NOON, note: str = "", **answers: str) -> ReviewLabel:
@@ -45,3 +50,11 @@ def queue_of(folder: Path, *items: ReviewItem) -> ReviewQueue:
     queue = ReviewQueue(folder=folder / ".evaluator" / "reviews")
     queue.add(items)
     return queue
+
+
+def label_queue(root: Path, reviewer: str = "ada", *, note: str = "", **answers: str) -> None:
+    """Label every item that has these questions; a keyword is the answer to its question."""
+    queue = ReviewQueue(folder=root / ".evaluator" / "reviews")
+    for item in queue.items().values():
+        if {question.name for question in item.questions} == set(answers):
+            queue.label(label(item, reviewer, note=note, **answers))

@@ -180,15 +180,15 @@ def _of_ranking(known: Recorded, row: Row) -> Mapping[str, Sequence[Figure]]:
 
 
 def _change(known: Recorded, model: str) -> Sequence[Figure]:
-    """Return by how much a model's highest version moved: first since the anchor if that took more, or mends little."""
+    """Return by how much a model's highest version moved, since the accepted version first if that decides."""
     points = next(one["points"] for one in known.history["models"] if one["model_id"] == model)
     step = points[-1]["step"]
     if step is None:
         return []
-    watch, figures = step["watch"], [step["difference"]]
-    if watch and watch["verdict"] != step["verdict"]:
-        figures.append(watch["difference"])
-    return figures[::-1] if watch and (step["verdict"] == "improved" or watch["verdict"] == "regressed") else figures
+    since, figures = step["since_accepted"], [step["difference"]]
+    if since and since["verdict"] != step["verdict"]:
+        figures.append(since["difference"])
+    return figures[::-1] if since and (step["verdict"] == "improved" or since["verdict"] == "regressed") else figures
 
 
 def _of_version(known: Recorded, row: Row) -> Mapping[str, Sequence[Figure]]:
@@ -261,8 +261,8 @@ def _of_fact(known: Recorded, row: Row) -> Mapping[str, Sequence[Figure]]:
     newest = {model["model_id"]: model["points"][-1]["step"] for model in known.history["models"]}
     verdicts = [ranked.get(model, step and step["verdict"]) or "first" for model, step in newest.items()]
     for place, step in enumerate(newest.values()):
-        if verdicts[place] == "improved" and step and step["watch"]:  # on the version before, not on the anchor
-            verdicts[place] = step["watch"]["verdict"]
+        if verdicts[place] == "improved" and step and step["since_accepted"]:  # not only on the version before
+            verdicts[place] = step["since_accepted"]["verdict"]
     return {"fact": [sum(verdict in name for verdict in verdicts)]}
 
 

@@ -103,18 +103,12 @@ LOWER: dict[str, list[Score]] = {name: [0.84, 0.74, 0.94] for name in FLAKY}
 
 
 @pytest.mark.parametrize(
-    ("first", "last", "between"),
-    [
-        ("2026-05-03T09:00:00Z", "2026-05-09T09:00:00Z", "between 3 and 9 May"),
-        ("2026-05-30T09:00:00Z", "2026-06-02T09:00:00Z", "between 30 May and 2 June"),
-        ("2025-12-30T09:00:00Z", "2026-01-02T09:00:00Z", "between 30 December 2025 and 2 January 2026"),
-        ("2026-05-03T09:00:00Z", "2026-05-03T11:00:00Z", "between two runs of 3 May"),
-        ("2026-05-03T09:00:00Z", "lately", "between the two runs"),
-    ],
+    ("last", "between"),
+    [("2026-05-09T09:00:00Z", "between the two runs of 2026-05-03 and 2026-05-09"), ("lately", "between the two runs")],
 )
-def test_a_verdict_on_recorded_runs_says_its_premise(first: str, last: str, between: str) -> None:
-    (said,) = reasons(two_runs(TWELVE, TWELVE, first, last))
-    command = "`skill-evaluator evaluate s` asks both side by side"
+def test_verdict_on_recorded_runs_names_its_premise(last: str, between: str) -> None:
+    (said,) = reasons(two_runs(TWELVE, TWELVE, "2026-05-03T09:00:00Z", last))
+    command = "`skill-evaluator evaluate s` runs both interleaved"
     assert said == f"if the model did not move {between} (recorded runs); {command}"
 
 
@@ -128,11 +122,11 @@ def test_no_premise_is_said_where_there_is_none() -> None:
 
 def test_the_results_of_another_tool_have_a_premise_and_no_command() -> None:
     said = reasons(two_runs(TWELVE, TWELVE, settings=None))[-2:]
-    assert "if the model did not move between 3 and 9 May (recorded runs)" in said
+    assert "if the model did not move between the two runs of 2026-05-03 and 2026-05-09 (recorded runs)" in said
 
 
-def test_a_metric_that_fell_and_is_inconclusive_only_since_it_is_not_critical_says_so() -> None:
-    """The same scores under a second name: the first metric regresses, and the second must be four times surer."""
+def test_drop_of_a_supporting_metric_that_is_not_significant_is_named() -> None:
+    """The same scores under a second name: the first metric regresses, and the second has a smaller level."""
     before: dict[str, list[Score]] = {name: [1.0, 0.8, 1.0, 0.6] for name in TWELVE}
     after: dict[str, list[Score]] = {name: [1.0, 0.65, 0.9, 0.5] for name in TWELVE}
     pair = Pair(
@@ -141,9 +135,7 @@ def test_a_metric_that_fell_and_is_inconclusive_only_since_it_is_not_critical_sa
     )
     said = reasons(pair)
     assert said[0] == "field_level_f1 fell from 0.850 to 0.762"
-    assert said[1] == "exact_match fell, but not significantly (supporting metrics share 0.15 α)"
-    critical = {"metrics": {"exact_match": {"tier": "critical"}}}
-    assert not any("not significantly" in words for words in reasons(pair, **critical))
+    assert said[1] == "exact_match fell, but not significantly among all measures"
     assert not any("not significantly" in words for words in reasons(pair, tolerance=0.1))
 
 

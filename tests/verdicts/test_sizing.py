@@ -12,7 +12,14 @@ from scipy.special import stdtrit
 from skill_evaluator.records.record import Record
 from skill_evaluator.verdicts.decide.comparability import Pair
 from skill_evaluator.verdicts.decide.comparison import compare_records
-from skill_evaluator.verdicts.planning.sizing import PlannedDesign, Sizing, can_show, detectable_drop, sizing_of
+from skill_evaluator.verdicts.planning.sizing import (
+    PlannedDesign,
+    Sizing,
+    can_show,
+    detectable_drop,
+    profile_doubt,
+    sizing_of,
+)
 
 from tests.support.records import Score, a_record
 from tests.support.rules import some_rules
@@ -141,3 +148,22 @@ def test_an_unknown_cost_is_not_a_cost_of_nothing() -> None:
 def test_calls_that_failed_cost_nothing_and_answers_that_cannot_be_read_do() -> None:
     scores: dict[str, list[Score]] = {"a": [0.4, "unparseable", "provider_error"], "b": [0.8, 0.9, 0.7]}
     assert sized(a_record(scores, cost_usd=1.0)).cost_per_call_usd == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize(
+    ("profile", "shares", "doubt"),
+    [
+        ("deterministic", [0.4, 0.6, 1.0], "declare `profile: sampled` of m"),
+        ("deterministic", [1.0, 1.0, 0.9], ""),
+        ("sampled", [0.4, 0.6, 1.0], ""),
+        ("sampled", [1.0, 1.0, 1.0], "are identical"),
+        ("sampled", [1.0, 1.0], ""),
+    ],
+)
+def test_profile_is_doubted_if_replicates_contradict_it(profile: str, shares: list[float], doubt: str) -> None:
+    names = [f"c{at}" for at in range(len(shares))]
+    record = a_record({name: [1.0, 0.5] for name in names}, agreement=dict(zip(names, shares, strict=True)))
+    assert record.settings is not None
+    record = record.model_copy(update={"settings": record.settings.model_copy(update={"profile": profile})})
+    assert doubt in profile_doubt(record)
+    assert bool(doubt) == bool(profile_doubt(record))

@@ -38,8 +38,7 @@ SHELVES: Mapping[str, Sequence[str]] = {
     "decide": ("history", "leaderboard", "switch", "accept", "mutate", "export", "score"),
     "judge": (
         *("judge score", "judge pairwise", "judge regression", "judge rubric", "judge lint", "judge pin"),
-        *("judge calibrate", "review label", "review serve", "review add", "review status"),
-        *("review export", "review import"),
+        *("judge calibrate", "review serve", "review add", "review export"),
     ),
     "audit": ("audit run", "audit report", "scenarios draft", "scenarios check"),
     "ci": ("ci plan", "ci collect", "ci publish", "ci report", "ci fetch"),
@@ -51,7 +50,7 @@ GROUPS: Mapping[str, str] = {
     "cases": "Make or fetch cases, which are documents with known answers.",
     "records": "Bring in results that other tools measured.",
     "judge": "Judge with a model what no metric can see, and measure what that judge is worth.",
-    "review": "Have people label what judges leave to them: in the terminal (review --reviewer NAME), or on a page.",
+    "review": "Have people label outputs on a local page, and export their labels for `judge calibrate`.",
     "audit": "How much does a model move when the prompt around the task changes in ordinary ways?",
     "scenarios": "Families of system-prompt templates of your own, to audit in.",
     "ci": "What workflows type: plan, evaluate in jobs, collect, publish, report.",
@@ -202,7 +201,7 @@ def _run(arguments: list[str]) -> None:
             typed = [each for each in arguments if not (whole and each == "--all")]
             sys.exit(
                 _application()(
-                    args=_with_label(_with_resume_value(typed)),
+                    args=_with_resume_value(typed),
                     prog_name="skill-evaluator",
                     obj={"all": whole},
                     standalone_mode=False,
@@ -256,10 +255,3 @@ def _with_resume_value(arguments: list[str]) -> list[str]:
         else argument
         for argument, after in zip(arguments, following, strict=False)
     ]
-
-
-def _with_label(arguments: list[str]) -> list[str]:
-    """Make `review --reviewer NAME` the command `review label`, which is the usual one of its group."""
-    command, *rest = [*arguments, ""]
-    usual = command == "review" and rest[0].startswith("-") and not {"-h", "--help"} & {rest[0]}
-    return ["review", "label", *arguments[1:]] if usual else arguments

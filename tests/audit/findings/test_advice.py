@@ -5,9 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from skill_evaluator.audit.cube import ModelCost
-from skill_evaluator.audit.findings.advice import regimes_of
-from skill_evaluator.audit.findings.auditing import audit
-from skill_evaluator.audit.results import ModelAudit, Quadrant, WorstScenario
+from skill_evaluator.audit.findings.auditing import audit, regimes_of
+from skill_evaluator.audit.results import ModelAudit, Quadrant
 
 from tests.audit.cubes import cube_of, drawn
 
@@ -22,7 +21,6 @@ def a_model(name: str, ability: float, grade: str, quadrant: Quadrant, usd: floa
         benchmarks={},
         shares={},
         scenarios={},
-        worst=WorstScenario(scenario="bare", score=ability, drop=0.0),
         usd_per_1000_right=usd,
     )
 
@@ -78,12 +76,6 @@ def test_centering_removes_what_a_scenario_does_to_all_models() -> None:
     )
     assert centered.treatment.startswith("scores are centered")
     assert centered.neutrality == plain.neutrality
-
-
-def test_size_of_an_audit_is_warned_about() -> None:
-    warnings = " ".join(audit(drawn(np.array([1.0, 2.0]), scenarios=3, questions=20, replicates=1)).warnings)
-    for words in ("2 models, fewer than 4", "3 scenarios, fewer than 6", "fewer than 50 questions", "one output per"):
-        assert words in warnings
 
 
 def test_fluctuation_that_noise_explains_and_equal_scores_are_warned_about() -> None:

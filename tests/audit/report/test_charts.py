@@ -51,7 +51,6 @@ def test_charts_hold_the_figures_of_the_result(charts: Mapping[str, str]) -> Non
         for scenario, score in one.scenarios.items():
             assert f"{one.model} in {scenario}: {score:.1f}" in words(charts["heat.svg"])
         assert one.model in words(charts["boxes.svg"])
-    assert f"noise within a scenario {result.noise_floor:.2f}" in words(charts["map.svg"])
 
 
 def test_point_and_bar_of_the_map_are_on_one_scale_and_quadrants_are_numbered(charts: Mapping[str, str]) -> None:

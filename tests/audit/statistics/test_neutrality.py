@@ -34,10 +34,10 @@ def test_hard_scenario_is_found_and_no_other_is_flagged(models: int) -> None:
 
 def test_verdict_names_the_hard_scenario_and_its_shift() -> None:
     scores = 50 + np.array([[np.sin(m * 7 + t * 3) for t in range(8)] for m in range(4)])
-    assert found_in(scores).verdict == "neutral: no scenario is harder or easier for all models"
+    assert found_in(scores).verdict == "neutral (no scenario is harder or easier for all models)"
     scores[:, 2] -= 9
     found = found_in(scores)
-    assert found.verdict.startswith("not neutral: scenario scenario-2 is harder for all models (-")
+    assert found.verdict.startswith("not neutral (scenario scenario-2 is harder for all models by ")
     assert (found.shifts[0].scenario, found.limit) == ("scenario-2", LIMIT)
     assert found.range == pytest.approx(max(found.means) - min(found.means))
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import ncx2
 from skill_evaluator.audit.cube import cube_of_outcomes
-from skill_evaluator.audit.findings.auditing import audit, shares_by_benchmark, worst_of
+from skill_evaluator.audit.findings.auditing import audit, shares_by_benchmark
 from skill_evaluator.audit.statistics.uncertainty import (
     binomial_noise,
     fluctuation_interval,
@@ -16,7 +16,7 @@ from skill_evaluator.audit.statistics.uncertainty import (
     without_noise,
 )
 
-from tests.audit.cubes import cube_of, drawn, paper
+from tests.audit.cubes import drawn, paper
 
 MODELS = np.full(300, 3.0)
 
@@ -126,9 +126,7 @@ def test_ability_interval_is_over_questions() -> None:
     assert audit(paper()).models[0].ability_ci95 is None
 
 
-def test_shares_of_a_variance_sum_to_1_and_the_worst_is_the_first_of_the_lowest() -> None:
+def test_shares_of_a_variance_sum_to_1() -> None:
     cube = paper()
     for model in range(len(cube.models)):
         assert sum(shares_by_benchmark(cube, model).values()) == pytest.approx(1)
-    worst = worst_of(cube_of([[50, 40, 40]]), 0)
-    assert (worst.scenario, worst.score, round(worst.drop, 6)) == ("scenario-1", 40.0, 3.333333)

@@ -5,8 +5,8 @@ import random
 
 import pytest
 from skill_evaluator.judges.asking.results import JudgeRecord
-from skill_evaluator.judges.calibration.detection import detection
-from skill_evaluator.judges.calibration.planting import PlantedPair
+from skill_evaluator.judges.calibration.corruption import CONTROL, CorruptedPair
+from skill_evaluator.judges.calibration.detection import detection_of
 from skill_evaluator.judges.modes.findings import reduce_regressions
 from skill_evaluator.judges.modes.regression import ORDERS, JudgedPair, question_id
 from skill_evaluator.judges.modes.regression_results import JudgeRegressions
@@ -70,10 +70,10 @@ def test_the_rates_of_a_perfect_judge_hold_the_truth_however_many_of_its_answers
 
 def test_what_a_judge_misses_holds_the_truth_however_many_of_its_answers_are_broken() -> None:
     usual = {"input": "p", "baseline_output": "a", "candidate_output": "b", "source": "s"}
-    lost = {"planted": "item_dropped", "dimension": "completeness", "impact": "medium"}
-    ways = [lost if place < WORSE else {"planted": "same_text"} for place in range(PAIRS)]
-    planted = [PlantedPair.model_validate({"id": f"p{place}", **usual, **way}) for place, way in enumerate(ways)]
+    lost = {"corruption": "part_removed", "dimension": "completeness", "impact": "medium"}
+    kinds = [lost if place < WORSE else {"corruption": CONTROL} for place in range(PAIRS)]
+    corrupted = [CorruptedPair.model_validate({"id": f"p{place}", **usual, **kind}) for place, kind in enumerate(kinds)]
     for broken in (0.0, 0.1, 0.3):
         pairs = {pair.id: pair for pair in judged(broken, 1, misses=11).pairs}
-        row = detection(planted, pairs, 0.6, {}).dimensions[0]
+        row = detection_of(corrupted, pairs).dimensions[0]
         assert (row.dimension, holds(row.sensitivity, 0.8), holds(row.specificity, 1.0)) == ("completeness", True, True)

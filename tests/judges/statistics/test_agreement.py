@@ -1,23 +1,17 @@
-"""κ, weighted κ, α and ρ agree with scikit-learn, krippendorff and scipy; their intervals respect n at the edges."""
-
-from collections import Counter
-from collections.abc import Hashable
+"""κ, weighted κ and ρ agree with scikit-learn and scipy, and their intervals keep a width."""
 
 import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from skill_evaluator.judges.statistics.agreement import Level, Weighting, cohen_kappa, confusion, krippendorff, spearman
+from skill_evaluator.judges.statistics.agreement import Weighting, cohen_kappa, confusion, spearman
 
 SCORES = [1, 2, 3, 4, 5]
 PAIRS = st.lists(st.tuples(st.sampled_from(SCORES), st.sampled_from(SCORES)), min_size=4, max_size=60)
-RATINGS = st.lists(
-    st.tuples(*[st.none() | st.sampled_from(SCORES)] * 3).filter(lambda unit: any(unit)), min_size=3, max_size=40
-)
 
 
-@given(PAIRS, st.sampled_from([("nominal", None), ("linear", "linear"), ("quadratic", "quadratic")]))
-def test_kappa_is_that_of_scikit_learn(pairs: list[tuple[int, int]], weighting: tuple[Weighting, str | None]) -> None:
+@given(PAIRS, st.sampled_from([("nominal", None), ("linear", "linear")]))
+def test_kappa_equals_scikit_learn(pairs: list[tuple[int, int]], weighting: tuple[Weighting, str | None]) -> None:
     from sklearn.metrics import cohen_kappa_score
 
     left, right = zip(*pairs, strict=True)
@@ -32,14 +26,14 @@ def test_kappa_is_that_of_scikit_learn(pairs: list[tuple[int, int]], weighting: 
 
 
 @given(PAIRS)
-def test_the_confusion_matrix_is_that_of_scikit_learn(pairs: list[tuple[int, int]]) -> None:
+def test_confusion_matrix_equals_scikit_learn(pairs: list[tuple[int, int]]) -> None:
     from sklearn.metrics import confusion_matrix
 
     left, right = zip(*pairs, strict=True)
     assert confusion(left, right, SCORES).tolist() == confusion_matrix(left, right, labels=SCORES).tolist()
 
 
-def test_an_unparsed_verdict_is_a_category_of_its_own_and_one_that_is_none_is_refused() -> None:
+def test_unparsed_verdict_is_a_category_of_its_own() -> None:
     from sklearn.metrics import cohen_kappa_score
 
     people = [1, 2] * 20
@@ -51,51 +45,26 @@ def test_an_unparsed_verdict_is_a_category_of_its_own_and_one_that_is_none_is_re
         confusion([None], [1], [1, 2])
 
 
-def test_full_agreement_and_full_disagreement_have_intervals_and_nothing_tells_nothing() -> None:
+def test_full_agreement_has_an_interval() -> None:
     """With n agreeing items, disagreement may still have the probability that n trials do not show: 1 − 0.05^(1/n)."""
     for n in (2, 10, 50, 500):
         kappa = cohen_kappa(np.diag([n / 2, n / 2]))
         assert kappa.value == 1, n
         assert kappa.ci95 == (pytest.approx(max(-1, 1 - 2 * (1 - 0.05 ** (1 / n)))), 1), n
-        (alpha, rho) = (krippendorff([{1: 2}, {2: 2}] * n, "nominal"), spearman(range(n + 2), range(n + 2)))
-        for figure in (alpha, rho):
-            assert figure.ci95[0] < 1 == pytest.approx(figure.ci95[1]), n
+        rho = spearman(range(n + 2), range(n + 2))
+        assert rho.ci95[0] < 1 == pytest.approx(rho.ci95[1]), n
     low, high = cohen_kappa(np.array([[0.0, 20.0], [20.0, 0.0]])).ci95 or (0, 0)
     assert low == -1
     assert -1 < high < -0.8
     assert cohen_kappa(np.zeros((2, 2))).value is None
     assert cohen_kappa(np.array([[9.0, 0.0], [0.0, 0.0]])).ci95 is None
-    assert krippendorff([{1: 1}, {2: 1}], "nominal").value is None
-    assert krippendorff([{1: 2}, {1: 3}], "interval").value is None
     assert spearman([1, 2, 3], [1, 2, 3]).value is None
     assert spearman([1, 1, 1, 1], [1, 2, 3, 4]).value is None
 
 
-def counts_of(raters: list[tuple[int | None, ...]]) -> list[Counter[Hashable]]:
-    """The values of each unit, from ratings by rater; None is a unit that the rater skipped."""
-    return [Counter(value for value in unit if value is not None) for unit in zip(*raters, strict=True)]
-
-
-@given(RATINGS, st.sampled_from(["nominal", "ordinal", "interval"]))
-def test_alpha_is_that_of_krippendorff(ratings: list[tuple[int | None, ...]], level: Level) -> None:
-    import krippendorff as reference
-
-    raters = list(zip(*ratings, strict=True))
-    alpha = krippendorff(counts_of(raters), level)
-    paired = [score for unit in ratings if sum(score is not None for score in unit) > 1 for score in unit if score]
-    if len(set(paired)) < 2:
-        assert alpha.value is None
-        return
-    table = np.array([[np.nan if score is None else score for score in rater] for rater in raters], float)
-    expected = reference.alpha(reliability_data=table, level_of_measurement=level)
-    assert alpha.value == pytest.approx(expected, abs=1e-9)
-    assert alpha.ci95[0] <= alpha.value + 1e-9
-    assert alpha.value - 1e-9 <= alpha.ci95[1]
-
-
 @given(PAIRS)
 @example([(1, 2), (2, 1), (2, 3), (3, 2)])  # without any of them ρ is the same
-def test_rho_is_that_of_scipy(pairs: list[tuple[int, int]]) -> None:
+def test_rho_equals_scipy(pairs: list[tuple[int, int]]) -> None:
     from scipy.stats import spearmanr
 
     left, right = zip(*pairs, strict=True)

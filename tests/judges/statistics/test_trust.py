@@ -1,9 +1,9 @@
-"""Trust needs labels: the rule, the number of labels that would decide, and the threshold with a guarantee."""
+"""Trust by the interval of κ, and the number of labels that would decide."""
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from skill_evaluator.judges.statistics.agreement import MOST_LABELS, cohen_kappa, trust_of
+from skill_evaluator.judges.statistics.agreement import MAX_LABELS, cohen_kappa, trust_of
 from skill_evaluator.judges.statistics.bounded import BAR
 
 COUNTS = st.lists(st.integers(0, 60), min_size=4, max_size=4).map(lambda ones: np.array(ones, float).reshape(2, 2))
@@ -13,7 +13,7 @@ def table(agreed: int, disagreed: int) -> np.ndarray:
     return np.array([[agreed / 2, disagreed / 2], [disagreed / 2, agreed / 2]])
 
 
-def test_the_whole_interval_decides_by_a_bar_and_what_decides_nothing_names_no_number() -> None:
+def test_trust_is_decided_by_the_whole_interval() -> None:
     for agreed, disagreed, trusted in (
         (96, 4, True),
         (80, 20, None),  # κ 0.6, as the bar
@@ -32,7 +32,7 @@ def test_the_whole_interval_decides_by_a_bar_and_what_decides_nothing_names_no_n
 
 
 @given(COUNTS)
-def test_so_many_more_labels_would_decide_and_fewer_would_not(counts: np.ndarray) -> None:
+def test_named_number_of_labels_decides_and_fewer_do_not(counts: np.ndarray) -> None:
     trust = trust_of(counts)
     if trust.more_labels is None:
         return
@@ -43,4 +43,4 @@ def test_so_many_more_labels_would_decide_and_fewer_would_not(counts: np.ndarray
     assert more.trusted == ((cohen_kappa(counts).value or 0) >= BAR)
     if trust.more_labels > 1:
         assert trust_of(counts * ((n + trust.more_labels - 1) / n)).trusted is None
-    assert n + trust.more_labels <= MOST_LABELS
+    assert n + trust.more_labels <= MAX_LABELS

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from skill_evaluator.errors import ComponentError
 from skill_evaluator.library.config import DEFAULT_LIMITS
 from skill_evaluator.library.sources import formats
-from skill_evaluator.library.sources.tree import FileTree, Written, folder_tree
+from skill_evaluator.library.sources.tree import FileTree, Written
 
 from tests.support.hostile_files import deep_yaml, laughing_yaml
 from tests.support.json_values import json_values, quick
@@ -371,21 +371,6 @@ def test_texts_that_grow_by_their_variables_are_left_out() -> None:
     written = read(config(tests=tests))
     assert len(written.rows) == 1
     assert "characters" in left_out(written)["test"][1]
-
-
-def test_more_tests_than_anybody_writes_are_refused() -> None:
-    test = {"vars": {"word": [str(number) for number in range(150)], "x": ["y"] * 100}}
-    with pytest.raises(ComponentError, match="more than 20,000 cases"):
-        read(config(tests=[test, test]))
-
-
-def test_a_configuration_of_100_mb_is_not_read(tmp_path: Path) -> None:
-    with (tmp_path / CONFIG).open("wb") as file:
-        file.truncate(100_000_000)
-    tree = folder_tree(tmp_path, DEFAULT_LIMITS)
-    [place] = SOURCE.find(tree)
-    with pytest.raises(ComponentError, match="bytes"):
-        SOURCE.read(tree, place.key)
 
 
 PATHS = st.lists(st.integers(0, 5), min_size=1, max_size=6)

@@ -1,7 +1,6 @@
 """Skills are read in place: what each SKILL.md and its evals say, and what of them is left out and why."""
 
 import json
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +15,7 @@ from skill_evaluator.identifiers import is_file_name
 from skill_evaluator.library.config import SafetyLimits
 from skill_evaluator.library.sources import formats
 from skill_evaluator.library.sources.skills import ROUTING
-from skill_evaluator.library.sources.tree import FileTree, Written, folder_tree, semver_of
+from skill_evaluator.library.sources.tree import FileTree, Written, semver_of
 
 SKILLS = formats()["skills"]
 PDF = "---\nname: pdf\ndescription: Reads PDFs.\n---\n# PDFs\n\nSay what stands in them.\n"
@@ -470,59 +469,3 @@ def test_descriptions_that_are_too_long_together_are_one_error() -> None:
     long = PDF.replace("Reads PDFs.", "x" * 600_000)
     with pytest.raises(ComponentError, match=r"limits\.prompt_bytes"):
         queries_of({"a/SKILL.md": long, "b/SKILL.md": long.replace("pdf", "b"), "evals/trigger-eval.json": "[]"})
-
-
-def test_a_skill_of_100_megabytes_is_refused_and_the_others_are_read(tmp_path: Path) -> None:
-    for name, text in (("big", PDF), ("pdf", PDF)):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "SKILL.md").write_text(text)
-    with (tmp_path / "big" / "SKILL.md").open("r+b") as handle:
-        handle.truncate(100_000_000)
-    tree = folder_tree(tmp_path, SafetyLimits())
-    assert len(SKILLS.find(tree)) == 2
-    with pytest.raises(ComponentError, match="100,000,000 bytes"):
-        SKILLS.read(tree, "big/SKILL.md")
-    assert SKILLS.read(tree, "pdf/SKILL.md").prompt.system
-
-
-@pytest.mark.parametrize(
-    "files",
-    [
-        {"pdf/SKILL.md": PDF.replace("name: pdf", "version: 1.0") + "\n" * 900_000},
-        {"pdf/SKILL.md": PDF.replace("name: pdf", "metadata: {version: 1.0}") + " \n" * 400_000},
-        {
-            "pdf/SKILL.md": PDF,
-            "pdf/evals.json": [{"prompt": "x", "checks": [{"name": "a_" * 50_000 + "!", "text": "y"}]}],
-        },
-        {"pdf/SKILL.md": PDF, **{f"{'tests/' * 600}{n}/trigger.txt": "" for n in range(200)}},
-        {f"{'d/' * n}SKILL.md": PDF for n in range(600)},
-    ],
-    ids=["lines", "blanks", "name", "tests", "nested"],
-)
-def test_what_is_long_or_deep_takes_no_longer_than_it_is(files: dict[str, Any]) -> None:
-    tree, start = tree_of(files), time.process_time()
-    assert SKILLS.read(tree, SKILLS.find(tree)[-1].key).prompt.system
-    assert not list(SKILLS.lost(tree))
-    assert time.process_time() - start < 5
-
-
-def test_ten_thousand_skills_are_found_and_read_without_a_walk_for_each() -> None:
-    reads = 0
-    texts = {f"plugins/p{n // 100}/skills/s{n}/SKILL.md": PDF for n in range(10_000)}
-    texts |= {f"plugins/p{n // 100}/skills/s{n}/references/{m}.md": "" for n in range(10_000) for m in range(3)}
-    texts["evals/evals.json"] = json.dumps({"skill_name": "s7", "evals": [{"prompt": "Go."}]})
-
-    def read(path: str) -> str:
-        nonlocal reads
-        reads += 1
-        return texts[path]
-
-    tree = FileTree(where=Path("lib"), paths=tuple(sorted(texts)), read=read, limits=SafetyLimits())
-    start = time.process_time()
-    places = SKILLS.find(tree)
-    assert (len(places), reads) == (10_000, 0)
-    assert not list(SKILLS.lost(tree))
-    assert len(SKILLS.read(tree, "plugins/p0/skills/s7/SKILL.md").rows) == 1
-    for place in places[:1_000]:
-        SKILLS.read(tree, place.key)
-    assert time.process_time() - start < 20  # quadratic would take minutes

@@ -185,7 +185,7 @@ class Library:
     ) -> "ComparisonResult":
         """Say whether a version is worse than the recorded one, as `compare` does.
 
-        `baseline` and `candidate` are versions, run ids, or files of records or of another tool's results; two files
+        `baseline` and `candidate` are versions, run ids, or files of records or of other tools' results; two files
         need no component. `between` compares two models on the same version. `apart`: the results of the other tool
         were measured on different days.
         """
@@ -467,7 +467,7 @@ class Library:
     def import_results(
         self, request: "ImportRequest | None" = None, *, odd: "Odd" = refuse, **options: Any
     ) -> "list[tuple[Record, Path, bool]]":
-        """Make records of another tool's results, as `records import` does; each comes with its file, and if it is new.
+        """Make records of other tools' results, as `records import` does; each comes with its file, and if it is new.
 
         `odd` is told what is wrong with a row, and raises it unless the row is to be left out.
         """

@@ -10,10 +10,9 @@ from skill_evaluator.errors import ConfigError
 if TYPE_CHECKING:
     from skill_evaluator.checking.rubrics import RubricLint
     from skill_evaluator.judges.asking.story import JudgingSize
-    from skill_evaluator.judges.people.labelled import ExportedLabels
-    from skill_evaluator.judges.people.queue import Queued, ReviewQueue, ReviewStatus
-    from skill_evaluator.judges.people.server import ReviewServer
-    from skill_evaluator.judges.people.steps import ReviewScreen
+    from skill_evaluator.judges.review.export import ExportedLabels
+    from skill_evaluator.judges.review.items import Queued
+    from skill_evaluator.judges.review.server import ReviewServer
     from skill_evaluator.judges.stories.drafting import DraftedScenarios
     from skill_evaluator.judges.stories.judging import Judged
     from skill_evaluator.judges.stories.requests import (
@@ -30,10 +29,10 @@ if TYPE_CHECKING:
 
 
 class Judges:
-    """Judge with models what no metric can see: `Library.judge`.
+    """Judge with models: `Library.judge`.
 
-    A method that asks takes the options of its command, as keywords or as the request that a command has read. `watch`
-    shows how the calls go; without it nothing is shown. A dry run returns the size of what would be asked.
+    A method that calls models takes the options of its command, as keywords or as a request. `watch` shows progress; by
+    default nothing is shown. A dry run returns the size of the judge run.
 
     >>> from skill_evaluator import Library
     >>> rubric, outputs = Path(".evaluator/rubrics/tone.yaml"), Path("outputs.jsonl")
@@ -57,7 +56,7 @@ class Judges:
         return self._judge(PairwiseRequest, request, **how)
 
     def regression(self, request: "RegressionRequest | None" = None, **how: Any) -> "Judged | JudgingSize":
-        """Ask whether new outputs are worse than those in use, as `judge regression` does; code decides what ships."""
+        """Compare new outputs with those in use, as `judge regression` does; code decides what ships."""
         from skill_evaluator.judges.stories.requests import RegressionRequest
 
         return self._judge(RegressionRequest, request, **how)
@@ -79,13 +78,13 @@ class Judges:
     def calibrate(
         self, request: "CalibrateRequest | None" = None, *, watch: "Watch | None" = None, **options: Any
     ) -> "Judged | JudgingSize":
-        """Say what judges are worth, as `judge calibrate` does; it asks those that are named."""
+        """Measure judges against human labels, as `judge calibrate` does; named judges are called."""
         from skill_evaluator.judges.stories.calibration import calibrate
         from skill_evaluator.judges.stories.requests import CalibrateRequest
-        from skill_evaluator.reports.judge_calibration import worth_page
+        from skill_evaluator.reports.judge_calibration import bias_report
 
         asked = request or request_of(CalibrateRequest, self, **options)
-        return calibrate(asked, watch, worth_page)
+        return calibrate(asked, watch, bias_report)
 
     def rubric(self, request: "RubricDraftRequest", *, watch: "Watch | None" = None) -> "RubricLint | JudgingSize":
         """Have a model draft a rubric, and return what `judge lint` says of it, as `judge rubric` does."""
@@ -126,69 +125,28 @@ class Judges:
         return pin_outputs(folder, component, load_cases(component, self.fixtures, cases))
 
     def queue_for_review(self, file: Path, *, sample: int | None = None, seed: int = 0, **how: Any) -> "Queued":
-        """Queue outputs of a file for people to label, all or a random sample; adding twice changes nothing.
+        """Queue the pairs of a file, or a random sample, for people to label. Adding twice changes nothing.
 
         `how` takes what a candidate is compared in: `dimensions`, or a `preset` of them.
         """
-        from skill_evaluator.judges.people.items import items_from, sampled
-        from skill_evaluator.judges.people.queue import Queued, queue_in
+        from skill_evaluator.judges.review.items import Queued, items_from, sampled
+        from skill_evaluator.judges.review.queue import queue_in
 
         chosen, queue = sampled(items_from(file, **how), sample, seed), queue_in(self.config)
         return Queued(folder=queue.folder, fresh=len(queue.add(chosen)), given=len(chosen))
 
-    @property
-    def _queue(self) -> "ReviewQueue":
-        from skill_evaluator.judges.people.queue import begun_queue
-
-        return begun_queue(self.config)
-
-    def review(self, reviewer: str, seed: int = 0) -> "tuple[ReviewQueue, list[ReviewScreen]]":
-        """Return the queue with what a reviewer has not labelled yet, as `review label` shows it."""
-        from skill_evaluator.judges.people.steps import screens_of
-
-        queue = self._queue
-        return queue, screens_of(queue, reviewer, seed)
-
     def review_page(self, port: int = 0, seed: int = 0) -> "ReviewServer":
-        """Return the server of the review page, for this machine alone; port 0 takes a free one."""
-        from skill_evaluator.judges.people.server import ReviewServer
+        """Return the server of the review page, for this machine alone. Port 0 takes a free port."""
+        from skill_evaluator.judges.review.queue import begun_queue
+        from skill_evaluator.judges.review.server import ReviewServer
 
-        queue = self._queue
-        queue.labels(queue.items())  # what is wrong with them is said now, and not on the page
+        queue = begun_queue(self.config)
+        queue.labels(queue.items())  # reports an invalid label before the page is opened
         return ReviewServer(queue, port, seed)
 
-    def review_table(self, out: Path | None = None) -> str:
-        """Return the labels that count as CSV, and write it to a file if one is named, as `review export` does."""
-        from skill_evaluator.files import replace_text
-        from skill_evaluator.judges.people.queue import labels_table, latest
-
-        queue = self._queue
-        items = queue.items()
-        counting = latest(queue.labels(items))
-        table = labels_table(items, (label for given in counting.values() for label in given.values()))
-        if out is not None:
-            replace_text(out, table)
-        return table
-
     def export_labels(self, file: Path) -> "ExportedLabels":
-        """Add what people agree on to a file of labels that `judge calibrate` reads; what is held out stays."""
-        from skill_evaluator.judges.people.labelled import export_labels
+        """Add the labels on which reviewers agree to a file of labels that `judge calibrate` reads."""
+        from skill_evaluator.judges.review.export import export_labels
+        from skill_evaluator.judges.review.queue import begun_queue
 
-        return export_labels(self._queue, file)
-
-    def import_labels(self, file: Path) -> "Queued":
-        """Add the labels of a CSV file, as `review export` writes it; importing it again changes nothing."""
-        from skill_evaluator.identifiers import now
-        from skill_evaluator.judges.people.queue import Queued, read_labels_table
-
-        queue = self._queue
-        labels = read_labels_table(file, queue.items(), now())
-        return Queued(folder=queue.folder, fresh=len(queue.label(labels)), given=len(labels))
-
-    def review_status(self) -> "ReviewStatus":
-        """Say how far the queue is, and how far its reviewers agree."""
-        from skill_evaluator.judges.people.labelled import review_status
-
-        queue = self._queue
-        items = queue.items()
-        return review_status(items, queue.labels(items))
+        return export_labels(begun_queue(self.config), file)

@@ -48,12 +48,11 @@ FORMATS: Mapping[str, str] = {
     "pinned": "skill_evaluator.records.pinned.PinnedOutputs",
     "judge-pin": "skill_evaluator.records.pinned.PinReport",
     "judge-calibration": "skill_evaluator.judges.calibration.results.JudgeCalibration",
-    "judge-planted": "skill_evaluator.judges.calibration.planting.PlantedPair",
+    "judge-corrupted": "skill_evaluator.judges.calibration.corruption.CorruptedPair",
     "judge-regression-label": "skill_evaluator.judges.calibration.labels.RegressionLabel",
     "judge-sentence-label": "skill_evaluator.judges.calibration.labels.SentenceLabel",
-    "review-item": "skill_evaluator.judges.people.items.ReviewItem",
-    "review-label": "skill_evaluator.judges.people.queue.ReviewLabel",
-    "review-status": "skill_evaluator.judges.people.queue.ReviewStatus",
+    "review-item": "skill_evaluator.judges.review.items.ReviewItem",
+    "review-label": "skill_evaluator.judges.review.queue.ReviewLabel",
 }
 """Each format with the model of its file or line."""
 EDITED = ("models", "settings", "rubric", "datasets")

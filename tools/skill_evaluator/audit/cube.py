@@ -8,7 +8,7 @@ has one row per model and scenario: `model,template,<benchmark>,…` in per cent
 import csv
 import io
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import compress
@@ -303,10 +303,10 @@ def write_cube(cube: Cube, folder: Path) -> list[Path]:
     rows: list[list[Any]] = [["model", "template", *cube.benchmarks]]
     for model, scores in zip(cube.models, cube.scores.tolist(), strict=True):
         rows += [[model, scenario, *row] for scenario, row in zip(cube.scenarios, scores, strict=True)]
-    replace_text(table, _csv_text(rows))
+    replace_text(table, "".join(map(_csv_line, rows)))
     if cube.outcomes is None:
         return [table]
-    replace_text(answers, _csv_text([_OUTCOME_COLUMNS, *_outcome_rows(cube, cube.outcomes)]))
+    replace_text(answers, "".join(map(_csv_line, [_OUTCOME_COLUMNS, *_outcome_rows(cube, cube.outcomes)])))
     return [table, answers]
 
 
@@ -319,10 +319,6 @@ def _outcome_rows(cube: Cube, outcomes: Mapping[str, Outcomes]) -> Iterator[Sequ
                         if not np.isnan(score):
                             digits = np.format_float_positional(score, trim="-")  # of a float32, as few as possible
                             yield model, scenario, name, question, replicate, digits
-
-
-def _csv_text(rows: Iterable[Sequence[Any]]) -> str:
-    return "".join(map(_csv_line, rows))
 
 
 def _csv_line(cells: Sequence[Any]) -> str:

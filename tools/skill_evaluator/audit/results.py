@@ -32,14 +32,6 @@ class BenchmarkFigures(FrozenModel):
     corrected: float | None = Field(default=None, description="fluctuation without the noise; null if unknown")
 
 
-class WorstScenario(FrozenModel):
-    """A model's lowest score, and its distance below the model's ability."""
-
-    scenario: str
-    score: float
-    drop: float
-
-
 class ModelAudit(FrozenModel):
     """One model; `grade` and `quadrant` are relative to the cohort and null for a model alone."""
 
@@ -57,7 +49,6 @@ class ModelAudit(FrozenModel):
     benchmarks: dict[str, BenchmarkFigures]
     shares: dict[str, float] = Field(description="share of the variance by benchmark")
     scenarios: dict[str, float] = Field(description="score in each scenario")
-    worst: WorstScenario
     answers: dict[str, int] | None = Field(default=None, description="number of outputs by kind, such as unparseable")
     usd_per_1000_right: float | None = None
     latency_s: float | None = None

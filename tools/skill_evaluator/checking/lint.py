@@ -16,7 +16,7 @@ from typing import Any, Literal
 from skill_evaluator.checks.declared import Check
 from skill_evaluator.comparing.comparators import amount
 from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule
-from skill_evaluator.comparing.schema_paths import Place, schema_places
+from skill_evaluator.comparing.schema_paths import schema_places
 from skill_evaluator.errors import ComponentError, JudgeError, NotEvaluatedError, SkillEvaluatorError
 from skill_evaluator.evaluation.inputs import judge_of
 from skill_evaluator.files import read_json
@@ -24,15 +24,12 @@ from skill_evaluator.library.cases import Case, UnfilledError, cases_without_doc
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import ComponentPolicy, Model, Settings
 from skill_evaluator.library.messages import section_headings
-from skill_evaluator.library.versions import Problem
 from skill_evaluator.parsing import Output
+from skill_evaluator.records.archive import Archive
 from skill_evaluator.records.pinned import read_pinned
-from skill_evaluator.records.record import read_record
-from skill_evaluator.repository import within
-from skill_evaluator.runner.journal import ANSWERS, has_other_answers, read_manifest
 from skill_evaluator.text import nearest
 from skill_evaluator.verdicts.decide.comparability import TO_MOVE
-from skill_evaluator.verdicts.planning.sizing import FEW_CASES, can_show
+from skill_evaluator.verdicts.planning.sizing import FEW_CASES, can_show, profile_doubt
 
 Declaration = Mapping[str, Any]
 _FEW = 3  # fewer ground truths show no pattern
@@ -76,10 +73,8 @@ def plan_lines(component: Component, declared: Mapping[str, Declaration]) -> lis
             why = _reason(given, ("align", "key"), place.kind)
             lines.append(PlanLine(path=path, kind="array", rule=plan.arrays[path], why=why))
         elif path in plan.leaves:
-            rule = plan.leaves[path]
-            keyword = schema_keyword(place, rule.compare or "exact")
-            why = _reason(given, ("compare",), _prose(component, path) + keyword)
-            lines.append(PlanLine(path=path, kind="field", rule=rule, why=why))
+            why = _reason(given, ("compare",), f"{_prose(component, path)}schema")
+            lines.append(PlanLine(path=path, kind="field", rule=plan.leaves[path], why=why))
     return lines
 
 
@@ -92,25 +87,6 @@ def _reason(given: Declaration, deciding: Sequence[str], inferred: str) -> str:
     if any(given.get(name) for name in deciding):
         return "declared"
     return f"{inferred} (declared: {', '.join(sorted(given))})" if given else inferred
-
-
-def schema_keyword(place: Place, compare: str) -> str:
-    """Return the keyword of the schema from which the comparison at a place is inferred.
-
-    >>> schema_keyword(Place(nodes=[{"type": ["string", "null"], "format": "date"}]), "date")
-    'format: date'
-    """
-    keywords = []
-    for node in place.nodes:
-        if "enum" in node or "const" in node:
-            keywords.append("enum" if "enum" in node else "const")
-        elif compare == "date" and "format" in node:
-            keywords.append(f"format: {node['format']}")
-        else:
-            types = node.get("type", ())
-            names = [name for name in ([types] if isinstance(types, str) else types) if name != "null"]
-            keywords += [f"type: {' or '.join(names)}"] if names else []
-    return " or ".join(dict.fromkeys(keywords)) or "the schema"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,6 +150,7 @@ def lint_component(
             *hints(component, [case.truth for case in cases if case.labelled]),
             *(() if case_problems else stale),
             *([can_show(labelled)] if 0 < labelled < FEW_CASES else []),
+            *_contradicted_profiles(component),
         ],
         not_evaluated=not_evaluated,
         waiting=waiting,
@@ -240,18 +217,14 @@ def _hint_at_sections(component: Component) -> Iterator[str]:
         )
 
 
-def answer_problems(components: Path, name: str, folder: str) -> Iterator[Problem]:
-    """Yield each record of a component whose run folder is still here, and keeps other answers.
-
-    `folder` names the folder of components in the problems. What cannot be read is left to the checks of its own file.
-    """
-    evals = components / name / "evals"
-    for path in sorted((evals / "records").glob("*.json")):
-        run = evals / "results" / path.stem
-        with suppress(SkillEvaluatorError):
-            if (run / ANSWERS).exists() and has_other_answers(read_record(path), run, read_manifest(run)):
-                message = f"this record was not made of the answers in {run / ANSWERS}: one of the two was edited"
-                yield Problem(file=within(folder, f"{name}/evals/records/{path.name}"), line=1, message=message)
+def _contradicted_profiles(component: Component) -> Iterator[str]:
+    """Yield each model whose newest record contradicts its declared profile. Other checks report unreadable records."""
+    with suppress(SkillEvaluatorError):
+        archive = Archive(component)
+        for record in map(archive.record, {entry.model_id: entry for entry in reversed(archive.entries)}.values()):
+            is_sampled = record.settings is not None and record.settings.profile == "sampled"
+            if is_sampled and (doubt := profile_doubt(record)):
+                yield f"record {record.run_id}: {doubt}"
 
 
 def pinned_remarks(component: Component, cases: Sequence[Case]) -> tuple[list[str], list[str]]:

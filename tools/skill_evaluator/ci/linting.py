@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from skill_evaluator.checking.lint import Linted, answer_problems, lint_component, unknown_names
+from skill_evaluator.checking.lint import Linted, lint_component, unknown_names
 from skill_evaluator.ci.layout import stale_workflows
 from skill_evaluator.ci.publishing import edited_checks
 from skill_evaluator.display.options import (
@@ -133,12 +133,11 @@ def _names_of_all(components: Path) -> tuple[str, ...]:
 
 
 def _problems_of_history(request: LintRequest, name: str, folder: str, past: Past | None) -> list[Problem]:
-    """Return what is wrong with a component's version, leaderboard and records, and with the answers still here."""
+    """Return what is wrong with a component's version, leaderboard and records."""
     if not is_component_name(name):  # as loading it says
         return []
     try:
-        of_history = problems_of(request.components, name, folder, past)
-        return [*of_history, *answer_problems(request.components, name, folder)]
+        return list(problems_of(request.components, name, folder, past))
     except SkillEvaluatorError as problem:
         return [Problem(file=prompt_file(request.components, name, folder), line=1, message=str(problem))]
 

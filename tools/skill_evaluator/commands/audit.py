@@ -5,8 +5,7 @@ import sys
 from skill_evaluator.api import Library
 from skill_evaluator.audit.report.calls import print_audit_runs, print_size
 from skill_evaluator.audit.request import AuditReportRequest, AuditRunRequest
-from skill_evaluator.ci.platforms import PLATFORMS
-from skill_evaluator.display.options import FormatOption, PlatformOption, options
+from skill_evaluator.display.options import FormatOption, options
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK
 from skill_evaluator.reports.live import watch
 
@@ -36,7 +35,7 @@ class AuditRunOptions(AuditRunRequest, FormatOption):
 
 
 @options
-class AuditReportOptions(AuditReportRequest, PlatformOption, FormatOption):
+class AuditReportOptions(AuditReportRequest, FormatOption):
     """The options of `audit report`."""
 
 
@@ -54,12 +53,10 @@ def audit_run(options: AuditRunOptions) -> int:
 def audit_report(options: AuditReportOptions) -> int:
     """Grade the models of an audit by their stability; with advice and charts."""
     # it imports scipy, which a dry run does not need
-    from skill_evaluator.audit.report.page import audit_page, print_audit, write_audit
+    from skill_evaluator.audit.report.page import print_audit, write_audit
 
     reported = Library.at(options).audit_report(options)
     print_audit(reported.result, options.format)
     if written := write_audit(reported):
         print(f"written to {reported.out}: {', '.join(path.name for path in written)}", file=sys.stderr)
-    if options.platform:
-        PLATFORMS[options.platform].add_summary(audit_page(reported.result))
     return EXIT_INCOMPLETE if reported.absent else EXIT_OK

@@ -40,11 +40,12 @@ EXAMPLES = {
     "judge_regression": (
         "skill-evaluator judge regression --items pairs.jsonl --judge <id> --dry-run",
         "skill-evaluator judge regression --candidate RUN --baseline RUN --judge <id>",
+        "skill-evaluator judge regression --items b.jsonl --judge <id> --against <id>",
     ),
     "judge_calibrate": (
         "skill-evaluator judge calibrate --labels items.jsonl --verdicts verdicts.jsonl",
         "skill-evaluator judge calibrate --labels FILE --judge <id> --rubric RUBRIC",
-        "skill-evaluator judge calibrate --planted planted.jsonl --regressions RESULTS",
+        "skill-evaluator judge calibrate --labels labels.jsonl --batch RESULTS",
     ),
     "judge_rubric": ('skill-evaluator judge rubric --draft "Kind?" --judge <id> --out kind.yaml',),
     "judge_lint": ("skill-evaluator judge lint", "skill-evaluator judge lint .evaluator/rubrics/support-reply.yaml"),
@@ -54,41 +55,54 @@ EXAMPLES = {
     ),
 }
 EXITS = {
-    "judge_score": {4: "incomplete (it prints the command that goes on), or no answer counts"},
-    "judge_pairwise": {4: "incomplete (it prints the command that goes on), or no answer counts"},
-    "judge_regression": {3: "block or alert", 4: "a person must look, or incomplete"},
-    "judge_calibrate": {4: "incomplete (it prints the command that goes on)"},
-    "judge_rubric": {2: "wrong input, or an answer that holds no rubric (nothing is written)", 4: "no answer"},
+    "judge_score": {4: "incomplete (it prints the command to resume), or a judge without a usable output"},
+    "judge_pairwise": {4: "incomplete (it prints the command to resume), or a judge without a usable output"},
+    "judge_regression": {
+        3: "block, an alert, or a rate of regressions that rose",
+        4: "review required, incomplete, or a judge without a usable output",
+    },
+    "judge_calibrate": {4: "incomplete (it prints the command to resume), or a judge without a usable output"},
+    "judge_rubric": {2: "wrong input, or an output without a rubric (nothing is written)", 4: "no output"},
     "judge_lint": {2: "wrong input, or an error in a rubric (warnings alone: 0)"},
 }
 
 
 def judge_score(options: ScoreRequest, form: Format) -> int:
-    """Score outputs by a rubric; with evidence, justification, suggestion and confidence for each criterion."""
+    """Score outputs by a rubric.
+
+    A judge gives evidence, a justification, a score, a suggestion and its confidence for each criterion.
+    """
     return print_judged(_library(options).judge.score(options, watch=watch), form)
 
 
 def judge_pairwise(options: PairwiseRequest, form: Format) -> int:
-    """Compare outputs two by two, always in both orders; say which is better, and how much the order decides."""
+    """Compare outputs by a rubric, in both orders.
+
+    A verdict that changes with the order is a tie.
+    """
     return print_judged(Library(config=options.config).judge.pairwise(options, watch=watch), form)
 
 
 def judge_regression(options: RegressionRequest, form: Format) -> int:
-    """Say whether new outputs are worse than those in use; a judge compares, code decides what ships."""
+    """Decide whether new outputs are worse and may ship.
+
+    A judge compares them with those in use, in both orders; code decides by fixed rules: ship, review or block.
+    """
     return print_judged(_library(options).judge.regression(options, watch=watch), form)
 
 
 def judge_calibrate(options: CalibrateRequest, form: Format) -> int:
-    """Say what judges are worth; by verdicts on pairs that people labelled, and on outputs that code broke.
+    """Measure how well judges agree with human labels.
 
-    With --judge it asks; without, it measures what was judged before and makes no call. A judge is trusted where the
-    whole 95 % interval of its κ with people is at the bar or above.
+    Labels must be of items drawn at random. Without --judge it reads stored verdicts and makes no call. A judge is
+    trusted if the whole 95 % interval of its κ with people is at the bar or above. --corrupt N also measures how many
+    known defects it finds.
     """
     return print_calibrated(Library(config=options.config).judge.calibrate(options, watch=watch), form)
 
 
 def judge_rubric(options: RubricDraftRequest, form: Format) -> int:
-    """Have a model draft a rubric; marked unreviewed until a person has read it. Overwrites nothing."""
+    """Draft a rubric with a model, marked as unreviewed."""
     return print_rubric_draft(Library(config=options.config).judge.rubric(options, watch=watch), form)
 
 
@@ -100,7 +114,7 @@ class JudgeLintOptions(ComponentsOption, FixturesOption, ConfigOption, PlatformO
 
 
 def judge_lint(options: JudgeLintOptions) -> int:
-    """Check rubrics; is every criterion one thing, described, observable, and nothing that a metric measures?"""
+    """Check rubrics: levels, edge cases, ground truth."""
     linted = _library(options).judge.lint(options.files)
     print_rubric_lint(linted, options.format)
     if options.platform is not None:
@@ -122,10 +136,10 @@ class JudgePinOptions(ComponentsOption, FixturesOption, ConfigOption, FormatOpti
 
 
 def judge_pin(options: JudgePinOptions) -> int:
-    """Keep a run's answers as the baseline of later judgements; the first of each case. Makes no call.
+    """Pin a run's outputs as baseline of `judge regression`.
 
-    They go to components/<name>/evals/pinned/, in place of those of the same model. `judge regression --candidate RUN`
-    holds a new run against them.
+    The first output of each case goes to components/<name>/evals/pinned/, in place of those of the same model. Makes no
+    call.
     """
     print_pinned(_library(options).judge.pin(options.run, options.cases), options.format)
     return EXIT_OK

@@ -28,7 +28,6 @@ _LONGEST_NAME = 100
 _LONGEST_WORD = 48  # characters of a name in a chart that is text
 _MARKUP = re.compile(r"(?m)(?P<fence>`+)(?P<room> ?)(?P<code>.+?)(?P=room)(?P=fence)(?!`)|\*\*|^#+ |\\(?=[*|])")
 _TWO_PERCENT = re.compile("%(?=%)")  # two begin a comment or a directive of Mermaid
-_EDGE = 0.04  # of the half of an axis, so that no point lies on the frame
 _ROOM_FOR_NOTE = 1_200
 _CUT = "*Cut here: the first part alone is longer than may be shown.*\n"
 
@@ -441,28 +440,6 @@ def _first_lines(text: str, most: int, size: Callable[[str], int]) -> str:
             break
         lines.append(line)
     return _joined(["\n".join(lines), _CUT])
-
-
-def quadrant_chart(
-    axes: tuple[str, str],
-    corners: Sequence[str],
-    middle: tuple[float, float],
-    points: Mapping[str, tuple[float, float]],
-) -> str:
-    """Write a chart of named points on four quadrants that meet in `middle`; GitHub draws it by Mermaid (10.9 and 11).
-
-    `corners` are named from the top right, against the clock. The middle of each axis is `middle`.
-    """
-    reach = [max((abs(point[at] - middle[at]) for point in points.values()), default=0) * (1 + _EDGE) for at in (0, 1)]
-    reach = [half or 1.0 for half in reach]
-    lines = ["quadrantChart"]
-    for name, title, centre, half in zip("xy", axes, middle, reach, strict=True):
-        lines.append(f"    {name}-axis {_quoted(f'{title} {centre - half:.1f}')} --> {_quoted(f'{centre + half:.1f}')}")
-    lines += [f"    quadrant-{place} {_quoted(corner)}" for place, corner in enumerate(corners, 1)]
-    for name, point in points.items():
-        x, y = (0.5 + (point[at] - middle[at]) / reach[at] / 2 for at in (0, 1))
-        lines.append(f"    {_quoted(name)}: [{x:.3f}, {y:.3f}]")
-    return _mermaid(lines)
 
 
 def line_chart(title: str, axis: str, values: Mapping[str, float]) -> str:

@@ -6,7 +6,7 @@ differs. Requests and answers are mapped by the code of direct calls, and what g
 """
 
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, TypeVar
@@ -49,16 +49,6 @@ class BatchStatus:
     body: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sought:
-    """A batch whose creation is uncertain: its name, its custom ids, when it was asked for, and whose ids are known."""
-
-    name: str
-    custom_ids: frozenset[str]
-    since: float
-    others: frozenset[str]
-
-
 class UndecidedError(Exception):
     """A batch that may be the one sought is not over yet, so that nobody can tell."""
 
@@ -72,34 +62,25 @@ Results = Mapping[str, Completion | ProviderError]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchApi:
-    """What differs between the vendors' batch APIs.
-
-    `path` lists the batches (newest first, under the key `listed`) and has each below it; with `id_key` `name` an id is
-    a path itself. `entry` words a request from its custom id and the body of a direct call. `create` gives entries to
-    the vendor under a name, for a model, and returns the batch. `name_of` reads that name back; where batches have
-    none, `size_of` counts the requests. `created` is when a batch was, in seconds. `next_page` returns the query for
-    the page after this one. `status` reads a batch, `files` says where its results lie, `inline` reads those that lie
-    in it, `answer` reads a line of such a file. `cancel` follows the address of a batch, and `deleted` are the
-    addresses that hold what was asked and answered.
-    """
+    """What differs between the vendors' batch APIs; paths are below the address of the API."""
 
     limits: BatchLimits
-    path: str
-    entry: Callable[[str, Json], Json]
-    create: Callable[["Batches", str, Sequence[Json]], Awaitable[Json]]
-    next_page: Callable[[Json], Json | None]
+    path: str  # lists the batches, newest first, and has each below it
+    entry: Callable[[str, Json], Json]  # a custom id and the body of a direct call → a request
+    create: Callable[["Batches", str, Sequence[Json]], Awaitable[Json]]  # a name and requests → the batch
+    next_page: Callable[[Json], Json | None]  # the query for the page after a page of the list
     status: Callable[[Json], BatchStatus]
-    answer: Callable[[Json], Answered]
-    deleted: Callable[[BatchStatus], Sequence[str]]
-    files: Callable[[BatchStatus], Sequence[str]] = lambda status: ()
-    inline: Callable[[BatchStatus], Sequence[Answered]] = lambda status: ()
+    answer: Callable[[Json], Answered]  # reads a line of a file of results
+    deleted: Callable[[BatchStatus], Sequence[str]]  # the paths that hold requests and results
+    files: Callable[[BatchStatus], Sequence[str]] = lambda status: ()  # the paths of the results
+    inline: Callable[[BatchStatus], Sequence[Answered]] = lambda status: ()  # the results in the batch itself
     name_of: Callable[[Json], Any] | None = None
-    size_of: Callable[[Json], int | None] = lambda body: None
-    created: Callable[[Json], Any] = lambda body: None
-    listed: str = "data"
-    id_key: str = "id"
+    size_of: Callable[[Json], int | None] = lambda body: None  # the number of requests, if batches have no name
+    created: Callable[[Json], Any] = lambda body: None  # seconds since the epoch
+    listed: str = "data"  # the key of the list
+    id_key: str = "id"  # `name`: an id is a path itself
     page_size: str = "limit"
-    cancel: str = "/cancel"
+    cancel: str = "/cancel"  # follows the path of a batch
 
 
 class Batches:
@@ -123,10 +104,11 @@ class Batches:
         entries = [self._entry(custom_id, request) for custom_id, request in requests.items()]
         return required_id(await self._api.create(self, name, entries), self._api.id_key)
 
-    async def find(self, sought: Sought) -> str | None:
-        """Return the id of a batch if the vendor has it; raise UndecidedError where that cannot be told yet.
+    async def find(self, name: str, custom_ids: Collection[str], since: float, others: Collection[str]) -> str | None:
+        """Return the id of a batch whose creation since a time is uncertain, or None if the vendor does not have it.
 
-        It has the name that is sought. Where batches have none, it has as many requests, and once it is over their ids.
+        The batch has the name, or, at a vendor without names, as many requests and, once it has ended, their ids; it is
+        none of the `others`. Raise UndecidedError while a batch with as many requests has not ended.
         """
         api, undecided = self._api, None
         query: Json | None = {}
@@ -137,17 +119,17 @@ class Batches:
                 raise malformed("the list of batches does not go on")
             for body in map(fields_of, _read(list, page.get(api.listed) or ())):
                 created = api.created(body)
-                if created is not None and created < sought.since - _CLOCKS_APART_S:
+                if created is not None and created < since - _CLOCKS_APART_S:
                     query = None
                     break
                 if api.name_of is not None:
-                    if api.name_of(body) == sought.name:
+                    if api.name_of(body) == name:
                         return required_id(body, api.id_key)
-                elif body.get(api.id_key) not in sought.others and api.size_of(body) == len(sought.custom_ids):
+                elif body.get(api.id_key) not in others and api.size_of(body) == len(custom_ids):
                     status = _read(api.status, body)
                     if not status.ended:
                         undecided = status.batch_id
-                    elif (await self.results(status)).keys() & sought.custom_ids:
+                    elif not set(custom_ids).isdisjoint(await self.results(status)):
                         return status.batch_id
         if undecided is not None:
             raise UndecidedError(f"{undecided} has as many requests and is not over")

@@ -2,14 +2,13 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-from pydantic import StringConstraints
-from pydantic.alias_generators import to_camel
+from pydantic import ValidationError
 
-from skill_evaluator.files import FrozenModel, validated
+from skill_evaluator.errors import ConfigError
+from skill_evaluator.files import first_problem
 from skill_evaluator.library.config import Model, Settings
 from skill_evaluator.library.messages import File, Message
 from skill_evaluator.providers import batch
@@ -68,60 +67,10 @@ _WRONG_KEY = "API key not valid"  # a 400 by status; some gateways drop the deta
 _DELAY = re.compile(r"(\d+(?:\.\d+)?)s")
 _BY_TILES, _TILE = ("gemini-1", "gemini-2"), 258
 _BY_RESOLUTION = {"LOW": 280, "MEDIUM": 560, "HIGH": 1_120, "ULTRA_HIGH": 2_240}
-_Word = Annotated[str, StringConstraints(to_upper=True)]
-_Fields = dict[str, Any]
-
-
-class _Thinking(FrozenModel, extra="forbid"):
-    include_thoughts: bool | None = None
-    thinking_budget: int | None = None
-    thinking_level: _Word | None = None
-
-
-class _Params(FrozenModel, extra="forbid"):
-    """What a model's params may set, named as in Google's library; `generationConfig` holds all but `_OF_REQUESTS`.
-
-    Names further inside go as they are written: the API reads `top_k` and `topK` alike.
-    """
-
-    top_k: int | None = None
-    stop_sequences: list[str] | None = None
-    response_logprobs: bool | None = None
-    logprobs: int | None = None
-    presence_penalty: float | None = None
-    frequency_penalty: float | None = None
-    response_mime_type: str | None = None
-    response_schema: _Fields | None = None
-    response_json_schema: Any = None
-    response_modalities: list[_Word] | None = None
-    media_resolution: _Word | None = None
-    speech_config: _Fields | None = None
-    thinking_config: _Thinking | None = None
-    image_config: _Fields | None = None
-    audio_timestamp: bool | None = None
-    audio_transcription_config: _Fields | None = None
-    enable_enhanced_civic_answers: bool | None = None
-    routing_config: _Fields | None = None
-    model_selection_config: _Fields | None = None
-    safety_settings: list[_Fields] | None = None
-    tools: list[_Fields] | None = None
-    tool_config: _Fields | None = None
-    cached_content: str | None = None
-    labels: dict[str, str] | None = None
-    model_armor_config: _Fields | None = None
-    service_tier: str | None = None
-    store: bool | None = None
-
-
-_OF_REQUESTS = (
-    *("safety_settings", "tools", "tool_config", "cached_content", "labels", "model_armor_config"),
-    *("service_tier", "store"),
+_OF_REQUESTS = (  # the settings that stand beside generationConfig
+    *("safetySettings", "tools", "toolConfig", "cachedContent", "labels", "modelArmorConfig"),
+    *("serviceTier", "store"),
 )
-
-
-def check(model: Model) -> None:
-    """Raise ConfigError for params that a request has no place for."""
-    validated(_Params, model.params.extra, Path(f"params of model '{model.id}' in models.yaml"))
 
 
 def caching(model: Model) -> Caching | None:
@@ -154,10 +103,8 @@ def open_provider(model: Model, key: str | None, settings: Settings) -> RemotePr
         refusals = (exceptions.OAuthError, exceptions.RefreshError, exceptions.DefaultCredentialsError)
         identity = Identity(_FEDERATION, key, faults=(exceptions.GoogleAuthError,), refusals=refusals)
     sampling = usual_sampling(model)
-    params = _Params.model_validate(model.params.extra).model_dump(exclude_none=True)
-    set_by_model = {**sampling.fixed, **{name: params[name] for name in params if name in sampling.fixed}}
-    fixed = {to_camel(name): value for name, value in set_by_model.items()}
-    of_request = {name: fixed.pop(name) for name in map(to_camel, _OF_REQUESTS) if name in fixed}
+    fixed = _worded(model, sampling.fixed)
+    of_request = {name: fixed.pop(name) for name in _OF_REQUESTS if name in fixed}
 
     def body(request: Request) -> Mapping[str, Any]:
         generation = {**fixed, **sampling.of(request, "maxOutputTokens")}
@@ -174,6 +121,16 @@ def open_provider(model: Model, key: str | None, settings: Settings) -> RemotePr
 
     connection = _connected(model, key, settings, identity)
     return RemoteProvider(connection, _GENERATE, body, _read, own_error=_own_error, identity=identity)
+
+
+def _worded(model: Model, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings as the API names them, by the SDK's own type; raise ConfigError for one that it does not have."""
+    from google.genai.types import GenerateContentConfig
+
+    try:
+        return GenerateContentConfig(**settings).model_dump(mode="json", by_alias=True, exclude_none=True)
+    except ValidationError as problem:
+        raise ConfigError(f"{first_problem(problem)} in params of model '{model.id}' in models.yaml") from None
 
 
 def _content(message: Message) -> Mapping[str, Any]:
@@ -312,7 +269,6 @@ KIND = ProviderKind(
     key_variables=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
     federation=_FEDERATION,
     caching=caching,
-    check=check,
     accepts=lambda model: ("pdf", "image"),
     file_tokens=file_tokens,
 )

@@ -4,6 +4,7 @@ A row of `PLACES` names the keys that an entry needs, the variable of its key an
 without a variable are reached by the login of the machine or job, which the SDK finds by itself.
 """
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -38,21 +39,24 @@ def _openai_on_bedrock(model: Model, key: str | None, options: Options) -> Any:
     from openai import AsyncBedrockOpenAI
 
     _require_boto3(key)
-    return AsyncBedrockOpenAI(aws_region=model.region, api_key=key, base_url=model.base_url, **options)
+    url = _address(model, "AWS_BEDROCK_BASE_URL")
+    return AsyncBedrockOpenAI(aws_region=model.region, api_key=key, base_url=url, **options)
 
 
 def _anthropic_on_bedrock(model: Model, key: str | None, options: Options) -> Any:
     from anthropic import AsyncAnthropicBedrock
 
     _require_boto3(key)
-    return AsyncAnthropicBedrock(aws_region=model.region, api_key=key, base_url=model.base_url, **options)
+    url = _address(model, "ANTHROPIC_BEDROCK_BASE_URL")
+    return AsyncAnthropicBedrock(aws_region=model.region, api_key=key, base_url=url, **options)
 
 
 def _anthropic_on_vertex(model: Model, key: str | None, options: Options) -> Any:
     from anthropic import AsyncAnthropicVertex
 
-    project, region = str(model.project), model.region or "global"
-    return AsyncAnthropicVertex(project_id=project, region=region, base_url=model.base_url, **options)
+    url = _address(model, "ANTHROPIC_VERTEX_BASE_URL")
+    region = model.region or "global"
+    return AsyncAnthropicVertex(project_id=str(model.project), region=region, base_url=url, **options)
 
 
 def _foundry(model: Model, key: str | None, options: Options) -> Any:
@@ -64,11 +68,11 @@ def _foundry(model: Model, key: str | None, options: Options) -> Any:
 def _google_on_vertex(model: Model, key: str | None, options: Options) -> Any:
     from google.genai import Client
 
+    _address(model, "GOOGLE_VERTEX_BASE_URL")
     return Client(vertexai=True, project=model.project, location=model.region or "global", **options)
 
 
-_AWS_KEY = ("AWS_BEARER_TOKEN_BEDROCK",)
-PLACES: Mapping[tuple[str, str], CloudPlace] = {
+PLACES: Mapping[tuple[str, str], CloudPlace] = {  # by provider and place
     ("openai", "azure"): CloudPlace(
         needs=("base_url", "api_version"), variables=("AZURE_OPENAI_API_KEY",), client=_azure
     ),
@@ -105,6 +109,13 @@ def check_place(model: Model, where: str) -> None:
 def place_of(model: Model) -> CloudPlace | None:
     """Return the row of a model's place; None if the vendor or a base_url serves it."""
     return PLACES.get((model.provider, str(model.place)))
+
+
+def _address(model: Model, variable: str) -> str | None:
+    """Return the base_url of a model; raise ConfigError if there is none and a variable would replace the cloud's."""
+    if model.base_url is None and os.environ.get(variable):
+        raise ConfigError(f"{variable} is set: unset it, or set base_url of model '{model.id}' in models.yaml")
+    return model.base_url
 
 
 def _require_boto3(key: str | None) -> None:

@@ -9,7 +9,7 @@ import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import httpx2
 
@@ -22,6 +22,7 @@ from skill_evaluator.providers.redaction import remember
 from skill_evaluator.providers.transport import Http
 from skill_evaluator.providers.wire import Base64, Content, HttpAnswer, marked
 
+Send = Callable[..., Awaitable[object]]  # method, path, query=, body=, file= (name, content, type) of a form
 _SET_BY_SDKS = ("authorization", "content-type", "accept", "anthropic-version", "anthropic-beta", "user-agent")
 _SET_BY_AIOHTTP = ("host", "content-length", "transfer-encoding", "connection")
 
@@ -55,7 +56,8 @@ class Transport(httpx2.AsyncBaseTransport):
             self._note_access(authorization.removeprefix("Bearer "))
         try:
             content = Content.filled(await request.aread(), exchange.files)
-            answer = await self._http.send(request.method, str(request.url), headers, content)
+            url = request.url.copy_with(username="", password="")  # they are in the headers by now
+            answer = await self._http.send(request.method, str(url), headers, content)
         except Exception as problem:
             exchange.fault = problem
             raise
@@ -65,15 +67,6 @@ class Transport(httpx2.AsyncBaseTransport):
     async def aclose(self) -> None:
         """Close all connections."""
         await self._http.close()
-
-
-class Send(Protocol):
-    """How an SDK makes a request. `file` is a form's file: name, content, type. What it returns is not used."""
-
-    async def __call__(
-        self, method: str, path: str, *, query: Mapping[str, Any] | None, body: Any, file: tuple[str, bytes, str] | None
-    ) -> object:
-        """Make one request."""
 
 
 class SdkConnection:

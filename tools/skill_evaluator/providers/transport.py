@@ -5,23 +5,20 @@ a `ProviderError`. Its own module because aiohttp is imported only where there i
 """
 
 import asyncio
-import base64
 import os
 import re
-import ssl
-import sys
 import time
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
-from urllib.parse import quote, unquote, urljoin, urlsplit
+from urllib.parse import quote, urljoin, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
-import truststore
+import httpx2
 
 from skill_evaluator.identifiers import is_address
 from skill_evaluator.providers.base import ProviderError, dropped, timed_out, unreachable
-from skill_evaluator.providers.wire import Content, HttpAnswer, TooLargeError
+from skill_evaluator.providers.wire import Base64, Content, HttpAnswer, TooLargeError
 
 _HEADER_BYTES = 65_536  # of one header
 _READ_BYTES = 65_536
@@ -53,14 +50,13 @@ class Http:
         An address that moved within its origin is followed. Raise TooLargeError if the body of a success is over the
         limit, ProviderError for a fault, and ValueError or TypeError if the request cannot be sent.
         """
-        url, sent = _without_password(url, headers)
-        sent["content-length"] = str(content.size)  # else aiohttp would send files in chunks
+        length = {"content-length": str(content.size)} if content.parts else {}  # else aiohttp sends files in chunks
         begun = time.perf_counter()
         try:
             async with asyncio.timeout(self._timeout_s + content.size / _MIN_BYTES_PER_S) as limit:
                 for _ in range(1 + _MAX_REDIRECTS):
                     async with self._opened(url).request(
-                        method, url, data=_payload(content), headers=sent, allow_redirects=False
+                        method, url, data=_payload(content), headers={**headers, **length}, allow_redirects=False
                     ) as response:
                         if response.status in _REDIRECTS and "location" in response.headers:
                             url = _moved_within(url, response.status, response.headers["location"])
@@ -92,7 +88,9 @@ class Http:
             proxy = _proxy_for(url)
             is_secure = "https" in (urlsplit(url).scheme, urlsplit(proxy or "").scheme)
             self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=_IDLE_S, ssl=_trust() if is_secure else True),
+                connector=aiohttp.TCPConnector(
+                    limit=0, keepalive_timeout=_IDLE_S, ssl=httpx2.create_ssl_context() if is_secure else True
+                ),
                 proxy=proxy,
                 cookie_jar=aiohttp.DummyCookieJar(),
                 timeout=aiohttp.ClientTimeout(),
@@ -139,8 +137,8 @@ def _payload(content: Content) -> Any:
         for part in content.read():
             yield part
 
-    whole = content.parts[0] if content.parts else b""
-    return whole if isinstance(whole, bytes) and len(content.parts) <= 1 else parts()
+    whole = content.parts[0] if content.parts else None
+    return parts() if len(content.parts) > 1 or isinstance(whole, Base64) else whole
 
 
 def _header_texts(response: aiohttp.ClientResponse) -> dict[str, str]:
@@ -148,27 +146,6 @@ def _header_texts(response: aiohttp.ClientResponse) -> dict[str, str]:
     for name, value in response.headers.items():
         texts.setdefault(name.lower(), value.encode("utf-8", "surrogateescape").decode(errors="replace"))
     return texts
-
-
-def _without_password(url: str, headers: Mapping[str, str]) -> tuple[str, dict[str, str]]:
-    """Return an address without user and password, and headers that carry them."""
-    parts = urlsplit(url)
-    if not (parts.username or parts.password):
-        return url, dict(headers)
-    user = f"{unquote(parts.username or '')}:{unquote(parts.password or '')}"
-    authorization = f"Basic {base64.b64encode(user.encode()).decode()}"
-    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl(), {**headers, "authorization": authorization}
-
-
-def _trust() -> ssl.SSLContext:
-    """Trust whom the system trusts, or else whom SSL_CERT_FILE or SSL_CERT_DIR name."""
-    is_named = os.environ.get("SSL_CERT_FILE") or os.environ.get("SSL_CERT_DIR")
-    if is_named or (sys.platform == "linux" and ssl.get_default_verify_paths().cafile):
-        context = ssl.create_default_context()
-    else:
-        context = truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.set_alpn_protocols(["http/1.1"])
-    return context
 
 
 def _proxy_for(url: str) -> str | None:

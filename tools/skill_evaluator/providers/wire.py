@@ -100,7 +100,7 @@ class Content:
     def filled(cls, text: bytes, files: Mapping[bytes, Base64]) -> "Content":
         """Return a text with each file in place of its mark."""
         if not files:
-            return cls((text,))
+            return cls((text,) if text else ())
         parts = re.split(b"(" + b"|".join(files) + b")", text)
         return cls(tuple(files.get(part, part) for part in parts))
 

@@ -32,7 +32,7 @@ _MOST_NAMED, _MOST_LOST = 5, 3
 _MOST_METRICS, _MOST_MOVES, _MOST_REASONS = 4, 4, 3  # of the only model, where few are shown
 _LEGEND = (
     "* critical · before → after: strict means · detects: the smallest drop this comparison finds 4 times in 5",
-    "p: one-sided, in the direction of the change; the interval, shown from five cases on, excludes 0 if p ≤ 0.025",
+    "p: one-sided; the interval, shown from five cases on, excludes 0 if p ≤ 0.025",
     "/ 1,000: of 1,000 outputs, failures of 1,000 calls, so that runs of different sizes can be compared",
     "n: outputs if each is a draw of its own, else cases",
 )
@@ -282,7 +282,7 @@ def _notes(model: ModelVerdict) -> Iterator[str]:
         yield f"cases that moved, though each by itself no more than by noise: {cases.within_noise}"
     if cases.every_answer_worse:
         named = listed(cases.every_answer_worse, _MOST_NAMED)
-        yield f"of these, worse in every answer (`evaluate --aa` measures the noise): {named}"
+        yield f"of these, worse in every output: {named}"
 
 
 def _left_out(result: ComparisonResult) -> list[str]:

@@ -19,7 +19,7 @@ from skill_evaluator.records.record import Record
 from skill_evaluator.reports.comparison import MARKS, STYLES, lost_words, scope_words, worst_first
 from skill_evaluator.text import counted, listed, version_words
 from skill_evaluator.verdicts.decide.results import ComparisonResult, ModelVerdict, calibration_words, less_repeatable
-from skill_evaluator.verdicts.planning.sizing import can_show
+from skill_evaluator.verdicts.planning.sizing import can_show, profile_doubt
 
 if TYPE_CHECKING:  # it asks models
     from skill_evaluator.evaluation.switching import Switch, SwitchedComponent
@@ -84,7 +84,8 @@ def print_first(record: Record, form: Format, folders: Sequence[str] = (), *, ke
         following = f"{command(folders, 'evaluate', name)} records what later versions are held against"
     if unusable:
         following = AGAIN.format(command(folders, "evaluate", name))
-    lines = (first, unusable or can_show(record.n_cases), f"next: {following}")
+    second = unusable or "; ".join(filter(None, [can_show(record.n_cases), profile_doubt(record)]))
+    lines = (first, second, f"next: {following}")
     show([Text(), *(Text(visible(line), style="" if at else "bold") for at, line in enumerate(lines))])
 
 

@@ -14,7 +14,7 @@ from itertools import chain
 
 from skill_evaluator.library.config import Price
 from skill_evaluator.providers.base import Failure, ProviderError, Request, refuse_changed, within_limits
-from skill_evaluator.providers.batch import GONE, Batches, BatchStatus, Results, Sought, UndecidedError, lost
+from skill_evaluator.providers.batch import GONE, Batches, BatchStatus, Results, UndecidedError, lost
 from skill_evaluator.runner.batch_journal import Batch, BatchJournal, known_ids
 from skill_evaluator.runner.engine import NO_CALL_LEFT, STOPPED, Invocation, Most, OnOutcome, Progress
 from skill_evaluator.runner.limits import wait_before_retry
@@ -101,14 +101,9 @@ class BatchEngine:
         for batch in self._journal.open:
             if batch.stage != "intended":
                 continue
-            sought = Sought(
-                name=batch.name,
-                custom_ids=frozenset(batch.calls),
-                since=batch.intended_at,
-                others=known_ids(self._job.run.folder.parent),
-            )
+            others = known_ids(self._job.run.folder.parent)
             try:
-                batch_id = await self._job.batches.find(sought)
+                batch_id = await self._job.batches.find(batch.name, batch.calls, batch.intended_at, others)
             except UndecidedError as problem:
                 self._remarks.append(
                     f"batch {batch.number} may have been created ({problem}); it is not sent again before"
@@ -264,11 +259,11 @@ class BatchEngine:
             request = self._job.request_for(rest[0])
             most = self._most(rest[0], request)
             custom_id = self._journal.custom_id(self._job.run.manifest.run_id, self._places[rest[0]])
-            of_request = batches.size(custom_id, request)
-            if (unfit := await self._unfit(request, of_request)) is not None:
-                await self._hand_on(Replicate(call=rest.popleft(), error=unfit, latency_s=None), 0.0)
+            request_size = await self._size(custom_id, request)
+            if isinstance(request_size, Failure):
+                await self._hand_on(Replicate(call=rest.popleft(), error=request_size, latency_s=None), 0.0)
                 continue
-            size += of_request
+            size += request_size
             queued += most.tokens
             is_full = size > batches.limits.request_bytes * _SHARE_OF_BYTES
             if (calls and is_full) or (
@@ -280,19 +275,19 @@ class BatchEngine:
             requests[custom_id], calls[custom_id] = request, rest.popleft()
         return requests, calls
 
-    async def _unfit(self, request: Request, size: int) -> Failure | None:
-        """Return why a request with files can be in no batch; None where it can."""
-        most = int(self._job.batches.limits.request_bytes * _SHARE_OF_BYTES)
-        if not request.files:
-            return None
-        if size > most:
-            message = f"the request has {size:,} bytes, and a batch takes {most:,}; ask without --batch"
-            return Failure(kind="not_run", reason="request_too_large", message=message)
+    async def _size(self, custom_id: str, request: Request) -> int | Failure:
+        """Return the bytes of a request in a batch, or why it can be in none."""
         try:
-            await asyncio.to_thread(refuse_changed, request)
+            size = self._job.batches.size(custom_id, request)
+            if request.files:
+                await asyncio.to_thread(refuse_changed, request)
         except ProviderError as problem:
             return problem.failure(self._redact)
-        return None
+        max_bytes = int(self._job.batches.limits.request_bytes * _SHARE_OF_BYTES)
+        if size > max_bytes and request.files:
+            message = f"the request has {size:,} bytes, and a batch takes {max_bytes:,}; ask without --batch"
+            return Failure(kind="not_run", reason="request_too_large", message=message)
+        return size
 
     async def _afforded(self, request: Request, most: Most, *, can_wait: bool) -> bool:
         """Set aside what a call may cost; with nothing of this run to wait for, its refusal is the end."""

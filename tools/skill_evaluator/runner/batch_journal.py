@@ -83,7 +83,6 @@ class Batch:
     calls: Mapping[str, Call]
     attempts: Mapping[Call, int]
     batch_id: str | None = None
-    absent_for: str | None = None
     stage: Literal["intended", "submitted", "absent", "collected", "deleted"] = "intended"
 
     @property
@@ -129,18 +128,18 @@ class BatchJournal:
         """The batches whose results are still to be taken, the oldest first."""
         return [batch for batch in self.batches if batch.is_open]
 
-    def custom_id(self, run_id: str, place: int, batch: int | None = None) -> str:
-        """Return the id of a call, by its place in the run's schedule, in a batch: in that which comes next by default.
+    def custom_id(self, run_id: str, place: int) -> str:
+        """Return the id of a call, by its place in the run's schedule, in the next batch.
 
         It is short, and no other batch has it: `3f9a01bc-12-1` is the call 12 in the first batch of a run.
         """
-        return f"{digest(run_id).removeprefix('sha256:')[:12]}-{place}-{batch or len(self.batches) + 1}"
+        return f"{digest(run_id).removeprefix('sha256:')[:12]}-{place}-{len(self.batches) + 1}"
 
-    def intend(self, run_id: str, calls: Mapping[str, Call], at: str | None = None) -> Batch:
-        """Note a batch that is about to be created, or was at the time `at`."""
+    def intend(self, run_id: str, calls: Mapping[str, Call]) -> Batch:
+        """Note a batch that is about to be created."""
         number = len(self.batches) + 1
         places = {custom_id: (call.case_id, call.replicate) for custom_id, call in calls.items()}
-        self._note(Intended(batch=number, at=at or now(), name=f"{run_id}.{number}", calls=places))
+        self._note(Intended(batch=number, at=now(), name=f"{run_id}.{number}", calls=places))
         return self.batches[-1]
 
     def submitted(self, batch: Batch, batch_id: str) -> None:
@@ -189,8 +188,6 @@ class BatchJournal:
         batch.stage = line.event
         if isinstance(line, Submitted):
             batch.batch_id = line.id
-        elif isinstance(line, Absent):
-            batch.absent_for = line.reason
 
 
 def known_ids(results_dir: Path) -> frozenset[str]:

@@ -16,7 +16,7 @@ from skill_evaluator.checks.declared import Check
 from skill_evaluator.display import WHOLE, number
 from skill_evaluator.display.safe_text import abridged, value_pair, visible
 from skill_evaluator.errors import SkillEvaluatorError
-from skill_evaluator.judges.people.steps import differences
+from skill_evaluator.judges.review.screens import differences
 from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.messages import File

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from skill_evaluator import __version__
-from skill_evaluator.display.pages import site_sections
+from skill_evaluator.display.pages import Heading, Lines, site_sections
 from skill_evaluator.errors import JudgeError
 from skill_evaluator.files import read_json, validated
 from skill_evaluator.judges.asking.judging import JUDGING, RESULTS, JudgeMode, read_judging
@@ -20,13 +20,13 @@ from skill_evaluator.judges.calibration.results import JudgeCalibration, JudgeRe
 from skill_evaluator.judges.modes.pairwise import PairwiseResults
 from skill_evaluator.judges.modes.regression_results import RegressionResults
 from skill_evaluator.judges.modes.scoring import RESULTS_VERSION, ScoreResults
-from skill_evaluator.judges.people.labelled import review_status
-from skill_evaluator.judges.people.queue import ReviewStatus, queue_in
+from skill_evaluator.judges.review.export import status_lines
+from skill_evaluator.judges.review.items import ReviewItem
+from skill_evaluator.judges.review.queue import ReviewLabel, queue_in
 from skill_evaluator.library.config import Settings
 from skill_evaluator.reports.judge_calibration import calibration_page, calibration_words
 from skill_evaluator.reports.judge_results import judged_blocks, judged_doubts
 from skill_evaluator.reports.judging import share
-from skill_evaluator.reports.reviewing import queue_blocks
 from skill_evaluator.site.writing import SiteFolder, data_script, refuse_page_name
 from skill_evaluator.text import canonical_json, counted, digest
 
@@ -222,7 +222,7 @@ def _queues(site: SiteFolder, config: Path, rows: Sequence[Mapping[str, Any]]) -
         return {}
     if not items:
         return {}
-    queues = {"": _queue(review_status(items, labels))}
+    queues = {"": _queue(items, labels)}
     components: dict[str, set[str]] = {}
     for row in rows:
         if row["component"] is not None:
@@ -231,9 +231,9 @@ def _queues(site: SiteFolder, config: Path, rows: Sequence[Mapping[str, Any]]) -
         mine = {item_id: item for item_id, item in items.items() if item.judging in judgings}
         if mine:
             own = [label for label in labels if label.item in mine]
-            queues[name] = _queue(review_status(mine, own))
+            queues[name] = _queue(mine, own)
     return queues
 
 
-def _queue(status: ReviewStatus) -> list[dict[str, Any]]:
-    return site_sections(queue_blocks(status, published=True))
+def _queue(items: Mapping[str, ReviewItem], labels: Sequence[ReviewLabel]) -> list[dict[str, Any]]:
+    return site_sections([Heading("Review queue", level=2), Lines(status_lines(items, labels, published=True))])

@@ -1,19 +1,24 @@
-"""`audit report`: read an audit or a table of scores, and compute everything that its report shows."""
+"""`audit report`: read an audit or a table of scores, and compute everything that its report shows.
+
+Regimes. Agentic: an error in one step spoils the following ones, so only the grades AAA and AA are considered, by
+ability. Single-shot: every output stands alone, so ability decides, with a warning for fragile models. Cost-sensitive:
+predictable models of lower ability (Q2), by cost if it is known.
+"""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from skill_evaluator.audit.cube import Cube, Floats, read_cube
-from skill_evaluator.audit.findings.advice import regimes_of, warnings_of
 from skill_evaluator.audit.request import AuditReportRequest
-from skill_evaluator.audit.results import AuditResult, BenchmarkFigures, BenchmarkUsed, ModelAudit, WorstScenario
+from skill_evaluator.audit.results import AuditResult, BenchmarkFigures, BenchmarkUsed, ModelAudit, RankEntry, Regime
 from skill_evaluator.audit.run.gathering import gather
-from skill_evaluator.audit.run.manifest import AUDIT
+from skill_evaluator.audit.run.manifest import AUDIT, size_warnings
 from skill_evaluator.audit.statistics.grades import (
+    GRADE_ORDER,
     QUARTERS,
     cuts_of,
     grades_of,
@@ -34,7 +39,12 @@ from skill_evaluator.audit.statistics.uncertainty import (
     without_noise,
 )
 from skill_evaluator.errors import AuditError
-from skill_evaluator.text import listed, nearest
+from skill_evaluator.records.record import ANSWERED, SCORED
+from skill_evaluator.text import counted, listed, nearest
+
+_MAX_UNSCORED = 0.1  # of a model's outputs
+_MAX_SHARE = 0.8  # of σ² that one benchmark may contribute
+_STABLE_GRADES = [grade for grade in GRADE_ORDER if grade.startswith("AA")]
 
 
 class _Figures:
@@ -121,7 +131,6 @@ def _model_audits(
                 benchmarks={benchmark: _on_benchmark(on, m) for benchmark, on in alone.items()},
                 shares=shares_by_benchmark(cube, m),
                 scenarios=dict(zip(cube.scenarios, map(float, cube.overall[m]), strict=True)),
-                worst=worst_of(cube, m),
                 answers=dict(cube.answers[name]) if name in cube.answers else None,
                 usd_per_1000_right=_usd_per_1000_right(cube, m),
                 latency_s=cube.spending[name].latency_s if name in cube.spending else None,
@@ -153,13 +162,6 @@ def shares_by_benchmark(cube: Cube, model: int) -> dict[str, float]:
     }
 
 
-def worst_of(cube: Cube, model: int) -> WorstScenario:
-    """Return the scenario with a model's lowest score, the first of several."""
-    scores = cube.overall[model]
-    t = int(scores.argmin())
-    return WorstScenario(scenario=cube.scenarios[t], score=float(scores[t]), drop=float(scores.mean() - scores[t]))
-
-
 def _usd_per_1000_right(cube: Cube, model: int) -> float | None:
     """Return the cost of 1,000 right outputs in USD; None if the cost is unknown or no output is right."""
     spent, ability = cube.spending.get(cube.models[model]), float(cube.abilities[model])
@@ -171,6 +173,95 @@ def _usd_per_1000_right(cube: Cube, model: int) -> float | None:
 def _typical(variances: Floats | None) -> float | None:
     """Return the root of the median variance over the models."""
     return None if variances is None else float(np.sqrt(np.median(variances)))
+
+
+def regimes_of(models: Sequence[ModelAudit]) -> dict[str, Regime]:
+    """Return the three regimes by name."""
+    by_ability = sorted(models, key=lambda model: -model.ability)
+    return {
+        "agentic": _agentic(by_ability),
+        "single-shot": _single_shot(by_ability),
+        "cost-sensitive": _cost_sensitive(by_ability),
+    }
+
+
+def _agentic(by_ability: Sequence[ModelAudit]) -> Regime:
+    stable = [model for model in by_ability if model.grade in _STABLE_GRADES]
+    return Regime(
+        title="Agentic",
+        note="AAA and AA, by μ",
+        ranked=[RankEntry(model=model.model, reason=f"{model.ability:.1f}") for model in stable],
+        left_out=[
+            RankEntry(model=model.model, reason=f"{model.ability:.1f} ({model.grade or 'no grade'})")
+            for model in by_ability
+            if model not in stable
+        ],
+    )
+
+
+def _single_shot(by_ability: Sequence[ModelAudit]) -> Regime:
+    ranked = []
+    for model in by_ability:
+        warning = " (Q4: stability warning)" if model.quadrant == "strong but scenario-fragile" else ""
+        ranked.append(RankEntry(model=model.model, reason=f"{model.ability:.1f}{warning}"))
+    return Regime(title="Single-shot", note="by μ", ranked=ranked)
+
+
+def _cost_sensitive(by_ability: Sequence[ModelAudit]) -> Regime:
+    predictable = [model for model in by_ability if model.quadrant == "predictable baseline"]
+    priced = bool(predictable) and all(model.usd_per_1000_right is not None for model in predictable)
+    if priced:
+        predictable.sort(key=lambda model: model.usd_per_1000_right or 0.0)
+    ranked = []
+    for model in predictable:
+        price = f" (${model.usd_per_1000_right:.2f} for 1,000 right outputs)" if priced else ""
+        ranked.append(RankEntry(model=model.model, reason=f"{model.ability:.1f}{price}"))
+    note = f"Q2, predictable at a lower ability, by {'cost' if priced else 'μ'}"
+    return Regime(title="Cost-sensitive", note=note, ranked=ranked)
+
+
+def warnings_of(cube: Cube, models: Sequence[ModelAudit]) -> list[str]:
+    """Return the warnings about an audit's size, outputs and grades, one sentence each."""
+    return [
+        *size_warnings(len(cube.models), len(cube.scenarios), cube.questions, cube.replicates),
+        *_output_warnings(cube, models),
+        *_grade_warnings(cube, models),
+    ]
+
+
+def _output_warnings(cube: Cube, models: Sequence[ModelAudit]) -> Iterator[str]:
+    """Warn about unparseable outputs, which count as wrong, and about missing replicates."""
+    unscored = []
+    for model in models:
+        answers = model.answers or {}
+        answered = sum(answers.get(kind, 0) for kind in ANSWERED)
+        share = 1 - answers.get(SCORED, 0) / answered if answered else 0.0
+        if share > _MAX_UNSCORED:
+            unscored.append(f"{model.model} {share:.0%}")
+    if unscored:
+        yield f"many outputs are unparseable, refused or truncated, and count as wrong: {listed(unscored)}"
+    benchmarks = [outcomes.scores for outcomes in (cube.outcomes or {}).values()]
+    missing = sum((np.isnan(scores).sum(axis=(1, 2, 3)) for scores in benchmarks), np.zeros(len(cube.models), int))
+    planned = sum(scores[0].size for scores in benchmarks)
+    holes = [f"{name} {count:,}" for name, count in zip(cube.models, missing, strict=True) if count]
+    if holes:
+        yield f"outputs are missing, of {planned:,} per model; means are over the others: {listed(holes)}"
+
+
+def _grade_warnings(cube: Cube, models: Sequence[ModelAudit]) -> Iterator[str]:
+    if len(models) > 1 and np.ptp(cube.overall, axis=1).max() == 0:
+        yield "every score is the same in every scenario: look at the outputs (outcomes.csv) and at the scenarios"
+        return
+    noisy = [model.model for model in models if model.corrected == 0 and model.fluctuation > 0]
+    if noisy:
+        yield f"noise within a scenario explains the whole fluctuation of {listed(noisy)}"
+    unsettled = [model.model for model in models if model.settled is False]
+    if unsettled:
+        yield f"{len(unsettled)} of {counted(len(models), 'grade')} are not settled: more questions would tell"
+    for model in models:
+        for benchmark, share in model.shares.items():
+            if len(model.shares) > 1 and share > _MAX_SHARE:
+                yield f"{min(share, 1.0):.0%} of the variance of {model.model} is from {benchmark}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,7 +281,8 @@ def report_audit(request: AuditReportRequest) -> ReportedAudit:
     if request.cube:
         cube = _read_table(request, weights)
     else:
-        folder = request.folder or next(iter(sorted(_folders(request), reverse=True)), None)
+        newest = max((path.parent for path in request.audits.glob(f"*/{AUDIT}")), default=None)
+        folder = request.folder or newest
         if folder is None:
             raise AuditError(
                 f"{request.audits} holds no audit; make one with audit run, or give a table with --cube FILE"
@@ -209,10 +301,6 @@ def report_audit(request: AuditReportRequest) -> ReportedAudit:
         absent=absent,
         out=request.out or folder,
     )
-
-
-def _folders(request: AuditReportRequest) -> list[Path]:
-    return [path.parent for path in request.audits.glob(f"*/{AUDIT}")]
 
 
 def _read_table(request: AuditReportRequest, weights: Mapping[str, float]) -> Cube:

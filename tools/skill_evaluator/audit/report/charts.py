@@ -4,7 +4,6 @@ A module of its own, since altair is an extra: a page imports it when a chart is
 """
 
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
 from typing import Any
 
 import altair as alt
@@ -16,7 +15,6 @@ from skill_evaluator.display.chart_style import (
     FONT_SIZE,
     GREY,
     INK,
-    WARNING,
     drawn_from,
     grade_legend,
     grade_scales,
@@ -30,7 +28,7 @@ MAX_NAMED = 25  # models; more names would hide the points
 _WIDTH, _HEIGHT = 780, 500
 _ROOM = 0.06
 _BELOW = 52  # pixels from the axis to the name of a quadrant, below its title
-_BESIDE, _LINE = 9, 13  # pixels from a point to its name, and between names
+_BESIDE = 9  # pixels from a point to its name
 _TITLES = ("ability: % right, mean over scenarios →", "fluctuation: spread over scenarios, points →")
 _UNGRADED = "no grade"
 _INTERVALS = ("ability_ci95", "fluctuation_ci95")
@@ -50,12 +48,12 @@ _PALE = 0.6  # of the largest deviation; text on deeper colours is white
 
 
 class _Axes:
-    """The ranges of both axes, which hold all points, intervals and lines; fluctuation starts at 0."""
+    """The ranges of both axes, which hold all points and intervals; fluctuation starts at 0."""
 
-    def __init__(self, shown: Sequence[dict[str, Any]], lines: Sequence[float | None]) -> None:
+    def __init__(self, shown: Sequence[dict[str, Any]]) -> None:
         across = [end for point in shown for end in (point["ability"], *point["ability_ci95"])]
         up = [end for point in shown for end in (point["fluctuation"], *point["fluctuation_ci95"])]
-        highest = max([*up, *(line for line in lines if line is not None)], default=1.0) or 1.0
+        highest = max(up, default=1.0) or 1.0
         low, high = min(across, default=0.0), max(across, default=100.0)
         room = max((high - low) * _ROOM, 1.0)
         self.across = max(low - room, 0.0), min(high + room, 100.0)
@@ -73,7 +71,7 @@ class _Axes:
 
 
 def quadrant_map(result: AuditResult) -> alt.LayerChart:
-    """Draw the models with their confidence intervals, the quadrants and the noise within a scenario."""
+    """Draw the models with their confidence intervals, and the quadrants."""
     shown = [_point(model) for model in best_first(result)]
     legend = ["Lower right is better."]
     if result.medians is not None:
@@ -82,8 +80,8 @@ def quadrant_map(result: AuditResult) -> alt.LayerChart:
         legend.append("Bars: 95 % confidence intervals.")
     if len(shown) > MAX_NAMED:
         legend.append("The table has the names.")
-    axes = _Axes(shown, [result.noise_floor])
-    layers = [*_quadrants(result, axes), *_noise_line(result, axes), *_model_layers(shown, axes)]
+    axes = _Axes(shown)
+    layers = [*_quadrants(result, axes), *_model_layers(shown, axes)]
     heading = title("Ability and fluctuation", " ".join(legend))
     return alt.layer(*layers).properties(width=_WIDTH, height=_HEIGHT, title=heading)
 
@@ -126,22 +124,8 @@ def _quadrants(result: AuditResult, axes: _Axes) -> list[Any]:
     return layers
 
 
-def _noise_line(result: AuditResult, axes: _Axes) -> list[Any]:
-    """Draw the noise within a scenario as a dashed line with its name above at the left; nothing if it is unknown."""
-    if result.noise_floor is None:
-        return []
-    words = f"noise within a scenario {points(result.noise_floor)}"
-    line = drawn_from([{"y": result.noise_floor, "x": axes.across[0], "name": words}])
-    look = {"align": "left", "baseline": "bottom", "dx": 4, "dy": -3, "fontSize": FONT_SIZE, "color": WARNING}
-    return [
-        line.mark_rule(color=WARNING, strokeWidth=1.2, strokeDash=[6, 4]).encode(y=axes.y("y")),
-        *_haloed(line.encode(x=axes.x("x"), y=axes.y("y"), text="name:N"), **look),
-    ]
-
-
 def _model_layers(shown: Sequence[dict[str, Any]], axes: _Axes) -> list[Any]:
     """Draw confidence intervals, points in the colours of their grades, and the names beside them."""
-    steadiest = sorted(shown, key=lambda point: point["fluctuation"])
     colour, shape = _of_grades(point["grade"] for point in shown)
     look = {"strokeWidth": 1.3, "opacity": 0.4 if len(shown) <= MAX_NAMED else 0.22, "aria": False}
     bars = (  # from low to high
@@ -158,14 +142,9 @@ def _model_layers(shown: Sequence[dict[str, Any]], axes: _Axes) -> list[Any]:
     ]
     if len(shown) > MAX_NAMED:
         return layers
-    middle, line = sum(axes.across) / 2, axes.up[1] * _LINE / _HEIGHT
-    to_the_right = {id(point): point["ability"] <= middle for point in shown}
-    for pair in pairwise(steadiest):
-        if pair[1]["fluctuation"] - pair[0]["fluctuation"] < line:  # names on one line would overlap
-            left, right = sorted(pair, key=lambda point: point["ability"])
-            to_the_right |= {id(left): False, id(right): True}
-    for align, dx in (("left", _BESIDE), ("right", -_BESIDE)):
-        named = _drawn(point for point in shown if to_the_right[id(point)] == (align == "left"))
+    middle = sum(axes.across) / 2
+    for align, dx in (("left", _BESIDE), ("right", -_BESIDE)):  # names on the inner side, clear of the axes
+        named = _drawn(point for point in shown if (point["ability"] <= middle) == (align == "left"))
         if named:
             text = drawn_from(named).encode(x=x, y=y, text="name:N")
             layers += _haloed(text, align=align, baseline="middle", dx=dx, fontSize=FONT_SIZE)

@@ -25,12 +25,12 @@ from skill_evaluator.audit.report.wording import (
     threshold_text,
 )
 from skill_evaluator.audit.results import (
+    QUADRANTS,
     REPORTED,
     AuditResult,
     BenchmarkFigures,
     BenchmarkUsed,
     ModelAudit,
-    Quadrant,
     RankEntry,
     Regime,
 )
@@ -48,7 +48,6 @@ from skill_evaluator.display.pages import (
     Section,
     draw_charts,
     print_page,
-    quadrant_chart,
     site_sections,
 )
 from skill_evaluator.display.sheets import Cell, Format, Sheet
@@ -59,10 +58,9 @@ from skill_evaluator.text import counted, listed
 
 REPORT, CHARTS = "report.md", "charts"
 INSTALL = "pip install altair vl-convert-python"
-_MAX_POINTS, _MAX_NAMED = 40, 8
-_CORNERS: Sequence[Quadrant] = ("strong but scenario-fragile", "avoid", "predictable baseline", "safe default")
+_MAX_NAMED = 8
 _STYLES = {"safe default": "bold green", "avoid": "bold red", "strong but scenario-fragile": "yellow"}
-_TEXT_COLUMNS = frozenset({"model", "grade", "settled", "quadrant", "worst in", "centered grade"})
+_TEXT_COLUMNS = frozenset({"model", "grade", "settled", "quadrant", "centered grade"})
 Column = tuple[str, Callable[[ModelAudit], Cell]]
 
 
@@ -79,17 +77,9 @@ def audit_page(result: AuditResult) -> Page:
 
 
 def site_audit(name: str, result: AuditResult) -> dict[str, Any]:
-    """Return the data of the audit's page on the site: the finding, facts and the sections."""
+    """Return the data of the audit's page on the site: the finding and the sections."""
     finding, reason = finding_text(result)
-    replicates = "unknown" if result.replicates is None else f"{result.replicates:,}"
-    facts = [
-        ["Models", f"{len(result.cohort)}"],
-        ["Scenarios", f"{len(result.scenarios)}"],
-        ["Benchmarks", f"{len(result.used)}"],
-        ["Replicates", replicates],
-    ]
-    sections = site_sections(audit_page(result).blocks)
-    return {"name": name, "finding": finding, "why": reason, "facts": facts, "sections": sections}
+    return {"name": name, "finding": finding, "why": reason, "sections": site_sections(audit_page(result).blocks)}
 
 
 def write_audit(reported: ReportedAudit) -> list[Path]:
@@ -122,8 +112,9 @@ def draw(page: Page, folder: Path) -> list[Path]:
 
 def _summary(result: AuditResult) -> Iterator[Block]:
     """Yield the first screen: neutrality, the table, thresholds, noise and the advice."""
-    yield Only(("terminal", "markdown"), [Heading("Stability audit", level=2), Line(f"{size_text(result)}.")])
+    yield Only(("terminal", "markdown"), [Heading("Stability audit", level=2)])
     yield Only(("site",), [Heading("Grades and advice")])
+    yield Line(f"{size_text(result)}.")
     style = "yellow" if result.neutrality.verdict.startswith("not") else ""
     yield Line("Neutrality: ", neutrality_text(result), style=style)
     if result.treatment:
@@ -135,20 +126,19 @@ def _summary(result: AuditResult) -> Iterator[Block]:
         ("95 % CI of σ", lambda model: Cell(interval_text(model.fluctuation_ci95))),
         ("grade", lambda model: _grade(model.grade)),
         ("settled", lambda model: Cell(settled_text(model.settled))),
-        (
-            "quadrant",
-            lambda model: Cell(quadrant_text(model.quadrant), _STYLES.get(model.quadrant or "", "")),
-        ),
+        ("quadrant", _quadrant),
     ]
     models = _by_model(columns, best_first(result))
-    yield Captioned(models, "Models, the best grade first")
+    quadrants = " · ".join(map(quadrant_text, QUADRANTS))
+    yield Captioned(models, "Models, the best grade first", f"{quadrants}.")
     medians = result.medians
     words = f"Thresholds of σ: {threshold_text(result.thresholds)}"
     if medians is not None:
         words += f"; medians: μ {points(medians.ability)}, σ {points(medians.fluctuation)}"
     advice = [_advice(regime) for regime in result.regimes.values()]
     yield Lines([f"{words}.", f"Noise: {noise_text(result)}", *advice], "-")
-    yield from _map(result, models)
+    title = f"Map of {counted(len(result.models), 'model')}, ability across and fluctuation up"
+    yield Chart("map", [Drawing(file="map.svg", words=title, draw=_drawn_by("quadrant_map", result), figures=models)])
 
 
 def _advice(regime: Regime) -> str:
@@ -159,24 +149,6 @@ def _advice(regime: Regime) -> str:
 
 def _entries(entries: Sequence[RankEntry]) -> str:
     return listed([f"{entry.model} {entry.reason}" for entry in entries], _MAX_NAMED) or "none"
-
-
-def _map(result: AuditResult, models: Sheet) -> Iterator[Block]:
-    abilities = [model.ability for model in result.models]
-    fluctuations = [model.fluctuation for model in result.models]
-    ranges = (
-        f"ability {points(min(abilities))} to {points(max(abilities))}, "
-        f"fluctuation {points(min(fluctuations))} to {points(max(fluctuations))}"
-    )
-    words = f"Map of {counted(len(result.models), 'model')}, ability across and fluctuation up: {ranges}"
-    drawing = Drawing(file="map.svg", words=words, draw=_drawn_by("quadrant_map", result), figures=models)
-    mermaid = ""
-    if result.medians is not None:
-        axes = ("ability, % right:", "fluctuation, points:")
-        middle = (result.medians.ability, result.medians.fluctuation)
-        shown = {model.model: (model.ability, model.fluctuation) for model in result.models[:_MAX_POINTS]}
-        mermaid = quadrant_chart(axes, [quadrant_text(corner) for corner in _CORNERS], middle, shown)
-    yield Chart("map", [drawing], mermaid=mermaid)
 
 
 def _models(result: AuditResult) -> Iterator[Block]:
@@ -190,19 +162,18 @@ def _models(result: AuditResult) -> Iterator[Block]:
         ("σ", lambda model: Cell(points(model.fluctuation))),
         ("noise", lambda model: Cell(points(model.noise))),
         ("σ without noise", lambda model: Cell(points(model.corrected))),
-        ("worst in", lambda model: Cell(model.worst.scenario, code=True)),
-        ("drop", lambda model: Cell(points(model.worst.drop))),
         ("$ per 1,000 right", lambda model: Cell(points(model.usd_per_1000_right, 4))),
         ("latency, s", lambda model: Cell(points(model.latency_s))),
         ("grade", lambda model: _grade(model.grade)),
         ("centered grade", lambda model: _grade(model.centered_grade, model.grade)),
     ]
     note = (
-        "μ: mean score over the scenarios; σ: its standard deviation over them; drop: points below μ in the worst "
-        "scenario; noise: standard deviation of a score within a scenario. Intervals are for these scenarios and other "
-        "questions like these."
+        "μ: mean score over the scenarios; σ: its standard deviation over them; noise: standard deviation of a score "
+        "within a scenario. Intervals are for these scenarios and other questions like these."
     )
-    yield Captioned(_by_model(columns, best_first(result)), "Figures of each model", note)
+    models = best_first(result)
+    known = [(name, cell) for name, cell in columns if any(cell(model).text != "–" for model in models)]
+    yield Captioned(_by_model(known, models), "Figures of each model", note)
     words = f"Spread of {counted(len(result.models), 'model')} over the scenarios, the ablest on top"
     boxes = Drawing(file="boxes.svg", words=words, draw=_drawn_by("box_chart", result), figures=_score_sheet(result))
     yield Chart("boxes", [boxes])
@@ -290,6 +261,10 @@ def _by_model(columns: Sequence[Column], models: Sequence[ModelAudit]) -> Sheet:
     rows = [[cell(model) for _, cell in columns] for model in models]
     numbers = frozenset(names) - _TEXT_COLUMNS
     return Sheet(columns=names, rows=rows, numbers=numbers, whole=frozenset({"model", "grade"}))
+
+
+def _quadrant(model: ModelAudit) -> Cell:
+    return Cell("–") if model.quadrant is None else Cell(QUADRANTS[model.quadrant], _STYLES.get(model.quadrant, ""))
 
 
 def _name(model: ModelAudit) -> Cell:

@@ -43,13 +43,13 @@ def settled_text(settled: bool | None) -> str:
     return "–" if settled is None else "settled" if settled else "not settled"
 
 
-def quadrant_text(quadrant: Quadrant | None) -> str:
+def quadrant_text(quadrant: Quadrant) -> str:
     """Return a quadrant with its number.
 
-    >>> quadrant_text("safe default"), quadrant_text(None)
-    ('Q1 safe default', '–')
+    >>> quadrant_text("safe default")
+    'Q1 safe default'
     """
-    return "–" if quadrant is None else f"{QUADRANTS[quadrant]} {quadrant}"
+    return f"{QUADRANTS[quadrant]} {quadrant}"
 
 
 def best_first(result: AuditResult) -> list[ModelAudit]:
@@ -96,7 +96,7 @@ def size_text(result: AuditResult) -> str:
 def neutrality_text(result: AuditResult) -> str:
     """Return the verdict on the scenarios, the range of their means, and what centering would change."""
     means, found = result.neutrality.means, result.neutrality
-    ranged = f"means over the models {points(min(means))} to {points(max(means))}, range {points(found.range)} points"
+    ranged = f"means {points(min(means))} to {points(max(means))}, range {points(found.range)} points"
     if result.regraded is None:
         return f"{found.verdict}; {ranged}."
     grades = counted(len(result.models), "grade")

@@ -3,6 +3,7 @@
 A call's case is a cell, named `<benchmark>/<scenario>/<case>`.
 """
 
+from collections.abc import Mapping
 from itertools import zip_longest
 from pathlib import Path
 
@@ -31,7 +32,7 @@ from skill_evaluator.text import counted, digest, listed
 AUDIT = "audit.json"
 RUNS = "runs"  # the folder beside it with one run folder per model
 MANIFEST_VERSION = 1
-MIN_MODELS, MIN_SCENARIOS, MIN_QUESTIONS, MIN_REPLICATES = 4, 6, 50, 2  # smaller audits get a warning
+MIN_MODELS, MIN_SCENARIOS, MIN_QUESTIONS = 4, 6, 50  # smaller audits get a warning
 
 
 class AuditedBenchmark(FrozenModel):
@@ -134,18 +135,8 @@ class AuditManifest(FrozenModel):
     @property
     def doubts(self) -> list[str]:
         """Warnings about the size of the audit and about cases that are left out."""
-        smallest = min(self.benchmarks, key=lambda benchmark: len(benchmark.cases))
-        sizes = (
-            (len(self.models), MIN_MODELS, "model", "", "quartiles are hardly more than a ranking"),
-            (len(self.scenarios), MIN_SCENARIOS, "scenario", "", "the fluctuation is a rough estimate"),
-            (len(smallest.cases), MIN_QUESTIONS, "question", f" of '{smallest.name}'", "single questions weigh much"),
-            (self.replicates, MIN_REPLICATES, "replicate", "", "the noise within a scenario cannot be measured"),
-        )
-        sentences = [
-            f"{counted(size, noun)}{owner}: with fewer than {minimum} {effect}"
-            for size, minimum, noun, owner, effect in sizes
-            if size < minimum
-        ]
+        questions = {benchmark.name: len(benchmark.cases) for benchmark in self.benchmarks}
+        sentences = size_warnings(len(self.models), len(self.scenarios), questions, self.replicates)
         for benchmark in self.benchmarks:
             if len(benchmark.cases) < (self.questions or 0):
                 present = f"{counted(len(benchmark.cases), 'question')} of '{benchmark.name}'"
@@ -156,6 +147,22 @@ class AuditManifest(FrozenModel):
                 sentences.append(f"{left_out} left out: no ground truth")
             sentences += benchmark.left_out
         return sentences
+
+
+def size_warnings(models: int, scenarios: int, questions: Mapping[str, int], replicates: int | None) -> list[str]:
+    """Return a warning for each size that is below its minimum; `questions` by benchmark."""
+    few = [f"{name} {count}" for name, count in questions.items() if count < MIN_QUESTIONS]
+    warnings = {
+        f"{counted(models, 'model')}, fewer than {MIN_MODELS}: quartiles are hardly more than a ranking": (
+            models < MIN_MODELS
+        ),
+        f"{counted(scenarios, 'scenario')}, fewer than {MIN_SCENARIOS}: the fluctuation is a rough estimate": (
+            scenarios < MIN_SCENARIOS
+        ),
+        f"fewer than {MIN_QUESTIONS} questions ({', '.join(few)}): use the confidence intervals": bool(few),
+        "one output per question: the noise within a scenario is unknown; use -n 2": replicates == 1,
+    }
+    return [warning for warning, applies in warnings.items() if applies]
 
 
 def parts_of(cell: str) -> tuple[str, str, str]:

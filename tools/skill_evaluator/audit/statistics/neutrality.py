@@ -34,9 +34,9 @@ def neutrality_of(cube: Cube) -> Neutrality:
     means = cube.overall.mean(axis=0)
     limit, effects = None, []
     if models < 2:
-        verdict = "not known: a single model cannot tell a hard scenario from a weakness of its own"
+        verdict = "not known (a single model cannot tell a hard scenario from a weakness of its own)"
     elif scenarios < MIN_SCENARIOS:
-        verdict = f"not known: {scenarios} scenarios are too few to compare"
+        verdict = f"not known ({scenarios} scenarios are too few to compare)"
     else:
         limit = LIMIT
         tested = zip(cube.scenarios, *(each.tolist() for each in shifts_of(cube.overall)), strict=True)
@@ -50,13 +50,11 @@ def neutrality_of(cube: Cube) -> Neutrality:
 
 
 def _verdict(effects: list[ScenarioEffect]) -> str:
-    moved = [
-        f"{effect.scenario} is {'harder' if effect.shift < 0 else 'easier'} for all models ({effect.shift:+.1f} points)"
-        for effect in effects
-        if effect.significant
-    ]
-    return (
-        f"not neutral: scenario {', '.join(moved)}"
-        if moved
-        else "neutral: no scenario is harder or easier for all models"
-    )
+    moved = []
+    for effect in effects:
+        if effect.significant:
+            direction = "harder" if effect.shift < 0 else "easier"
+            moved.append(f"{effect.scenario} is {direction} for all models by {abs(effect.shift):.1f} points")
+    if not moved:
+        return "neutral (no scenario is harder or easier for all models)"
+    return f"not neutral (scenario {', '.join(moved)})"

@@ -172,8 +172,15 @@ Form = tuple[dict[str, Any], Any]
 Schemas have no bounds of lengths and numbers, which not every vendor takes; reading the answer checks them.
 """
 TEXT: Form = ({"type": "string"}, "…")
-TEXTS: Form = ({"type": "array", "items": {"type": "string"}}, ["…"])
 CONFIDENCE: Form = ({"type": "number", "description": "from 0 to 1"}, "a number from 0 to 1")
+
+
+def list_of(member: Form) -> Form:
+    """Return the form of an array of such members."""
+    return {"type": "array", "items": member[0]}, [member[1]]
+
+
+TEXTS: Form = list_of(TEXT)
 
 
 def one_of(words: Sequence[str], between: str = " | ") -> Form:

@@ -1,411 +1,172 @@
-"""Planted pairs and a batch before a regression judge → what it misses and makes up, and the rates behind its reports.
+"""Regression judges: corruption tests, batches of which people labelled some pairs, corrected rates and alerts.
 
-A verdict counts as a report if both orders call the candidate worse. A report in one order does not count, in planted
-pairs as in the batch that is corrected with their rates.
+A regression is reported if both orders call the candidate worse. A verdict counts if both orders have a usable output.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeVar, get_args
+from typing import Any, get_args
 
 from skill_evaluator.errors import JudgeError
 from skill_evaluator.judges.asking.questions import PromptIdentity
 from skill_evaluator.judges.asking.results import JudgeRecord
+from skill_evaluator.judges.calibration.corruption import CONTROL, CORRUPTIONS, CorruptedPair
 from skill_evaluator.judges.calibration.labels import Labels, RegressionLabel
-from skill_evaluator.judges.calibration.planting import CONTROLS, DAMAGES, PlantedPair
 from skill_evaluator.judges.calibration.results import (
     ANY,
-    FEWEST_PAIRS,
-    BatchDimension,
     BatchResult,
-    ControlDetection,
     DetectionResult,
     DimensionDetection,
+    DimensionRate,
     JudgeCalibration,
     JudgeResult,
-    WayDetection,
+    LabelAgreement,
+    Position,
 )
 from skill_evaluator.judges.modes.regression_results import (
+    MIN_PAIRS,
     DimensionResult,
-    DimensionSummary,
     JudgeRegressions,
     PairResult,
     RateAlert,
     RegressionResults,
 )
-from skill_evaluator.judges.modes.ship_rules import IMPACTS, NONE, SEVERITIES, Finding, count_severities
-from skill_evaluator.judges.statistics.agreement import MOST_LABELS, cohen_kappa, confusion, trust_of
-from skill_evaluator.judges.statistics.bounded import Figure, difference, rate
-from skill_evaluator.judges.statistics.rates import Trials, against_control, corrected_rate, prediction_powered_rate
+from skill_evaluator.judges.modes.ship_rules import NONE, SEVERITIES, Finding
+from skill_evaluator.judges.statistics.agreement import cohen_kappa, confusion, trust_of
+from skill_evaluator.judges.statistics.bounded import Figure, mean_within, rate
+from skill_evaluator.judges.statistics.rates import Trials, corrected_rate
 from skill_evaluator.library.config import JudgePolicy
-from skill_evaluator.verdicts.decide.effects import adjusted
 
-LevelT = TypeVar("LevelT", bound=str)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
-    """A planted pair with the judge's verdict on each dimension that both answers counted for."""
-
-    planted: PlantedPair
-    dimensions: Mapping[str, DimensionResult]
-
-    def reported(self, dimension: str) -> bool:
-        """Return whether both orders call the candidate worse in a dimension, or in any."""
-        return is_reported(self.dimensions, dimension)
+ALL = "all dimensions"
+_VERDICTS = (*get_args(Finding), "uncertain")
+_WORSE = "candidate_worse"
+Dimensions = Mapping[str, DimensionResult]
+Labelled = Sequence[tuple[DimensionResult, RegressionLabel]]
 
 
 def judged_dimensions(pair: PairResult) -> dict[str, DimensionResult]:
-    """Return the dimensions of a pair that both answers counted for, by name."""
+    """Return the dimensions of a pair in which both orders count, by name."""
     return {verdict.dimension: verdict for verdict in pair.dimensions if None not in verdict.by_order}
 
 
-def is_reported(dimensions: Mapping[str, DimensionResult], dimension: str) -> bool:
+def is_reported(dimensions: Dimensions, dimension: str) -> bool:
     """Return whether both orders call the candidate worse in a dimension, or in any."""
-    return bool(_worse(dimensions, dimension))
+    return any(row.verdict == _WORSE for name, row in dimensions.items() if dimension in (name, ANY))
 
 
-def severity_in(dimensions: Mapping[str, DimensionResult], dimension: str = ANY) -> str:
-    """Return the impact of what is reported in a dimension, the highest in any of them; `none` without."""
-    return max((one.impact or NONE for one in _worse(dimensions, dimension)), key=SEVERITIES.index, default=NONE)
-
-
-def _worse(dimensions: Mapping[str, DimensionResult], dimension: str) -> list[DimensionResult]:
-    return [one for name, one in dimensions.items() if dimension in (name, ANY) and one.verdict == "candidate_worse"]
-
-
-def see(planted: Sequence[PlantedPair], judged: Mapping[str, PairResult]) -> list[Seen]:
-    """Return the pairs that both answers counted for."""
-    pairs = [(one, judged_dimensions(judged[one.id])) for one in planted if one.id in judged]
-    return [Seen(planted=one, dimensions=dimensions) for one, dimensions in pairs if dimensions]
-
-
-def detection(
-    planted: Sequence[PlantedPair],
-    judged: Mapping[str, PairResult],
-    bar: float,
-    without_place: Mapping[str, Mapping[str, int]],
-) -> DetectionResult:
-    """Measure a judge on planted pairs; `bar` is the informedness that a trusted one reaches."""
-    seen = see(planted, judged)
-    broken = [one for one in seen if not one.planted.is_control]
-    found = [(str(one.planted.impact), severity_in(one.dimensions, str(one.planted.dimension))) for one in broken]
-    seen_impacts = [(given, impact) for impact, given in found if given != NONE]
-    names = dict.fromkeys(one.planted.dimension for one in broken if one.planted.dimension)
+def detection_of(pairs: Sequence[CorruptedPair], judged: Mapping[str, PairResult]) -> DetectionResult:
+    """Measure a judge on corrupted pairs and controls by dimension and kind of corruption."""
+    counted = [(pair, rows) for pair in pairs if pair.id in judged and (rows := judged_dimensions(judged[pair.id]))]
+    names = dict.fromkeys(pair.dimension for pair, _ in counted if pair.dimension)
+    dimensions = []
+    for name in (*sorted(names), ANY):
+        found = [is_reported(rows, name) for pair, rows in counted if pair.dimension and name in (pair.dimension, ANY)]
+        quiet = [not is_reported(rows, name) for pair, rows in counted if pair.corruption == CONTROL]
+        sensitivity, specificity = (rate(sum(given), len(given)) for given in (found, quiet))
+        dimensions.append(DimensionDetection(dimension=name, sensitivity=sensitivity, specificity=specificity))
+    kinds = {
+        kind: [is_reported(rows, corruption.dimension) for pair, rows in counted if pair.corruption == kind]
+        for kind, corruption in CORRUPTIONS.items()
+    }
     return DetectionResult(
-        broken=len(broken),
-        controls=len(seen) - len(broken),
-        sources=len({one.planted.source for one in seen}),
-        unscored=len(planted) - len(seen),
-        dimensions=[_of_planted(name, seen, bar) for name in (*sorted(names), ANY)],
-        ways=[_way(name, mine) for name in DAMAGES if (mine := _of_kind(broken, name))],
-        control_kinds=[
-            ControlDetection(planted=name, quiet=rate(sum(not one.reported(ANY) for one in mine), len(mine)))
-            for name in CONTROLS
-            if (mine := _of_kind(seen, name))
-        ],
-        severity=_severities(found, IMPACTS),
-        severity_kappa=_agreement_of(seen_impacts, IMPACTS),
-        without_place={name: dict(reasons) for name, reasons in without_place.items()},
+        dimensions=dimensions,
+        kinds={kind: rate(sum(found), len(found)) for kind, found in kinds.items() if found},
+        unscored=len(pairs) - len(counted),
     )
 
 
-def _severities(rated: Sequence[tuple[str, str]], levels: Sequence[LevelT]) -> dict[LevelT, dict[str, int]]:
-    """Return by the severity that is known how often the judge gave which."""
-    return {
-        level: {given: rated.count((level, given)) for given in SEVERITIES}
-        for level in levels
-        if any(known == level for known, _ in rated)
-    }
+def batch_results(batch: RegressionResults, labels: Labels, bar: float) -> list[JudgeResult]:
+    """Compare every judge of a batch with people's labels of some of its pairs, and correct its rates by them.
 
-
-def _agreement_of(pairs: Sequence[tuple[str, str]], levels: Sequence[str]) -> Figure:
-    return cohen_kappa(confusion([given for given, _ in pairs], [known for _, known in pairs], levels), "linear")
-
-
-def sensitivity_of(seen: Sequence[Seen], dimension: str) -> Trials:
-    """Return how many of the outputs broken in a dimension (or in any) were reported there, and of how many."""
-    mine = [one for one in seen if not one.planted.is_control and dimension in (one.planted.dimension, ANY)]
-    return Trials(count=sum(one.reported(dimension) for one in mine), n=len(mine))
-
-
-def specificity_of(seen: Sequence[Seen], dimension: str) -> Trials:
-    """Return how many controls were not reported in a dimension (or in any), and of how many."""
-    mine = [one for one in seen if one.planted.is_control and (dimension in one.dimensions or dimension == ANY)]
-    return Trials(count=sum(not one.reported(dimension) for one in mine), n=len(mine))
-
-
-def _of_kind(seen: Sequence[Seen], name: str) -> list[Seen]:
-    return [one for one in seen if one.planted.planted == name]
-
-
-def _of_planted(name: str, seen: Sequence[Seen], bar: float) -> DimensionDetection:
-    found, quiet = sensitivity_of(seen, name), specificity_of(seen, name)
-    controls = [one.dimensions for one in seen if one.planted.is_control]
-    same = [
-        all(verdict.verdict == "same" for verdict in mine)
-        for dimensions in controls
-        if (mine := [verdict for verdict in dimensions.values() if name in (verdict.dimension, ANY)])
-    ]
-    informed = _informedness(found, quiet)
-    trusted = _decided(informed, bar)
-    return DimensionDetection(
-        dimension=name,
-        sensitivity=found.share,
-        by_impact={
-            impact: given.share
-            for impact in IMPACTS
-            if (given := sensitivity_of([one for one in seen if one.planted.impact == impact], name)).n
-        },
-        specificity=quiet.share,
-        same=rate(sum(same), len(same)),
-        informedness=informed,
-        trusted=trusted,
-        more_pairs=_more_pairs(found, quiet, bar) if trusted is None else None,
-    )
-
-
-def _way(name: str, mine: Sequence[Seen]) -> WayDetection:
-    dimension = DAMAGES[name].dimension
-    missed = [one for one in mine if not one.reported(dimension)]
-    return WayDetection(
-        planted=name,
-        dimension=dimension,
-        found=rate(len(mine) - len(missed), len(mine)),
-        elsewhere=sum(one.reported(ANY) for one in missed),
-        uncertain=sum(
-            dimension in one.dimensions and one.dimensions[dimension].verdict == "uncertain" for one in missed
-        ),
-    )
-
-
-def _informedness(found: Trials, quiet: Trials) -> Figure:
-    """Return sensitivity + specificity − 1 (Youden 1950), the difference of two independent rates of reports."""
-    return difference(found.share, quiet.failures.share)
-
-
-def _decided(informed: Figure, bar: float) -> bool | None:
-    if informed.ci95 is None or informed.ci95[0] >= bar:
-        return None if informed.ci95 is None else True
-    return False if informed.ci95[1] < bar else None
-
-
-def _more_pairs(found: Trials, quiet: Trials, bar: float) -> int | None:
-    """Return about how many more pairs would decide, if they come out as these did; None if no 10,000 would."""
-    if not found.n or not quiet.n:
-        return None
-    import numpy as np
-
-    for factor in np.geomspace(1.05, MOST_LABELS / (found.n + quiet.n), 200).tolist():
-        more = [Trials(count=round(part.count * factor), n=round(part.n * factor)) for part in (found, quiet)]
-        if _decided(_informedness(*more), bar) is not None:
-            return sum(part.n for part in more) - found.n - quiet.n
-    return None
-
-
-_FEWEST_LABELS = 2
-_VERDICTS = (*get_args(Finding), "uncertain")
-_NOTHING = Figure(value=None, ci95=None, n=0)
-KnownLabels = Mapping[str, Mapping[str, RegressionLabel]]
-
-
-def batch_rates(pairs: Sequence[PairResult], labels: KnownLabels, seen: Sequence[Seen], bar: float) -> BatchResult:
-    """Return what a batch holds, by dimension; `seen` are the planted pairs before the same judge, if there are any.
-
-    `bar` is the κ with people's labels that a trusted judge reaches. Raise JudgeError where no answer counts.
+    Raise JudgeError if people labelled no pair and dimension of the batch.
     """
-    judged = {pair.id: dimensions for pair in pairs if (dimensions := judged_dimensions(pair))}
-    if not judged:
-        raise JudgeError("no pair of the batch has two answers that count")
-    names = [*dict.fromkeys(name for dimensions in judged.values() for name in dimensions), ANY]
-    rows = [_of_batch(name, judged, labels, seen, bar) for name in names]
-    rated = [
-        (label.severity, severity_in(judged[name], dimension))
-        for name, mine in labels.items()
-        for dimension, label in mine.items()
-        if label.severity is not None and dimension in judged.get(name, {})
+    return [_batch_result(judge, labels, bar) for judge in batch.judges]
+
+
+def _batch_result(judge: JudgeRegressions, labels: Labels, bar: float) -> JudgeResult:
+    model_id = judge.judge.model_id
+    judged = {pair.id: rows for pair in judge.pairs if (rows := judged_dimensions(pair))}
+    if judge.unusable is not None:
+        return JudgeResult(judge=model_id, unusable=judge.unusable, record=judge.judge)
+    labelled = [
+        (judged[name][dimension], label)
+        for name, findings in labels.regressions.items()
+        for dimension, label in findings.items()
+        if dimension in judged.get(name, {})
     ]
-    severity = count_severities(severity_in(dimensions) for dimensions in judged.values())
-    quiet = count_severities(severity_in(one.dimensions) for one in seen if one.planted.is_control)
-    return BatchResult(
-        pairs=len(judged),
-        too_few=len(judged) < FEWEST_PAIRS,
-        dimensions=_with_q(rows),
-        severity=severity,
-        control_severity=quiet,
-        rated=_severities(rated, SEVERITIES),
-        rated_kappa=_agreement_of([(given, people) for people, given in rated], SEVERITIES),
-    )
-
-
-def _of_batch(
-    name: str,
-    judged: Mapping[str, Mapping[str, DimensionResult]],
-    labels: KnownLabels,
-    seen: Sequence[Seen],
-    bar: float,
-) -> BatchDimension:
-    mine = {pair: dimensions for pair, dimensions in judged.items() if name in dimensions or name == ANY}
-    reported = Trials(count=sum(is_reported(one, name) for one in mine.values()), n=len(mine))
-    row = _beside(name, reported, sensitivity_of(seen, name), specificity_of(seen, name))
-    people = {"powered": _powered(name, mine, labels), **_against_people(name, mine, labels, bar)}
-    return row.model_copy(update=people)
-
-
-def _beside(name: str, reported: Trials, found: Trials, quiet: Trials) -> BatchDimension:
-    """Return what is reported in a dimension beside the controls, and corrected by what the judge finds of planted."""
-    control = quiet.failures
-    tested = against_control(reported, control) if control.n and reported.n else None
-    corrected = corrected_rate(reported, found, quiet) if found.n and quiet.n and reported.n else _NOTHING
-    return BatchDimension(
-        dimension=name,
-        reported=reported.share,
-        control=control.share,
-        difference=tested.difference if tested else _NOTHING,
-        p=tested.p if tested else None,
-        q=None,
-        test=tested.test if tested else None,
-        corrected=corrected,
-        powered=None,
-    )
-
-
-def _with_q(rows: Sequence[BatchDimension]) -> list[BatchDimension]:
-    """Return rows with their p-values adjusted over the dimensions."""
-    tested = [row.p for row in rows if row.p is not None and row.dimension != ANY]
-    q_values = iter(adjusted(tested))
-    return [
-        row.model_copy(update={"q": next(q_values) if row.p is not None and row.dimension != ANY else None})
-        for row in rows
-    ]
-
-
-def rates_beside(
-    dimensions: Sequence[DimensionSummary], measured: Mapping[str, DimensionDetection]
-) -> list[BatchDimension]:
-    """Return the rates of a batch beside those of a calibration's controls, from the figures that both results hold."""
-    rows = []
-    for summary in dimensions:
-        row = measured.get(summary.dimension)
-        errors = (_NOTHING, _NOTHING) if row is None else (row.sensitivity, row.specificity)
-        rows.append(_beside(summary.dimension, _trials(summary.worse), *map(_trials, errors)))
-    return _with_q(rows)
-
-
-def _trials(one: Figure) -> Trials:
-    """Return the counts of a share."""
-    return Trials(count=round((one.value or 0.0) * one.n), n=one.n)
-
-
-def _against_people(
-    name: str, judged: Mapping[str, Mapping[str, DimensionResult]], labels: KnownLabels, bar: float
-) -> dict[str, Any]:
-    """Return how far the verdicts on a dimension are people's; nothing without labels of it, or of `any`."""
-    both = [
-        (dimensions[name].verdict, labels[pair][name].human)
-        for pair, dimensions in judged.items()
-        if name in dimensions and name in labels.get(pair, {})
-    ]
-    if not both:
-        return {}
-    trust = trust_of(confusion([given for given, _ in both], [human for _, human in both], _VERDICTS), bar)
-    return {"kappa_people": trust.kappa, "trusted": trust.trusted, "more_labels": trust.more_labels}
-
-
-def _powered(name: str, judged: Mapping[str, Mapping[str, DimensionResult]], labels: KnownLabels) -> Figure | None:
-    truth = {pair: _is_worse(labels.get(pair, {}), name, judged[pair]) for pair in judged}
-    labelled = [pair for pair, worse in truth.items() if worse is not None]
-    if len(labelled) < _FEWEST_LABELS:
-        return None
-    return prediction_powered_rate(
-        [float(truth[pair] or False) for pair in labelled],
-        [float(is_reported(judged[pair], name)) for pair in labelled],
-        [float(is_reported(dimensions, name)) for pair, dimensions in judged.items() if truth[pair] is None],
-    )
-
-
-def _is_worse(
-    given: Mapping[str, RegressionLabel], name: str, dimensions: Mapping[str, DimensionResult]
-) -> bool | None:
-    """Return what people say of a dimension, or of any if all of them are labelled; None: they do not say."""
-    if name != ANY:
-        return given[name].human == "candidate_worse" if name in given else None
-    if not given.keys() >= dimensions.keys():
-        return None
-    return any(label.human == "candidate_worse" for label in given.values())
-
-
-def measure(
-    planted: Sequence[PlantedPair],
-    judged: RegressionResults,
-    bar: float,
-    without_place: Mapping[str, Mapping[str, int]],
-    batch: RegressionResults | None = None,
-    labels: Labels | None = None,
-) -> list[JudgeResult]:
-    """Measure every judge on planted pairs, and correct what the same judge reports of a batch.
-
-    Raise JudgeError if the results are not about these pairs, or those of the batch have a different judge or prompt.
-    """
-    ids = {one.id for one in planted}
-    if not any(pair.id in ids for judge in judged.judges for pair in judge.pairs):
-        raise JudgeError("the results contain no planted pair")
-    if batch is not None:
-        _refuse_others(judged, batch)
-    measured = []
-    for judge in judged.judges:
-        pairs = {pair.id: pair for pair in judge.pairs}
-        corrected = None
-        for mine in batch.judges if batch is not None else []:
-            if mine.judge.model_id == judge.judge.model_id:
-                corrected = batch_rates(mine.pairs, _known(labels, mine), see(planted, pairs), bar)
-        measured.append(
-            JudgeResult(
-                judge=judge.judge.model_id, detection=detection(planted, pairs, bar, without_place), batch=corrected
-            )
-        )
-    return measured
-
-
-def against_labels(batch: RegressionResults, labels: Labels, bar: float) -> list[JudgeResult]:
-    """Hold the verdicts on a batch against people's labels of some of its pairs, where nothing was planted."""
-    return [
-        JudgeResult(judge=judge.judge.model_id, batch=batch_rates(judge.pairs, _known(labels, judge), (), bar))
-        for judge in batch.judges
-    ]
-
-
-def _known(labels: Labels | None, judge: JudgeRegressions) -> KnownLabels:
-    """Return what people say of the dimensions judged; raise JudgeError where their labels are of no pair here."""
-    if labels is None or not labels.regressions:
-        return {}
-    judged = {pair.id: {verdict.dimension for verdict in pair.dimensions} for pair in judge.pairs}
-    known = {
-        name: {dimension: label for dimension, label in given.items() if dimension in judged[name]}
-        for name, given in labels.regressions.items()
-        if name in judged
-    }
-    if not any(known.values()):
+    if not labelled:
         raise JudgeError(f"{labels.path} has no label of a pair and dimension of the batch")
-    return known
+    names = list(dict.fromkeys(name for rows in judged.values() for name in rows))
+    parts = {name: [unit for unit in labelled if unit[0].dimension == name] for name in names}
+    agreement = [_agreement(ALL, labelled, bar)]
+    agreement += [_agreement(name, part, bar) for name, part in parts.items() if part and len(names) > 1]
+    rates = {row.criterion: (row.sensitivity, row.specificity) for row in agreement}
+    rated = [
+        (label.severity, (row.impact or NONE) if row.verdict == _WORSE else NONE)
+        for row, label in labelled
+        if label.severity is not None
+    ]
+    return JudgeResult(
+        judge=model_id,
+        agreement=agreement,
+        batch=BatchResult(
+            pairs=len(judged),
+            too_few=len(judged) < MIN_PAIRS,
+            dimensions=[
+                _rate(name, reported, *rates.get(name, rates[ALL] if len(names) == 1 else (None, None)))
+                for name in names
+                if (reported := _reported(name, judged)).n
+            ],
+            rated={level: {given: rated.count((level, given)) for given in SEVERITIES} for level in SEVERITIES},
+            rated_kappa=cohen_kappa(
+                confusion([given for _, given in rated], [level for level, _ in rated], SEVERITIES), "linear"
+            ),
+        ),
+        record=judge.judge,
+    )
 
 
-def _refuse_others(judged: RegressionResults, batch: RegressionResults) -> None:
-    """Raise JudgeError unless a batch was judged by the same judges, settings and prompts as the planted pairs."""
-    calibrated = {judge.judge.model_id: judge for judge in judged.judges}
-    for judge in batch.judges:
-        name = judge.judge.model_id
-        if name not in calibrated:
-            raise JudgeError(f"the batch was judged by {name}, and the planted pairs were not")
-        if judge.judge.settings != calibrated[name].judge.settings:
-            raise JudgeError(f"{name} judged batch and planted pairs with different settings; judge one of them again")
-    prompts = [{prompt.name: prompt.digest for prompt in one.judging.prompts} for one in (batch, judged)]
-    if any(prompts[1].get(name) != digest for name, digest in prompts[0].items()):
-        raise JudgeError("batch and planted pairs were judged by different prompts; judge one of them again")
+def _agreement(name: str, labelled: Labelled, bar: float) -> LabelAgreement:
+    judge, people = [row.verdict for row, _ in labelled], [label.human for _, label in labelled]
+    right = [verdict == human for verdict, human in zip(judge, people, strict=True)]
+    found = [verdict == _WORSE for verdict, human in zip(judge, people, strict=True) if human == _WORSE]
+    quiet = [verdict != _WORSE for verdict, human in zip(judge, people, strict=True) if human != _WORSE]
+    return LabelAgreement(
+        mode="regression",
+        criterion=name,
+        labels=len(labelled),
+        n=len(labelled),
+        agreement=rate(sum(right), len(right)),
+        trust=trust_of(confusion(judge, people, _VERDICTS), bar),
+        sensitivity=rate(sum(found), len(found)),
+        specificity=rate(sum(quiet), len(quiet)),
+        position=_position(labelled),
+    )
+
+
+def _position(labelled: Labelled) -> Position:
+    """Return the position figures of verdicts by order, in which the baseline (1) or the candidate (2) stands first."""
+    orders = [row.by_order for row, _ in labelled]
+    first = [((one == _WORSE) + (two == "candidate_better")) / 2 for one, two in orders]
+    agreement = [rate(sum(row.by_order[at] == label.human for row, label in labelled), len(labelled)) for at in (0, 1)]
+    flips = rate(sum(one != two for one, two in orders), len(orders))
+    return Position(flips=flips, first=mean_within(first), agreement=(agreement[0], agreement[1]))
+
+
+def _reported(name: str, judged: Mapping[str, Dimensions]) -> Figure:
+    pairs = [rows for rows in judged.values() if name in rows]
+    return rate(sum(is_reported(rows, name) for rows in pairs), len(pairs))
+
+
+def _rate(name: str, reported: Figure, sensitivity: Figure | None, specificity: Figure | None) -> DimensionRate:
+    """Build the row of a dimension. The rate is not corrected without known positives and known negatives."""
+    corrected = None
+    if sensitivity is not None and specificity is not None and sensitivity.n and specificity.n and reported.n:
+        corrected = corrected_rate(*map(Trials.of, (reported, sensitivity, specificity)))
+    return DimensionRate(dimension=name, reported=reported, corrected=corrected)
 
 
 _NO_CALIBRATION = (
-    "nothing says what the judge misses and makes up; name the results of `judge calibrate --broken N` as "
+    "the judge's error rates are not known; name the results of `judge calibrate --corrupt N` as "
     "policy.judge.calibration in settings.yaml"
 )
 
@@ -413,9 +174,9 @@ _NO_CALIBRATION = (
 def with_alerts(
     results: RegressionResults, policy: JudgePolicy, calibration: JudgeCalibration | None
 ) -> RegressionResults:
-    """Return the results with what there is to say of each rate that the policy bounds: by judge and dimension.
+    """Add an alert for each judge and dimension whose rate the policy limits.
 
-    A rate is above its bound only where the whole interval is.
+    A rate is above its limit only if its whole interval is.
     """
     alerts = []
     for judge in results.judges:
@@ -440,12 +201,12 @@ def with_alerts(
 def measured_by(
     judge: JudgeRecord, prompts: Sequence[PromptIdentity], calibration: JudgeCalibration | None
 ) -> Mapping[str, DimensionDetection] | str:
-    """Return by dimension what a calibration says of a judge, or why it says nothing of this batch."""
+    """Return the corruption test of a judge by dimension, or why the calibration does not apply to this batch."""
     if calibration is None:
         return _NO_CALIBRATION
-    mine = next((one for one in calibration.judges if one.judge == judge.model_id), None)
+    mine = next((result for result in calibration.judges if result.judge == judge.model_id), None)
     if mine is None or mine.detection is None:
-        return "the calibration is not about this judge's regressions"
+        return "the calibration has no corruption test of this judge"
     if calibration.judging is None or mine.record is None or mine.record.settings != judge.settings:
         return "the calibration used different settings; calibrate the judge again"
     if not {prompt.digest for prompt in prompts} <= {prompt.digest for prompt in calibration.judging.prompts}:
@@ -456,18 +217,18 @@ def measured_by(
 def _alert_figures(
     reported: Figure | None, measured: Mapping[str, DimensionDetection] | str, dimension: str
 ) -> dict[str, Any]:
-    """Return what there is of the figures of an alert, and as `problem` why it is not all of them."""
+    """Return the known figures of an alert and, if the rate cannot be corrected, the reason as `problem`."""
     if reported is None:
-        return {"problem": "the batch was not asked about it"}
+        return {"problem": "the batch has no verdict on it"}
     if isinstance(measured, str):
         return {"reported": reported, "problem": measured}
     row = measured.get(dimension)
     if row is None or not (row.sensitivity.n and row.specificity.n):
-        return {"reported": reported, "problem": "the calibration has no broken outputs of it, or no controls"}
+        return {"reported": reported, "problem": "the calibration has no corrupted output of it, or no control"}
     figures = {"reported": reported, "sensitivity": row.sensitivity, "specificity": row.specificity}
     if not reported.n:
-        return {**figures, "problem": "no answer counts"}
-    corrected = corrected_rate(*map(_trials, figures.values()))
+        return {**figures, "problem": "no output of the judge counts"}
+    corrected = corrected_rate(*map(Trials.of, figures.values()))
     if corrected.value is None:
-        return {**figures, "problem": "the judge reports what is broken no oftener than what is not"}
+        return {**figures, "problem": "the judge reports corrupted outputs no more often than the others"}
     return {**figures, "corrected": corrected}

@@ -1,14 +1,14 @@
-"""Labels of people and verdicts of judges, a JSON object on each line of two files: paths in, checked values out.
+"""Labels of people and verdicts of judges: JSON Lines, one checked value a line.
 
-People prefer one of two outputs, score an output by criteria, or say of a new output whether it is worse; one file of
-labels holds all of these. The texts may be left out: labels and verdicts can be passed on where the texts cannot.
+A file of labels may hold pairs, scored outputs, findings of regressions and sentences. The texts may be omitted, so
+that labels and verdicts can be shared where the texts cannot.
 """
 
 import sys
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, TypeVar
+from typing import Annotated, Any, Self, TypeVar
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -19,31 +19,24 @@ from skill_evaluator.judges.asking.items import OutputItem
 from skill_evaluator.judges.asking.results import Level, StoredScore, StoredVerdict, Winner
 from skill_evaluator.judges.modes.pairwise import PairItem
 from skill_evaluator.judges.modes.ship_rules import NONE, Finding, Impact
-from skill_evaluator.stats import by_key
 from skill_evaluator.text import counted
 
-Split = Literal["development", "held_out"]
 _AsTuple = BeforeValidator(lambda value: value if isinstance(value, list | tuple) else (value,))
 Scores = Annotated[tuple[Level, ...], _AsTuple, Field(min_length=1)]
-ItemSplit = Annotated[
-    Split | None,
-    Field(description="development: rubric and threshold were made with it; held_out: nobody looked at it"),
-]
 
 
 class LabelledItem(StrictModel):
-    """What the label of a pair and that of an output have."""
+    """The fields that all labels of an item have."""
 
     id: Label = Field(min_length=1)
     stratum: Label = Field(default="all", description="the kind of item; a judge is measured by kind")
-    split: ItemSplit = None
     input: str | None = None
 
 
 class ScoredItem(LabelledItem):
-    """A line of the labels: one output, and how people score it by each criterion; `model` is who wrote it."""
+    """An output with people's scores by criterion; `model` wrote it."""
 
-    scores: dict[Label, Scores] = Field(min_length=1, description="by criterion a score, or one of each person")
+    scores: dict[Label, Scores] = Field(min_length=1, description="by criterion a score, or one score of each person")
     output: str | None = None
     source: str | None = None
     reference: str | None = None
@@ -51,12 +44,12 @@ class ScoredItem(LabelledItem):
 
     @property
     def item(self) -> OutputItem:
-        """The output as a judge is asked about it; raise ValidationError where its text is left out."""
+        """The output as an item for a judge. Raise ValidationError if its text is omitted."""
         return OutputItem.model_validate(self.model_dump(exclude_none=True))
 
 
 class LabelledPair(LabelledItem):
-    """A line of the labels: two outputs for one input, and which of them people prefer, overall or by criteria."""
+    """Two outputs for one input and the output that people prefer, overall or by criteria."""
 
     human: Winner | None = Field(default=None, description="the output that people prefer, or tie")
     criteria: dict[Label, Winner] = Field(default={}, description="the same by each criterion of a rubric")
@@ -73,12 +66,12 @@ class LabelledPair(LabelledItem):
 
     @property
     def item(self) -> PairItem:
-        """The outputs as a judge is asked about them; raise ValidationError where a text is left out."""
+        """The pair as an item for a judge. Raise ValidationError if a text is omitted."""
         return PairItem.model_validate(self.model_dump(exclude_none=True))
 
     @property
     def longer(self) -> Winner | None:
-        """The longer output by characters; None where a text is left out."""
+        """The longer output by characters; None if a text is omitted."""
         if self.output_1 is None or self.output_2 is None:
             return None
         difference = len(self.output_1) - len(self.output_2)
@@ -86,12 +79,12 @@ class LabelledPair(LabelledItem):
 
     @property
     def preferred(self) -> str | None:
-        """The output that people prefer, of a tie the first; None without an overall label."""
+        """The text of the output that people prefer, the first of a tie; None without an overall label."""
         return None if self.human is None else self.output_2 if self.human == 2 else self.output_1
 
 
 class RegressionLabel(StrictModel):
-    """A line of the labels: what people find of a pair in a dimension, and of a worse one how much it matters."""
+    """People's finding about a pair in one dimension; a worse candidate has an impact."""
 
     id: Label = Field(min_length=1, description="that of the pair")
     dimension: Label = Field(min_length=1)
@@ -100,28 +93,24 @@ class RegressionLabel(StrictModel):
 
     @property
     def severity(self) -> str | None:
-        """The impact of a worse one, `none` of any other; None where it was not rated."""
+        """The impact of a worse candidate, `none` for other findings; None if it was not rated."""
         return self.impact if self.human == "candidate_worse" else NONE
 
 
 class SentenceLabel(LabelledItem):
-    """A line of the labels: whether a sentence holds of an output, as people read it; `id` is that of the output."""
+    """Whether a sentence holds for an output; `id` is that of the output."""
 
     sentence: str = Field(min_length=1)
     human: bool = Field(strict=True, description="whether it holds")
     output: str = Field(min_length=1)
 
 
-ItemT = TypeVar("ItemT", bound=LabelledItem)
 LabelLine = LabelledPair | ScoredItem | RegressionLabel | SentenceLabel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Labels:
-    """All labels of a file: pairs and scored outputs by id, findings of regressions by pair and dimension.
-
-    Labels of sentences are by output and sentence.
-    """
+    """The labels of a file: pairs and scored outputs by id, findings by pair and dimension, sentences by output."""
 
     path: Path
     pairs: Mapping[str, LabelledPair] = field(default_factory=dict)
@@ -138,35 +127,9 @@ class Labels:
         for dimensions in self.regressions.values():
             yield from dimensions.values()
 
-    def of_split(self, split: Split | None) -> "Labels":
-        """Return the items of one split, or all without one; raise JudgeError if it is empty."""
-        if split is None:
-            return self
-        pairs, scored = _part(self.pairs, split), _part(self.scored, split)
-        if not pairs and not scored:
-            raise JudgeError(f'no item is in the split {split}; give items the key "split": "{split}"')
-        return replace(self, pairs=pairs, scored=scored)
-
-    @property
-    def held_out(self) -> "Labels":
-        """The held-out items of each kind that has others, too."""
-        pairs, scored = _part(self.pairs, "held_out"), _part(self.scored, "held_out")
-        some = len(pairs) < len(self.pairs), len(scored) < len(self.scored)
-        return replace(self, pairs=pairs if some[0] else {}, scored=scored if some[1] else {})
-
-
-def _part(items: Mapping[str, ItemT], split: Split) -> dict[str, ItemT]:
-    return {name: item for name, item in items.items() if item.split == split}
-
-
-def by_stratum(items: Iterable[ItemT], said: Container[str]) -> dict[str, list[ItemT]]:
-    """Return items by the strata in which they were judged."""
-    strata = by_key((item.stratum, item) for item in items)
-    return {stratum: mine for stratum, mine in strata.items() if any(item.id in said for item in mine)}
-
 
 def read_labels(path: Path) -> Labels:
-    """Read people's labels; raise JudgeError with file and line of what is wrong or repeated."""
+    """Read a file of labels. Raise JudgeError with file and line for an invalid or repeated one."""
     pairs: dict[str, LabelledPair] = {}
     scored: dict[str, ScoredItem] = {}
     regressions: dict[str, dict[str, RegressionLabel]] = {}
@@ -193,9 +156,9 @@ def _label(value: Any) -> LabelLine:
 
 
 def read_verdicts(path: Path, labels: Labels) -> tuple[list[StoredVerdict], list[StoredScore]]:
-    """Read the verdicts on labelled pairs and outputs, and say of how many others there are.
+    """Read the verdicts and scores of labelled items; print how many items have no label.
 
-    Raise JudgeError with file and line for what is repeated, and where none is of a labelled item.
+    Raise JudgeError with file and line for an invalid or repeated one, and if no item is labelled.
     """
     verdicts, scores, others = list[StoredVerdict](), list[StoredScore](), dict[str, int]()
     for number, line in _lines(path, _said):
@@ -207,9 +170,9 @@ def read_verdicts(path: Path, labels: Labels) -> tuple[list[StoredVerdict], list
             verdicts.append(line)
     for name, number in others.items():
         if not verdicts and not scores:
-            raise JudgeError(f"{path}:{number}: id '{name}' is no item of {labels.path}")
+            raise JudgeError(f"{path}:{number}: id '{name}' has no label in {labels.path}")
     if others:
-        print(f"{counted(len(others), 'item')} of {path} without a label in {labels.path}: left aside", file=sys.stderr)
+        print(f"{counted(len(others), 'item')} of {path} without a label in {labels.path} skipped", file=sys.stderr)
     return verdicts, scores
 
 
@@ -222,7 +185,7 @@ LineT = TypeVar("LineT", bound=LabelLine | StoredScore | StoredVerdict)
 
 
 def _lines(path: Path, check: Callable[[Any], LineT]) -> Iterator[tuple[int, LineT]]:
-    """Yield the lines of a file; raise JudgeError if the file has none, a wrong one, or two about the same."""
+    """Yield the lines of a file. Raise JudgeError for an empty file and for an invalid or repeated line."""
     first: dict[object, int] = {}
     for number, line in read_checked(path, check, JudgeError):
         if isinstance(line, StoredScore | StoredVerdict):
@@ -235,7 +198,7 @@ def _lines(path: Path, check: Callable[[Any], LineT]) -> Iterator[tuple[int, Lin
         else:
             what = f"the id '{line.id}'"
         if first.setdefault((type(line), what), number) != number:
-            raise JudgeError(f"{path}:{number}: {what} is on line {first[type(line), what]} already")
+            raise JudgeError(f"{path}:{number}: {what} repeats line {first[type(line), what]}")
         yield number, line
     if not first:
-        raise JudgeError(f"{path} is empty; it needs a JSON object on each line")
+        raise JudgeError(f"{path} is empty; expected a JSON object on each line")

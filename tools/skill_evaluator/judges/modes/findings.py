@@ -141,28 +141,10 @@ def _combine(name: str, answers: Sequence[RegressionAnswer]) -> DimensionResult:
 
 def _identical(pair: JudgedPair, rules: ShipRules) -> PairResult:
     """Return the result of identical outputs: the same in every dimension, without a call."""
-    decision, reason = decide({}, pair.dimensions, rules)
-    return PairResult(
-        id=pair.id,
-        stratum=pair.item.stratum,
-        ship_decision=decision,
-        reasons=["identical outputs" if decision == "ship" else reason],
-        regression_detected=False,
-        regression_severity="none",
-        dimensions=[
-            DimensionResult(
-                dimension=one.name,
-                verdict="same",
-                impact=None,
-                by_order=["same", "same"],
-                confidence=1.0,
-                verified=None,
-            )
-            for one in pair.dimensions
-        ],
-        answers=[],
-        identical=True,
-    )
+    same = [DimensionFinding(dimension=dimension.name, verdict="same") for dimension in pair.dimensions]
+    result = combine_orders(pair, [RegressionAnswer(order=order, findings=same) for order in ORDERS], rules)
+    reasons = ["identical outputs"] if result.ship_decision == "ship" else result.reasons
+    return result.model_copy(update={"answers": [], "identical": True, "reasons": reasons})
 
 
 def reduce_regressions(

@@ -40,8 +40,8 @@ from skill_evaluator.judges.asking.results import (
     no_usable_output,
 )
 from skill_evaluator.judges.panel.results import CascadeResult, JudgeAgreement
+from skill_evaluator.judges.statistics.biases import own_noise, position_bias
 from skill_evaluator.judges.statistics.bounded import Figure, difference, mean_within, rate
-from skill_evaluator.judges.statistics.habits import own_noise, position_bias
 from skill_evaluator.library.rubrics import Criterion
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.stats import by_key, mean_or_none, rounded

@@ -45,8 +45,8 @@ from skill_evaluator.judges.asking.results import (
 )
 from skill_evaluator.judges.panel.results import CascadeResult, JudgeAgreement
 from skill_evaluator.judges.statistics.agreement import spearman
+from skill_evaluator.judges.statistics.biases import repeatability
 from skill_evaluator.judges.statistics.bounded import Figure, mean_within
-from skill_evaluator.judges.statistics.habits import repeatability
 from skill_evaluator.library.rubrics import Criterion, MethodName
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.stats import by_key, mean_or_none, rounded

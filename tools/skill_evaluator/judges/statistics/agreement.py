@@ -1,12 +1,15 @@
-"""How far do raters agree beyond chance, and may a judge be trusted by that? Cohen's κ, Krippendorff's α, Spearman's ρ.
+"""Agreement of raters beyond chance (Cohen's κ, Spearman's ρ), and whether a judge is trusted.
 
-Only people's labels make a judge trusted. That it agrees with itself, in both orders or every time, never does.
+A judge is trusted by human labels only, never because it agrees with itself.
 """
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from pydantic import NonNegativeInt
+
+from skill_evaluator.files import FrozenModel
 from skill_evaluator.judges.statistics.bounded import BAR, Figure, Z, coefficient
 
 if TYPE_CHECKING:
@@ -14,13 +17,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Floats: TypeAlias = "NDArray[np.float64]"
-Weighting = Literal["nominal", "linear", "quadratic"]
-Level = Literal["nominal", "ordinal", "interval"]
-MOST_LABELS = 10_000  # more is no plan
+Weighting = Literal["nominal", "linear"]
+MAX_LABELS = 10_000  # nobody plans to label more
 
 
 def confusion(left: Sequence[Hashable], right: Sequence[Hashable], categories: Sequence[Hashable]) -> Floats:
-    """Return how often each pair of categories was given, shape [left, right] in the order of `categories`.
+    """Return how often each pair of categories occurs, shape [left, right] in the order of `categories`.
 
     An unparsed verdict is a category of its own: name it among them. Raise ValueError for an unnamed one.
 
@@ -76,22 +78,22 @@ def _weights(count: int, weighting: Weighting) -> Floats:
     return {"nominal": (distance > 0).astype(float), "linear": distance, "quadratic": distance**2}[weighting]
 
 
-class Trust(NamedTuple):
-    """`trusted`: None if the labels do not decide. `more_labels`: about how many more would.
+class Trust(FrozenModel):
+    """Whether κ with people reaches a bar. `trusted`: null if the labels do not decide.
 
-    `more_labels` is None where nothing is open, and where no number up to 10,000 would decide, or none can be told.
+    `more_labels`: about how many more labels would decide; null if it is decided or 10,000 would not decide.
     """
 
-    trusted: bool | None
     kappa: Figure
-    more_labels: int | None = None
+    trusted: bool | None
+    more_labels: NonNegativeInt | None = None
 
 
 def trust_of(table: Floats, bar: float = BAR, weighting: Weighting = "nominal") -> Trust:
-    """Judge a confusion table [judge's verdicts, people's labels] by the 95 % interval of its κ, plain or weighted.
+    """Decide by the 95 % interval of κ of a confusion table [judge, people] whether a judge is trusted.
 
-    The whole interval at the bar or above: trusted; all of it below: not trusted; else undecided. The number of labels
-    supposes that further ones fall as these did.
+    The judge is trusted if the whole interval is at the bar or above, not trusted if all of it is below, and undecided
+    otherwise. The number of further labels assumes that they fall alike.
 
     >>> import numpy as np
     >>> trust_of(np.array([[45.0, 2.0], [3.0, 50.0]])).trusted
@@ -104,7 +106,7 @@ def trust_of(table: Floats, bar: float = BAR, weighting: Weighting = "nominal") 
     if trusted is not None or kappa.ci95 is None:
         return Trust(trusted=trusted, kappa=kappa)
     n = kappa.n
-    low, high = n, MOST_LABELS
+    low, high = n, MAX_LABELS
     if _decided(cohen_kappa(table * (high / n), weighting), bar) is None:
         return Trust(trusted=None, kappa=kappa)
     while high - low > 1:
@@ -120,101 +122,24 @@ def _decided(kappa: Figure, bar: float) -> bool | None:
     return False if kappa.ci95[1] < bar else None
 
 
-def krippendorff(units: Sequence[Mapping[Any, int]], level: Level) -> Figure:
-    """Return α = 1 − observed ÷ expected disagreement; a unit counts how often it has each value.
-
-    The disagreement of two values is 1 (nominal), the squared number of values between their ranks (ordinal) or their
-    squared difference (interval). Values are the pairable ones: those of units that have two or more. Range −1 to 1, 1
-    is best, 0 is chance; undefined where no unit has two values, and where all values are the same. `n` counts units.
-    Nominal α is that of `metrics.agreement`, which needs no interval.
-
-    Krippendorff 2011, https://repository.upenn.edu/asc_papers/43; standard error by leaving out a unit at a time
-    (jackknife), on Fisher's z scale (`bounded.coefficient`).
-
-    >>> krippendorff([{1: 2}, {2: 2}, {3: 1, 2: 1}], "interval").value
-    0.7058823529411764
-    """
-    import numpy as np
-
-    paired = [unit for unit in units if sum(unit.values()) > 1]
-    values = list(dict.fromkeys(value for unit in paired for value in unit))
-    if level != "nominal":
-        values.sort()
-    places = {value: place for place, value in enumerate(values)}
-    counts = np.zeros((len(paired), len(values)))  # [units, values]
-    for row, unit in enumerate(paired):
-        for value, count in unit.items():
-            counts[row, places[value]] = count
-    given = counts.sum(axis=1)
-    totals = counts.sum(axis=0)
-    distances = _disagreements(values, totals, level)
-    inside = np.einsum("uc,ck,uk->u", counts, distances, counts) / np.maximum(given - 1, 1)
-    expected = float(totals @ distances @ totals)
-    if expected == 0.0:
-        return Figure(value=None, ci95=None, n=len(paired))
-    size = float(given.sum())
-    value = 1.0 - (size - 1) * float(inside.sum()) / expected
-    others, left = totals - counts, size - given
-    by_chance = np.einsum("uc,ck,uk->u", others, distances, others)
-    without = 1.0 - (left - 1) * (inside.sum() - inside) / np.where(by_chance > 0, by_chance, np.inf)
-    count = len(paired)
-    error = float(np.sqrt((count - 1) / count * ((without - without.mean()) ** 2).sum()))
-    return coefficient(max(-1.0, value), error, float(distances.max()) * size * (size - 1) / expected, count)
-
-
-def _disagreements(values: Sequence[Any], totals: Floats, level: Level) -> Floats:
-    """Return the disagreement of each pair of values, shape [values, values]."""
-    import numpy as np
-
-    if level == "nominal":
-        return 1.0 - np.eye(len(values))
-    places = np.array(values, float) if level == "interval" else np.cumsum(totals) - totals / 2  # middle ranks
-    return np.asarray(np.subtract.outer(places, places) ** 2)
-
-
 def spearman(left: Sequence[float], right: Sequence[float]) -> Figure:
-    """Return ρ, the correlation of ranks (ties have their mean rank), with its 95 % interval.
+    """Return Spearman's rank correlation ρ with its 95 % interval on Fisher's z scale.
 
-    Range −1 to 1; undefined for fewer than four units, and where one side never varies.
-
-    The interval is on Fisher's z scale, with the standard error of leaving out a unit at a time (jackknife): scores of
-    few levels are far from the normal ones that closed formulas suppose. Where all ranks agree, ρ is taken one exchange
-    of neighbours lower. There, and where the jackknife finds no error (four units can balance), the error is that of
-    independent ranks, 1 ÷ √(n − 3), so that the interval keeps a width.
+    Range −1 to 1. ρ is undefined for fewer than four units and if one side never varies. The standard error is
+    √((1 + ρ² ÷ 2) ÷ (n − 3)): Bonett and Wright 2000 (doi:10.1007/BF02294183). If all ranks agree, the interval is that
+    of one exchange of neighbours, so that it keeps a width.
 
     >>> round(spearman([1, 2, 3, 4, 5], [1, 3, 2, 5, 4]).value, 3)
     0.8
     """
-    import numpy as np
-
     n = len(left)
     if n < 4 or len(set(left)) < 2 or len(set(right)) < 2:
         return Figure(value=None, ci95=None, n=n)
-    from scipy.stats import rankdata
+    from scipy.stats import spearmanr
 
-    sides = np.asarray([left, right], float)
-    ranks = np.stack([rankdata(side) for side in sides])
-    value = min(1.0, max(-1.0, float(np.asarray(np.corrcoef(ranks))[0, 1])))
+    value = min(1.0, max(-1.0, float(spearmanr(left, right).statistic)))
     nearest = 1.0 - 12.0 / (n * (n * n - 1))
     centre = math.atanh(max(-nearest, min(nearest, value)))
-    error = 0.0 if abs(value) >= nearest else _jackknife_error(sides, ranks) / (1.0 - value * value)
-    if error < 1e-9:
-        error = 1.0 / math.sqrt(n - 3)
-    low, high = math.tanh(centre - Z * error), math.tanh(centre + Z * error)
+    step = Z * math.sqrt((1.0 + value * value / 2.0) / (n - 3))
+    low, high = math.tanh(centre - step), math.tanh(centre + step)
     return Figure(value=value, ci95=(min(low, value), max(high, value)), n=n)
-
-
-def _jackknife_error(sides: Floats, ranks: Floats) -> float:
-    """Return the standard error of ρ; without a unit the ranks above it are one lower, equal ones half."""
-    import numpy as np
-
-    n = sides.shape[1]
-    without = []
-    for unit in range(n):
-        left_out = sides[:, unit : unit + 1]
-        lowered = np.delete(ranks - (sides > left_out) - (sides == left_out) / 2, unit, axis=1)
-        lowered -= lowered.mean(axis=1, keepdims=True)
-        together, *alone = lowered[0] @ lowered[1], lowered[0] @ lowered[0], lowered[1] @ lowered[1]
-        without.append(together / math.sqrt(alone[0] * alone[1]) if all(alone) else 0.0)
-    away = np.asarray(without) - np.mean(without)
-    return math.sqrt((n - 1) / n * float(away @ away))

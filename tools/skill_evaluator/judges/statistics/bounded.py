@@ -4,14 +4,14 @@ No interval has zero width because nothing varied: what n units never showed may
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from statistics import fmean
 from typing import Annotated
 
 from pydantic import PlainSerializer
 
 from skill_evaluator.files import FrozenModel
-from skill_evaluator.stats import Interval, rate_interval, unit_interval, unseen_share
+from skill_evaluator.stats import rate_interval, unit_interval, unseen_share
 
 Z = 1.959963984540054  # the 97.5 % quantile of the normal distribution
 BAR = 0.6  # of κ: «substantial», Landis and Koch 1977 (doi:10.2307/2529310)
@@ -50,47 +50,15 @@ def rate(successes: int, n: int) -> Figure:
 def mean_within(values: Sequence[float], low: float = 0.0, high: float = 1.0) -> Figure:
     """Return the mean of values in [low, high], one a unit, with the interval of `stats.unit_interval`.
 
-    Values that are all low, high or halfway are differences of paired picks: their mean is a difference of two rates,
-    and has the score interval of Tango 1998 (doi:10.1002/(SICI)1097-0258(19980430)17:8<891::AID-SIM780>3.0.CO;2-B).
-
     >>> picks = mean_within([1, 0, 0, -1, 1, 0, 1, 0], -1, 1)
     >>> picks.value, [round(bound, 2) for bound in picks.ci95]
-    (0.25, [-0.26, 0.64])
+    (0.25, [-0.42, 0.74])
     """
     n = len(values)
-    if n < 2:
+    bounds = unit_interval([(value - low) / (high - low) for value in values])
+    if bounds is None:
         return Figure(value=fmean(values) if n else None, ci95=None, n=n)
-    middle, reach = (low + high) / 2, (high - low) / 2
-    if middle in values and all(value in (low, middle, high) for value in values):
-        ups, downs = sum(value == high for value in values), sum(value == low for value in values)
-        bounds = _paired_interval(ups, downs, n)
-    else:
-        scaled = unit_interval([(value - low) / (high - low) for value in values]) or (0.0, 1.0)
-        bounds = (2 * scaled[0] - 1, 2 * scaled[1] - 1)
-    return Figure(value=fmean(values), ci95=(middle + reach * bounds[0], middle + reach * bounds[1]), n=n)
-
-
-def _paired_interval(ups: int, downs: int, n: int) -> Interval:
-    """Return the interval of (ups − downs) ÷ n in [−1, 1]: all differences that the counts do not refute."""
-    difference = (ups - downs) / n
-
-    def outside(true: float) -> float:
-        """Return how far the counts are from what a true difference makes likely; below 0: inside."""
-        linear = (2 * n - ups + downs) * true - ups - downs
-        root = math.sqrt(max(0.0, linear**2 + 8 * n * downs * true * (1 - true)))  # rounding may make it negative
-        discordant = (root - linear) / (4 * n)
-        variance = n * (2 * discordant + true * (1 - true))
-        return abs(ups - downs - n * true) - Z * math.sqrt(max(0.0, variance))
-
-    return edge(outside, -1.0, difference), edge(outside, 1.0, difference)
-
-
-def edge(outside: Callable[[float], float], end: float, inside: float) -> float:
-    """Find by bisection where a function turns positive between a point inside and an end."""
-    for _ in range(50):
-        middle = (end + inside) / 2
-        end, inside = (middle, inside) if outside(middle) > 0 else (end, middle)
-    return inside
+    return Figure(value=fmean(values), ci95=(low + (high - low) * bounds[0], low + (high - low) * bounds[1]), n=n)
 
 
 def difference(left: Figure, right: Figure) -> Figure:

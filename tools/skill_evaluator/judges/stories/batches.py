@@ -55,7 +55,7 @@ from skill_evaluator.judges.modes.scoring import (
 )
 from skill_evaluator.judges.panel.panel import panel_preferences, panel_regressions, panel_scores
 from skill_evaluator.judges.panel.results import CascadeResult
-from skill_evaluator.judges.people.items import (
+from skill_evaluator.judges.review.items import (
     ReviewItem,
     ReviewReason,
     paired_item,

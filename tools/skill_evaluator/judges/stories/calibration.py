@@ -1,334 +1,108 @@
-"""The story of `judge calibrate`: what judges are worth, by what was judged before or by what they are asked now.
+"""The workflow of `judge calibrate`: labels → verdicts, read once → figures → decision.
 
-Labelled pairs or outputs, planted pairs and the questions of the probes are one judging, so that one budget and one
-`--resume` are for all of them. The files that it leaves are those of `judge pairwise`, `judge score` and `judge
-regression`, so that `judge calibrate` measures them again without a call.
-
-About sentences that people labelled the judge is asked as it is about checks.
+Without --judge the verdicts are stored ones. With it, judges are called about the labelled items, the corrupted outputs
+and the probes in one judge run, with one budget and one `--resume`. Judges of sentences are called as for checks.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from pydantic import BaseModel
+
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, JudgeError
-from skill_evaluator.files import json_text, replace_blocks, replace_text
+from skill_evaluator.files import replace_blocks
 from skill_evaluator.judges.asking.criteria import NamedRubric, choose_criteria, families_of
-from skill_evaluator.judges.asking.items import JudgedItem, OutputItem, read_items
+from skill_evaluator.judges.asking.items import JudgedItem, OutputItem
 from skill_evaluator.judges.asking.judging import RUNS, Asking, taken_up, write_judging, write_papers
 from skill_evaluator.judges.asking.questions import JudgePrompt, JudgeQuestion
-from skill_evaluator.judges.asking.results import JudgeRecord, JudgingHead, head_of
-from skill_evaluator.judges.asking.story import AskedJudging, Bench, JudgingSize
-from skill_evaluator.judges.calibration.against_people import against_people, bias_of
-from skill_evaluator.judges.calibration.detection import against_labels, is_reported, judged_dimensions, measure
-from skill_evaluator.judges.calibration.labels import Labels, SentenceLabel, read_labels, read_verdicts
-from skill_evaluator.judges.calibration.planting import GoodOutput, PlantedPair, PlantedSet, plant
-from skill_evaluator.judges.calibration.probes import Probed, load_probe, probes_of
-from skill_evaluator.judges.calibration.results import (
-    ANY,
-    BiasResult,
-    JudgeCalibration,
-    JudgedMode,
-    JudgeResult,
-    SentenceErrors,
+from skill_evaluator.judges.asking.results import JudgeRecord, NoUsableOutput, StoredScore, StoredVerdict, head_of
+from skill_evaluator.judges.asking.story import AskedJudging, Bench, JudgeRun, JudgingSize
+from skill_evaluator.judges.calibration.agreement import (
+    CalibrationOptions,
+    pair_results,
+    score_results,
+    sentence_agreement,
 )
+from skill_evaluator.judges.calibration.corruption import CONTROL, CorruptedPair, GoodOutput, corrupt
+from skill_evaluator.judges.calibration.detection import batch_results, detection_of
+from skill_evaluator.judges.calibration.labels import Labels, SentenceLabel, read_labels, read_verdicts
+from skill_evaluator.judges.calibration.probes import probe_biases, probed_items
+from skill_evaluator.judges.calibration.results import JudgeCalibration, JudgeResult, SentenceErrors
 from skill_evaluator.judges.modes.asked_sentences import SentencesJudge, ask_sentences
 from skill_evaluator.judges.modes.findings import reduce_regressions
 from skill_evaluator.judges.modes.pairwise import (
-    OVERALL,
-    JudgePreferences,
+    VERDICTS,
     PairItem,
     PairMatch,
-    PairwiseResults,
     make_matches,
     reduce_matches,
     verdicts_of,
-    write_verdicts,
 )
 from skill_evaluator.judges.modes.regression import JudgedPair, RegressionItem, pairs_of, regression_questions
-from skill_evaluator.judges.modes.regression_results import (
-    JudgeRegressions,
-    RegressionResults,
-    RulesResult,
-    most_careful,
-    read_regressions,
-)
-from skill_evaluator.judges.modes.scoring import (
-    JudgeScores,
-    ScoreQuestion,
-    reduce_scores,
-    score_questions,
-    scores_of,
-    write_scores,
-)
+from skill_evaluator.judges.modes.regression_results import PairResult, read_regressions
+from skill_evaluator.judges.modes.scoring import SCORES, ScoreQuestion, reduce_scores, score_questions, scores_of
 from skill_evaluator.judges.modes.sentences import MOST_ASKED, SentencesItem, prompt_of_sentences, votes_on
-from skill_evaluator.judges.modes.ship_rules import ShipRules, dimensions_of
-from skill_evaluator.judges.statistics.bounded import rate
-from skill_evaluator.judges.statistics.habits import shift
+from skill_evaluator.judges.modes.ship_rules import ShipRules
 from skill_evaluator.judges.stories.judging import Drawn, Judged, again_of
 from skill_evaluator.judges.stories.requests import CalibrateRequest
 from skill_evaluator.library.config import load_settings
 from skill_evaluator.library.rubrics import Criterion, MethodName, Rubric, load_rubric
-from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.runner.session import Watch, with_keys
 from skill_evaluator.text import canonical_json, counted, digest
 
-_CONTROLS_PER_BROKEN = 2  # specificity needs the larger sample: most pairs of a batch hold no regression
-PLANTED = "planted.jsonl"
-REGRESSIONS = "regressions.json"
-Values = Mapping[str, Mapping[str, float]]
-"""By item and criterion what a judge says of the output that is changed, from 0 (the worst) to 1."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeAnswers:
-    """What one judge answered, by call."""
-
-    record: JudgeRecord
-    answers: Mapping[Call, Replicate]
-    declared_strong: bool
-    replicates: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AskedPart:
-    """Questions of all modes about some items, and the prompts they are put by; any may be empty."""
-
-    rubric: NamedRubric | None
-    matches: Sequence[PairMatch]
-    scores: Sequence[ScoreQuestion]
-    pairs: Sequence[JudgedPair]
-    questions: Sequence[JudgeQuestion]
-    prompts: Sequence[JudgePrompt]
-
-    @property
-    def items(self) -> dict[str, str]:
-        """The digest of each item by its id."""
-        return {
-            **{match.item.id: match.item.digest for match in self.matches},
-            **{score.item.id: score.item.digest for score in self.scores},
-            **{pair.id: pair.item.digest for pair in self.pairs},
-        }
-
-    @property
-    def criteria(self) -> Sequence[Criterion]:
-        """The criteria that the rubric asks about."""
-        return () if self.rubric is None else self.rubric.criteria
-
-    def preferences(self, judge: JudgeAnswers) -> JudgePreferences:
-        """Return what a judge prefers in the pairs."""
-        return reduce_matches(self.matches, self.criteria, judge.answers, judge.replicates, judge.record)
-
-    def scores_by(self, judge: JudgeAnswers) -> JudgeScores:
-        """Return the scores that a judge gives."""
-        methods = {one.id: one.primary_method for one in self.criteria}
-        return reduce_scores(self.scores, judge.answers, judge.replicates, judge.record, methods)
-
-    def regressions(self, judge: JudgeAnswers) -> JudgeRegressions:
-        """Return what a judge finds in the planted pairs."""
-        strong = judge.declared_strong
-        return reduce_regressions(
-            self.pairs, judge.answers, judge.replicates, ShipRules(), judge.record, declared_strong=strong
-        )
-
-    def values(self, mode: JudgedMode, judge: JudgeAnswers) -> Values:
-        """Return what a judge says of each item: the share of output 1, the scores, or how the candidate stands."""
-        if mode == "pairwise":
-            shares = {match.item: match.shares[OVERALL] for match in self.preferences(judge).matches}
-            return {name: {OVERALL: share} for name, share in shares.items() if share is not None}
-        if mode == "score":
-            highest = {criterion.id: criterion.highest for criterion in self.criteria}
-            return {
-                item.id: {
-                    name: (score - 1) / (highest[name] - 1) for name, score in item.scores.items() if score is not None
-                }
-                for item in self.scores_by(judge).items
-            }
-        standings = {}
-        for pair in self.regressions(judge).pairs:
-            dimensions = judged_dimensions(pair)
-            better = any(one.verdict == "candidate_better" for one in dimensions.values())
-            if dimensions:
-                standings[pair.id] = {ANY: 0.0 if is_reported(dimensions, ANY) else 1.0 if better else 0.5}
-        return standings
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CalibrationQuestions:
-    """What judges were asked: `plain` about what is labelled or planted, `changed` about what the probes changed.
-
-    `notes` say what the probes add to the calls.
-    """
-
-    labels: Labels
-    rubric: NamedRubric | None
-    planted: PlantedSet
-    probed: Sequence[Probed]
-    notes: Sequence[str]
-    plain: AskedPart
-    changed: AskedPart
-
-
-def calibration_questions(
-    rubric: NamedRubric | None, labels: Labels, planted: PlantedSet, probes: Sequence[str], seed: int
-) -> CalibrationQuestions:
-    """Return all questions: by the rubric about pairs or outputs, about planted pairs, and those of the probes.
-
-    Raise JudgeError for an item without what the rubric needs, and for a probe that nothing here can be tried with.
-    """
-    probed, notes = probes_of(probes, seed, rubric, labels, planted.pairs)
-    items: list[JudgedItem] = [*planted.pairs]
-    if rubric is not None:
-        items += [one.item for one in labels.pairs.values()]
-        items += [one.item for one in labels.scored.values()]
-    return CalibrationQuestions(
-        labels=labels,
-        rubric=rubric,
-        planted=planted,
-        probed=probed,
-        notes=notes,
-        plain=_part(rubric, items, seed),
-        changed=_part(rubric, [one.changed for one in probed], seed),
-    )
-
-
-def _part(rubric: NamedRubric | None, items: Sequence[JudgedItem], seed: int) -> AskedPart:
-    questions: list[JudgeQuestion] = []
-    prompts: list[JudgePrompt] = []
-    matches, scores = list[PairMatch](), list[ScoreQuestion]()
-    pairs = [item for item in items if isinstance(item, PairItem)]
-    outputs = [item for item in items if isinstance(item, OutputItem)]
-    if rubric is not None and pairs:
-        matches, prompt = make_matches(rubric, pairs, seed)
-        prompts.append(prompt)
-        questions += [question for match in matches for question in match.questions]
-    if rubric is not None and outputs:
-        scores, used = score_questions(rubric, outputs, seed, reference=False)
-        prompts += used
-        questions += [score.question for score in scores]
-    planted = [RegressionItem.model_validate(item.model_dump()) for item in items if isinstance(item, PlantedPair)]
-    judged = pairs_of({item.id: item for item in planted}, (), "default", ())
-    if judged:
-        asked, prompt = regression_questions(judged, ShipRules(), seed)
-        prompts.append(prompt)
-        questions += asked
-    return AskedPart(rubric=rubric, matches=matches, scores=scores, pairs=judged, questions=questions, prompts=prompts)
-
-
-def _measure_and_write(
-    asked: CalibrationQuestions,
-    judges: Sequence[JudgeAnswers],
-    head: JudgingHead,
-    bar: float,
-    families: Mapping[str, str],
-    folder: Path,
-) -> JudgeCalibration:
-    """Measure every judge by its answers; write them as the other modes have them, and the planted pairs."""
-    plain, planted, held_out = asked.plain, asked.planted, asked.labels.held_out
-    preferences = [plain.preferences(judge) for judge in judges if plain.matches]
-    scores = [plain.scores_by(judge) for judge in judges if plain.scores]
-    judged, rules = [plain.regressions(judge) for judge in judges], ShipRules()
-    blocking = [dimension.name for dimension in dimensions_of() if dimension.blocking]
-    regressions = RegressionResults(
-        judging=head,
-        rules=RulesResult(one_low=rules.one_low, high_stakes=rules.high_stakes, blocking=blocking),
-        ship_decision=most_careful([judge.ship_decision for judge in judged]),
-        judges=judged,
-    )
-    verdicts = [verdict for mine in preferences for verdict in verdicts_of(mine)]
-    scored = [score for mine in scores for score in scores_of(mine)]
-    scales = {one.id: one.highest for one in plain.criteria}
-    parts = [
-        *against_people(asked.labels, verdicts, scored, bar, scales, families),
-        *(measure(planted.pairs, regressions, bar, planted.without_place) if planted.pairs else []),
-    ]
-    results = []
-    for judge in judges:
-        name = judge.record.model_id
-        merged = JudgeResult(judge=name, record=judge.record)
-        for part in (part for part in parts if part.judge == name):
-            merged = merged.model_copy(update={key: getattr(part, key) for key in part.model_fields_set - {"judge"}})
-        results.append(merged.model_copy(update={"biases": [*merged.biases, *_measure_probes(asked, judge)]}))
-    if preferences:
-        write_verdicts(folder, PairwiseResults(judging=head, judges=preferences))
-    if scores:
-        write_scores(folder, scores)
-    if planted.pairs:
-        replace_blocks(folder / PLANTED, (f"{pair.model_dump_json()}\n" for pair in planted.pairs))
-        replace_text(folder / REGRESSIONS, json_text(regressions.model_dump(mode="json")))
-    return JudgeCalibration(
-        bar=bar,
-        judging=head,
-        judges=results,
-        held_out=against_people(held_out, verdicts, scored, bar, scales, families),
-    )
-
-
-def _measure_probes(asked: CalibrationQuestions, judge: JudgeAnswers) -> list[BiasResult]:
-    """Return a row for each probe, mode and criterion, and one for each of its ways."""
-    rows = []
-    for bias, mode in dict.fromkeys((one.bias, one.mode) for one in asked.probed):
-        mine = [one for one in asked.probed if (one.bias, one.mode) == (bias, mode)]
-        plain, changed = asked.plain.values(mode, judge), asked.changed.values(mode, judge)
-        for criterion in dict.fromkeys(name for said in plain.values() for name in said):
-            rows += _rows(mine, bias, mode, criterion, plain, changed)
-    return rows
-
-
-def _rows(
-    mine: Sequence[Probed], bias: str, mode: JudgedMode, criterion: str, plain: Values, changed: Values
-) -> list[BiasResult]:
-    both: dict[str, list[tuple[float, float]]] = {way: [] for way in load_probe(bias).ways}
-    lost = 0
-    for one in mine:
-        before, after = plain.get(one.plain, {}).get(criterion), changed.get(one.changed.id, {}).get(criterion)
-        if before is not None and after is not None:
-            both[one.way].append((before, after) if one.side == 1 else (1.0 - before, 1.0 - after))
-        lost += before is not None and after is None
-    everything = [said for given in both.values() for said in given]
-    ways = both.items() if sum(map(bool, both.values())) > 1 else ()
-    return [
-        bias_of(
-            bias,
-            mode,
-            criterion,
-            shift([before for before, _ in given], [after for _, after in given]),
-            rate(sum(before != after for before, after in given), len(given)),
-            way=way,
-            lost=0 if way else lost,
-        )
-        for way, given in (("", everything), *ways)
-        if given
-    ]
+CORRUPTED = "corrupted.jsonl"
 
 
 def calibrate(request: CalibrateRequest, watch: Watch | None, drawn: Drawn) -> Judged | JudgingSize:
-    """Measure judges by what was judged before or, where some are named, ask them first.
+    """Measure judges against human labels by stored verdicts or, with --judge, by calling them.
 
-    Of a dry run return what that would take. Raise JudgeError for what does not go together.
+    Return the size of a dry run. Raise JudgeError for options that do not go together.
     """
+    if request.labels is None:
+        raise JudgeError("name the file of human labels: --labels FILE")
+    labels = read_labels(request.labels)
     if request.judges:
-        return _ask(request, watch, drawn)
-    if request.probes:
-        raise JudgeError("--probe asks: name a judge with --judge ID")
-    labels = None if request.labels is None else read_labels(request.labels)
-    calibration = JudgeCalibration(bar=request.bar, judges=_measured(request, labels))
+        if request.verdicts is not None or request.batch is not None:
+            raise JudgeError("--verdicts and --batch read stored results and cannot be combined with --judge")
+        bench = Bench.of(request, watch)
+        return (_call_about_sentences if labels.sentences else _call)(request, bench, labels, drawn)
+    if request.probes or request.corrupt:
+        raise JudgeError("--probe and --corrupt require --judge ID")
+    calibration = JudgeCalibration(bar=request.bar, judges=_stored_results(request, labels))
+    return Judged(results=calibration, folder=request.out, code=_exit_code(calibration))
+
+
+def _exit_code(calibration: JudgeCalibration) -> int:
+    return EXIT_INCOMPLETE if any(judge.unusable for judge in calibration.judges) else EXIT_OK
+
+
+def _stored_results(request: CalibrateRequest, labels: Labels) -> list[JudgeResult]:
+    if request.verdicts is None and request.batch is None:
+        raise JudgeError("--labels FILE requires --judge ID, --verdicts FILE or --batch FILE")
+    parts: list[JudgeResult] = []
     if request.verdicts is not None:
-        if labels is None:
-            raise JudgeError("--verdicts FILE needs the labels that it is held against: --labels FILE")
-        said, rubric = read_verdicts(request.verdicts, labels), _rubric(request)
-        scales = {} if rubric is None else {criterion.id: criterion.highest for criterion in rubric.criteria}
-        labels = labels.of_split(request.split)
-        people = against_people(labels, *said, request.bar, scales)
-        held_out = against_people(labels.held_out, *said, request.bar, scales)
-        calibration = JudgeCalibration(bar=request.bar, judges=[*people, *calibration.judges], held_out=held_out)
-    if not calibration.judges:
-        raise JudgeError(
-            "say what is measured: --labels FILE, with --judge ID, --verdicts FILE or --batch FILE; or --planted and "
-            "--regressions"
-        )
-    return Judged(results=calibration, folder=request.out, code=EXIT_OK)
+        verdicts, scores = read_verdicts(request.verdicts, labels)
+        rubric = _rubric(request)
+        options = CalibrationOptions(bar=request.bar, scales=_scales(rubric.criteria if rubric else ()))
+        parts += [*pair_results(labels.pairs, verdicts, options), *score_results(labels.scored, scores, options)]
+    if request.batch is not None:
+        parts += batch_results(read_regressions(request.batch), labels, request.bar)
+    return _merged(parts)
+
+
+def _merged(parts: Iterable[JudgeResult]) -> list[JudgeResult]:
+    """Join the results of each judge."""
+    merged: dict[str, JudgeResult] = {}
+    for part in parts:
+        before = merged.get(part.judge, JudgeResult(judge=part.judge))
+        lists = {"agreement": [*before.agreement, *part.agreement], "biases": [*before.biases, *part.biases]}
+        known = {
+            name: getattr(part, name) for name in ("detection", "batch", "unusable", "record") if getattr(part, name)
+        }
+        merged[part.judge] = before.model_copy(update={**lists, **known})
+    return list(merged.values())
 
 
 def _rubric(request: CalibrateRequest) -> Rubric | None:
@@ -337,137 +111,142 @@ def _rubric(request: CalibrateRequest) -> Rubric | None:
     return load_rubric(request.rubric, follow_links=load_settings(request.config).limits.follow_links)
 
 
-def _measured(request: CalibrateRequest, labels: Labels | None) -> list[JudgeResult]:
-    """Measure the verdicts on planted pairs and on a batch."""
-    if (request.planted is None) != (request.regressions is None):
-        raise JudgeError("--planted FILE and --regressions FILE go together")
-    if request.planted is not None and request.regressions is not None:
-        planted = list(read_items(request.planted, PlantedPair).values())
-        batch = None if request.batch is None else read_regressions(request.batch)
-        return measure(planted, read_regressions(request.regressions), request.bar, {}, batch, labels)
-    if request.batch is None:
-        return []
-    if labels is None or not labels.regressions:
-        raise JudgeError("--batch FILE needs --planted and --regressions, or --labels FILE with labels of regressions")
-    return against_labels(read_regressions(request.batch), labels, request.bar)
+def _scales(criteria: Iterable[Criterion]) -> dict[str, int]:
+    return {criterion.id: criterion.highest for criterion in criteria}
 
 
-def _ask(request: CalibrateRequest, watch: Watch | None, drawn: Drawn) -> Judged | JudgingSize:
-    for name in ("verdicts", "planted", "regressions", "batch"):
-        if getattr(request, name) is not None:
-            raise JudgeError(f"--{name} is for what was judged before, and cannot be combined with --judge")
-    bench = Bench.of(request, watch)
-    if request.labels is not None and (labels := read_labels(request.labels)).sentences:
-        return calibrate_sentences(request, bench, labels, drawn)
-    questions = _questions(request)
-    dimensions = {one.name: one.question for pair in questions.plain.pairs for one in pair.dimensions}
-    paper = {"rubric": None if questions.rubric is None else questions.rubric.paper, "dimensions": dimensions}
-    parts = (questions.plain, questions.changed)
-    prompts = {prompt.identity.name: prompt for part in parts for prompt in part.prompts}
-    asking = Asking(
-        mode="calibrate",
-        rubric=digest(canonical_json(paper)),
-        criteria=[*(one.id for one in questions.plain.criteria), *dimensions],
-        prompts=list(prompts.values()),
-        items={**questions.plain.items, **questions.changed.items},
-        questions=[question for part in parts for question in part.questions],
-        notes=_notes(questions),
-        paper=paper,
-    )
-    if request.dry_run:
-        return bench.size(asking)
-    asked = bench.ask(asking)
-    head = head_of(asked.judging, "dimensions" if questions.rubric is None else questions.rubric.file)
-    judges = [
-        JudgeAnswers(
-            record=asked.record_of(part),
-            answers=part.answers,
-            declared_strong=part.run.model.judge == "strong",
-            replicates=head.replicates,
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalibrationTask:
+    """The items that judges are called about, and the questions about them."""
+
+    labels: Labels
+    rubric: NamedRubric | None
+    probes: Sequence[str]
+    corrupted: Sequence[CorruptedPair]
+    matches: Sequence[PairMatch]
+    scores: Sequence[ScoreQuestion]
+    pairs: Sequence[JudgedPair]
+    questions: Sequence[JudgeQuestion]
+    prompts: Sequence[JudgePrompt]
+
+    @property
+    def criteria(self) -> Sequence[Criterion]:
+        """The criteria of the rubric."""
+        return () if self.rubric is None else self.rubric.criteria
+
+    @property
+    def asking(self) -> Asking:
+        """The task as a judge run."""
+        dimensions = {one.name: one.question for pair in self.pairs for one in pair.dimensions}
+        paper = {"rubric": None if self.rubric is None else self.rubric.paper, "dimensions": dimensions}
+        items = [match.item for match in self.matches] + [score.item for score in self.scores]
+        return Asking(
+            mode="calibrate",
+            rubric=digest(canonical_json(paper)),
+            criteria=[*(one.id for one in self.criteria), *dimensions],
+            prompts=self.prompts,
+            items={item.id: item.digest for item in (*items, *(pair.item for pair in self.pairs))},
+            questions=self.questions,
+            notes=[self._note],
+            paper=paper,
         )
-        for part in asked.runs
-    ]
-    families = families_of(bench.configuration.models)
-    calibration = _measure_and_write(questions, judges, head, request.bar, families, asked.folder)
-    write_papers(asked.folder, asking, calibration, drawn(calibration))
-    return Judged(
-        results=calibration,
-        folder=asked.folder,
-        code=EXIT_OK if asked.complete else EXIT_INCOMPLETE,
-        stopped=asked.stopped,
-        again=[] if asked.complete else again_of(request, asked, asked.stopped),
-    )
+
+    @property
+    def _note(self) -> str:
+        controls = sum(pair.corruption == CONTROL for pair in self.corrupted)
+        counts = {
+            "labelled pair": len(self.labels.pairs) if self.matches else 0,
+            "scored output": len(self.labels.scored),
+            "corrupted output": len(self.corrupted) - controls,
+            "control": controls,
+        }
+        parts = [counted(count, noun) for noun, count in counts.items() if count]
+        return f"{', '.join([*parts, *self.probes])}; every pair is judged in both orders"
 
 
-def _notes(asked: CalibrationQuestions) -> list[str]:
-    """Return how the calls come about, in sentences."""
-    planted = asked.planted
-    controls = sum(pair.is_control for pair in planted.pairs)
-    how = (
-        f"{counted(len(asked.plain.matches), 'labelled pair')}, "
-        f"{counted(len(planted.pairs) - controls, 'broken output')}, {counted(controls, 'control')}: each is asked in "
-        "both orders"
-    )
-    if asked.plain.scores:
-        how = f"{counted(len(asked.labels.scored), 'scored output')}: each is asked about by itself"
-    return [
-        how,
-        *(
-            f"{name}: no place in {counted(sum(reasons.values()), 'output')}"
-            for name, reasons in planted.without_place.items()
-        ),
-        *asked.notes,
-    ]
-
-
-def _questions(request: CalibrateRequest) -> CalibrationQuestions:
-    if request.labels is None:
-        raise JudgeError("say which items people labelled: --labels FILE")
-    if request.rubric is None and not request.broken:
-        raise JudgeError("say what is asked: --rubric FILE about the labelled items, --broken N about planted ones")
-    for name in request.probes:
-        load_probe(name)
-    labels = read_labels(request.labels).of_split(request.split)
+def _task(request: CalibrateRequest, labels: Labels) -> CalibrationTask:
+    """Make the questions about labelled items, corrupted outputs and probes. Raise JudgeError for missing texts."""
+    if request.rubric is None and not request.corrupt:
+        raise JudgeError("--judge requires --rubric FILE for labelled items, or --corrupt N for corrupted outputs")
     rubric = _rubric(request)
-    if _is_about_scores(labels, rubric):
+    if _has_scores(labels, rubric):
+        if request.corrupt or rubric is None:
+            raise JudgeError(f"{request.labels} has scores, which require --rubric FILE; --corrupt N requires pairs")
         labels = replace(labels, pairs={})
-        if request.broken or rubric is None:
-            raise JudgeError(
-                f"{request.labels} has scores of people: they go with --rubric FILE, and --broken N with pairs"
-            )
-        _refuse_bare([(name, item.output) for name, item in labels.scored.items()], request.labels)
     else:
         labels = replace(labels, scored={})
-        outputs = [(name, text) for name, pair in labels.pairs.items() for text in (pair.output_1, pair.output_2)]
-        _refuse_bare(outputs, request.labels)
+    _refuse_omitted_texts(labels)
     good = [
         GoodOutput(id=pair.id, stratum=pair.stratum, input=pair.input, output=pair.preferred)
         for pair in labels.pairs.values()
         if pair.input and pair.preferred
     ]
-    planted = plant(good, request.broken, _CONTROLS_PER_BROKEN * request.broken, request.seed)
-    if request.broken and not planted.pairs:
-        raise JudgeError(f"no output of {request.labels} can be broken: give its items the input that they answer")
+    corrupted = corrupt(good, request.corrupt, request.seed)
+    if request.corrupt and not corrupted:
+        raise JudgeError(f"no output of {request.labels} can be corrupted; --corrupt needs items with an input")
     chosen = None if rubric is None else _criteria(rubric, labels, request)
-    return calibration_questions(chosen, labels, planted, request.probes, request.seed)
+    return _questions(request, labels, chosen, corrupted)
 
 
-def _is_about_scores(labels: Labels, rubric: Rubric | None) -> bool:
-    """Return whether outputs are scored: where people did nothing else, or the rubric compares nothing."""
+def _questions(
+    request: CalibrateRequest, labels: Labels, rubric: NamedRubric | None, corrupted: Sequence[CorruptedPair]
+) -> CalibrationTask:
+    questions, prompts = list[JudgeQuestion](), list[JudgePrompt]()
+    matches, scores = list[PairMatch](), list[ScoreQuestion]()
+    items: list[JudgedItem] = []
+    if rubric is not None:
+        items += [pair.item for pair in labels.pairs.values()]
+        items += [scored.item for scored in labels.scored.values()]
+        items += probed_items(request.probes, labels)
+    elif request.probes:
+        raise JudgeError("--probe requires --rubric FILE")
+    pairs = [item for item in items if isinstance(item, PairItem)]
+    outputs = [item for item in items if isinstance(item, OutputItem)]
+    if rubric is not None and pairs:
+        matches, prompt = make_matches(rubric, pairs, request.seed)
+        prompts.append(prompt)
+        questions += [question for match in matches for question in match.questions]
+    if rubric is not None and outputs:
+        scores, used = score_questions(rubric, outputs, request.seed, reference=False)
+        prompts += used
+        questions += [score.question for score in scores]
+    changed = {pair.id: RegressionItem.model_validate(pair.model_dump()) for pair in corrupted}
+    judged = pairs_of(changed, (), "default", ())
+    if judged:
+        made, prompt = regression_questions(judged, ShipRules(), request.seed)
+        prompts.append(prompt)
+        questions += made
+    return CalibrationTask(
+        labels=labels,
+        rubric=rubric,
+        probes=request.probes,
+        corrupted=corrupted,
+        matches=matches,
+        scores=scores,
+        pairs=judged,
+        questions=questions,
+        prompts=prompts,
+    )
+
+
+def _has_scores(labels: Labels, rubric: Rubric | None) -> bool:
+    """Return whether scores are measured: if people gave nothing else, or the rubric compares nothing."""
     if not labels.scored or not labels.pairs:
         return bool(labels.scored)
     methods = {criterion.primary_method for criterion in rubric.criteria} if rubric is not None else set()
     return bool(methods) and "pairwise_comparison" not in methods
 
 
-def _refuse_bare(outputs: list[tuple[str, str | None]], file: Path) -> None:
+def _refuse_omitted_texts(labels: Labels) -> None:
+    outputs = [(name, text) for name, pair in labels.pairs.items() for text in (pair.output_1, pair.output_2)]
+    outputs += [(name, item.output) for name, item in labels.scored.items()]
     for name, output in outputs:
         if not output:
-            raise JudgeError(f"item '{name}' of {file} has no texts, and a judge must read its outputs")
+            raise JudgeError(f"item '{name}' of {labels.path} has no texts, which --judge requires")
 
 
 def _criteria(rubric: Rubric, labels: Labels, request: CalibrateRequest) -> NamedRubric:
-    """Return the criteria of the labels' method: of scored outputs those by which people scored."""
+    """Return the criteria of the labels' method; of scored outputs those by which people scored."""
     by_people = dict.fromkeys(name for item in labels.scored.values() for name in item.scores)
     methods: tuple[MethodName, ...] = ("pairwise_comparison",)
     if labels.scored:
@@ -480,35 +259,103 @@ def _criteria(rubric: Rubric, labels: Labels, request: CalibrateRequest) -> Name
     return choose_criteria(str(request.rubric), rubric, wanted, methods)
 
 
-MOST_CALLS = "at most: what the judge says no to is asked up to twice more; mostly it is a third of these calls"
-_FEWEST_OF_ONE = 30  # labels of a sentence from which on it is corrected by itself
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeOutputs:
+    """All outputs of one judge, read once."""
+
+    record: JudgeRecord
+    verdicts: Sequence[StoredVerdict] = ()
+    scores: Sequence[StoredScore] = ()
+    regressions: Mapping[str, PairResult]
+    unusable: NoUsableOutput | None
 
 
-def calibrate_sentences(request: CalibrateRequest, bench: Bench, labels: Labels, drawn: Drawn) -> Judged | JudgingSize:
-    """Ask one judge about labelled sentences as it is asked about checks, and return how often it errs."""
-    if len(bench.models) > 1 or request.rubric or request.broken or request.probes or request.replicates > 1:
-        raise JudgeError("labels of sentences go with one --judge ID, and without --rubric, --broken and --probe")
-    if request.split is not None:
-        kept = {key: one for key, one in labels.sentences.items() if one.split == request.split}
-        labels = replace(labels, sentences=kept)
-    items: dict[str, SentencesItem] = {}
-    for (output_id, sentence), label in labels.sentences.items():
-        before = items.get(output_id, SentencesItem(input=label.input or "", output=label.output, sentences={}))
-        if (before.input, before.output) != (label.input or "", label.output):
-            raise JudgeError(f"two labels of '{output_id}' in {labels.path} have different texts; give one another id")
-        items[output_id] = replace(before, sentences={**before.sentences, sentence: sentence})
-    first = [question for item in items.values() if (question := votes_on(item, {}, request.seed).question)]
-    sentences = list(dict.fromkeys(sentence for _, sentence in labels.sentences))
-    asking = Asking(
-        mode="calibrate",
-        rubric=digest(canonical_json(sentences)),
-        criteria=["sentences"],
-        prompts=[prompt_of_sentences()],
-        items={output_id: digest(canonical_json(asdict(item))) for output_id, item in items.items()},
-        questions=first,
-        notes=[MOST_CALLS],
-        paper={"sentences": sentences},
+def _read_outputs(task: CalibrationTask, part: JudgeRun, record: JudgeRecord, replicates: int) -> JudgeOutputs:
+    """Read the outputs of a judge; it is unusable if it is in every mode."""
+    verdicts, scores = list[StoredVerdict](), list[StoredScore]()
+    regressions: dict[str, PairResult] = {}
+    unusable: list[NoUsableOutput | None] = []
+    if task.matches:
+        preferences = reduce_matches(task.matches, task.criteria, part.answers, replicates, record)
+        verdicts = list(verdicts_of(preferences))
+        unusable.append(preferences.unusable)
+    if task.scores:
+        methods = {one.id: one.primary_method for one in task.criteria}
+        scored = reduce_scores(task.scores, part.answers, replicates, record, methods)
+        scores = list(scores_of(scored))
+        unusable.append(scored.unusable)
+    if task.pairs:
+        strong = part.run.model.judge == "strong"
+        found = reduce_regressions(task.pairs, part.answers, replicates, ShipRules(), record, declared_strong=strong)
+        regressions = {pair.id: pair for pair in found.pairs}
+        unusable.append(found.unusable)
+    return JudgeOutputs(
+        record=record,
+        verdicts=verdicts,
+        scores=scores,
+        regressions=regressions,
+        unusable=None if None in unusable else unusable[0],
     )
+
+
+def _judge_results(task: CalibrationTask, outputs: JudgeOutputs, options: CalibrationOptions) -> Iterator[JudgeResult]:
+    """Yield the parts of a judge's result."""
+    judge = outputs.record.model_id
+    yield JudgeResult(judge=judge, record=outputs.record, unusable=outputs.unusable)
+    if outputs.unusable is None:
+        yield from pair_results(task.labels.pairs, outputs.verdicts, options)
+        yield from score_results(task.labels.scored, outputs.scores, options)
+        biases = probe_biases(task.probes, task.labels, outputs.verdicts, outputs.scores, options.scales)
+        detection = detection_of(task.corrupted, outputs.regressions) if task.corrupted else None
+        yield JudgeResult(judge=judge, biases=biases, detection=detection)
+
+
+def _call(request: CalibrateRequest, bench: Bench, labels: Labels, drawn: Drawn) -> Judged | JudgingSize:
+    """Call judges about labelled items, corrupted outputs and probes, and measure their outputs."""
+    task = _task(request, labels)
+    asking = task.asking
+    if request.dry_run:
+        return bench.size(asking)
+    asked = bench.ask(asking)
+    head = head_of(asked.judging, "dimensions" if task.rubric is None else task.rubric.file)
+    outputs = [_read_outputs(task, part, asked.record_of(part), head.replicates) for part in asked.runs]
+    families = families_of(bench.configuration.models)
+    options = CalibrationOptions(bar=request.bar, scales=_scales(task.criteria), families=families)
+    parts = [part for one in outputs for part in _judge_results(task, one, options)]
+    calibration = JudgeCalibration(bar=request.bar, judging=head, judges=_merged(parts))
+    _write_lines(asked.folder / VERDICTS, (verdict for one in outputs for verdict in one.verdicts), task.labels.pairs)
+    _write_lines(asked.folder / SCORES, (score for one in outputs for score in one.scores), task.labels.scored)
+    _write_lines(asked.folder / CORRUPTED, task.corrupted, {pair.id for pair in task.corrupted})
+    write_papers(asked.folder, asking, calibration, drawn(calibration))
+    return Judged(
+        results=calibration,
+        folder=asked.folder,
+        code=_exit_code(calibration) if asked.complete else EXIT_INCOMPLETE,
+        stopped=asked.stopped,
+        again=[] if asked.complete else again_of(request, asked, asked.stopped),
+    )
+
+
+def _write_lines(path: Path, lines: Iterable[StoredVerdict | StoredScore | CorruptedPair], ids: Iterable[str]) -> None:
+    """Write the lines about these items; no file without a line."""
+    known = set(ids)
+    written: list[BaseModel] = [line for line in lines if line.id in known]
+    if written:
+        replace_blocks(path, (f"{line.model_dump_json()}\n" for line in written))
+
+
+MOST_CALLS = "at most: a sentence that the judge denies is judged up to twice more; usually a third of these calls"
+_MIN_SENTENCE_LABELS = 30  # from which on a sentence is corrected by its own errors
+
+
+def _call_about_sentences(
+    request: CalibrateRequest, bench: Bench, labels: Labels, drawn: Drawn
+) -> Judged | JudgingSize:
+    """Call one judge about labelled sentences as for checks, and measure how often it errs."""
+    if len(bench.models) > 1 or request.rubric or request.corrupt or request.probes or request.replicates > 1:
+        raise JudgeError("labels of sentences require one --judge ID, without --rubric, --corrupt, --probe and -n")
+    items = _sentence_items(labels)
+    asking = _sentence_asking(items, labels, request.seed)
     if request.dry_run:
         return replace(bench, request=replace(request, replicates=MOST_ASKED)).size(asking)
     judging = bench.planned(asking)
@@ -525,26 +372,59 @@ def calibrate_sentences(request: CalibrateRequest, bench: Bench, labels: Labels,
         for output_id, item in items.items()
         for sentence, vote in votes_on(item, asked.answered, judging.seed).verdicts.items()
     }
+    errors = errors_by_sentence(labels.sentences, verdicts)
+    texts = (made.completion.text for made in asked.answered.values() if made.completion is not None)
+    unusable = None if errors[""].labels else NoUsableOutput(unscored={}, example=next(texts, ""))
     result = JudgeResult(
-        judge=model.id, sentences=errors_by_sentence(labels.sentences, verdicts), record=asked.record(model, session)
+        judge=model.id,
+        agreement=[] if unusable else [sentence_agreement(errors[""], request.bar)],
+        sentences=errors,
+        unusable=unusable,
+        record=asked.record(model, session),
     )
     calibration = JudgeCalibration(bar=request.bar, judging=head_of(judging, "sentences"), judges=[result])
     write_papers(folder, asking, calibration, drawn(calibration))
     stopped = [] if asked.stopped is None else [f"{model.id} stopped: {asked.stopped}"]
     whole = AskedJudging(judging=judging, folder=folder, runs=(), session=session)
-    code, again = (EXIT_INCOMPLETE, again_of(request, whole, stopped)) if stopped else (EXIT_OK, [])
+    again = again_of(request, whole, stopped) if stopped else []
+    code = EXIT_INCOMPLETE if stopped else _exit_code(calibration)
     return Judged(results=calibration, folder=folder, code=code, stopped=stopped, again=again)
+
+
+def _sentence_items(labels: Labels) -> dict[str, SentencesItem]:
+    """Return the labelled outputs with their sentences. Raise JudgeError if one id has different texts."""
+    items: dict[str, SentencesItem] = {}
+    for (output_id, sentence), label in labels.sentences.items():
+        before = items.get(output_id, SentencesItem(input=label.input or "", output=label.output, sentences={}))
+        if (before.input, before.output) != (label.input or "", label.output):
+            raise JudgeError(f"two labels of '{output_id}' in {labels.path} have different texts; rename one")
+        items[output_id] = replace(before, sentences={**before.sentences, sentence: sentence})
+    return items
+
+
+def _sentence_asking(items: Mapping[str, SentencesItem], labels: Labels, seed: int) -> Asking:
+    sentences = list(dict.fromkeys(sentence for _, sentence in labels.sentences))
+    return Asking(
+        mode="calibrate",
+        rubric=digest(canonical_json(sentences)),
+        criteria=["sentences"],
+        prompts=[prompt_of_sentences()],
+        items={output_id: digest(canonical_json(asdict(item))) for output_id, item in items.items()},
+        questions=[question for item in items.values() if (question := votes_on(item, {}, seed).question)],
+        notes=[MOST_CALLS],
+        paper={"sentences": sentences},
+    )
 
 
 def errors_by_sentence(
     labels: Mapping[tuple[str, str], SentenceLabel], verdicts: Mapping[tuple[str, str], bool | None]
 ) -> dict[str, SentenceErrors]:
-    """Return how often a judge errs over all sentences, under the empty key, and in each with enough labels."""
+    """Return the errors over all sentences, under the empty key, and of each sentence with enough labels."""
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     for key, label in labels.items():
-        verdict, way = verdicts.get(key), "yes" if label.human else "no"
-        kinds = ["lost"] if verdict is None else [way, *([f"{way}_right"] if verdict is label.human else [])]
+        verdict, kind = verdicts.get(key), "yes" if label.human else "no"
+        kinds = ["lost"] if verdict is None else [kind, *([f"{kind}_right"] if verdict is label.human else [])]
         for sentence in ("", label.sentence):
             counts[sentence].update(kinds)
     errors = {sentence: SentenceErrors(**count) for sentence, count in counts.items()}
-    return {sentence: one for sentence, one in errors.items() if not sentence or one.labels >= _FEWEST_OF_ONE}
+    return {name: one for name, one in errors.items() if not name or one.labels >= _MIN_SENTENCE_LABELS}

@@ -1,11 +1,9 @@
-"""A sentence → a rubric that a model drafts; a domain → a family of scenarios. Both are marked as read by nobody yet.
+"""A sentence → a rubric that a model drafts; a domain → a family of scenarios. Both are marked as unreviewed.
 
-A person reads the file, changes what is not theirs, and takes the mark out.
+A person reads the file, changes it and removes the mark.
 """
 
-import json
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -18,12 +16,16 @@ from skill_evaluator.identifiers import is_component_name
 from skill_evaluator.judges.asking.judging import Asking, JudgeMode
 from skill_evaluator.judges.asking.options import JudgingRequest
 from skill_evaluator.judges.asking.questions import (
-    JudgePrompt,
-    JudgeQuestion,
+    TEXT,
+    TEXTS,
+    Form,
+    form_of,
+    form_text,
+    list_of,
     load_prompt,
     make_question,
     mark_of,
-    object_schema,
+    one_of,
 )
 from skill_evaluator.judges.asking.reading import Unscored, last_whole, text_of
 from skill_evaluator.judges.asking.story import Bench, JudgingSize
@@ -36,17 +38,37 @@ from skill_evaluator.runner.session import Watch
 from skill_evaluator.text import digest
 
 QUESTION = "draft"
-_HEADER = (
-    "# Drafted by a model, and read by nobody yet. Read it, change what is not yours, then take `unreviewed` out.\n"
-)
+_HEADER = "# Drafted by a model and not reviewed. Read it, change it, then remove `unreviewed`.\n"
 _MITIGATIONS = {
     "direct_scoring": ["require_justification_first", "evidence_required"],
     "pairwise_comparison": ["require_justification_first", "position_swap", "ties_allowed"],
 }
+_LEVEL = {
+    "score": ({"type": "integer", "enum": [1, 2, 3, 4, 5]}, 1),
+    "label": TEXT,
+    "description": TEXT,
+    "characteristics": TEXTS,
+}
+RUBRIC_FORM: Form = form_of(
+    {
+        "name": TEXT,
+        "type": one_of(("objective", "subjective"), " or "),
+        "description": (TEXT[0], "Whether …"),
+        "levels": list_of(form_of(_LEVEL)),
+        "edge_cases": list_of(form_of({"situation": TEXT, "guidance": TEXT})),
+        "scoring_guidelines": TEXTS,
+    }
+)
+SCENARIOS_FORM: Form = form_of(
+    {"scenarios": list_of(form_of({"name": TEXT, "intent": TEXT, "template": (TEXT[0], f"…\n\n{SLOT}")}))}
+)
+_MIN_SCENARIOS, _MAX_SCENARIOS = 8, 10
+_MAX_TEMPLATE = 4000  # characters
+_NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
 
 
 class DraftedCriterion(FrozenModel):
-    """What a model answers: one criterion with five levels; code adds its id and method."""
+    """One criterion with five levels; code adds its id and method."""
 
     name: Text
     type: Literal["objective", "subjective"]
@@ -56,30 +78,40 @@ class DraftedCriterion(FrozenModel):
     scoring_guidelines: tuple[Text, ...] = ()
 
     @model_validator(mode="after")
-    def _refuse_other_scales(self) -> Self:
+    def _require_five_levels(self) -> Self:
         if sorted(level.score for level in self.levels) != [1, 2, 3, 4, 5]:
             raise ValueError("levels must have the scores 1 to 5, each once")
         return self
 
 
-def draft_question(wish: str, seed: int) -> tuple[JudgeQuestion, JudgePrompt]:
-    """Return the question that has a model draft a criterion for a wish."""
-    prompt = load_prompt("rubric")
-    form = {
-        "name": "…",
-        "type": "objective or subjective",
-        "description": "Whether …",
-        "levels": [{"score": 1, "label": "…", "description": "…", "characteristics": ["…"]}],
-        "edge_cases": [{"situation": "…", "guidance": "…"}],
-        "scoring_guidelines": ["…"],
-    }
-    slots = {"form": json.dumps(form, indent=2, ensure_ascii=False)}
-    mark = mark_of(seed, digest(wish))
-    return make_question(QUESTION, prompt, slots, {"wish": wish}, _schema(), mark), prompt
+def _require_slot(template: str) -> str:
+    if template.count(SLOT) != 1:
+        raise ValueError(f"a template must hold {SLOT} once")
+    return template.strip()
 
 
-def _drafted(answer: str | Unscored, model: type[ModelT], what: str) -> ModelT:
-    """Return what an answer holds; raise JudgeError where it holds none."""
+class DraftedScenario(FrozenModel):
+    """One template; code adds its number and its file."""
+
+    name: str = Field(pattern="[A-Za-z0-9]", max_length=60)
+    intent: str = Field(min_length=1, max_length=500)
+    template: Annotated[str, Field(max_length=_MAX_TEMPLATE), AfterValidator(_require_slot)]
+
+
+class DraftedFamily(FrozenModel):
+    """A family of scenarios."""
+
+    scenarios: tuple[DraftedScenario, ...] = Field(min_length=_MIN_SCENARIOS)
+
+    @model_validator(mode="after")
+    def _refuse_equal_templates(self) -> Self:
+        if len({scenario.template for scenario in self.scenarios}) < len(self.scenarios):
+            raise ValueError("two templates are the same")
+        return self
+
+
+def _drafted(answer: str | Unscored, model: type[ModelT], noun: str) -> ModelT:
+    """Return the draft in a model's output; raise JudgeError if it has none."""
 
     def check(value: Any) -> ModelT | Unscored:
         try:
@@ -89,23 +121,19 @@ def _drafted(answer: str | Unscored, model: type[ModelT], what: str) -> ModelT:
 
     drafted = answer if isinstance(answer, Unscored) else last_whole(answer, check)
     if isinstance(drafted, Unscored):
-        raise JudgeError(f"the answer holds no {what}: {drafted.reason}: {drafted.detail}")
+        raise JudgeError(f"the answer holds no {noun}: {drafted.reason}: {drafted.detail}")
     return drafted
 
 
 def read_draft(answer: str | Unscored, name: str) -> Rubric:
-    """Return the rubric of an answer, its criterion called `name`; raise JudgeError where the answer holds none."""
+    """Return the drafted rubric, its criterion called `name`; raise JudgeError if the output has none."""
     drafted = _drafted(answer, DraftedCriterion, "rubric")
     method = USUAL_METHOD[drafted.type]
-    criterion: Mapping[str, Any] = {
-        "name": drafted.name,
+    criterion = {
+        **drafted.model_dump(exclude={"levels"}),
         "id": name,
-        "type": drafted.type,
-        "description": drafted.description,
         "scale": "1-5",
         "rubric": {level.score: level.model_dump(exclude={"score"}) for level in drafted.levels},
-        "edge_cases": [case.model_dump() for case in drafted.edge_cases],
-        "scoring_guidelines": drafted.scoring_guidelines,
         "method": {"primary": method, "bias_mitigations": _MITIGATIONS[method]},
     }
     try:
@@ -114,55 +142,8 @@ def read_draft(answer: str | Unscored, name: str) -> Rubric:
         raise JudgeError(f"the answer holds no rubric: {first_problem(problem)}") from None
 
 
-def _schema() -> dict[str, object]:
-    text = {"type": "string"}
-    texts = {"type": "array", "items": text}
-    level = {"score": {"type": "integer", "enum": [1, 2, 3, 4, 5]}, "label": text, "description": text}
-    return object_schema(
-        {
-            "name": text,
-            "type": {"type": "string", "enum": ["objective", "subjective"]},
-            "description": text,
-            "levels": {"type": "array", "items": object_schema({**level, "characteristics": texts})},
-            "edge_cases": {"type": "array", "items": object_schema({"situation": text, "guidance": text})},
-            "scoring_guidelines": texts,
-        }
-    )
-
-
-_FEWEST, _MOST = 8, 10
-_LONGEST = 4000  # letters of a template
-_NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
-
-
-def _refuse_other_slots(template: str) -> str:
-    if template.count(SLOT) != 1:
-        raise ValueError(f"a template must hold {SLOT} once")
-    return template.strip()
-
-
-class DraftedScenario(FrozenModel):
-    """One template as a model writes it; code adds its number and where it goes."""
-
-    name: str = Field(pattern="[A-Za-z0-9]", max_length=60)
-    intent: str = Field(min_length=1, max_length=500)
-    template: Annotated[str, Field(max_length=_LONGEST), AfterValidator(_refuse_other_slots)]
-
-
-class DraftedFamily(FrozenModel):
-    """What a model answers."""
-
-    scenarios: tuple[DraftedScenario, ...] = Field(min_length=_FEWEST)
-
-    @model_validator(mode="after")
-    def _refuse_equal_templates(self) -> Self:
-        if len({scenario.template for scenario in self.scenarios}) < len(self.scenarios):
-            raise ValueError("two templates are the same")
-        return self
-
-
 def name_of(text: str) -> str:
-    """Return a text as a part of a file's name.
+    """Return a text as a part of a file name.
 
     >>> name_of("Legal document analysis (US)")
     'legal-document-analysis-us'
@@ -170,21 +151,11 @@ def name_of(text: str) -> str:
     return _NOT_IN_NAMES.sub("-", text.lower()).strip("-")
 
 
-def scenarios_question(domain: str, seed: int) -> tuple[JudgeQuestion, JudgePrompt]:
-    """Return the question that has a model draft scenarios for a domain."""
-    prompt = load_prompt("scenarios")
-    form = {"scenarios": [{"name": "…", "intent": "…", "template": f"…\n\n{SLOT}"}]}
-    slots = {"form": json.dumps(form, indent=2, ensure_ascii=False), "slot": SLOT}
-    mark = mark_of(seed, digest(domain))
-    scenario = object_schema({key: {"type": "string"} for key in ("name", "intent", "template")})
-    schema = object_schema({"scenarios": {"type": "array", "items": scenario}})
-    return make_question(QUESTION, prompt, slots, {"domain": domain}, schema, mark), prompt
-
-
 def read_scenarios(answer: str | Unscored, family: str) -> dict[str, str]:
-    """Return the texts of the files by name, eight to ten; raise JudgeError where the answer holds no such family."""
+    """Return the texts of eight to ten scenario files by name; raise JudgeError if the output has no family."""
     texts = {}
-    for number, scenario in enumerate(_drafted(answer, DraftedFamily, "family of scenarios").scenarios[:_MOST], 1):
+    drafted = _drafted(answer, DraftedFamily, "family of scenarios").scenarios[:_MAX_SCENARIOS]
+    for number, scenario in enumerate(drafted, 1):
         name = f"{family}-{number:02}-{name_of(scenario.name)}"
         front = {"name": name, "intent": " ".join(scenario.intent.split()), "unreviewed": True}
         texts[name] = f"---\n{_HEADER}{yaml_text(front)}---\n{scenario.template}\n"
@@ -193,7 +164,7 @@ def read_scenarios(answer: str | Unscored, family: str) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftedScenarios:
-    """A family that was drafted: its name, the folder it lies in, and how many scenarios it has."""
+    """A drafted family: its name, its folder and the number of scenarios."""
 
     family: str
     folder: Path
@@ -201,47 +172,47 @@ class DraftedScenarios:
 
 
 class NoAnswerError(JudgeError):
-    """A model that was to draft something gave no answer: shown as one line, exit code 4."""
+    """A model that was to draft something gave no answer: one line, exit code 4."""
 
     exit_code = EXIT_INCOMPLETE
     label = ""
 
 
 def draft_rubric(request: RubricDraftRequest, watch: Watch | None = None) -> JudgingSize | None:
-    """Have a model draft a rubric and write it; of a dry run return what that would take.
+    """Have a model draft a rubric and write it; for a dry run return the size.
 
-    Raise JudgeError where the file is there already, or for an answer that holds no rubric: then nothing is written.
+    Raise JudgeError if the file exists, or the output has no rubric: then nothing is written.
     """
     out = request.out
     if out.exists():
         raise JudgeError(f"{out} exists already; name a new file")
-    if out.suffix not in (".yaml", ".yml") or not request.draft.strip():
-        raise JudgeError("--draft says what should be judged, and --out FILE ends in .yaml")
+    if not request.draft.strip():
+        raise JudgeError("--draft is empty: say what should be judged")
+    if out.suffix not in (".yaml", ".yml"):
+        raise JudgeError(f"--out {out}: expected a .yaml file")
     if not is_component_name(out.stem):
         raise JudgeError(f"--out {out}: its name becomes the criterion's id, of letters, digits, `.`, `_` and `-`")
-    question = draft_question(request.draft, request.seed)
-    answer = _answer(request, request.judge, "rubric", out.stem, request.draft, question, watch)
+    answer = _draft(request, request.judge, "rubric", out.stem, {"wish": request.draft}, watch)
     if isinstance(answer, JudgingSize):
         return answer
     text = yaml_text(read_draft(answer, out.stem).model_dump(mode="json", exclude_defaults=True))
     with storing(out):
         out.parent.mkdir(parents=True, exist_ok=True)
-        with out.open("x", encoding="utf-8") as file:  # x: nothing is overwritten, whoever was faster
+        with out.open("x", encoding="utf-8") as file:  # x: another process may have created it
             file.write(f"# yaml-language-server: $schema=../schemas/rubric.json\n{_HEADER}{text}")
     return None
 
 
 def draft_scenarios(request: ScenariosDraftRequest, watch: Watch | None = None) -> JudgingSize | DraftedScenarios:
-    """Have a model draft a family of scenarios and write it; of a dry run return what that would take.
+    """Have a model draft a family of scenarios and write it; for a dry run return the size.
 
-    Raise ConfigError where the family is there already, and JudgeError for an answer that holds none.
+    Raise ConfigError if the family exists, and JudgeError if the output has none.
     """
     if not request.task.strip():
-        raise ConfigError("--task says in a few words what the scenarios are for")
+        raise ConfigError("--task is empty: name the domain in a few words")
     family = request.family or name_of(request.task)
     folder = new_family(request.config, family)
-    question = scenarios_question(request.task, request.seed)
-    answer = _answer(request, request.model, "scenarios", family, request.task, question, watch)
+    answer = _draft(request, request.model, "scenarios", family, {"domain": request.task}, watch)
     if isinstance(answer, JudgingSize):
         return answer
     texts = read_scenarios(answer, family)
@@ -249,35 +220,41 @@ def draft_scenarios(request: ScenariosDraftRequest, watch: Watch | None = None) 
     return DraftedScenarios(family=family, folder=folder, scenarios=len(texts))
 
 
-def _answer(
+def _draft(
     request: RubricDraftRequest | ScenariosDraftRequest,
     model: str,
-    mode: JudgeMode,
+    mode: Literal["rubric", "scenarios"],
     name: str,
-    wish: str,
-    asked: tuple[JudgeQuestion, JudgePrompt],
+    texts: dict[str, str],
     watch: Watch | None,
 ) -> str | Unscored | JudgingSize:
-    """Ask a model for a draft; return its answer, or of a dry run what that would take."""
+    """Call a model for a draft and return its output; for a dry run return the size."""
     judging = JudgingRequest(
         judges=(model,), seed=request.seed, max_cost=request.max_cost, dry_run=request.dry_run, config=request.config
     )
     bench = Bench.of(judging, watch)
-    question, prompt = asked
-    asking = Asking(
-        mode=mode,
-        rubric=digest(wish),
-        criteria=[name],
-        prompts=[prompt],
-        items={QUESTION: digest(wish)},
-        questions=[question],
-    )
+    asking = draft_asking(mode, name, texts, request.seed)
     if request.dry_run:
         return bench.size(asking)
     (part,) = bench.ask(asking).runs
     answer = part.answers.get(Call(QUESTION, 0))
     if answer is None or not answer.answered:
         failure = part.stopped or (None if answer is None else answer.failure)
-        why = "it was not asked" if failure is None else f"{failure.reason}: {failure.message}"
-        raise NoAnswerError(f"{model} gave no answer: {why}")
+        reason = "the call was not made" if failure is None else f"{failure.reason}: {failure.message}"
+        raise NoAnswerError(f"{model} gave no answer: {reason}")
     return text_of(answer)
+
+
+def draft_asking(mode: JudgeMode, name: str, texts: dict[str, str], seed: int) -> Asking:
+    """Return the question that has a model draft a rubric or scenarios; `texts` has the wish or the domain."""
+    prompt, form = load_prompt(mode), RUBRIC_FORM if mode == "rubric" else SCENARIOS_FORM
+    wish = digest("".join(texts.values()))
+    slots = {"form": form_text(form), "slot": SLOT}
+    return Asking(
+        mode=mode,
+        rubric=wish,
+        criteria=[name],
+        prompts=[prompt],
+        items={QUESTION: wish},
+        questions=[make_question(QUESTION, prompt, slots, texts, form[0], mark_of(seed, wish))],
+    )

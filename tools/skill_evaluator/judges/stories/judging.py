@@ -17,8 +17,8 @@ from skill_evaluator.judges.asking.judging import Asking, write_papers
 from skill_evaluator.judges.asking.options import BatchJudgingRequest, JudgingRequest
 from skill_evaluator.judges.asking.story import AskedJudging, Bench, JudgeRun, JudgingSize
 from skill_evaluator.judges.panel.results import PEOPLE, CascadeDecision, CascadeResult, CascadeStage
-from skill_evaluator.judges.people.items import Doubts, ReviewReason, for_people
-from skill_evaluator.judges.people.queue import queue_in
+from skill_evaluator.judges.review.items import Doubts, ReviewReason, for_people
+from skill_evaluator.judges.review.queue import queue_in
 from skill_evaluator.judges.stories.batches import (
     JudgeT,
     JudgeTask,
@@ -38,7 +38,6 @@ from skill_evaluator.text import counted
 STRONG = "strong"  # the folder of the second stage
 _SETTLED: frozenset[ReviewReason] = frozenset({"block", "regression", "stakes"})  # reasons that leave no doubt
 _NOT_AGAIN = ("resume", "dry_run", "batch", "format")  # options that the command to resume leaves out
-_PLANNED = ("judges", "seed", "replicates")  # fixed by a plan
 Drawn = Callable[[Any], str]
 """Draws bias_analysis_report.md from the results."""
 
@@ -199,5 +198,5 @@ def again_of(request: JudgingRequest, asked: AskedJudging, stopped: Sequence[str
     """Return the command to resume a judge run; if the cost limit stopped it, with a limit twice as high."""
     if request.max_cost is not None and any("stopped: max_cost" in sentence for sentence in stopped):
         request = replace(request, max_cost=2 * request.max_cost)
-    words = typed(request, *_NOT_AGAIN, *(_PLANNED if getattr(request, "planned", None) else ()))
+    words = typed(request, *_NOT_AGAIN)
     return ["skill-evaluator", "judge", asked.judging.mode, *words, "--resume", str(asked.folder)]

@@ -1,4 +1,4 @@
-"""What the commands of judges are asked for; help and completion import this alone."""
+"""The options of the judge commands; help and completion import this alone."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -15,8 +15,6 @@ from skill_evaluator.display.options import (
     shared,
 )
 from skill_evaluator.judges.asking.options import BatchJudgingRequest, JudgingRequest, RubricJudgingRequest
-from skill_evaluator.judges.calibration.labels import Split
-from skill_evaluator.judges.calibration.results import PROBE_NAMES
 from skill_evaluator.judges.modes.ship_rules import PRESETS
 from skill_evaluator.judges.statistics.bounded import BAR
 
@@ -28,18 +26,18 @@ Stakes = Literal["normal", "high"]
 
 @options
 class ScoreRequest(RubricJudgingRequest, ComponentsOption, FixturesOption):
-    """Which outputs are scored, and how."""
+    """The outputs to score."""
 
     items: Path | None = option("JSON Lines: id, input, output, and reference or source.", metavar="FILE")
     run: str | None = option("Instead of --items: a run of a component, folder or id.", metavar="RUN")
-    field: str = rare("With --run: the field that is judged; default: applies_to.", "", metavar="PATH")
+    field: str = rare("With --run: the field to judge; default: applies_to.", "", metavar="PATH")
     reference: bool = flag("Score every criterion beside the item's source or reference.")
     cascade: CascadeJudges = None
 
 
 @options
 class PairwiseRequest(RubricJudgingRequest):
-    """Which outputs are compared, and how."""
+    """The outputs to compare."""
 
     items: Path = option("JSON Lines: id, input, output_1, output_2; or outputs by name.", ..., metavar="FILE")
     cascade: CascadeJudges = None
@@ -47,14 +45,12 @@ class PairwiseRequest(RubricJudgingRequest):
 
 @options
 class RegressionRequest(BatchJudgingRequest, ComponentsOption, FixturesOption):
-    """Which outputs are held against which, and in what."""
+    """The outputs to compare, and the dimensions."""
 
     items: Path | None = option("JSON Lines: id, prompt, baseline_output, candidate_output.", metavar="FILE")
     candidate: str | None = option("Instead of --items: a run of a component, folder or id.", metavar="RUN")
     baseline: str | None = option("The run to compare it with; default: the pinned outputs.", metavar="RUN")
-    dimensions: tuple[str, ...] = option(
-        "Dimensions to ask about, separated by commas or repeated.", (), metavar="NAMES"
-    )
+    dimensions: tuple[str, ...] = option("The dimensions, separated by commas or repeated.", (), metavar="NAMES")
     preset: str = rare(f"Without --dimensions, those of: {', '.join(PRESETS)}.", "default", metavar="NAME")
     blocking: tuple[str, ...] = rare("A dimension in which any regression blocks; repeatable.", (), metavar="NAME")
     stakes: Stakes = option("high: a person must agree before anything ships.", "normal")
@@ -70,27 +66,27 @@ JudgedRequest = ScoreRequest | PairwiseRequest | RegressionRequest
 
 @options
 class CalibrateRequest(JudgingRequest):
-    """By what judges are measured: people's labels, outputs that code breaks, or what was judged before."""
+    """The human labels, and the verdicts or judges that are measured by them."""
 
-    labels: Path | None = option("JSON Lines of people's labels: pairs, scores, regressions.", metavar="FILE")
-    rubric: Path | None = option("With --judge: the rubric by which pairs are compared.", metavar="FILE")
-    broken: int = option("With --judge: plant N broken outputs, and controls.", 0, metavar="N", min=0)
+    labels: Path | None = option("JSON Lines of human labels: pairs, scores, regressions.", metavar="FILE")
+    rubric: Path | None = option("With --judge: the rubric by which items are judged.", metavar="FILE")
+    corrupt: int = option("With --judge: test it on N corrupted outputs, too.", 0, metavar="N", min=0)
     probes: tuple[str, ...] = option(
-        f"With --judge: ask again with a change; {', '.join(PROBE_NAMES)}; repeatable.", (), "--probe", metavar="NAME"
+        "With --judge: judge again with an added text; verbosity or authority; repeatable.",
+        (),
+        "--probe",
+        metavar="NAME",
     )
-    split: Split | None = rare("Only the items of this split; default: all.")
-    bar: float = rare("The κ with people, or informedness, of a trusted judge.", BAR, min=0.0, max=0.99)
+    bar: float = rare("The κ with people that a trusted judge reaches.", BAR, min=0.0, max=0.99)
     verdicts: Path | None = option(
-        "JSON Lines: id, judge, and order and winner, or criterion and score.", metavar="FILE"
+        "JSON Lines of stored verdicts: id, judge, and order and winner, or criterion and score.", metavar="FILE"
     )
-    planted: Path | None = option("JSON Lines: pairs with what code broke, and controls.", metavar="FILE")
-    regressions: Path | None = option("The results of `judge regression` on the planted pairs.", metavar="FILE")
-    batch: Path | None = rare("Its results on a batch, whose rates are corrected.", metavar="FILE")
+    batch: Path | None = option("Results of `judge regression` on labelled pairs; corrects its rates.", metavar="FILE")
 
 
 @options
 class RubricDraftRequest(ConfigOption):
-    """What a rubric is to judge, which a model drafts."""
+    """The rubric that a model drafts."""
 
     draft: str = option("What should be judged, in a sentence or two.", ..., metavar="TEXT")
     judge: str = option("The model of models.yaml that drafts.", ..., "-j", metavar="ID")
@@ -102,7 +98,7 @@ class RubricDraftRequest(ConfigOption):
 
 @options
 class ScenariosDraftRequest(ConfigOption):
-    """What a family of scenarios is for, which a model drafts."""
+    """The family of scenarios that a model drafts."""
 
     task: str = option("The domain, in a few words.", ..., metavar="TEXT")
     model: str = option("The model of models.yaml that drafts.", ..., "-m", metavar="ID")

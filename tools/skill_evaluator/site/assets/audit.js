@@ -16,7 +16,6 @@
       el("h1", {}, "Stability audit"),
       el("p", { class: "lede" }, el("strong", {}, audit.finding), `: ${audit.why}`),
       audits.length > 1 ? el("div", { class: "filters" }, el("div", {}, el("label", { for: "audit" }, "Audit"), el("select", { id: "audit", onchange: choose }, audits.map(({ name, models }) => el("option", { value: name, selected: name === named }, `${name} (${models})`))))) : null,
-      el("dl", { class: "facts" }, audit.facts.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value)))),
       audit.sections.map((section, place) => (place === 0
         ? el("section", {}, el("h2", {}, section.title), drawn(section.blocks))
         : el("details", { class: "compared" }, el("summary", {}, el("h2", {}, section.title)), drawn(section.blocks)))),

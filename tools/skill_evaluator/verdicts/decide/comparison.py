@@ -238,20 +238,21 @@ def _result(
     measure, effect, pair = measured.measure, measured.effect, compared.pair
     levels, (q, family) = rules.levels(measure), test or (None, 1)
     is_tested, is_field = measure.kind != "reproducibility", measure.kind == "field"
-    lost = is_tested and models is not None and is_lost(measured, models)
-    collapsed = lost or (rules.is_critical(measure) and is_harmed_everywhere(measured, rules.policy.harm))
+    tolerance, harm = rules.tolerance(measure), rules.policy.harm
+    difference = measured.after.mean - measured.before.mean
+    lost = is_tested and models is not None and is_lost(measured, models) and difference < -tolerance
+    collapsed = lost or (rules.is_critical(measure) and is_harmed_everywhere(measured, max(harm, tolerance)))
     verdict: VerdictName | None = None
     if is_tested:
         verdict = "inconclusive" if models is None else _verdict(compared, measured, q, rules, levels, lost=collapsed)
-    difference = measured.after.mean - measured.before.mean
-    fell = q is not None and q <= levels.fall and difference < -rules.policy.harm
-    harmed = is_field and models is not None and (lost or fell)
-    harmed = harmed and judged_verdict("regressed", measured, pair, rules.policy.harm) == "regressed"
+    fell = lost or (q is not None and q <= levels.fall)
+    harmed = is_field and models is not None and fell and difference < -harm
+    harmed = harmed and judged_verdict("regressed", measured, pair, harm) == "regressed"
     return MeasureResult(
         metric=measure.name,
         kind=measure.kind,
         tier=rules.tier(measure),
-        tolerance=rules.tolerance(measure),
+        tolerance=tolerance,
         baseline=round(measured.before.mean, 6),
         candidate=round(measured.after.mean, 6),
         difference=round(difference, 6),

@@ -4,7 +4,6 @@ Results that are already decided come in. Nothing here changes a verdict.
 """
 
 import math
-from calendar import month_name
 from collections.abc import Iterator, Sequence
 
 from scipy.special import stdtrit
@@ -25,13 +24,12 @@ from skill_evaluator.verdicts.decide.results import (
     joined_falls,
     less_repeatable,
 )
-from skill_evaluator.verdicts.decide.rules import OTHER_SHARE, Losses, VerdictRules, measure_verdict
+from skill_evaluator.verdicts.decide.rules import Losses, VerdictRules, measure_verdict
 
 _MAX_TIMES = 20  # times as many cases; more is no advice
 _INTERLEAVED = "the baseline interleaved (1.5 × the calls)"
 _MISSING = "the missing outputs would decide it"
 _MORE_ROOM = "a version that scores higher, or partial credit (fields in evals/datasets.json), would decide it"
-_NAMED_ALONE = 0.01  # a measure with so small a p is named even if its family does not confirm it
 
 
 def open_measure(measured: Measured, result: MeasureResult, pair: Pair, rules: VerdictRules) -> tuple[str, str] | None:
@@ -126,7 +124,6 @@ def reasons_of(
     yield from _reasons_of_losses(losses, results, rules)
     yield from _reasons_of_measures(weighed, rules)
     yield from filter(None, [less_repeatable(results)])
-    yield from _not_significant(results, rules)
     for measured, result in _critical(compared, results):
         if (still_open := open_measure(measured, result, compared.pair, rules)) is not None:
             yield "; ".join(still_open)
@@ -218,35 +215,18 @@ def _reasons_of_losses(losses: Losses, results: Sequence[MeasureResult], rules: 
 
 
 def _reasons_of_measures(results: Sequence[MeasureResult], rules: VerdictRules) -> Iterator[str]:
-    alpha = rules.alpha
     for result in results:
         if result.verdict == "regressed":
             yield _moved(result, "fell")
-    for result in results:
-        fell = result.difference is not None and result.difference < 0
-        if fell and result.verdict == "unchanged" and result.q is not None and result.q <= alpha:
+    fell = [result for result in results if result.q is not None and (result.difference or 0.0) < 0.0]
+    for result in fell:
+        if result.verdict == "unchanged" and (result.q or 0.0) <= rules.alpha:
             yield f"{_moved(result, 'fell')} significantly, but by no more than the tolerated {result.tolerance:g}"
-        if result.p is not None and result.q is not None and result.p < _NAMED_ALONE and result.q > alpha:
-            verb = "fell" if fell else "rose"
-            moved = _moved(result, verb)
-            yield f"{moved}: p {result.p:.2g} alone, not significant among all measures (q {result.q:.2g})"
+    far = [one for one in fell if (one.p or 0.0) <= rules.alpha / 2 and (one.difference or 0.0) < -one.tolerance]
+    if names := [one.metric for one in far if one.verdict == "inconclusive"]:
+        yield f"{listed(names)} fell, but not significantly among all measures"
     critical = [result for result in results if result.tier == "critical"]
     yield from (_moved(result, "rose") for result in critical if result.verdict == "improved")
-
-
-def _not_significant(results: Sequence[MeasureResult], rules: VerdictRules) -> Iterator[str]:
-    """Yield the supporting metrics whose interval is below 0 and that did not regress: they share a part of alpha."""
-    level = rules.alpha * OTHER_SHARE
-    fell = [
-        result.metric
-        for result in results
-        if (result.tier, result.verdict) == ("supporting", "inconclusive") and result.kind != "field"
-        if result.q is not None and level < result.q and result.ci95 is not None and result.ci95[1] < 0.0
-        if result.q <= rules.alpha or (result.p or 0.0) >= _NAMED_ALONE  # else a reason names it already
-        if (result.difference or 0.0) < -result.tolerance
-    ]
-    if fell:
-        yield f"{listed(fell)} fell, but not significantly (supporting metrics share {OTHER_SHARE:g} α)"
 
 
 def _is_of_one_case(results: Sequence[MeasureResult]) -> bool:
@@ -270,22 +250,12 @@ def _premise(pair: Pair) -> Iterator[str]:
         return
     if before.digests.get("prompt") == after.digests.get("prompt"):  # did the model move? That is the question itself
         return
-    moments = [moment for moment in map(moment_of, (before, after)) if moment is not None]
-    between = "between the two runs"
-    if len(moments) == 2:
-        first, last = sorted(moments)
-        month, year = f" {month_name[first.month]}", f" {first.year}"
-        year *= first.year != last.year
-        month *= (first.year, first.month) != (last.year, last.month)
-        between = f"between {first.day}{month}{year} and {last.day} {month_name[last.month]}{year and f' {last.year}'}"
-        if first.date() == last.date():
-            between = f"between two runs of {last.day} {month_name[last.month]}"
-    beside = (
-        ""
-        if after.settings is None or after.provider == "program"
-        else f"; `skill-evaluator evaluate {after.skill}` asks both side by side"
-    )
-    yield f"if the model did not move {between} (recorded runs){beside}"
+    days = sorted(f"{moment:%Y-%m-%d}" for moment in map(moment_of, (before, after)) if moment is not None)
+    days = [f"of {' and '.join(dict.fromkeys(days))}"] if len(days) == 2 else []
+    between = " ".join(["between the two runs", *days])
+    can_rerun = after.settings is not None and after.provider != "program"
+    remedy = f"; `skill-evaluator evaluate {after.skill}` runs both interleaved" if can_rerun else ""
+    yield f"if the model did not move {between} (recorded runs){remedy}"
 
 
 def _moved(result: MeasureResult, verb: str) -> str:

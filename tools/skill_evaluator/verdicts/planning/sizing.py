@@ -21,6 +21,7 @@ FEW_CASES = 8  # fewer get a hint
 _SPREAD = 0.1  # standard deviation of the difference of one case: ten flaky fields, 10 and 5 outputs
 _DROP = 0.05  # the tolerance of a policy that says nothing else
 _MAX_CASES_NAMED = 1000
+_MIN_DOUBTED = 3  # cases whose outputs say something of a profile
 
 
 def detectable_drop(cases: int, variance_of_case: float, day: float = 0.0, alpha: float = ALPHA) -> float | None:
@@ -67,6 +68,20 @@ def can_show(cases: int) -> str:
         return detects
     detects += " or the loss of a field" if drop is not None and cases < FEW_CASES else ""
     return f"{detects}; about {enough} cases could detect a drop of {_DROP:g}"
+
+
+def profile_doubt(record: Record) -> str:
+    """Return why another profile may suit a model, from whether its replicates differ; "" if nothing suggests it."""
+    shares = [case.reproducibility.get("pairwise_exact_match") for case in record.per_case]
+    differ = [share < 1.0 for share in shares if share is not None]
+    cases = counted(len(differ), "case")
+    if record.settings is None or record.provider == "replay" or len(differ) < _MIN_DOUBTED:
+        return ""
+    if record.settings.profile == "sampled":
+        same = f"the outputs of all {cases} are identical, which contradicts `profile: sampled` of {record.model_id}"
+        return "" if any(differ) else same
+    different = f"outputs differ in {sum(differ)} of {cases}: if each is drawn anew, declare `profile: sampled`"
+    return f"{different} of {record.model_id} in models.yaml" if 2 * sum(differ) >= len(differ) else ""
 
 
 PlannedDesign = Literal["beside", "recorded"]

@@ -4,15 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.errors import JudgeError
-from skill_evaluator.judges.people.items import ReviewQuestion, review_item
-from skill_evaluator.judges.people.steps import ReviewScreen, differences
+from skill_evaluator.judges.review.items import ReviewQuestion, review_item
+from skill_evaluator.judges.review.screens import ReviewScreen, differences
 
 from tests.support.reviews import NOON, change, pair, scored
 
 IMPACT = "impact of the difference in factuality"
 
 
-def test_the_order_is_by_chance_for_each_reviewer_and_stays_the_same() -> None:
+def test_order_is_random_by_reviewer_and_reproducible() -> None:
     items = [pair(f"p{number}") for number in range(200)]
     ada, ben = ([ReviewScreen.of(item, name, 0).first for item in items] for name in ("ada", "ben"))
     assert ada == [ReviewScreen.of(item, "ada", 0).first for item in items]
@@ -21,7 +21,7 @@ def test_the_order_is_by_chance_for_each_reviewer_and_stays_the_same() -> None:
     assert ada != [ReviewScreen.of(item, "ada", 1).first for item in items]
 
 
-def test_a_key_means_what_stands_there_and_ten_is_the_key_0() -> None:
+def test_label_maps_keys_to_answers_and_back() -> None:
     for item, keys, first, answers in (
         (pair(), {"overall": "1"}, 1, [("1", None)]),
         (pair(), {"overall": "1"}, 2, [("2", None)]),
@@ -46,18 +46,21 @@ def test_a_key_means_what_stands_there_and_ten_is_the_key_0() -> None:
     assert screen.label({"tone": "0"}, NOON).answers[0].answer == "10"
 
 
-def test_the_impact_is_asked_whichever_is_better_and_keys_that_are_no_answer_are_refused() -> None:
+def test_impact_is_asked_whichever_output_is_better() -> None:
     steps = ReviewScreen(item=change(), reviewer="ada").steps
-    _, impact, *_ = steps
-    assert [impact.is_asked({"factuality": key}) for key in "120"] == [True, True, False]
-    assert not any("baseline" in f"{step}" or "candidate" in f"{step}" for step in steps)
-    for keys in ({}, {"overall": "3"}, {"overall": "1", "other": "1"}):
-        with pytest.raises(JudgeError, match="no answer"):
-            ReviewScreen(item=pair(), reviewer="ada").label(keys, NOON)
+    assert steps[1].only_after == ("factuality", ("1", "2"))
+    shown = [(step.name, step.text, *step.choices.values()) for step in steps]
+    assert not any("baseline" in f"{words}" or "candidate" in f"{words}" for words in shown)
+
+
+@pytest.mark.parametrize("keys", [{}, {"overall": "3"}, {"overall": "1", "other": "1"}])
+def test_label_refuses_unknown_keys(keys: dict[str, str]) -> None:
+    with pytest.raises(JudgeError, match="no answer"):
+        ReviewScreen(item=pair(), reviewer="ada").label(keys, NOON)
 
 
 @given(st.text(min_size=1), st.text(), st.integers())
-def test_either_order_shows_both_outputs(reviewer: str, text: str, seed: int) -> None:
+def test_screen_shows_both_outputs_in_either_order(reviewer: str, text: str, seed: int) -> None:
     item = pair(outputs=[text, "other"])
     assert sorted(ReviewScreen.of(item, reviewer, seed).outputs) == sorted(item.outputs)
 
@@ -66,17 +69,17 @@ WORDS = st.lists(st.sampled_from(["a", "b", " ", "\n", "12", ".", "ß"])).map(""
 
 
 @given(WORDS | st.text(), WORDS | st.text())
-def test_joined_the_pieces_are_the_texts(left: str, right: str) -> None:
+def test_pieces_join_to_the_texts(left: str, right: str) -> None:
     for text, pieces in zip((left, right), differences(left, right), strict=True):
         assert "".join(part for part, _ in pieces) == text
 
 
 @given(WORDS)
-def test_equal_texts_have_no_difference(text: str) -> None:
+def test_equal_texts_have_no_marks(text: str) -> None:
     assert not any(own for pieces in differences(text, text) for _, own in pieces)
 
 
-def test_what_is_marked_is_what_the_other_lacks_but_in_very_long_texts() -> None:
+def test_marks_show_what_the_other_text_lacks() -> None:
     for left, right, own in (
         ("The fee is 0.40 a day", "The fee is 0.45 a day", (["40"], ["45"])),
         ("one two three", "one three", (["two "], [])),

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from skill_evaluator.judges.people.queue import latest
+from skill_evaluator.judges.review.queue import latest
 
 from tests.support.review_page import a_browser, review_page  # noqa: F401
 from tests.support.reviews import change, pair, queue_of, scored
@@ -55,6 +55,9 @@ def test_twenty_items_are_labelled_by_keyboard_alone(page: Any, tmp_path: Path) 
         press(page, "2")
         page.wait_for_selector("#done:not([hidden])")
         assert labelled(page) == "20 of 20 labelled"
+        page.click("#queue summary")
+        page.wait_for_selector(READY)
+        assert "ada: 20 labels" in page.inner_text("#lines")
     given = latest(queue.labels(queue.items()))
     assert set(given) == {item.id for item in ITEMS}
     for place, item in enumerate(PAIRS):

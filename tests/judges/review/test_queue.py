@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 from skill_evaluator.errors import JudgeError
-from skill_evaluator.judges.people.items import ReviewQuestion, review_item
-from skill_evaluator.judges.people.queue import LABELS, QUEUE, ReviewQueue, latest
+from skill_evaluator.judges.review.items import ReviewQuestion, review_item
+from skill_evaluator.judges.review.queue import LABELS, QUEUE, ReviewQueue, latest
 
 from tests.support.reviews import change, label, pair, queue_of, scored
 
 ITEMS = [pair(f"p{number}") for number in range(20)]
 
 
-def test_an_item_is_the_same_whoever_queues_it_and_adding_it_twice_changes_nothing(tmp_path: Path) -> None:
+def test_adding_an_item_twice_changes_nothing(tmp_path: Path) -> None:
     assert pair(judging="20260301T080000Z-abcdef").id == pair().id
     assert pair(reference="at 8").id != pair().id
     assert pair(outputs=["p1 opens at nine.", "p1 opens at 8."]).id != pair().id
@@ -29,11 +29,11 @@ def test_an_item_is_the_same_whoever_queues_it_and_adding_it_twice_changes_nothi
 def _label_all(folder: Path, reviewer: str) -> None:
     queue = ReviewQueue(folder=folder)
     for item in ITEMS:
-        queue.label([label(item, reviewer, overall="1")])
+        queue.label(label(item, reviewer, overall="1"))
 
 
 @pytest.mark.process
-def test_reviewers_who_label_at_once_lose_nothing(tmp_path: Path) -> None:
+def test_concurrent_reviewers_lose_no_label(tmp_path: Path) -> None:
     queue = queue_of(tmp_path, *ITEMS)
     with ProcessPoolExecutor(3) as processes:
         for done in [processes.submit(_label_all, queue.folder, name) for name in ("ada", "ben", "cy")]:
@@ -43,20 +43,18 @@ def test_reviewers_who_label_at_once_lose_nothing(tmp_path: Path) -> None:
     assert len((queue.folder / LABELS).read_text().splitlines()) == 60
 
 
-def test_the_last_word_counts_and_none_is_taken_out(tmp_path: Path) -> None:
+def test_latest_label_counts_and_earlier_labels_are_kept(tmp_path: Path) -> None:
     queue = queue_of(tmp_path, pair())
     first, second = label(pair(), overall="1"), label(pair(), at="2026-03-02T08:00:00Z", overall="tie")
-    assert queue.label([first]) == [first]
-    assert queue.label([first]) == []
-    assert queue.label([second, second]) == [second]
-    assert queue.label([label(pair(), at="2026-03-03T08:00:00Z", overall="tie")]) == [], "it is said already"
+    assert [queue.label(given) for given in (first, first, second)] == [True, False, True]
+    assert not queue.label(label(pair(), at="2026-03-03T08:00:00Z", overall="tie")), "the same answer once more"
     assert queue.labels(queue.items()) == [first, second]
     assert latest([second, first])[pair().id]["ada"] == second
 
 
-def test_a_line_that_a_merge_doubled_counts_once(tmp_path: Path) -> None:
+def test_repeated_line_counts_once(tmp_path: Path) -> None:
     queue = queue_of(tmp_path, pair())
-    queue.label([label(pair(), overall="1")])
+    queue.label(label(pair(), overall="1"))
     for name in (QUEUE, LABELS):
         path = queue.folder / name
         path.write_text(path.read_text() * 2)
@@ -64,16 +62,15 @@ def test_a_line_that_a_merge_doubled_counts_once(tmp_path: Path) -> None:
     assert len(items) == len(queue.labels(items)) == 1
 
 
-def test_a_label_that_does_not_fit_its_item_is_refused_with_its_line(tmp_path: Path) -> None:
+def test_label_that_misfits_its_item_is_refused_with_its_line(tmp_path: Path) -> None:
     queue = queue_of(tmp_path, pair())
-    queue.label([label(pair(), overall="1")])
+    queue.label(label(pair(), overall="1"))
     right = (queue.folder / LABELS).read_text()
     for answers, problem in (
         ([("overall", "3", None)], "'3' is no answer to 'overall'"),
-        ([("other", "1", None)], "has no answer to overall"),
-        ([("overall", "1", None), ("overall", "2", None)], "two answers to overall"),
-        ([("overall", "1", None), ("other", "2", None)], "no question 'other'"),
-        ([("overall", "1", "high")], "that has no impact"),
+        ([("other", "1", None)], "must have one answer to each of overall"),
+        ([("overall", "1", None), ("overall", "2", None)], "must have one answer to each of overall"),
+        ([("overall", "1", "high")], "which has no impact"),
     ):
         wrong = [{"question": name, "answer": answer, "impact": impact} for name, answer, impact in answers]
         line = {"item": pair().id, "reviewer": "ben", "at": "2026-03-01T12:00:00Z", "answers": wrong}
@@ -83,19 +80,19 @@ def test_a_label_that_does_not_fit_its_item_is_refused_with_its_line(tmp_path: P
         assert f"{LABELS}:2: " in str(refused.value)
 
 
-def test_worse_needs_its_impact(tmp_path: Path) -> None:
+def test_worse_answer_requires_its_impact(tmp_path: Path) -> None:
     queue = queue_of(tmp_path, change())
-    with pytest.raises(JudgeError, match="its impact is missing"):
-        queue.label([label(change(), factuality="candidate_worse", tone="same")])
-    queue.label([label(change(), factuality="candidate_worse high", tone="same")])
+    with pytest.raises(JudgeError, match="lacks its impact"):
+        queue.label(label(change(), factuality="candidate_worse", tone="same"))
+    queue.label(label(change(), factuality="candidate_worse high", tone="same"))
 
 
-def test_a_wrong_item_is_refused_with_file_and_line(tmp_path: Path) -> None:
+def test_invalid_item_is_refused_with_its_line(tmp_path: Path) -> None:
     queue = queue_of(tmp_path, pair())
     right = json.loads((queue.folder / QUEUE).read_text())
     for edit, problem in (
-        ({"outputs": ["other", "texts"]}, "it was edited"),
-        ({"outputs": ["one"]}, "kind pairwise has 2 outputs, and here are 1"),
+        ({"outputs": ["other", "texts"]}, "the item was edited"),
+        ({"outputs": ["one"]}, "kind pairwise needs 2 outputs, not 1"),
         ({"reasons": ["bored"]}, "at reasons"),
         ({"model": "gpt-5"}, "unknown key at model"),
     ):
@@ -105,7 +102,7 @@ def test_a_wrong_item_is_refused_with_file_and_line(tmp_path: Path) -> None:
         assert f"{QUEUE}:2: " in str(refused.value)
 
 
-def test_texts_and_questions_that_do_not_go_together_make_no_item() -> None:
+def test_item_refuses_questions_of_another_kind() -> None:
     with pytest.raises(ValidationError, match="levels are for kind score"):
         review_item("score", "s", ["text"], [ReviewQuestion(name="tone")], ["random"])
     with pytest.raises(ValidationError, match="same name"):

@@ -1,7 +1,7 @@
-"""The review page's server. Files and JSON go out; another site in the same browser can neither read nor write.
+"""The server of the review page: static files and JSON, for this machine alone.
 
-What is judged goes out as JSON only, and the page puts it in as text. It names no model, and not why an item is queued:
-who knows that a judge would block looks for a reason to.
+Outputs are sent as JSON only, and the page inserts them as text. An item names no model and no reason why it is queued,
+because a reviewer who knows that a judge would block looks for a reason to block.
 """
 
 import json
@@ -19,13 +19,14 @@ from skill_evaluator.display import loopback
 from skill_evaluator.errors import JudgeError, StorageError
 from skill_evaluator.files import StrictModel
 from skill_evaluator.identifiers import Label
-from skill_evaluator.judges.people.items import ReviewId
-from skill_evaluator.judges.people.queue import ReviewLabel, ReviewQueue, item_of, latest
-from skill_evaluator.judges.people.steps import ReviewScreen, differences
+from skill_evaluator.judges.review.export import status_lines
+from skill_evaluator.judges.review.items import ReviewId
+from skill_evaluator.judges.review.queue import ReviewLabel, ReviewQueue, item_of, latest
+from skill_evaluator.judges.review.screens import ReviewScreen, differences
 
 
 def item_screen(screen: ReviewScreen, label: ReviewLabel | None) -> dict[str, Any]:
-    """Return the JSON of an item as its reviewer sees it."""
+    """Return a screen as JSON, with the keys of the reviewer's earlier label."""
     item, outputs = screen.item, screen.outputs
     pieces = differences(*outputs) if len(outputs) > 1 else ([(outputs[0], False)],)
     names = ("A", "B") if len(outputs) > 1 else ("Output",)
@@ -68,7 +69,7 @@ _HEADERS: Mapping[str, str] = MappingProxyType(
 
 
 class LabelRequest(StrictModel):
-    """What the page sends: the keys that a reviewer pressed, by step."""
+    """A label as the page sends it: the keys that a reviewer pressed in each step."""
 
     item: ReviewId
     reviewer: Label = Field(min_length=1)
@@ -77,7 +78,7 @@ class LabelRequest(StrictModel):
 
 
 class ReviewServer(loopback.LoopbackServer):
-    """The page for one queue; `port` 0 takes a free one. Raises JudgeError where the port is taken."""
+    """The server for one queue. Port 0 takes a free port. Raises JudgeError if the port is taken."""
 
     def __init__(self, queue: ReviewQueue, port: int = 0, seed: int = 0) -> None:
         self.queue = queue
@@ -90,27 +91,31 @@ class ReviewServer(loopback.LoopbackServer):
             ) from None
 
     def queue_for(self, reviewer: str) -> dict[str, Any]:
-        """Return the ids of the queue, each with whether this reviewer has labelled it."""
+        """Return the ids of the queue, each with whether this reviewer has labelled it, and the status as text."""
         items = self.queue.items()
-        counting = latest(self.queue.labels(items))
-        return {"items": [{"id": item, "labelled": reviewer in counting.get(item, {})} for item in items]}
+        labels = self.queue.labels(items)
+        counting = latest(labels)
+        return {
+            "items": [{"id": item, "labelled": reviewer in counting.get(item, {})} for item in items],
+            "status": status_lines(items, labels),
+        }
 
     def item_for(self, item_id: str, reviewer: str) -> dict[str, Any]:
-        """Return an item as this reviewer sees it, with the reviewer's earlier answer."""
+        """Return the screen of an item for this reviewer as JSON."""
         items = self.queue.items()
         item = item_of(items, item_id)
         label = latest(self.queue.labels(items)).get(item_id, {}).get(reviewer)
         return item_screen(ReviewScreen.of(item, reviewer, self.seed), label)
 
     def keep(self, request: LabelRequest) -> dict[str, Any]:
-        """Keep a reviewer's answer; raise JudgeError if it is invalid, and StorageError."""
+        """Store a reviewer's label. Raise JudgeError if it is invalid, and StorageError."""
         item = item_of(self.queue.items(), request.item)
         screen = ReviewScreen.of(item, request.reviewer, self.seed)
-        return {"kept": len(self.queue.label([screen.label(request.keys, note=request.note)]))}
+        return {"kept": int(self.queue.label(screen.label(request.keys, note=request.note)))}
 
 
 class _Exchange(BaseHTTPRequestHandler):
-    """One connection of a browser."""
+    """One HTTP connection of a browser."""
 
     server: ReviewServer
     protocol_version = "HTTP/1.1"
@@ -119,18 +124,18 @@ class _Exchange(BaseHTTPRequestHandler):
     timeout = loopback.PATIENCE_S
 
     def do_GET(self) -> None:
-        """Answer with a file of the page, the queue or an item."""
+        """Send a file of the page, the queue or an item."""
         self._answer(self._get)
 
     def do_POST(self) -> None:
-        """Keep a label."""
+        """Store a label."""
         self._answer(self._post)
 
     def log_message(self, format: str, *arguments: Any) -> None:
-        """Print nothing: the token is in every line."""
+        """Print nothing, because every line would show the token."""
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """Refuse what http.server itself refuses, such as an unknown method, without repeating what came in."""
+        """Send an error of http.server, such as an unknown method, without repeating the request."""
         self.close_connection = True
         self._send(HTTPStatus(code), {"problem": HTTPStatus(code).phrase})
 
@@ -147,7 +152,7 @@ class _Exchange(BaseHTTPRequestHandler):
             self._send(HTTPStatus.INSUFFICIENT_STORAGE, {"problem": str(problem)})
 
     def _inside(self) -> tuple[str, dict[str, str]]:
-        """Return path and query behind the token; raise loopback.RefusedError for whoever may not come in."""
+        """Return path and query behind the token. Raise loopback.RefusedError for a request without it."""
         path, _, query = self.server.path_inside(self).partition("?")
         loopback.refuse_other_sites(self)
         return path, {name: values[-1] for name, values in parse_qs(query).items()}

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 from skill_evaluator.display.loopback import HOST
-from skill_evaluator.judges.people.queue import LABELS, latest
-from skill_evaluator.judges.people.server import ReviewServer
+from skill_evaluator.judges.review.queue import LABELS, latest
+from skill_evaluator.judges.review.server import ReviewServer
 
 from tests.support.reviews import change, pair, queue_of, scored
 
@@ -144,8 +144,9 @@ def test_a_reviewer_sees_what_it_said_and_neither_roles_nor_reasons_nor_others(s
     mine, others = (ask(server, f"items/{pair().id}?reviewer={name}")[1] for name in ("ada", "ben"))
     assert (mine["keys"], mine["note"]) == ({"overall": "1"}, "hard")
     assert (others["keys"], others["note"]) == ({}, "")
-    queue = ask(server, "queue?reviewer=ada")[1]["items"]
-    assert [entry["labelled"] for entry in queue] == [True, False, False]
+    queue = ask(server, "queue?reviewer=ada")[1]
+    assert [entry["labelled"] for entry in queue["items"]] == [True, False, False]
+    assert "ada: 1 label" in queue["status"]
 
 
 def test_two_reviewers_at_once_lose_nothing(server: ReviewServer) -> None:

@@ -1,11 +1,12 @@
-"""What people are to look at and why: whatever judges leave in doubt becomes a line of queue.jsonl, a `ReviewItem`.
+"""Items of the review queue: outputs with questions for people, and the reasons why an item is queued.
 
-An item names no model and no judge: whoever reads the file is as blind as whoever reads the page.
+An item names no model and no judge, so that a reviewer who reads the file is as blind as one who reads the page.
 """
 
 import hashlib
 import random
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 from types import MappingProxyType
@@ -34,8 +35,17 @@ _OUTPUTS: Mapping[ReviewKind, int] = MappingProxyType({"pairwise": 2, "regressio
 _SHOWN = ("kind", "document", "reference", "outputs", "questions")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Queued:
+    """Counts of queued items: `fresh` ones of all are new."""
+
+    folder: Path
+    fresh: int
+    given: int
+
+
 class ReviewQuestion(StrictModel):
-    """One thing that is asked of an item: which of two is better, or, with `levels`, what score it has."""
+    """A question about an item: which of two outputs is better or, if it has `levels`, which score an output has."""
 
     name: Label = Field(min_length=1, description="a criterion, a dimension, or overall")
     text: str = ""
@@ -45,44 +55,45 @@ class ReviewQuestion(StrictModel):
 
 
 class ReviewItem(StrictModel):
-    """A line of the queue: the texts, what is asked of them, and why. `outputs` of a regression: baseline, candidate.
+    """A line of queue.jsonl. `outputs` of a regression are the baseline's and the candidate's.
 
-    `id` is made from all that a reviewer sees, so that the same texts and questions are one item whoever queues them.
+    `id` is a digest of what a reviewer sees, so that the same texts and questions are one item whoever queues them.
     """
 
     id: ReviewId
     kind: ReviewKind
-    item: Label = Field(min_length=1, description="its id in the judging that it is from")
-    judging: Label | None = Field(default=None, description="the id of that judging")
+    item: Label = Field(min_length=1, description="its id in the judge run")
+    judging: Label | None = Field(default=None, description="the id of the judge run")
     stratum: Label = Field(default="all", description="the kind of item, for the calibration")
-    reasons: tuple[ReviewReason, ...] = Field(min_length=1, description="why a person is to look at it")
+    reasons: tuple[ReviewReason, ...] = Field(min_length=1, description="why it is queued")
     document: str = Field(default="", description="the prompt, or what the outputs answer")
     reference: str = Field(default="", description="a right answer or a source, where there is one")
     outputs: tuple[str, ...] = Field(min_length=1, max_length=2)
     questions: tuple[ReviewQuestion, ...] = Field(min_length=1)
 
+    @property
+    def is_random(self) -> bool:
+        """Whether the item was drawn at random from all items, so that its label measures a judge."""
+        return "random" in self.reasons and not (self.kind == "regression" and self.judging)
+
     @model_validator(mode="after")
-    def _refuse_what_cannot_be_asked(self) -> Self:
+    def _validate_questions(self) -> Self:
         if len(self.outputs) != _OUTPUTS[self.kind]:
-            raise ValueError(f"kind {self.kind} has {_OUTPUTS[self.kind]} outputs, and here are {len(self.outputs)}")
+            raise ValueError(f"kind {self.kind} needs {_OUTPUTS[self.kind]} outputs, not {len(self.outputs)}")
         names = [question.name for question in self.questions]
         if len(set(names)) < len(names):
             raise ValueError("two questions have the same name")
         for question in self.questions:
             if (self.kind == "score") != bool(question.levels):
-                raise ValueError(f"question '{question.name}': levels are for kind score, which needs them")
+                raise ValueError(f"question '{question.name}': levels are for kind score, which requires them")
         if self.id != self.content_id():
-            raise ValueError(f"the id {self.id} is not that of these texts and questions: it was edited")
+            raise ValueError(f"the item was edited: the id {self.id} does not match its texts and questions")
         return self
 
     def content_id(self) -> str:
-        """Return the id that the texts and the questions give."""
+        """Return the digest of the texts and questions."""
         shown = canonical_json(self.model_dump(mode="json", include=set(_SHOWN)))
         return hashlib.sha256(shown.encode("utf-8", "surrogatepass")).hexdigest()[:_ID_DIGITS]
-
-    def question(self, name: str) -> ReviewQuestion | None:
-        """Return the question of a name; None without one."""
-        return next((question for question in self.questions if question.name == name), None)
 
 
 def review_item(
@@ -93,9 +104,9 @@ def review_item(
     reasons: Sequence[ReviewReason] = ("random",),
     **more: Any,
 ) -> ReviewItem:
-    """Return an item with its id; `more` are fields of it that have a default.
+    """Build an item with its id; `more` are fields that have a default.
 
-    Raise pydantic's ValidationError for texts and questions that do not go together.
+    Raise pydantic's ValidationError for outputs and questions that do not fit the kind.
 
     >>> question = ReviewQuestion(name="overall", text="Which is better?")
     >>> len(review_item("pairwise", "p1", ["one", "two"], [question]).id)
@@ -114,7 +125,7 @@ def review_item(
 
 
 def scored_item(item: OutputItem, criteria: Sequence[Criterion], judging: str | None = None) -> ReviewItem:
-    """Return the question what an output scores by each criterion, beside its source where that is not the input."""
+    """Build the item for scoring an output by each criterion, with its reference and source."""
     questions = [
         ReviewQuestion(
             name=criterion.id,
@@ -142,9 +153,9 @@ def scored_item(item: OutputItem, criteria: Sequence[Criterion], judging: str | 
 def paired_item(
     item: PairItem, names: tuple[str, str], criteria: Sequence[Criterion] = (), judging: str | None = None
 ) -> ReviewItem:
-    """Return the question which of two outputs is better: by each of several criteria, and overall.
+    """Build the item for comparing two outputs, by each of several criteria and overall.
 
-    An item with more than two outputs has their places after its id, as their names may be those of models.
+    An item with more than two outputs has their positions after its id, because their names may be those of models.
     """
     texts = [f"{criterion.name}: {criterion.description}" for criterion in criteria]
     questions = [ReviewQuestion(name=criterion.id, text=text) for criterion, text in zip(criteria, texts, strict=True)]
@@ -162,7 +173,7 @@ def paired_item(
 
 
 def regression_item(pair: JudgedPair, judging: str | None = None) -> ReviewItem:
-    """Return the question whether the candidate is worse than the baseline, for each dimension."""
+    """Build the item for comparing a candidate with its baseline in each dimension."""
     return review_item(
         "regression",
         pair.id,
@@ -175,9 +186,9 @@ def regression_item(pair: JudgedPair, judging: str | None = None) -> ReviewItem:
 
 
 def items_from(path: Path, dimensions: Sequence[str], preset: str) -> list[ReviewItem]:
-    """Read a file as `judge pairwise` and `judge regression` read it, each line as its keys say.
+    """Read a file of pairs in the format of `judge pairwise` or `judge regression`.
 
-    Raise JudgeError with file and line of what is wrong, and ConfigError for wrong dimensions.
+    Raise JudgeError with file and line for an invalid line, and ConfigError for invalid dimensions.
     """
 
     def item_of(value: Any) -> RegressionItem | PairItem:
@@ -196,7 +207,7 @@ def items_from(path: Path, dimensions: Sequence[str], preset: str) -> list[Revie
 
 
 def sampled(items: Sequence[ReviewItem], count: int | None, seed: int) -> list[ReviewItem]:
-    """Return a random sample of the items, in their order; all items without a count."""
+    """Return a random sample of the items in their order, or all items if `count` is None."""
     if count is None or count >= len(items):
         return list(items)
     chosen = sorted(random.Random(seed).sample(range(len(items)), count))  # noqa: S311 (no secret)
@@ -204,17 +215,19 @@ def sampled(items: Sequence[ReviewItem], count: int | None, seed: int) -> list[R
 
 
 Doubts = Sequence[tuple[ReviewItem, Sequence[ReviewReason]]]
-"""Every item that judges were asked about, with the reasons why a person is to look at it, if there are any."""
+"""Every judged item with its reasons for human review; an item without a doubt has none."""
 
-_APART = 2  # scores of one output so far from each other are a disagreement
+_DISAGREEMENT = 2  # levels between two scores of one output
 
 
 def for_people(doubts: Doubts, sample: int, seed: int) -> list[ReviewItem]:
-    """Return the items in doubt with their reasons, and a random sample of the others, with the reason `random`.
+    """Return the items in doubt with their reasons, and a random sample with the reason `random`.
 
-    The sample verifies what the judges let pass: what ships, or a score that nothing casts doubt on.
+    The sample of pairs and scores is drawn from all items, so that their labels measure the judge. The sample of
+    regressions is drawn from those without a doubt, to verify what ships.
     """
-    by_chance = {item.id for item in sampled([item for item, reasons in doubts if not reasons], sample, seed)}
+    drawn_from = [item for item, reasons in doubts if item.kind != "regression" or not reasons]
+    by_chance = {item.id for item in sampled(drawn_from, sample, seed)}
     people: list[ReviewItem] = []
     for item, reasons in doubts:
         every: tuple[ReviewReason, ...] = (*reasons, "random") if item.id in by_chance else tuple(reasons)
@@ -234,7 +247,7 @@ def reasons_of_scores(given: Sequence[ItemScores], criteria: Sequence[Criterion]
         if any(one.confidence is not None and one.confidence < criterion.confidence_threshold for one in made):
             reasons["low_confidence"] = None
         levels = [one.score for one in made if one.score is not None]
-        if levels and max(levels) - min(levels) >= _APART:
+        if levels and max(levels) - min(levels) >= _DISAGREEMENT:
             reasons["disagreement"] = None
         if any(one.unscored is not None for one in made):
             reasons["unscored"] = None

@@ -133,6 +133,11 @@
     document.title = `${labelled} of ${queue.length} · Review`;
   }
 
+  function showQueue(lines) {
+    at("queue").hidden = false;
+    at("lines").replaceChildren(...lines.map((line) => element("li", line)));
+  }
+
   async function press(key, place = active) {
     const step = item && asked()[place];
     if (!step || !step.choices.some((choice) => choice.key === key)) return;
@@ -169,7 +174,9 @@
   }
 
   async function refresh(wanted) {
-    queue = (await ask(mine("queue"))).items;
+    const answer = await ask(mine("queue"));
+    queue = answer.items;
+    showQueue(answer.status);
     const open = queue.find((entry) => entry.id === wanted) || queue.find((entry) => !entry.labelled);
     if (open) return load(open.id);
     item = null;
@@ -190,6 +197,9 @@
     at("previous").addEventListener("click", () => alone(() => step(-1)));
     at("next").addEventListener("click", () => alone(() => step(1)));
     at("marks").addEventListener("click", toggleMarks);
+    at("queue").addEventListener("toggle", () => alone(async () => {
+      if (at("queue").open) showQueue((await ask(mine("queue"))).status);
+    }));
     at("note").addEventListener("input", keepDraft);
     at("note").addEventListener("change", () => alone(async () => {
       if (item && isComplete()) await save();

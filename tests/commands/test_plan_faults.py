@@ -1,9 +1,10 @@
 """What is wrong with a push: marked on its file and line, not run, and in nobody else's way."""
 
+import json
 import shutil
 
 import pytest
-from skill_evaluator.errors import NotEvaluatedError
+from skill_evaluator.errors import NotEvaluatedError, PlanError
 
 from tests.support.pushed import PushedLibrary, faults, jobs, reasons
 
@@ -54,3 +55,57 @@ def test_a_name_that_no_component_may_have_is_an_error_and_hides_no_other(pushed
 def test_a_name_that_a_component_may_have_is_planned(pushed: PushedLibrary) -> None:
     names = ("A.b_c-9", "0", "x" * 100)
     assert jobs(pushed.push(**dict.fromkeys(names, "1.0.0"))) == dict.fromkeys(names, ALL)
+
+
+@pytest.fixture
+def capped(pushed: PushedLibrary) -> PushedLibrary:
+    pushed.settings(jobs={"max_cost": 1})
+    pushed.commit()
+    return pushed
+
+
+def test_pull_request_is_planned_as_drafts_up_to_the_cap(capped: PushedLibrary) -> None:
+    capped.push(a="1.1.0")
+    plan = capped.plan(None, pull_request="HEAD", max_cost=5.0)
+    assert (jobs(plan), plan.draft, plan.trigger, plan.base) == (
+        {"a": ALL},
+        True,
+        "push",
+        capped.git("rev-parse", "HEAD^1"),
+    )
+    capped.settings()
+    capped.commit()
+    with pytest.raises(PlanError, match=r"set jobs: \{max_cost: USD\}"):
+        capped.plan(None, pull_request="HEAD^")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [".evaluator/settings.yaml", ".github/workflows/x.yml", "tools/x", "components/a/evals/checks.py", ".gitmodules"],
+)
+def test_pull_request_that_changes_what_runs_is_refused(path: str, capped: PushedLibrary) -> None:
+    capped.write(path, "{}\n")
+    capped.push(a="1.1.0")
+    with pytest.raises(PlanError, match=f"the pull request changes {path}: "):
+        capped.plan(None, pull_request="HEAD")
+
+
+def test_programs_and_python_checks_of_a_pull_request_are_not_run(capped: PushedLibrary) -> None:
+    capped.write("components/a/run.sh", "true\n")
+    capped.write("components/b/evals/checks.py", "def passes(text, context):\n    return True\n")
+    capped.commit()
+    capped.component("a", "1.1.0")
+    program = "program:\n  run: [sh, run.sh]\n  watch: [run.sh]"
+    capped.write("components/a/prompt.md", f"---\nname: a\nversion: 1.1.0\n{program}\n---\n")
+    capped.component("b", "1.1.0")
+    checks = [{"python": "checks.py:passes"}]
+    capped.write("components/b/evals/datasets.json", json.dumps({"datasets": [{"checks": checks}]}))
+    capped.component("c", "1.1.0")
+    capped.commit()
+    plan = capped.plan(None, pull_request="HEAD")
+    assert jobs(plan) == {"c": ALL}
+    words = [message for _, message in faults(plan)]
+    assert [
+        any("'a' is a program" in message for message in words),
+        any("'b' has checks in Python" in message for message in words),
+    ] == [True, True], words

@@ -64,7 +64,16 @@ def test_the_page_goes_to_stdout_the_summary_and_one_comment(folder: Path, api: 
 def test_a_commit_without_a_pull_request_is_no_error(folder: Path, api: GitHubApi) -> None:
     api.pulls_of["abc"] = []
     done = report(folder, "--platform", "github", "--commit", "abc", api=api)
-    assert (done.code, done.err) == (0, "comment: no merged pull request has this commit\n")
+    assert (done.code, done.err) == (0, "comment: none, as no merged pull request has a commit of this push\n")
+
+
+def test_pull_requests_of_one_push_each_get_the_comment(folder: Path, api: GitHubApi) -> None:
+    api.merged("abc", 8)
+    done = report(folder, "--platform", "github", "--commit", COMMIT, "--commit", "abc", "--commit", "abc", api=api)
+    assert done.code == 0
+    assert [len(api.comments[number]) for number in (7, 8)] == [1, 1]
+    assert report(folder, "--platform", "github", "--pull-request", "8", api=api).code == 0
+    assert [len(api.comments[number]) for number in (7, 8)] == [1, 1]
 
 
 def test_records_that_wait_for_review_have_a_pull_request(folder: Path, api: GitHubApi) -> None:

@@ -103,6 +103,19 @@ class Forge:
         self.git("push", "--quiet", "origin", "HEAD:main")
         return {"ref": "refs/heads/main", "before": before, "after": self.git("rev-parse", "HEAD")}
 
+    def pull_request(self, *, fork: bool = False) -> dict[str, Any]:
+        """Commit everything as pull request 7, and give the event of its label; HEAD is then its merge with main."""
+        base = self.git("rev-parse", "origin/main")
+        self.git("checkout", "--quiet", "-B", "topic", base)
+        self.git("add", "--all")
+        self.git("commit", "--quiet", "--allow-empty", "--message", "Work on the prompts")
+        self.git("checkout", "--quiet", "-B", "merge", base)
+        self.git("merge", "--quiet", "--no-ff", "topic", "--message", "Merge")
+        self.git("push", "--quiet", "--force", "origin", "HEAD:refs/pull/7/merge")
+        head = {"ref": "topic", "repo": {"fork": fork}}
+        pull = {"number": 7, "head": head, "base": {"ref": "main", "sha": base}}
+        return {"action": "labeled", "label": {"name": "evaluate"}, "number": 7, "pull_request": pull}
+
     def run(
         self,
         event: Mapping[str, Any],

@@ -14,6 +14,7 @@ from skill_evaluator.cli import COMMANDS, OLD, load_command
 from skill_evaluator.providers import PROVIDERS
 
 from tests.support.act import SET_UP, WORKFLOWS
+from tests.support.git import GitRepository
 from tests.support.hostile import EVERYTHING
 from tests.support.library import ROOT
 from tests.workflows.scripts import Ran, Step, parsed, run_script, step_of, steps
@@ -255,7 +256,7 @@ def test_collecting_fails_only_without_an_outcome(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("mode", "opens"), [("push", []), ("branch", []), ("pull-request", ["--open=records"])])
 def test_records_go_where_the_mode_says(mode: str, opens: list[str], tmp_path: Path) -> None:
-    env = {"COLLECTED": "collected", "PLAN": "plan.json", "HEAD": "abc", "MODE": mode, "BRANCH": EVERYTHING}
+    env = {"COLLECTED": "collected", "PLAN": "plan.json", "GITHUB_SHA": "abc", "MODE": mode, "BRANCH": EVERYTHING}
     env |= {"RECORDS_BRANCH": "records", "PUBLISHED": "success", "EVENT": "push"}
     published = run_script(step("publish", "Publish"), tmp_path, env)
     assert published.calls[0] == ["gh", "auth", "setup-git"]
@@ -266,10 +267,27 @@ def test_records_go_where_the_mode_says(mode: str, opens: list[str], tmp_path: P
     assert (f"--to={EVERYTHING}" in reported) is bool(opens)
     assert "--unpublished" not in reported
     assert "--commit=abc" in reported
-    (reported,) = run_script(step("publish", "Report"), tmp_path, {**env, "HEAD": ""}).calls
+    (reported,) = run_script(step("publish", "Report"), tmp_path, {**env, "EVENT": "schedule"}).calls
     assert not [word for word in reported if word.startswith("--commit")]
     (reported,) = run_script(step("publish", "Report"), tmp_path, {**env, "PUBLISHED": "failure"}).calls
     assert "--unpublished" in reported
+    (reported,) = run_script(step("publish", "Report"), tmp_path, {**env, "PUBLISHED": "", "PULL_REQUEST": "7"}).calls
+    assert reported[-1] == "--pull-request=7"
+
+
+def test_report_of_a_push_names_each_commit_that_it_merged(tmp_path: Path) -> None:
+    repository = GitRepository(tmp_path / "library")
+    commits = []
+    for name in ("first", "second", "third"):
+        repository.write(name, name)
+        commits.append(repository.commit())
+    before, *merged = commits
+    env = {"COLLECTED": "collected", "PLAN": "plan.json", "MODE": "push", "EVENT": "push", "PUBLISHED": "success"}
+    env |= {"GITHUB_SHA": merged[-1], "BEFORE": before}
+    (reported,) = run_script(step("publish", "Report"), repository.root, env).calls
+    assert [word for word in reported if word.startswith("--commit=")] == [f"--commit={one}" for one in merged[::-1]]
+    (reported,) = run_script(step("publish", "Report"), repository.root, {**env, "BEFORE": ""}).calls
+    assert [word for word in reported if word.startswith("--commit=")] == [f"--commit={merged[-1]}"]
 
 
 def _asked(workflow: Mapping[str, Any]) -> set[tuple[str, str]]:

@@ -59,13 +59,14 @@ class Outcome(FrozenModel):
     """The file outcome.json; `verdicts` has the components of which a lower version is recorded.
 
     `drift` has those whose recorded version ran again: the earlier runs of its models are the baseline. `faults` are
-    components that should have been evaluated and could not be. `has_bug`: a bug prevented a verdict or the record of
-    a run; the file does not have it.
+    components that should have been evaluated and could not be. A `draft` is of a pull request before its merge.
+    `has_bug`: a bug prevented a verdict or the record of a run; the file does not have it.
     """
 
     invocation: RunId
     head: Commit | None
     dry_run: bool
+    draft: bool = Field(default=False, exclude_if=lambda draft: not draft)
     runs: list[RunOutcome]
     faults: list[Problem] = []
     verdicts: list[ComparisonResult] = []

@@ -141,9 +141,9 @@ class OnModels(FrozenModel):
 class Plan(FrozenModel):
     """The file plan.json. With the trigger `drift` recorded versions run again, to see whether a model moved.
 
-    `untouched` counts components that did not change and lack nothing. `faults` are components that should run and
-    cannot. `forecast` has the cost of the calls by model, a judge among them. `retiring` says of the models that are
-    switched off soon when.
+    A `draft` is of a pull request before its merge. `untouched` counts components that did not change and lack
+    nothing. `faults` are components that should run and cannot. `forecast` has the cost of the calls by model, a judge
+    among them. `retiring` says of the models that are switched off soon when.
     """
 
     plan_version: int = PLAN_VERSION
@@ -153,6 +153,7 @@ class Plan(FrozenModel):
     base: Commit | None
     head: Commit | None
     dry_run: bool = False
+    draft: bool = Field(default=False, exclude_if=lambda draft: not draft)
     runs: list[PlannedRun]
     jobs: list[PlannedJob]
     chosen: list[OnModels]

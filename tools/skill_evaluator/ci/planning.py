@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
 from skill_evaluator import __version__
+from skill_evaluator.ci.before_merge import refuse_changes, refuse_code, required_cap
 from skill_evaluator.ci.matrix import (
     CheckJudge,
     Checkout,
@@ -70,14 +71,25 @@ class PlanRequest(Checkout, PlatformOption):
     replicates: int | None = option("Answers per case and model.", None, "-n")
     seed: int | None = rare("Seed of the replicates' seeds.")
     max_cost: float | None = option("What all jobs together may cost.", metavar="USD")
+    pull_request: str | None = rare(
+        "Plan drafts of a pull request, by its merge commit: HEAD or a commit that HEAD applies to a branch.",
+        metavar="COMMIT",
+    )
     drift: bool = rare("Ask the recorded versions again, to see whether a model moved.", False)
     dry_run: bool = rare("Plan jobs that make no call.", False)
 
 
 def make_plan(request: PlanRequest) -> Plan:
     """Return the plan for a request; raise SkillEvaluatorError if it cannot be made."""
-    if request.drift and request.base is not None:
-        raise PlanError("--drift runs the recorded versions: it cannot be combined with --base")
+    if request.drift and (request.base is not None or request.pull_request is not None):
+        raise PlanError("--drift runs the recorded versions: it cannot be combined with --base or --pull-request")
+    changed = set[str]()
+    if request.pull_request is not None:
+        repository = Repository(request.components)
+        changed = refuse_changes(repository, request.pull_request)
+        base = repository.commit("HEAD^1")
+        cap = required_cap(request.configuration.settings.jobs, request.max_cost)
+        request = replace(request, base=base, max_cost=cap)
     refuse_amounts({"--replicates": request.replicates}, None, request.max_cost)
     models = select_models(request.configuration.models, request.models)
     if request.base is None and not request.drift:
@@ -92,7 +104,7 @@ def make_plan(request: PlanRequest) -> Plan:
         choice = _Choice(decisions=decisions, problems=[])
     else:
         choice = _choose_by_record(request, models)
-    return _cut(request, models, choice)
+    return _cut(request, models, choice, changed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,8 +116,11 @@ class _ReadComponents:
     not_evaluated: list[OnModels] = field(default_factory=list)
 
 
-def _read_components(request: PlanRequest, decisions: "Sequence[Decision]") -> _ReadComponents:
-    """Read every component that should run; a component that cannot be read is a fault, unless a person named it."""
+def _read_components(request: PlanRequest, decisions: "Sequence[Decision]", changed: set[str]) -> _ReadComponents:
+    """Read every component that should run; a component that cannot be read is a fault, unless a person named it.
+
+    `changed` are the paths that a pull request changes; what would run code of it is a fault.
+    """
     read, repository = _ReadComponents(), Repository(request.components)
     for skill in dict.fromkeys(decision.skill for decision in decisions if decision.runs):
         ids = [decision.model_id for decision in decisions if decision.runs and decision.skill == skill]
@@ -116,6 +131,7 @@ def _read_components(request: PlanRequest, decisions: "Sequence[Decision]") -> _
             why = why_refused(archive.entries, component.version, component.digests["prompt"])
             if why is not None:
                 raise PlanError(f"'{skill}' {why}")
+            refuse_code(component, cases, repository.place(request.components), changed)
         except SkillEvaluatorError as problem:
             if skill in request.names:
                 raise
@@ -246,10 +262,10 @@ def _choose_by_record(request: PlanRequest, models: Sequence[Model]) -> _Choice:
     )
 
 
-def _cut(request: PlanRequest, models: Sequence[Model], choice: _Choice) -> Plan:
+def _cut(request: PlanRequest, models: Sequence[Model], choice: _Choice, changed: set[str]) -> Plan:
     """Read the chosen components, and return the plan of their runs and jobs."""
     now = datetime.datetime.now(datetime.UTC)
-    read = _read_components(request, choice.decisions)
+    read = _read_components(request, choice.decisions, changed)
     repository, configuration = Repository(request.components), request.configuration
     settings = configuration.settings
     max_cost = settings.jobs.max_cost if request.max_cost is None else request.max_cost
@@ -265,6 +281,7 @@ def _cut(request: PlanRequest, models: Sequence[Model], choice: _Choice) -> Plan
         base=None if request.base is None else repository.commit(request.base),
         head=repository.commit("HEAD"),
         dry_run=request.dry_run,
+        draft=request.pull_request is not None,
         runs=with_limits(runs, jobs, configuration),
         jobs=jobs,
         chosen=grouped(one for one in choice.decisions if one.runs and (one.skill, one.model_id) in pairs),

@@ -6,7 +6,7 @@ from skill_evaluator.api import Library
 from skill_evaluator.display.addresses import Site
 from skill_evaluator.display.options import ConfigOption, PlatformOption, argument, option, options, rare
 from skill_evaluator.display.sheets import Format
-from skill_evaluator.reports.ci import announce, outcome_page, print_outcome, refuse_untold
+from skill_evaluator.reports.ci import announce, open_pull_request, outcome_page, print_outcome, refuse_untold
 
 EXAMPLES = ("skill-evaluator ci report collected --platform github",)
 EXITS = {3: "a verdict that fails, or a judge blocks or alerts", 4: "a person must look, or another model answered"}
@@ -18,7 +18,8 @@ class ReportOptions(ConfigOption, PlatformOption):
 
     collected: Path = argument("What collect wrote.", Path("collected"))
     plan: Path | None = rare("The plan; used if nothing was collected.", metavar="FILE")
-    commit: str | None = rare("Comment on the pull request merged with this commit.")
+    commits: tuple[str, ...] = rare("Comment on the pull request merged with this commit; repeatable.", (), "--commit")
+    pull_request: int | None = rare("Comment on this pull request.", metavar="NUMBER")
     open_from: str | None = rare("Open a pull request of the records on this branch.", None, "--open", metavar="BRANCH")
     to: str = rare("The branch it is for.", "main", metavar="BRANCH")
     published: bool = rare(
@@ -31,7 +32,7 @@ class ReportOptions(ConfigOption, PlatformOption):
 
 def report(options: ReportOptions) -> int:
     """Show what became of a plan; as a page, a job's summary, and a comment on the pull request it is about."""
-    if options.commit or options.open_from:
+    if options.commits or options.pull_request or options.open_from:
         refuse_untold(options.platform)
     library = Library.at(options)
     settings, outcome = library.settings, library.outcome(options.collected, options.plan)
@@ -39,5 +40,7 @@ def report(options: ReportOptions) -> int:
     print_outcome(outcome, options.format, site)
     if options.platform is not None:
         page = outcome_page(outcome, options.published, site)
-        announce(outcome, options.platform, page, options.commit, (options.open_from, options.to))
+        announce(page, options.platform, options.commits, options.pull_request)
+        if options.open_from:
+            open_pull_request(outcome, options.platform, options.open_from, options.to)
     return outcome.exit_code(settings.policy)

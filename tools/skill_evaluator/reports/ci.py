@@ -193,6 +193,9 @@ def outcome_page(outcome: Outcome, published: bool = True, site: Site = NO_SITE)
     First what is concluded, then what changed, the worst first, then every run, last what did not change.
     """
     astray = "" if published else "**Not every record reached its branch**; the job that collects them says why."
+    if outcome.draft:
+        cost = total_or_none(run.cost_usd for run in outcome.runs if run.scored)
+        astray = f"A draft before the merge, which is not recorded; cost: {cost_words(cost)}."
     worst_first = sorted(outcome.verdicts, key=lambda result: WORST_FIRST.index(result.verdict))
     changed = [result for result in worst_first if result.verdict != "unchanged"]
     unchanged = [result for result in worst_first if result.verdict == "unchanged"]
@@ -228,17 +231,22 @@ def refuse_untold(platform: PlatformName | None) -> None:
     PLATFORMS[platform].check_access()
 
 
-def announce(
-    outcome: Outcome, platform: PlatformName, page: Page, commit: str | None, branches: tuple[str | None, str]
-) -> None:
-    """Tell a page as summary, and in the pull request of a commit; open one of the records on the first branch."""
-    told, (branch, to) = PLATFORMS[platform], branches
+def announce(page: Page, platform: PlatformName, commits: Sequence[str], number: int | None) -> None:
+    """Show a page as summary, and as comment on a pull request or on those that were merged with the commits."""
+    told = PLATFORMS[platform]
     told.add_summary(page)
-    if commit:
-        address = told.comment(commit, page)
-        print(f"comment: {address or 'no merged pull request has this commit'}", file=sys.stderr)
-    if branch and any(run.run_id for run in outcome.runs):
-        address = told.pull_request(branch, to, "Record evaluations")
+    addresses = [told.comment_on(number, page)] if number is not None else []
+    addresses += filter(None, (told.comment(commit, page) for commit in commits))
+    for address in dict.fromkeys(addresses):
+        print(f"comment: {address}", file=sys.stderr)
+    if commits and not addresses:
+        print("comment: none, as no merged pull request has a commit of this push", file=sys.stderr)
+
+
+def open_pull_request(outcome: Outcome, platform: PlatformName, branch: str, to: str) -> None:
+    """Open the pull request of the records on a branch, if a run has a record."""
+    if any(run.run_id for run in outcome.runs):
+        address = PLATFORMS[platform].pull_request(branch, to, "Record evaluations")
         print(f"pull request of the records: {address or 'there is nothing to review'}", file=sys.stderr)
 
 

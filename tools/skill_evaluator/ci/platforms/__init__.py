@@ -22,6 +22,9 @@ class Platform(Protocol):
     def check_access(self) -> None:
         """Raise ConfigError where `comment` and `pull_request` would lack what they need."""
 
+    def comment_on(self, number: int, page: Page) -> str:
+        """Put one comment, in place of the last, on a pull request; return its address."""
+
     def comment(self, commit: str, page: Page) -> str | None:
         """Put one comment, in place of the last, on the pull request a commit was merged with; return its address.
 

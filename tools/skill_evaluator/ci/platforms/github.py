@@ -61,17 +61,21 @@ class GitHub:
 
     def comment(self, commit: str, page: Page) -> str | None:
         """Write or rewrite the one comment on the pull request of a commit; raise what `_api` does."""
-        body = f"{_MARK}\n{page.within(_MOST_COMMENT - len(_MARK) - len(_link()) - 1)}{_link()}"
         with _api() as repository:
             pulls = repository.get_commit(commit).get_pulls()
             request = next((pull for pull in pulls if pull.merged_at), None)
-            if request is None:
-                return None
-            for comment in request.get_issue_comments():
+        return None if request is None else self.comment_on(request.number, page)
+
+    def comment_on(self, number: int, page: Page) -> str:
+        """Write or rewrite the one comment on a pull request; raise what `_api` does."""
+        body = f"{_MARK}\n{page.within(_MOST_COMMENT - len(_MARK) - len(_link()) - 1)}{_link()}"
+        with _api() as repository:
+            issue = repository.get_issue(number)
+            for comment in issue.get_comments():
                 if comment.body.startswith(_MARK) and comment.user.type == "Bot":  # a person's may say anything later
                     comment.edit(body)
                     return str(comment.html_url)
-            return str(request.create_issue_comment(body).html_url)
+            return str(issue.create_comment(body).html_url)
 
     def pull_request(self, branch: str, to: str, title: str) -> str | None:
         """Find or open the pull request; raise what `_api` does."""

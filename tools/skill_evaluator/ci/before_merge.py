@@ -1,0 +1,57 @@
+"""Evaluation of a pull request before its merge: the changes that are refused, and the cap that is required.
+
+The jobs have keys. So nothing that the pull request brings may decide what they run: no workflow, setting or program.
+"""
+
+from collections.abc import Sequence
+from fnmatch import fnmatch
+from pathlib import PurePosixPath
+
+from skill_evaluator.errors import GitError, PlanError
+from skill_evaluator.library.cases import Case
+from skill_evaluator.library.components import Component
+from skill_evaluator.library.config import Jobs
+from skill_evaluator.repository import Repository, within
+from skill_evaluator.text import listed
+
+_REFUSED = (".evaluator/*", ".github/*", "tools/*", "*.py", ".gitmodules")
+_DECLARING = ("datasets.json", "meta.json", "*checks*", "cases.*")  # files that can declare a check
+
+
+def refuse_changes(repository: Repository, commit: str) -> set[str]:
+    """Return the paths that a pull request changes, by its merge commit.
+
+    Raise PlanError if it changes a file that decides what the jobs run, and GitError if the commit is not here.
+    """
+    merge, base = repository.commit(commit), repository.commit(f"{commit}^1")
+    if merge is None or base is None:
+        raise GitError(f"--pull-request {commit} is not a merge commit here")
+    changed = {path for path, _ in repository.files(base, "").items() ^ repository.files(merge, "").items()}
+    refused = sorted(path for path in changed if any(fnmatch(path, pattern) for pattern in _REFUSED))
+    if refused:
+        raise PlanError(
+            f"the pull request changes {listed(refused, 3)}: files of .evaluator, .github and tools and Python files "
+            "decide what runs beside a key; merge them first"
+        )
+    return changed
+
+
+def refuse_code(component: Component, cases: Sequence[Case], folder: str, changed: set[str]) -> None:
+    """Raise PlanError if a pull request changes a component that is a program, or the declaration of a Python check."""
+    own = {path for path in changed if path.startswith(f"{within(folder, component.name)}/")}
+    if component.program is not None and own:
+        raise PlanError(f"'{component.name}' is a program, which would run beside a key; merge the pull request first")
+    near = own | {path for path in changed if component.fixtures in PurePosixPath(path).parts}
+    declaring = {path for path in near if any(fnmatch(PurePosixPath(path).name, name) for name in _DECLARING)}
+    if declaring and any(check.kind == "python" for case in cases for check in case.checks):
+        raise PlanError(
+            f"'{component.name}' has checks in Python, and the pull request changes {listed(sorted(declaring), 3)}: "
+            "the code would run beside a key; merge it first"
+        )
+
+
+def required_cap(jobs: Jobs, max_cost: float | None) -> float:
+    """Return the cap on the cost of a pull request; raise PlanError if settings.yaml has none."""
+    if jobs.max_cost is None:
+        raise PlanError("a pull request is evaluated only up to a cap: set jobs: {max_cost: USD} in settings.yaml")
+    return jobs.max_cost if max_cost is None else min(jobs.max_cost, max_cost)

@@ -491,15 +491,14 @@ def _go_through_ci(runs: Runs) -> None:
     runs.git("clone", "-q", "--bare", str(runs.root), str(origin))
     runs.git("remote", "add", "origin", origin.as_uri())
     runs.call("lint-history.json", "lint", "orders", "capitals", f"--base={base}", *_JSON)
-    runs.call("plan/by-hand.json", "plan", "minutes", "capitals", "--scenario=curt", "--max-cost=0.5", *_JSON)
-    runs.call("plan/push.json", "plan", f"--base={base}", *_BOTH, "--reason=a push", *_JSON)
+    runs.call("plan/by-hand.json", "plan", "minutes", "capitals", "--max-cost=0.5", *_JSON)
+    runs.call("plan/push.json", "plan", f"--base={base}", *_BOTH, *_JSON)
     runs.hold("plan/plan-file.json", "plan.json")
     plan = json.loads((runs.root / "plan.json").read_text())
     for entry in plan["runs"]:
-        words = ("orders", f"--model={entry['model_id']}", f"--shard={entry['shard']}", f"--seed={entry['seed']}")
-        asked = (f"--replicates={entry['replicates']}", f"--results=artifacts/{entry['id']}")
-        invocation = f"--invocation={plan['invocation']}"
-        runs.call(f"evaluate/job-{entry['id'].replace('/', '-')}.json", "evaluate", *words, *asked, invocation, *_JSON)
+        planned = ("--plan=plan.json", f"--planned={entry['id']}", f"--results=artifacts/{entry['id']}")
+        name = f"evaluate/job-{entry['id'].replace('/', '-')}.json"
+        runs.call(name, "evaluate", "orders", f"--model={entry['model_id']}", *planned, *_JSON)
     (lost,) = (entry["id"] for entry in plan["runs"] if "birch" in entry["id"] and entry["shard"] == "2/2")
     shutil.move(runs.root / "artifacts" / lost, runs.outside / "lost")
     runs.call("collect/incomplete.json", "collect", "artifacts", "--out=incomplete", *_JSON)
@@ -539,6 +538,7 @@ def _audit(runs: Runs) -> None:
     words = ("--questions=5", "--seed=5", "--replicates=2")
     runs.call("audit/dry-run.json", "audit", "run", "--dry-run", *words, *_JSON)
     runs.call("audit/run.json", "audit", "run", *words, "--max-cost=1", *_JSON)
+    _rename_audit(runs)
     with pytest.MonkeyPatch.context() as without:
         drawing = [name for name, module in sys.modules.items() if getattr(module, "alt", None) is not None]
         for name in ("altair", *drawing):  # charts take seconds, and are not held
@@ -551,6 +551,18 @@ def _audit(runs: Runs) -> None:
     weighed = ("--weight=orders=1", "--missing=scenarios", "--centered", "--out=centered")
     runs.call("audit/centered.json", "audit", "report", *weighed, *_JSON)
     runs.call("audit/table.json", "audit", "report", "--cube=table.csv", "--questions=100", *_JSON)
+
+
+def _rename_audit(runs: Runs) -> None:
+    """Give the audit an id that is the same each time, in its files and in what it printed."""
+    (folder,) = (runs.root / "audits").iterdir()
+    drawn, fixed = folder.name, "20240601T000000Z-0000aa"
+    runs.held["audit/run.json"] = runs.held["audit/run.json"].replace(drawn, fixed)
+    for path in _files(folder, "*.json", "*.jsonl"):
+        path.write_text(path.read_text(encoding="utf-8").replace(drawn, fixed), encoding="utf-8")
+    for run in (folder / "runs").iterdir():
+        run.rename(run.with_name(run.name.replace(drawn, fixed)))
+    folder.rename(folder.with_name(fixed))
 
 
 def _audit_answers(model: str) -> Iterator[str]:

@@ -140,7 +140,7 @@ def test_its_verdicts_are_what_calibrate_reads(library: JudgingLibrary) -> None:
     verdicts = str((library.judging() / "verdicts.jsonl").relative_to(library.root))
     done = library.call("judge", "calibrate", "--labels", ITEMS, "--verdicts", verdicts, "--format", "json")
     (judge,) = done.json["judges"]
-    assert (judge["judge"], judge["agreement"][0]["strata"]["all"]["agreement"]["value"]) == (JUDGE, 1.0)
+    assert (judge["judge"], judge["agreement"][0]["agreement"]["value"]) == (JUDGE, 1.0)
 
 
 def test_a_dry_run_counts_both_orders_of_all_pairs(library: JudgingLibrary) -> None:

@@ -185,7 +185,7 @@ def _read_outputs(
 
 
 def _writer_warnings(bench: Bench, rubric: NamedRubric, writers: Sequence[str | None]) -> list[str]:
-    """Return warnings on judges of a writer's family, if a criterion forbids that; raise JudgeError to refuse."""
+    """Return warnings on judges of a writer's family if a criterion forbids it; raise JudgeError to refuse."""
     strict = strict_criteria(rubric)
     if not strict:
         return []

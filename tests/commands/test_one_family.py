@@ -69,4 +69,4 @@ def test_two_models_of_a_ranking_have_the_same_q_whether_the_third_is_shown_or_n
     assert two["family"] == every["family"] == 3
     (pair,) = two["pairs"]
     assert pair in every["pairs"]
-    assert "q over 3 pairs" in three_models.call("leaderboard", SKILL, "--model", "low", "--model", "same").out
+    assert "Holm over 3 pairs" in three_models.call("leaderboard", SKILL, "--model", "low", "--model", "same").out

@@ -225,10 +225,12 @@ def test_a_component_may_go_as_a_whole_but_not_leave_its_records_behind(
     Path(FOLDER, "prompt.md").unlink()
     assert linted(capsys, base, names=())[0] == 2
     shutil.rmtree(FOLDER)
-    assert linted(capsys, base, names=()) == (0, [], f"1 component of 1 unchanged since {base}, not checked again\n")
+    warning = f"warning: {FOLDER}/leaderboard.json: '{SKILL}' was deleted with its records; "
+    code, problems, err = linted(capsys, base, names=())
+    assert (code, problems, warning in err) == (0, [], True), err
     Path(FOLDER, "evals", "results", "a-run").mkdir(parents=True)  # git ignores it, and leaves it here
-    for since in (None, base):
-        assert linted(capsys, since, names=()) == (0, [], "")
+    assert linted(capsys, None, names=()) == (0, [], "")
+    assert warning in linted(capsys, base, names=())[2]
 
 
 def test_what_a_change_leaves_as_it_was_is_not_checked_again(root: Path, capsys: pytest.CaptureFixture[str]) -> None:

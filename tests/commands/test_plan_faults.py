@@ -27,6 +27,18 @@ def test_new_component_without_cases_is_skipped_and_recorded_one_is_a_fault(push
         pushed.plan(None, names=("a",))
 
 
+def test_deleted_case_without_a_new_version_is_named(pushed: PushedLibrary) -> None:
+    pushed.write("fixtures/a/cases/two/document.md", "A second notice.\n")
+    base = pushed.commit()
+    shutil.rmtree(pushed.root / "fixtures" / "a" / "cases" / "two")
+    pushed.commit()
+    plan = pushed.plan(base)
+    assert (jobs(plan), [skipped.models for skipped in plan.skipped]) == ({}, [ALL])
+    assert reasons(plan)["a"] == (
+        "cases changed without a new version: 1 file deleted, as fixtures/a/cases/two/document.md"
+    )
+
+
 def test_empty_submodule_with_the_cases_is_named(pushed: PushedLibrary) -> None:
     shutil.rmtree(pushed.root / "fixtures" / "a")
     pushed.write(".gitmodules", '[submodule "data"]\n\tpath = fixtures/new\n\turl = ../data.git\n')

@@ -34,6 +34,7 @@ from skill_evaluator.repository import Repository
 from skill_evaluator.scoring.parallel import side_by_side
 from skill_evaluator.text import counted
 
+_KEPT = ("prompt.md", "leaderboard.json")
 _Checked = tuple[Linted, list[Problem]]
 
 
@@ -76,6 +77,7 @@ def lint(request: LintRequest) -> LintedLibrary:
         why = "this change edits what checks it; a person must read it before it is merged"
         paths = edited_checks(repository, commit, repository.place_without_links(request.config))
         edited = {Path(path): f"{path}: {why}" for path in paths}
+        edited |= dict(_deleted_with_records(repository, commit, folder))
     models = load_models(request.config, limits) if (request.config / "models.yaml").exists() else ()
     known = _names_of_all(request.components) if request.components.is_dir() else names
     unknown = list(_unknown_names(settings.policy, known, models))
@@ -105,6 +107,15 @@ def lint(request: LintRequest) -> LintedLibrary:
         stale=stale,
         edited=edited,
     )
+
+
+def _deleted_with_records(repository: Repository, commit: str, folder: str) -> Iterator[tuple[Path, str]]:
+    """Yield the leaderboard of each component that was deleted with its records since a commit, and a warning."""
+    for path in repository.files(commit, folder):
+        component = repository.root / path.removesuffix("/leaderboard.json")
+        if path.endswith("/leaderboard.json") and not any((component / name).exists() for name in _KEPT):
+            words = f"{path}: '{component.name}' was deleted with its records"
+            yield Path(path), f"{words}; under the same or a new name it would have no baseline"
 
 
 def _unknown_names(policy: Policy, components: Sequence[str], models: Sequence[Model]) -> Iterator[str]:

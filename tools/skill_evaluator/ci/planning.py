@@ -252,6 +252,7 @@ def _choose_by_record(request: PlanRequest, models: Sequence[Model]) -> _Choice:
             untouched += 1
         else:
             decisions += decided
+    decisions += _deleted_cases(request, repository, base, head, [one.skill for one in decisions if one.runs])
     broken = {problem.file for problem in problems}
     return _Choice(
         decisions=[
@@ -260,6 +261,29 @@ def _choose_by_record(request: PlanRequest, models: Sequence[Model]) -> _Choice:
         problems=problems,
         untouched=untouched,
     )
+
+
+def _deleted_cases(
+    request: PlanRequest, repository: Repository, base: str | None, head: str, running: Sequence[str]
+) -> "list[Decision]":
+    """Return a decision not to run for each component that lost files of its cases without a new version."""
+    fixtures = request.fixtures or request.components.parent / "fixtures"
+    if base is None or not fixtures.resolve().is_relative_to(repository.root.resolve()):
+        return []
+    folder = repository.place(fixtures)
+    gone = repository.files(base, folder).keys() - repository.files(head, folder).keys()
+    deleted = by_key((PurePosixPath(path).relative_to(folder).parts[0], path) for path in sorted(gone))
+    return [
+        Decision(
+            skill=name,
+            model_id=model.id,
+            runs=False,
+            reason=f"cases changed without a new version: {counted(len(paths), 'file')} deleted, as {paths[0]}",
+        )
+        for name, paths in deleted.items()
+        if name not in running and (request.components / name / "prompt.md").exists()
+        for model in request.configuration.models
+    ]
 
 
 def _cut(request: PlanRequest, models: Sequence[Model], choice: _Choice, changed: set[str]) -> Plan:

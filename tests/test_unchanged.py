@@ -491,8 +491,8 @@ def _go_through_ci(runs: Runs) -> None:
     runs.git("clone", "-q", "--bare", str(runs.root), str(origin))
     runs.git("remote", "add", "origin", origin.as_uri())
     runs.call("lint-history.json", "lint", "orders", "capitals", f"--base={base}", *_JSON)
-    runs.call("plan/by-hand.json", "plan", "minutes", "capitals", "--scenario=curt", "--max-cost=0.5", *_JSON)
-    runs.call("plan/push.json", "plan", f"--base={base}", *_BOTH, "--reason=a push", *_JSON)
+    runs.call("plan/by-hand.json", "plan", "minutes", "capitals", "--max-cost=0.5", *_JSON)
+    runs.call("plan/push.json", "plan", f"--base={base}", *_BOTH, *_JSON)
     runs.hold("plan/plan-file.json", "plan.json")
     plan = json.loads((runs.root / "plan.json").read_text())
     for entry in plan["runs"]:

@@ -33,7 +33,7 @@ def test_in_another_repository_it_is_what_the_workflows_do(script: Path, tmp_pat
     code, out, error = run_bare(tmp_path / "evaluate_skill.py")
     assert (code, out, error.count("\n")) == (2, "", 1)
     assert error.startswith("error: skill_evaluator is not installed; say: python3 -m venv .venv && ")
-    workflow = (ROOT / ".github" / "workflows" / "site.yml").read_text()
+    workflow = (ROOT / ".github" / "actions" / "set-up" / "action.yml").read_text()
     installs = [line.strip() for line in workflow.splitlines() if "pip install" in line]
     assert len(installs) == 2
     for line in installs:

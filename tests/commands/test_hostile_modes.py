@@ -19,7 +19,7 @@ KEPT = {
     "right",
     "echo",
     "large-header",
-    "many-headers",
+    "packed-oddly",
     "header-of-odd-bytes",
     "utf-7",
     "charset-odd",

@@ -65,9 +65,8 @@ def test_each_distinct_output_says_what_explain_says(shown: Library) -> None:
     assert (newest["version"], before["version"]) == ("1.1.0", "1.0.0")
     assert [(output["times"], output["replicates"]) for output in newest["outputs"]] == [(1, "0"), (1, "1")]
     assert [(output["times"], output["replicates"]) for output in before["outputs"]] == [(2, "0-1")]
-    for output in newest["outputs"]:
-        words = ("explain", newest["run"], "--case", "alpha", "--replicate", output["replicates"], "--format", "json")
-        explained = shown.call(*words).json["cases"][0]["outputs"][0]
+    (case,) = shown.call("explain", newest["run"], "--case", "alpha", "--format", "json").json["cases"]
+    for output, explained in zip(newest["outputs"], case["outputs"], strict=True):
         leaves = {leaf["at"]: leaf for leaf in output["differing"] + output["alike"]}
         assert {at: (leaf["outcome"], leaf["how"]) for at, leaf in leaves.items()} == {
             leaf["at"]: (leaf["verdict"], leaf["compared_as"]) for leaf in explained["fields"]

@@ -132,7 +132,7 @@ FIVE = (  # by the first words of a command: which version is worse, where, how 
         "evaluate",
         "receipts 1.1.0 → 1.2.0",
         "▲ field date",
-        "+0.263 improved",
+        "+0.257 improved",
         "example-large",
         "nothing is in the way",
     ),
@@ -146,7 +146,7 @@ FIVE = (  # by the first words of a command: which version is worse, where, how 
     ),
     (
         "leaderboard",
-        "▲ improved",
+        "improved against 1.1.0",
         "field_level_f1",
         "by 0.119 (q ≤ 0.0",
         "to ship: 1.2.0 with example-large",

@@ -162,9 +162,6 @@ def test_shards_without_a_plan_share_the_limits_of_their_model(monkeypatch: pyte
     settings = Settings(ceilings={"openai": Limits(tokens_per_minute=3_000)})
     (of_shard,) = limits.limits_of([model], settings, shards=3).values()
     assert of_shard == Limits(requests_per_minute=30, tokens_per_minute=1_000, context_tokens=8_000)
-    monkeypatch.setenv(limits.SHARE, '{"requests_per_minute": 45}')  # as a plan divided them
-    (of_job,) = limits.limits_of([model], settings, shards=3).values()
-    assert (of_job.requests_per_minute, of_job.tokens_per_minute) == (45, 3_000)
 
 
 async def _most_inside(gate: Gate, workers: int) -> int:

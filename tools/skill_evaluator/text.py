@@ -11,6 +11,7 @@ import re
 import unicodedata
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from string import ascii_uppercase
 from typing import Any
 
@@ -203,6 +204,28 @@ def nearest_path(path: str, paths: Collection[str]) -> str:
     if difflib.get_close_matches(path, paths) or not close:
         return nearest(path, paths)
     return nearest(path, [other for other, name in names.items() if name in close])
+
+
+@lru_cache(maxsize=1_000)
+def re2_pattern(pattern: str) -> Any:
+    """Return a pattern of RE2, whose time grows with the text alone; raise ValueError for what RE2 refuses."""
+    import re2
+
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        return re2.compile(pattern, options)
+    except re2.error as problem:
+        why = problem.args[0].decode("utf-8", "replace") if isinstance(problem.args[0], bytes) else problem
+        raise ValueError(
+            f"RE2 refuses the pattern ({why}); it has no look-around and no back-reference: use two checks, or python"
+        ) from None
+
+
+def matches(text: str, pattern: str) -> bool:
+    """Return whether a pattern of RE2 matches anywhere in a text; raise ValueError if RE2 refuses the pattern."""
+    whole = text.encode("utf-8", "replace").decode()  # half a surrogate pair is no text to RE2
+    return re2_pattern(pattern).search(whole) is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

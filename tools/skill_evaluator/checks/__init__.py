@@ -2,38 +2,15 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, PositiveInt, StringConstraints
 
 from skill_evaluator.checks.values import equals, is_json
+from skill_evaluator.text import matches, re2_pattern
 
-
-@lru_cache(maxsize=1_000)
-def _compiled(pattern: str) -> Any:
-    """Return a pattern of RE2, whose time grows with the text alone; raise ValueError for what RE2 refuses."""
-    import re2
-
-    options = re2.Options()
-    options.log_errors = False
-    try:
-        return re2.compile(pattern, options)
-    except re2.error as problem:
-        why = problem.args[0].decode("utf-8", "replace") if isinstance(problem.args[0], bytes) else problem
-        raise ValueError(
-            f"RE2 refuses the pattern ({why}); it has no look-around and no back-reference: use two checks, or python"
-        ) from None
-
-
-_Readable = AfterValidator(lambda pattern: _compiled(pattern) and pattern)
+_Readable = AfterValidator(lambda pattern: re2_pattern(pattern) and pattern)
 _Pattern = Annotated[str, StringConstraints(min_length=1, max_length=100_000), _Readable]
-
-
-def matches(text: str, pattern: str) -> bool:
-    """Return whether a pattern of RE2 matches anywhere in a text; raise ValueError if RE2 refuses the pattern."""
-    whole = text.encode("utf-8", "replace").decode()  # half a surrogate pair is no text to RE2
-    return _compiled(pattern).search(whole) is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,11 +12,10 @@ from typing import Any, TypeVar
 
 import jsonschema_rs
 
-from skill_evaluator.checks import matches
 from skill_evaluator.comparing.schema_paths import children, references_of, same_value, schemas_in, target_of
 from skill_evaluator.errors import ComponentError
 from skill_evaluator.parsing import ANY_VALUE, Expected
-from skill_evaluator.text import key_path, nearest
+from skill_evaluator.text import key_path, matches, nearest
 
 _DRAFT = re.compile(r"https?://json-schema\.org/(draft-0[467]|draft/2019-09|draft/2020-12)/schema#?")
 _T = TypeVar("_T")

@@ -46,7 +46,7 @@ def ranking_section(ranking: ModelRanking, *last: Line) -> Section:
     words = f"{counted(len(ranking.models), 'model')} on the same {counted(ranking.n_cases, 'case')}"
     style = "" if ranking.advice.model_id is None else "green"
     legend = [
-        f"= not significantly different from the best ({tested})",
+        *([f"= not significantly different from the best ({tested})"] if ranking.family else []),
         "strict means; USD: what 1,000 answers cost, one to a case; ◆ no other model is as good and as cheap",
     ]
     return Section(

@@ -26,7 +26,7 @@ from skill_evaluator.identifiers import is_component_name
 from skill_evaluator.judges.calibration.results import read_calibration
 from skill_evaluator.library.config import Model, Policy, load_models, load_settings
 from skill_evaluator.library.sources import component_names, prompt_file, sources_in
-from skill_evaluator.library.versions import Problem
+from skill_evaluator.library.versions import Problem, read_version
 from skill_evaluator.metrics import METRICS, REPRODUCIBILITY
 from skill_evaluator.providers import read_configuration
 from skill_evaluator.records.integrity import Past, past_at, problems_of
@@ -77,7 +77,7 @@ def lint(request: LintRequest) -> LintedLibrary:
         why = "this change edits what checks it; a person must read it before it is merged"
         paths = edited_checks(repository, commit, repository.place_without_links(request.config))
         edited = {Path(path): f"{path}: {why}" for path in paths}
-        edited |= dict(_deleted_with_records(repository, commit, folder))
+        edited |= dict(_deleted_with_records(repository, commit, folder, request.components))
     models = load_models(request.config, limits) if (request.config / "models.yaml").exists() else ()
     known = _names_of_all(request.components) if request.components.is_dir() else names
     unknown = list(_unknown_names(settings.policy, known, models))
@@ -109,13 +109,19 @@ def lint(request: LintRequest) -> LintedLibrary:
     )
 
 
-def _deleted_with_records(repository: Repository, commit: str, folder: str) -> Iterator[tuple[Path, str]]:
+def _deleted_with_records(
+    repository: Repository, commit: str, folder: str, components: Path
+) -> Iterator[tuple[Path, str]]:
     """Yield the leaderboard of each component that was deleted with its records since a commit, and a warning."""
-    for path in repository.files(commit, folder):
-        component = repository.root / path.removesuffix("/leaderboard.json")
-        if path.endswith("/leaderboard.json") and not any((component / name).exists() for name in _KEPT):
-            words = f"{path}: '{component.name}' was deleted with its records"
-            yield Path(path), f"{words}; under the same or a new name it would have no baseline"
+    boards = [path for path in repository.files(commit, folder) if path.endswith("/leaderboard.json")]
+    deleted = [path for path in boards if not any((repository.root / path).with_name(kept).exists() for kept in _KEPT)]
+    versions = [read_version(path.parent, path.parent.name) for path in components.glob("*/prompt.md") if deleted]
+    renamed = {former for version in versions if version is not None for former in version.formerly}
+    for path in deleted:
+        name = Path(path).parent.name
+        if name not in renamed:
+            words = f"{path}: '{name}' was deleted with its records; under the same or a new name it would have no"
+            yield Path(path), f"{words} baseline (if it was renamed, add formerly: {name} to its prompt.md)"
 
 
 def _unknown_names(policy: Policy, components: Sequence[str], models: Sequence[Model]) -> Iterator[str]:

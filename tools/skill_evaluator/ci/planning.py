@@ -41,6 +41,7 @@ from skill_evaluator.library.versions import (
     needs_evaluation,
     read_version,
     read_versions,
+    version_before,
     versioning_problems,
 )
 from skill_evaluator.providers import asking, program
@@ -241,9 +242,9 @@ def _choose_by_record(request: PlanRequest, models: Sequence[Model]) -> _Choice:
             version = replace(version, version=request.version_of(name, version.version, digests))
         change = PushedComponent(
             after=version,
-            before=before.get(name),
+            before=version_before(before, version),
             base_known=base is not None or is_first_push,  # an id may be of a commit that is lost
-            board=boards.get(name, {}),
+            board=newest_of(boards.get(each, {}) for each in (name, *version.formerly)),
         )
         ids = _asked_of(version, models, request)
         decided, wrong = (decide_again(change, ids), []) if request.drift else decide(change, ids)
@@ -440,9 +441,16 @@ def recorded_boards(
         except LeaderboardError as problem:
             problems[path, str(problem)] = Problem(file=path, line=1, message=str(problem))
             continue
-        board = boards.setdefault(PurePosixPath(path).parent.name, {})
-        for model_id, recorded in newest.items():
-            highest = board.get(model_id)
-            if highest is None or bump(recorded.version, highest.version) is Bump.LOWERED:
-                board[model_id] = recorded
+        name = PurePosixPath(path).parent.name
+        boards[name] = newest_of((boards.get(name, {}), newest))
     return boards, list(problems.values())
+
+
+def newest_of(boards: Iterable[Board]) -> dict[str, RecordedRun]:
+    """Return the highest recorded version of each model over several leaderboards."""
+    newest: dict[str, RecordedRun] = {}
+    for model_id, recorded in (item for board in boards for item in board.items()):
+        highest = newest.get(model_id)
+        if highest is None or bump(recorded.version, highest.version) is Bump.LOWERED:
+            newest[model_id] = recorded
+    return newest

@@ -17,6 +17,7 @@ from skill_evaluator.display.options import (
     FixturesOption,
     Names,
     PlatformOption,
+    flag,
     option,
     options,
     rare,
@@ -30,6 +31,7 @@ from skill_evaluator.library.versions import Problem, read_version
 from skill_evaluator.metrics import METRICS, REPRODUCIBILITY
 from skill_evaluator.providers import read_configuration
 from skill_evaluator.records.integrity import Past, past_at, problems_of
+from skill_evaluator.records.leaderboard import resolve_conflicts
 from skill_evaluator.repository import Repository
 from skill_evaluator.scoring.parallel import side_by_side
 from skill_evaluator.text import counted
@@ -47,6 +49,7 @@ class LintRequest(ComponentsOption, FixturesOption, ConfigOption, PlatformOption
         "Check only what changed since: also that versions rise, and that records are only added.", metavar="COMMIT"
     )
     no_cases: bool = rare("Check versions and records only: read no case and no schema.", False)
+    fix: bool = flag("Resolve conflict markers in leaderboard.json: keep the rows of both sides, and of all records.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +70,10 @@ class LintedLibrary:
 def lint(request: LintRequest) -> LintedLibrary:
     """Check components and all their cases."""
     names = tuple(dict.fromkeys(request.names)) or _names_of_all(request.components)
+    for name in names if request.fix else ():
+        path = request.components / name / "leaderboard.json"
+        if is_component_name(name) and resolve_conflicts(path, name):
+            print(f"fixed: {path}", file=sys.stderr)
     settings = load_settings(request.config)
     read_calibration(request.config, settings)
     limits = settings.limits

@@ -31,6 +31,7 @@ from skill_evaluator.library.components import Component
 from skill_evaluator.library.sources import BOARD_SIZE
 from skill_evaluator.records.record import (
     BOARD_VERSION,
+    PARTIAL,
     Record,
     Row,
     parse_record,
@@ -191,8 +192,8 @@ class Archive:
     """What is recorded of a component: runs in the work tree and at other commits, and the versions accepted here.
 
     A branch of records may be older than the work tree, and have an acceptance that was taken back. `entries` has no
-    baseline that was asked beside a candidate: that is found by `baseline_beside` alone. Runs under former names of
-    the component are its own.
+    baseline that was asked beside a candidate: that is found by `baseline_beside` alone, and no incomplete attempt at
+    a run that was completed later. Runs under former names of the component are its own.
     """
 
     def __init__(self, component: Component, repository: Repository | None = None, refs: Iterable[str] = ()) -> None:
@@ -212,7 +213,7 @@ class Archive:
         if repository is not None:
             for commit in filter(None, map(repository.commit, refs)):
                 self._add(commit, repository)
-        self.entries = marked([entry for entry in self.entries if not entry.is_baseline])
+        self.entries = marked(_current([entry for entry in self.entries if not entry.is_baseline]))
 
     def _add(self, commit: str, repository: Repository) -> None:
         """Add the runs that are recorded at a commit and not here."""
@@ -291,7 +292,13 @@ class Archive:
         others = [entry for entry in self.entries if entry.run_id not in made]
         new = [entry for entry in map(entry_of, made.values()) if not entry.is_baseline]
         self._beside = {}
-        self.entries = marked([*new, *others])
+        self.entries = marked(_current([*new, *others]))
+
+
+def _current(entries: Sequence[RecordedRun]) -> list[RecordedRun]:
+    """Return the runs without the incomplete attempts at a run that was completed later."""
+    complete = {entry.run_id for entry in entries if entry.complete}
+    return [entry for entry in entries if entry.complete or entry.run_id.partition(PARTIAL)[0] not in complete]
 
 
 def read_entries(path: Path) -> list[RecordedRun]:

@@ -127,7 +127,8 @@ def disagreements(books: Books) -> Iterator[Problem]:
     try:
         rows = _read_rows(books)
     except LeaderboardError as problem:
-        yield Problem(file=books.board_path, line=1, message=str(problem))
+        advice = "; `lint --fix` resolves the conflict" if b"<<<<<<< " in (books.leaderboard or b"") else ""
+        yield Problem(file=books.board_path, line=1, message=f"{problem}{advice}")
         return
     yield from _disorder(books, rows)
     yield from _edited_prompts(books, rows)

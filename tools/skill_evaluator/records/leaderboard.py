@@ -8,7 +8,7 @@ a reader never sees half a file. The text of the rows in the file is copied as i
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -28,7 +28,7 @@ from skill_evaluator.records.archive import (
     precedence,
     why_refused,
 )
-from skill_evaluator.records.record import BOARD_VERSION, PARTIAL, Record, Row, refuse_newer, write_record
+from skill_evaluator.records.record import BOARD_VERSION, PARTIAL, Record, Row, read_record, refuse_newer, write_record
 
 _ROW = re.compile(rb"\n    \{\n")
 _TAIL = b"\n  ]\n}\n"
@@ -179,6 +179,46 @@ def _with_rows(text: bytes, path: Path, heads: Heads, added: Sequence[Row], skil
         blocks += [text[done:place], b"%b,\n" % lines if older < len(keys) else b",\n%b" % lines]
         done = place
     return [*blocks, text[done:]]
+
+
+def resolve_conflicts(path: Path, skill: str) -> bool:
+    """Replace a leaderboard that has conflict markers: the rows of both sides, and those of records without a row.
+
+    Return whether the file had conflict markers. Raise LeaderboardError for a record that cannot be read.
+    """
+    text = read_board(path) or b""
+    if b"\n<<<<<<< " not in b"\n" + text:
+        return False
+    rows: dict[str, dict[str, Any]] = {}
+    for side in _sides(text):
+        with suppress(ValueError, KeyError, TypeError):  # a side that is no leaderboard: the records have its rows
+            rows |= {row["run_id"]: row for row in json.loads(side)["runs"]}
+    for record in map(read_record, sorted(path.parent.glob("evals/records/*.json"))):
+        if record.has_row and record.run_id not in rows:
+            rows[record.run_id] = record.row().as_json()
+    ordered = sorted(rows.values(), key=lambda row: order(validated(Row, row, path, LeaderboardError)))
+    replace_blocks(path, [laid_out({"skill": skill}, reversed(ordered))])
+    return True
+
+
+def _sides(text: bytes) -> tuple[bytes, bytes]:
+    """Return the two versions of a text with git's conflict markers."""
+    ours: list[bytes] = []
+    theirs: list[bytes] = []
+    sides = [ours, theirs]
+    for line in text.splitlines(keepends=True):
+        if line.startswith(b"<<<<<<< "):
+            sides = [ours]
+        elif line.startswith(b"||||||| "):  # the common ancestor follows
+            sides = []
+        elif line.startswith(b"=======") and len(sides) < 2:
+            sides = [theirs]
+        elif line.startswith(b">>>>>>> "):
+            sides = [ours, theirs]
+        else:
+            for side in sides:
+                side.append(line)
+    return b"".join(ours), b"".join(theirs)
 
 
 def laid_out(header: Mapping[str, Any], rows: Iterable[Mapping[str, Any]]) -> bytes:

@@ -5,11 +5,11 @@ A component that is wrong does not hide the others.
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from skill_evaluator.checking.lint import Linted, lint_component, unknown_names
-from skill_evaluator.ci.layout import stale_workflows
+from skill_evaluator.ci.layout import judge_key_hint, stale_workflows
 from skill_evaluator.ci.publishing import edited_checks
 from skill_evaluator.display.options import (
     ComponentsOption,
@@ -29,7 +29,7 @@ from skill_evaluator.library.config import Model, Policy, load_models, load_sett
 from skill_evaluator.library.sources import component_names, prompt_file, sources_in
 from skill_evaluator.library.versions import Problem, read_version
 from skill_evaluator.metrics import METRICS, REPRODUCIBILITY
-from skill_evaluator.providers import read_configuration
+from skill_evaluator.providers import Configuration, read_configuration
 from skill_evaluator.records.integrity import Past, past_at, problems_of
 from skill_evaluator.records.leaderboard import resolve_conflicts
 from skill_evaluator.repository import Repository
@@ -106,7 +106,9 @@ def lint(request: LintRequest) -> LintedLibrary:
     checked = list(side_by_side(check, names))
     stale: Mapping[Path, str] = {}
     if (request.config / "models.yaml").exists():
-        stale = stale_workflows(request.config, read_configuration(request.config))
+        configuration = read_configuration(request.config)
+        stale = stale_workflows(request.config, configuration)
+        checked = [(_with_judge_key(linted, request.config, configuration), placed) for linted, placed in checked]
     return LintedLibrary(
         components=[linted for linted, _ in checked],
         problems=[problem for _, problems in checked for problem in problems],
@@ -114,6 +116,14 @@ def lint(request: LintRequest) -> LintedLibrary:
         stale=stale,
         edited=edited,
     )
+
+
+def _with_judge_key(linted: Linted, config: Path, configuration: Configuration) -> Linted:
+    """Add a hint to a component with `expect` checks, if some of its jobs in CI may lack the judge's key."""
+    if not any(check.kind == "expect" for check in linted.checks):
+        return linted
+    hint = judge_key_hint(config, configuration, linted.name)
+    return linted if hint is None else replace(linted, hints=[*linted.hints, hint])
 
 
 def _deleted_with_records(

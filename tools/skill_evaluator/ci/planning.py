@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
 from skill_evaluator import __version__
-from skill_evaluator.ci.before_merge import refuse_changes, refuse_code, required_cap
+from skill_evaluator.ci.before_merge import changed_paths, refusals, refuse_code
 from skill_evaluator.ci.matrix import (
     CheckJudge,
     Checkout,
@@ -84,15 +84,17 @@ def make_plan(request: PlanRequest) -> Plan:
     """Return the plan for a request; raise SkillEvaluatorError if it cannot be made."""
     if request.drift and (request.base is not None or request.pull_request is not None):
         raise PlanError("--drift runs the recorded versions: it cannot be combined with --base or --pull-request")
-    changed = set[str]()
-    if request.pull_request is not None:
-        repository = Repository(request.components)
-        changed = refuse_changes(repository, request.pull_request)
-        base = repository.commit("HEAD^1")
-        cap = required_cap(request.configuration.settings.jobs, request.max_cost)
-        request = replace(request, base=base, max_cost=cap)
     refuse_amounts({"--replicates": request.replicates}, None, request.max_cost)
     models = select_models(request.configuration.models, request.models)
+    changed = set[str]()
+    if request.pull_request is not None:
+        repository, limits = Repository(request.components), request.configuration.settings.jobs
+        changed = changed_paths(repository, request.pull_request)
+        caps = [cap for cap in (limits.max_cost, request.max_cost) if cap is not None]
+        request = replace(request, base=repository.commit("HEAD^1"), max_cost=min(caps, default=None))
+        settings = repository.place(request.config / "settings.yaml")
+        if refused := list(refusals(changed, settings, limits)):
+            return _cut(request, models, _Choice(decisions=[], problems=refused), changed)
     if request.base is None and not request.drift:
         names = request.names or component_names(request.components)
         if not names:

@@ -212,6 +212,21 @@ def test_lint_names_what_the_workflow_lacks_for_the_models(root: Path) -> None:
     assert skill_evaluator(root, "lint", "--strict").err == ""
 
 
+def test_lint_says_where_the_key_of_a_judge_of_another_provider_must_be(root: Path) -> None:
+    skill_evaluator(root, "init", "--workflows", "--name", "invoices")
+    datasets = root / "components" / "invoices" / "evals" / "datasets.json"
+    datasets.parent.mkdir(exist_ok=True)
+    datasets.write_text('{"datasets": [{"checks": [{"expect": "It names the total."}]}]}')
+    (root / ".evaluator" / "settings.yaml").write_text("policy: {judge: {model: gpt-5}}\n")
+    gpt, mini = {"id": "gpt-5", "provider": "openai"}, {"id": "gpt-5-mini", "provider": "openai"}
+    write_models(root, gpt, mini)
+    assert "its judge" not in skill_evaluator(root, "lint").out
+    write_models(root, gpt, {"id": "claude", "provider": "anthropic"})
+    hint = "in CI, OPENAI_API_KEY of its judge gpt-5 must be a secret of the repository, or of eval-anthropic, too"
+    linted = skill_evaluator(root, "lint")
+    assert hint in " ".join(linted.out.split()), linted.out + linted.err
+
+
 @pytest.mark.parametrize("options", [[], ["--keyless"]])
 def test_written_workflows_please_their_linters(options: list[str], root: Path) -> None:
     skill_evaluator(root, "init", "--workflows", *options)

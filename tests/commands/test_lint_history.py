@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -298,3 +299,28 @@ def test_on_github_every_problem_is_marked_where_it_is(root: Path, capsys: pytes
     assert edited.startswith(f"::error file={BOARD},line=")
     named = lines[int(edited.partition("line=")[2].partition("::")[0]) - 1]
     assert board()["runs"][1]["run_id"] in named
+
+
+def test_fix_keeps_the_rows_of_both_sides_of_a_conflict(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    base = head(root)
+    git(root, "checkout", "-qb", "other")
+    evaluate(root, "--seed", "3")
+    commit(root)
+    git(root, "checkout", "-q", "main")
+    evaluate(root, "--seed", "4")
+    commit(root)
+    with pytest.raises(subprocess.CalledProcessError):
+        git(root, "merge", "other")
+    assert "<<<<<<< HEAD" in Path(BOARD).read_text()
+    assert "; `lint --fix` resolves the conflict" in linted(capsys, base)[1][0]
+    code, problems, err = linted(capsys, base, fix=True)
+    assert (code, problems) == (0, []), err
+    assert f"fixed: {BOARD}" in err
+    assert len(board()["runs"]) == 4
+
+
+def test_fix_takes_the_rows_that_neither_side_has_from_the_records(root: Path) -> None:
+    whole = board()
+    Path(BOARD).write_text("<<<<<<< HEAD\n{\n=======\n[]\n>>>>>>> other\n")
+    assert call(root, "lint", "--fix", "--no-cases").code == 0
+    assert board() == whole

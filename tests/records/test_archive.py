@@ -107,3 +107,14 @@ def test_a_record_is_read_once_and_a_run_just_made_needs_no_file(library: Librar
     archive.add([THERE])
     assert [entry.run_id for entry in archive.entries] == [THERE.run_id, HERE.run_id]
     assert archive.record(entry_of(THERE)) is THERE
+
+
+def test_incomplete_attempt_is_superseded_by_the_complete_run(library: Library, component: Component) -> None:
+    attempt = HERE.model_copy(update={"run_id": f"{HERE.run_id}-partial1", "complete": False})
+    keep(library, attempt)
+    assert [entry.run_id for entry in Archive(component).entries] == [attempt.run_id]
+    keep(library, HERE)
+    archive = Archive(component)
+    assert [entry.run_id for entry in archive.entries] == [HERE.run_id]
+    archive.add([attempt])
+    assert [entry.run_id for entry in archive.entries] == [HERE.run_id]

@@ -65,5 +65,7 @@ def test_changed_settings_are_refused(measured: Forge) -> None:
     measured.library.write(".evaluator/models.yaml", {"models": [REPLAY]})
     event = measured.pull_request()
     for acted in (measured.run(event, "pull_request", secrets=KEY), by_hand(measured)):
-        assert acted.jobs["plan"] == "failure"
-        assert "the pull request changes .evaluator/models.yaml: files of" in acted.printed("plan")
+        assert acted.steps("Evaluate") == {}
+        assert acted.steps("Report") == {"publish": "failure"}
+        (comment,) = measured.world["comments"]
+        assert "the pull request changes .evaluator/models.yaml: files of" in comment

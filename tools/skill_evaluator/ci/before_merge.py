@@ -3,7 +3,7 @@
 The jobs have keys. So nothing that the pull request brings may decide what they run: no workflow, setting or program.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fnmatch import fnmatch
 from pathlib import PurePosixPath
 
@@ -11,6 +11,7 @@ from skill_evaluator.errors import GitError, PlanError
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Jobs
+from skill_evaluator.library.versions import Problem
 from skill_evaluator.repository import Repository, within
 from skill_evaluator.text import listed
 
@@ -18,22 +19,26 @@ _REFUSED = (".evaluator/*", ".github/*", "tools/*", "*.py", ".gitmodules")
 _DECLARING = ("datasets.json", "meta.json", "*checks*", "cases.*")  # files that can declare a check
 
 
-def refuse_changes(repository: Repository, commit: str) -> set[str]:
-    """Return the paths that a pull request changes, by its merge commit.
-
-    Raise PlanError if it changes a file that decides what the jobs run, and GitError if the commit is not here.
-    """
+def changed_paths(repository: Repository, commit: str) -> set[str]:
+    """Return the paths that a pull request changes, by its merge commit; raise GitError if the commit is not here."""
     merge, base = repository.commit(commit), repository.commit(f"{commit}^1")
     if merge is None or base is None:
         raise GitError(f"--pull-request {commit} is not a merge commit here")
-    changed = {path for path, _ in repository.files(base, "").items() ^ repository.files(merge, "").items()}
+    return {path for path, _ in repository.files(base, "").items() ^ repository.files(merge, "").items()}
+
+
+def refusals(changed: set[str], settings: str, jobs: Jobs) -> Iterator[Problem]:
+    """Yield the reasons to evaluate nothing of a pull request: files that decide what the jobs run, and no cap."""
     refused = sorted(path for path in changed if any(fnmatch(path, pattern) for pattern in _REFUSED))
     if refused:
-        raise PlanError(
+        message = (
             f"the pull request changes {listed(refused, 3)}: files of .evaluator, .github and tools and Python files "
             "decide what runs beside a key; merge them first"
         )
-    return changed
+        yield Problem(file=refused[0], line=1, message=message)
+    if jobs.max_cost is None:
+        message = "a pull request is evaluated only up to a cap: set jobs: {max_cost: USD} in settings.yaml"
+        yield Problem(file=settings, line=1, message=message)
 
 
 def refuse_code(component: Component, cases: Sequence[Case], folder: str, changed: set[str]) -> None:
@@ -48,10 +53,3 @@ def refuse_code(component: Component, cases: Sequence[Case], folder: str, change
             f"'{component.name}' has checks in Python, and the pull request changes {listed(sorted(declaring), 3)}: "
             "the code would run beside a key; merge it first"
         )
-
-
-def required_cap(jobs: Jobs, max_cost: float | None) -> float:
-    """Return the cap on the cost of a pull request; raise PlanError if settings.yaml has none."""
-    if jobs.max_cost is None:
-        raise PlanError("a pull request is evaluated only up to a cap: set jobs: {max_cost: USD} in settings.yaml")
-    return jobs.max_cost if max_cost is None else min(jobs.max_cost, max_cost)

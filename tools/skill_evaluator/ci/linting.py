@@ -5,11 +5,11 @@ A component that is wrong does not hide the others.
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from skill_evaluator.checking.lint import Linted, lint_component, unknown_names
-from skill_evaluator.ci.layout import stale_workflows
+from skill_evaluator.ci.layout import judge_key_hint, stale_workflows
 from skill_evaluator.ci.publishing import edited_checks
 from skill_evaluator.display.options import (
     ComponentsOption,
@@ -17,6 +17,7 @@ from skill_evaluator.display.options import (
     FixturesOption,
     Names,
     PlatformOption,
+    flag,
     option,
     options,
     rare,
@@ -26,10 +27,11 @@ from skill_evaluator.identifiers import is_component_name
 from skill_evaluator.judges.calibration.results import read_calibration
 from skill_evaluator.library.config import Model, Policy, load_models, load_settings
 from skill_evaluator.library.sources import component_names, prompt_file, sources_in
-from skill_evaluator.library.versions import Problem
+from skill_evaluator.library.versions import Problem, read_version
 from skill_evaluator.metrics import METRICS, REPRODUCIBILITY
-from skill_evaluator.providers import read_configuration
+from skill_evaluator.providers import Configuration, read_configuration
 from skill_evaluator.records.integrity import Past, past_at, problems_of
+from skill_evaluator.records.leaderboard import resolve_conflicts
 from skill_evaluator.repository import Repository
 from skill_evaluator.scoring.parallel import side_by_side
 from skill_evaluator.text import counted
@@ -47,6 +49,7 @@ class LintRequest(ComponentsOption, FixturesOption, ConfigOption, PlatformOption
         "Check only what changed since: also that versions rise, and that records are only added.", metavar="COMMIT"
     )
     no_cases: bool = rare("Check versions and records only: read no case and no schema.", False)
+    fix: bool = flag("Resolve conflict markers in leaderboard.json: keep the rows of both sides, and of all records.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +70,10 @@ class LintedLibrary:
 def lint(request: LintRequest) -> LintedLibrary:
     """Check components and all their cases."""
     names = tuple(dict.fromkeys(request.names)) or _names_of_all(request.components)
+    for name in names if request.fix else ():
+        path = request.components / name / "leaderboard.json"
+        if is_component_name(name) and resolve_conflicts(path, name):
+            print(f"fixed: {path}", file=sys.stderr)
     settings = load_settings(request.config)
     read_calibration(request.config, settings)
     limits = settings.limits
@@ -77,7 +84,7 @@ def lint(request: LintRequest) -> LintedLibrary:
         why = "this change edits what checks it; a person must read it before it is merged"
         paths = edited_checks(repository, commit, repository.place_without_links(request.config))
         edited = {Path(path): f"{path}: {why}" for path in paths}
-        edited |= dict(_deleted_with_records(repository, commit, folder))
+        edited |= dict(_deleted_with_records(repository, commit, folder, request.components))
     models = load_models(request.config, limits) if (request.config / "models.yaml").exists() else ()
     known = _names_of_all(request.components) if request.components.is_dir() else names
     unknown = list(_unknown_names(settings.policy, known, models))
@@ -99,7 +106,9 @@ def lint(request: LintRequest) -> LintedLibrary:
     checked = list(side_by_side(check, names))
     stale: Mapping[Path, str] = {}
     if (request.config / "models.yaml").exists():
-        stale = stale_workflows(request.config, read_configuration(request.config))
+        configuration = read_configuration(request.config)
+        stale = stale_workflows(request.config, configuration)
+        checked = [(_with_judge_key(linted, request.config, configuration), placed) for linted, placed in checked]
     return LintedLibrary(
         components=[linted for linted, _ in checked],
         problems=[problem for _, problems in checked for problem in problems],
@@ -109,13 +118,27 @@ def lint(request: LintRequest) -> LintedLibrary:
     )
 
 
-def _deleted_with_records(repository: Repository, commit: str, folder: str) -> Iterator[tuple[Path, str]]:
+def _with_judge_key(linted: Linted, config: Path, configuration: Configuration) -> Linted:
+    """Add a hint to a component with `expect` checks, if some of its jobs in CI may lack the judge's key."""
+    if not any(check.kind == "expect" for check in linted.checks):
+        return linted
+    hint = judge_key_hint(config, configuration, linted.name)
+    return linted if hint is None else replace(linted, hints=[*linted.hints, hint])
+
+
+def _deleted_with_records(
+    repository: Repository, commit: str, folder: str, components: Path
+) -> Iterator[tuple[Path, str]]:
     """Yield the leaderboard of each component that was deleted with its records since a commit, and a warning."""
-    for path in repository.files(commit, folder):
-        component = repository.root / path.removesuffix("/leaderboard.json")
-        if path.endswith("/leaderboard.json") and not any((component / name).exists() for name in _KEPT):
-            words = f"{path}: '{component.name}' was deleted with its records"
-            yield Path(path), f"{words}; under the same or a new name it would have no baseline"
+    boards = [path for path in repository.files(commit, folder) if path.endswith("/leaderboard.json")]
+    deleted = [path for path in boards if not any((repository.root / path).with_name(kept).exists() for kept in _KEPT)]
+    versions = [read_version(path.parent, path.parent.name) for path in components.glob("*/prompt.md") if deleted]
+    renamed = {former for version in versions if version is not None for former in version.formerly}
+    for path in deleted:
+        name = Path(path).parent.name
+        if name not in renamed:
+            words = f"{path}: '{name}' was deleted with its records; under the same or a new name it would have no"
+            yield Path(path), f"{words} baseline (if it was renamed, add formerly: {name} to its prompt.md)"
 
 
 def _unknown_names(policy: Policy, components: Sequence[str], models: Sequence[Model]) -> Iterator[str]:

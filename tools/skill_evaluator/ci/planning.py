@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
 from skill_evaluator import __version__
-from skill_evaluator.ci.before_merge import refuse_changes, refuse_code, required_cap
+from skill_evaluator.ci.before_merge import changed_paths, refusals, refuse_code
 from skill_evaluator.ci.matrix import (
     CheckJudge,
     Checkout,
@@ -41,6 +41,7 @@ from skill_evaluator.library.versions import (
     needs_evaluation,
     read_version,
     read_versions,
+    version_before,
     versioning_problems,
 )
 from skill_evaluator.providers import asking, program
@@ -83,15 +84,17 @@ def make_plan(request: PlanRequest) -> Plan:
     """Return the plan for a request; raise SkillEvaluatorError if it cannot be made."""
     if request.drift and (request.base is not None or request.pull_request is not None):
         raise PlanError("--drift runs the recorded versions: it cannot be combined with --base or --pull-request")
-    changed = set[str]()
-    if request.pull_request is not None:
-        repository = Repository(request.components)
-        changed = refuse_changes(repository, request.pull_request)
-        base = repository.commit("HEAD^1")
-        cap = required_cap(request.configuration.settings.jobs, request.max_cost)
-        request = replace(request, base=base, max_cost=cap)
     refuse_amounts({"--replicates": request.replicates}, None, request.max_cost)
     models = select_models(request.configuration.models, request.models)
+    changed = set[str]()
+    if request.pull_request is not None:
+        repository, limits = Repository(request.components), request.configuration.settings.jobs
+        changed = changed_paths(repository, request.pull_request)
+        caps = [cap for cap in (limits.max_cost, request.max_cost) if cap is not None]
+        request = replace(request, base=repository.commit("HEAD^1"), max_cost=min(caps, default=None))
+        settings = repository.place(request.config / "settings.yaml")
+        if refused := list(refusals(changed, settings, limits)):
+            return _cut(request, models, _Choice(decisions=[], problems=refused), changed)
     if request.base is None and not request.drift:
         names = request.names or component_names(request.components)
         if not names:
@@ -241,9 +244,9 @@ def _choose_by_record(request: PlanRequest, models: Sequence[Model]) -> _Choice:
             version = replace(version, version=request.version_of(name, version.version, digests))
         change = PushedComponent(
             after=version,
-            before=before.get(name),
+            before=version_before(before, version),
             base_known=base is not None or is_first_push,  # an id may be of a commit that is lost
-            board=boards.get(name, {}),
+            board=newest_of(boards.get(each, {}) for each in (name, *version.formerly)),
         )
         ids = _asked_of(version, models, request)
         decided, wrong = (decide_again(change, ids), []) if request.drift else decide(change, ids)
@@ -440,9 +443,16 @@ def recorded_boards(
         except LeaderboardError as problem:
             problems[path, str(problem)] = Problem(file=path, line=1, message=str(problem))
             continue
-        board = boards.setdefault(PurePosixPath(path).parent.name, {})
-        for model_id, recorded in newest.items():
-            highest = board.get(model_id)
-            if highest is None or bump(recorded.version, highest.version) is Bump.LOWERED:
-                board[model_id] = recorded
+        name = PurePosixPath(path).parent.name
+        boards[name] = newest_of((boards.get(name, {}), newest))
     return boards, list(problems.values())
+
+
+def newest_of(boards: Iterable[Board]) -> dict[str, RecordedRun]:
+    """Return the highest recorded version of each model over several leaderboards."""
+    newest: dict[str, RecordedRun] = {}
+    for model_id, recorded in (item for board in boards for item in board.items()):
+        highest = newest.get(model_id)
+        if highest is None or bump(recorded.version, highest.version) is Bump.LOWERED:
+            newest[model_id] = recorded
+    return newest

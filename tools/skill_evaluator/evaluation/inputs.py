@@ -12,7 +12,7 @@ from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import Model, Settings, select_models
 from skill_evaluator.library.scenarios import SCHEMA_ALONE, apply_scenario
 from skill_evaluator.providers import Configuration, asking, read_configuration, refuse_unbatched
-from skill_evaluator.records.leaderboard import read_board, with_rows
+from skill_evaluator.records.leaderboard import check_leaderboard
 from skill_evaluator.repository import Repository, tolerating_git
 from skill_evaluator.runner.prices import refuse_unpriced
 from skill_evaluator.runner.runs import is_invocation
@@ -65,7 +65,7 @@ def read_inputs(request: EvaluationRequest, configuration: Configuration | None 
         Repository(component.files[0])
     patterns = () if request.resume else request.cases  # a run that is there remembers its cases
     cases = load_cases(component, request.fixtures, patterns)
-    with_rows(read_board(component.leaderboard_path), component.leaderboard_path, component.name, ())
+    check_leaderboard(component)
     models = select_models(asked.models, request.models)
     if request.batch:
         refuse_unbatched(models)

@@ -23,7 +23,7 @@ from skill_evaluator.library.prompts import check_semver
 from skill_evaluator.library.tables import ENDINGS, Odd, read_rows, value_at, with_decimal_point
 from skill_evaluator.parsing.answer import parse_output
 from skill_evaluator.records.archive import read_entries
-from skill_evaluator.records.leaderboard import add_records
+from skill_evaluator.records.leaderboard import add_records, check_leaderboard
 from skill_evaluator.records.record import SCORED, SCORED_ELSEWHERE, Record, parse_record
 from skill_evaluator.records.summaries import Tokens
 from skill_evaluator.scoring import summaries
@@ -323,6 +323,7 @@ def import_results(request: ImportRequest, settings: Settings, odd: Odd = refuse
         known = {"skill": skill, "version": version, "model": model, "timestamp": run.timestamp or now()}
         records.append(record_of(run.model_copy(update=known), settings.required_coverage))
     component = _component_of(records[0], request.components, settings.limits)
+    check_leaderboard(component)
     known_runs = {entry.run_id for entry in read_entries(component.leaderboard_path)}
     imported = [
         (record, component.records_dir / f"{record.run_id}.json", record.run_id not in known_runs) for record in records

@@ -253,7 +253,8 @@ class Component:
 
     It and its cases are read under `limits`. `inferred` says what was inferred; `prose` has the median length, by path,
     of fields that are prose. `checks` are those of all its cases. Its prompt is made of `files`. One in a format of its
-    own has an `origin`, and `rows` for cases. Its cases may be in its `home`, its records go to its `folder`.
+    own has an `origin`, and `rows` for cases. Its cases may be in its `home`, its records go to its `folder`. Records
+    under its `formerly` names are its own.
     """
 
     name: str
@@ -281,6 +282,7 @@ class Component:
     rows: CaseRows = field(default_factory=CaseRows)
     origin: WrittenAt | None = None
     files: tuple[Path, ...] = ()
+    formerly: tuple[str, ...] = ()
 
     @property
     def left_out(self) -> list[str]:
@@ -359,6 +361,7 @@ def load_component(
         rows=rows,
         origin=origin,
         files=tuple(root / path for path in written.files),
+        formerly=written.formerly,
         **comparing,
     )
 
@@ -454,6 +457,14 @@ def _read_own(components_dir: Path, name: str, limits: SafetyLimits) -> Written:
     front, prompt = parse_prompt(text, path, depth=limits.yaml_depth)
     if front.name != name:
         raise ComponentError(f"name '{front.name}' in {path} is not the folder's name '{name}'")
+    for former in front.formerly:
+        if former == name:
+            raise ComponentError(f"formerly in {path} is the component's own name; name the folder that it had before")
+        if (components_dir / former / "prompt.md").exists():
+            raise ComponentError(
+                f"formerly in {path} names '{former}', which is a component in {components_dir}; a renamed component "
+                "has one folder: remove the old one, or formerly"
+            )
     return written_own(front, checked_prompt(text, front, prompt, path), path.name)
 
 

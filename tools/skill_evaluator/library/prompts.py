@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from skill_evaluator.errors import ComponentError
 from skill_evaluator.files import StrictModel, validated
-from skill_evaluator.identifiers import LONGEST_VERSION
+from skill_evaluator.identifiers import LONGEST_VERSION, ComponentName
 from skill_evaluator.library.messages import (
     DOCUMENT,
     TURNS,
@@ -56,6 +56,11 @@ class FrontMatter(BaseModel):
     name: str
     version: str
 
+    @field_validator("formerly", mode="before")
+    @classmethod
+    def _is_list(cls, names: Any) -> Any:
+        return [names] if isinstance(names, str) else names
+
     @field_validator("messages", mode="before")
     @classmethod
     def _refuse_other_words(cls, messages: Any) -> Any:
@@ -82,6 +87,9 @@ class FrontMatter(BaseModel):
         default=None, description="sections: ## System, ## User and ## Assistant are messages; or the messages"
     )
     program: ProgramUnderTest | None = Field(default=None, description="what is asked in place of a model")
+    formerly: tuple[ComponentName, ...] = Field(
+        default=(), description="earlier names of the component, whose records are its own"
+    )
 
 
 def checked_prompt(text: str, front: FrontMatter, prompt: Prompt, path: Path) -> Prompt:

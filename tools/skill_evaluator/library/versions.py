@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
-from itertools import chain
+from itertools import chain, product
 from pathlib import Path
 
 import semver
@@ -74,6 +74,7 @@ class ComponentVersion:
     program: ProgramUnderTest | None = None
     asked: Prompt | None = None
     file: str = ""
+    formerly: tuple[str, ...] = ()
 
 
 def bump(before: str | None, after: str) -> Bump:
@@ -238,9 +239,10 @@ def _read(name: str, folder: str, raw: bytes, schema: bytes | None) -> Component
     text = raw.decode("utf-8-sig", "replace")
     line = next((number for number, row in enumerate(text.splitlines(), 1) if row.startswith("version:")), 1)
     version = prompt_digest = problem = program = prompt = None
+    formerly: tuple[str, ...] = ()
     try:
         front, prompt = parse_prompt(text, path)
-        prompt_digest, program = prompt.digest, front.program
+        prompt_digest, program, formerly = prompt.digest, front.program, front.formerly
         version = check_semver(front.version, path)
         if not is_component_name(name):
             raise ComponentError(f"'{name}' cannot be a component's name (letters, digits, '.', '_', '-')")
@@ -263,7 +265,13 @@ def _read(name: str, folder: str, raw: bytes, schema: bytes | None) -> Component
         schema=schema_digest,
         program=program,
         asked=prompt if program else None,
+        formerly=formerly,
     )
+
+
+def version_before(before: Mapping[str, ComponentVersion], after: ComponentVersion) -> ComponentVersion | None:
+    """Return the earlier version of a component, by its own name or a former one; None for a new component."""
+    return next((before[name] for name in (after.name, *after.formerly) if name in before), None)
 
 
 _CHANGED = "-dirty"  # after a commit: the prompt had been changed since
@@ -281,9 +289,10 @@ class PastPrompt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommittedPrompt:
-    """A prompt.md at a commit."""
+    """A prompt.md at a commit, in the folder that its component then had."""
 
     commit: str
+    folder: str
     version: str
     written: Written
 
@@ -313,7 +322,8 @@ def find_prompt(component: Component, past: PastPrompt) -> CommittedPrompt:
         repository = Repository(component.files[0])
     except GitError as problem:
         raise GitError(f"the prompt of {name} must be read from git: {problem}") from None
-    paths = [repository.place(file) for file in component.files]
+    former = [place.root / _PROMPT for place in _places_of(component)[1:]]
+    paths = [repository.place(file) for file in (*component.files, *former)]
     named = (past.commit or "").removesuffix(_CHANGED)
     touching = (commit for path in paths for commit in repository.commits_of(path))
     commits = filter(None, chain([repository.commit(named)], touching))
@@ -338,7 +348,6 @@ def component_at(component: Component, ref: str) -> tuple[Component, str]:
     Raise ComponentError if the commit is not here, lacks the prompt, has a different schema or no lower version.
     """
     repository = Repository(component.files[0])
-    folder = repository.place(component.folder)
     commit = repository.commit(ref)
     if commit is None:
         advice = "; run `git fetch --unshallow`" if repository.is_shallow else ""
@@ -356,9 +365,9 @@ def component_at(component: Component, ref: str) -> tuple[Component, str]:
             f"'{component.name}' is {every[0].version} at commit {commit[:12]}, which is not below {component.version}"
             "; name a commit from before the version was raised"
         )
-    blob = repository.files(commit, folder).get(within(folder, _SCHEMA))
+    blob = repository.files(commit, committed.folder).get(within(committed.folder, _SCHEMA))
     raw = None if blob is None else repository.contents([blob])[blob]
-    if _schema_digest(raw, folder, committed.written) != component.digests["schema"]:
+    if _schema_digest(raw, committed.folder, committed.written) != component.digests["schema"]:
         raise _other_schema(component, committed.version)
     return _put_into(component, committed), commit
 
@@ -389,18 +398,26 @@ def _other_schema(component: Component, version: str) -> ComponentError:
     )
 
 
+def _places_of(component: Component) -> list[WrittenAt]:
+    """Return where a component is written, and where it was written under its former names."""
+    if component.origin is not None:
+        return [component.origin]
+    folders = [component.folder, *(component.folder.parent / name for name in component.formerly)]
+    return [WrittenAt(name=folder.name, source=OWN, root=folder, key=_PROMPT) for folder in folders]
+
+
 def _prompts_at(
     repository: Repository, commits: Iterable[str], component: Component, wanted: str | None = None
 ) -> Iterator[CommittedPrompt]:
     """Yield the prompts, or those of a digest, at each commit that has the file."""
-    origin = component.origin or WrittenAt(name=component.name, source=OWN, root=component.folder, key=_PROMPT)
-    folder, recorded = repository.place(origin.root), recorded_in(component.leaderboard_path)
-    for commit in dict.fromkeys(commits):
+    recorded = recorded_in(component.leaderboard_path)
+    for commit, place in product(dict.fromkeys(commits), _places_of(component)):
         try:
-            written = origin.read(commit_tree(repository, commit, folder, component.limits))
+            written = place.read(commit_tree(repository, commit, repository.place(place.root), component.limits))
             if wanted in (None, written.prompt.digest):
                 digests = {**component.digests, "prompt": written.prompt.digest}
                 version = written.version or numbered(digests, recorded, below=component.version)
-                yield CommittedPrompt(commit=commit, version=version, written=written)
+                folder = repository.place(component.folder if component.origin else place.root)
+                yield CommittedPrompt(commit=commit, folder=folder, version=version, written=written)
         except ComponentError:  # broken at that commit
             continue

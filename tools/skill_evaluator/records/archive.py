@@ -31,6 +31,7 @@ from skill_evaluator.library.components import Component
 from skill_evaluator.library.sources import BOARD_SIZE
 from skill_evaluator.records.record import (
     BOARD_VERSION,
+    PARTIAL,
     Record,
     Row,
     parse_record,
@@ -191,34 +192,46 @@ class Archive:
     """What is recorded of a component: runs in the work tree and at other commits, and the versions accepted here.
 
     A branch of records may be older than the work tree, and have an acceptance that was taken back. `entries` has no
-    baseline that was asked beside a candidate: that is found by `baseline_beside` alone.
+    baseline that was asked beside a candidate: that is found by `baseline_beside` alone, and no incomplete attempt at
+    a run that was completed later. Runs under former names of the component are its own.
     """
 
     def __init__(self, component: Component, repository: Repository | None = None, refs: Iterable[str] = ()) -> None:
         """Read the leaderboards of the work tree and of the refs; a commit that is not here is left out."""
         self._component = component
         self.folder = component.folder.absolute()
+        self._folders = [component.folder, *(component.folder.parent / name for name in component.formerly)]
         self._repository = repository
         self._blobs: dict[str, str] = {}
         self._read: dict[str, Record] = {}
         self._beside: dict[str, RecordedRun | None] = {}
-        self.entries: list[RecordedRun] = read_entries(component.leaderboard_path)
-        self.accepted: list[Acceptance] = read_acceptances(component.accepted_path)
+        self.entries: list[RecordedRun] = []
+        self.accepted: list[Acceptance] = []
+        for folder in self._folders:
+            self._add_entries(read_entries(folder / _BOARD))
+            self.accepted = [*read_acceptances(folder / "evals" / component.accepted_path.name), *self.accepted]
         if repository is not None:
             for commit in filter(None, map(repository.commit, refs)):
                 self._add(commit, repository)
-        self.entries = marked([entry for entry in self.entries if not entry.is_baseline])
+        self.entries = marked(_current([entry for entry in self.entries if not entry.is_baseline]))
 
     def _add(self, commit: str, repository: Repository) -> None:
         """Add the runs that are recorded at a commit and not here."""
-        folder = repository.place(self._component.folder)
-        blobs = {path.removeprefix(f"{folder}/"): blob for path, blob in repository.files(commit, folder).items()}
-        if _BOARD in blobs:
-            board = repository.contents([blobs[_BOARD]])[blobs[_BOARD]]
-            run_ids = {entry.run_id for entry in self.entries}
-            entries = parse_entries(board, Path(f"{commit}:{folder}/{_BOARD}"))
-            self.entries += [entry for entry in entries if entry.run_id not in run_ids]
-        self._blobs |= {path.removeprefix(_RECORDS): blob for path, blob in blobs.items()}
+        for folder in map(repository.place, self._folders):
+            blobs = {path.removeprefix(f"{folder}/"): blob for path, blob in repository.files(commit, folder).items()}
+            if _BOARD in blobs:
+                board = repository.contents([blobs[_BOARD]])[blobs[_BOARD]]
+                self._add_entries(parse_entries(board, Path(f"{commit}:{folder}/{_BOARD}")))
+            self._blobs |= {path.removeprefix(_RECORDS): blob for path, blob in blobs.items()}
+
+    def _add_entries(self, entries: Iterable[RecordedRun]) -> None:
+        run_ids = {entry.run_id for entry in self.entries}
+        self.entries += [entry for entry in entries if entry.run_id not in run_ids]
+
+    def _path(self, run_id: str) -> Path:
+        """Return the path of a run's record; if the component was renamed, it may be in a folder of a former name."""
+        paths = [folder / _RECORDS / f"{run_id}.json" for folder in self._folders]
+        return next((path for path in paths if path.exists()), paths[0])
 
     def record(self, entry: RecordedRun) -> Record:
         """Read the record of a run, once; raise LeaderboardError."""
@@ -227,13 +240,16 @@ class Archive:
     def record_of(self, run_id: str) -> Record:
         """Read the record of a run by its id, once, also of one without a row; raise LeaderboardError."""
         if run_id not in self._read:
-            path = self._component.records_dir / f"{run_id}.json"
+            path = self._path(run_id)
             blob = self._blobs.get(path.name)
             if path.exists() or self._repository is None or blob is None:
-                self._read[run_id] = load_record(run_id, self._component.records_dir)
+                record = load_record(run_id, path.parent)
             else:
                 text = self._repository.contents([blob])[blob].decode("utf-8", "replace")
-                self._read[run_id] = _of_run(run_id, parse_record(parse_json(text, path, LeaderboardError), path), path)
+                record = _of_run(run_id, parse_record(parse_json(text, path, LeaderboardError), path), path)
+            if record.skill in self._component.formerly:
+                record = record.model_copy(update={"skill": self._component.name})
+            self._read[run_id] = record
         return self._read[run_id]
 
     def baseline_beside(self, run: RecordedRun) -> RecordedRun | None:
@@ -241,7 +257,7 @@ class Archive:
         if run.beside is None or run.is_baseline:
             return None
         if run.beside not in self._beside:
-            path = self._component.records_dir / f"{run.beside}.json"
+            path = self._path(run.beside)
             there = run.beside in self._read or path.exists() or path.name in self._blobs
             self._beside[run.beside] = entry_of(self.record_of(run.beside)) if there else None
         baseline = self._beside[run.beside]
@@ -256,7 +272,7 @@ class Archive:
     def digests(self) -> dict[str, str]:
         """Return by run what tells the content of its record's file, here or at another commit; none without a file."""
         run_ids = filter(None, (run_id for entry in self.entries for run_id in (entry.run_id, entry.beside)))
-        paths = {run_id: self._component.records_dir / f"{run_id}.json" for run_id in run_ids}
+        paths = {run_id: self._path(run_id) for run_id in run_ids}
         there = {run_id: self._blobs[path.name] for run_id, path in paths.items() if path.name in self._blobs}
         here = {run_id: path for run_id, path in paths.items() if path.exists()}
         return there | {run_id: digest(read_bytes(path, LeaderboardError)) for run_id, path in here.items()}
@@ -276,7 +292,13 @@ class Archive:
         others = [entry for entry in self.entries if entry.run_id not in made]
         new = [entry for entry in map(entry_of, made.values()) if not entry.is_baseline]
         self._beside = {}
-        self.entries = marked([*new, *others])
+        self.entries = marked(_current([*new, *others]))
+
+
+def _current(entries: Sequence[RecordedRun]) -> list[RecordedRun]:
+    """Return the runs without the incomplete attempts at a run that was completed later."""
+    complete = {entry.run_id for entry in entries if entry.complete}
+    return [entry for entry in entries if entry.complete or entry.run_id.partition(PARTIAL)[0] not in complete]
 
 
 def read_entries(path: Path) -> list[RecordedRun]:

@@ -14,7 +14,14 @@ from typing import Any
 
 from skill_evaluator.errors import LeaderboardError
 from skill_evaluator.files import decoded, parse_json, read_bytes, read_text
-from skill_evaluator.library.versions import ComponentVersion, Problem, read_version, read_versions, versioning_problems
+from skill_evaluator.library.versions import (
+    ComponentVersion,
+    Problem,
+    read_version,
+    read_versions,
+    version_before,
+    versioning_problems,
+)
 from skill_evaluator.records.archive import entry_of, first_runs, marked, parse_acceptances
 from skill_evaluator.records.leaderboard import order, parse_leaderboard
 from skill_evaluator.records.record import Record, Row, parse_record
@@ -28,12 +35,16 @@ _BOOK = re.compile(r"(?P<skill>[^/]+)/(?:leaderboard|evals/records/(?P<run>[^/]+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Books:
-    """A component's leaderboard (None: no file) and its records by run id, as bytes; `folder` is for the problems."""
+    """A component's leaderboard (None: no file) and its records by run id, as bytes; `folder` is for the problems.
+
+    Rows and records may also have one of its `formerly` names.
+    """
 
     skill: str
     folder: str
     leaderboard: bytes | None
     records: Mapping[str, bytes]
+    formerly: Sequence[str] = ()
 
     @property
     def board_path(self) -> str:
@@ -54,9 +65,9 @@ class Past:
 
 
 def past_at(repository: Repository, commit: str, folder: str, names: Iterable[str]) -> Past:
-    """Read the named components as they were at a commit."""
+    """Read components as they were at a commit: those named, and those no longer here, which may have a new name."""
     (versions,) = read_versions(repository, (commit,), folder)
-    wanted = frozenset(names)
+    wanted = {*names, *(name for name in versions if not (repository.root / folder / name).exists())}
     blobs: dict[str, dict[str | None, str]] = {}  # by component, then by run id; None is the leaderboard
     for path, blob in repository.files(commit, folder).items():
         match = _BOOK.fullmatch(path.removeprefix(within(folder, "")))
@@ -75,7 +86,7 @@ def past_at(repository: Repository, commit: str, folder: str, names: Iterable[st
     return Past(versions=versions, books=books)
 
 
-def books_in(components: Path, name: str, folder: str) -> Books:
+def books_in(components: Path, name: str, folder: str, formerly: Sequence[str] = ()) -> Books:
     """Read the leaderboard and the records of a component in the work tree; raise LeaderboardError."""
     board = components / name / "leaderboard.json"
     records = sorted((components / name / "evals" / "records").glob("*.json"))
@@ -84,6 +95,7 @@ def books_in(components: Path, name: str, folder: str) -> Books:
         folder=within(folder, name),
         leaderboard=read_bytes(board, LeaderboardError) if board.exists() else None,
         records={path.stem: read_bytes(path, LeaderboardError) for path in records},
+        formerly=formerly,
     )
 
 
@@ -92,14 +104,16 @@ def problems_of(components: Path, name: str, folder: str, past: Past | None) -> 
 
     `folder` names the folder of components in the problems. Raise LeaderboardError for a file that cannot be read.
     """
-    books = books_in(components, name, folder)
+    after = read_version(components / name, within(folder, name))
+    names = (name,) if after is None else (name, *after.formerly)
+    books = books_in(components, name, folder, names[1:])
     problems = [*disagreements(books), *_wrong_acceptances(components / name / "evals" / "accepted.json", books)]
     if past is None:
         return problems
-    if name in past.books:
-        problems += rewritings(past.books[name], books)
-    after = read_version(components / name, within(folder, name))
-    return problems if after is None else [*versioning_problems(past.versions.get(name), after), *problems]
+    for former in names:
+        if former in past.books:
+            problems += rewritings(past.books[former], books)
+    return problems if after is None else [*versioning_problems(version_before(past.versions, after), after), *problems]
 
 
 def disagreements(books: Books) -> Iterator[Problem]:
@@ -113,12 +127,13 @@ def disagreements(books: Books) -> Iterator[Problem]:
     try:
         rows = _read_rows(books)
     except LeaderboardError as problem:
-        yield Problem(file=books.board_path, line=1, message=str(problem))
+        advice = "; `lint --fix` resolves the conflict" if b"<<<<<<< " in (books.leaderboard or b"") else ""
+        yield Problem(file=books.board_path, line=1, message=f"{problem}{advice}")
         return
     yield from _disorder(books, rows)
     yield from _edited_prompts(books, rows)
     for row in rows:
-        if row.skill != books.skill:
+        if row.skill not in (books.skill, *books.formerly):
             yield _problem_at_row(books, row.run_id, f"row '{row.run_id}' is of '{row.skill}', not of '{books.skill}'")
         elif row.run_id not in books.records:
             missing = books.record_path(row.run_id)
@@ -220,14 +235,14 @@ def _read_rows(books: Books) -> list[Row]:
     if books.leaderboard is None:
         return []
     path = Path(books.board_path)
-    return parse_leaderboard(_parse(books.leaderboard, path), path, books.skill).runs
+    return parse_leaderboard(_parse(books.leaderboard, path), path, books.skill, books.formerly).runs
 
 
 def _read_record(raw: bytes, books: Books, run_id: str) -> tuple[Any, Record]:
     path = Path(books.record_path(run_id))
     value = _parse(raw, path)
     record = parse_record(value, path)
-    if (record.run_id, record.skill) != (run_id, books.skill):
+    if record.run_id != run_id or record.skill not in (books.skill, *books.formerly):
         raise LeaderboardError(f"{path} holds run '{record.run_id}' of '{record.skill}'; a record is named by its run")
     return value, record
 

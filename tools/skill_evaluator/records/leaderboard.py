@@ -8,7 +8,7 @@ a reader never sees half a file. The text of the rows in the file is copied as i
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -16,6 +16,7 @@ from typing import Any, Literal
 from skill_evaluator.errors import LeaderboardError
 from skill_evaluator.files import FrozenModel, decoded, locked, parse_json, read_bytes, replace_blocks, validated
 from skill_evaluator.identifiers import ComponentName
+from skill_evaluator.library.components import Component
 from skill_evaluator.library.sources import BOARD_SIZE
 from skill_evaluator.records.archive import (
     Heads,
@@ -27,7 +28,7 @@ from skill_evaluator.records.archive import (
     precedence,
     why_refused,
 )
-from skill_evaluator.records.record import BOARD_VERSION, PARTIAL, Record, Row, refuse_newer, write_record
+from skill_evaluator.records.record import BOARD_VERSION, PARTIAL, Record, Row, read_record, refuse_newer, write_record
 
 _ROW = re.compile(rb"\n    \{\n")
 _TAIL = b"\n  ]\n}\n"
@@ -41,28 +42,41 @@ class Leaderboard(FrozenModel):
     runs: list[Row] = []
 
 
-def load_leaderboard(path: Path, skill: str) -> Leaderboard:
-    """Read a leaderboard, an empty one if there is no file; raise LeaderboardError for a broken or newer one."""
+def load_leaderboard(path: Path, skill: str, formerly: Sequence[str] = ()) -> Leaderboard:
+    """Read a leaderboard, an empty one if there is no file; raise LeaderboardError for a broken or newer one.
+
+    `formerly` are earlier names of the component, which the file may have, too.
+    """
     content = read_board(path)
     if content is None:
         return Leaderboard(skill=skill)
     board = parse_board(content, path, Leaderboard)
-    _refuse_other(board.skill, path, skill)
+    _refuse_other(board.skill, path, skill, formerly)
     return board
 
 
-def parse_leaderboard(value: Any, path: Path, skill: str) -> Leaderboard:
+def parse_leaderboard(value: Any, path: Path, skill: str, formerly: Sequence[str] = ()) -> Leaderboard:
     """Return the leaderboard in a JSON value; raise LeaderboardError for a broken, newer or foreign one."""
     refuse_newer(value, path, BOARD_VERSION)
     board = validated(Leaderboard, value, path, LeaderboardError)
-    _refuse_other(board.skill, path, skill)
+    _refuse_other(board.skill, path, skill, formerly)
     return board
 
 
-def _refuse_other(found: str, path: Path, skill: str) -> None:
-    if found != skill:
-        advice = f"name the component '{found}', or remove leaderboard.json and evals/records here"
-        raise LeaderboardError(f"{path} is the leaderboard of '{found}', not of '{skill}': {advice}")
+def check_leaderboard(component: Component) -> None:
+    """Raise LeaderboardError if a component's leaderboard is broken, newer or of a different component."""
+    path = component.leaderboard_path
+    content = read_board(path)
+    if content is not None:
+        _refuse_other(parse_board(content, path, Heads).skill, path, component.name, component.formerly)
+
+
+def _refuse_other(found: str, path: Path, skill: str, formerly: Sequence[str]) -> None:
+    if found not in (skill, *formerly):
+        raise LeaderboardError(
+            f"{path} is the leaderboard of '{found}', not of '{skill}': name the component '{found}', remove "
+            f"leaderboard.json and evals/records here, or, if it was renamed, add formerly: {found} to prompt.md"
+        )
 
 
 def newest_recorded(content: bytes, where: str) -> dict[str, RecordedRun]:
@@ -124,14 +138,14 @@ def with_rows(content: bytes | None, path: Path, skill: str, rows: Iterable[Row]
     """Add rows to the text of a leaderboard (None: no file yet), each run once; `path` is for errors.
 
     A complete run is refused if its version was recorded with a different prompt; of new rows that contradict each
-    other, the oldest is added. Raise LeaderboardError for a text that cannot be added to.
+    other, the oldest is added. The file gets the component's name; `check_leaderboard` refuses a file of a different
+    component. Raise LeaderboardError for a text that cannot be added to.
     """
     new = {row.run_id: row for row in rows}
     for row in new.values():
         if row.skill != skill:
             raise LeaderboardError(f"run '{row.run_id}' is of '{row.skill}', {path} is the leaderboard of '{skill}'")
     heads = Heads(skill=skill) if content is None else parse_board(content, path, Heads)
-    _refuse_other(heads.skill, path, skill)
     for head in heads.runs:
         new.pop(head.run_id, None)
     first = list(first_runs(heads.runs).values())
@@ -143,18 +157,19 @@ def with_rows(content: bytes | None, path: Path, skill: str, rows: Iterable[Row]
         else:
             refused[entry.run_id] = LeaderboardError(f"run '{entry.run_id}' is not added to {path}: {why}")
     added = sorted((row for row in new.values() if row.run_id not in refused), key=order, reverse=True)
-    blocks = _with_rows(content or b"", path, heads, added) if added else []
+    blocks = _with_rows(content or b"", path, heads, added, skill) if added else []
     return Additions(blocks=blocks, refused=refused)
 
 
-def _with_rows(text: bytes, path: Path, heads: Heads, added: Sequence[Row]) -> list[bytes]:
+def _with_rows(text: bytes, path: Path, heads: Heads, added: Sequence[Row], skill: str) -> list[bytes]:
     """Return a text with rows added, newest first, each before the first row that is older."""
     if not heads.runs:
-        return [laid_out({"skill": heads.skill}, (row.as_json() for row in added))]
+        return [laid_out({"skill": skill}, (row.as_json() for row in added))]
     places = [match.start() + 1 for match in _ROW.finditer(text)]
-    if len(places) != len(heads.runs) or not text.endswith(_TAIL):  # another program laid it out
+    as_written = len(places) == len(heads.runs) and text.endswith(_TAIL)
+    if not as_written or heads.skill != skill:  # another program laid it out, or the component was renamed
         value = parse_json(decoded(text, path, LeaderboardError), path, LeaderboardError)
-        text = laid_out(value, value["runs"])
+        text = laid_out({**value, "skill": skill}, value["runs"])
         places = [match.start() + 1 for match in _ROW.finditer(text)]
     keys, blocks, done = [*map(order, heads.runs)], [], 0
     for row in added:
@@ -164,6 +179,46 @@ def _with_rows(text: bytes, path: Path, heads: Heads, added: Sequence[Row]) -> l
         blocks += [text[done:place], b"%b,\n" % lines if older < len(keys) else b",\n%b" % lines]
         done = place
     return [*blocks, text[done:]]
+
+
+def resolve_conflicts(path: Path, skill: str) -> bool:
+    """Replace a leaderboard that has conflict markers: the rows of both sides, and those of records without a row.
+
+    Return whether the file had conflict markers. Raise LeaderboardError for a record that cannot be read.
+    """
+    text = read_board(path) or b""
+    if b"\n<<<<<<< " not in b"\n" + text:
+        return False
+    rows: dict[str, dict[str, Any]] = {}
+    for side in _sides(text):
+        with suppress(ValueError, KeyError, TypeError):  # a side that is no leaderboard: the records have its rows
+            rows |= {row["run_id"]: row for row in json.loads(side)["runs"]}
+    for record in map(read_record, sorted(path.parent.glob("evals/records/*.json"))):
+        if record.has_row and record.run_id not in rows:
+            rows[record.run_id] = record.row().as_json()
+    ordered = sorted(rows.values(), key=lambda row: order(validated(Row, row, path, LeaderboardError)))
+    replace_blocks(path, [laid_out({"skill": skill}, reversed(ordered))])
+    return True
+
+
+def _sides(text: bytes) -> tuple[bytes, bytes]:
+    """Return the two versions of a text with git's conflict markers."""
+    ours: list[bytes] = []
+    theirs: list[bytes] = []
+    sides = [ours, theirs]
+    for line in text.splitlines(keepends=True):
+        if line.startswith(b"<<<<<<< "):
+            sides = [ours]
+        elif line.startswith(b"||||||| "):  # the common ancestor follows
+            sides = []
+        elif line.startswith(b"=======") and len(sides) < 2:
+            sides = [theirs]
+        elif line.startswith(b">>>>>>> "):
+            sides = [ours, theirs]
+        else:
+            for side in sides:
+                side.append(line)
+    return b"".join(ours), b"".join(theirs)
 
 
 def laid_out(header: Mapping[str, Any], rows: Iterable[Mapping[str, Any]]) -> bytes:

@@ -238,6 +238,7 @@ def _rows(recorded: RecordedComponent) -> list[Row]:
     """Return the rows of an archive's runs: those of the leaderboard, then of runs recorded elsewhere."""
     component, archive = recorded.component, recorded.archive
     known = {entry.run_id for entry in archive.entries}  # none whose version is no version
-    rows = [row for row in load_leaderboard(component.leaderboard_path, component.name).runs if row.run_id in known]
+    board = load_leaderboard(component.leaderboard_path, component.name, component.formerly)
+    rows = [row for row in board.runs if row.run_id in known]
     here = {row.run_id for row in rows}
     return [*rows, *(archive.record(entry).row() for entry in archive.entries if entry.run_id not in here)]

@@ -13,9 +13,15 @@ PROMPT, SCHEMA = "prompt.md", "schema.json"
 
 def written_own(front: FrontMatter, prompt: Prompt, path: str, schema: Any = None) -> Written:
     """Return what a prompt.md says."""
-    version, output, program = front.version, front.output, front.program
     return Written(
-        path=path, files=(path,), version=version, prompt=prompt, output=output, schema=schema, program=program
+        path=path,
+        files=(path,),
+        version=front.version,
+        prompt=prompt,
+        output=front.output,
+        schema=schema,
+        program=front.program,
+        formerly=front.formerly,
     )
 
 

@@ -179,6 +179,7 @@ class Written:
     left_out: tuple[LeftOut, ...] = ()
     hints: Mapping[str, Any] = field(default_factory=dict)
     program: ProgramUnderTest | None = None
+    formerly: tuple[str, ...] = ()
 
 
 def semver_of(text: str) -> str | None:

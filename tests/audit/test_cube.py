@@ -22,13 +22,11 @@ def _read(tmp_path: Path, text: str, missing: Missing = "refuse"):
 def test_mistake_in_a_table_is_named_with_its_line(tmp_path: Path) -> None:
     for text, said in (
         ("", "cube.csv:1 must name its columns"),
-        ("model,template\n", "must name its columns"),
         ("name,template,quiz\n", "it has: name,template,quiz"),
         ("model,template,quiz,quiz\n", "must name its columns"),
         ("model,template,quiz\n", "no row below its header"),
         (GOOD + "b,1,1,2\n", "cube.csv:6 repeats b in 1, which line 5 has already"),
         (GOOD.replace("75", "175"), "cube.csv:5: 175 in column exam is outside 0 to 100"),
-        (GOOD.replace("75", "-1"), "cube.csv:5: -1 in column exam is outside"),
         (GOOD.replace("75", "good"), "cube.csv:5: 'good' in column exam is no number"),
         (GOOD.replace("75", "inf"), "cube.csv:5: inf in column exam is outside"),
         (GOOD.replace(",75", ""), "cube.csv:5 has 3 cells; the header has 4"),
@@ -77,8 +75,6 @@ def test_one_scenario_is_refused_and_one_model_has_no_grade(tmp_path: Path) -> N
         audit(_read(tmp_path, "model,template,quiz\na,0,50\nb,0,60\n"))
     result = audit(_read(tmp_path, "model,template,quiz\na,0,50\na,1,60\na,2,58\n"))
     assert (result.models[0].grade, result.models[0].quadrant, result.thresholds) == (None, None, None)
-    assert any("1 model, fewer than 4" in warning for warning in result.warnings)
-    assert any("3 scenarios, fewer than 6" in warning for warning in result.warnings)
 
 
 def _rows(path: Path) -> list[list[str]]:

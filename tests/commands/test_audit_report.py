@@ -2,40 +2,25 @@
 
 import json
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.audit.cubes import PAPER, audited_paper
-from tests.support.audits import CELLS, SCENARIOS, AuditLibrary
-from tests.support.chat_server import Asked, ChatServer, Reply, chat_server, varied
+from tests.support.audits import CELLS, AuditLibrary
+from tests.support.chat_server import Asked, ChatServer, Reply, varied
 from tests.support.library import read
 
 WRITTEN = {"report.md", "report.json", "cube.csv", "outcomes.csv"}
 
 
 @pytest.fixture
-def served(tmp_path: Path, server: ChatServer, monkeypatch: pytest.MonkeyPatch) -> AuditLibrary:
-    """A library of two models, whose reports are made without their charts."""
-    monkeypatch.setattr("skill_evaluator.audit.report.page.draw", lambda *_: None)
-    return of_two_models(tmp_path, server)
-
-
-def of_two_models(root: Path, server: ChatServer) -> AuditLibrary:
-    library = AuditLibrary(root)
+def served(tmp_path: Path, server: ChatServer) -> AuditLibrary:
+    """A library of two models."""
+    library = AuditLibrary(tmp_path)
     one = {"provider": "openai", "base_url": server.url, "price": {"input": 1, "output": 2}}
     library.models({"id": "one", **one}, {"id": "two", **one})
     return library
-
-
-@pytest.fixture(scope="module")
-def audited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AuditLibrary]:
-    """A library of two models that were audited."""
-    with chat_server() as server:
-        library = of_two_models(tmp_path_factory.mktemp("audited"), server)
-        assert library.audit().code == 0
-        yield library
 
 
 def test_paper_table_is_printed_with_grades_and_thresholds(tmp_path: Path) -> None:
@@ -61,17 +46,17 @@ def test_centered_and_without_change_grades_and_are_named(tmp_path: Path) -> Non
         assert (done.code, done.json["treatment"]) == (0, treatment)
 
 
-def test_audit_becomes_a_page_with_charts_and_a_cube(audited: AuditLibrary, tmp_path: Path) -> None:
-    library = audited.copy(tmp_path)
-    folder = library.audit_folder()
-    plain = library.call("audit", "report", "--format", "json")
+def test_audit_becomes_a_page_with_charts_and_a_cube(served: AuditLibrary) -> None:
+    assert served.audit().code == 0
+    folder = served.audit_folder()
+    plain = served.call("audit", "report", "--format", "json")
     assert plain.code == 0
     assert {path.name for path in folder.iterdir() if path.is_file()} == {"audit.json", *WRITTEN}
     page = (folder / "report.md").read_text("utf-8")
     for chart in (folder / "charts").iterdir():
         assert f"charts/{chart.name}" in page
     assert json.loads((folder / "report.json").read_text("utf-8")) == plain.json
-    again = library.call("audit", "report", "--cube", str(folder / "cube.csv"), "--format", "json")
+    again = served.call("audit", "report", "--cube", str(folder / "cube.csv"), "--format", "json")
     first, second = ([(each["model"], each["scenarios"]) for each in done.json["models"]] for done in (plain, again))
     assert first == second
     assert all(sum(model["answers"].values()) == 2 * len(CELLS) for model in plain.json["models"])
@@ -103,11 +88,10 @@ def test_model_without_outputs_makes_the_report_incomplete(served: AuditLibrary,
     assert done.json["warnings"][0].startswith("left out, without any output: two")
 
 
-def test_weight_changes_the_share_of_a_benchmark(audited: AuditLibrary, tmp_path: Path) -> None:
-    library = audited.copy(tmp_path)
-    done = library.call("audit", "report", "--weight", "second=3", "--format", "json")
-    assert {one["name"]: one["weight"] for one in done.json["used"]}["second"] == 0.75
-    assert sum(one["questions"] for one in done.json["used"]) * len(SCENARIOS) == len(CELLS)
+def test_weight_changes_the_share_of_a_benchmark(tmp_path: Path) -> None:
+    weight = ("--weight", "gpqa=2", "--format", "json")
+    done = AuditLibrary(tmp_path).call("audit", "report", "--cube", str(PAPER), *weight)
+    assert [one["weight"] for one in done.json["used"]] == [0.5, 0.25, 0.25]
 
 
 @pytest.mark.parametrize(

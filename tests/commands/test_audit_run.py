@@ -41,11 +41,6 @@ def test_every_cell_is_called_for_every_model_replicate_by_replicate(served: Aud
     assert [cell for cell, _ in first[:6]] == [
         f"{benchmark}/{scenario}/{QUESTIONS[benchmark][0]}" for benchmark in QUESTIONS for scenario in SCENARIOS
     ]
-    head, *rows = done.out.splitlines()
-    assert head.split()[:3] == ["model", "planned", "scored"]
-    cost = CALLS * (40 * 1 + 20 * 2) / 1e6
-    for name, row in zip(("one", "two"), rows, strict=True):
-        assert row.split()[:8] == [name, str(CALLS), str(CALLS), "0", "0", "0", "0", f"${cost:.4f}"]
     assert done.err.endswith(f"report: skill-evaluator audit report audits/{manifest['id']}\n")
 
 

@@ -115,13 +115,6 @@ def test_thresholds_warnings_and_regimes_are_in_both_forms(capsys: pytest.Captur
         assert "Agentic (rule): ash 80.0; filtered out: elm 80.0." in shown
 
 
-def test_charts_are_linked_beside_the_page_or_not_at_all() -> None:
-    page = audit_page(an_audit()).markdown("charts")
-    linked = re.findall(r"^!\[(.+)\]\(charts/([\w.-]+)\)$", page, re.MULTILINE)
-    assert [file for _, file in linked] == ["map.svg", "boxes.svg", "heat.svg"]
-    assert "charts/" not in audit_page(an_audit()).markdown()
-
-
 def test_unknown_value_is_a_dash_and_json_is_the_result(capsys: pytest.CaptureFixture[str]) -> None:
     for form in ("text", "markdown"):
         print_audit(nothing_known(), form)  # type: ignore[arg-type]

@@ -1,6 +1,5 @@
 """`audit run`: every call is made once, also if the run is killed, stopped or resumed; the dry run."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -48,9 +47,6 @@ def test_prompt_cache_hits_are_beside_the_cost(served: AuditLibrary, server: Cha
     served.served_by(server.url, price={"input": 1, "output": 2})
     usage = {"prompt_tokens": 40, "completion_tokens": 20, "prompt_tokens_details": {"cached_tokens": 30}}
     server.reply = lambda asked: Reply(text=notice(asked.case_id), fields={"usage": usage})
-    done = served.audit("--format", "json")
-    assert done.code == 0, done.err
-    assert [run["hit_rate"] for run in json.loads(done.out)["runs"]] == [0.75]
     assert "(75% cached)" in served.audit().out
 
 

@@ -5,10 +5,12 @@ import re
 
 import pytest
 from markdown_it import MarkdownIt
+from skill_evaluator.audit.findings.auditing import audit
 from skill_evaluator.audit.report.page import audit_page, print_audit
 from skill_evaluator.audit.report.wording import finding_text, points
-from skill_evaluator.audit.results import QUADRANTS, AuditResult, BenchmarkUsed, ModelAudit, RankEntry, Regime
+from skill_evaluator.audit.results import QUADRANTS, AuditResult, RankEntry, Regime
 
+from tests.audit.cubes import cube_of
 from tests.support.audit_results import an_audit
 from tests.support.markdown import Page, read_page
 
@@ -35,15 +37,6 @@ def changed(result: AuditResult, **fields: object) -> AuditResult:
     return result.model_copy(update={"models": [one.model_copy(update=fields) for one in result.models]})
 
 
-def nothing_known() -> AuditResult:
-    """A result with as few known values as possible."""
-    optional = [name for name, field in ModelAudit.model_fields.items() if not field.is_required()]
-    bare = changed(an_audit(models=("alone",)), **dict.fromkeys(optional), grade=None, quadrant=None)
-    fields = {"noise_floor": None, "noise_ceiling": None, "replicates": None, "treatment": None, "regraded": None}
-    used = [BenchmarkUsed(name=one.name, weight=one.weight, questions=None) for one in bare.used]
-    return bare.model_copy(update={**fields, "regimes": {}, "warnings": [], "used": used})
-
-
 def test_first_screen_has_neutrality_before_grades_and_three_regimes(capsys: pytest.CaptureFixture[str]) -> None:
     result = an_audit()
     screen = text(result, capsys).split("\nWarnings")[0].splitlines()
@@ -59,6 +52,8 @@ def test_first_screen_has_neutrality_before_grades_and_three_regimes(capsys: pyt
     starts = [line.split(":")[0].split("(")[0].strip(" -") for line in screen[-5:]]
     assert starts == ["Thresholds of σ", "Noise", "Agentic", "Single-shot", "Cost-sensitive"]
     assert f"Noise: {result.noise_floor:.2f} points within a scenario" in screen[-4]
+    left_out = [f"{entry.model} {entry.reason}" for entry in result.regimes["agentic"].left_out]
+    assert f"; filtered out: {left_out[0]}" in screen[-3]
 
 
 def test_row_holds_the_figures_of_its_model_and_the_best_grade_is_first() -> None:
@@ -104,24 +99,14 @@ def test_headline_names_the_safe_defaults() -> None:
     assert "no cohort" in finding_text(an_audit(models=("alone",)))[1]
 
 
-def test_thresholds_warnings_and_regimes_are_in_both_forms(capsys: pytest.CaptureFixture[str]) -> None:
-    ranked, left_out = ([RankEntry(model=name, reason="80.0")] for name in ("ash", "elm"))
-    regime = Regime(title="Agentic", note="rule", ranked=ranked, left_out=left_out)
-    result = an_audit(regimes={"agentic": regime}, warnings=["few questions"])
-    for shown in (text(result, capsys), audit_page(result).markdown()):
-        assert f"Thresholds of σ: AAA ≤ {result.thresholds.q25:.2f}" in shown
-        assert f"medians: μ {result.medians.ability:.2f}" in shown
-        assert "- few questions" in shown
-        assert "Agentic (rule): ash 80.0; filtered out: elm 80.0." in shown
-
-
 def test_unknown_value_is_a_dash_and_json_is_the_result(capsys: pytest.CaptureFixture[str]) -> None:
+    alone = audit(cube_of([[50.0, 60.0, 58.0]]))
     for form in ("text", "markdown"):
-        print_audit(nothing_known(), form)  # type: ignore[arg-type]
+        print_audit(alone, form)  # type: ignore[arg-type]
         out = capsys.readouterr().out
         assert "None" not in out, form
         assert "Thresholds of σ: none, a single model has no cohort." in out, form
-        (row,) = [line for line in out.splitlines() if re.match(r"[| `]*alone", line)][:1]
+        (row,) = [line for line in out.splitlines() if re.match(r"[| `]*model-0", line)][:1]
         assert row.count("–") == 4, form  # interval, grade, settled, quadrant
     print_audit(an_audit(), "json")
     assert AuditResult.model_validate(json.loads(capsys.readouterr().out)) == an_audit()

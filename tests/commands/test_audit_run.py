@@ -58,9 +58,8 @@ def test_killed_audit_resumes_without_repeating_a_call(served: AuditLibrary, ser
     server.forget()
     resumed = served.call("audit", "run", "--resume", "--format", "json")
     assert resumed.code == 0
-    assert [(run["planned"], run["outcomes"], run["complete"]) for run in resumed.json["runs"]] == [
-        (CALLS, {"scored": CALLS}, True)
-    ]
+    (run,) = resumed.json["runs"]
+    assert (run["planned"], run["outcomes"], run["complete"]) == (CALLS, {"scored": CALLS}, True)
     assert served.answered()[: len(before)] == before
     assert len(set(served.answered())) == len(served.answered()) == CALLS
     assert server.requests == CALLS - len(before)
@@ -190,10 +189,8 @@ def test_dry_run_prints_size_and_cost_and_writes_nothing(tmp_path: Path) -> None
     assert library.tree() == before
     found = library.audit("--dry-run", "--format", "json").json
     assert found["doubts"] == FEW
-    assert [(each["model_id"], each["calls"], each["note"]) for each in found["models"]] == [
-        ("one", CALLS, "OPENAI_API_KEY not set"),
-        ("two", CALLS, "ANTHROPIC_API_KEY not set"),
-    ]
+    assert [each["calls"] for each in found["models"]] == [CALLS, CALLS]
+    assert [each["note"] for each in found["models"]] == ["OPENAI_API_KEY not set", "ANTHROPIC_API_KEY not set"]
     assert (found["total"]["calls"], found["total"]["output_tokens_upper"]) == (60, 60 * 100)
     assert library.audit("--dry-run", "--format", "markdown").out.count("\n- ") == len(FEW)
     library.models({"id": "unpriced", "provider": "openai", "base_url": "http://127.0.0.1:9/v1"})

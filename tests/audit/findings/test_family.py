@@ -65,9 +65,7 @@ def test_draft_is_not_reviewed_and_an_unreadable_file_is_an_error(tmp_path: Path
     assert check_draft("legal", tmp_path, DEFAULT_LIMITS).verdict == "not reviewed"
     (folder / "json.md").write_text("no front matter")
     check = check_draft("legal", tmp_path, DEFAULT_LIMITS)
-    assert (check.verdict, [remark.rule for remark in check.remarks if remark.severity == "error"]) == (
-        "not ready",
-        ["unreadable"],
-    )
+    errors = [remark.rule for remark in check.remarks if remark.severity == "error"]
+    assert (check.verdict, errors) == ("not ready", ["unreadable"])
     with pytest.raises(ConfigError, match="holds no scenario"):
         check_scenarios(ScenariosCheckRequest(config=tmp_path))

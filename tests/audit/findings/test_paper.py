@@ -60,15 +60,9 @@ def test_centering_changes_six_grades(result: AuditResult) -> None:
 
 def test_agentic_order_is_that_of_the_paper(result: AuditResult) -> None:
     regime = result.regimes["agentic"]
-    assert [entry.model for entry in regime.ranked] == [
-        "Seed-1.6",
-        "Gemini-2.5-Pro",
-        "Seed-1.6-Flash",
-        "GLM-4.5",
-        "Kimi-K2",
-        "Qwen3-235B-A22B",
-        "Qwen3-32B",
-    ]
+    ranked = ", ".join(entry.model for entry in regime.ranked)
+    first = "Seed-1.6, Gemini-2.5-Pro, Seed-1.6-Flash, GLM-4.5"
+    assert ranked == f"{first}, Kimi-K2, Qwen3-235B-A22B, Qwen3-32B"
     assert regime.left_out[0].reason == "67.3 (BBB)"
     assert [entry.model for entry in result.regimes["cost-sensitive"].ranked] == ["Qwen3-32B"]
 

@@ -83,13 +83,10 @@ def test_every_output_is_scored_into_its_cell_and_counted(library: AuditLibrary)
 def test_run_of_another_audit_or_with_other_inputs_is_refused(audited: AuditLibrary) -> None:
     run = run_of(audited)
     right = (run / "manifest.json").read_text()
-    other_inputs = "differs from audit.json of the audit"
     for wrong, said in (
         (right.replace('"audit": "2', '"audit": "1'), "is a run of the audit 1"),
         (json.dumps({**json.loads(right), "audit": None, "skill": "invoices"}), "of 'invoices', not of the audit"),
-        (right.replace("sha256:", "sha256:0", 1), other_inputs),
-        (right.replace("/curt/", "/rude/", 1), other_inputs),
-        (right.replace('"recorded"', '"other"', 1), other_inputs),
+        (right.replace("sha256:", "sha256:0", 1), "differs from audit.json of the audit"),
     ):
         assert wrong != right
         (run / "manifest.json").write_text(wrong)
@@ -100,12 +97,11 @@ def test_run_of_another_audit_or_with_other_inputs_is_refused(audited: AuditLibr
 
 
 def test_unreadable_and_unplanned_journal_lines_are_remarked(audited: AuditLibrary) -> None:
-    library = audited
-    journal = run_of(library) / "replicates.jsonl"
+    journal = run_of(audited) / "replicates.jsonl"
     first, *others = journal.read_text().splitlines()
     stranger = json.dumps({"case_id": "a/b/c", "replicate": 0, "text": "t"})
     journal.write_text("\n".join([json.dumps({**json.loads(first), "text": 5}), *others, stranger]) + "\n")
-    gathered = gather(library.audit_folder(), library.places)
+    gathered = gather(audited.audit_folder(), audited.places)
     assert gathered.tallies["recorded"].answered == 29
     assert "replicates.jsonl:1 is left out, it is not a journal line" in gathered.remarks[-2]
     assert "1 line left out, of calls that were not planned" in gathered.remarks[-1]

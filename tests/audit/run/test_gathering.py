@@ -83,10 +83,13 @@ def test_every_output_is_scored_into_its_cell_and_counted(library: AuditLibrary)
 def test_run_of_another_audit_or_with_other_inputs_is_refused(audited: AuditLibrary) -> None:
     run = run_of(audited)
     right = (run / "manifest.json").read_text()
+    other_inputs = "differs from audit.json of the audit"
     for wrong, said in (
         (right.replace('"audit": "2', '"audit": "1'), "is a run of the audit 1"),
         (json.dumps({**json.loads(right), "audit": None, "skill": "invoices"}), "of 'invoices', not of the audit"),
-        (right.replace("sha256:", "sha256:0", 1), "differs from audit.json of the audit"),
+        (right.replace("sha256:", "sha256:0", 1), other_inputs),
+        (right.replace("/curt/", "/rude/", 1), other_inputs),
+        (right.replace('"recorded"', '"other"', 1), other_inputs),
     ):
         assert wrong != right
         (run / "manifest.json").write_text(wrong)

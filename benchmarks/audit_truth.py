@@ -15,7 +15,7 @@ from scipy.special import expit
 from skill_evaluator.audit.cube import Cube, Floats, Outcomes, cube_of_outcomes
 from skill_evaluator.audit.findings.auditing import audit
 from skill_evaluator.audit.results import AuditResult
-from skill_evaluator.audit.statistics.grades import QUARTERS, cuts_of, places_of
+from skill_evaluator.audit.statistics.grades import grades_of
 
 SCENARIOS = 10
 QUESTION, INTERACTION = 1.0, 0.4  # standard deviations of the logit
@@ -120,9 +120,8 @@ class Tally:
         sigma = cohort.truth.std(axis=1, ddof=1)
         self._hold("σ", [model.fluctuation_ci95 for model in models], sigma)
         self._hold("μ", [model.ability_ci95 for model in models], cohort.truth.mean(axis=1))
-        places = places_of(sigma, cuts_of(sigma)).tolist()
         self.settled += [
-            model.grade == QUARTERS[place] for model, place in zip(models, places, strict=True) if model.settled
+            model.grade == grade for model, grade in zip(models, grades_of(sigma), strict=True) if model.settled
         ]
         self.grades += len(models)
         self.outside += sum(

@@ -4,7 +4,7 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-from skill_evaluator.audit.cube import Cube, Floats, Outcomes, cube_of_outcomes, read_cube
+from skill_evaluator.audit.cube import Cube, Floats, Outcomes, cube_of_outcomes, cube_of_scores, read_cube
 from skill_evaluator.audit.findings.auditing import audit
 from skill_evaluator.audit.results import AuditResult
 
@@ -23,13 +23,9 @@ def audited_paper() -> AuditResult:
 def cube_of(scores: list[list[float]]) -> Cube:
     """One benchmark; [models][scenarios]."""
     array = np.array(scores, dtype=np.float64)[:, :, None]
-    return Cube(
-        models=tuple(f"model-{m}" for m in range(array.shape[0])),
-        scenarios=tuple(f"scenario-{t}" for t in range(array.shape[1])),
-        benchmarks=("quiz",),
-        scores=array,
-        weights=np.ones(1),
-    )
+    models = [f"model-{m}" for m in range(array.shape[0])]
+    scenarios = [f"scenario-{t}" for t in range(array.shape[1])]
+    return cube_of_scores(models, scenarios, ["quiz"], array, weights={})
 
 
 def drawn(

@@ -1,7 +1,5 @@
 """`audit run`: every call is made once, also if the run is killed, stopped or resumed; the dry run."""
 
-import json
-import re
 from pathlib import Path
 
 import pytest
@@ -25,17 +23,13 @@ def served(tmp_path: Path, server: ChatServer) -> AuditLibrary:
 def test_every_cell_is_called_for_every_model_replicate_by_replicate(served: AuditLibrary, server: ChatServer) -> None:
     one = {"id": "one", "provider": "openai", "base_url": server.url, "price": {"input": 1, "output": 2}}
     served.models(one, {**one, "id": "two"}, {"id": "keyless", "provider": "anthropic"})
-    systems: set[str] = set()
-
-    def listening(asked: Asked) -> Reply:
-        systems.add(asked.body["messages"][0]["content"])
-        return varied(asked)
-
-    server.reply = listening
+    heard: list[Asked] = []
+    server.reply = lambda asked: heard.append(asked) or varied(asked)  # type: ignore[func-returns-value]
     done = served.audit("--concurrency", "1", "--seed", "4")
     assert done.code == 0
     assert "warning: skipping keyless: ANTHROPIC_API_KEY is not set" in done.err
     assert server.requests == 2 * CALLS
+    systems = {asked.body["messages"][0]["content"] for asked in heard}
     assert systems == {f"Be {name}.\n\n{what} title and year." for name in SCENARIOS for what in ("Extract", "Find")}
     manifest = read(served.audit_folder() / "audit.json")
     assert list(manifest["models"]) == ["one", "two"]
@@ -46,11 +40,6 @@ def test_every_cell_is_called_for_every_model_replicate_by_replicate(served: Aud
     assert [cell for cell, _ in first[:6]] == [
         f"{benchmark}/{scenario}/{QUESTIONS[benchmark][0]}" for benchmark in QUESTIONS for scenario in SCENARIOS
     ]
-    head, *rows = done.out.splitlines()
-    assert head.split()[:3] == ["model", "planned", "scored"]
-    cost = CALLS * (40 * 1 + 20 * 2) / 1e6
-    for name, row in zip(("one", "two"), rows, strict=True):
-        assert row.split()[:8] == [name, str(CALLS), str(CALLS), "0", "0", "0", "0", f"${cost:.4f}"]
     assert done.err.endswith(f"report: skill-evaluator audit report audits/{manifest['id']}\n")
 
 
@@ -58,9 +47,6 @@ def test_prompt_cache_hits_are_beside_the_cost(served: AuditLibrary, server: Cha
     served.served_by(server.url, price={"input": 1, "output": 2})
     usage = {"prompt_tokens": 40, "completion_tokens": 20, "prompt_tokens_details": {"cached_tokens": 30}}
     server.reply = lambda asked: Reply(text=notice(asked.case_id), fields={"usage": usage})
-    done = served.audit("--format", "json")
-    assert done.code == 0, done.err
-    assert [run["hit_rate"] for run in json.loads(done.out)["runs"]] == [0.75]
     assert "(75% cached)" in served.audit().out
 
 
@@ -72,9 +58,8 @@ def test_killed_audit_resumes_without_repeating_a_call(served: AuditLibrary, ser
     server.forget()
     resumed = served.call("audit", "run", "--resume", "--format", "json")
     assert resumed.code == 0
-    assert [(run["planned"], run["outcomes"], run["complete"]) for run in resumed.json["runs"]] == [
-        (CALLS, {"scored": CALLS}, True)
-    ]
+    (run,) = resumed.json["runs"]
+    assert (run["planned"], run["outcomes"], run["complete"]) == (CALLS, {"scored": CALLS}, True)
     assert served.answered()[: len(before)] == before
     assert len(set(served.answered())) == len(served.answered()) == CALLS
     assert server.requests == CALLS - len(before)
@@ -120,9 +105,8 @@ CHANGED = {
 def test_resume_is_refused_if_an_input_has_changed(what: str, served: AuditLibrary, server: ChatServer) -> None:
     served.audit("--max-calls", "1")
     CHANGED[what](served)
-    refused = served.call("audit", "run", "--resume")
-    assert (refused.code, server.requests) == (2, 1)
-    assert f"changed since it was drawn: {what}; " in refused.err
+    assert served.call("audit", "run", "--resume").refuses(f"changed since it was drawn: {what}; ")
+    assert server.requests == 1
 
 
 @pytest.mark.parametrize(
@@ -148,15 +132,10 @@ def test_invalid_option_is_one_line_of_error_and_no_call(
 
 
 def test_options_override_settings(served: AuditLibrary, server: ChatServer) -> None:
-    benchmarks = {SECOND: {"weight": 2.5}, SKILL: {}}
-    served.settings(audit={"benchmarks": benchmarks, "scenarios": ["grand"], "questions": 1, "replicates": 1})
+    settings = {"benchmarks": {SECOND: {}, SKILL: {}}, "scenarios": ["grand"], "questions": 1, "replicates": 1}
+    served.settings(audit=settings)
     assert served.call("audit", "run").code == 0
     assert server.requests == 2
-    manifest = read(served.audit_folder() / "audit.json")
-    assert [(one["name"], one["weight"], len(one["cases"]), one["of"]) for one in manifest["benchmarks"]] == [
-        (SECOND, 2.5, 1, 2),
-        (SKILL, 1.0, 1, 3),
-    ]
     assert served.call("audit", "run", "--benchmark", SKILL, "--scenario", "bare", "--questions", "3").code == 0
     assert server.requests == 5
 
@@ -165,23 +144,14 @@ def test_run_of_an_audit_is_not_a_run_of_a_component(served: AuditLibrary) -> No
     served.audit("--max-calls", "1")
     (run,) = (served.audit_folder() / "runs").iterdir()
     for command in (("score", str(run)), ("explain", str(run), "--case", "alpha")):
-        refused = served.call(*command)
-        assert (refused.code, "is a part of the audit" in refused.err) == (2, True)
+        assert served.call(*command).refuses("is a part of the audit")
 
 
-def test_outputs_are_not_stored_in_a_component(served: AuditLibrary, server: ChatServer) -> None:
-    server.reply = lambda asked: Reply(text=notice(asked.case_id))
+def test_outputs_are_stored_in_the_audit_alone(served: AuditLibrary) -> None:
     assert served.audit("--questions", "1").code == 0
-    assert not served.results.exists()
-    assert served.rows() == []
-    folder = served.audit_folder()
-    assert {path.name for path in folder.rglob("*") if path.is_file()} == {
-        "audit.json",
-        "manifest.json",
-        "replicates.jsonl",
-        ".lock",
-    }
-    assert re.fullmatch(r"\d{8}T\d{6}Z-[0-9a-f]{6}", json.loads((folder / "audit.json").read_text())["id"])
+    assert (served.results.exists(), served.rows()) == (False, [])
+    names = {path.name for path in served.audit_folder().rglob("*") if path.is_file()}
+    assert names == {"audit.json", "manifest.json", "replicates.jsonl", ".lock"}
 
 
 def test_library_runs_and_reports_an_audit(served: AuditLibrary) -> None:
@@ -219,17 +189,12 @@ def test_dry_run_prints_size_and_cost_and_writes_nothing(tmp_path: Path) -> None
     assert library.tree() == before
     found = library.audit("--dry-run", "--format", "json").json
     assert found["doubts"] == FEW
-    assert [(each["model_id"], each["calls"], each["note"]) for each in found["models"]] == [
-        ("one", CALLS, "OPENAI_API_KEY not set"),
-        ("two", CALLS, "ANTHROPIC_API_KEY not set"),
-    ]
+    assert [each["calls"] for each in found["models"]] == [CALLS, CALLS]
+    assert [each["note"] for each in found["models"]] == ["OPENAI_API_KEY not set", "ANTHROPIC_API_KEY not set"]
     assert (found["total"]["calls"], found["total"]["output_tokens_upper"]) == (60, 60 * 100)
-    page = library.audit("--dry-run", "--format", "markdown").out
-    assert f"| `{SECOND}` | 1.0.0 | field_level_f1 | 1 | 2 | 2 |" in page
-    assert page.count("\n- ") == len(FEW)
+    assert library.audit("--dry-run", "--format", "markdown").out.count("\n- ") == len(FEW)
     library.models({"id": "unpriced", "provider": "openai", "base_url": "http://127.0.0.1:9/v1"})
-    refused = library.audit("--dry-run", "--max-cost", "1")
-    assert (refused.code, "no price is known for 'unpriced'" in refused.err) == (2, True)
+    assert library.audit("--dry-run", "--max-cost", "1").refuses("no price is known for 'unpriced'")
 
 
 def test_choice_components_are_the_default_and_an_unreadable_one_is_left_out(tmp_path: Path) -> None:

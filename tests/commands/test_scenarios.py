@@ -6,30 +6,22 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.audits import BENCHMARKS, AuditLibrary
+from tests.support.audits import BENCHMARKS, LEGAL, AuditLibrary
 from tests.support.chat_server import Asked, ChatServer, Reply
 from tests.support.library import Ended
 
 FAMILY = ".evaluator/scenarios/legal"
 DRAFT = ("scenarios", "draft", "--task", "legal document analysis", "--model", "served", "--family", "legal")
 KEY = "sk-this-is-a-secret-key"
-TEXTS = {
-    "Concise": "Answer as briefly as a note in the margin.",
-    "step by step": "Read clause by clause, settle each reading in turn, then answer.",
-    "paralegal": "You are a paralegal whose partners file what you hand over.",
-    "client reader": "A client who never studied law reads this; plain words wherever there is a choice.",
-    "silent document": "Where the text is silent, leave it open rather than fill the gap.",
-    "machine read": "Other software takes what you write: nothing around it.",
-    "second look": "Go through your work once more before you hand it over.",
-    "sections": "# Matter\nOne matter at a time, in the order of the brief.",
-}
 
 
-def drafted(changed: dict[str, str] | None = None) -> str:
-    scenarios = [
-        {"name": name, "intent": f"A protocol: {name}.", "template": f"{text}\n\n{{{{ prompt }}}}"}
-        for name, text in {**TEXTS, **(changed or {})}.items()
-    ]
+def drafted() -> str:
+    scenarios = []
+    for name, text in LEGAL.items():
+        template = f"{text}\n\n{{{{ prompt }}}}"
+        scenarios.append(
+            {"name": f"{name.capitalize()} manner", "intent": f"A protocol: {name}.", "template": template}
+        )
     return f"Here they are.\n```json\n{json.dumps({'scenarios': scenarios})}\n```"
 
 
@@ -55,7 +47,7 @@ def test_a_draft_is_a_file_each_marked_unreviewed_and_no_key_is_kept(library: Au
     assert done.code == 0, done.err
     assert server.requests == 1
     paths = sorted((library.root / FAMILY).iterdir())
-    assert [path.name for path in paths][:2] == ["legal-01-concise.md", "legal-02-step-by-step.md"]
+    assert [path.name for path in paths][:2] == ["legal-01-concise-manner.md", "legal-02-reasoned-manner.md"]
     assert len(paths) == 8
     assert all("\nunreviewed: true\n" in path.read_text() for path in paths)
     assert "8 scenarios written to" in done.err
@@ -75,16 +67,11 @@ def test_the_domain_is_data_and_the_form_of_the_answer_is_demanded(library: Audi
     assert "scenarios" in json.dumps(heard[0].body["response_format"])
 
 
-def test_a_dry_run_says_the_cost_and_asks_and_writes_nothing(library: AuditLibrary, server: ChatServer) -> None:
-    done = draft(library, "--dry-run", "--format", "json")
-    assert (done.code, server.requests) == (0, 0)
-    assert done.json["total"]["cost_upper_usd"] > 0
-    assert not (library.root / FAMILY).exists()
-
-
-def test_a_cap_that_the_draft_could_exceed_asks_nothing(library: AuditLibrary, server: ChatServer) -> None:
-    done = draft(library, "--max-cost", "0.000001")
-    assert (done.code, server.requests) == (4, 0)
+def test_dry_run_and_a_low_cap_make_no_call_and_write_nothing(library: AuditLibrary, server: ChatServer) -> None:
+    size = draft(library, "--dry-run", "--format", "json")
+    assert size.json["total"]["cost_upper_usd"] > 0
+    capped = draft(library, "--max-cost", "0.000001")
+    assert (size.code, capped.code, server.requests) == (0, 4, 0)
     assert not (library.root / FAMILY).exists()
 
 
@@ -100,8 +87,8 @@ def test_an_answer_that_is_no_family_writes_nothing(library: AuditLibrary, serve
         "no JSON",
         json.dumps({"scenarios": [{"name": "one", "intent": "x", "template": "{{ prompt }}"}]}),
         drafted().replace("{{ prompt }}", "{{ input }}"),
-        drafted().replace("Answer as briefly as a note in the margin.", TEXTS["paralegal"]),
-        drafted().replace('"name": "Concise"', '"name": "../.."'),
+        drafted().replace(LEGAL["concise"], LEGAL["expert"]),
+        drafted().replace('"name": "Concise manner"', '"name": "../.."'),
     ):
         server.reply = lambda _, text=answer: Reply(text=text)
         done = draft(library)
@@ -120,8 +107,8 @@ def test_reviewed_family_is_ready_and_a_trial_shows_its_scores(library: AuditLib
     assert "skill-evaluator audit run --scenario legal --questions 20" in untried.err
 
     def answered(asked: Asked) -> Reply:
-        paralegal = "paralegal" in asked.body["messages"][0]["content"]
-        return Reply(text="no idea") if paralegal else Reply(text=json.dumps({"title": asked.case_id, "year": 2024}))
+        expert = LEGAL["expert"] in asked.body["messages"][0]["content"]
+        return Reply(text="no idea") if expert else Reply(text=json.dumps({"title": asked.case_id, "year": 2024}))
 
     server.reply = answered
     run = library.call("audit", "run", *BENCHMARKS, "--scenario", "legal", env={"DRAFTING_KEY": KEY})
@@ -130,13 +117,12 @@ def test_reviewed_family_is_ready_and_a_trial_shows_its_scores(library: AuditLib
     assert (done.code, done.json["verdict"], done.json["trial"]["questions"]) == (0, "ready", 5)
     scores = done.json["trial"]["scores"]["served"]
     assert sorted(scores.values()) == [0.0] + [100.0] * 7
-    assert scores["legal-03-paralegal"] == 0.0
+    assert scores["legal-04-expert-manner"] == 0.0
     page = library.call("scenarios", "check", "legal", "--format", "markdown").out
-    assert "| `legal-03-paralegal` | 0.0 |" in page
+    assert "| `legal-04-expert-manner` | 0.0 |" in page
     assert "- [ ] Does each template ask for exactly what the task asks for" in page
-    (library.root / FAMILY / "legal-01-concise.md").write_text(
-        "---\nname: legal-01-concise\nintent: A slot.\n---\nAnswer for {name}.\n\n{{ prompt }}\n"
-    )
+    concise = library.root / FAMILY / "legal-01-concise-manner.md"
+    concise.write_text(concise.read_text().replace(LEGAL["concise"], "Answer for {name}."))
     unfilled = library.call("scenarios", "check", "legal", "--trial", str(library.audit_folder()))
     assert (unfilled.code, "not ready" in unfilled.out) == (2, True)
 

@@ -19,6 +19,17 @@ CELLS = [
     for case in cases
     for scenario in SCENARIOS
 ]
+# templates of a family, by name
+LEGAL = {
+    "concise": "Answer concisely, in one sentence.",
+    "reasoned": "Reason step by step about the clauses before you answer.",
+    "json": "Return your answer as JSON.",
+    "expert": "You are a senior attorney who reviews contracts.",
+    "layman": "Explain to a client without legal training.",
+    "cautious": "If the document does not settle the question, say so.",
+    "formal": "Write in the formal register of a legal memorandum.",
+    "verify": "Check your answer against the document before you give it.",
+}
 _PROMPT = "---\nname: {name}\nversion: 1.0.0\n---\nFind title and year.\n"
 
 

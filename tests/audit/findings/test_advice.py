@@ -66,15 +66,10 @@ def test_cost_is_per_right_output() -> None:
 def test_centering_removes_what_a_scenario_does_to_all_models() -> None:
     scores = np.array([[60.0, 61, 59, 50], [70, 69, 71, 60], [80, 84, 76, 70], [50, 50, 50, 40]])
     plain, centered = audit(cube_of(scores.tolist())), audit(cube_of(scores.tolist()), centered=True)
-    by_name = {model.model: model for model in centered.models}
-    assert by_name["model-3"].fluctuation < 1 < plain.models[0].fluctuation
+    assert centered.models[0].fluctuation < 1 < plain.models[0].fluctuation
     assert [model.grade for model in centered.models] == [model.centered_grade for model in centered.models]
-    grades = {model.model: (model.grade, model.centered_grade) for model in plain.models}
-    assert plain.regraded == centered.regraded == sum(a != b for a, b in grades.values())
-    assert {model.model: model.ability for model in plain.models} == pytest.approx(
-        {name: model.ability for name, model in by_name.items()}
-    )
-    assert centered.treatment.startswith("scores are centered")
+    abilities = [{model.model: model.ability for model in result.models} for result in (plain, centered)]
+    assert abilities[0] == pytest.approx(abilities[1])
     assert centered.neutrality == plain.neutrality
 
 

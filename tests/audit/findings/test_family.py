@@ -9,17 +9,9 @@ from skill_evaluator.errors import ConfigError
 from skill_evaluator.library.config import DEFAULT_LIMITS
 from skill_evaluator.library.scenarios import SLOT, Scenario
 
+from tests.support.audits import LEGAL
+
 ROOT = Path(__file__).parents[3]
-LEGAL = {
-    "concise": "Answer concisely, in one sentence.",
-    "reasoned": "Reason step by step about the clauses before you answer.",
-    "json": "Return your answer as JSON.",
-    "expert": "You are a senior attorney who reviews contracts.",
-    "layman": "Explain to a client without legal training.",
-    "cautious": "If the document does not settle the question, say so.",
-    "formal": "Write in the formal register of a legal memorandum.",
-    "verify": "Check your answer against the document before you give it.",
-}
 CODING = {
     "markdown": "Write the solution in a markdown code block.",
     "plain": "Return only code, without any explanation.",
@@ -73,9 +65,7 @@ def test_draft_is_not_reviewed_and_an_unreadable_file_is_an_error(tmp_path: Path
     assert check_draft("legal", tmp_path, DEFAULT_LIMITS).verdict == "not reviewed"
     (folder / "json.md").write_text("no front matter")
     check = check_draft("legal", tmp_path, DEFAULT_LIMITS)
-    assert (check.verdict, [remark.rule for remark in check.remarks if remark.severity == "error"]) == (
-        "not ready",
-        ["unreadable"],
-    )
+    errors = [remark.rule for remark in check.remarks if remark.severity == "error"]
+    assert (check.verdict, errors) == ("not ready", ["unreadable"])
     with pytest.raises(ConfigError, match="holds no scenario"):
         check_scenarios(ScenariosCheckRequest(config=tmp_path))

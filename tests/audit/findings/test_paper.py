@@ -43,12 +43,6 @@ def test_table_1_its_thresholds_and_medians_are_reproduced(result: AuditResult) 
     assert (f"{result.medians.ability:.1f}", f"{result.medians.fluctuation:.2f}") == ("62.3", "1.57")
 
 
-@pytest.fixture(scope="module")
-def counted() -> AuditResult:
-    """The audit with the number of questions, which the table does not hold."""
-    return audit(replace(paper(), questions=dict.fromkeys(paper().benchmarks, 100)))
-
-
 def test_centering_changes_six_grades(result: AuditResult) -> None:
     assert result.regraded == 6
     changed = {
@@ -66,24 +60,11 @@ def test_centering_changes_six_grades(result: AuditResult) -> None:
 
 def test_agentic_order_is_that_of_the_paper(result: AuditResult) -> None:
     regime = result.regimes["agentic"]
-    assert [entry.model for entry in regime.ranked] == [
-        "Seed-1.6",
-        "Gemini-2.5-Pro",
-        "Seed-1.6-Flash",
-        "GLM-4.5",
-        "Kimi-K2",
-        "Qwen3-235B-A22B",
-        "Qwen3-32B",
-    ]
+    ranked = ", ".join(entry.model for entry in regime.ranked)
+    first = "Seed-1.6, Gemini-2.5-Pro, Seed-1.6-Flash, GLM-4.5"
+    assert ranked == f"{first}, Kimi-K2, Qwen3-235B-A22B, Qwen3-32B"
     assert regime.left_out[0].reason == "67.3 (BBB)"
     assert [entry.model for entry in result.regimes["cost-sensitive"].ranked] == ["Qwen3-32B"]
-
-
-def test_every_fluctuation_lies_in_its_interval(counted: AuditResult) -> None:
-    for model in counted.models:
-        low, high = model.fluctuation_ci95
-        assert low <= model.fluctuation <= high
-        assert model.settled is False  # 300 questions tell little
 
 
 def test_scores_alone_give_no_noise_and_no_interval(result: AuditResult) -> None:
@@ -92,7 +73,8 @@ def test_scores_alone_give_no_noise_and_no_interval(result: AuditResult) -> None
     assert result.warnings[0] == "100% of the variance of Gemini-2.5-Flash-Lite is from mmlu_pro"
 
 
-def test_grades_on_one_benchmark_differ_from_those_over_all(counted: AuditResult) -> None:
+def test_grades_on_one_benchmark_differ_from_those_over_all() -> None:
+    counted = audit(replace(paper(), questions=dict.fromkeys(paper().benchmarks, 100)))
     grades = {one.model: [figures.grade for figures in one.benchmarks.values()] for one in counted.models}
     assert not any(len(set(own)) == 1 for own in grades.values())
     assert grades["DeepSeek-Chat-V3"] == ["BBB", "BBB", "AAA"]

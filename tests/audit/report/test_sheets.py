@@ -1,4 +1,4 @@
-"""The printed size and calls of an audit: warnings, columns that add up, no mark-up from outside."""
+"""The printed calls of an audit: columns that add up, no mark-up from outside."""
 
 from pathlib import Path
 
@@ -7,16 +7,11 @@ from skill_evaluator.audit.report.calls import print_audit_runs
 from skill_evaluator.audit.request import AuditRunRequest
 from skill_evaluator.audit.run.calls import AuditResults, AuditRun
 from skill_evaluator.audit.run.gathering import CallTally
-from skill_evaluator.audit.run.manifest import AuditManifest
 
 from tests.audit.manifests import manifest
 from tests.support.hostile import EVERYTHING, outside_of_code
 
 LIVE = ("pwned", "<", "@someone", "evil", "#123")
-
-
-def audit(models: int = 4, scenarios: int = 6, questions: int = 50, replicates: int = 2) -> AuditManifest:
-    return manifest([questions], scenarios, replicates, models)
 
 
 def results(model_id: str = "m0", stopped: str | None = None) -> AuditResults:
@@ -31,13 +26,7 @@ def results(model_id: str = "m0", stopped: str | None = None) -> AuditResults:
     )
     run = AuditRun(model_id=model_id, tally=tally, stopped=stopped, complete=False)
     request, folder = AuditRunRequest(), Path("audits/a")
-    return AuditResults(request=request, audit=audit(), folder=folder, models=1, runs=[run])
-
-
-def test_small_audit_has_a_warning_for_each_size() -> None:
-    assert audit().doubts == []
-    for lacking in ({"models": 3}, {"scenarios": 5}, {"questions": 49}, {"replicates": 1}):
-        assert len(audit(**lacking).doubts) == 1
+    return AuditResults(request=request, audit=manifest([50], 6), folder=folder, models=1, runs=[run])
 
 
 def test_columns_of_a_run_add_up_to_the_planned_calls(capsys: pytest.CaptureFixture[str]) -> None:
@@ -46,7 +35,6 @@ def test_columns_of_a_run_add_up_to_the_planned_calls(capsys: pytest.CaptureFixt
     assert head.split("  ")[0] == "model"
     assert row.split() == ["m0", "20", "9", "1", "3", "3", "4", "unknown", "0.25"]
     assert stopped == "m0 stopped: interrupted: stopped by the user"
-    assert 9 + 1 + 3 + 3 + 4 == 20
 
 
 def test_text_of_a_server_is_not_mark_up(capsys: pytest.CaptureFixture[str]) -> None:

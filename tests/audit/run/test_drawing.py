@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.audit.request import AuditRequest
 from skill_evaluator.audit.run.drawing import default_scenarios, draw_questions, new_audit
-from skill_evaluator.audit.run.manifest import read_audit_manifest, write_manifest
+from skill_evaluator.audit.run.manifest import read_audit_manifest, size_warnings, write_manifest
 from skill_evaluator.errors import AuditError
 
 from tests.audit.manifests import IDS, manifest
@@ -53,6 +53,12 @@ def test_cell_digest_covers_all_inputs_but_declarations() -> None:
     assert [cell for cell, digest in other.cells().items() if digest != before[cell]] == ["b0/s1/q-00", "b0/s1/q-01"]
 
 
+def test_size_below_its_minimum_has_a_warning() -> None:
+    assert size_warnings(4, 6, {"quiz": 50}, 2) == []
+    for size in ((3, 6, {"quiz": 50}, 2), (4, 5, {"quiz": 50}, 2), (4, 6, {"quiz": 49}, 2), (4, 6, {"quiz": 50}, 1)):
+        assert len(size_warnings(*size)) == 1
+
+
 def test_audit_draws_labelled_cases_and_puts_bare_first(tmp_path: Path) -> None:
     library = AuditLibrary(tmp_path)
     library.models(*({"id": name, "provider": "openai"} for name in ("one", "two")))
@@ -60,10 +66,8 @@ def test_audit_draws_labelled_cases_and_puts_bare_first(tmp_path: Path) -> None:
     folders = {name: getattr(library.places, name) for name in ("components", "fixtures", "config")}
     audit = new_audit(AuditRequest(**folders, seed=5), keyed=False).manifest
     assert list(audit.scenarios) == list(SCENARIOS)
-    assert [(one.name, len(one.cases), one.of, one.unlabelled, one.weight) for one in audit.benchmarks] == [
-        (SKILL, 2, 3, 0, 1.0),
-        (SECOND, 2, 2, 1, 0.5),
-    ]
+    drawn = [(one.name, len(one.cases), one.of, one.unlabelled, one.weight) for one in audit.benchmarks]
+    assert drawn == [(SKILL, 2, 3, 0, 1.0), (SECOND, 2, 2, 1, 0.5)]
     assert audit.calls_per_model == 4 * 3 * 3
     write_manifest(tmp_path / "kept", audit)
     assert read_audit_manifest(tmp_path / "kept" / "audit.json") == audit

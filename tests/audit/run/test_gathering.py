@@ -1,6 +1,7 @@
 """Gathering: every output is scored into its cell; runs that do not belong to the audit are refused."""
 
 import json
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -15,30 +16,19 @@ from tests.support.library import REPLAY, SKILL
 GOOD, WRONG, BROKEN = notice("alpha"), notice("alpha", 1999), "no JSON at all"
 
 
-def priced(root: Path) -> AuditLibrary:
-    library = AuditLibrary(root)
+@pytest.fixture
+def library(tmp_path: Path) -> AuditLibrary:
+    library = AuditLibrary(tmp_path)
     library.models({**REPLAY, "price": {"input": 1.0, "output": 1.0}})
     return library
 
 
 @pytest.fixture
-def library(tmp_path: Path) -> AuditLibrary:
-    """Everything is right, but for what a test records over it."""
-    return priced(tmp_path)
-
-
-@pytest.fixture(scope="module")
-def audited_once(tmp_path_factory: pytest.TempPathFactory) -> AuditLibrary:
+def audited(library: AuditLibrary) -> AuditLibrary:
     """An audit in which everything is right."""
-    library = priced(tmp_path_factory.mktemp("audited"))
     answer(library)
     library.audit()
     return library
-
-
-@pytest.fixture
-def audited(audited_once: AuditLibrary, tmp_path: Path) -> AuditLibrary:
-    return audited_once.copy(tmp_path)
 
 
 def run_of(library: AuditLibrary) -> Path:
@@ -47,20 +37,14 @@ def run_of(library: AuditLibrary) -> Path:
     return run
 
 
-def lines(**other: dict[str, object]) -> list[dict[str, object]]:
-    """A line for every call, right unless told otherwise by `<cell>#<replicate>`."""
-    usage = {"usage": {"input_tokens": 10, "output_tokens": 5}}
-    made = []
-    for cell in CELLS:
-        for replicate in range(2):
-            text = notice(cell.rpartition("/")[2])
-            line = {"case_id": cell, "replicate": replicate, **usage, "text": text}
-            made.append({**line, **other.get(f"{cell}#{replicate}", {})})
-    return made
-
-
 def answer(library: AuditLibrary, **other: dict[str, object]) -> None:
-    library.write("answers.jsonl", "".join(json.dumps(line) + "\n" for line in lines(**other)))
+    """Write a right answer for every call, unless told otherwise by `<cell>#<replicate>`."""
+    lines = []
+    for cell, replicate in product(CELLS, range(2)):
+        line = {"case_id": cell, "replicate": replicate, "text": notice(cell.rpartition("/")[2])}
+        usage = {"input_tokens": 10, "output_tokens": 5}
+        lines.append({**line, "usage": usage, **other.get(f"{cell}#{replicate}", {})})
+    library.lines("answers.jsonl", *lines)
 
 
 def test_every_output_is_scored_into_its_cell_and_counted(library: AuditLibrary) -> None:
@@ -116,12 +100,11 @@ def test_run_of_another_audit_or_with_other_inputs_is_refused(audited: AuditLibr
 
 
 def test_unreadable_and_unplanned_journal_lines_are_remarked(audited: AuditLibrary) -> None:
-    library = audited
-    journal = run_of(library) / "replicates.jsonl"
+    journal = run_of(audited) / "replicates.jsonl"
     first, *others = journal.read_text().splitlines()
     stranger = json.dumps({"case_id": "a/b/c", "replicate": 0, "text": "t"})
     journal.write_text("\n".join([json.dumps({**json.loads(first), "text": 5}), *others, stranger]) + "\n")
-    gathered = gather(library.audit_folder(), library.places)
+    gathered = gather(audited.audit_folder(), audited.places)
     assert gathered.tallies["recorded"].answered == 29
     assert "replicates.jsonl:1 is left out, it is not a journal line" in gathered.remarks[-2]
     assert "1 line left out, of calls that were not planned" in gathered.remarks[-1]

@@ -6,7 +6,7 @@ from skill_evaluator.audit.cube import Floats
 from skill_evaluator.audit.results import Neutrality
 from skill_evaluator.audit.statistics.neutrality import LIMIT, neutrality_of, shifts_of
 
-from tests.audit.cubes import cube_of, paper
+from tests.audit.cubes import cube_of
 
 
 def found_in(scores: Floats) -> Neutrality:
@@ -60,8 +60,3 @@ def test_single_model_and_few_scenarios_are_not_found_in() -> None:
         found = found_in(np.array(scores))
         assert (found.limit, found.shifts) == (None, [])
         assert found.verdict.startswith("not known")
-
-
-def test_paper_has_one_scenario_that_is_harder_for_all() -> None:
-    found = neutrality_of(paper())
-    assert [effect.scenario for effect in found.shifts if effect.significant] == ["7"]

@@ -8,7 +8,6 @@ from scipy.stats import ncx2
 from skill_evaluator.audit.cube import cube_of_outcomes
 from skill_evaluator.audit.findings.auditing import audit, shares_by_benchmark
 from skill_evaluator.audit.statistics.uncertainty import (
-    binomial_noise,
     fluctuation_interval,
     question_noise,
     replicate_noise,
@@ -40,7 +39,6 @@ def test_noise_within_a_scenario_takes_two_replicates_and_is_0_if_they_agree() -
     outcomes = cube.outcomes["quiz"]
     twice = replace(outcomes, scores=np.repeat(outcomes.scores, 2, axis=3))
     assert replicate_noise(replace(cube, outcomes={"quiz": twice})) == pytest.approx([0, 0, 0])
-    assert (replicate_noise(paper()), question_noise(paper())) == (None, None)
 
 
 def test_missing_replicates_raise_the_noise() -> None:
@@ -50,13 +48,6 @@ def test_missing_replicates_raise_the_noise() -> None:
     fresh = replace(cube, outcomes={"quiz": replace(cube.outcomes["quiz"])})
     assert replicate_noise(fresh)[1] > before[1]
     assert replicate_noise(fresh)[0] == before[0]
-
-
-def test_binomial_noise_takes_the_number_of_questions() -> None:
-    cube = drawn(MODELS[:1], questions=100)
-    rates = cube.overall / 100
-    assert binomial_noise(cube) == pytest.approx(1e4 * (rates * (1 - rates)).mean(axis=1) / 100)
-    assert binomial_noise(paper()) is None
 
 
 def test_interval_inverts_the_noncentral_chi_squared() -> None:

@@ -50,8 +50,6 @@ class Outcomes:
     def means(self) -> Floats:
         """The means over measured replicates, [models, scenarios, questions] in [0, 1]; NaN if none was measured."""
         scores = self.scores
-        if self.replicates == 1:
-            return scores[..., 0].astype(np.float64)
         measured = ~np.isnan(scores)
         counts = measured.sum(axis=3)
         sums = np.where(measured, scores, 0.0).sum(axis=3, dtype=np.float64)
@@ -129,6 +127,10 @@ class Cube:
         """
         means = self.scores.mean(axis=0, keepdims=True)
         return replace(self, scores=self.scores - means + means.mean(axis=1, keepdims=True))
+
+    def treated(self, note: str) -> Self:
+        """Return the cube with a further sentence on what was done to its scores."""
+        return replace(self, treatment=f"{self.treatment}; {note}" if self.treatment else note)
 
     @property
     def replicates(self) -> int | None:

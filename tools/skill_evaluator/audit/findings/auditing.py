@@ -72,8 +72,7 @@ def audit(cube: Cube, *, bins: int = len(QUARTERS), centered: bool = False) -> A
     neutrality, shifted = neutrality_of(cube), cube.centered()
     plain, center = (grades_of(each.fluctuations, scale) for each in (cube, shifted))
     if centered:
-        note = "scores are centered: each scenario's mean over the models is subtracted"
-        cube = replace(shifted, treatment=f"{cube.treatment}; {note}" if cube.treatment else note)
+        cube = shifted.treated("scores are centered: each scenario's mean over the models is subtracted")
     overall = _Figures(cube, scale)
     alone = {name: _Figures(cube.on(name), scale) for name in cube.benchmarks}
     models = _model_audits(cube, overall, alone, center, scale)
@@ -92,7 +91,11 @@ def audit(cube: Cube, *, bins: int = len(QUARTERS), centered: bool = False) -> A
         neutrality=neutrality,
         regraded=None if len(cube.models) < 2 else sum(a != b for a, b in zip(plain, center, strict=True)),
         regimes=regimes_of(models),
-        warnings=warnings_of(cube, models),
+        warnings=[
+            *size_warnings(len(cube.models), len(cube.scenarios), cube.questions, cube.replicates),
+            *_output_warnings(cube, models),
+            *_grade_warnings(cube, models),
+        ],
     )
 
 
@@ -186,24 +189,18 @@ def regimes_of(models: Sequence[ModelAudit]) -> dict[str, Regime]:
 
 
 def _agentic(by_ability: Sequence[ModelAudit]) -> Regime:
-    stable = [model for model in by_ability if model.grade in _STABLE_GRADES]
-    return Regime(
-        title="Agentic",
-        note="AAA and AA, by μ",
-        ranked=[RankEntry(model=model.model, reason=f"{model.ability:.1f}") for model in stable],
-        left_out=[
-            RankEntry(model=model.model, reason=f"{model.ability:.1f} ({model.grade or 'no grade'})")
-            for model in by_ability
-            if model not in stable
-        ],
-    )
+    ranked, left_out = [], []
+    for model in by_ability:
+        if model.grade in _STABLE_GRADES:
+            ranked.append(_entry(model))
+        else:
+            left_out.append(_entry(model, model.grade or "no grade"))
+    return Regime(title="Agentic", note="AAA and AA, by μ", ranked=ranked, left_out=left_out)
 
 
 def _single_shot(by_ability: Sequence[ModelAudit]) -> Regime:
-    ranked = []
-    for model in by_ability:
-        warning = " (Q4: stability warning)" if model.quadrant == "strong but scenario-fragile" else ""
-        ranked.append(RankEntry(model=model.model, reason=f"{model.ability:.1f}{warning}"))
+    fragile = "strong but scenario-fragile"
+    ranked = [_entry(model, "Q4: stability warning" if model.quadrant == fragile else "") for model in by_ability]
     return Regime(title="Single-shot", note="by μ", ranked=ranked)
 
 
@@ -212,21 +209,16 @@ def _cost_sensitive(by_ability: Sequence[ModelAudit]) -> Regime:
     priced = bool(predictable) and all(model.usd_per_1000_right is not None for model in predictable)
     if priced:
         predictable.sort(key=lambda model: model.usd_per_1000_right or 0.0)
-    ranked = []
-    for model in predictable:
-        price = f" (${model.usd_per_1000_right:.2f} for 1,000 right outputs)" if priced else ""
-        ranked.append(RankEntry(model=model.model, reason=f"{model.ability:.1f}{price}"))
+    ranked = [
+        _entry(model, f"${model.usd_per_1000_right:.2f} for 1,000 right outputs" if priced else "")
+        for model in predictable
+    ]
     note = f"Q2, predictable at a lower ability, by {'cost' if priced else 'μ'}"
     return Regime(title="Cost-sensitive", note=note, ranked=ranked)
 
 
-def warnings_of(cube: Cube, models: Sequence[ModelAudit]) -> list[str]:
-    """Return the warnings about an audit's size, outputs and grades, one sentence each."""
-    return [
-        *size_warnings(len(cube.models), len(cube.scenarios), cube.questions, cube.replicates),
-        *_output_warnings(cube, models),
-        *_grade_warnings(cube, models),
-    ]
+def _entry(model: ModelAudit, note: str = "") -> RankEntry:
+    return RankEntry(model=model.model, reason=f"{model.ability:.1f} ({note})" if note else f"{model.ability:.1f}")
 
 
 def _output_warnings(cube: Cube, models: Sequence[ModelAudit]) -> Iterator[str]:
@@ -318,11 +310,10 @@ def _without(cube: Cube, names: Sequence[str]) -> Cube:
     if not names:
         return cube
     _validate_names("--without", names, cube.scenarios)
-    note = f"left out scenario {listed(list(dict.fromkeys(names)))} (--without)"
     rest = [name for name in cube.scenarios if name not in names]
     if not rest:
         raise AuditError("--without leaves out every scenario")
-    return replace(cube.within(rest), treatment=f"{cube.treatment}; {note}" if cube.treatment else note)
+    return cube.within(rest).treated(f"left out scenario {listed(list(dict.fromkeys(names)))} (--without)")
 
 
 def _read_weights(texts: Iterable[str]) -> dict[str, float]:

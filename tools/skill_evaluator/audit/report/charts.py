@@ -173,7 +173,7 @@ def heat_map(result: AuditResult) -> Any:
     rows = [row for model in ablest_first(result) for row in _cells(model)]
     largest = max((abs(row["deviation"]) for row in rows), default=0.0) or 1.0
     rows = [{**row, "pale": abs(row["deviation"]) > _PALE * largest} for row in rows]
-    across, cell = _scenario_axis(result, "top", None)
+    across, cell = _scenario_axis(result)
     width = cell * len(result.scenarios)
     base = drawn_from(rows).encode(x=across, y=_model_axis(ablest_first(result)))
     colour = alt.Color(
@@ -242,12 +242,12 @@ def _model_axis(models: Iterable[ModelAudit]) -> alt.Y:
     return alt.Y("model:N", sort=[name_text(model.model) for model in models], title=None, axis=_names("left"))
 
 
-def _scenario_axis(result: AuditResult, orient: Any, heading: str | None) -> tuple[alt.X, int]:
+def _scenario_axis(result: AuditResult) -> tuple[alt.X, int]:
     """Return an axis of names, slanted unless every name fits its column, and the width of a column."""
     names = [name_text(name) for name in result.scenarios]
     width = _WIDE_CELL if len(names) <= _MANY_SCENARIOS else _NARROW_CELL
-    axis = _names(orient, 0 if max(map(text_width, names), default=0.0) < width else -40)
-    return alt.X("scenario:N", sort=names, title=heading, axis=axis), width
+    axis = _names("top", 0 if max(map(text_width, names), default=0.0) < width else -40)
+    return alt.X("scenario:N", sort=names, title=None, axis=axis), width
 
 
 def _names(orient: Any, angle: int = 0) -> alt.Axis:

@@ -151,18 +151,16 @@ def drawn_audit(manifest: AuditManifest, request: AuditRequest) -> DrawnAudit:
     """Read the inputs of an audit to resume; raise AuditError if they have changed."""
     configuration = read_configuration(request.config)
     by_id = {model.id: model for model in configuration.models}
-    for model_id in request.models:
+    model_ids = dict.fromkeys(request.models or manifest.models)
+    for model_id in model_ids:
         if model_id not in manifest.models:
             raise AuditError(
                 f"'{model_id}' is not a model of the audit {manifest.id} {nearest(model_id, manifest.models)}; "
                 "start a new audit to add a model"
             )
-    model_ids = dict.fromkeys(request.models or manifest.models)
-    for model_id in model_ids:
         if model_id not in by_id:
-            raise AuditError(
-                f"'{model_id}' of the audit {manifest.id} is no longer in {request.config / 'models.yaml'}"
-            )
+            models_file = request.config / "models.yaml"
+            raise AuditError(f"'{model_id}' of the audit {manifest.id} is no longer in {models_file}")
     models = tuple(by_id[model_id] for model_id in model_ids)
     if request.max_cost is not None:
         refuse_unpriced(models, configuration.kinds)

@@ -36,22 +36,19 @@ def scale_of(bins: int, models: int) -> tuple[str, ...]:
 
 
 def cuts_of(fluctuations: Floats, bins: int = len(QUARTERS)) -> Floats:
-    """Return the upper bounds of all grades but the last: quantiles by linear interpolation, over the last axis.
+    """Return the upper bounds of all grades but the last: quantiles by linear interpolation.
 
-    Hyndman and Fan 1996, type 7 (doi:10.2307/2684934). [..., models] → [bins − 1, ...].
+    Hyndman and Fan 1996, type 7 (doi:10.2307/2684934).
 
     >>> cuts_of(np.array([0.63, 0.72, 1.24, 1.30, 1.43])).round(2).tolist()
     [0.72, 1.24, 1.3]
     """
-    return np.asarray(np.quantile(fluctuations, np.arange(1, bins) / bins, axis=-1))
+    return np.asarray(np.quantile(fluctuations, np.arange(1, bins) / bins))
 
 
-def places_of(fluctuations: Floats, cuts: Floats) -> Floats:
-    """Return the index of each model's grade on the scale, 0 is best; a fluctuation equal to a bound is within it.
-
-    `fluctuations` [..., models], `cuts` [grades − 1, ...] → integers [..., models].
-    """
-    return np.asarray((fluctuations[None] > cuts[..., None] + _TOLERANCE).sum(axis=0))
+def places_of(fluctuations: Floats, cuts: Floats) -> list[int]:
+    """Return the index of each fluctuation's grade on the scale, 0 is best; one equal to a bound is within it."""
+    return [int((fluctuation > cuts + _TOLERANCE).sum()) for fluctuation in fluctuations]
 
 
 def grades_of(fluctuations: Floats, grades: Sequence[str] = QUARTERS) -> list[str | None]:
@@ -74,7 +71,7 @@ def is_settled(fluctuation: float, interval: Interval, noise: float, cuts: Float
     >>> is_settled(1.0, (0.5, 1.2), 0.4, np.array([1.3, 1.6, 2.0])), is_settled(1.0, (0.5, 1.4), 0.4, np.array([1.3]))
     (True, False)
     """
-    low, measured, high = places_of(np.array([interval[0], fluctuation, interval[1]]), cuts).tolist()
+    low, measured, high = places_of(np.array([interval[0], fluctuation, interval[1]]), cuts)
     within_noise = measured < len(cuts) and noise > cuts[measured]
     return low == measured == high and not within_noise
 

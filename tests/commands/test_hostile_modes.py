@@ -44,7 +44,7 @@ def of_modes(library: Library, vendor: str, raw: RawServer) -> dict[str, str]:
     if dialect.provider == "openai":
         served["api_key_env"] = "OPENAI_API_KEY"
     library.models(served, REPLAY)
-    retry = {"attempts": 2, "first_wait_s": 0.01, "max_wait_s": 0.02, "max_retry_after_s": 1}
+    retry = {"attempts": 5, "first_wait_s": 0.01, "max_wait_s": 0.02, "max_retry_after_s": 1}
     library.settings(replicates=1, concurrency=16, timeout_s=TIMEOUT_S, retry=retry)
     return {KEYS[dialect.provider]: KEY}
 
@@ -61,7 +61,7 @@ def test_nor_does_what_has_no_end_cost_another_call_time_or_memory(library: Libr
         env = of_modes(library, "google", raw)
         began = time.monotonic()
         done, megabytes = library.measured(env=env)
-        assert time.monotonic() - began < 20
+        assert time.monotonic() - began < 40
         assert megabytes < 500
         hold(library, raw, done)
 

@@ -73,7 +73,7 @@ def test_the_page_chooses_by_its_address_and_back(browser: Any, library: Library
         assert page.locator("td:has-text('1.000 → ')").count() >= 1
         assert "`" not in page.inner_text("main")
         assert "nothing is in the way" not in page.inner_text("main")  # with the other model; the version is worse
-        assert page.get_by_role("columnheader", name="before → after").count() >= 1
+        assert page.locator("th", has_text="before → after").count() >= 1
         page.get_by_label("Version").select_option("1.9.0")
         page.get_by_text("No complete run of this version").wait_for()
         page.get_by_label("Version").select_option("1.1.0")
@@ -81,13 +81,11 @@ def test_the_page_chooses_by_its_address_and_back(browser: Any, library: Library
         page.get_by_label("Compare", exact=True).select_option("models")
         page.get_by_role("heading", name="Two models compared").wait_for()
         assert "first=" in page.url
-        assert page.get_by_role("columnheader", name=f"m → {OTHER}").count() >= 1
+        assert page.locator("th", has_text=f"m → {OTHER}").count() >= 1
         assert page.locator(f"[data-chart=forest] text:text-is('{OTHER} − m')").count() == 1
         text = page.inner_text("main")
         assert [words for words in ("before →", "after −", "the models differ") if words in text] == []
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
-        links = watch.open(f"compare.html#component={SKILL}").locator("a[href*='case.html']")
-        assert "case=case-" in links.first.get_attribute("href")
         page = watch.open(f"verdict.html#component={SKILL}")
         assert page.locator("h1").inner_text() == f"{SKILL} 1.6.0"
         assert (text := page.inner_text("main")).count("Next: ") == 1

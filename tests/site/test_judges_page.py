@@ -77,20 +77,19 @@ def test_every_table_says_what_the_build_left(browser: Any, judged: JudgedSite) 
                 assert texts == [[text.lstrip("▲▼? ") for text, _ in row] for row in sheet["rows"]]
 
 
-def test_the_rates_on_the_page_are_those_of_the_results(browser: Any, judged: JudgedSite) -> None:
+def test_dimensions_on_the_page_are_those_of_the_results(browser: Any, judged: JudgedSite) -> None:
     results = judged.results_of("regression")
+    summaries = [summary for judge in results["judges"] for summary in judge["dimensions"]]
     with watched(browser, root_of(judged)) as watch:
-        page = watch.open(f"judges.html#component={SKILL}")
+        page = watch.open(f"judges.html#judging={results['judging']['id']}")
         assert results["ship_decision"] in page.locator(".badge").first.inner_text()
-        for judge in results["judges"]:
-            table = page.locator("table", has=page.get_by_text(f"Rates of regressions, {judge['judge']['model_id']}"))
-            rows = table.locator("tbody tr").all()
-            assert len(rows) == len(judge["dimensions"]) == 3
-            for row, summary in zip(rows, judge["dimensions"], strict=True):
-                worse, cells = summary["worse"], row.locator("td").all()
-                low, high = map(number, worse["ci95"])
-                assert cells[1].text_content() == str(worse["n"])
-                assert cells[2].text_content() == f"{number(worse['value'])} ({low}–{high})"
+        table = page.locator("table", has=page.locator("caption", has_text="Dimensions"))
+        rows = [row.locator("td, th").all_text_contents() for row in table.locator("tbody tr").all()]
+    assert len(rows) == len(summaries) > 0
+    for row, summary in zip(rows, summaries, strict=True):
+        low, high = map(number, summary["worse"]["ci95"])
+        assert row[3] == str(summary["worse"]["n"])
+        assert row[7] == f"{number(summary['worse']['value'])} ({low}–{high})"
 
 
 def test_a_component_leads_to_its_judges_and_they_to_a_judging(browser: Any, judged: JudgedSite) -> None:

@@ -148,7 +148,7 @@ def test_charts_neither_exaggerate_nor_claim_what_the_groups_deny(browser: Any, 
     with watched(browser, f"file://{site}/") as watch:
         page = watch.open_drawn(f"component.html#{FIRST}")
         text = page.inner_text("main")
-        assert "cannot be told apart by how often they are right" in text
+        assert "do not differ significantly in how often they are right" in text
         assert "most often" not in text
         labels = page.locator("[data-chart=trend] .role-axis-label text").all_text_contents()
         assert {"0.0", "1.0"} <= {*labels}

@@ -78,7 +78,7 @@ FILES = tuple(
             (
                 "scenario",
                 ".evaluator/scenarios/curt.md",
-                (("evaluate", SKILL, "--scenario", "curt"), ("scenarios", "check")),
+                (("evaluate", SKILL, "--scenario", "curt"),),
             ),
             ("rubric", ".evaluator/rubrics/one.yaml", (("judge", "lint"),)),
             ("rubric of levels", ".evaluator/rubrics/levels.json", (("judge", "lint"),)),

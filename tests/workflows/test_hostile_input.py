@@ -74,7 +74,7 @@ def _nothing_was_done(acted: Acted, forge: Forge) -> None:
     ours = {"set-output", "summary", "warning"}
     taken = {line["command"] for line in acted.lines if "command" in line}
     assert taken <= ours, [line for line in acted.lines if line.get("command") not in {None, *ours}]
-    ours = {"matrix", "jobs", "faults", "sha256", "fixtures-commit", "missing", "commit"}
+    ours = {"matrix", "jobs", "faults", "sha256", "fixtures-commit", "missing", "commit", "pull-request"}
     assert {line["name"] for line in acted.commands("set-output")} <= ours
     for warning in acted.commands("warning"):
         of_the_site = {"title": "Not all files could be read"}  # which says no more, as `two` has no version

@@ -18,7 +18,7 @@
     const score = (row) => { const { strict_mean: value = null, ci95 = null, n_cases: cases = 0 } = row.accuracy[ranked.metric] || {}; return [value, ...(ci95 && cases >= 5 ? ci95 : [null, null])]; };
     const changes = new Map(newest.map((row) => [row.model, row]));
     const columns = [
-      { title: "Place", small: true, cell: (row) => [String(row.place), el("span", { class: "soft" }, ` ${row.groups.join(" ")}`)] },
+      { title: "Place", small: true, cell: (row) => [String(row.place), el("span", { class: "soft" }, row.like_best ? " =" : "")] },
       model,
       { title: "Version", cell: (row) => named(row.skill_version) },
       { title: ranked.metric, number: true, cell: (row) => [el("span", { class: "figure" }, share(score(row)[0])), el("span", { class: "soft interval" }, interval(...score(row))), span(...score(row))] },
@@ -33,7 +33,7 @@
       { title: "Median s", number: true, cell: (row) => seconds(row.latency_p50_s) },
       { title: "Measured", cell: (row) => age(row.timestamp) },
     ];
-    return section("Which model to ship", `On the same ${ranked.n_cases} cases. Models that share a letter beside their place cannot be told apart (α ${ranked.alpha}, tolerance ${ranked.tolerance}).`,
+    return section("Which model to ship", `On the same ${ranked.n_cases} cases. = is not significantly different from the best (α ${ranked.alpha}, tolerance ${ranked.tolerance}).`,
       fell && !fell.stands ? null : el("p", { class: ranked.advice.model_id ? "advice" : "advice none" }, el("bdi", {}, ship)),
       table("Models, the best first", columns, ranked.models, { class: "ranked" }),
       el("details", {}, el("summary", {}, "Other metrics, latency and when each was measured"), table("More of each model", rest, ranked.models)),
@@ -44,13 +44,12 @@
 
   /** Say what the charts of the newest runs show; that models differ was tested of their accuracy alone. */
   function titles({ newest, ranking: { models } }) {
-    const [first, ...others] = models;
-    const tied = [first, ...others.filter((other) => other.groups.some((group) => first.groups.includes(group)))].map((row) => row.model_id);
+    const tied = models.filter((row) => row.like_best).map((row) => row.model_id);
     const reach = (key) => {
       const runs = newest.filter((row) => row[key] !== null).sort((a, b) => a[key] - b[key]);
       return [...new Set([...runs.slice(0, 1), ...runs.slice(-1)])].map((row) => `${row[key].toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: 2 })} (${row.model})`).join(" to ");
     };
-    return { balance: tied.length > 1 ? `${listed(tied, 3)} cannot be told apart by how often they are right` : `${first.model_id} is right most often`, latency: `Median seconds to an answer: ${reach("p50")}`, cost: `USD for 1,000 answers: ${reach("usd")}` };
+    return { balance: tied.length > 1 ? `${listed(tied, 3)} do not differ significantly in how often they are right` : `${models[0].model_id} is right most often`, latency: `Median seconds to an answer: ${reach("p50")}`, cost: `USD for 1,000 answers: ${reach("usd")}` };
   }
 
   /** Say which version regressed, and the verdicts on the highest. */

@@ -17,7 +17,6 @@ from skill_evaluator.runner.prices import (
     estimate,
     input_sizes,
     not_applicable,
-    pooled_hit_rate,
     price_of,
     usage_cost,
 )
@@ -125,13 +124,6 @@ def test_a_price_may_be_listed_or_unknown_or_nothing() -> None:
     assert listed.cost_upper_usd is not None
     assert listed.cost_upper_usd > 0
     assert free.cost_upper_usd == 0
-
-
-def test_the_hit_rate_of_several_parts_weighs_their_input_and_is_unknown_where_one_is() -> None:
-    assert pooled_hit_rate([(100, 0.8), (300, 0.0)]) == 0.2
-    assert pooled_hit_rate([(100, 0.8), (300, None)]) is None
-    assert pooled_hit_rate([(100, 0.8), (None, 0.5)]) is None
-    assert pooled_hit_rate([]) is None
 
 
 def image(width: int, height: int) -> File:

@@ -21,7 +21,6 @@ from tests.support.rubrics import some_criterion, some_levels
 COMPONENT, CASE, QUIZ = f"components/{SKILL}", f"fixtures/{SKILL}/cases/beta", "quiz"
 LISTED = "components/listed"
 QUESTIONS_FILE = f"fixtures/{QUIZ}/questions.jsonl"
-INVOCATION = "20260301T080000Z-abcdef"
 EVALUATE = ("evaluate", SKILL, "--no-leaderboard")
 EXPLAIN = ("explain", "RUN", "--case", "beta")
 COLLECT = ("collect", "artifacts")

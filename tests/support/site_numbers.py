@@ -204,10 +204,6 @@ def _of_version(known: Recorded, row: Row) -> Mapping[str, Sequence[Figure]]:
     return {**_run(record), "All runs of it": pooled}
 
 
-def _of_run(known: Recorded, row: Row) -> Mapping[str, Sequence[Figure]]:
-    return _run(next(record for record in known.records if record["run_id"] == _text(row, "Run")))
-
-
 def _of_field(known: Recorded, row: Row) -> Mapping[str, Sequence[Figure]]:
     field = known.newest(_text(row, "Model"))["per_field"][_text(row, "Field")]
     counts = {name: [field[name]] for name in ("n", "right", "wrong", "missing", "extra", "stability")}

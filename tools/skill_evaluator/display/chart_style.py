@@ -15,7 +15,6 @@ import vl_convert
 from skill_evaluator.display.safe_text import name_text, visible
 
 INK, GREY, FAINT = "#1f2328", "#6e7781", "#d0d7de"
-WARNING = "#d55e00"
 _ON_A_PAGE = {INK: "@ink", GREY: "@soft", FAINT: "@line", "white": "@paper"}
 FONT_SIZE = 11
 _FEW = ("#0072b2", "#009e73", "#e69f00", "#d55e00")  # Okabe and Ito's

@@ -297,16 +297,6 @@ def hit_rate(usages: Sequence[Usage]) -> float | None:
     return None if read is None or not given else round(read / given, 4)
 
 
-def pooled_hit_rate(parts: Iterable[tuple[int | None, float | None]]) -> float | None:
-    """Return the hit rate of several parts, each with its input tokens; None if one is unknown."""
-    given, read = 0, 0.0
-    for tokens, rate in parts:
-        if tokens is None or rate is None:
-            return None
-        given, read = given + tokens, read + tokens * rate
-    return round(read / given, 4) if given else None
-
-
 def _or(price: float | None, other: float) -> float:
     return other if price is None else price
 

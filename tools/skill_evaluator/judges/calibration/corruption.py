@@ -24,7 +24,6 @@ _CODE = re.compile(r"```|^\s*(?:def|class|import|return|function|const|let|var|#
 _NUMBER = re.compile(r"(?<![\w.,/:#-])\d+(?:[.,]\d+)*(?!\w|[.,:/-]\d)")
 _CLAIM = re.compile(r"\b(is|are|was|were|will|can|must|should)\b(?! not\b|['’])")
 _FORM = re.compile(r"\b(?:bullets?|lists?|items?|points?|json|numbered|schema)\b", re.IGNORECASE)
-_SIGN = re.compile(r"^([ \t]*)([-*•])(?=[ \t])", re.MULTILINE)
 _MIN_SENTENCES = 3  # for a sentence to be removed
 _HIGH, _MEDIUM = 3, 6  # a third of the words lost has high impact, a sixth medium
 _CLAIMS = (

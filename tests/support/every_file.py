@@ -77,7 +77,7 @@ FILES = tuple(
             (
                 "scenario",
                 ".evaluator/scenarios/curt.md",
-                (("evaluate", SKILL, "--scenario", "curt"),),
+                (("evaluate", SKILL, "--scenario", "curt"), ("audit", "run", "--dry-run", *BENCHMARKS)),
             ),
             ("rubric", ".evaluator/rubrics/one.yaml", (("judge", "lint"),)),
             ("rubric of levels", ".evaluator/rubrics/levels.json", (("judge", "lint"),)),

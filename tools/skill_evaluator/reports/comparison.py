@@ -243,6 +243,15 @@ def lost_words(*models: ModelVerdict, shown: Callable[[str, str], str] = lambda 
     return f"lost: {'; '.join(words)}" if words else ""
 
 
+def fell_most_words(model: ModelVerdict) -> str:
+    """Name the field whose mean fell furthest beyond its tolerance; "" without one, or if it is one that was lost."""
+    fell = [one for one in model.fields if one.difference is not None and one.difference < -one.tolerance]
+    most = min(fell, key=lambda one: one.difference or 0.0, default=None)
+    if most is None or most.metric in model.lost_fields or model.verdict == "incomparable":
+        return ""
+    return f"field {most.metric or WHOLE} {arrow(most.baseline, most.candidate)}"
+
+
 def _versions(model: ModelVerdict) -> list[str]:
     return [run.title for run in (model.baseline, model.candidate) if run is not None]
 
@@ -273,7 +282,9 @@ def _turned(model: ModelVerdict) -> Iterator[str]:
 
 
 def _notes(model: ModelVerdict) -> Iterator[str]:
-    """Yield the change since the accepted version, and the cases that moved within the noise."""
+    """Yield the field that fell most, the change since the accepted version, and cases that moved within the noise."""
+    if fell := fell_most_words(model):
+        yield f"fell most: {fell}"
     change = model.since_accepted
     if change is not None and change.verdict != "regressed":  # a regression is already a reason
         yield since_accepted_words(change)

@@ -1,7 +1,9 @@
 """Linted components and rubrics → text, Markdown or JSON: field plans, hints, remarks and problems."""
 
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from json import loads
 from typing import Any
 
 from skill_evaluator.checking.lint import Linted, PlanLine
@@ -90,7 +92,7 @@ def _sheet(lines: Sequence[PlanLine], checks: Sequence[Check]) -> Sheet:
             counts = Cell("yes") if line.counted else Cell("no", "yellow")
             how = (Cell(compared_as(line.rule), code=True), Cell(f"{line.rule.weight:g}"), counts)
         path = Cell(name_text(line.path), code=True) if line.path else Cell(WHOLE)
-        rows.append((path, *how, Cell(line.why, code=True)))
+        rows.append((path, *how, Cell("" if line.why == "schema" else line.why, code=True)))
     for check in checks:
         path, weight = Cell(f"checks.{name_text(check.id)}", code=True), Cell(f"{check.weight:g}")
         rows.append((path, Cell("check", "cyan"), weight, Cell(check.tier or "advisory"), Cell(check.words, code=True)))
@@ -156,9 +158,18 @@ def standings(proposal: Proposal) -> Sheet:
         elif component.problems:
             standing, why = "wrong", component.problems[0]
         elif component.not_evaluated is not None:
-            standing, why = "not yet", component.not_evaluated.partition(": ")[2]
+            reason = component.not_evaluated.partition(": ")[2]
+            standing, why = "not yet", reason.replace(f"/{component.name}/", "/…/")
         else:
             untold = [] if component.labelled or component.checks else ["nothing says which answer is right"]
             standing, why = "ready", "; ".join((counted(component.cases, "case"), *untold, *component.inferred))
         rows.append((Cell(component.name), Cell(standing, "red" if standing == "wrong" else ""), Cell(why)))
     return Sheet(columns=("component", "evaluated", "why"), rows=rows)
+
+
+def declared_words(text: str) -> str:
+    """Return what a proposed evals/datasets.json declares: its contract, and how many fields are compared how."""
+    dataset = loads(text)["datasets"][0]
+    compared = Counter(rule["compare"] for rule in dataset.get("fields", {}).values())
+    words = [f"contract {dataset['schema']}"] if "schema" in dataset else []
+    return visible(", ".join([*words, *(f"{counted(n, 'field')} compared as {kind}" for kind, n in compared.items())]))

@@ -3,6 +3,7 @@
 Text from outside is never taken for mark-up, and a page has limits that keep the most important in it.
 """
 
+import shlex
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -201,9 +202,11 @@ def outcome_page(outcome: Outcome, published: bool = True, site: Site = NO_SITE)
     unchanged = [result for result in worst_first if result.verdict == "unchanged"]
     compared = [*outcome.verdicts, *outcome.drift]
     left = ((run.skill, run.model_id) for run in outcome.runs if run.status != "complete" and not run.is_baseline)
-    missing = {skill: f"{_NOT_MEASURED} in full on {listed(models)}, else " for skill, models in by_key(left).items()}
-    ends = {one.skill: missing.get(one.skill, "") + ending(one)[2].removeprefix("next: ") for one in worst_first}
-    following = bullets([f"next for {code_span(skill)}: {prose(words)}" for skill, words in ends.items()])
+    missing = {
+        skill: f"{_NOT_MEASURED} in full on {prose(listed(models))}, else " for skill, models in by_key(left).items()
+    }
+    ends = {one.skill: missing.get(one.skill, "") + _next(one, draft=outcome.draft) for one in worst_first}
+    following = bullets([f"next for {code_span(skill)}: {words}" for skill, words in ends.items()])
     runs: list[Block] = cut_table(_run_sheet(outcome, site), _MOST_RUNS)
     return Page(
         [
@@ -211,11 +214,20 @@ def outcome_page(outcome: Outcome, published: bool = True, site: Site = NO_SITE)
             *_fault_sections(outcome.faults),
             *(section for result in changed for section in comparison_sections(result, site)),
             *(section for result in outcome.drift for section in _drift_sections(result, site)),
-            *([Section(name="the table of all runs", heading="## Every run", blocks=runs)] if outcome.runs else []),
+            *([Section(name="the table of all runs", blocks=[Fold("Every run", runs)])] if outcome.runs else []),
             *(section for result in unchanged for section in comparison_sections(result, site)),
             *([legend_section(compared)] if compared else []),
         ]
     )
+
+
+def _next(result: ComparisonResult, *, draft: bool) -> str:
+    """Return what to do about a verdict, as Markdown; the outputs of a run of CI are in its artifacts."""
+    words = ending(result)[2].removeprefix("next: ")
+    if not words.startswith("look at"):
+        return prose(words)
+    compare = f"after a pull, {code_span(shlex.join(['skill-evaluator', 'compare', result.skill]))} shows where"
+    return f"{prose(words)}; {'the artifacts of this run have the outputs' if draft else compare}"
 
 
 def tell_outcome(outcome: Outcome, platform: PlatformName | None, site: Site) -> None:

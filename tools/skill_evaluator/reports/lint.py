@@ -92,7 +92,7 @@ def _sheet(lines: Sequence[PlanLine], checks: Sequence[Check]) -> Sheet:
             counts = Cell("yes") if line.counted else Cell("no", "yellow")
             how = (Cell(compared_as(line.rule), code=True), Cell(f"{line.rule.weight:g}"), counts)
         path = Cell(name_text(line.path), code=True) if line.path else Cell(WHOLE)
-        rows.append((path, *how, Cell("" if line.why == "schema" else line.why, code=True)))
+        rows.append((path, *how, Cell(line.why, code=True)))
     for check in checks:
         path, weight = Cell(f"checks.{name_text(check.id)}", code=True), Cell(f"{check.weight:g}")
         rows.append((path, Cell("check", "cyan"), weight, Cell(check.tier or "advisory"), Cell(check.words, code=True)))

@@ -157,14 +157,6 @@ def test_of_attempts_at_one_run_the_one_that_came_further_stands_above(origin: O
     assert origin.rows() == ["r1", "r1-partial3", "r1-partial9", "r1-partial10"]
 
 
-def test_a_tag_is_no_branch_and_none_is_made_of_it(origin: Origin) -> None:
-    git(origin.bare, "tag", "v1.0", "main")
-    to = PublishRequest(to="v1.0")
-    with pytest.raises(GitError, match=r"origin has no branch 'v1\.0'"):
-        origin.publish(origin.made("r1"), to=to)
-    assert git(origin.bare, "branch", "--format", "%(refname:short)") == "main"
-
-
 def test_a_leaderboard_that_cannot_be_read_is_left_alone_and_the_others_land(origin: Origin) -> None:
     origin.commit("main", {BOARD: "<<<<<<< HEAD\n"})
     other = origin.made("r2", 2).model_copy(update={"skill": "other"})

@@ -228,7 +228,8 @@ def test_a_job_s_summary_says_what_became_of_the_plan(pipeline: Pipeline, tmp_pa
 
 def test_without_plan_or_folder_it_is_said(pipeline: Pipeline) -> None:
     shutil.copy(pipeline.plan_file, pipeline.checkout)
-    for arguments in (("none", "--plan=plan.json"), (".", "--plan=none.json")):
+    replaced = ("--plan=plan.json", f"--plan-sha256={'0' * 64}")
+    for arguments in (("none", "--plan=plan.json"), (".", "--plan=none.json"), (".", *replaced)):
         done = pipeline.run("collect", *arguments)
         assert (done.code, done.err.count("\n")) == (2, 1), arguments
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from skill_evaluator.ci.matrix import environment_of, key_variable_of
+from skill_evaluator.ci.matrix import key_variable_of
 from skill_evaluator.display.options import CONFIG, argument, flag, option, options
 from skill_evaluator.errors import ComponentError, ConfigError, GitError
 from skill_evaluator.files import read_text, replace_text
@@ -17,7 +17,6 @@ from skill_evaluator.identifiers import is_component_name
 from skill_evaluator.library.scaffolding import EXAMPLE, example_files, ignore, library_files
 from skill_evaluator.providers import Configuration
 from skill_evaluator.repository import Repository
-from skill_evaluator.text import listed
 
 WORKFLOWS = Path(".github", "workflows")
 EVALUATE = "evaluate.yml"
@@ -68,24 +67,6 @@ def stale_workflows(config: Path, configuration: Configuration) -> dict[Path, st
         lacking.append("id-token: write (below permissions; `skill-evaluator init --workflows --keyless` writes it)")
     where = f"{path.as_posix()} lacks what models.yaml needs; add to the job `evaluate`"
     return {path: f"{where}: {'; '.join(lacking)}"} if lacking else {}
-
-
-def judge_key_hint(config: Path, configuration: Configuration, name: str) -> str | None:
-    """Return the places for the key of a component's judge, for the jobs whose environment is not that of the key.
-
-    Return None if no job lacks the key, or if there is no evaluate.yml.
-    """
-    policy = configuration.settings.policy
-    chosen = (policy.judge_of(name) or policy.judge).model
-    judge = next((model for model in configuration.models if model.id == chosen), None)
-    if judge is None or not (config.parent / WORKFLOWS / EVALUATE).exists():
-        return None
-    key = key_variable_of(judge, configuration.kinds[judge.provider])
-    homes = {model.id: environment_of(model, configuration.kinds[model.provider]) for model in configuration.models}
-    others = list(dict.fromkeys(home for home in homes.values() if home != homes[judge.id]))
-    if not key or not others:
-        return None
-    return f"in CI, {key} of its judge {judge.id} must be a secret of the repository, or of {listed(others)}, too"
 
 
 @options

@@ -10,7 +10,7 @@ import pytest
 from skill_evaluator.ci.plan import read_plan
 from skill_evaluator.records.record import short_digests
 
-from tests.support.chat_server import ChatServer, Reply, notice
+from tests.support.chat_server import Asked, ChatServer, Reply, notice
 from tests.support.git import IDENTITY, file_at, git
 from tests.support.library import CASES, SKILL, comparable, ended, read, start
 from tests.support.pipeline import Pipeline
@@ -295,6 +295,25 @@ def test_a_policy_has_the_baseline_asked_beside_the_new_version(interleaved: Pip
     assert [row["skill_version"] for row in interleaved.rows()] == ["1.1.0", "1.0.0"]
     path = f"components/{SKILL}/evals/records/{baseline['run_id']}.json"
     assert json.loads(file_at(interleaved.origin, "main", path))["run_id"] == baseline["run_id"]
+
+
+def test_report_shows_an_output_before_and_after_for_each_lost_field(
+    interleaved: Pipeline, standing: ChatServer
+) -> None:
+    def year_lost(asked: Asked) -> Reply:
+        return Reply(text=notice(asked.case_id, 1999 if "Nothing else." in json.dumps(asked.body) else 2024))
+
+    standing.reply = year_lost
+    shutil.rmtree(interleaved.artifacts)
+    for entry in read_plan(interleaved.plan_file).runs:
+        assert interleaved.evaluate(entry).code in (0, 3)
+    assert interleaved.collect().code in (0, 3)
+    runs = read(interleaved.collected / "outcome.json")["runs"]
+    ((lost,),) = (run["lost_values"] for run in runs if "lost_values" in run)
+    assert (lost["path"], lost["before"], lost["after"]) == ("year", "2024", "1999")
+    shown = interleaved.run("report", str(interleaved.collected), "--format", "markdown").out
+    assert f"| `year` | `{lost['case_id']}` | `2024` | `1999` |" in shown
+    assert shown.index("| `year` |") < shown.index("<details>")
 
 
 def test_a_job_that_asked_the_new_version_alone_counts_and_lacks_its_baseline(interleaved: Pipeline) -> None:

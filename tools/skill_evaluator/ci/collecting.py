@@ -5,14 +5,15 @@ It makes no call and touches no leaderboard. It scores the answers itself, so th
 
 import shlex
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
 from skill_evaluator.ci.arrivals import Arrivals, GatheredRun, answers_size, find_arrivals, gather, parts_of_runs
+from skill_evaluator.ci.lost_values import lost_values
 from skill_evaluator.ci.matrix import Checkout
-from skill_evaluator.ci.outcome import OUTCOME, RECORDS, Figures, Outcome, RunOutcome, Status
+from skill_evaluator.ci.outcome import OUTCOME, RECORDS, Figures, LostValue, Outcome, RunOutcome, Status
 from skill_evaluator.ci.plan import Plan, read_plan, sha256_of
 from skill_evaluator.display import FEWEST_CASES
 from skill_evaluator.display.options import argument, options, rare, words_of
@@ -80,8 +81,11 @@ def collect(request: CollectRequest) -> Outcome:
     drifts = {run_id: drift for verdict in verdicts if again for run_id, drift in drifts_in(verdict).items()}
     for run_id, drift in drifts.items():
         _write(records[run_id].model_copy(update={"drift": drift}), request)
+    outputs = {run.run_id: partial(gather, plan, planned[place], arrivals) for place, (run, _) in scored.items()}
+    lost = dict(_lost_values([] if again else verdicts, records, outputs, request))
     runs = []
     for run, record in (scored[place] for place in range(len(planned))):
+        run = run.model_copy(update={"lost_values": lost.get(run.run_id or "", [])})
         if record is not None and (problem := undecided.get(run.skill)):
             reasons = filter(None, (run.reason, f"no verdict: {visible(str(problem))}"))
             run = run.model_copy(update={"reason": "; ".join(reasons)})
@@ -169,6 +173,20 @@ def _verdicts(
 def _verdict(skill: str, final: Sequence[Record], checkout: Checkout, *, again: bool) -> ComparisonResult | None:
     recorded = checkout.recorded_component(skill)
     return drift_of(final, recorded) if again else recorded.verdict_on(final)
+
+
+def _lost_values(
+    verdicts: Iterable[ComparisonResult],
+    records: Mapping[str, Record],
+    outputs: Mapping[str | None, Callable[[], GatheredRun]],
+    request: CollectRequest,
+) -> Iterator[tuple[str, list[LostValue]]]:
+    """Yield the lost values of each run whose baseline was called beside it, by run id."""
+    for model in (model for verdict in verdicts for model in verdict.models):
+        ids = (model.baseline.run_id if model.baseline else "", model.candidate.run_id)
+        if model.lost_fields and all(run_id in records for run_id in ids):
+            given = tuple(outputs[run_id]().answers for run_id in ids)
+            yield ids[1], lost_values(model, (records[ids[0]], records[ids[1]]), given, request)
 
 
 def _score_run(

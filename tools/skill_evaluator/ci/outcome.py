@@ -32,6 +32,15 @@ class Figures(FrozenModel):
     reproducibility: float | None
 
 
+class LostValue(FrozenModel):
+    """The value of a lost field in a case's most frequent output, before and after, each cut to fit a table."""
+
+    case_id: str
+    path: str
+    before: str
+    after: str
+
+
 class RunOutcome(FrozenModel):
     """What became of the calls of a component on a model, and its record if there is one.
 
@@ -53,6 +62,7 @@ class RunOutcome(FrozenModel):
     figures: Figures | None = None
     cost_usd: Usd | None = None
     hit_rate: Share | None = Field(default=None, exclude_if=lambda rate: rate is None)
+    lost_values: list[LostValue] = Field(default=[], exclude_if=lambda values: not values)
 
 
 class Outcome(FrozenModel):

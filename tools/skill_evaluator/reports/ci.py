@@ -12,7 +12,7 @@ from rich.text import Text
 
 from skill_evaluator.ci.doctor import DoctorReport
 from skill_evaluator.ci.matrix import outputs_of
-from skill_evaluator.ci.outcome import Outcome, RunOutcome, Status
+from skill_evaluator.ci.outcome import LostValue, Outcome, RunOutcome, Status
 from skill_evaluator.ci.plan import OnModels, Plan, PlannedRun
 from skill_evaluator.ci.platforms import PLATFORMS
 from skill_evaluator.display import cost_words, number
@@ -201,6 +201,7 @@ def outcome_page(outcome: Outcome, published: bool = True, site: Site = NO_SITE)
     changed = [result for result in worst_first if result.verdict != "unchanged"]
     unchanged = [result for result in worst_first if result.verdict == "unchanged"]
     compared = [*outcome.verdicts, *outcome.drift]
+    lost = {run.run_id: _lost_sheet(run.lost_values) for run in outcome.runs if run.run_id and run.lost_values}
     left = ((run.skill, run.model_id) for run in outcome.runs if run.status != "complete" and not run.is_baseline)
     missing = {
         skill: f"{_NOT_MEASURED} in full on {prose(listed(models))}, else " for skill, models in by_key(left).items()
@@ -212,13 +213,19 @@ def outcome_page(outcome: Outcome, published: bool = True, site: Site = NO_SITE)
         [
             Section(name="the summary", heading="## Evaluation", blocks=[*_summary(outcome), following, astray]),
             *_fault_sections(outcome.faults),
-            *(section for result in changed for section in comparison_sections(result, site)),
+            *(section for result in changed for section in comparison_sections(result, site, lost)),
             *(section for result in outcome.drift for section in _drift_sections(result, site)),
             *([Section(name="the table of all runs", blocks=[Fold("Every run", runs)])] if outcome.runs else []),
             *(section for result in unchanged for section in comparison_sections(result, site)),
             *([legend_section(compared)] if compared else []),
         ]
     )
+
+
+def _lost_sheet(values: Sequence[LostValue]) -> Sheet:
+    """Return the table of an output before and after for each lost field."""
+    rows = [[Cell(text, code=True) for text in (one.path, one.case_id, one.before, one.after)] for one in values]
+    return Sheet(columns=("lost value", "case", "before", "after"), rows=rows)
 
 
 def _next(result: ComparisonResult, *, draft: bool) -> str:

@@ -134,10 +134,12 @@ def _moves(model: ModelVerdict, page: Callable[..., str] = lambda **_: "") -> Sh
     return Sheet(columns=("what moved", "before → after", "cases right in every answer"), rows=rows)
 
 
-def comparison_sections(result: ComparisonResult, site: Site = NO_SITE) -> list[Section]:
+def comparison_sections(
+    result: ComparisonResult, site: Site = NO_SITE, values: Mapping[str, Sheet] = {}
+) -> list[Section]:
     """Return the sections of a page. Text from outside stands in code spans, so that none of it is taken for mark-up.
 
-    What moved furthest stands open; all figures are folded away.
+    What moved furthest stands open, and `values` has the table of lost values by run id; all figures are folded away.
     """
     skill = linked(code_span(result.skill), site.page(result.skill))
     return [
@@ -146,7 +148,7 @@ def comparison_sections(result: ComparisonResult, site: Site = NO_SITE) -> list[
             heading=f"## {skill}: {scope_words(result)}{_lost_linked(result.skill, site, *result.models)}",
             blocks=[bullets([code_span(line) for line in _left_out(result)])],
         ),
-        *(model_section(result, model, site) for model in worst_first(result)),
+        *(model_section(result, model, site, values.get(model.candidate.run_id)) for model in worst_first(result)),
     ]
 
 
@@ -156,7 +158,9 @@ def legend_section(results: Sequence[ComparisonResult]) -> Section:
     return Section(name="how to read the figures", blocks=[Fold("How to read the figures", [bullets(lines)])])
 
 
-def model_section(result: ComparisonResult, model: ModelVerdict, site: Site = NO_SITE) -> Section:
+def model_section(
+    result: ComparisonResult, model: ModelVerdict, site: Site = NO_SITE, values: Sheet | None = None
+) -> Section:
     """Return the section of one model: its verdict, the reasons, what changed, the figures."""
     lost = _lost_linked(result.skill, site, model)
     versions = " → ".join(map(code_span, _versions(model)))
@@ -167,7 +171,13 @@ def model_section(result: ComparisonResult, model: ModelVerdict, site: Site = NO
     return Section(
         name=f"{result.skill} on {model.model_id}",
         heading=f"### {MARKS[model.verdict]} {code_span(model.model_id)}: {with_served(model)}{lost}",
-        blocks=[f"{versions} · {_facts_of(model)}", bullets(reasons), *largest, Fold("The figures", figures)],
+        blocks=[
+            f"{versions} · {_facts_of(model)}",
+            bullets(reasons),
+            *largest,
+            *filter(None, [values]),
+            Fold("The figures", figures),
+        ],
     )
 
 

@@ -40,6 +40,7 @@ from skill_evaluator.scoring.scorer import Scorer, open_scores
 from skill_evaluator.stats import by_key
 from skill_evaluator.text import listed
 from skill_evaluator.verdicts.decide.results import ComparisonResult
+from skill_evaluator.verdicts.history.component import RecordedComponent
 
 _NAMED = 3  # of what changed
 
@@ -171,7 +172,8 @@ def _verdicts(
 
 
 def _verdict(skill: str, final: Sequence[Record], checkout: Checkout, *, again: bool) -> ComparisonResult | None:
-    recorded = checkout.recorded_component(skill)
+    component, settings = checkout.component(skill), checkout.configuration.settings
+    recorded = RecordedComponent(component=component, archive=checkout.archive(component), settings=settings)
     return drift_of(final, recorded) if again else recorded.verdict_on(final)
 
 
@@ -196,22 +198,14 @@ def _score_run(
     if not gathered.folders:
         return _run_outcome(gathered, "skipped" if gathered.skipped else "missing", *gathered.remarks), None
     record = _record(gathered, arrivals, request, until)
-    is_written = record.scored or record.is_final
-    status: Status = "complete" if record.complete else "incomplete" if is_written else "missing"
-    outcome = _run_outcome(gathered, status, *gathered.remarks, *fault_lines(record, visible))
+    status: Status = "complete" if record.complete else "incomplete" if record.scored or record.is_final else "missing"
     failed = {kind: count for kind, count in record.failures.items() if kind != "not_run"}
+    outcome = _run_outcome(gathered, status, *gathered.remarks, *fault_lines(record, visible))
     if status == "missing":
         return outcome.model_copy(update={"failed": failed}), None
     accuracy = record.accuracy[record.primary_metric]
     agreement = record.reproducibility.get("pairwise_exact_match")
-    figures = Figures(
-        skill_version=record.skill_version,
-        accuracy=accuracy.strict_mean,
-        ci95=accuracy.ci95 if accuracy.n_cases >= FEWEST_CASES else None,
-        reproducibility=agreement.strict_mean if agreement else None,
-    )
     measured = {
-        "planned": record.planned,
         "scored": record.scored,
         "failed": failed,
         "primary_metric": record.primary_metric,
@@ -222,6 +216,12 @@ def _score_run(
     if refusal is not None:  # publishing it would be refused, too; its answers stay in the artifacts
         return outcome.model_copy(update={**measured, "status": "refused", "reason": refusal}), None
     _write(record, request)
+    figures = Figures(
+        skill_version=record.skill_version,
+        accuracy=accuracy.strict_mean,
+        ci95=accuracy.ci95 if accuracy.n_cases >= FEWEST_CASES else None,
+        reproducibility=agreement.strict_mean if agreement else None,
+    )
     return outcome.model_copy(update={**measured, "run_id": record.run_id, "figures": figures}), record
 
 
@@ -231,13 +231,11 @@ def _write(record: Record, request: CollectRequest) -> None:
 
 def _why_refused(record: Record, checkout: Checkout) -> str | None:
     """Return why a complete run cannot be recorded: meanwhile its version was, with a different prompt."""
-    if not record.complete:
-        return None
-    try:
-        archive = checkout.archive(checkout.component(record.skill))
-    except SkillEvaluatorError:  # what cannot be read is said where verdicts are drawn
-        return None
-    return why_refused(archive.entries, record.skill_version, record.digests.get("prompt"))
+    if record.complete:
+        with suppress(SkillEvaluatorError):  # an archive that cannot be read is named with the missing verdict
+            archive = checkout.archive(checkout.component(record.skill))
+            return why_refused(archive.entries, record.skill_version, record.digests.get("prompt"))
+    return None
 
 
 def _run_outcome(gathered: GatheredRun, status: Status, *reasons: str) -> RunOutcome:

@@ -76,7 +76,7 @@ class DoctorReport(StrictModel):
 class _SecretNames:
     """Names of secrets of each environment, and of the repository with its organisation; None if not listed."""
 
-    repository: str
+    repository: str | None
     environments: Mapping[str, frozenset[str] | None] | None
     secrets: frozenset[str] | None
 
@@ -86,7 +86,7 @@ def examine(configuration: Configuration, config: Path) -> DoctorReport:
     programs = dict(_programs())
     environments = [environment_of(model, configuration.kinds[model.provider]) for model in configuration.models]
     unseen: list[str] = []
-    names = None
+    names = _SecretNames(repository=None, environments=None, secrets=None)
     try:
         names = _read_names([*environments, *map(environment_of_program, programs)], config, unseen)
     except ConfigError as problem:
@@ -105,7 +105,7 @@ def examine(configuration: Configuration, config: Path) -> DoctorReport:
     )
     workflows = sorted((config.parent / WORKFLOWS).glob("*.yml"))
     return DoctorReport(
-        repository=names.repository if names else None,
+        repository=names.repository,
         workflows=tuple(path.name for path in workflows if "skill-evaluator" in read_text(path)),
         models=keys,
         problems=problems,
@@ -145,7 +145,7 @@ async def _call_models(configuration: Configuration) -> dict[str, str | None]:
 
 
 def _key_of_model(
-    model: Model, configuration: Configuration, names: _SecretNames | None, failures: Mapping[str, str | None]
+    model: Model, configuration: Configuration, names: _SecretNames, failures: Mapping[str, str | None]
 ) -> ModelKey:
     kind = configuration.kinds[model.provider]
     variables, environment = secrets_for(model, kind), environment_of(model, kind)
@@ -170,7 +170,7 @@ def _key_of_model(
 
 
 def _key_of_program(
-    name: str, program: ProgramUnderTest, configuration: Configuration, names: _SecretNames | None
+    name: str, program: ProgramUnderTest, configuration: Configuration, names: _SecretNames
 ) -> ModelKey:
     """Return where the program of a component has its variables; here all of them are needed."""
     environment, values = environment_of_program(name), values_of(program.variables, configuration.keys, os.environ)
@@ -185,9 +185,9 @@ def _key_of_program(
     )
 
 
-def _place_of(environment: str, variables: Sequence[str], names: _SecretNames | None) -> InCi:
+def _place_of(environment: str, variables: Sequence[str], names: _SecretNames) -> InCi:
     """Return where a key is in CI; an environment's own goes before the repository's."""
-    if names is None or names.environments is None:
+    if names.environments is None:
         return "unknown"
     of_environment = names.environments.get(environment, frozenset())
     wanted = {name.upper() for name in variables}
@@ -198,15 +198,14 @@ def _place_of(environment: str, variables: Sequence[str], names: _SecretNames | 
     return "unknown" if names.secrets is None or of_environment is None else "missing"
 
 
-def _problems_of_keys(keys: Sequence[ModelKey], names: _SecretNames | None) -> Iterator[str]:
+def _problems_of_keys(keys: Sequence[ModelKey], names: _SecretNames) -> Iterator[str]:
     """Yield the keys that are missing here or in CI; those of one environment are one problem."""
     for key in keys:
         if key.here == "missing" and key.in_ci == "unknown":
             yield f"{key.id} has no key here, and CI could not be looked at: set {key.words}"
-    missing = by_key((key.environment, key) for key in keys if names is not None and key.in_ci == "missing")
-    for name, alike in missing.items():
-        exists = names is not None and name in (names.environments or {})
-        make = "" if exists or names is None else f"gh api -X PUT 'repos/{names.repository}/environments/{name}' && "
+    for name, alike in by_key((key.environment, key) for key in keys if key.in_ci == "missing").items():
+        exists = name in (names.environments or {})
+        make = "" if exists else f"gh api -X PUT 'repos/{names.repository}/environments/{name}' && "
         variable = alike[-1].variables[0]
         further = f"or, for the whole repository, gh secret set {variable}"
         if alike[-1].provider == MODEL.provider:

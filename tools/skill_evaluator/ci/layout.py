@@ -15,7 +15,7 @@ from skill_evaluator.errors import ComponentError, ConfigError, GitError
 from skill_evaluator.files import read_text, replace_text
 from skill_evaluator.identifiers import is_component_name
 from skill_evaluator.library.scaffolding import EXAMPLE, example_files, ignore, library_files
-from skill_evaluator.providers import Configuration
+from skill_evaluator.providers import PROVIDERS, Configuration
 from skill_evaluator.repository import Repository
 
 WORKFLOWS = Path(".github", "workflows")
@@ -28,25 +28,14 @@ _ONLY_WITH = {
 _MATRIX_READS = "    permissions: # of the jobs that call models\n      contents: read\n"
 _KEYS_END = "          JOB: ${{ matrix.id }}\n"
 _IDENTITY = "      id-token: write # a model without a key takes the identity of the job\n"
-_IDENTIFIERS = (
-    "ANTHROPIC_FEDERATION_RULE_ID",
-    "ANTHROPIC_ORGANIZATION_ID",
-    "ANTHROPIC_SERVICE_ACCOUNT_ID",
-    "ANTHROPIC_WORKSPACE_ID",
-    "GOOGLE_CLOUD_LOCATION",
-    "GOOGLE_CLOUD_PROJECT",
-    "GOOGLE_SERVICE_ACCOUNT",
-    "GOOGLE_WORKLOAD_IDENTITY_PROVIDER",
-    "OPENAI_IDENTITY_PROVIDER_ID",
-    "OPENAI_SERVICE_ACCOUNT_ID",
-)
-
 Choose = Callable[[str, Sequence[str]], str | None]
 
 
 def keyless(workflow: str) -> str:
     """Return evaluate.yml with the permission and the variables that models with `auth: oidc` need."""
-    identifiers = "".join(f"          {name}: ${{{{ vars.{name} }}}}\n" for name in _IDENTIFIERS)
+    federations = [kind.federation for kind in PROVIDERS.values() if kind.federation is not None]
+    names = sorted({name for each in federations for name in (*each.required, *each.optional)})
+    identifiers = "".join(f"          {name}: ${{{{ vars.{name} }}}}\n" for name in names)
     workflow = workflow.replace(_MATRIX_READS, _MATRIX_READS + _IDENTITY)
     return workflow.replace(_KEYS_END, identifiers + _KEYS_END)
 

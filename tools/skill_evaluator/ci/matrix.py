@@ -33,7 +33,6 @@ from skill_evaluator.runner.runs import input_digests, slug
 from skill_evaluator.runner.schedule import IN_FLIGHT, Shard, replicates_beside, under
 from skill_evaluator.stats import total_or_none
 from skill_evaluator.text import is_generated
-from skill_evaluator.verdicts.history.component import RecordedComponent
 
 MAX_JOBS = 256  # jobs that GitHub takes in one matrix
 _MAX_MINUTES = 300.0  # of the 350 that a job may take
@@ -70,12 +69,6 @@ class Checkout(ComponentsOption, FixturesOption, ConfigOption):
     def archive(self, component: Component) -> Archive:
         """Return what is recorded of a component, here and on the branches."""
         return Archive(component, Repository(self.components) if self.recorded else None, self.recorded)
-
-    def recorded_component(self, skill: str) -> RecordedComponent:
-        """Return a component with what is recorded of it, here and on the branches."""
-        component, settings = self.component(skill), self.configuration.settings
-        archive = self.archive(component)
-        return RecordedComponent(component=component, archive=archive, settings=settings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -241,12 +234,12 @@ def capped(runs: Sequence[PlannedRun], max_cost_usd: float | None) -> list[Plann
     """
     if max_cost_usd is None:
         return list(runs)
-    unpriced = next((run for run in runs if run.cost_upper_usd is None), None)
-    if unpriced is not None:
-        raise PlanError(
-            f"a cap on the cost cannot be kept: no price is known for '{unpriced.model_id}'; "
-            "give it price: {input, output} in models.yaml, or leave it out"
-        )
+    for run in runs:
+        if run.cost_upper_usd is None:
+            raise PlanError(
+                f"a cap on the cost cannot be kept: no price is known for '{run.model_id}'; "
+                "give it price: {input, output} in models.yaml, or leave it out"
+            )
     total = sum(run.cost_upper_usd or 0.0 for run in runs)
     share = min(1.0, max_cost_usd / total) if total else 1.0
     return [
@@ -259,19 +252,15 @@ def with_limits(
     runs: Sequence[PlannedRun], jobs: Sequence[PlannedJob], configuration: Configuration
 ) -> list[PlannedRun]:
     """Return the runs with their parts of what models and providers allow the jobs that run side by side."""
-    models, ceilings = {model.id: model for model in configuration.models}, configuration.settings.ceilings
-    planned = {run.id: run for run in runs}
-    called = {job.id: {model_id for run_id in job.runs for model_id in _models_of(planned[run_id])} for job in jobs}
-    of_model = Counter(model_id for ids in called.values() for model_id in ids)
-    of_provider = Counter(
-        provider
-        for ids in called.values()
-        for provider in {models[model_id].provider for model_id in ids if model_id in models}
-    )
+    ceilings, known = configuration.settings.ceilings, {model.id: model for model in configuration.models}
+    models = {run.id: [known[model_id] for model_id in _models_of(run) if model_id in known] for run in runs}
+    called = [{model.id for run_id in job.runs for model in models[run_id]} for job in jobs]
+    of_model = Counter(model_id for ids in called for model_id in ids)
+    of_provider = Counter(provider for ids in called for provider in {known[model_id].provider for model_id in ids})
     shared = []
     for run in runs:
         limits: dict[str, Limits] = {}
-        for model in (models[model_id] for model_id in _models_of(run) if model_id in models):
+        for model in models[run.id]:
             part = under(Limits(), model.limits, of_model[model.id])
             part = under(part, ceilings.get(model.provider), of_provider[model.provider])
             limits |= {} if part == Limits() else {model.id: part}

@@ -25,7 +25,7 @@ from skill_evaluator.providers.base import (
 )
 from skill_evaluator.providers.keyless import Identity
 from skill_evaluator.providers.remote import RemoteProvider
-from skill_evaluator.providers.wire import Base64, content_of
+from skill_evaluator.providers.wire import base64_of, content_of
 
 if TYPE_CHECKING:
     from skill_evaluator.providers.sdk import SdkConnection
@@ -103,7 +103,7 @@ def open_provider(model: Model, key: str | None, settings: Settings) -> RemotePr
 
 
 def _file(file: File) -> Mapping[str, Any]:
-    source = {"type": "base64", "media_type": file.media_type, "data": Base64(file)}
+    source = {"type": "base64", "media_type": file.media_type, "data": base64_of(file)}
     return {"type": "document" if file.media_type == "application/pdf" else "image", "source": source}
 
 

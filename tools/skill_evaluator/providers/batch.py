@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from skill_evaluator.library.config import Model, Settings
 from skill_evaluator.providers.base import LOST, Completion, ProviderError, ProviderKind, Request, fields_of, malformed
 from skill_evaluator.providers.remote import UNREADABLE, RemoteProvider
-from skill_evaluator.providers.wire import Content, HttpAnswer, TooLargeError, marked, parsed_body
+from skill_evaluator.providers.wire import Content, HttpAnswer, TooLargeError, parsed_body
 
 _RESULT_BYTES = 1_000_000_000  # of all answers of a batch, which are read in one piece
 GONE = (404, 410)  # what a vendor answers of a batch, or of results, that it has no more
@@ -96,8 +96,7 @@ class Batches:
 
     def size(self, custom_id: str, request: Request) -> int:
         """Return the bytes that a request takes in a batch, or a few more."""
-        entry, files = marked(self._entry(custom_id, request))
-        return Content.filled(json.dumps(entry).encode(), files).size + _SLACK_BYTES
+        return Content(json.dumps(self._entry(custom_id, request)).encode()).size + _SLACK_BYTES
 
     async def create(self, name: str, requests: Mapping[str, Request]) -> str:
         """Create a batch of requests by custom id, and return the vendor's id."""

@@ -31,7 +31,7 @@ from skill_evaluator.providers.base import (
 )
 from skill_evaluator.providers.keyless import Identity
 from skill_evaluator.providers.remote import RemoteProvider
-from skill_evaluator.providers.wire import Base64, ErrorAnswer, content_of, error_from_status
+from skill_evaluator.providers.wire import ErrorAnswer, base64_of, content_of, error_from_status
 
 if TYPE_CHECKING:
     from google.genai.client import AsyncClient
@@ -144,7 +144,7 @@ def _text(text: str) -> Mapping[str, Any]:
 
 
 def _file(file: File) -> Mapping[str, Any]:
-    return {"inlineData": {"mimeType": file.media_type, "data": Base64(file)}}
+    return {"inlineData": {"mimeType": file.media_type, "data": base64_of(file)}}
 
 
 def _connected(model: Model, key: str | None, settings: Settings, identity: Identity | None) -> "SdkConnection":

@@ -1,6 +1,5 @@
 """OpenAI, and all servers that speak its chat completions."""
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -28,7 +27,7 @@ from skill_evaluator.providers.base import (
 )
 from skill_evaluator.providers.keyless import Identity
 from skill_evaluator.providers.remote import RemoteProvider
-from skill_evaluator.providers.wire import Base64, ErrorAnswer, content_of, parsed_body
+from skill_evaluator.providers.wire import ErrorAnswer, base64_of, content_of, parsed_body
 from skill_evaluator.text import canonical_json, digest
 
 if TYPE_CHECKING:
@@ -106,10 +105,8 @@ def open_provider(model: Model, key: str | None, settings: Settings) -> RemotePr
             **settings_sent.of(request, limit_name),
         }
         if request.cache:  # so that the calls of one prompt meet on one machine
-            said = content["messages"]
-            if request.files:  # each by its digest
-                said = json.loads(json.dumps(said, default=lambda encoded: encoded.file.digest))
-            content.setdefault("prompt_cache_key", digest(canonical_json(said)).removeprefix("sha256:"))
+            words = [[message.role, content_of(message, lambda file: file.digest)] for message in request.messages]
+            content.setdefault("prompt_cache_key", digest(canonical_json(words)).removeprefix("sha256:"))
         if request.schema is not None and model.structured_output == "json_object":
             content["response_format"] = {"type": "json_object"}
         elif request.schema is not None and model.structured_output == "json_schema":
@@ -152,7 +149,7 @@ def _connected(model: Model, key: str | None, settings: Settings, identity: Iden
 
 
 def _file(file: File) -> Mapping[str, Any]:
-    data = Base64(file, f"data:{file.media_type};base64,")
+    data = f"data:{file.media_type};base64,{base64_of(file)}"
     if file.media_type == "application/pdf":  # under one name, since the model may read it
         return {"type": "file", "file": {"filename": "document.pdf", "file_data": data}}
     return {"type": "image_url", "image_url": {"url": data}}

@@ -30,7 +30,7 @@ from skill_evaluator.providers.base import (
     usual_sampling,
 )
 from skill_evaluator.providers.remote import UNREADABLE, RemoteProvider
-from skill_evaluator.providers.wire import Base64, TooLargeError, parsed_answer
+from skill_evaluator.providers.wire import TooLargeError, base64_of, parsed_answer
 
 MODEL = Model(id="program", provider="program", structured_output="none")
 VARIABLES = "PROGRAM_ENV"  # in CI the one secret that holds all variables of a program, a line each: NAME=value
@@ -149,12 +149,7 @@ def _filled(value: Any, request: Request) -> Any:
     names = re.compile(rf"\{{\{{\s*({'|'.join(map(re.escape, request.inputs))})\s*\}}\}}")
     if alone := names.fullmatch(value):
         return _for_endpoint(request.inputs[alone[1]])
-
-    def text_of(match: re.Match[str]) -> str:
-        value = _for_endpoint(request.inputs[match[1]])
-        return b"".join(value.read()).decode() if isinstance(value, Base64) else _text(value)
-
-    return names.sub(text_of, value)
+    return names.sub(lambda name: _text(_for_endpoint(request.inputs[name[1]])), value)
 
 
 def _text(value: Any) -> str:
@@ -168,7 +163,7 @@ def _for_program(value: Any) -> Any:
 
 def _for_endpoint(value: Any) -> Any:
     """Return an input as it is posted: a file as a data URL."""
-    return Base64(value, f"data:{value.media_type};base64,") if isinstance(value, File) else value
+    return f"data:{value.media_type};base64,{base64_of(value)}" if isinstance(value, File) else value
 
 
 def _no_answer(message: str) -> ProviderError:

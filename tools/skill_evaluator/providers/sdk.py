@@ -20,7 +20,7 @@ from skill_evaluator.providers.keyless import Identity
 from skill_evaluator.providers.places import Options, place_of
 from skill_evaluator.providers.redaction import remember
 from skill_evaluator.providers.transport import Http
-from skill_evaluator.providers.wire import Base64, Content, HttpAnswer, marked
+from skill_evaluator.providers.wire import Content, HttpAnswer, json_bytes
 
 Send = Callable[..., Awaitable[object]]  # method, path, query=, body=, file= (name, content, type) of a form
 _SET_BY_SDKS = ("authorization", "content-type", "accept", "anthropic-version", "anthropic-beta", "user-agent")
@@ -29,9 +29,8 @@ _SET_BY_AIOHTTP = ("host", "content-length", "transfer-encoding", "connection")
 
 @dataclass(slots=True)
 class _SdkCall:
-    """What the transport sends and receives during one call of an SDK."""
+    """What the transport received during one call of an SDK."""
 
-    files: Mapping[bytes, Base64]
     answer: HttpAnswer | None = None
     fault: Exception | None = None
 
@@ -40,7 +39,7 @@ _EXCHANGE: ContextVar[_SdkCall] = ContextVar("exchange")  # an SDK sends in the 
 
 
 class Transport(httpx2.AsyncBaseTransport):
-    """The transport of an SDK's HTTP client. It puts files in the place of their marks and keeps the answer."""
+    """The transport of an SDK's HTTP client. It adds the files to the body and keeps the answer."""
 
     def __init__(self, http: Http, note_access: Callable[[str], None] | None) -> None:
         self._http = http
@@ -55,7 +54,7 @@ class Transport(httpx2.AsyncBaseTransport):
         if self._note_access is not None and authorization.startswith("Bearer "):
             self._note_access(authorization.removeprefix("Bearer "))
         try:
-            content = Content.filled(await request.aread(), exchange.files)
+            content = Content(await request.aread())
             url = request.url.copy_with(username="", password="")  # they are in the headers by now
             answer = await self._http.send(request.method, str(url), headers, content)
         except Exception as problem:
@@ -99,10 +98,9 @@ class SdkConnection:
         `body` is JSON, or the fields of a form with a `file`: its name, its lines of JSON, its type.
         """
         if self.place is not None and self.place.signs:
-            body = json.loads(b"".join(Content.of(body).read()))
-        (body, lines), files = marked([body, file and file[1]])
-        form_file = file and (file[0], "".join(json.dumps(line) + "\n" for line in lines).encode(), file[2])
-        exchange = _SdkCall(files)
+            body = json.loads(b"".join(Content(json_bytes(body)).read()))
+        form_file = file and (file[0], "".join(json.dumps(line) + "\n" for line in file[1]).encode(), file[2])
+        exchange = _SdkCall()
         token = _EXCHANGE.set(exchange)
         try:
             await self.send_by(method, path, query=query, body=body, file=form_file)

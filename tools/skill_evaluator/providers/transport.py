@@ -18,7 +18,7 @@ import httpx2
 
 from skill_evaluator.identifiers import is_address
 from skill_evaluator.providers.base import ProviderError, dropped, timed_out, unreachable
-from skill_evaluator.providers.wire import Base64, Content, HttpAnswer, TooLargeError
+from skill_evaluator.providers.wire import Content, HttpAnswer, TooLargeError, json_bytes
 
 _HEADER_BYTES = 65_536  # of one header
 _READ_BYTES = 65_536
@@ -50,13 +50,14 @@ class Http:
         An address that moved within its origin is followed. Raise TooLargeError if the body of a success is over the
         limit, ProviderError for a fault, and ValueError or TypeError if the request cannot be sent.
         """
-        length = {"content-length": str(content.size)} if content.parts else {}  # else aiohttp sends files in chunks
+        length = {"content-length": str(content.size)} if content.size else {}  # else aiohttp sends files in chunks
         begun = time.perf_counter()
         try:
             async with asyncio.timeout(self._timeout_s + content.size / _MIN_BYTES_PER_S) as limit:
                 for _ in range(1 + _MAX_REDIRECTS):
+                    data = _stream(content) if content.has_files else b"".join(content.read()) or None
                     async with self._opened(url).request(
-                        method, url, data=_payload(content), headers={**headers, **length}, allow_redirects=False
+                        method, url, data=data, headers={**headers, **length}, allow_redirects=False
                     ) as response:
                         if response.status in _REDIRECTS and "location" in response.headers:
                             url = _moved_within(url, response.status, response.headers["location"])
@@ -122,23 +123,19 @@ class PlainConnection:
 
     async def send(self, method: str, path: str = "", *, body: Any = None) -> HttpAnswer:
         """Send JSON, whose files are read while they are sent, or nothing; return the answer, whatever its status."""
-        headers = self._headers if body is None else {**self._headers, "content-type": "application/json"}
-        return await self._http.send(
-            method, self._url + path, headers, Content.of(body) if body is not None else Content()
-        )
+        headers, content = self._headers, Content(b"")
+        if body is not None:
+            headers, content = {**headers, "content-type": "application/json"}, Content(json_bytes(body))
+        return await self._http.send(method, self._url + path, headers, content)
 
     async def close(self) -> None:
         """Close all connections."""
         await self._http.close()
 
 
-def _payload(content: Content) -> Any:
-    async def parts() -> AsyncIterator[bytes]:
-        for part in content.read():
-            yield part
-
-    whole = content.parts[0] if content.parts else None
-    return parts() if len(content.parts) > 1 or isinstance(whole, Base64) else whole
+async def _stream(content: Content) -> AsyncIterator[bytes]:
+    for part in content.read():
+        yield part
 
 
 def _header_texts(response: aiohttp.ClientResponse) -> dict[str, str]:

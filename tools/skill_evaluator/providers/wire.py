@@ -6,11 +6,13 @@ Its own module because the client is slow to import, and nobody who reads an ans
 import base64
 import email.utils
 import json
+import os
 import re
 import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from skill_evaluator.library.config import IGNORABLE
@@ -51,89 +53,52 @@ _RETRYABLE = {
     529: "overloaded",
 }
 _MOST_VALUES = 1_000_000  # in a body; each takes up to 200 bytes once it is read
-_PART = 3 << 16  # bytes of a file that are read at once; base64 takes three at a time
+_CHUNK = 3 << 16  # bytes of a file that are read at once; base64 takes three at a time
+_SECRET = secrets.token_hex(16)  # of this process, so that no text of a case names a file
+_FILE = re.compile(rf"{_SECRET}:(\d+):([0-9a-f]+);".encode())
 
 
-@dataclass(frozen=True, slots=True)
-class Base64:
-    """The text in a body that stands for a file: a prefix and the file as base64."""
-
-    file: File
-    prefix: str = ""
-
-    @property
-    def size(self) -> int:
-        """Its bytes."""
-        return len(self.prefix) + (self.file.size + 2) // 3 * 4
-
-    def read(self) -> Iterator[bytes]:
-        """Yield the text in parts; raise OSError for a file that has become shorter."""
-        yield self.prefix.encode()
-        left = self.file.size
-        with self.file.path.open("rb") as handle:
-            while left:
-                part = handle.read(min(_PART, left))
-                left -= len(part)
-                if left and len(part) < _PART:
-                    raise OSError(f"{self.file.path} has become shorter")
-                yield base64.b64encode(part)
+def base64_of(file: File) -> str:
+    """Return the text that stands for a file in a body. `Content` puts the base64 of the file in its place."""
+    return f"{_SECRET}:{file.size}:{os.fsencode(file.path).hex()};"
 
 
-@dataclass(frozen=True, slots=True)
+def json_bytes(value: Any) -> bytes:
+    """Encode a JSON value; raise ValueError or TypeError."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+
+
 class Content:
     """A body whose files are read only while it is sent."""
 
-    parts: tuple[bytes | Base64, ...] = ()
-
-    @classmethod
-    def of(cls, value: Any) -> "Content":
-        """Return a JSON value, which may hold `Base64`; raise ValueError or TypeError.
-
-        >>> Content.of({"a": 1}).parts
-        (b'{"a":1}',)
-        """
-        value, files = marked(value)
-        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-        return cls.filled(text.encode(), files)
-
-    @classmethod
-    def filled(cls, text: bytes, files: Mapping[bytes, Base64]) -> "Content":
-        """Return a text with each file in place of its mark."""
-        if not files:
-            return cls((text,) if text else ())
-        parts = re.split(b"(" + b"|".join(files) + b")", text)
-        return cls(tuple(files.get(part, part) for part in parts))
+    def __init__(self, text: bytes) -> None:
+        self._parts: list[bytes | tuple[Path, int]] = []  # texts, and files with their sizes
+        end = 0
+        for mark in _FILE.finditer(text):
+            path = Path(os.fsdecode(bytes.fromhex(mark[2].decode())))
+            self._parts += [text[end : mark.start()], (path, int(mark[1]))]
+            end = mark.end()
+        self._parts.append(text[end:])
+        self.has_files = end > 0
 
     @property
     def size(self) -> int:
-        """Its bytes."""
-        return sum(len(part) if isinstance(part, bytes) else part.size for part in self.parts)
+        """The number of bytes that `read` yields."""
+        return sum(len(part) if isinstance(part, bytes) else (part[1] + 2) // 3 * 4 for part in self._parts)
 
     def read(self) -> Iterator[bytes]:
-        """Yield the bytes in parts; raise OSError for a file that cannot be read."""
-        for part in self.parts:
+        """Yield the bytes in parts; raise OSError for a file that cannot be read or has become shorter."""
+        for part in self._parts:
             if isinstance(part, bytes):
                 yield part
-            else:
-                yield from part.read()
-
-
-def marked(value: Any) -> tuple[Any, dict[bytes, Base64]]:
-    """Return a JSON value with a mark in place of each `Base64` in it, and the files by their marks."""
-    files: dict[bytes, Base64] = {}
-
-    def without_files(value: Any) -> Any:
-        if isinstance(value, Base64):
-            mark = secrets.token_hex(16)
-            files[mark.encode()] = value
-            return mark
-        if isinstance(value, Mapping):
-            return {name: without_files(child) for name, child in value.items()}
-        if isinstance(value, (list, tuple)):
-            return [without_files(child) for child in value]
-        return value
-
-    return without_files(value), files
+                continue
+            path, size = part
+            with path.open("rb") as handle:
+                for start in range(0, size, _CHUNK):
+                    chunk = handle.read(min(_CHUNK, size - start))
+                    if len(chunk) < min(_CHUNK, size - start):
+                        raise OSError(f"{path} has become shorter")
+                    yield base64.b64encode(chunk)
 
 
 def content_of(

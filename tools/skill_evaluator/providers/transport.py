@@ -52,21 +52,27 @@ class Http:
         """
         length = {"content-length": str(content.size)} if content.size else {}  # else aiohttp sends files in chunks
         begun = time.perf_counter()
+
+        async def body() -> AsyncIterator[bytes]:
+            nonlocal begun
+            begun = time.perf_counter()  # until now the request waited for the event loop
+            for part in content.read():
+                yield part
+
         try:
             async with asyncio.timeout(self._timeout_s + content.size / _MIN_BYTES_PER_S) as limit:
                 for _ in range(1 + _MAX_REDIRECTS):
-                    data = _stream(content) if content.has_files else b"".join(content.read()) or None
+                    data = body() if content.size else None
                     async with self._opened(url).request(
                         method, url, data=data, headers={**headers, **length}, allow_redirects=False
                     ) as response:
                         if response.status in _REDIRECTS and "location" in response.headers:
                             url = _moved_within(url, response.status, response.headers["location"])
                             continue
-                        body = await self._read(response, limit)
                         return HttpAnswer(
                             status=response.status,
                             headers=_header_texts(response),
-                            content=body,
+                            content=await self._read(response, limit),
                             latency_s=time.perf_counter() - begun,
                         )
         except TimeoutError:
@@ -131,11 +137,6 @@ class PlainConnection:
     async def close(self) -> None:
         """Close all connections."""
         await self._http.close()
-
-
-async def _stream(content: Content) -> AsyncIterator[bytes]:
-    for part in content.read():
-        yield part
 
 
 def _header_texts(response: aiohttp.ClientResponse) -> dict[str, str]:

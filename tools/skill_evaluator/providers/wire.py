@@ -79,7 +79,6 @@ class Content:
             self._parts += [text[end : mark.start()], (path, int(mark[1]))]
             end = mark.end()
         self._parts.append(text[end:])
-        self.has_files = end > 0
 
     @property
     def size(self) -> int:

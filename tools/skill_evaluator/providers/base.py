@@ -152,7 +152,7 @@ class Completion:
             if (value := getattr(self, name))
         }
         kept |= {name: redact(getattr(self, name)) for name in ("text", "reasoning", "tool_call")}
-        return self if all(getattr(self, name) == value for name, value in kept.items()) else replace(self, **kept)
+        return replace(self, **kept)
 
 
 def stop_reason_of(word: Any, reasons: Mapping[str, StopReason]) -> StopReason:

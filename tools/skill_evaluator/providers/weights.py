@@ -1,4 +1,4 @@
-"""Weights of the local model: the file that models.yaml names, else SmolLM2-135M-Instruct, downloaded once."""
+"""Weights of the local model: a file named in models.yaml, or SmolLM2-135M-Instruct, which is downloaded once."""
 
 import hashlib
 import os

@@ -1,7 +1,4 @@
-"""What goes over HTTP, without the client that sends it: a body with files, an answer, and a ladder of errors.
-
-Its own module because the client is slow to import, and nobody who reads an answer needs it.
-"""
+"""The parts of HTTP that need no client: bodies with files, answers, and the classification of errors."""
 
 import base64
 import email.utils
@@ -52,7 +49,7 @@ _RETRYABLE = {
     504: "gateway_timeout",
     529: "overloaded",
 }
-_MOST_VALUES = 1_000_000  # in a body; each takes up to 200 bytes once it is read
+_MAX_VALUES = 1_000_000  # in a body; each takes up to 200 bytes of memory
 _CHUNK = 3 << 16  # bytes of a file that are read at once; base64 takes three at a time
 _SECRET = secrets.token_hex(16)  # of this process, so that no text of a case names a file
 _FILE = re.compile(rf"{_SECRET}:(\d+):([0-9a-f]+);".encode())
@@ -105,7 +102,7 @@ def content_of(
     file: Callable[[File], Any],
     text: Callable[[str], Any] = lambda text: {"type": "text", "text": text},
 ) -> str | list[Any]:
-    """Return the text of a message, or the parts of one with files as a vendor words them, blank texts left out."""
+    """Return the text of a message, or its parts in the vendor's form if it has files. Skip blank texts."""
     if not message.files:
         return message.text
     parts = (part for part in message.parts if isinstance(part, File) or part.strip())
@@ -114,15 +111,12 @@ def content_of(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpAnswer:
-    """What a server answered, its body decompressed; the names of `headers` are in lower case.
-
-    `latency_s` is the time from the first byte that was sent to the last that came, if the client took it.
-    """
+    """The answer of a server."""
 
     status: int
-    headers: Mapping[str, str]
-    content: bytes
-    latency_s: float | None = None
+    headers: Mapping[str, str]  # names in lower case
+    content: bytes  # decompressed
+    latency_s: float | None = None  # from the first byte sent to the last received; None in a batch
 
     @property
     def is_success(self) -> bool:
@@ -136,7 +130,7 @@ class TooLargeError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorAnswer:
-    """A status that is no success, with what its body says; `details` is empty when that is no JSON object."""
+    """An error status with the message and details in its body. `details` is empty if there is no JSON object."""
 
     status: int
     headers: Mapping[str, str]
@@ -151,7 +145,7 @@ def parsed_body(content: bytes) -> Any:
 
 def parsed_answer(content: bytes) -> Any:
     """Parse the JSON of one answer; raise TooLargeError for too many values, ValueError or RecursionError."""
-    if sum(content.count(mark) for mark in (b"[", b"{", b",")) > _MOST_VALUES:
+    if sum(content.count(mark) for mark in (b"[", b"{", b",")) > _MAX_VALUES:
         raise TooLargeError
     return parsed_body(content)
 

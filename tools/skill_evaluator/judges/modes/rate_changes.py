@@ -10,6 +10,7 @@ from skill_evaluator.judges.modes.regression_results import (
     RegressionResults,
 )
 from skill_evaluator.judges.statistics.bounded import difference
+from skill_evaluator.stats import benjamini_hochberg
 
 ALPHA = 0.05
 
@@ -34,7 +35,7 @@ def rate_changes(later: Sequence[JudgeRegressions], earlier: Sequence[JudgeRegre
     step-up procedure of Benjamini and Hochberg (1995, doi:10.1111/j.2517-6161.1995.tb02031.x).
     """
     import numpy as np
-    from scipy.stats import false_discovery_control, fisher_exact
+    from scipy.stats import fisher_exact
 
     before = {judge.judge.model_id: {one.dimension: one for one in judge.dimensions} for judge in earlier}
     changes: list[RateChange] = []
@@ -45,9 +46,8 @@ def rate_changes(later: Sequence[JudgeRegressions], earlier: Sequence[JudgeRegre
             for one in judge.dimensions
             if (old := before.get(model_id, {}).get(one.dimension)) is not None and old.worse.n and one.worse.n
         ]
-        p_values = [float(fisher_exact(np.array([_counts(one), _counts(old)])).pvalue) for old, one in both]
-        q_values: Sequence[float] = false_discovery_control(p_values).tolist() if both else []
-        for (old, one), p, q in zip(both, p_values, q_values, strict=True):
+        p_values = [min(1.0, float(fisher_exact(np.array([_counts(one), _counts(old)])).pvalue)) for old, one in both]
+        for (old, one), p, q in zip(both, p_values, benjamini_hochberg(p_values), strict=True):
             change = difference(one.worse, old.worse)
             changes.append(
                 RateChange(
@@ -56,8 +56,8 @@ def rate_changes(later: Sequence[JudgeRegressions], earlier: Sequence[JudgeRegre
                     earlier=old.worse,
                     later=one.worse,
                     difference=change,
-                    p=min(1.0, p),
-                    q=min(1.0, q),
+                    p=p,
+                    q=q,
                     rose=q < ALPHA and (change.value or 0.0) > 0,
                 )
             )

@@ -10,9 +10,9 @@ import numpy as np
 from scipy.special import stdtr
 
 from skill_evaluator.records.record import CaseRecord, Record
-from skill_evaluator.stats import ROUNDING
+from skill_evaluator.stats import ROUNDING, benjamini_hochberg
 from skill_evaluator.verdicts.decide.comparability import Common, case_means, field_scores
-from skill_evaluator.verdicts.decide.effects import Floats, adjusted
+from skill_evaluator.verdicts.decide.effects import Floats
 from skill_evaluator.verdicts.decide.measuring import Measured
 from skill_evaluator.verdicts.decide.results import CaseChange, Cases, CaseTurn
 from skill_evaluator.verdicts.decide.rules import MOSTLY, VerdictRules
@@ -36,7 +36,7 @@ def named_cases(common: Common, primary: Measured | None, rules: VerdictRules) -
         return Cases(broke=[], fixed=[], left_out=common.left_out, turned=turned, unreliable=unreliable)
     measure, tolerance = primary.measure, rules.tolerance(primary.measure)
     pairs = {before.case_id: (before, after) for before, after in common.cases}
-    q_values = adjusted(p_values_of_cases(primary.after.means - primary.before.means))
+    q_values = benjamini_hochberg(p_values_of_cases(primary.after.means - primary.before.means))
     significant = {case_id for case_id, q in zip(measure.case_ids, q_values, strict=True) if q <= FALSE_NAMES}
     means = zip(measure.case_ids, case_means(measure.before), case_means(measure.after), strict=True)
     moved = [

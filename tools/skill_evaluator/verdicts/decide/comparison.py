@@ -9,10 +9,10 @@ from dataclasses import replace
 from itertools import islice
 
 from skill_evaluator.library.config import VerdictName
-from skill_evaluator.stats import rounded
+from skill_evaluator.stats import benjamini_hochberg, rounded
 from skill_evaluator.verdicts.decide.cases import named_cases, profile_of
 from skill_evaluator.verdicts.decide.comparability import Measure, Pair, served_change
-from skill_evaluator.verdicts.decide.effects import Effect, adjusted
+from skill_evaluator.verdicts.decide.effects import Effect
 from skill_evaluator.verdicts.decide.measuring import Compared, Measured, measure_all
 from skill_evaluator.verdicts.decide.missing_outputs import Missing, bounds_of
 from skill_evaluator.verdicts.decide.reasons import falls_of, reasons_of, remedy_of
@@ -85,7 +85,7 @@ def _test_all(measured: Sequence[Measured], rules: VerdictRules) -> list[_Test]:
     tiers = [None if own.measure.kind == "reproducibility" else rules.tier(own.measure) for own in measured]
     for tier in set(tiers) - {None}:
         family = [(at, own.effect.p) for at, own in enumerate(measured) if tiers[at] == tier and own.effect is not None]
-        q_values = adjusted([p for _, p in family])
+        q_values = benjamini_hochberg([p for _, p in family])
         for (at, _), q in zip(family, q_values, strict=True):
             tests[at] = (q, len(family))
     return tests
@@ -108,7 +108,8 @@ def changes_since_accepted(pairs: Sequence[Pair], rules: VerdictRules) -> list[S
         if measured.effect is not None
     ]
     changes: dict[str, SinceAccepted] = {}
-    for (compared, measured, effect), q in zip(tested, adjusted([effect.p for *_, effect in tested]), strict=True):
+    q_values = benjamini_hochberg([effect.p for *_, effect in tested])
+    for (compared, measured, effect), q in zip(tested, q_values, strict=True):
         model_id, accepted = compared.pair.candidate.model_id, compared.pair.baseline
         assert accepted is not None  # noqa: S101  (only pairs with an accepted version are tested)
         change = SinceAccepted(

@@ -239,23 +239,6 @@ def replicate_effect(before: ArmStatistics, after: ArmStatistics, run_variance: 
     )
 
 
-def adjusted(p_values: Sequence[float]) -> list[float]:
-    """Return the q-value of each p-value, which controls the false discovery rate over all of them.
-
-    qᵢ = min over pⱼ ≥ pᵢ of m pⱼ ÷ rank(pⱼ), Benjamini and Hochberg 1995 (doi:10.1111/j.2517-6161.1995.tb02031.x).
-
-    >>> adjusted([0.01, 0.04, 0.03])
-    [0.03, 0.04, 0.04]
-    """
-    count = len(p_values)
-    order = sorted(range(count), key=p_values.__getitem__, reverse=True)
-    q_values, least = [1.0] * count, 1.0
-    for rank, place in zip(range(count, 0, -1), order, strict=True):
-        least = min(least, p_values[place] * count / rank)
-        q_values[place] = least
-    return q_values
-
-
 def holm(p_values: Sequence[float]) -> list[float]:
     """Return the adjusted p-value of each p-value, which controls the chance of any false one (Holm 1979).
 

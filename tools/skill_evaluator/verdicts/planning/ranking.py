@@ -27,7 +27,7 @@ from skill_evaluator.verdicts.decide.comparability import (
 )
 from skill_evaluator.verdicts.decide.comparison import compare_records
 from skill_evaluator.verdicts.decide.effects import holm
-from skill_evaluator.verdicts.decide.results import MeasureResult, per_1000
+from skill_evaluator.verdicts.decide.results import MeasureResult, ModelVerdict, per_1000
 from skill_evaluator.verdicts.decide.rules import VerdictRules
 from skill_evaluator.verdicts.planning.advice import (
     Contrast,
@@ -112,6 +112,7 @@ def rank_models(
         added[result.model_id] = None if primary is None else PromptEffect.view(primary)
     dominated = by_key((one.lower.name, one.higher.name) for one in met if one.dominates)
     tolerated = (_primary(one.measures, rules.primary_metric) for one in met)
+    tolerance = next((one.tolerance for one in tolerated if one is not None), rules.policy.tolerance)
     rows = [
         RankedModel.view(
             model.record,
@@ -134,12 +135,12 @@ def rank_models(
         skill=skill,
         metric=rules.primary_metric,
         alpha=rules.alpha,
-        tolerance=next((one.tolerance for one in tolerated if one is not None), rules.policy.tolerance),
+        tolerance=tolerance,
         n_cases=len(models[0].record.per_case) if models else 0,
         models=rows,
         pairs=[one.contrast for one in met],
         family=len(all_met),
-        advice=advise(rows, [one.contrast for one in met]),
+        advice=advise(rows, [one.contrast for one in met], tolerance),
         left_out={**left_out, **{name: why for name, why in unlike.items() if name not in hidden}},
     )
 
@@ -244,9 +245,9 @@ def _meet(skill: str, models: Sequence[_Candidate], rules: VerdictRules) -> list
             higher=higher,
             lower=lower,
             measures=result.metrics,
-            contrast=_contrast(higher, lower, primary, q, rules.alpha / 2),
+            contrast=_contrast((higher.name, lower.name), result, q, rules),
         )
-        for (higher, lower), result, primary, q in zip(couples, results, primaries, q_values, strict=True)
+        for (higher, lower), result, q in zip(couples, results, q_values, strict=True)
     ]
 
 
@@ -258,15 +259,16 @@ def _primary(measures: Iterable[MeasureResult], metric: str) -> MeasureResult | 
     return next((measure for measure in measures if (measure.metric, measure.kind) == (metric, "accuracy")), None)
 
 
-def _contrast(higher: _Candidate, lower: _Candidate, primary: MeasureResult | None, q: float, level: float) -> Contrast:
-    """Return the contrast of two models; `level` is for either direction, as the scores say which is the lower."""
+def _contrast(names: tuple[str, str], result: ModelVerdict, q: float, rules: VerdictRules) -> Contrast:
+    """Return the contrast of two models, the higher one first, from the verdict on the lower one."""
+    higher, lower = names
+    primary = _primary(result.metrics, rules.primary_metric)
     if primary is None:
-        figures = dict.fromkeys(("difference", "ci95", "p", "q", "detectable_drop"))
-        return Contrast(higher=higher.name, lower=lower.name, n_cases=0, significant=False, **figures)
-    is_lower = primary.difference is not None and primary.difference < -ROUNDING
-    significant = is_lower and q <= level and primary.verdict != "unchanged"
-    changed = {"q": round(q, 6), "significant": significant}
-    return Contrast.view(primary, higher=higher.name, lower=lower.name, **changed)
+        return Contrast(higher=higher, lower=lower)
+    as_good, is_lower = primary.verdict == "unchanged", (primary.difference or 0.0) < -ROUNDING
+    significant = is_lower and q <= rules.alpha / 2 and not as_good
+    changed = {"q": round(q, 6), "as_good": as_good, "significant": significant, "remedy": result.remedy}
+    return Contrast.view(primary, higher=higher, lower=lower, **changed)
 
 
 def _age_of(record: Record) -> int | None:

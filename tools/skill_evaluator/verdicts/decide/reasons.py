@@ -199,8 +199,7 @@ def _reasons_of_losses(losses: Losses, results: Sequence[MeasureResult], rules: 
     if falls := falls_of(losses, results):
         fields, harm = counted(len(falls), "field"), f"{rules.policy.harm:g}"
         yield f"{fields} lost more than {harm}, which alone is a regression: {joined_falls(falls)}"
-    critical = [case for case in losses.cases if case.case_id in losses.critical_cases]
-    if critical:
+    if critical := losses.lost_critical_cases:
         yield f"{counted(len(critical), 'critical case')} lost more than {rules.policy.harm:g}: {_falls(critical)}"
     better = {result.verdict or "" for result in results if result.tier == "critical"} & {"improved", "unchanged"}
     if losses.cases and better:

@@ -65,9 +65,14 @@ class Pair:
     unproved_judge: str | None = None
 
     @property
+    def runs(self) -> tuple[Record | None, Record]:
+        """The baseline and the candidate."""
+        return self.baseline, self.candidate
+
+    @property
     def is_judged_alike(self) -> bool:
         """Whether one judge with one prompt and the same settings decided the checks of both."""
-        before, after = (run.judged if run else None for run in (self.baseline, self.candidate))
+        before, after = (run.judged if run else None for run in self.runs)
         return bool(before and after and (before.model_id, before.digests) == (after.model_id, after.digests))
 
     @property

@@ -98,7 +98,7 @@ def changes_since_accepted(pairs: Sequence[Pair], rules: VerdictRules) -> list[S
     since = {
         at: replace(pair, baseline=pair.anchor, baseline_again=pair.anchor_again)
         for at, pair in enumerate(pairs)
-        if pair.anchor is not None and not pair.is_since_anchor
+        if pair.anchor is not None and (pair.baseline is None or pair.baseline.run_id != pair.anchor.run_id)
     }
     tested = [
         (at, compared, measured, measured.effect)

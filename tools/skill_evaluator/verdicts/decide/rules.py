@@ -77,6 +77,11 @@ class VerdictRules:
         policies = [*self._declared(measure), self._component, self.policy]
         return next(policy.tolerance for policy in policies if policy is not None and policy.tolerance is not None)
 
+    @property
+    def primary_tolerance(self) -> float:
+        """The tolerated drop of the primary metric."""
+        return self.tolerance(Measure(name=self.primary_metric, kind="accuracy", case_ids=(), before=(), after=()))
+
     def levels(self, measure: Measure, *, is_accepted: bool = False) -> Levels:
         """Return the levels of a measure against the baseline, or against the accepted version (`is_accepted`)."""
         share = CRITICAL_SHARE if self.is_critical(measure) else OTHER_SHARE

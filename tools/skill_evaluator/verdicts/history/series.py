@@ -15,7 +15,7 @@ from skill_evaluator.records.archive import precedence
 from skill_evaluator.scoring.parallel import side_by_side
 from skill_evaluator.stats import by_key, mean_or_none, rounded
 from skill_evaluator.text import version_words
-from skill_evaluator.verdicts.decide.comparability import Measure, Pair, pooled, strict_scores
+from skill_evaluator.verdicts.decide.comparability import Pair, pooled, strict_scores
 from skill_evaluator.verdicts.decide.results import Fall, ModelVerdict, SinceAccepted, joined_falls
 from skill_evaluator.verdicts.decide.rules import WORST_FIRST, VerdictRules, component_verdict
 from skill_evaluator.verdicts.planning.advice import Advice, ModelRanking
@@ -195,12 +195,11 @@ def history_of(skill: str, by_model: Mapping[str, Sequence[Pair]], rules: Verdic
         )
         for model_id, versions in by_model.items()
     ]
-    primary = Measure(name=rules.primary_metric, kind="accuracy", case_ids=(), before=(), after=())
     return History(
         skill=skill,
         metric=rules.primary_metric,
         alpha=rules.alpha,
-        tolerance=rules.tolerance(primary),
+        tolerance=rules.primary_tolerance,
         models=models,
         aa_runs=sum(len(pair.candidate_again) for pair in chain.from_iterable(by_model.values())),
     )

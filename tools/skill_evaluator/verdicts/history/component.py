@@ -1,7 +1,4 @@
-"""What is known of a component: verdicts on its runs, its history, the ranking of its models, and comparisons.
-
-`evaluate`, `history`, `leaderboard` and the site say the same of a component, because all of them ask here.
-"""
+"""What is known of a component: verdicts on its runs, its history, the ranking of its models, and comparisons."""
 
 import datetime
 from collections.abc import Container, Iterable, Mapping, Sequence
@@ -40,13 +37,7 @@ from skill_evaluator.text import listed, version_words
 from skill_evaluator.verdicts.decide.comparability import Pair, as_asked, cut_to
 from skill_evaluator.verdicts.decide.results import ComparisonResult, Comparisons
 from skill_evaluator.verdicts.decide.rules import VerdictRules, rules_for
-from skill_evaluator.verdicts.history.baselines import (
-    models_pair,
-    pair_of,
-    prompt_pair,
-    rest_of_family,
-    versions_of_families,
-)
+from skill_evaluator.verdicts.history.baselines import models_pair, other_models, pair_of, prompt_pair, rest_of_family
 from skill_evaluator.verdicts.history.series import History, history_of, shipping_advice
 from skill_evaluator.verdicts.planning.advice import ModelRanking
 
@@ -65,9 +56,9 @@ class ComponentStanding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chosen:
-    """The records to compare, one pair a model, and the models that have nothing to judge, with the reason.
+    """The records to compare, one pair a model, and the models without records to compare, with the reason.
 
-    `rest` has the pairs of models that were not named: the models of a version are one family.
+    `rest` has the pairs of models that were not named, but belong to the family.
     """
 
     pairs: Sequence[Pair]
@@ -77,8 +68,7 @@ class Chosen:
     def apart(self) -> "Chosen":
         """Take results of another tool as measured on different days; raise LeaderboardError for records of ours."""
         if not all(pair.candidate.is_from_elsewhere for pair in self.pairs):
-            told = "--apart is for another tool's results; a record already says what ran beside it"
-            raise LeaderboardError(told)
+            raise LeaderboardError("--apart is for another tool's results; a record already says what ran beside it")
         return replace(self, pairs=[replace(pair, side_by_side=False) for pair in self.pairs])
 
     def judged(self, settings: Settings) -> ComparisonResult:
@@ -86,8 +76,7 @@ class Chosen:
         from skill_evaluator.verdicts.decide.comparison import compare_records  # imports scipy
 
         first = self.pairs[0].candidate
-        rules = rules_for(settings, first)
-        return compare_records(first.skill, self.pairs, rules, left_out=self.left_out, rest=self.rest)
+        return compare_records(first.skill, self.pairs, rules_for(settings, first), self.left_out, rest=self.rest)
 
 
 def chosen_of_files(
@@ -106,9 +95,9 @@ def chosen_of_files(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accepted:
-    """A version that is accepted, with the records that it rests on; `new`: it was not before, for the same reason.
+    """A version that is accepted, with its records; `new`: it was not before, for the same reason.
 
-    `above` is a higher version that was accepted, against which later ones are still held. `path` is to be committed.
+    `above` is a higher accepted version, with which later ones are still compared. `path` is the file to commit.
     """
 
     acceptance: Acceptance
@@ -150,7 +139,7 @@ class RecordedComponent:
         )
 
     def unmeasured(self, shown: Iterable[str]) -> str:
-        """Say that the version on disk has no complete run, and the highest version shown; return "" if it has one."""
+        """Say that the version on disk has no complete run, and the highest version shown; "" if it has one."""
         version, shown = self.component.version, sorted(shown, key=precedence)
         if not shown or any(version in of_model for of_model in runs_of_versions(self.archive.entries).values()):
             return ""
@@ -215,10 +204,10 @@ class RecordedComponent:
     def chosen(
         self, baseline: str | Record | None, candidate: str | Record | None, models: Sequence[str] = ()
     ) -> Chosen:
-        """Choose the runs to compare, one pair a model; raise LeaderboardError when there is nothing to judge.
+        """Choose the runs to compare, one pair a model; raise LeaderboardError if there is nothing to judge.
 
-        `baseline` and `candidate` name a version, a run or a draft, or are records. Named runs and records are compared
-        as they are; of versions, all runs count.
+        `baseline` and `candidate` are versions, of which all runs count, or runs, drafts or records, which are compared
+        as they are.
         """
         archive, policy = self.archive, self.settings.policy
         if isinstance(candidate, str) and (draft := archive.draft(candidate)) is not None:
@@ -323,12 +312,11 @@ class RecordedComponent:
     def verdict_on(
         self, records: Sequence[Record], partial: Container[str] = (), *, asked_again: bool = False
     ) -> ComparisonResult | None:
-        """Compare complete runs with the recorded ones of a lower version; None where no model has such a one.
+        """Compare complete runs with the recorded ones of a lower version; None if no model has one.
 
-        A baseline that was asked beside a candidate is not judged itself. Of a run with the schema alone, the version's
-        own run is judged: what does its prompt add? The runs in `partial` were asked some of the cases: they are held
-        against the same cases of the recorded ones. Of cases that were `asked_again`, because they failed, only these
-        answers count, and the verdict is that on these cases.
+        An interleaved baseline is not judged itself. A run with the schema alone is the baseline of the version's own
+        run. The runs in `partial` have some of the cases, and the recorded ones are cut to them. Of cases that were
+        `asked_again`, because they failed, only these runs count.
         """
         archive, policy = self.archive, self.settings.policy
         archive.add(records)
@@ -358,18 +346,15 @@ class RecordedComponent:
 
         archive = self.archive
         archive.add(records)
-        family = [*records, *_rest_of_version(records, archive)]
+        family = [*records, *(record for record, _ in other_models(records, archive))]
         pairs = [pair_of(record, None, archive, self.settings.policy, anchored=False) for record in family]
-        prompts = [pair for record in records if (pair := prompt_pair(record, archive)) is not None]
-        judged = {} if verdict is None else {model.model_id: model.verdict for model in verdict.models}
-        runs, rest = pairs[: len(records)], pairs[len(records) :]
         return rank_models(
             self.component.name,
-            runs,
+            pairs[: len(records)],
             self.rules(records[0] if records else archive.record(archive.entries[0])),
-            rest=rest,
-            prompts=prompts,
-            verdicts=judged,
+            rest=pairs[len(records) :],
+            prompts=[pair for record in records if (pair := prompt_pair(record, archive)) is not None],
+            verdicts={} if verdict is None else {model.model_id: model.verdict for model in verdict.models},
             left_out=left_out or {},
         )
 
@@ -395,21 +380,10 @@ def _to_accept(
     return version, accepted
 
 
-def _rest_of_version(records: Sequence[Record], archive: Archive) -> list[Record]:
-    """Return the newest runs of the versions shown of all other models."""
-    models, rest = {record.model_id for record in records}, []
-    for version in versions_of_families(records, archive):
-        for choice in choose(archive.entries, version, None).choices:
-            if choice.candidate.model_id not in models:
-                with suppress(LeaderboardError):
-                    rest.append(archive.record(choice.candidate))
-    return rest
-
-
 def _of_asked_cases(pair: Pair) -> Pair:
-    """Return a pair with all records cut to the cases that the candidate was asked."""
-    mine = {case.case_id for case in pair.candidate.per_case}
-    cut = partial(cut_to, case_ids=mine)
+    """Return a pair with all records cut to the cases of the candidate."""
+    own = {case.case_id for case in pair.candidate.per_case}
+    cut = partial(cut_to, case_ids=own)
     everything = {case.case_id for record in (pair.baseline, pair.candidate) if record for case in record.per_case}
     return replace(
         pair,
@@ -418,5 +392,5 @@ def _of_asked_cases(pair: Pair) -> Pair:
         baseline_again=tuple(map(cut, pair.baseline_again)),
         candidate_again=tuple(map(cut, pair.candidate_again)),
         anchor_again=tuple(map(cut, pair.anchor_again)),
-        passed_over=(f"only {len(mine)} of {len(everything)} cases were asked", *pair.passed_over),
+        passed_over=(f"only {len(own)} of {len(everything)} cases were asked", *pair.passed_over),
     )

@@ -1,7 +1,4 @@
-"""The ranking of models as other programs get it, and what follows from it: the frontier, and which model to ship.
-
-Nothing here compares; `ranking` does.
-"""
+"""The ranking of models as other programs get it, and what follows from it: the frontier, and which model to ship."""
 
 from collections.abc import Iterable, Sequence
 
@@ -51,10 +48,9 @@ class PromptEffect(FrozenModel):
 class RankedModel(FrozenModel):
     """One model: its scores, cost and age, and how it compares with others.
 
-    `place`: models of equal score share it. `like_best`: it is the best model or not significantly different from it.
-    `verdict` is on its version against a lower one, `prompt_adds` against its run with the schema alone. `frontier`: no
-    other model is both as good and as cheap; None if its cost is not known. `dominated_by`: the models that are cheaper
-    and at least as good on every metric, in these figures.
+    `like_best`: it is the best model or not significantly different from it. `verdict` is on its version against a
+    lower one, `prompt_adds` against its run with the schema alone. `frontier`: no other model is both as good and as
+    cheap; None if its cost is not known. `dominated_by`: the models that are cheaper and no worse on any metric.
     """
 
     place: int
@@ -96,8 +92,8 @@ class Advice(FrozenModel):
 class ModelRanking(FrozenModel):
     """The models of a component, best first, on the cases that all of them answered.
 
-    q of the `pairs` is over `family` pairs: those of all models of the version, shown or not. `left_out`: models that
-    are not ranked, and why. `unmeasured` says that the version on disk has no complete run.
+    q of the `pairs` is over `family` pairs: those of all models of the version, shown or not. `left_out` says why
+    models are not ranked, and `unmeasured` that the version on disk has no complete run.
     """
 
     skill: str
@@ -113,8 +109,7 @@ class ModelRanking(FrozenModel):
     unmeasured: str = ""
 
 
-Point = tuple[float | None, float]
-"""What a model costs, and its score."""
+Point = tuple[float | None, float]  # cost and score
 
 
 def on_frontier(model: Point, models: Iterable[Point]) -> bool | None:

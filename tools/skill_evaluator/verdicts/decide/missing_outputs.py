@@ -39,7 +39,7 @@ class Missing(FrozenModel):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Side:
+class _Range:
     """One side of a case: the sum of its scores, the number of its outputs, and the lost ones by kind."""
 
     total: float
@@ -69,7 +69,7 @@ def bounds_of(cases: CasePairs, name: str, kind: Kind = "accuracy") -> Missing |
     if kind == "reproducibility" or all(_is_complete(case, name, kind) for case in chain.from_iterable(cases)):
         return None
     undefined = _undefined_cases(cases, name) if kind == "accuracy" else {}
-    read = ((old.case_id, _side_of(old, name, kind), _side_of(new, name, kind)) for old, new in cases)
+    read = ((old.case_id, _range_of(old, name, kind), _range_of(new, name, kind)) for old, new in cases)
     sides = {case_id: (old, new) for case_id, old, new in read if case_id not in undefined and old and new}
     lost = {case_id: old.high - old.low + new.high - new.low for case_id, (old, new) in sides.items()}
     lossy = sorted((case_id for case_id in lost if lost[case_id] > 0.0), key=lambda case_id: (-lost[case_id], case_id))
@@ -112,7 +112,7 @@ def _undefined_cases(cases: CasePairs, metric: str) -> dict[str, str]:
     }
 
 
-def _side_of(case: CaseRecord, name: str, kind: Kind) -> _Side | None:
+def _range_of(case: CaseRecord, name: str, kind: Kind) -> _Range | None:
     """Return one side of a case. Return None for a field that neither outputs nor truth have."""
     if kind == "field":
         scores = field_scores(case, name)
@@ -125,10 +125,10 @@ def _side_of(case: CaseRecord, name: str, kind: Kind) -> _Side | None:
         strict = [(outcome, strict_score(outcome, value)) for outcome, value in planned]
         lost = Counter("undefined" if outcome == SCORED else outcome for outcome, score in strict if score is None)
         total, count = sum(score for _, score in strict if score is not None), len(strict)
-    return _Side(total=total, count=count, planned=len(case.outcomes), lost=lost) if count else None
+    return _Range(total=total, count=count, planned=len(case.outcomes), lost=lost) if count else None
 
 
-def _lost_words(before: _Side, after: _Side) -> str:
+def _lost_words(before: _Range, after: _Range) -> str:
     return "; ".join(side.words(name) for name, side in (("baseline", before), ("candidate", after)) if side.lost)
 
 

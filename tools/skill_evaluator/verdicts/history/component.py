@@ -1,26 +1,16 @@
 """What is known of a component: verdicts on its runs, its history, the ranking of its models, and comparisons."""
 
-import datetime
 from collections.abc import Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import combinations
-from pathlib import Path
 
 from skill_evaluator.errors import LeaderboardError, RunError
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Settings
 from skill_evaluator.library.scenarios import SCHEMA_ALONE
-from skill_evaluator.records.archive import (
-    Acceptance,
-    Archive,
-    RecordedRun,
-    accept_version,
-    entry_of,
-    precedence,
-    versions_accepted,
-)
+from skill_evaluator.records.archive import Archive, RecordedRun, entry_of, precedence
 from skill_evaluator.records.faults import unusable_words
 from skill_evaluator.records.record import Record
 from skill_evaluator.records.selection import (
@@ -31,9 +21,8 @@ from skill_evaluator.records.selection import (
     runs_of_versions,
     usual_baseline,
 )
-from skill_evaluator.repository import author_at
 from skill_evaluator.runner.journal import MANIFEST, is_unfinished, read_component_manifest
-from skill_evaluator.text import listed, version_words
+from skill_evaluator.text import version_words
 from skill_evaluator.verdicts.decide.comparability import Pair, as_asked, cut_to
 from skill_evaluator.verdicts.decide.results import ComparisonResult, Comparisons
 from skill_evaluator.verdicts.decide.rules import VerdictRules, rules_for
@@ -91,20 +80,6 @@ def chosen_of_files(
     if not pairs:
         raise LeaderboardError(f"{files[0]} and {files[1]} have no model in common")
     return Chosen(pairs=pairs, left_out={name: f"it is not in {files[0]}" for name in after if name not in before})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Accepted:
-    """A version that is accepted, with its records; `new`: it was not before, for the same reason.
-
-    `above` is a higher accepted version, with which later ones are still compared. `path` is the file to commit.
-    """
-
-    acceptance: Acceptance
-    new: bool
-    records: Sequence[Record]
-    above: str | None
-    path: Path
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,19 +148,20 @@ class RecordedComponent:
 
     def history(self, entries: Sequence[RecordedRun]) -> History:
         """Judge each version beside the one before; only a model's highest is also held against the anchor."""
-        archive, by_model = self.archive, {}
-        for model_id, versions in sorted(runs_of_versions(entries).items()):
-            newest = [runs[-1] for runs in versions.values()]
-            by_model[model_id] = [
+        archive, policy = self.archive, self.settings.policy
+        by_model = {
+            model_id: [
                 pair_of(
                     archive.record(run),
                     archive.baseline_beside(run) or next_lower(archive.entries, run),
                     archive,
-                    self.settings.policy,
+                    policy,
                     anchored=run is newest[-1],
                 )
                 for run in newest
             ]
+            for model_id, newest in sorted(newest_of_versions(entries).items())
+        }
         latest = max((pairs[-1].candidate for pairs in by_model.values()), key=lambda record: record.timestamp)
         return history_of(self.component.name, by_model, self.rules(latest))
 
@@ -262,41 +238,6 @@ class RecordedComponent:
             raise LeaderboardError(f"{' and '.join(names)} have no complete run{of} of one version of '{name}'")
         return Chosen(pairs=[pair])
 
-    def accept(self, version: str | None, why: str, by: str, models: Sequence[str] = ()) -> Accepted:
-        """Make a recorded version the anchor of later ones, by default the highest; raise LeaderboardError.
-
-        A version that is worse may be accepted. `by` is by default git's author.
-        """
-        component, name = self.component, self.component.name
-        why, by = " ".join(why.split()), " ".join(by.split())
-        if not why:
-            raise LeaderboardError(f"say why it is accepted: skill-evaluator accept {name} … --why TEXT")
-        entries = runs_of_models(self.archive.entries, models, component.leaderboard_path)
-        version, runs = _to_accept(entries, version, models, name)
-        by = by or author_at(component.folder) or ""
-        if not by:
-            raise LeaderboardError("git knows no user.name and user.email here; say who accepts it: --by NAME")
-        acceptance = Acceptance(
-            version=version,
-            by=by,
-            why=why,
-            date=datetime.datetime.now(datetime.UTC).date(),
-            run_ids={model_id: [run.run_id for run in of_model] for model_id, of_model in runs.items()},
-            models=sorted(set(models)) or None,
-        )
-        records = [self.archive.record(run) for of_model in runs.values() for run in of_model]
-        lock = component.results_dir / ".accepted.lock"
-        before = accept_version(component.accepted_path, lock, name, acceptance)
-        versions = {one for model_id in runs for one in versions_accepted(self.archive.accepted, model_id)}
-        above = max(versions, key=precedence, default=version)
-        return Accepted(
-            acceptance=before or acceptance,
-            new=before is None,
-            records=records,
-            above=above if precedence(above) > precedence(version) else None,
-            path=component.accepted_path,
-        )
-
     def comparisons(self) -> Comparisons:
         """Compare the newest versions as `compare --candidate` does, and pairs of models as `--models` does."""
         entries = self.archive.entries
@@ -357,27 +298,6 @@ class RecordedComponent:
             verdicts={} if verdict is None else {model.model_id: model.verdict for model in verdict.models},
             left_out=left_out or {},
         )
-
-
-def _to_accept(
-    entries: Sequence[RecordedRun], version: str | None, models: Sequence[str], skill: str
-) -> tuple[str, dict[str, list[RecordedRun]]]:
-    """Return the version to accept, and its complete runs by model; raise LeaderboardError where a model has none."""
-    runs = runs_of_versions(entries)
-    complete = [run for versions in runs.values() for of_version in versions.values() for run in of_version]
-    complete.sort(key=lambda run: run.standing)
-    unusable = [run for run in entries if run.usable is not None and version in (None, run.version)]
-    hint = "".join(f"; {run.usable:.0%} of the outputs of {run.run_id} could be read" for run in unusable[:1])
-    if not complete:
-        raise LeaderboardError(f"no run of '{skill}' is complete: there is nothing to accept{hint}")
-    version = version or complete[-1].version
-    accepted = {model_id: versions[version] for model_id, versions in sorted(runs.items()) if version in versions}
-    lacking = [model_id for model_id in models if model_id not in accepted]
-    if not accepted or lacking:
-        of_model = f" of {', '.join(lacking)}" if lacking else ""
-        there = listed(list(dict.fromkeys(run.version for run in reversed(complete))), most=10)
-        raise LeaderboardError(f"no complete record{of_model} of '{version}' to accept; there are: {there}{hint}")
-    return version, accepted
 
 
 def _of_asked_cases(pair: Pair) -> Pair:

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from typing import Literal, NamedTuple
 
 from skill_evaluator.display.safe_text import value_pair
@@ -236,7 +235,7 @@ def _remarks(baseline: Record, candidate: Record, *, any_served: bool) -> Iterat
 
 def _drifts(baseline: Record, candidate: Record, *, any_served: bool) -> Iterator[str]:
     """Yield what may have changed a model between two runs, whatever the prompt."""
-    before, after = moment_of(baseline), moment_of(candidate)
+    before, after = baseline.moment, candidate.moment
     if before is not None and after is not None and (after - before).days > STALE_DAYS:
         yield f"the baseline is {(after - before).days} days older"
     said = baseline.served_model != candidate.served_model
@@ -250,15 +249,6 @@ def _drifts(baseline: Record, candidate: Record, *, any_served: bool) -> Iterato
     before_rate, after_rate = baseline.tokens.hit_rate or 0, candidate.tokens.hit_rate or 0
     if (before_rate > 0) != (after_rate > 0):
         yield f"a prompt cache was read in one run only: {before_rate:.0%} of the input, then {after_rate:.0%}"
-
-
-def moment_of(record: Record) -> datetime | None:
-    """Return when a run began, in UTC where its record names no zone; None where it names no moment."""
-    try:
-        moment = datetime.fromisoformat(record.timestamp)
-    except ValueError:
-        return None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from skill_evaluator.display import FEWEST_CASES
 from skill_evaluator.library.scenarios import SCHEMA_ALONE
 from skill_evaluator.stats import ALPHA
 from skill_evaluator.text import counted, listed
-from skill_evaluator.verdicts.decide.comparability import Common, Pair, moment_of
+from skill_evaluator.verdicts.decide.comparability import Common, Pair
 from skill_evaluator.verdicts.decide.effects import MAX_MISSED, Effect
 from skill_evaluator.verdicts.decide.measuring import Compared, Measured, samples
 from skill_evaluator.verdicts.decide.missing_outputs import missing_reasons
@@ -228,7 +228,7 @@ def _premise(pair: Pair) -> Iterator[str]:
         return
     if before.digests.get("prompt") == after.digests.get("prompt"):  # did the model move? That is the question itself
         return
-    days = sorted(f"{moment:%Y-%m-%d}" for moment in map(moment_of, (before, after)) if moment is not None)
+    days = sorted(f"{moment:%Y-%m-%d}" for moment in (before.moment, after.moment) if moment is not None)
     days = [f"of {' and '.join(dict.fromkeys(days))}"] if len(days) == 2 else []
     between = " ".join(["between the two runs", *days])
     can_rerun = after.settings is not None and after.provider != "program"

@@ -18,7 +18,6 @@ from skill_evaluator.verdicts.decide.comparability import (
     as_asked,
     common_part,
     cut_to,
-    moment_of,
     pooled,
     strict_scores,
 )
@@ -88,10 +87,11 @@ def rank_models(
         (result,) = compare_records(skill, [pair], rules, wanted=_is_metric).models
         primary = _primary(result, rules.primary_metric)
         added[result.model_id] = None if primary is None else PromptEffect.view(primary)
+    now = datetime.now(UTC)
     rows = [
         RankedModel.view(
             model.record,
-            age_days=_age_of(model.record),
+            age_days=None if (moment := model.record.moment) is None else max(0, (now - moment).days),
             accuracy=dict(model.accuracy),
             reproducibility=dict(model.reproducibility),
             usd_per_1000_cases=model.cost,
@@ -242,8 +242,3 @@ def _is_metric(measure: Measure) -> bool:
 
 def _primary(result: ModelVerdict, metric: str) -> MeasureResult | None:
     return next((one for one in result.metrics if (one.metric, one.kind) == (metric, "accuracy")), None)
-
-
-def _age_of(record: Record) -> int | None:
-    moment = moment_of(record)
-    return None if moment is None else max(0, (datetime.now(UTC) - moment).days)

@@ -268,11 +268,6 @@ class Measure:
     judged: bool = False
 
 
-def case_means(arm: Sequence[Scores]) -> list[float]:
-    """Return the mean score of each case."""
-    return [sum(scores) / len(scores) for scores in arm]
-
-
 def measures(cases: CasePairs, metrics: Iterable[str]) -> Iterator[Measure]:
     """Yield every figure that at least one case has on both sides: metrics first, then agreement, then fields."""
     for name in metrics:

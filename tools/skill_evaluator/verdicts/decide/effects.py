@@ -86,10 +86,6 @@ class ArmStatistics:
         """The mean over cases."""
         return float(self.means.sum()) / len(self.means)
 
-    def variance_between(self, counts: Floats) -> float:
-        """Return the variance of the mean difference to another run of this version with `counts` replicates."""
-        return float((self.variances * (1 / self.counts + 1 / counts)).sum()) / len(self.counts) ** 2
-
     @cached_property
     def slope(self) -> float:
         """The change of the mean per unit of log-odds that all outputs shift: the mean of s(1 − s) over the cases.
@@ -119,8 +115,9 @@ def paired_effect(before: ArmStatistics, after: ArmStatistics, run_variance: flo
     is_still = not (differences.any() or before.variances.any() or after.variances.any())
     is_repeated = is_still and bool((before.counts + after.counts >= _MIN_EQUAL).all())
     run_variance = 0.0 if is_repeated else run_variance
-    has_fewer = after.counts.sum() < before.counts.sum()
-    least = before.variance_between(after.counts) if has_fewer else 0.0
+    least = 0.0
+    if after.counts.sum() < before.counts.sum():
+        least = float((before.variances * (1 / before.counts + 1 / after.counts)).sum()) / cases**2
     falls = _ClippedTests.of(differences, run_variance)
     rises = _ClippedTests.of(-differences, run_variance, least=least, max_share=_SPARING if cases <= _FEW else 1.0)
     confidence = (1 + CONFIDENCE) / 2

@@ -29,12 +29,6 @@ _HALF = "the baseline that was asked beside it is not complete, so it is judged 
 _SHARED = 0.5  # of the candidate's cases must be in a version that nobody accepted, for it to be the anchor
 
 
-def versions_of_families(records: Iterable[Record], archive: Archive) -> list[str]:
-    """Return the versions of runs; a draft, an edited prompt and a run under a scenario have no family."""
-    entries = {entry.run_id for entry in archive.entries if entry.scenario is None and not entry.edited}
-    return sorted({record.skill_version for record in records if record.run_id in entries and not record.draft})
-
-
 def models_pair(
     entries: Iterable[RecordedRun], names: tuple[str, str], archive: Archive, version: str | None = None
 ) -> Pair | None:
@@ -97,9 +91,14 @@ def other_models(
     baseline: str | None = None,
     usual: Callable[[RecordedRun], RecordedRun | None] | None = None,
 ) -> Iterator[tuple[Record, RecordedRun | None]]:
-    """Yield the newest runs of all other models of the versions of `records`, each with its baseline."""
+    """Yield the newest runs of all other models of the versions of `records`, each with its baseline.
+
+    A draft, an edited prompt and a run under a scenario have no family.
+    """
     models = {record.model_id for record in records}
-    for version in versions_of_families(records, archive):
+    recorded = {entry.run_id for entry in archive.entries if entry.scenario is None and not entry.edited}
+    of_family = (record for record in records if record.run_id in recorded and not record.draft)
+    for version in sorted({record.skill_version for record in of_family}):
         for choice in choose(archive.entries, version, baseline, usual=usual).choices:
             if choice.candidate.model_id not in models:
                 with suppress(LeaderboardError):  # its record cannot be read

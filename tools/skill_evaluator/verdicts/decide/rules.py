@@ -28,6 +28,7 @@ _MIN_LOST_CASES, _MIN_LOST_REPLICATES = 3, 5
 CRITICAL_SHARE = 0.7  # of alpha, for the critical measures against the baseline
 ACCEPTED_SHARE = 0.2  # of alpha, for the critical measures against the accepted version
 OTHER_SHARE = 0.15  # of alpha, for the supporting measures, and again for the fields
+_NO_POLICY = ComponentPolicy()
 WORST_FIRST: tuple[VerdictName, ...] = ("regressed", "inconclusive", "incomparable", "improved", "unchanged")
 
 
@@ -51,8 +52,7 @@ class VerdictRules:
     @property
     def alpha(self) -> float:
         """The share of false alarms that is accepted."""
-        own = self._component
-        return self.policy.alpha if own is None or own.alpha is None else own.alpha
+        return self.policy.alpha if self._component.alpha is None else self._component.alpha
 
     def tier(self, measure: Measure) -> Tier:
         """Return how much a measure weighs: as the policy declares, else as a check does, else by its kind."""
@@ -74,8 +74,12 @@ class VerdictRules:
 
     def tolerance(self, measure: Measure) -> float:
         """Return the tolerated drop of a measure: its own, else the component's, else the general one."""
-        policies = [*self._declared(measure), self._component, self.policy]
-        return next(policy.tolerance for policy in policies if policy is not None and policy.tolerance is not None)
+        policies: list[MetricPolicy | ComponentPolicy | Policy] = [
+            *self._declared(measure),
+            self._component,
+            self.policy,
+        ]
+        return next(policy.tolerance for policy in policies if policy.tolerance is not None)
 
     @property
     def primary_tolerance(self) -> float:
@@ -94,28 +98,27 @@ class VerdictRules:
     @property
     def critical_cases(self) -> tuple[str, ...]:
         """The cases whose loss alone is a regression."""
-        return self._component.critical_cases if self._component else ()
+        return self._component.critical_cases
 
     @property
-    def _component(self) -> ComponentPolicy | None:
-        return self.policy.components.get(self.skill)
+    def _component(self) -> ComponentPolicy:
+        return self.policy.components.get(self.skill, _NO_POLICY)
 
     def _declared(self, measure: Measure) -> list[MetricPolicy]:
         """Return what the policy declares of a measure, the component's part before the general one."""
-        own, name = self._component or ComponentPolicy(), measure.name
+        own, name = self._component, measure.name
         declared = [own.fields] if measure.kind == "field" else [own.metrics, self.policy.metrics]
         return [policies[name] for policies in declared if name in policies]
 
 
 def rules_for(settings: Settings, candidate: Record) -> VerdictRules:
     """Return the rules for a candidate by the present settings."""
-    own = settings.policy.components.get(candidate.skill)
-    required = settings.required_coverage if own is None or own.required_coverage is None else own.required_coverage
+    required = settings.policy.components.get(candidate.skill, _NO_POLICY).required_coverage
     return VerdictRules(
         policy=settings.policy,
         skill=candidate.skill,
         primary_metric=candidate.primary_metric,
-        required_coverage=required,
+        required_coverage=settings.required_coverage if required is None else required,
     )
 
 

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from skill_evaluator.judges.modes.findings import combine_orders
 from skill_evaluator.judges.modes.regression import DimensionFinding, JudgedPair, RegressionItem
-from skill_evaluator.judges.modes.regression_results import PairResult
+from skill_evaluator.judges.modes.regression_results import PairResult, combine_orders
 from skill_evaluator.judges.modes.ship_rules import ShipRules, decide, dimensions_of
 
 from tests.support.judged import BLOCKS, LOST, SAME, answer, judged, pair_of, reading

@@ -7,9 +7,8 @@ import pytest
 from skill_evaluator.judges.asking.results import JudgeRecord
 from skill_evaluator.judges.calibration.corruption import CONTROL, CorruptedPair
 from skill_evaluator.judges.calibration.detection import detection_of
-from skill_evaluator.judges.modes.findings import reduce_regressions
 from skill_evaluator.judges.modes.regression import ORDERS, JudgedPair, question_id
-from skill_evaluator.judges.modes.regression_results import JudgeRegressions
+from skill_evaluator.judges.modes.regression_results import JudgeRegressions, reduce_regressions
 from skill_evaluator.judges.modes.ship_rules import ShipRules, dimensions_of
 from skill_evaluator.judges.statistics.bounded import Figure
 from skill_evaluator.providers.base import Completion

@@ -28,15 +28,14 @@ def test_a_preset_has_its_dimensions_and_names_win_over_it() -> None:
 
 
 def test_a_wish_that_cannot_be_met_is_an_error_of_one_line() -> None:
-    for names, preset, blocking, complaint in (
-        ((), "chatt", (), "unknown preset 'chatt' (did you mean 'chat'?)"),
-        (["tone", "Tone"], "default", (), "the dimension 'tone' is named twice"),
-        ((), "chat", ["tones"], "the blocking dimension 'tones' is not requested (did you mean 'tone'?)"),
-        (["a\u202eb"], "default", (), "'a\\u202eb' is not a dimension: use at most 100 printable characters"),
-        (["x" * 101], "default", (), f"'{'x' * 100}' is not a dimension: use at most 100 printable characters"),
+    for names, preset, complaint in (
+        ((), "chatt", "unknown preset 'chatt' (did you mean 'chat'?)"),
+        (["tone", "Tone"], "default", "the dimension 'tone' is named twice"),
+        (["a\u202eb"], "default", "'a\\u202eb' is not a dimension: use at most 100 printable characters"),
+        (["x" * 101], "default", f"'{'x' * 100}' is not a dimension: use at most 100 printable characters"),
     ):
         with pytest.raises(ConfigError) as caught:
-            dimensions_of(names, preset, blocking)
+            dimensions_of(names, preset)
         assert str(caught.value) == complaint, names
 
 

@@ -18,7 +18,6 @@ from skill_evaluator.judges.modes.regression_results import (
     JudgeRegressions,
     PanelRegressions,
     RegressionResults,
-    RulesResult,
     most_careful,
 )
 from skill_evaluator.judges.modes.ship_rules import ShipRules, blocking_sentence
@@ -87,7 +86,6 @@ class RegressionBatch:
         cascade: CascadeResult | None = None,
     ) -> RegressionResults:
         """Return the results; the decision is that of the panel, of the cascade, or else of the one judge."""
-        blocking = [name for name, dimension in self.paper["dimensions"].items() if dimension["blocking"]]
         decisions = [judge.ship_decision for judge in judges] if panel is None else [panel.ship_decision]
         if cascade is not None:
             verdicts = [one.verdict for one in cascade.decisions]
@@ -95,7 +93,6 @@ class RegressionBatch:
         unseen = [None] if set(self.compared.left_out.values()) - {NOT_APPLICABLE} else []
         return RegressionResults(
             judging=head_of(judging, "dimensions"),
-            rules=RulesResult(one_low=self.rules.one_low, high_stakes=self.rules.high_stakes, blocking=blocking),
             baseline=self.compared.baseline,
             candidate=self.compared.candidate,
             left_out=dict(self.compared.left_out),

@@ -17,7 +17,6 @@ from skill_evaluator.judges.asking.questions import JudgeQuestion
 from skill_evaluator.judges.asking.results import JudgeRecord, head_of
 from skill_evaluator.judges.asking.story import Bench
 from skill_evaluator.judges.calibration.results import read_calibration
-from skill_evaluator.judges.modes.findings import reduce_regressions
 from skill_evaluator.judges.modes.pairwise import (
     OVERALL,
     JudgePreferences,
@@ -28,7 +27,6 @@ from skill_evaluator.judges.modes.pairwise import (
     reduce_matches,
     write_verdicts,
 )
-from skill_evaluator.judges.modes.rate_changes import rate_changes, refuse_incomparable
 from skill_evaluator.judges.modes.regression import RegressionItem, question_id, refuse_unasked_blocking
 from skill_evaluator.judges.modes.regression_batch import (
     NOT_APPLICABLE,
@@ -43,7 +41,10 @@ from skill_evaluator.judges.modes.regression_results import (
     JudgeRegressions,
     PairResult,
     RegressionResults,
+    rate_changes,
     read_regressions,
+    reduce_regressions,
+    refuse_incomparable,
 )
 from skill_evaluator.judges.modes.scoring import (
     ItemScores,

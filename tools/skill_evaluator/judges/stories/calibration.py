@@ -31,7 +31,6 @@ from skill_evaluator.judges.calibration.labels import Labels, SentenceLabel, rea
 from skill_evaluator.judges.calibration.probes import probe_biases, probed_items
 from skill_evaluator.judges.calibration.results import JudgeCalibration, JudgeResult, SentenceErrors
 from skill_evaluator.judges.modes.asked_sentences import SentencesJudge, ask_sentences
-from skill_evaluator.judges.modes.findings import reduce_regressions
 from skill_evaluator.judges.modes.pairwise import (
     VERDICTS,
     PairItem,
@@ -41,7 +40,7 @@ from skill_evaluator.judges.modes.pairwise import (
     verdicts_of,
 )
 from skill_evaluator.judges.modes.regression import JudgedPair, RegressionItem, pairs_of, regression_questions
-from skill_evaluator.judges.modes.regression_results import PairResult, read_regressions
+from skill_evaluator.judges.modes.regression_results import PairResult, read_regressions, reduce_regressions
 from skill_evaluator.judges.modes.scoring import SCORES, ScoreQuestion, reduce_scores, score_questions, scores_of
 from skill_evaluator.judges.modes.sentences import MOST_ASKED, SentencesItem, prompt_of_sentences, votes_on
 from skill_evaluator.judges.modes.ship_rules import ShipRules

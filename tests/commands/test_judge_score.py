@@ -34,7 +34,6 @@ def test_items_are_scored_and_the_item_is_the_unit(library: JudgingLibrary) -> N
     (judge,) = library.outcome("score", "--judge", JUDGE, "--replicates", "2")["judges"]
     totals, words = judge["criteria"]
     assert (totals["score"]["value"], totals["score"]["n"]) == (2.5, 4)
-    assert totals["normalised"]["value"] == 0.375
     assert words["score"]["value"] == 2.0
     assert (totals["repeats"]["value"], words["repeats"]["value"]) == (1.0, 0.0)
     assert [item["summary"] for item in judge["items"]] == [

@@ -35,17 +35,17 @@ def both(first: Any, second: Any) -> Any:
 
 
 def test_agreement_is_a_winner_with_the_mean_confidence_and_disagreement_a_tie_at_one_half() -> None:
-    for first, second, winner, share, confidence, agreed in (
-        (compared("first"), compared("second", confidence=0.7), 1, 1.0, 0.8, True),
-        (compared("second"), compared("first"), 2, 0.0, 0.9, True),
-        (compared("tie"), compared("tie", confidence=0.5), "tie", 0.5, 0.7, True),
-        (compared("first"), compared("first"), "tie", 0.5, 0.5, False),
-        (compared("second"), compared("second"), "tie", 0.5, 0.5, False),
-        (compared("tie"), compared("first"), "tie", 0.5, 0.5, False),
-        (compared("first"), compared("third"), None, None, None, None),
+    for first, second, winner, confidence, agreed in (
+        (compared("first"), compared("second", confidence=0.7), 1, 0.8, True),
+        (compared("second"), compared("first"), 2, 0.9, True),
+        (compared("tie"), compared("tie", confidence=0.5), "tie", 0.7, True),
+        (compared("first"), compared("first"), "tie", 0.5, False),
+        (compared("second"), compared("second"), "tie", 0.5, False),
+        (compared("tie"), compared("first"), "tie", 0.5, False),
+        (compared("first"), compared("third"), None, None, None),
     ):
         verdict = both(first, second)
-        assert (verdict.winner, verdict.share, verdict.agreed) == (winner, share, agreed), first
+        assert (verdict.winner, verdict.agreed) == (winner, agreed), first
         assert verdict.confidence == (None if confidence is None else pytest.approx(confidence)), first
 
 

@@ -10,13 +10,14 @@ from pathlib import Path
 
 from skill_evaluator.judges.asking.reading import commonest_failure
 from skill_evaluator.judges.calibration.results import SentenceErrors, read_calibration
-from skill_evaluator.judges.modes.asked_sentences import (
+from skill_evaluator.judges.modes.sentences import (
     SentenceAnswers,
+    SentencesItem,
     SentencesJudge,
     ask_sentences,
     read_sentence_answers,
+    votes_on,
 )
-from skill_evaluator.judges.modes.sentences import SentencesItem, votes_on
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.config import Model, Settings
 from skill_evaluator.providers import Configuration, lack_of

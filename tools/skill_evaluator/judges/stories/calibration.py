@@ -30,7 +30,6 @@ from skill_evaluator.judges.calibration.detection import batch_results, detectio
 from skill_evaluator.judges.calibration.labels import Labels, SentenceLabel, read_labels, read_verdicts
 from skill_evaluator.judges.calibration.probes import probe_biases, probed_items
 from skill_evaluator.judges.calibration.results import JudgeCalibration, JudgeResult, SentenceErrors
-from skill_evaluator.judges.modes.asked_sentences import SentencesJudge, ask_sentences
 from skill_evaluator.judges.modes.pairwise import (
     VERDICTS,
     PairItem,
@@ -42,7 +41,14 @@ from skill_evaluator.judges.modes.pairwise import (
 from skill_evaluator.judges.modes.regression import JudgedPair, RegressionItem, pairs_of, regression_questions
 from skill_evaluator.judges.modes.regression_results import PairResult, read_regressions, reduce_regressions
 from skill_evaluator.judges.modes.scoring import SCORES, ScoreQuestion, reduce_scores, score_questions, scores_of
-from skill_evaluator.judges.modes.sentences import MOST_ASKED, SentencesItem, prompt_of_sentences, votes_on
+from skill_evaluator.judges.modes.sentences import (
+    MOST_ASKED,
+    SentencesItem,
+    SentencesJudge,
+    ask_sentences,
+    prompt_of_sentences,
+    votes_on,
+)
 from skill_evaluator.judges.modes.ship_rules import ShipRules
 from skill_evaluator.judges.stories.judging import Drawn, Judged, again_of
 from skill_evaluator.judges.stories.requests import CalibrateRequest

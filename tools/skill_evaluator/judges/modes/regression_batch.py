@@ -49,7 +49,7 @@ class ComparedOutputs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegressionBatch:
-    """Pairs with their questions, and the ship rules. `paper` has both in short, in place of a rubric."""
+    """Pairs with their questions, and the ship rules. `paper` has dimensions and rules, in place of a rubric."""
 
     compared: ComparedOutputs
     pairs: Sequence[JudgedPair]
@@ -60,6 +60,8 @@ class RegressionBatch:
 
     def asking(self, warnings: Sequence[str] = ()) -> Asking:
         """Return the questions of a judge run."""
+        blocking = dict.fromkeys(blocking_sentence(pair.dimensions) for pair in self.pairs)
+        orders = "every pair is judged in both orders, identical outputs need no call"
         return Asking(
             mode="regression",
             rubric=digest(canonical_json(self.paper)),
@@ -67,11 +69,7 @@ class RegressionBatch:
             prompts=[self.prompt],
             items={pair.id: pair.item.digest for pair in self.pairs},
             questions=self.questions,
-            notes=[
-                "every pair is judged in both orders, identical outputs need no call",
-                *dict.fromkeys(blocking_sentence(pair.dimensions) for pair in self.pairs),
-                *self.compared.notes,
-            ],
+            notes=[orders, *blocking, *self.compared.notes],
             warnings=warnings,
             paper=self.paper,
             skill=self.compared.skill,
@@ -122,14 +120,10 @@ def batch_of(
     rules = ShipRules(one_low=policy.judge.one_low, high_stakes=stakes)
     pairs = pairs_of(compared.items, dimensions, preset, (*policy.judge.blocking, *blocking))
     questions, prompt = regression_questions(pairs, rules, seed)
-    asked = {dimension.name: dimension for pair in pairs for dimension in pair.dimensions}
-    paper = {
-        "dimensions": {
-            name: {"question": dimension.question, "blocking": dimension.blocking} for name, dimension in asked.items()
-        },
-        "one_low": rules.one_low,
-        "high_stakes": rules.high_stakes,
+    asked = {
+        one.name: {"question": one.question, "blocking": one.blocking} for pair in pairs for one in pair.dimensions
     }
+    paper = {"dimensions": asked, "one_low": rules.one_low, "high_stakes": rules.high_stakes}
     return RegressionBatch(compared=compared, pairs=pairs, rules=rules, prompt=prompt, questions=questions, paper=paper)
 
 
@@ -162,7 +156,7 @@ def outputs_of_run(folder: Path) -> tuple[PinnedOutputs, dict[str, str]]:
             missing[call.case_id] = replicate.failure.kind
         elif replicate.completion is not None:
             outputs[call.case_id] = PinnedOutput.of(manifest.cases[call.case_id], replicate.output)
-    missing = {case_id: reason for case_id, reason in missing.items() if case_id not in outputs}
+            del missing[call.case_id]
     if not outputs:
         raise JudgeError(f"{folder} has no output: {next(iter(missing.values()))}")
     return PinnedOutputs.view(manifest, outputs=outputs), missing
@@ -175,10 +169,10 @@ def pairs_of_outputs(
     candidate: PinnedOutputs,
     unanswered: Mapping[str, str],
 ) -> tuple[dict[str, RegressionItem], dict[str, str]]:
-    """Return a pair for each case of the baseline, and by case why the rest cannot be compared.
+    """Return a pair for each case of the baseline, and by case the reasons why others cannot be compared.
 
-    The prompt of a pair is the candidate's, with the case's document: that is what is demanded now. `unanswered` says
-    of the candidate's cases why one has no output. Raise JudgeError where the component is not the candidate's.
+    The prompt of a pair is the candidate's, with the case's document. `unanswered` has the reasons why cases of the
+    candidate have no output. Raise JudgeError if the component is not the candidate's.
     """
     if baseline.skill != component.name:
         raise JudgeError(
@@ -205,15 +199,13 @@ def pairs_of_outputs(
         elif not before.text.strip():
             left_out[case_id] = "baseline: empty"
         else:
-            items[case_id] = RegressionItem.model_validate(
-                {
-                    "id": case_id,
-                    "prompt": f"{component.prompt.text}\n\n{case.document}".rstrip(),
-                    "baseline_output": before.text,
-                    "candidate_output": after.text,
-                    "baseline_model": baseline.model_id,
-                    "candidate_model": candidate.model_id,
-                }
+            items[case_id] = RegressionItem(
+                id=case_id,
+                input=f"{component.prompt.text}\n\n{case.document}".rstrip(),
+                baseline_output=before.text,
+                candidate_output=after.text,
+                baseline_model=baseline.model_id,
+                candidate_model=candidate.model_id,
             )
     if not items:
         raise JudgeError(f"nothing to compare: {next(iter(left_out.values()))}, for each of {len(left_out)} cases")
@@ -221,24 +213,24 @@ def pairs_of_outputs(
 
 
 def pin_outputs(folder: Path, component: Component, cases: Sequence[Case]) -> PinReport:
-    """Keep a run's first answers to these cases in the component, in place of those of the same model.
+    """Pin a run's first outputs of these cases in the component, in place of those of the same model.
 
-    Raise JudgeError for a draft, and where a case has no answer or changed since it was asked.
+    Raise JudgeError for a draft, and if a case has no output or changed since the run.
     """
     if read_component_manifest(folder).draft:
         raise JudgeError(f"{folder} is a draft, which cannot be a baseline; pin a run of a recorded version")
-    outputs, unanswered = outputs_of_run(folder)
-    wanted = {case.id: case for case in cases if case.id in outputs.outputs or case.id in unanswered}
-    if not wanted:
+    run, unanswered = outputs_of_run(folder)
+    pinned: dict[str, PinnedOutput] = {}
+    for case in cases:
+        if case.id in unanswered:
+            reason = unanswered[case.id]
+            raise JudgeError(f"case '{case.id}' of {folder} has no answer ({reason}); name others with --case")
+        if case.id in run.outputs:
+            if not case.was(run.outputs[case.id].case):
+                raise JudgeError(f"case '{case.id}' changed since {folder} was run; pin a newer run")
+            pinned[case.id] = run.outputs[case.id]
+    if not pinned:
         raise JudgeError(f"{folder} asked none of these cases")
-    for case_id, case in wanted.items():
-        if case_id in unanswered:
-            raise JudgeError(
-                f"case '{case_id}' of {folder} has no answer ({unanswered[case_id]}); name others with --case"
-            )
-        if not case.was(outputs.outputs[case_id].case):
-            raise JudgeError(f"case '{case_id}' changed since {folder} was run; pin a newer run")
-    kept = outputs.model_copy(update={"outputs": {case_id: outputs.outputs[case_id] for case_id in wanted}})
-    path = pinned_folder(component.folder) / f"{slug(outputs.model_id)}.json"
-    write_pinned(path, kept)
-    return PinReport(**kept.model_dump(exclude={"outputs"}), path=path.as_posix(), cases=list(wanted))
+    path = pinned_folder(component.folder) / f"{slug(run.model_id)}.json"
+    write_pinned(path, run.model_copy(update={"outputs": pinned}))
+    return PinReport(**run.model_dump(exclude={"outputs"}), path=path.as_posix(), cases=list(pinned))

@@ -53,7 +53,7 @@ def judged(library: JudgingLibrary, *arguments: str, **policy: Any) -> Ended:
     return library.call("judge", "regression", "--items", PAIRS, "--judge", "recorded", *arguments)
 
 
-def test_a_rate_above_the_policy_s_alerts_with_the_figures_it_rests_on(library: JudgingLibrary) -> None:
+def test_rate_above_the_policy_alerts_with_its_figures(library: JudgingLibrary) -> None:
     done = judged(library, alert_above=0.1, calibration="calibration.json")
     assert done.code == ALERT, done.err
     assert "ALERT: completeness by recorded: corrected rate of regressions 0.750 (0.6" in done.out
@@ -80,9 +80,7 @@ def test_a_rate_above_the_policy_s_alerts_with_the_figures_it_rests_on(library: 
         ({"alert_above": 0.1}, "(at most 0.1 is allowed): the judge's error rates are not known; name"),
     ],
 )
-def test_without_an_alert_the_decision_stands_and_why_none_could_be_computed_is_said(
-    library: JudgingLibrary, policy: Mapping[str, Any], words: str
-) -> None:
+def test_decision_stands_without_an_alert(library: JudgingLibrary, policy: Mapping[str, Any], words: str) -> None:
     done = judged(library, "--format", "markdown", **policy)
     assert done.code == REVIEW, done.err
     assert words in done.out.replace("\\_", "_")
@@ -96,7 +94,7 @@ def test_without_an_alert_the_decision_stands_and_why_none_could_be_computed_is_
         ({"judge": "other"}, "the calibration has no corruption test of this judge"),
     ],
 )
-def test_a_calibration_of_something_else_computes_no_alert(
+def test_calibration_of_another_judge_gives_no_alert(
     library: JudgingLibrary, changed: Mapping[str, Any], words: str
 ) -> None:
     path = library.root / CALIBRATION
@@ -112,7 +110,7 @@ def test_a_calibration_of_something_else_computes_no_alert(
     assert words in done.out
 
 
-def test_of_a_cascade_no_alert_is_computed_and_that_is_said(library: JudgingLibrary) -> None:
+def test_cascade_gets_no_alert(library: JudgingLibrary) -> None:
     library.models(REPLAY, {**REPLAY, "id": "strong"})
     library.settings(policy={"judge": {"alert_above": 0.1, "calibration": "calibration.json"}})
     done = library.call("judge", "regression", "--items", PAIRS, "--cascade", "recorded,strong")
@@ -121,9 +119,7 @@ def test_of_a_cascade_no_alert_is_computed_and_that_is_said(library: JudgingLibr
 
 
 @pytest.mark.parametrize(("name", "content"), [("calibration.json", "{}"), ("gone.json", ""), ("../out.json", "{}")])
-def test_a_calibration_that_cannot_be_read_is_one_line_before_any_call(
-    library: JudgingLibrary, name: str, content: str
-) -> None:
+def test_unreadable_calibration_is_an_error_before_any_call(library: JudgingLibrary, name: str, content: str) -> None:
     (library.root / CALIBRATION).write_text(content or "{}")
     done = judged(library, alert_above=0.1, calibration=name)
     assert (done.code, len(done.err.splitlines()[-1:]), library.judgements.exists()) == (2, 1, False)

@@ -275,15 +275,27 @@ SHARES: Mapping[Preferred, float] = {1: 1.0, 2: 0.0, "tie": _UNDECIDED}
 
 
 def judge_match(
-    match: PairMatch, criteria: Sequence[Criterion], answers: Mapping[Call, Replicate], replicate: int
-) -> list[PairJudgement]:
-    """Read one replicate of both orders of a match: the judgement by each criterion, then `overall`."""
+    match: PairMatch, criteria: Sequence[Criterion], answers: Mapping[Call, Replicate], replicates: int
+) -> MatchResult:
+    """Read both orders of a match in each replicate: the judgement by each criterion, then `overall`."""
     texts = [text for text in (*(match.item.texts[name] for name in match.names), match.item.input) if text]
-    by_order = [
-        read_order(text_of(answers.get(Call(question.case_id, replicate))), criteria, texts, order)
-        for order, question in zip(ORDERS, match.questions, strict=True)
-    ]
-    return [combine(name, replicate, [said[name] for said in by_order]) for name in by_order[0]]
+    judgements = []
+    for replicate in range(replicates):
+        first, second = (
+            read_order(text_of(answers.get(Call(question.case_id, replicate))), criteria, texts, order)
+            for order, question in zip(ORDERS, match.questions, strict=True)
+        )
+        judgements += [combine(name, replicate, [first[name], second[name]]) for name in first]
+    shares: dict[str, list[float]] = {one.criterion: [] for one in judgements}
+    for one in judgements:
+        shares[one.criterion] += [] if one.winner is None else [SHARES[one.winner]]
+    return MatchResult(
+        item=match.item.id,
+        stratum=match.item.stratum,
+        names=match.names,
+        shares={name: rounded(mean_or_none(given)) for name, given in shares.items()},
+        judgements=judgements,
+    )
 
 
 def read_order(
@@ -353,10 +365,7 @@ def reduce_matches(
     judge: JudgeRecord,
 ) -> JudgePreferences:
     """Return one judge's verdicts on matches, and their figures."""
-    results = []
-    for match in matches:
-        replicated = [judge_match(match, criteria, answers, replicate) for replicate in range(replicates)]
-        results.append(_result(match, [one for judgements in replicated for one in judgements]))
+    results = [judge_match(match, criteria, answers, replicates) for match in matches]
     orders = [order for one in results for said in one.judgements if said.criterion == OVERALL for order in said.orders]
     unscored = Counter(one.unscored for one in orders if one.unscored is not None)
     unusable = no_usable_output(unscored, len(orders), answers)
@@ -376,20 +385,6 @@ def reduce_matches(
         outputs=rank_outputs([(one.item, one.names, one.shares[OVERALL]) for one in results if one not in pairs]),
         unusable=unusable,
         matches=results,
-    )
-
-
-def _result(match: PairMatch, judgements: list[PairJudgement]) -> MatchResult:
-    shares = {
-        name: [SHARES[winner] for winner in winners if winner is not None]
-        for name, winners in by_key((one.criterion, one.winner) for one in judgements).items()
-    }
-    return MatchResult(
-        item=match.item.id,
-        stratum=match.item.stratum,
-        names=match.names,
-        shares={name: rounded(mean_or_none(given)) for name, given in shares.items()},
-        judgements=judgements,
     )
 
 

@@ -304,22 +304,19 @@ def _checked(value: object, pair: JudgedPair, rules: ShipRules) -> RegressionAns
     if missing := [name for name in requested if name not in counts]:
         return Unscored(reason="missing_dimension", detail=", ".join(missing))
     by_name = {finding.dimension: finding for finding in conclusion.per_dimension}
+    outputs = (pair.item.baseline_output, pair.item.candidate_output)
+    verified = {
+        name: shows_difference((finding.evidence_baseline, finding.evidence_candidate), *outputs)
+        for name, finding in by_name.items()
+        if finding.verdict == "candidate_worse"
+    }
     return RegressionAnswer(
         order=1,
-        findings=[_verified(by_name[name], pair.item) for name in requested],
+        findings=[by_name[name].model_copy(update={"verified": verified.get(name)}) for name in requested],
         conclusion=conclusion,
         mismatches=_mismatches(conclusion, pair, rules, complete=not unrequested),
         unrequested=unrequested,
     )
-
-
-def _verified(finding: DimensionFinding, item: RegressionItem) -> DimensionFinding:
-    """Check the evidence of a regression."""
-    verified = None
-    if finding.verdict == "candidate_worse":
-        evidence = (finding.evidence_baseline, finding.evidence_candidate)
-        verified = shows_difference(evidence, item.baseline_output, item.candidate_output)
-    return finding.model_copy(update={"verified": verified})
 
 
 def _mismatches(conclusion: Conclusion, pair: JudgedPair, rules: ShipRules, *, complete: bool) -> list[Mismatch]:

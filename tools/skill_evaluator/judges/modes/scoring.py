@@ -85,26 +85,21 @@ def score_questions(
             f"'{by_method['reference_based'][0].id}' is scored beside a source or a right answer, and item '{bare}' "
             'has neither; give it "source" or "reference"'
         )
-    prompts = {method: load_prompt(PROMPTS[method]) for method in by_method}
-    forms = {method: score_form(criteria) for method, criteria in by_method.items()}
-    instructions = {
-        method: {
-            "criteria": criteria_text(rubric.rubric, criteria, prompts[method].mitigations, scored=True),
-            "form": form_text(forms[method]),
-        }
-        for method, criteria in by_method.items()
-    }
+    asked = []
+    for method, criteria in by_method.items():
+        prompt, form = load_prompt(PROMPTS[method]), score_form(criteria)
+        words = criteria_text(rubric.rubric, criteria, prompt.mitigations, scored=True)
+        asked.append((method, criteria, prompt, {"criteria": words, "form": form_text(form)}, form[0]))
     questions = []
     for item in items:
         mark = mark_of(seed, item.digest)
-        for method, criteria in by_method.items():
+        for method, criteria, prompt, instructions, schema in asked:
             texts = {"input": item.input, "output": item.output, "source": item.source, "reference": item.reference}
             if method == "reference_based" and item.source == item.input:
                 texts["input"] = ""  # shown once
-            case_id = f"{item.id}/{PROMPTS[method]}"
-            asked = make_question(case_id, prompts[method], instructions[method], texts, forms[method][0], mark)
-            questions.append(ScoreQuestion(item=item, criteria=criteria, question=asked))
-    return questions, list(prompts.values())
+            question = make_question(f"{item.id}/{PROMPTS[method]}", prompt, instructions, texts, schema, mark)
+            questions.append(ScoreQuestion(item=item, criteria=criteria, question=question))
+    return questions, [prompt for _, _, prompt, _, _ in asked]
 
 
 def score_form(criteria: Sequence[Criterion]) -> Form:

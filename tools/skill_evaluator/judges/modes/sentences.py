@@ -9,6 +9,7 @@ is a digest of its texts, so that no sentence is put to the judge twice and a ru
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -73,8 +74,10 @@ class SentenceVotes:
     @property
     def verdicts(self) -> dict[str, Vote]:
         """The vote that settled each sentence, or a vote without a verdict."""
-        last = {name: [Vote(None, "the judge was not asked"), *votes][-1] for name, votes in self.votes.items()}
-        return {name: settled_by(votes) or last[name]._replace(holds=None) for name, votes in self.votes.items()}
+        return {
+            name: settled_by(votes) or Vote(None, votes[-1].ground if votes else "the judge was not asked")
+            for name, votes in self.votes.items()
+        }
 
 
 def settled_by(votes: Sequence[Vote]) -> Vote | None:
@@ -259,14 +262,11 @@ def ask_sentences(items: Sequence[SentencesItem], judge: SentencesJudge, session
             break
         tried |= questions.keys()
         run = judge.run(questions.values(), len(_passes(judge.folder)) + 1)
-        asked = session.ask([run], _asking(questions))
+        asked = session.ask([run], Questions(request_for=partial(_request, questions)))
         manifest, stopped = run.manifest, asked.why_stopped(run)
         answered |= {call.case_id: made for call, made in outcomes(run.folder).items()}
     return SentenceAnswers(manifest=manifest, answered=answered, stopped=stopped)
 
 
-def _asking(questions: Mapping[str, JudgeQuestion]) -> Questions:
-    def request_for(run: Run, call: Call) -> Request:
-        return questions[call.case_id].request(call.replicate, run.manifest.seed, run.model.params.max_output_tokens)
-
-    return Questions(request_for=request_for)
+def _request(questions: Mapping[str, JudgeQuestion], run: Run, call: Call) -> Request:
+    return questions[call.case_id].request(call.replicate, run.manifest.seed, run.model.params.max_output_tokens)

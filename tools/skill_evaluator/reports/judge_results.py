@@ -111,7 +111,8 @@ def judged_blocks(results: JudgedResults, remarks: Sequence[str] = ()) -> Iterat
         yield from _score_blocks(results) if isinstance(results, ScoreResults) else _pair_blocks(results)
     yield from cascade_blocks(results.cascade)
     yield Lines(list(_notes(results)))
-    yield Only(("terminal", "markdown"), [Lines([*_biases(results), *remarks])])
+    biases = [f"{judge.judge.model_id}: {sentence}" for judge in _usable(results) for sentence in _bias(judge)[1]]
+    yield Only(("terminal", "markdown"), [Lines([*biases, *remarks])])
     if isinstance(results, RegressionResults):
         yield Only(("terminal",), [_conclusion(results)])
 
@@ -122,11 +123,6 @@ def _notes(results: JudgedResults) -> Iterator[str]:
     if not isinstance(results, PairwiseResults) and results.left_out:
         named = ", ".join(f"{name} ({reason})" for name, reason in list(results.left_out.items())[:5])
         yield f"not judged: {counted(len(results.left_out), 'case')}: {named}"
-
-
-def _biases(results: JudgedResults) -> Iterator[str]:
-    for judge in _usable(results):
-        yield from (f"{judge.judge.model_id}: {sentence}" for sentence in _bias(judge)[1])
 
 
 def bias_page(results: JudgedResults) -> str:

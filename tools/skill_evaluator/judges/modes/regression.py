@@ -51,6 +51,7 @@ from skill_evaluator.text import canonical_json, digest, nearest
 ORDERS: tuple[Order, Order] = (1, 2)  # 1: the baseline stands first, 2: the candidate does
 MAX_BASIS_WORDS = 40
 _NAME_DIGITS = 12
+_WORDS = ("dimension", "verdict", "impact", "regression_severity", "ship_decision")
 
 
 class RegressionItem(JudgedItem):
@@ -199,33 +200,18 @@ def regression_form(dimensions: Sequence[Dimension]) -> Form:
     )
 
 
-def _word(value: Any) -> Any:
-    return dimension_name(value) if isinstance(value, str) else value
-
-
-_Word = BeforeValidator(_word)
-
-
 class DimensionFinding(FrozenModel):
     """A judge's verdict in one dimension, with its evidence; the impact is null unless the candidate is worse.
 
     `verified` is null unless the candidate is worse: whether some quotation is in one output and not in the other.
     """
 
-    dimension: Annotated[str, _Word]
-    verdict: Annotated[Finding, _Word]
+    dimension: str
+    verdict: Finding
     evidence_baseline: JudgeText = ""
     evidence_candidate: JudgeText = ""
-    impact: Annotated[Impact | None, _Word] = None
+    impact: Impact | None = None
     verified: bool | None = None
-
-    @model_validator(mode="before")
-    @classmethod
-    def _ignore_what_says_nothing(cls, finding: Any) -> Any:
-        if not isinstance(finding, dict):
-            return finding
-        better = _word(finding.get("verdict")) in ("same", "candidate_better")
-        return {key: value for key, value in finding.items() if value is not None and not (better and key == "impact")}
 
     @model_validator(mode="after")
     def _require_impact(self) -> Self:
@@ -238,8 +224,8 @@ class Conclusion(FrozenModel):
     """A judge's own conclusion from its findings; code decides again. The answer keeps the findings."""
 
     regression_detected: StrictBool
-    regression_severity: Annotated[RegressionSeverity, _Word]
-    ship_decision: Annotated[ShipDecision, _Word]
+    regression_severity: RegressionSeverity
+    ship_decision: ShipDecision
     ship_reason: JudgeText
     decision_basis: JudgeText = Field(description=f"at most {MAX_BASIS_WORDS} words")
     per_dimension: tuple[DimensionFinding, ...] = Field(default=(), exclude=True)
@@ -289,10 +275,11 @@ def _checked(value: object, pair: JudgedPair, rules: ShipRules) -> RegressionAns
     requested = [dimension.name for dimension in pair.dimensions]
     unrequested: list[str] = []
     if isinstance(value, dict) and isinstance(findings := value.get("per_dimension"), list):
-        names = [_word(finding.get("dimension")) if isinstance(finding, dict) else None for finding in findings]
+        findings = [_plain(finding) if isinstance(finding, dict) else finding for finding in findings]
+        names = [finding.get("dimension") if isinstance(finding, dict) else None for finding in findings]
         unrequested = [name for name in names if isinstance(name, str) and name not in requested]
         kept = [finding for finding, name in zip(findings, names, strict=True) if name not in unrequested]
-        value = {**value, "per_dimension": kept}
+        value = {**_plain(value), "per_dimension": kept}
     try:
         conclusion = Conclusion.model_validate(value)
     except ValidationError as problem:
@@ -317,6 +304,18 @@ def _checked(value: object, pair: JudgedPair, rules: ShipRules) -> RegressionAns
         mismatches=_mismatches(conclusion, pair, rules, complete=not unrequested),
         unrequested=unrequested,
     )
+
+
+def _plain(members: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the members that say something, with words as records have them."""
+    plain = {
+        key: dimension_name(value) if key in _WORDS and isinstance(value, str) else value
+        for key, value in members.items()
+        if value is not None and key != "verified"
+    }
+    if plain.get("verdict") in ("same", "candidate_better"):
+        plain.pop("impact", None)
+    return plain
 
 
 def _mismatches(conclusion: Conclusion, pair: JudgedPair, rules: ShipRules, *, complete: bool) -> list[Mismatch]:

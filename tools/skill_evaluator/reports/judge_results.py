@@ -432,7 +432,8 @@ def _alert_sentence(alert: RateAlert) -> str:
 
 def _regression_biases(judge: JudgeRegressions) -> Iterator[str]:
     yield f"the orders disagree in some dimension in {share(judge.flips)} of pairs"
-    yield from _position_bias(judge.lean) if is_off(judge.lean) else [f"no position bias: lean {share(judge.lean)}"]
+    found = list(_position_bias(judge.lean))
+    yield from found or [f"no significant position bias: lean {share(judge.lean)}"]
     if judge.repeats.n:
         yield f"replicates agree in every dimension in {share(judge.repeats)}"
     else:

@@ -15,7 +15,6 @@ from skill_evaluator.display.options import (
     options,
     rare,
 )
-from skill_evaluator.runner.journal import Transport
 
 
 @options
@@ -40,22 +39,12 @@ class JudgingRequest(ConfigOption):
     )
     out: Path = rare("The folder of judge runs.", JUDGEMENTS, metavar="DIR")
 
-    @property
-    def transport(self) -> Transport:
-        """The transport of the calls: one by one, unless the command says otherwise."""
-        return "direct"
-
 
 @options
 class BatchJudgingRequest(JudgingRequest):
     """The options of a command that can use batch APIs."""
 
     batch: Batch = False
-
-    @property
-    def transport(self) -> Transport:
-        """The transport of the calls."""
-        return "batch" if self.batch else "direct"
 
 
 @options

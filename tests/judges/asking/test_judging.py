@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 from skill_evaluator.errors import JudgeError
-from skill_evaluator.judges.asking.judging import Asking, Judging, judge_runs, taken_up, write_judging
+from skill_evaluator.judges.asking.judging import Asking, Judging, taken_up, write_judging
 from skill_evaluator.judges.asking.questions import JudgeQuestion, load_prompt
 from skill_evaluator.library.config import Model
-from skill_evaluator.runner.journal import create_run
 
 JUDGE = Model(id="judge", provider="replay")
 
@@ -73,11 +72,3 @@ def test_a_judging_that_is_not_there_is_named_with_the_nearest_and_two_questions
         taken_up(planned(), "20260301T080000Z-abcdee", tmp_path)
     with pytest.raises(JudgeError, match="two questions would have the id 'a/1'"):
         planned(questions=[question("a/1"), question("a/1")])
-
-
-def test_a_run_of_other_questions_is_not_gone_on_with(tmp_path: Path) -> None:
-    (run,) = judge_runs(planned(), [JUDGE], tmp_path)
-    create_run(run.folder, run.manifest)
-    assert judge_runs(planned(), [JUDGE], tmp_path)[0].manifest == run.manifest
-    with pytest.raises(JudgeError, match="begun with other questions"):
-        judge_runs(planned(questions=[question("a/1", "other"), question("a/2")]), [JUDGE], tmp_path)

@@ -19,7 +19,7 @@ from skill_evaluator.files import FrozenModel, json_text, read_versioned, replac
 from skill_evaluator.identifiers import CaseId, Digest, Label, ModelId, ReplicateCount, RunId, Timestamp
 from skill_evaluator.judges.asking.questions import JudgePrompt, JudgeQuestion, PromptIdentity
 from skill_evaluator.library.config import Model
-from skill_evaluator.runner.journal import MANIFEST, TOLD_LATER, Manifest, Transport, read_manifest
+from skill_evaluator.runner.journal import Manifest, Transport
 from skill_evaluator.runner.runs import Run, new_invocation, run_id_of, settings_digest
 from skill_evaluator.text import listed, nearest
 
@@ -153,11 +153,11 @@ def write_judging(folder: Path, judging: Judging) -> None:
 
 
 def judge_runs(judging: Judging, models: Sequence[Model], folder: Path) -> list[Run]:
-    """Return the run of each judge, begun or new; raise JudgeError if one was begun with other questions."""
+    """Return the run of each judge, begun or new."""
     prompts = {prompt.name: prompt.digest for prompt in judging.prompts}
     runs = []
     for model in models:
-        planned = Manifest.view(
+        manifest = Manifest.view(
             judging,
             run_id=run_id_of(judging.id, "", model.id),
             skill="judge",
@@ -168,10 +168,7 @@ def judge_runs(judging: Judging, models: Sequence[Model], folder: Path) -> list[
             cases=judging.questions,
             digests={"settings": judging.judges[model.id], "rubric": judging.rubric, **prompts},
         )
-        path = folder / RUNS / planned.run_id
-        if (path / MANIFEST).exists() and read_manifest(path).model_copy(update=dict.fromkeys(TOLD_LATER)) != planned:
-            raise JudgeError(f"{path} was begun with other questions than {folder / JUDGING} says; start a new one")
-        runs.append(Run(model=model, manifest=planned, folder=path))
+        runs.append(Run(model=model, manifest=manifest, folder=folder / RUNS / manifest.run_id))
     return runs
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from skill_evaluator.errors import JudgeError
 from skill_evaluator.judges.asking.judging import JUDGING, RUNS, Asking, Judging, judge_runs, taken_up, write_judging
-from skill_evaluator.judges.asking.options import BatchJudgingRequest, JudgingRequest
 from skill_evaluator.judges.asking.questions import question_sizes
 from skill_evaluator.judges.asking.reading import commonest_failure
 from skill_evaluator.judges.asking.results import JudgeRecord, record_of
+from skill_evaluator.judges.stories.requests import BatchJudgingRequest, JudgingRequest
 from skill_evaluator.library.config import Model, select_models
 from skill_evaluator.providers import Configuration, key_note, read_configuration, refuse_unbatched
 from skill_evaluator.providers.base import Failure

@@ -10,12 +10,11 @@ from dataclasses import dataclass, field, replace
 from typing import Generic
 
 from skill_evaluator.errors import JudgeError
-from skill_evaluator.judges.asking.options import BatchJudgingRequest
 from skill_evaluator.judges.asking.story import AskedJudging, Bench
 from skill_evaluator.judges.panel.results import PEOPLE, CascadeDecision, CascadeResult, CascadeStage
 from skill_evaluator.judges.review.items import ReviewReason
 from skill_evaluator.judges.stories.batches import JudgeT, JudgeTask, Key, OutcomeT
-from skill_evaluator.judges.stories.requests import JudgedRequest
+from skill_evaluator.judges.stories.requests import BatchJudgingRequest, JudgedRequest
 from skill_evaluator.library.config import load_settings
 from skill_evaluator.stats import by_key
 

@@ -9,7 +9,6 @@ from typing import Any
 from skill_evaluator.display.options import typed
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_REGRESSED
 from skill_evaluator.judges.asking.judging import write_papers
-from skill_evaluator.judges.asking.options import JudgingRequest
 from skill_evaluator.judges.asking.story import AskedJudging, Bench, JudgingSize
 from skill_evaluator.judges.modes.pairwise import PairwiseResults, write_verdicts
 from skill_evaluator.judges.modes.scoring import ScoreResults, write_scores
@@ -17,7 +16,7 @@ from skill_evaluator.judges.review.items import for_people
 from skill_evaluator.judges.review.queue import queue_in
 from skill_evaluator.judges.stories.batches import JudgedResults, JudgeT, JudgeTask, OutcomeT, make_task
 from skill_evaluator.judges.stories.calling import CalledJudges, call_cascade, call_panel, cascade_judges
-from skill_evaluator.judges.stories.requests import JudgedRequest
+from skill_evaluator.judges.stories.requests import JudgedRequest, JudgingRequest
 from skill_evaluator.runner.session import Watch
 from skill_evaluator.text import counted
 

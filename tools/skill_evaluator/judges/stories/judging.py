@@ -1,25 +1,34 @@
-"""The workflow of `judge score`, `pairwise` and `regression`: the size of a judge run, or its results."""
+"""The workflow of `judge score`, `pairwise` and `regression`.
+
+A panel of judges is called about everything. In a cascade a cheap judge is called about everything, a strong judge
+about what the cheap one leaves open, and people judge the rest. The second stage is a judge run in the folder of the
+first, so that each resumes by itself.
+"""
 
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic
 
 from skill_evaluator.display.options import typed
-from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_REGRESSED
+from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_REGRESSED, JudgeError
 from skill_evaluator.judges.asking.judging import write_papers
 from skill_evaluator.judges.asking.story import AskedJudging, Bench, JudgingSize
 from skill_evaluator.judges.modes.pairwise import PairwiseResults, write_verdicts
 from skill_evaluator.judges.modes.scoring import ScoreResults, write_scores
-from skill_evaluator.judges.review.items import for_people
+from skill_evaluator.judges.panel.results import PEOPLE, CascadeDecision, CascadeResult, CascadeStage
+from skill_evaluator.judges.review.items import ReviewReason, for_people
 from skill_evaluator.judges.review.queue import queue_in
-from skill_evaluator.judges.stories.batches import JudgedResults, JudgeT, JudgeTask, OutcomeT, make_task
-from skill_evaluator.judges.stories.calling import CalledJudges, call_cascade, call_panel, cascade_judges
-from skill_evaluator.judges.stories.requests import JudgedRequest, JudgingRequest
+from skill_evaluator.judges.stories.batches import JudgeT, JudgeTask, Key, OutcomeT, make_task
+from skill_evaluator.judges.stories.requests import BatchJudgingRequest, JudgedRequest, JudgingRequest
+from skill_evaluator.library.config import load_settings
 from skill_evaluator.runner.session import Watch
+from skill_evaluator.stats import by_key
 from skill_evaluator.text import counted
 
+STRONG = "strong"  # the folder of the second stage of a cascade
+_SETTLED: frozenset[ReviewReason] = frozenset({"block", "regression", "stakes"})  # reasons that leave no doubt
 _NOT_AGAIN = ("resume", "dry_run", "batch", "format")  # options that the command to resume leaves out
 Drawn = Callable[[Any], str]
 """Draws bias_analysis_report.md from the results."""
@@ -34,6 +43,20 @@ class Judged:
     code: int
     stopped: Sequence[str] = ()
     again: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalledJudges(Generic[JudgeT, OutcomeT]):
+    """The judges' parts of the results, and the outcomes that count by item or match.
+
+    `first` and `last` are the stages of a cascade, equal for a panel.
+    """
+
+    first: AskedJudging
+    last: AskedJudging
+    judges: Sequence[JudgeT] = ()
+    outcomes: Mapping[Key, Sequence[OutcomeT]] = field(default_factory=dict)
+    cascade: CascadeResult | None = None
 
 
 def judge(request: JudgedRequest, watch: Watch | None, drawn: Drawn) -> Judged | JudgingSize:
@@ -51,7 +74,11 @@ def judge(request: JudgedRequest, watch: Watch | None, drawn: Drawn) -> Judged |
     first, last, results = called.first, called.last, None
     if called.judges:
         results = task.results(first.judging, called.judges, called.cascade)
-        _save(task, first.folder, results, drawn(results))
+        write_papers(first.folder, task.asking, results, drawn(results))
+        if isinstance(results, ScoreResults):
+            write_scores(first.folder, results.judges)
+        elif isinstance(results, PairwiseResults):
+            write_verdicts(first.folder, results)
     if request.review and not last.complete:
         print("nothing is queued for review until the judge run is complete", file=sys.stderr)
     elif last.complete and (request.review or called.cascade is not None):
@@ -61,14 +88,6 @@ def judge(request: JudgedRequest, watch: Watch | None, drawn: Drawn) -> Judged |
         code = EXIT_INCOMPLETE
     again = [] if last.complete else again_of(request, first, last.stopped)
     return Judged(results=results, folder=first.folder, code=code, stopped=last.stopped, again=again)
-
-
-def _save(task: JudgeTask[JudgeT, OutcomeT], folder: Path, results: JudgedResults, bias: str) -> None:
-    write_papers(folder, task.asking, results, bias)
-    if isinstance(results, ScoreResults):
-        write_scores(folder, results.judges)
-    elif isinstance(results, PairwiseResults):
-        write_verdicts(folder, results)
 
 
 def _queue(task: JudgeTask[JudgeT, OutcomeT], called: CalledJudges[JudgeT, OutcomeT], request: JudgedRequest) -> None:
@@ -87,3 +106,93 @@ def again_of(request: JudgingRequest, asked: AskedJudging, stopped: Sequence[str
         request = replace(request, max_cost=2 * request.max_cost)
     words = typed(request, *_NOT_AGAIN)
     return ["skill-evaluator", "judge", asked.judging.mode, *words, "--resume", str(asked.folder)]
+
+
+def call_panel(task: JudgeTask[JudgeT, OutcomeT], bench: Bench) -> CalledJudges[JudgeT, OutcomeT]:
+    """Call one judge or several about everything."""
+    asked = bench.ask(task.asking)
+    judges = _reduce(task, asked, task.questions)
+    outcomes = by_key(outcome for judge in judges for outcome in task.outcomes(judge).items())
+    return CalledJudges(first=asked, last=asked, judges=judges, outcomes=outcomes)
+
+
+def _reduce(task: JudgeTask[JudgeT, OutcomeT], asked: AskedJudging, keys: Collection[Key]) -> list[JudgeT]:
+    return [task.reduce(keys, run.answers, asked.record_of(run)) for run in asked.runs]
+
+
+def cascade_judges(request: JudgedRequest) -> tuple[str, ...] | None:
+    """Return the two judges of a cascade, from the option or the settings. Return None if --judge names others."""
+    if request.cascade is None:
+        return None if request.judges else load_settings(request.config).policy.judge.cascade
+    names = tuple(name.strip() for name in request.cascade.split(","))
+    if request.judges or len(set(names)) != 2 or not all(names):
+        raise JudgeError("--cascade names two judges, the cheap one first, and replaces --judge")
+    return names
+
+
+def call_cascade(task: JudgeTask[JudgeT, OutcomeT], bench: Bench) -> CalledJudges[JudgeT, OutcomeT]:
+    """Call the cheap judge about everything, and the strong one about what the cheap one leaves open.
+
+    There are no results before the cheap judge has judged everything.
+    """
+    cheap, strong = bench.models
+    first = last = replace(bench, models=[cheap]).ask(task.asking)
+    if not first.complete:
+        print(f"{strong.id} is called once {cheap.id} has judged everything", file=sys.stderr)
+        return CalledJudges(first=first, last=first)
+    judges = _reduce(task, first, task.questions)
+    outcomes = dict(task.outcomes(judges[0]))
+    further = [key for key, outcome in outcomes.items() if task.questions[key] and not _is_settled(task, outcome)]
+    if further:
+        last = _call_strong(task, bench, first, further)
+        judges += _reduce(task, last, further)
+        outcomes.update(*(task.outcomes(judge) for judge in judges[1:]))
+    decisions = [_decide(task, key, outcomes[key], strong.id if key in further else cheap.id) for key in outcomes]
+    decided = [decision.by for decision in decisions]
+    stages = (
+        CascadeStage(judge=cheap.id, asked=len(decisions), decided=decided.count(cheap.id)),
+        CascadeStage(judge=strong.id, asked=len(further), decided=decided.count(strong.id)),
+    )
+    return CalledJudges(
+        first=first,
+        last=last,
+        judges=judges,
+        outcomes={key: [outcome] for key, outcome in outcomes.items()},
+        cascade=CascadeResult(stages=stages, people=decided.count(PEOPLE), decisions=decisions),
+    )
+
+
+def _is_settled(task: JudgeTask[JudgeT, OutcomeT], outcome: OutcomeT) -> bool:
+    """Return whether a judge is sure enough, says the same in both orders, and gave an output that counts."""
+    return set(task.reasons([outcome])) <= _SETTLED
+
+
+def _call_strong(
+    task: JudgeTask[JudgeT, OutcomeT], bench: Bench, first: AskedJudging, keys: Sequence[Key]
+) -> AskedJudging:
+    """Call the strong judge about these keys, with what the first stage left of the budget."""
+    names = {key[0] for key in keys}
+    asking = replace(
+        task.asking,
+        items={name: digest for name, digest in task.asking.items.items() if name in names},
+        questions=[question for key in keys for question in task.questions[key]],
+        warnings=(),
+    )
+    request = bench.request
+    if isinstance(request, BatchJudgingRequest):  # --resume need not repeat --batch
+        request = replace(request, batch=first.judging.transport == "batch")
+    stage = replace(bench, models=bench.models[1:], request=request)
+    return stage.ask(asking, inside=first.folder / STRONG, budget=first.session.budget)
+
+
+def _decide(task: JudgeTask[JudgeT, OutcomeT], key: Key, outcome: OutcomeT, judge_id: str) -> CascadeDecision:
+    settled, verdict = _is_settled(task, outcome), task.verdict(outcome)
+    if not settled:  # of a regression the decision stands, but nothing ships
+        verdict = "review_required" if verdict == "ship" else verdict if isinstance(verdict, str) else None
+    return CascadeDecision(
+        item=key[0],
+        names=key[1:],
+        by=judge_id if settled else PEOPLE,
+        verdict=verdict,
+        reasons=list(task.reasons([outcome])),
+    )

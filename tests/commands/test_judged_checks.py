@@ -211,7 +211,7 @@ def test_drop_between_two_uncalibrated_judges_is_not_regressed(library: JudgedLi
     assert "judged by judge, not calibrated: the baseline's judge differs, so that no change counts" in done.out
 
 
-def test_gain_by_an_uncalibrated_judge_is_inconclusive_until_labels_come(library: JudgedLibrary) -> None:
+def test_gain_by_an_uncalibrated_judge_is_inconclusive_until_labels_correct_it(library: JudgedLibrary) -> None:
     library.write(DATASETS, {"datasets": [{"checks": [{"expect": POLITE}]}]})
     library.texts = ["No, {}", "No, {}"]
     assert library.evaluated().code == 0
@@ -230,6 +230,10 @@ def test_gain_by_an_uncalibrated_judge_is_inconclusive_until_labels_come(library
     library.judged_by(model="judge", calibration="calibration.json")
     assert library.evaluated("--fresh").code == 0
     assert "not calibrated" not in library.call("compare", SKILL).out
+    judged = next(record["judged"] for record in library.records() if record["judged"]["labels"])
+    share = judged["shares"][POLITE]
+    assert (judged["labels"], share["judged"]) == (120, 1.0)
+    assert share["ci95"][0] < 0.9 < share["ci95"][1] <= 1.0
 
 
 def test_drop_by_a_trusted_judge_is_regressed(library: JudgedLibrary) -> None:
@@ -250,21 +254,6 @@ def labels() -> list[dict[str, object]]:
         {"id": f"o{n}", "output": f"{'Dear' if n % 2 or n < 10 else 'No'} {n}", "sentence": POLITE, "human": n % 2 == 1}
         for n in range(120)
     ]
-
-
-def test_labels_correct_the_shares_of_a_judge(library: JudgedLibrary) -> None:
-    library.lines("labels.jsonl", *labels())
-    measured = library.call("judge", "calibrate", "--labels", "labels.jsonl", "--judge", "judge", "--format", "json")
-    assert measured.code == 0, measured.err
-    library.write(".evaluator/calibration.json", json.loads(measured.out))
-    library.judged_by(model="judge", calibration="calibration.json")
-    done = next_version(library)
-    assert done.code == 3, done.err
-    before = library.records()[-1]["judged"]
-    assert before["labels"] == 120
-    share = before["shares"][POLITE]
-    assert share["judged"] == 1.0
-    assert share["ci95"][0] < 0.9 < share["ci95"][1] <= 1.0
 
 
 def test_judge_is_neither_planned_nor_evaluated_without_model(library: JudgedLibrary, server: ChatServer) -> None:

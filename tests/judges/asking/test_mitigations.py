@@ -59,16 +59,6 @@ def test_mitigation_adds_its_sentence_to_the_question(mitigation: str, primary: 
     assert sentence not in told(primary)
 
 
-def test_pair_is_shown_in_both_orders() -> None:
-    item = PairItem(id="a", output_1="the one", output_2="the other")
-    ((match,), _) = make_matches(named(PAIRWISE), [item], 0)
-    in_order, swapped = (question.user for question in match.questions)
-    assert in_order.index("the one") < in_order.index("the other")
-    assert in_order.replace("the one", "?").replace("the other", "!") == swapped.replace("the one", "!").replace(
-        "the other", "?"
-    )
-
-
 @pytest.mark.parametrize(
     ("judge", "writer", "related"),
     [

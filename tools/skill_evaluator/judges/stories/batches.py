@@ -79,7 +79,7 @@ JudgedResults = ScoreResults | PairwiseResults | RegressionResults
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeTask(Generic[JudgeT, OutcomeT]):
+class ModeTask(Generic[JudgeT, OutcomeT]):
     """The questions of a judge run by item or match, and the functions of its mode.
 
     `reduce` returns one judge's part of the results about some keys, `outcomes` its outcome on each of them. `reasons`
@@ -97,7 +97,7 @@ class JudgeTask(Generic[JudgeT, OutcomeT]):
     results: Callable[[Judging, Sequence[JudgeT], CascadeResult | None], JudgedResults]
 
 
-def make_task(request: JudgedRequest, bench: Bench) -> JudgeTask[Any, Any]:
+def make_task(request: JudgedRequest, bench: Bench) -> ModeTask[Any, Any]:
     """Read the items and make the questions about them.
 
     Raise JudgeError, RunError, ComponentError, FixtureError or ConfigError.
@@ -107,7 +107,7 @@ def make_task(request: JudgedRequest, bench: Bench) -> JudgeTask[Any, Any]:
     return pair_task(request, bench) if isinstance(request, PairwiseRequest) else regression_task(request, bench)
 
 
-def score_task(request: ScoreRequest, bench: Bench) -> JudgeTask[JudgeScores, ItemScores]:
+def score_task(request: ScoreRequest, bench: Bench) -> ModeTask[JudgeScores, ItemScores]:
     """Return the task of `judge score`."""
     rubric = _load_criteria(request, bench, ("direct_scoring", "reference_based"))
     criteria, weights = rubric.criteria, bench.configuration.settings.policy.judge.panel.weights
@@ -127,7 +127,7 @@ def score_task(request: ScoreRequest, bench: Bench) -> JudgeTask[JudgeScores, It
             cascade=cascade,
         )
 
-    return JudgeTask(
+    return ModeTask(
         asking=Asking(
             mode="score",
             rubric=rubric.rubric.digest,
@@ -152,7 +152,7 @@ def score_task(request: ScoreRequest, bench: Bench) -> JudgeTask[JudgeScores, It
     )
 
 
-def pair_task(request: PairwiseRequest, bench: Bench) -> JudgeTask[JudgePreferences, MatchResult]:
+def pair_task(request: PairwiseRequest, bench: Bench) -> ModeTask[JudgePreferences, MatchResult]:
     """Return the task of `judge pairwise`."""
     rubric = _load_criteria(request, bench, ("pairwise_comparison",))
     criteria, weights = rubric.criteria, bench.configuration.settings.policy.judge.panel.weights
@@ -170,7 +170,7 @@ def pair_task(request: PairwiseRequest, bench: Bench) -> JudgeTask[JudgePreferen
             cascade=cascade,
         )
 
-    return JudgeTask(
+    return ModeTask(
         asking=Asking(
             mode="pairwise",
             rubric=rubric.rubric.digest,
@@ -195,7 +195,7 @@ def pair_task(request: PairwiseRequest, bench: Bench) -> JudgeTask[JudgePreferen
     )
 
 
-def regression_task(request: RegressionRequest, bench: Bench) -> JudgeTask[JudgeRegressions, PairResult]:
+def regression_task(request: RegressionRequest, bench: Bench) -> ModeTask[JudgeRegressions, PairResult]:
     """Return the task of `judge regression`."""
     settings, models = bench.configuration.settings, {model.id: model for model in bench.models}
     policy = settings.policy.judge
@@ -237,7 +237,7 @@ def regression_task(request: RegressionRequest, bench: Bench) -> JudgeTask[Judge
             whole = whole.model_copy(update={"against": earlier.judging.id, "changes": changes})
         return with_alerts(whole, policy, calibration)
 
-    return JudgeTask(
+    return ModeTask(
         asking=asking,
         questions={
             key: [questions[name] for order in (1, 2) if (name := question_id(key[0], order)) in questions]

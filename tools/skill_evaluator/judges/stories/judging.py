@@ -20,7 +20,7 @@ from skill_evaluator.judges.modes.scoring import ScoreResults, write_scores
 from skill_evaluator.judges.panel.results import PEOPLE, CascadeDecision, CascadeResult, CascadeStage
 from skill_evaluator.judges.review.items import ReviewReason, for_people
 from skill_evaluator.judges.review.queue import queue_in
-from skill_evaluator.judges.stories.batches import JudgeT, JudgeTask, Key, OutcomeT, make_task
+from skill_evaluator.judges.stories.batches import JudgeT, Key, ModeTask, OutcomeT, make_task
 from skill_evaluator.judges.stories.requests import BatchJudgingRequest, JudgedRequest, JudgingRequest
 from skill_evaluator.library.config import load_settings
 from skill_evaluator.runner.session import Watch
@@ -66,15 +66,15 @@ def judge(request: JudgedRequest, watch: Watch | None, drawn: Drawn) -> Judged |
     """
     judges = cascade_judges(request)
     bench = Bench.of(request, watch, judges)
-    task = make_task(request, bench)
+    mode = make_task(request, bench)
     if request.dry_run:
         notes = [] if judges is None else ["at most: {1} is called only about what {0} leaves open".format(*judges)]
-        return bench.size(replace(task.asking, notes=[*task.asking.notes, *notes]))
-    called = call_panel(task, bench) if judges is None else call_cascade(task, bench)
+        return bench.size(replace(mode.asking, notes=[*mode.asking.notes, *notes]))
+    called = call_panel(mode, bench) if judges is None else call_cascade(mode, bench)
     first, last, results = called.first, called.last, None
     if called.judges:
-        results = task.results(first.judging, called.judges, called.cascade)
-        write_papers(first.folder, task.asking, results, drawn(results))
+        results = mode.results(first.judging, called.judges, called.cascade)
+        write_papers(first.folder, mode.asking, results, drawn(results))
         if isinstance(results, ScoreResults):
             write_scores(first.folder, results.judges)
         elif isinstance(results, PairwiseResults):
@@ -82,7 +82,7 @@ def judge(request: JudgedRequest, watch: Watch | None, drawn: Drawn) -> Judged |
     if request.review and not last.complete:
         print("nothing is queued for review until the judge run is complete", file=sys.stderr)
     elif last.complete and (request.review or called.cascade is not None):
-        _queue(task, called, request)
+        _queue(mode, called, request)
     code = EXIT_OK if results is None else results.exit_code
     if not last.complete and code != EXIT_REGRESSED:
         code = EXIT_INCOMPLETE
@@ -90,10 +90,10 @@ def judge(request: JudgedRequest, watch: Watch | None, drawn: Drawn) -> Judged |
     return Judged(results=results, folder=first.folder, code=code, stopped=last.stopped, again=again)
 
 
-def _queue(task: JudgeTask[JudgeT, OutcomeT], called: CalledJudges[JudgeT, OutcomeT], request: JudgedRequest) -> None:
+def _queue(mode: ModeTask[JudgeT, OutcomeT], called: CalledJudges[JudgeT, OutcomeT], request: JudgedRequest) -> None:
     """Queue the items in doubt and, with --review, a sample of the others."""
     judging = called.first.judging
-    doubts = [(task.review_item(key, judging.id), task.reasons(called.outcomes.get(key, []))) for key in task.questions]
+    doubts = [(mode.review_item(key, judging.id), mode.reasons(called.outcomes.get(key, []))) for key in mode.questions]
     people = for_people(doubts, request.review_sample if request.review else 0, judging.seed)
     if people or request.review:
         queue = queue_in(request.config)
@@ -108,16 +108,16 @@ def again_of(request: JudgingRequest, asked: AskedJudging, stopped: Sequence[str
     return ["skill-evaluator", "judge", asked.judging.mode, *words, "--resume", str(asked.folder)]
 
 
-def call_panel(task: JudgeTask[JudgeT, OutcomeT], bench: Bench) -> CalledJudges[JudgeT, OutcomeT]:
+def call_panel(mode: ModeTask[JudgeT, OutcomeT], bench: Bench) -> CalledJudges[JudgeT, OutcomeT]:
     """Call one judge or several about everything."""
-    asked = bench.ask(task.asking)
-    judges = _reduce(task, asked, task.questions)
-    outcomes = by_key(outcome for judge in judges for outcome in task.outcomes(judge).items())
+    asked = bench.ask(mode.asking)
+    judges = _reduce(mode, asked, mode.questions)
+    outcomes = by_key(outcome for judge in judges for outcome in mode.outcomes(judge).items())
     return CalledJudges(first=asked, last=asked, judges=judges, outcomes=outcomes)
 
 
-def _reduce(task: JudgeTask[JudgeT, OutcomeT], asked: AskedJudging, keys: Collection[Key]) -> list[JudgeT]:
-    return [task.reduce(keys, run.answers, asked.record_of(run)) for run in asked.runs]
+def _reduce(mode: ModeTask[JudgeT, OutcomeT], asked: AskedJudging, keys: Collection[Key]) -> list[JudgeT]:
+    return [mode.reduce(keys, run.answers, asked.record_of(run)) for run in asked.runs]
 
 
 def cascade_judges(request: JudgedRequest) -> tuple[str, ...] | None:
@@ -130,24 +130,24 @@ def cascade_judges(request: JudgedRequest) -> tuple[str, ...] | None:
     return names
 
 
-def call_cascade(task: JudgeTask[JudgeT, OutcomeT], bench: Bench) -> CalledJudges[JudgeT, OutcomeT]:
+def call_cascade(mode: ModeTask[JudgeT, OutcomeT], bench: Bench) -> CalledJudges[JudgeT, OutcomeT]:
     """Call the cheap judge about everything, and the strong one about what the cheap one leaves open.
 
     There are no results before the cheap judge has judged everything.
     """
     cheap, strong = bench.models
-    first = last = replace(bench, models=[cheap]).ask(task.asking)
+    first = last = replace(bench, models=[cheap]).ask(mode.asking)
     if not first.complete:
         print(f"{strong.id} is called once {cheap.id} has judged everything", file=sys.stderr)
         return CalledJudges(first=first, last=first)
-    judges = _reduce(task, first, task.questions)
-    outcomes = dict(task.outcomes(judges[0]))
-    further = [key for key, outcome in outcomes.items() if task.questions[key] and not _is_settled(task, outcome)]
+    judges = _reduce(mode, first, mode.questions)
+    outcomes = dict(mode.outcomes(judges[0]))
+    further = [key for key, outcome in outcomes.items() if mode.questions[key] and not _is_settled(mode, outcome)]
     if further:
-        last = _call_strong(task, bench, first, further)
-        judges += _reduce(task, last, further)
-        outcomes.update(*(task.outcomes(judge) for judge in judges[1:]))
-    decisions = [_decide(task, key, outcomes[key], strong.id if key in further else cheap.id) for key in outcomes]
+        last = _call_strong(mode, bench, first, further)
+        judges += _reduce(mode, last, further)
+        outcomes.update(*(mode.outcomes(judge) for judge in judges[1:]))
+    decisions = [_decide(mode, key, outcomes[key], strong.id if key in further else cheap.id) for key in outcomes]
     decided = [decision.by for decision in decisions]
     stages = (
         CascadeStage(judge=cheap.id, asked=len(decisions), decided=decided.count(cheap.id)),
@@ -162,20 +162,20 @@ def call_cascade(task: JudgeTask[JudgeT, OutcomeT], bench: Bench) -> CalledJudge
     )
 
 
-def _is_settled(task: JudgeTask[JudgeT, OutcomeT], outcome: OutcomeT) -> bool:
+def _is_settled(mode: ModeTask[JudgeT, OutcomeT], outcome: OutcomeT) -> bool:
     """Return whether a judge is sure enough, says the same in both orders, and gave an output that counts."""
-    return set(task.reasons([outcome])) <= _SETTLED
+    return set(mode.reasons([outcome])) <= _SETTLED
 
 
 def _call_strong(
-    task: JudgeTask[JudgeT, OutcomeT], bench: Bench, first: AskedJudging, keys: Sequence[Key]
+    mode: ModeTask[JudgeT, OutcomeT], bench: Bench, first: AskedJudging, keys: Sequence[Key]
 ) -> AskedJudging:
     """Call the strong judge about these keys, with what the first stage left of the budget."""
     names = {key[0] for key in keys}
     asking = replace(
-        task.asking,
-        items={name: digest for name, digest in task.asking.items.items() if name in names},
-        questions=[question for key in keys for question in task.questions[key]],
+        mode.asking,
+        items={name: digest for name, digest in mode.asking.items.items() if name in names},
+        questions=[question for key in keys for question in mode.questions[key]],
         warnings=(),
     )
     request = bench.request
@@ -185,8 +185,8 @@ def _call_strong(
     return stage.ask(asking, inside=first.folder / STRONG, budget=first.session.budget)
 
 
-def _decide(task: JudgeTask[JudgeT, OutcomeT], key: Key, outcome: OutcomeT, judge_id: str) -> CascadeDecision:
-    settled, verdict = _is_settled(task, outcome), task.verdict(outcome)
+def _decide(mode: ModeTask[JudgeT, OutcomeT], key: Key, outcome: OutcomeT, judge_id: str) -> CascadeDecision:
+    settled, verdict = _is_settled(mode, outcome), mode.verdict(outcome)
     if not settled:  # of a regression the decision stands, but nothing ships
         verdict = "review_required" if verdict == "ship" else verdict if isinstance(verdict, str) else None
     return CascadeDecision(
@@ -194,5 +194,5 @@ def _decide(task: JudgeTask[JudgeT, OutcomeT], key: Key, outcome: OutcomeT, judg
         names=key[1:],
         by=judge_id if settled else PEOPLE,
         verdict=verdict,
-        reasons=list(task.reasons([outcome])),
+        reasons=list(mode.reasons([outcome])),
     )

@@ -123,6 +123,7 @@ def test_regressions_in_doubt_go_on_and_blocks_are_shown_to_people(library: Judg
     assert library.reasons() == {"p1": ["block"], "p3": ["regression"], "p4": ["disagreement"]}
     found(library, "cheap", *[SAME] * 5)
     assert regressions(library, 5).code == 0
+    assert regressions(library, 5, "--against", "latest").refuses("which a cascade does not have; use --judge")
 
 
 def test_replicates_that_differ_leave_a_regression_to_people(library: JudgingLibrary) -> None:

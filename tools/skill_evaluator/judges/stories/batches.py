@@ -213,6 +213,8 @@ def regression_task(request: RegressionRequest, bench: Bench) -> ModeTask[JudgeR
     asking = batch.asking(_regression_warnings(batch, bench))
     earlier = None if request.against is None else _read_earlier(request.against, request.out)
     if earlier is not None:
+        if not request.judges:
+            raise JudgeError("--against compares the rates of each judge, which a cascade does not have; use --judge")
         refuse_incomparable(earlier, bench.planned(asking).judges, batch.prompt.identity.digest)
     pairs: dict[Key, JudgedPair] = {(pair.id,): pair for pair in batch.pairs}
     questions = {question.case_id: question for question in batch.questions}

@@ -55,7 +55,7 @@ def print_judged(judged: Judged | JudgingSize, form: Format) -> int:
     if isinstance(judged, JudgingSize):
         print_judging_size(judged, form)
         return EXIT_OK
-    results, remarks = judged.results, [*judged.remarks, f"all results are in {judged.folder}"]
+    results, remarks = judged.results, [f"all results are in {judged.folder}"]
     if results is not None:
         print_page(
             form,

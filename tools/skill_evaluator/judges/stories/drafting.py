@@ -14,7 +14,6 @@ from skill_evaluator.errors import EXIT_INCOMPLETE, ConfigError, JudgeError
 from skill_evaluator.files import FrozenModel, ModelT, first_problem, storing
 from skill_evaluator.identifiers import is_component_name
 from skill_evaluator.judges.asking.judging import Asking, JudgeMode
-from skill_evaluator.judges.asking.options import JudgingRequest
 from skill_evaluator.judges.asking.questions import (
     TEXT,
     TEXTS,
@@ -29,7 +28,7 @@ from skill_evaluator.judges.asking.questions import (
 )
 from skill_evaluator.judges.asking.reading import Unscored, last_whole, text_of
 from skill_evaluator.judges.asking.story import Bench, JudgingSize
-from skill_evaluator.judges.stories.requests import RubricDraftRequest, ScenariosDraftRequest
+from skill_evaluator.judges.stories.requests import JudgingRequest, RubricDraftRequest, ScenariosDraftRequest
 from skill_evaluator.library.reading import yaml_text
 from skill_evaluator.library.rubrics import USUAL_METHOD, EdgeCase, Rubric, ScoredLevel, Text
 from skill_evaluator.library.scenarios import SLOT, new_family, write_family

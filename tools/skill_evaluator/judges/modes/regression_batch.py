@@ -1,34 +1,16 @@
-"""Two runs, or a run and pinned outputs → pairs, case by case; pairs and policy → the batch of questions.
-
-The command that calls judges and the job in CI that reads their answers make the same batch.
-"""
+"""The outputs of runs, to compare case by case: two runs, or a run and pinned outputs; and the pinning of outputs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from skill_evaluator.errors import JudgeError
-from skill_evaluator.judges.asking.judging import Asking, Judging
-from skill_evaluator.judges.asking.questions import JudgePrompt, JudgeQuestion
-from skill_evaluator.judges.asking.results import head_of
-from skill_evaluator.judges.modes.regression import JudgedPair, RegressionItem, pairs_of, regression_questions
-from skill_evaluator.judges.modes.regression_results import (
-    DECISIONS,
-    JudgeRegressions,
-    PanelRegressions,
-    RegressionResults,
-    most_careful,
-)
-from skill_evaluator.judges.modes.ship_rules import ShipRules, blocking_sentence
-from skill_evaluator.judges.panel.results import CascadeResult
+from skill_evaluator.judges.modes.regression import RegressionItem
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
-from skill_evaluator.library.config import Policy
 from skill_evaluator.records.pinned import PinnedOutput, PinnedOutputs, PinReport, pinned_folder, write_pinned
 from skill_evaluator.runner.journal import outcomes, read_component_manifest
 from skill_evaluator.runner.runs import slug
-from skill_evaluator.text import canonical_json, digest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,86 +27,6 @@ class ComparedOutputs:
     candidate: str | None = None
     source: str | None = None
     notes: Sequence[str] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RegressionBatch:
-    """Pairs with their questions, and the ship rules. `paper` has dimensions and rules, in place of a rubric."""
-
-    compared: ComparedOutputs
-    pairs: Sequence[JudgedPair]
-    rules: ShipRules
-    prompt: JudgePrompt
-    questions: Sequence[JudgeQuestion]
-    paper: Mapping[str, Any]
-
-    def asking(self, warnings: Sequence[str] = ()) -> Asking:
-        """Return the questions of a judge run."""
-        blocking = dict.fromkeys(blocking_sentence(pair.dimensions) for pair in self.pairs)
-        orders = "every pair is judged in both orders, identical outputs need no call"
-        return Asking(
-            mode="regression",
-            rubric=digest(canonical_json(self.paper)),
-            criteria=list(self.paper["dimensions"]),
-            prompts=[self.prompt],
-            items={pair.id: pair.item.digest for pair in self.pairs},
-            questions=self.questions,
-            notes=[orders, *blocking, *self.compared.notes],
-            warnings=warnings,
-            paper=self.paper,
-            skill=self.compared.skill,
-            source=self.compared.source,
-        )
-
-    def results(
-        self,
-        judging: Judging,
-        judges: Sequence[JudgeRegressions],
-        panel: PanelRegressions | None = None,
-        cascade: CascadeResult | None = None,
-    ) -> RegressionResults:
-        """Return the results; the decision is that of the panel, of the cascade, or else of the one judge."""
-        decisions = [judge.ship_decision for judge in judges] if panel is None else [panel.ship_decision]
-        if cascade is not None:
-            verdicts = [one.verdict for one in cascade.decisions]
-            decisions = [next((name for name in DECISIONS if name == verdict), None) for verdict in verdicts]
-        unseen = [None] if set(self.compared.left_out.values()) - {NOT_APPLICABLE} else []
-        return RegressionResults(
-            judging=head_of(judging, "dimensions"),
-            baseline=self.compared.baseline,
-            candidate=self.compared.candidate,
-            left_out=dict(self.compared.left_out),
-            ship_decision=most_careful([*decisions, *unseen]),
-            judges=list(judges),
-            panel=panel,
-            cascade=cascade,
-        )
-
-
-def batch_of(
-    compared: ComparedOutputs,
-    policy: Policy,
-    seed: int,
-    *,
-    dimensions: Sequence[str] = (),
-    preset: str = "default",
-    blocking: Sequence[str] = (),
-    high_stakes: bool = False,
-) -> RegressionBatch:
-    """Return the questions about these items under a policy; raise ConfigError or JudgeError.
-
-    The stakes are high if the caller says so, or the policy of the component does.
-    """
-    own = policy.components.get(compared.skill or "")
-    stakes = high_stakes or (own is not None and own.stakes == "high")
-    rules = ShipRules(one_low=policy.judge.one_low, high_stakes=stakes)
-    pairs = pairs_of(compared.items, dimensions, preset, (*policy.judge.blocking, *blocking))
-    questions, prompt = regression_questions(pairs, rules, seed)
-    asked = {
-        one.name: {"question": one.question, "blocking": one.blocking} for pair in pairs for one in pair.dimensions
-    }
-    paper = {"dimensions": asked, "one_low": rules.one_low, "high_stakes": rules.high_stakes}
-    return RegressionBatch(compared=compared, pairs=pairs, rules=rules, prompt=prompt, questions=questions, paper=paper)
 
 
 NOT_APPLICABLE = "not applicable to the model"  # planned out, so that nobody need look at it

@@ -23,20 +23,28 @@ from skill_evaluator.judges.modes.pairwise import (
     make_matches,
     reduce_matches,
 )
-from skill_evaluator.judges.modes.regression import JudgedPair, RegressionItem, question_id, refuse_unasked_blocking
+from skill_evaluator.judges.modes.regression import (
+    JudgedPair,
+    RegressionItem,
+    pairs_of,
+    question_id,
+    refuse_unasked_blocking,
+    regression_questions,
+)
 from skill_evaluator.judges.modes.regression_batch import (
     NOT_APPLICABLE,
     ComparedOutputs,
-    RegressionBatch,
-    batch_of,
     outputs_of_run,
     pairs_of_outputs,
     side_notes,
 )
 from skill_evaluator.judges.modes.regression_results import (
+    DECISIONS,
     JudgeRegressions,
     PairResult,
+    PanelRegressions,
     RegressionResults,
+    most_careful,
     rate_changes,
     read_regressions,
     reduce_regressions,
@@ -50,6 +58,7 @@ from skill_evaluator.judges.modes.scoring import (
     reduce_scores,
     score_questions,
 )
+from skill_evaluator.judges.modes.ship_rules import ShipDecision, ShipRules, blocking_sentence
 from skill_evaluator.judges.panel.panel import panel_preferences, panel_regressions, panel_scores
 from skill_evaluator.judges.panel.results import CascadeResult
 from skill_evaluator.judges.review.items import (
@@ -71,6 +80,7 @@ from skill_evaluator.records.pinned import pinned_of_model
 from skill_evaluator.runner.journal import find_run
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.stats import by_key
+from skill_evaluator.text import canonical_json, digest
 
 Key = tuple[str, ...]
 """The id of an item, and in a match the names of the two outputs."""
@@ -197,31 +207,27 @@ def pair_task(request: PairwiseRequest, bench: Bench) -> ModeTask[JudgePreferenc
 
 
 def regression_task(request: RegressionRequest, bench: Bench) -> ModeTask[JudgeRegressions, PairResult]:
-    """Return the task of `judge regression`."""
+    """Return the task of `judge regression`. The stakes are high by the request or by the policy of the component."""
     settings, models = bench.configuration.settings, {model.id: model for model in bench.models}
     policy = settings.policy.judge
-    batch = batch_of(
-        _read_compared(request, settings.limits),
-        settings.policy,
-        request.seed,
-        dimensions=request.dimensions,
-        preset=request.preset,
-        blocking=request.blocking,
-        high_stakes=request.stakes == "high",
-    )
-    refuse_unasked_blocking(batch.pairs, request.blocking)
+    compared = _read_compared(request, settings.limits)
+    component = settings.policy.components.get(compared.skill or "")
+    stakes = (request.stakes, component.stakes if component else "normal")
+    rules = ShipRules(one_low=policy.one_low, high_stakes="high" in stakes)
+    every = pairs_of(compared.items, request.dimensions, request.preset, (*policy.blocking, *request.blocking))
+    refuse_unasked_blocking(every, request.blocking)
     calibration = read_calibration(bench.request.config, settings)
-    asking = batch.asking(_regression_warnings(batch, bench))
+    asking = _regression_asking(compared, every, rules, bench)
     earlier = None if request.against is None else _read_earlier(request.against, request.out)
     if earlier is not None:
         if not request.judges:
             raise JudgeError("--against compares the rates of each judge, which a cascade does not have; use --judge")
-        refuse_incomparable(earlier, bench.planned(asking).judges, batch.prompt.identity.digest)
-    pairs: dict[Key, JudgedPair] = {(pair.id,): pair for pair in batch.pairs}
-    questions = {question.case_id: question for question in batch.questions}
+        refuse_incomparable(earlier, bench.planned(asking).judges, asking.prompts[0].identity.digest)
+    pairs: dict[Key, JudgedPair] = {(pair.id,): pair for pair in every}
+    questions = {question.case_id: question for question in asking.questions}
 
     def reasons(outcomes: Sequence[PairResult]) -> list[ReviewReason]:
-        found = reasons_of_regression(outcomes, high_stakes=batch.rules.high_stakes)
+        found = reasons_of_regression(outcomes, high_stakes=rules.high_stakes)
         unsure = any(outcome.confidence < USUAL_THRESHOLD for outcome in outcomes)
         return [*found, "low_confidence"] if unsure else found
 
@@ -230,15 +236,21 @@ def regression_task(request: RegressionRequest, bench: Bench) -> ModeTask[JudgeR
     ) -> RegressionResults:
         from skill_evaluator.judges.calibration.detection import with_alerts  # imports numpy
 
-        if cascade is not None:
-            return batch.results(judging, judges, cascade=cascade)
-        several = len(judges) > 1
-        panel = panel_regressions(judges, batch.pairs, batch.rules, policy.panel.weights) if several else None
-        whole = batch.results(judging, judges, panel)
-        if earlier is not None:
-            changes = rate_changes(judges, earlier.judges)
-            whole = whole.model_copy(update={"against": earlier.judging.id, "changes": changes})
-        return with_alerts(whole, policy, calibration)
+        several = len(judges) > 1 and cascade is None
+        panel = panel_regressions(judges, every, rules, policy.panel.weights) if several else None
+        whole = RegressionResults(
+            judging=head_of(judging, "dimensions"),
+            baseline=compared.baseline,
+            candidate=compared.candidate,
+            left_out=dict(compared.left_out),
+            ship_decision=_ship_decision(judges, panel, cascade, compared.left_out),
+            judges=list(judges),
+            panel=panel,
+            cascade=cascade,
+            against=None if earlier is None else earlier.judging.id,
+            changes=[] if earlier is None else rate_changes(judges, earlier.judges),
+        )
+        return whole if cascade is not None else with_alerts(whole, policy, calibration)
 
     return ModeTask(
         asking=asking,
@@ -250,7 +262,7 @@ def regression_task(request: RegressionRequest, bench: Bench) -> ModeTask[JudgeR
             [pairs[key] for key in keys],
             answers,
             request.replicates,
-            batch.rules,
+            rules,
             judge,
             declared_strong=models[judge.model_id].judge == "strong",
         ),
@@ -260,6 +272,47 @@ def regression_task(request: RegressionRequest, bench: Bench) -> ModeTask[JudgeR
         review_item=lambda key, judging: regression_item(pairs[key], judging),
         results=results,
     )
+
+
+def _regression_asking(
+    compared: ComparedOutputs, pairs: Sequence[JudgedPair], rules: ShipRules, bench: Bench
+) -> Asking:
+    """Return the questions about the pairs; dimensions and rules stand in place of a rubric."""
+    questions, prompt = regression_questions(pairs, rules, bench.request.seed)
+    dimensions = {
+        one.name: {"question": one.question, "blocking": one.blocking} for pair in pairs for one in pair.dimensions
+    }
+    paper = {"dimensions": dimensions, "one_low": rules.one_low, "high_stakes": rules.high_stakes}
+    blocking = dict.fromkeys(blocking_sentence(pair.dimensions) for pair in pairs)
+    orders = "every pair is judged in both orders, identical outputs need no call"
+    return Asking(
+        mode="regression",
+        rubric=digest(canonical_json(paper)),
+        criteria=list(dimensions),
+        prompts=[prompt],
+        items={pair.id: pair.item.digest for pair in pairs},
+        questions=questions,
+        notes=[orders, *blocking, *compared.notes],
+        warnings=_regression_warnings(compared, bench),
+        paper=paper,
+        skill=compared.skill,
+        source=compared.source,
+    )
+
+
+def _ship_decision(
+    judges: Sequence[JudgeRegressions],
+    panel: PanelRegressions | None,
+    cascade: CascadeResult | None,
+    left_out: Mapping[str, str],
+) -> ShipDecision | None:
+    """Return the decision of the panel, of the cascade, or of the one judge; a case that is left out needs a person."""
+    decisions = [judge.ship_decision for judge in judges] if panel is None else [panel.ship_decision]
+    if cascade is not None:
+        verdicts = [one.verdict for one in cascade.decisions]
+        decisions = [next((name for name in DECISIONS if name == verdict), None) for verdict in verdicts]
+    unseen = [None] if set(left_out.values()) - {NOT_APPLICABLE} else []
+    return most_careful([*decisions, *unseen])
 
 
 def _load_criteria(request: ScoreRequest | PairwiseRequest, bench: Bench, methods: Sequence[MethodName]) -> NamedRubric:
@@ -282,9 +335,9 @@ def _writer_warnings(bench: Bench, rubric: NamedRubric, writers: Sequence[str | 
     return warnings
 
 
-def _regression_warnings(batch: RegressionBatch, bench: Bench) -> list[str]:
+def _regression_warnings(compared: ComparedOutputs, bench: Bench) -> list[str]:
     panel = bench.configuration.settings.policy.judge.panel
-    writers = [writer for item in batch.compared.items.values() for writer in item.writers]
+    writers = [writer for item in compared.items.values() for writer in item.writers]
     refuse = len(bench.request.judges) > 1 and panel.same_family == "refuse"
     demand = f"policy.judge.panel has same_family: {panel.same_family}, so that a panel requires another family"
     return [

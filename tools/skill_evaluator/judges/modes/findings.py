@@ -12,7 +12,7 @@ from statistics import fmean
 from typing import NamedTuple
 
 from skill_evaluator.judges.asking.reading import text_of
-from skill_evaluator.judges.asking.results import JudgeRecord, no_usable_output
+from skill_evaluator.judges.asking.results import JudgeRecord, no_usable_output, texts_of
 from skill_evaluator.judges.modes.regression import (
     ORDERS,
     DimensionFinding,
@@ -165,7 +165,7 @@ def reduce_regressions(
     ]
     given = [answer for result in results for answer in result.answers]
     unscored = Counter(answer.unscored for answer in given if answer.unscored is not None)
-    unusable = no_usable_output(unscored, len(given), answers)
+    unusable = no_usable_output(unscored, len(given), texts_of(answers.values()))
     decisions = [result.ship_decision for result in results]
     compared = [result for result in results if result.compared]  # half an answer would count as less
     decided = [result.ship_decision for result in compared]

@@ -38,6 +38,7 @@ from skill_evaluator.judges.asking.results import (
     Order,
     StoredVerdict,
     no_usable_output,
+    texts_of,
 )
 from skill_evaluator.judges.panel.results import CascadeResult, JudgeAgreement
 from skill_evaluator.judges.statistics.biases import own_noise, position_bias
@@ -390,7 +391,7 @@ def reduce_matches(
         one for result in results for said in result.judgements if said.criterion == OVERALL for one in said.orders
     ]
     unscored = Counter(one.unscored for one in orders if one.unscored is not None)
-    unusable = no_usable_output(unscored, len(orders), answers)
+    unusable = no_usable_output(unscored, len(orders), texts_of(answers.values()))
     judged = list(zip(matches, results, strict=True))
     pairs = pair_results(results)
     strictest = max(criterion.confidence_threshold for criterion in criteria)

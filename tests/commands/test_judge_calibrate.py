@@ -99,7 +99,7 @@ def test_judge_without_a_usable_verdict_gets_no_figures_and_exit_4(library: Libr
     library.lines("verdicts.jsonl", *(verdict(n, order, None, text="As an AI") for n in (0, 1) for order in (1, 2)))
     done = of_files(library)
     assert done.code == 4
-    assert "j: no figures, because no output of the judge counts\nfor example: As an AI" in done.out
+    assert "j: no usable output: 4 wrong_format; for example: As an AI" in done.out
     assert "κ" not in done.out
 
 

@@ -135,8 +135,7 @@ def test_probes_show_what_raises_scores(library: JudgingLibrary) -> None:
 def test_judge_that_writes_prose_gets_no_figures_and_exit_4(library: JudgingLibrary) -> None:
     done = calibrate(library, lambda texts: "Both are fine.", "--rubric", RUBRIC, "--corrupt", "2")
     assert done.code == 4, done.err
-    assert "served: no figures, because no output of the judge counts (" in done.out
-    assert "for example: Both are fine." in done.out
+    assert "served: no usable output: 24 not_json; for example: Both are fine." in done.out
     assert "κ" not in done.out
 
 
@@ -144,7 +143,7 @@ def test_dry_run_counts_the_questions(library: JudgingLibrary) -> None:
     library.served_by("http://127.0.0.1:9/v1")
     done = call(library, "--rubric", RUBRIC, "--corrupt", "6", "--dry-run")
     assert done.code == 0, done.err
-    assert "12 labelled pairs, 6 corrupted outputs, 12 controls; every pair is judged in both orders" in done.out
+    assert "12 labelled items, 18 corrupted outputs and controls; every pair is judged in both orders" in done.out
     assert "60 questions a judge" in done.out
     assert not library.judgements.exists()
     only = call(library, "--corrupt", "3", "--dry-run", "--format", "json")
@@ -154,7 +153,7 @@ def test_dry_run_counts_the_questions(library: JudgingLibrary) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "--judge requires --rubric FILE for labelled items, or --corrupt N"),
+        ((), "--judge requires --rubric FILE or --corrupt N"),
         (("--rubric", RUBRIC, "--verdicts", "v.jsonl"), "cannot be combined with --judge"),
         (("--rubric", RUBRIC, "--probe", "injection"), "no probe 'injection' (known: authority, verbosity)"),
         (("--corrupt", "2", "--probe", "authority"), "--probe requires --rubric FILE"),
@@ -171,7 +170,7 @@ def test_invalid_options_are_refused_before_a_call(
     ("arguments", "message"),
     [
         (("--rubric", RUBRIC), "people scored items.jsonl by tone, and rubric.yaml scores by none of these"),
-        (("--corrupt", "2"), "items.jsonl has scores, which require --rubric FILE"),
+        (("--corrupt", "2"), "no output of items.jsonl can be corrupted; --corrupt requires pairs with an input"),
     ],
 )
 def test_scores_need_a_rubric_that_scores_by_their_criteria(

@@ -1,13 +1,14 @@
 """Agreement of stored verdicts and scores with human labels, and the biases of scripted judges."""
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from skill_evaluator.judges.asking.results import StoredScore, StoredVerdict
-from skill_evaluator.judges.calibration.agreement import CalibrationOptions, pair_results, score_results
-from skill_evaluator.judges.calibration.labels import LabelledPair, ScoredItem
+from skill_evaluator.judges.calibration.agreement import CalibrationOptions, label_results
+from skill_evaluator.judges.calibration.labels import LabelledPair, Labels, ScoredItem
 from skill_evaluator.judges.calibration.results import BiasResult, JudgeResult, LabelAgreement
 
 RNG = np.random.default_rng(7)
@@ -17,12 +18,12 @@ TIMID = [3 if chance > 0.4 else score for score, chance in zip(PEOPLE, RNG.rando
 OPTIONS = CalibrationOptions()
 
 
-def pairs_of(humans: Sequence[Any], **texts: Sequence[Any]) -> dict[str, LabelledPair]:
+def pairs_of(humans: Sequence[Any], **texts: Sequence[Any]) -> Labels:
     lines = [{"id": f"p{n}", "human": human} for n, human in enumerate(humans)]
     for key, values in texts.items():
         for line, value in zip(lines, values, strict=True):
             line[key] = value
-    return {line["id"]: LabelledPair.model_validate(line) for line in lines}
+    return Labels(path=Path("labels.jsonl"), lines=[LabelledPair.model_validate(line) for line in lines])
 
 
 def verdict(n: int, order: int, winner: Any, **more: Any) -> StoredVerdict:
@@ -30,7 +31,7 @@ def verdict(n: int, order: int, winner: Any, **more: Any) -> StoredVerdict:
 
 
 def result_of(humans: Sequence[Any], verdicts: Iterable[StoredVerdict], **texts: Sequence[Any]) -> JudgeResult:
-    (result,) = pair_results(pairs_of(humans, **texts), verdicts, OPTIONS)
+    (result,) = label_results(pairs_of(humans, **texts), list(verdicts), OPTIONS)
     return result
 
 
@@ -98,12 +99,12 @@ def test_scripted_length_bias_is_found() -> None:
 def test_scripted_self_preference_is_found_in_pairs_and_scores() -> None:
     pairs = pairs_of([1 + n % 2 for n in range(60)], model_1=["gpt-5"] * 60, model_2=["claude-5"] * 60)
     verdicts = [verdict(n, order, 1, judge="gpt-4") for n in range(60) for order in (1, 2)]
-    (result,) = pair_results(pairs, verdicts, OPTIONS)
+    (result,) = label_results(pairs, list(verdicts), OPTIONS)
     assert (bias_of(result, "self_preference").shift.value, bias_of(result, "self_preference").present) == (0.5, True)
     writers = ["gpt-5" if n % 2 else "claude-5" for n in range(80)]
     people = [min(score, 4) for score in PEOPLE]
     given = [score + (writer == "gpt-5") for score, writer in zip(people, writers, strict=True)]
-    (result,) = score_results(items_of(people, model=writers), scores_of("gpt-5-mini", given), OPTIONS)
+    (result,) = label_results(items_of(people, model=writers), scores_of("gpt-5-mini", given), OPTIONS)
     assert (bias_of(result, "self_preference").shift.value, bias_of(result, "self_preference").present) == (0.25, True)
 
 
@@ -126,12 +127,12 @@ def test_judge_without_a_usable_verdict_has_no_figures_and_an_example() -> None:
     assert result.unusable.example == "I cannot say."
 
 
-def items_of(scores: Sequence[Any], **more: Sequence[Any]) -> dict[str, ScoredItem]:
+def items_of(scores: Sequence[Any], **more: Sequence[Any]) -> Labels:
     lines = [{"id": f"s{n}", "scores": {"clear": score}} for n, score in enumerate(scores)]
     for key, values in more.items():
         for line, value in zip(lines, values, strict=True):
             line[key] = value
-    return {str(line["id"]): ScoredItem.model_validate(line) for line in lines}
+    return Labels(path=Path("labels.jsonl"), lines=[ScoredItem.model_validate(line) for line in lines])
 
 
 def scores_of(judge: str, scores: Sequence[int | None]) -> list[StoredScore]:
@@ -139,7 +140,7 @@ def scores_of(judge: str, scores: Sequence[int | None]) -> list[StoredScore]:
 
 
 def score_row(people: Sequence[Any], judge: Sequence[int | None]) -> LabelAgreement:
-    (result,) = score_results(items_of(people), scores_of("j", judge), OPTIONS)
+    (result,) = label_results(items_of(people), scores_of("j", judge), OPTIONS)
     return result.agreement[0]
 
 

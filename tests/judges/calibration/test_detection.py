@@ -82,11 +82,11 @@ def batch(pairs: Sequence[PairResult], unusable: NoUsableOutput | None = None) -
 
 
 def labels_of(*findings: tuple[str, str, str | None]) -> Labels:
-    lines = {
-        name: {"factuality": RegressionLabel(id=name, dimension="factuality", human=human, impact=impact)}  # type: ignore[arg-type]
+    lines = [
+        RegressionLabel(id=name, dimension="factuality", human=human, impact=impact)  # type: ignore[arg-type]
         for name, human, impact in findings
-    }
-    return Labels(path=Path("labels.jsonl"), regressions=lines)
+    ]
+    return Labels(path=Path("labels.jsonl"), lines=lines)
 
 
 def test_batch_is_corrected_by_the_errors_on_labelled_pairs() -> None:

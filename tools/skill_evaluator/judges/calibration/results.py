@@ -10,8 +10,7 @@ from skill_evaluator.files import FrozenModel, read_json, validated
 from skill_evaluator.identifiers import Label
 from skill_evaluator.judges.asking.results import JudgeRecord, JudgingHead, NoUsableOutput
 from skill_evaluator.judges.statistics.agreement import Trust
-from skill_evaluator.judges.statistics.bounded import Figure
-from skill_evaluator.judges.statistics.rates import Trials, corrected_rate
+from skill_evaluator.judges.statistics.bounded import Figure, corrected_rate, rate
 from skill_evaluator.library.config import Settings
 from skill_evaluator.library.reading import Root
 
@@ -42,7 +41,7 @@ class LabelAgreement(FrozenModel):
     """Agreement of a judge with human labels by one criterion, over all items and by `strata`.
 
     `labels` counts human labels, `n` those with a verdict of the judge, and `unusable` outputs of the judge that could
-    not be read: of pairs they are in `n` as disagreement, of scores they are not. Several people may score an item:
+    not be read: of pairs they are in `n` as disagreement, of others they are not. Several people may score an item:
     each counts alike.
 
     `agreement`: share of verdicts that are people's; of a pair the verdict of both orders, a tie if they differ.
@@ -102,11 +101,6 @@ class DetectionResult(FrozenModel):
     kinds: dict[Label, Figure] = {}
     unscored: NonNegativeInt = 0
 
-    @property
-    def overall(self) -> DimensionDetection | None:
-        """The row over all dimensions."""
-        return next((row for row in self.dimensions if row.dimension == ANY), None)
-
 
 class DimensionRate(FrozenModel):
     """The rate of regressions in a dimension of a batch.
@@ -148,9 +142,7 @@ class SentenceErrors(FrozenModel):
 
     def corrected(self, passed: int, n: int) -> Figure | None:
         """Return the true share behind `passed` of n outputs. Return None if one kind of label is missing."""
-        if not (self.yes and self.no and n):
-            return None
-        return corrected_rate(Trials(passed, n), Trials(self.yes_right, self.yes), Trials(self.no_right, self.no))
+        return corrected_rate(rate(passed, n), rate(self.yes_right, self.yes), rate(self.no_right, self.no))
 
 
 class JudgeResult(FrozenModel):

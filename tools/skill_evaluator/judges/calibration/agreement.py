@@ -62,7 +62,7 @@ def _judge_result(
         return family_of(writer, options.families) == family_of(judge, options.families)
 
     agreement, biases = list[LabelAgreement](), list[BiasResult]()
-    for (mode, criterion), units in join_labels(labels.lines, verdicts).items():
+    for (mode, criterion), units in join_labels(labels, verdicts).items():
         if any(unit.verdict is not None for unit in units):
             highest = _highest(criterion, units, options.scales.get(criterion)) if mode == "score" else None
             agreement.append(measure(mode, criterion, units, options.bar, highest))

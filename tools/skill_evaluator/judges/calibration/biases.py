@@ -105,7 +105,7 @@ def with_probe(name: str, labels: Labels) -> Labels:
     lines = list[LabelledPair | ScoredItem]()
     for line in given:
         key = "output" if isinstance(line, ScoredItem) else f"output_{_worse(line)}"
-        text = getattr(line, key)
+        text = getattr(line, key) or ""
         if (OVERALL in line.labels or isinstance(line, ScoredItem)) and json_value(text) is None:
             lines.append(line.model_copy(update={"id": f"{line.id}/{name}", key: f"{text}\n\n{PROBES[name]}"}))
     return Labels(path=labels.path, lines=lines)
@@ -124,9 +124,9 @@ def probe_biases(
 ) -> list[BiasResult]:
     """Return how far each probe moves a judge's verdicts, and its scores by criterion, in their first replicates."""
     results = []
-    plain = join_labels(labels.lines, verdicts)
+    plain = join_labels(labels, verdicts)
     for name in names:
-        for (mode, criterion), units in join_labels(with_probe(name, labels).lines, verdicts).items():
+        for (mode, criterion), units in join_labels(with_probe(name, labels), verdicts).items():
             before, after = _values(plain[mode, criterion]), _values(units)
             moved = [(before[item], after[f"{item}/{name}"]) for item in before if f"{item}/{name}" in after]
             scale = (1.0, float(scales[criterion])) if mode == "score" else (0.0, 1.0)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
-from typing import Annotated, Any, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Self, TypeVar
 
 from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
@@ -21,6 +21,7 @@ from skill_evaluator.judges.asking.results import Level, StoredScore, StoredVerd
 from skill_evaluator.judges.calibration.results import LabelMode
 from skill_evaluator.judges.modes.pairwise import ORDERS, OVERALL
 from skill_evaluator.judges.modes.ship_rules import NONE, Finding, Impact
+from skill_evaluator.stats import by_key
 from skill_evaluator.text import counted
 
 _AsTuple = BeforeValidator(lambda value: value if isinstance(value, list | tuple) else (value,))
@@ -50,6 +51,8 @@ class ScoredItem(LabelledItem):
     source: str | None = None
     reference: str | None = None
     model: Label | None = None
+    mode: ClassVar[LabelMode] = "score"
+    requests: ClassVar[int] = 1
 
     @property
     def labels(self) -> Mapping[str, Scores]:
@@ -66,6 +69,8 @@ class LabelledPair(LabelledItem):
     output_2: str | None = None
     model_1: Label | None = Field(default=None, description="who wrote output 1")
     model_2: Label | None = None
+    mode: ClassVar[LabelMode] = "pairwise"
+    requests: ClassVar[int] = len(ORDERS)
 
     @model_validator(mode="after")
     def _need_a_label(self) -> Self:
@@ -143,10 +148,10 @@ def read_verdicts(path: Path, labels: Labels) -> list[StoredVerdict | StoredScor
 
     Raise JudgeError with file and line for an invalid or repeated one, and if no item is labelled.
     """
-    pairs, scored = ({line.id for line in labels.of(kind)} for kind in (LabelledPair, ScoredItem))
+    known = {(line.mode, line.id) for line in labels.lines if isinstance(line, LabelledPair | ScoredItem)}
     verdicts, others = list[StoredVerdict | StoredScore](), dict[str, int]()
     for number, line in _lines(path, _verdict):
-        if line.id in (scored if isinstance(line, StoredScore) else pairs):
+        if ("score" if isinstance(line, StoredScore) else "pairwise", line.id) in known:
             verdicts.append(line)
         else:
             others.setdefault(line.id, number)
@@ -165,25 +170,20 @@ def _verdict(value: Any) -> StoredScore | StoredVerdict:
 
 def _lines(path: Path, check: Callable[[Any], LineT]) -> Iterator[tuple[int, LineT]]:
     """Yield the lines of a file. Raise JudgeError for an empty file and for an invalid or repeated line."""
-    first: dict[str, int] = {}
+    first: dict[tuple[type, str], int] = {}
     for number, line in read_checked(path, check, JudgeError):
-        name = f"{type(line).__name__} {_name(line)}"
-        if first.setdefault(name, number) != number:
-            raise JudgeError(f"{path}:{number}: {_name(line)} repeats line {first[name]}")
+        name = f"the id '{line.id}'"
+        if isinstance(line, StoredVerdict | StoredScore):
+            request = f"in order {line.order}" if isinstance(line, StoredVerdict) else f"by '{line.criterion}'"
+            name = f"replicate {line.replicate} of {line.judge} on '{line.id}' {request}"
+        elif isinstance(line, RegressionLabel | SentenceLabel):
+            question = line.dimension if isinstance(line, RegressionLabel) else line.sentence
+            name = f"a label of '{line.id}' for '{question}'"
+        if first.setdefault((type(line), name), number) != number:
+            raise JudgeError(f"{path}:{number}: {name} repeats line {first[type(line), name]}")
         yield number, line
     if not first:
         raise JudgeError(f"{path} is empty; expected a JSON object on each line")
-
-
-def _name(line: LabelLine | StoredScore | StoredVerdict) -> str:
-    """Return the words that name a line; two lines of one type must not share them."""
-    if isinstance(line, StoredVerdict):
-        return f"replicate {line.replicate} of {line.judge} on '{line.id}' in order {line.order}"
-    if isinstance(line, StoredScore):
-        return f"replicate {line.replicate} of {line.judge} on '{line.id}' by '{line.criterion}'"
-    if isinstance(line, RegressionLabel | SentenceLabel):
-        return f"a label of '{line.id}' for '{line.dimension if isinstance(line, RegressionLabel) else line.sentence}'"
-    return f"the id '{line.id}'"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,41 +212,46 @@ class Unit:
 
 
 def join_labels(
-    lines: Iterable[object], verdicts: Iterable[StoredVerdict | StoredScore]
+    labels: Labels, verdicts: Iterable[StoredVerdict | StoredScore]
 ) -> dict[tuple[LabelMode, str], list[Unit]]:
-    """Join labelled pairs and outputs with a judge's verdicts on them, by mode and criterion.
-
-    Two different verdicts on a pair are a tie. Only overall verdicts and scores have a confidence.
-    """
-    given: dict[tuple[LabelMode, str, str], dict[int, list[tuple[Any, float | None]]]] = {}
-    for one in sorted(verdicts, key=lambda one: one.replicate):
-        if isinstance(one, StoredScore):
-            given.setdefault(("score", one.criterion, one.id), {}).setdefault(1, []).append((one.score, one.confidence))
-            continue
-        values = {OVERALL: (one.winner, one.confidence), **{name: (won, None) for name, won in one.criteria.items()}}
-        for criterion, value in values.items():
-            given.setdefault(("pairwise", criterion, one.id), {}).setdefault(one.order, []).append(value)
-    units: dict[tuple[LabelMode, str], list[Unit]] = {}
-    for line in lines:
+    """Join labelled pairs and outputs with a judge's verdicts on them, by mode and criterion."""
+    given = by_key(_by_criterion(sorted(verdicts, key=lambda one: one.replicate)))
+    units = list[tuple[tuple[LabelMode, str], Unit]]()
+    for line in labels.lines:
         if isinstance(line, LabelledPair | ScoredItem):
-            mode: LabelMode = "pairwise" if isinstance(line, LabelledPair) else "score"
             for criterion, people in line.labels.items():
-                orders = [replicates for _, replicates in sorted(given.get((mode, criterion, line.id), {}).items())]
-                units.setdefault((mode, criterion), []).append(_unit(line, people, orders))
-    return units
+                unit = _unit(line, people, given.get((line.mode, criterion, line.id), []))
+                units.append(((line.mode, criterion), unit))
+    return by_key(units)
 
 
-def _unit(
-    line: LabelledPair | ScoredItem, people: Sequence[Any], orders: Sequence[Sequence[tuple[Any, float | None]]]
-) -> Unit:
-    firsts = [replicates[0] for replicates in orders]
-    verdicts = {verdict for verdict, _ in firsts}
-    sure = [confidence for _, confidence in firsts if confidence is not None]
-    whole = len(sure) == (len(ORDERS) if isinstance(line, LabelledPair) else 1)
+Answer = tuple[int, Any, float | None]
+"""The order, the winner or score, and the confidence, which only overall winners and scores have."""
+
+
+def _by_criterion(
+    verdicts: Iterable[StoredVerdict | StoredScore],
+) -> Iterator[tuple[tuple[LabelMode, str, str], Answer]]:
+    """Yield every winner and score after its mode, criterion and item."""
+    for one in verdicts:
+        if isinstance(one, StoredScore):
+            yield ("score", one.criterion, one.id), (1, one.score, one.confidence)
+        else:
+            yield ("pairwise", OVERALL, one.id), (one.order, one.winner, one.confidence)
+            for name, winner in one.criteria.items():
+                yield ("pairwise", name, one.id), (one.order, winner, None)
+
+
+def _unit(line: LabelledPair | ScoredItem, people: Sequence[Any], answers: Sequence[Answer]) -> Unit:
+    """Join the labels and answers of an item; two different winners in the two orders are a tie."""
+    orders = by_key((order, (verdict, confidence)) for order, verdict, confidence in answers)
+    requests = [orders[order] for order in sorted(orders)]
+    verdicts = {replicates[0][0] for replicates in requests}
+    sure = [replicates[0][1] for replicates in requests if replicates[0][1] is not None]
     return Unit(
         line=line,
         people=people,
-        requests=[[verdict for verdict, _ in replicates] for replicates in orders],
+        requests=[[verdict for verdict, _ in replicates] for replicates in requests],
         verdict=None if None in verdicts or not verdicts else verdicts.pop() if len(verdicts) == 1 else "tie",
-        confidence=fmean(sure) if whole else None,
+        confidence=fmean(sure) if len(sure) == line.requests else None,
     )

@@ -19,11 +19,7 @@ LabelMode = Literal["pairwise", "score", "regression", "sentences"]
 
 
 class Position(FrozenModel):
-    """Both orders of the labelled pairs.
-
-    `flips`: share of pairs whose verdict changes with the order. `first`: share of verdicts for the output that stands
-    first. `agreement`: with people, in either order.
-    """
+    """Order flips, the share of verdicts for the output that stands first, and agreement with people in each order."""
 
     flips: Figure
     first: Figure
@@ -68,11 +64,9 @@ class LabelAgreement(FrozenModel):
 class BiasResult(FrozenModel):
     """The effect of something that should not matter on a judge's verdicts.
 
-    `shift`: from −1 to 1; of `position` the share of verdicts for what stands first minus that for the second, of
-    `length` the preference for longer outputs beyond people's, of `noise` the share of verdicts that differ when the
-    same is asked again, of `leniency`, `verbosity` and `authority` a share of the scale: how much higher than people
-    the judge scores, and what an output gains by the added text.
-    `present`: whether the interval excludes 0; null if there is no interval.
+    `shift`: from −1 to 1; of `position` the share of verdicts for the first output minus that for the second, of
+    `length` and `self_preference` the preference beyond people's, of `noise` the share of replicates that differ, of
+    `leniency` and of probes a share of the scale. `present`: whether the interval excludes 0; null without one.
     """
 
     bias: Label
@@ -83,11 +77,7 @@ class BiasResult(FrozenModel):
 
 
 class DimensionDetection(FrozenModel):
-    """One dimension, or `any`, of a corruption test.
-
-    `sensitivity`: share of the corrupted outputs that are called worse in it. `specificity`: share of the harmless
-    changes that are not called worse in it.
-    """
+    """The shares of corruptions that are called worse in a dimension, or `any`, and of controls that are not."""
 
     dimension: Label
     sensitivity: Figure
@@ -103,10 +93,7 @@ class DetectionResult(FrozenModel):
 
 
 class DimensionRate(FrozenModel):
-    """The rate of regressions in a dimension of a batch.
-
-    `corrected` is without what the judge misses and makes up; null if its error rates are not known.
-    """
+    """The rate of regressions in a dimension; `corrected` is null if the error rates of the judge are not known."""
 
     dimension: Label
     reported: Figure

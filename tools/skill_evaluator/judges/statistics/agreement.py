@@ -4,6 +4,7 @@ A judge is trusted by human labels only, never because it agrees with itself.
 """
 
 import math
+from bisect import bisect_left
 from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -115,14 +116,10 @@ def trust_of(table: Floats, bar: float = BAR, weighting: Weighting = "nominal") 
         return True if low >= bar else False if high < bar else None
 
     kappa = cohen_kappa(table, weighting)
-    trusted = None if kappa.ci95 is None else decide(kappa.n)
-    if trusted is not None or kappa.ci95 is None or decide(MAX_LABELS) is None:
-        return Trust(kappa=kappa, trusted=trusted)
-    undecided, decided = kappa.n, MAX_LABELS
-    while decided - undecided > 1:
-        middle = (undecided + decided) // 2
-        undecided, decided = (middle, decided) if decide(middle) is None else (undecided, middle)
-    return Trust(kappa=kappa, trusted=None, more_labels=decided - kappa.n)
+    if kappa.ci95 is None or decide(kappa.n) is not None or decide(MAX_LABELS) is None:
+        return Trust(kappa=kappa, trusted=None if kappa.ci95 is None else decide(kappa.n))
+    deciding = bisect_left(range(MAX_LABELS), True, lo=kappa.n, key=lambda labels: decide(labels) is not None)
+    return Trust(kappa=kappa, trusted=None, more_labels=deciding - kappa.n)
 
 
 def spearman(left: Sequence[float], right: Sequence[float]) -> Figure:

@@ -257,8 +257,7 @@ def _measured(
         verdicts += scores_of(scored)
         unusable.append(scored.unusable)
     if task.pairs:
-        strong = part.run.model.judge == "strong"
-        found = reduce_regressions(task.pairs, part.answers, replicates, ShipRules(), record, declared_strong=strong)
+        found = reduce_regressions(task.pairs, part.answers, replicates, ShipRules(), record, declared_strong=True)
         detection = None if found.unusable else detection_of(task.corrupted, {pair.id: pair for pair in found.pairs})
         unusable.append(found.unusable)
     labelled = [*label_results(task.labels, verdicts, options), JudgeResult(judge=record.model_id)][0]

@@ -112,9 +112,6 @@ def test_batch_is_corrected_by_the_errors_on_labelled_pairs() -> None:
 def test_batch_without_a_known_label_is_refused() -> None:
     with pytest.raises(JudgeError, match="no label of a pair and dimension of the batch"):
         batch_results(batch([judged("p", {})]), labels_of(("other", SAME, None)), 0.6)
-
-
-def test_batch_without_a_usable_output_has_no_figures() -> None:
     prose = NoUsableOutput(unscored={"not_json": 2}, example="Fine.")
     (result,) = batch_results(batch([judged("p", {}, ())], prose), labels_of(("p", SAME, None)), 0.6)
     assert (result.agreement, result.batch, result.unusable) == ([], None, prose)

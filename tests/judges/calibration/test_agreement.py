@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from skill_evaluator.judges.asking.results import StoredScore, StoredVerdict
-from skill_evaluator.judges.calibration.agreement import CalibrationOptions, label_results
+from skill_evaluator.judges.calibration.agreement import label_results
 from skill_evaluator.judges.calibration.labels import LabelledPair, Labels, ScoredItem
 from skill_evaluator.judges.calibration.results import BiasResult, JudgeResult, LabelAgreement
 
@@ -32,7 +32,7 @@ def verdict(n: int, order: int, winner: Any, **more: Any) -> StoredVerdict:
 
 def result_of(humans: Sequence[Any], verdicts: Iterable[StoredVerdict], **columns: Sequence[Any]) -> JudgeResult:
     labels = labels_of(LabelledPair, human=humans, **columns)
-    (result,) = label_results(labels, list(verdicts), CalibrationOptions())
+    (result,) = label_results(labels, list(verdicts))
     return result
 
 
@@ -121,7 +121,7 @@ def test_judge_without_a_usable_verdict_has_its_reason_and_a_short_example() -> 
 def score_result(people: Sequence[Any], scores: Sequence[int | None], judge: str = "j", **more: Any) -> JudgeResult:
     labels = labels_of(ScoredItem, scores=[{"clear": score} for score in people], **more)
     given = [StoredScore(id=f"p{n}", judge=judge, criterion="clear", score=score) for n, score in enumerate(scores)]
-    (result,) = label_results(labels, given, CalibrationOptions())
+    (result,) = label_results(labels, given)
     return result
 
 

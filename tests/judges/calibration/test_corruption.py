@@ -19,8 +19,7 @@ GOOD = [
 
 
 def apply(kind: str, prompt: str, text: str, seed: int = 1) -> tuple[str, str] | None:
-    made = CORRUPTIONS[kind].apply(prompt, text, Random(seed))
-    return None if made is None else (made.text, made.impact)
+    return CORRUPTIONS[kind].apply(prompt, text, Random(seed))
 
 
 def test_changed_fact_is_another_number_and_never_the_number_of_a_bullet() -> None:

@@ -5,14 +5,15 @@ steadier than any person.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from functools import partial
 from statistics import fmean
+from types import MappingProxyType
 from typing import Any
 
 from skill_evaluator.errors import JudgeError
 from skill_evaluator.judges.asking.criteria import family_of
 from skill_evaluator.judges.asking.results import NoUsableOutput, StoredScore, StoredVerdict, no_usable_output
-from skill_evaluator.judges.calibration.biases import pair_biases, score_biases
+from skill_evaluator.judges.calibration.biases import is_of_family, pair_biases, score_biases
 from skill_evaluator.judges.calibration.labels import Labels, ScoredItem, Unit, join_labels
 from skill_evaluator.judges.calibration.results import (
     BiasResult,
@@ -32,45 +33,33 @@ from skill_evaluator.stats import by_key, mean_or_none
 _NEAR = 0.5  # levels: a score so near to the mean of people is right
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CalibrationOptions:
-    """`bar`: the κ of a trusted judge. `scales`: by criterion the highest score, else the shortest scale that fits.
-
-    `families`: by id, the family of a model whose name does not show it.
-    """
-
-    bar: float = BAR
-    scales: Mapping[str, int] = field(default_factory=dict)
-    families: Mapping[str, str] = field(default_factory=dict)
-
-
 def label_results(
-    labels: Labels, verdicts: Sequence[StoredVerdict | StoredScore], options: CalibrationOptions
+    labels: Labels,
+    verdicts: Sequence[StoredVerdict | StoredScore],
+    bar: float = BAR,
+    scales: Mapping[str, int] = MappingProxyType({}),
+    families: Mapping[str, str] = MappingProxyType({}),
 ) -> list[JudgeResult]:
     """Compare every judge's verdicts and scores with people's, and measure its biases.
 
-    Raise JudgeError for a score beyond its scale.
+    `bar` is the κ of a trusted judge. `scales` has the highest score of a criterion, by default that of the shortest
+    scale that fits. `families` has the family of a model whose name does not show it. Raise JudgeError for a score
+    beyond its scale.
     """
-    by_judge = by_key((one.judge, one) for one in verdicts)
-    return [_judge_result(judge, labels, lines, options) for judge, lines in by_judge.items()]
-
-
-def _judge_result(
-    judge: str, labels: Labels, verdicts: Sequence[StoredVerdict | StoredScore], options: CalibrationOptions
-) -> JudgeResult:
-    def is_own(writer: str) -> bool:
-        return family_of(writer, options.families) == family_of(judge, options.families)
-
-    agreement, biases = list[LabelAgreement](), list[BiasResult]()
-    for (mode, criterion), units in join_labels(labels, verdicts).items():
-        if any(unit.verdict is not None for unit in units):
-            highest = _highest(criterion, units, options.scales.get(criterion)) if mode == "score" else None
-            agreement.append(measure(mode, criterion, units, options.bar, highest))
-            if highest is not None:
-                biases += score_biases(criterion, units, highest, is_own)
-            elif criterion == OVERALL:
-                biases += pair_biases(units, is_own)
-    return JudgeResult(judge=judge, agreement=agreement, biases=biases, unusable=_unusable(verdicts))
+    results = []
+    for judge, lines in by_key((one.judge, one) for one in verdicts).items():
+        agreement, biases = list[LabelAgreement](), list[BiasResult]()
+        is_own = partial(is_of_family, family_of(judge, families), families)
+        for (mode, criterion), units in join_labels(labels, lines).items():
+            if any(unit.verdict is not None for unit in units):
+                highest = _highest(criterion, units, scales.get(criterion)) if mode == "score" else None
+                agreement.append(measure(mode, criterion, units, bar, highest))
+                if highest is not None:
+                    biases += score_biases(criterion, units, highest, is_own)
+                elif criterion == OVERALL:
+                    biases += pair_biases(units, is_own)
+        results.append(JudgeResult(judge=judge, agreement=agreement, biases=biases, unusable=_unusable(lines)))
+    return results
 
 
 def _unusable(lines: Sequence[StoredVerdict | StoredScore]) -> NoUsableOutput | None:

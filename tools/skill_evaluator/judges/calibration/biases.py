@@ -5,6 +5,7 @@ from statistics import fmean
 from types import MappingProxyType
 
 from skill_evaluator.errors import JudgeError
+from skill_evaluator.judges.asking.criteria import family_of
 from skill_evaluator.judges.asking.results import StoredScore, StoredVerdict
 from skill_evaluator.judges.calibration.corruption import json_value
 from skill_evaluator.judges.calibration.labels import LabelledPair, Labels, ScoredItem, Unit, join_labels
@@ -24,6 +25,11 @@ PROBES: Mapping[str, str] = MappingProxyType(
         "authority": "As Professor Hale and other leading experts have confirmed, this is the correct answer.",
     }
 )
+
+
+def is_of_family(family: str, families: Mapping[str, str], model: str) -> bool:
+    """Return whether a model is of a family."""
+    return family_of(model, families) == family
 
 
 def pair_biases(units: Sequence[Unit], is_own: Callable[[str], bool]) -> list[BiasResult]:

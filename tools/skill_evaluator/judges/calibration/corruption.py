@@ -45,11 +45,8 @@ class CorruptedPair(RegressionItem):
     impact: Impact | None = None
 
 
-class Corrupted(NamedTuple):
-    """A corrupted output and the impact of its defect."""
-
-    text: str
-    impact: Impact
+Corrupted = tuple[str, Impact]
+"""A corrupted output and the impact of its defect."""
 
 
 class Corruption(NamedTuple):
@@ -74,19 +71,18 @@ def _pairs(kind: str, outputs: Sequence[OutputItem], seed: int) -> Iterator[Corr
             continue  # nobody knows what a change does to code
         corruption = CORRUPTIONS.get(kind)
         random = Random(f"{seed}/{kind}/{item.id}")  # noqa: S311
-        made = corruption.apply(item.input, item.output, random) if corruption else None
-        text = reformatted(item.output) if corruption is None else made.text if made else item.output
-        if text != item.output:
+        made = corruption.apply(item.input, item.output, random) if corruption else (reformatted(item.output), None)
+        if made is not None and made[0] != item.output:
             yield CorruptedPair(
                 id=f"{item.id}/{kind}",
                 stratum=item.stratum,
                 input=item.input,
                 baseline_output=item.output,
-                candidate_output=text,
+                candidate_output=made[0],
                 source=item.id,
                 corruption=kind,
                 dimension=corruption.dimension if corruption else None,
-                impact=made.impact if made else None,
+                impact=made[1],
             )
 
 
@@ -102,20 +98,20 @@ def json_value(text: str) -> Any:
 def change_fact(_: str, text: str, random: Random) -> Corrupted | None:
     """Change the first digit of a number, or negate a claim.
 
-    >>> change_fact("Who?", "Ada was born in 1815.", Random(1)).text
-    'Ada was born in 3815.'
+    >>> change_fact("Who?", "Ada was born in 1815.", Random(1))
+    ('Ada was born in 3815.', 'high')
     """
     bullets = [match.span() for match in _BULLET.finditer(text)]
     numbers = [match for match in _NUMBER.finditer(text) if not any(a <= match.start() < b for a, b in bullets)]
     if numbers:
         place = random.choice(numbers).start()
         digit = (int(text[place]) + random.randint(1, 8) - 1) % 9 + 1  # another digit, and no leading zero
-        return Corrupted(f"{text[:place]}{digit}{text[place + 1 :]}", "high")
+        return f"{text[:place]}{digit}{text[place + 1 :]}", "high"
     claims = [] if json_value(text) is not None else list(_CLAIM.finditer(text))
     if not claims:
         return None
     place = random.choice(claims).end()
-    return Corrupted(f"{text[:place]} not{text[place:]}", "high")
+    return f"{text[:place]} not{text[place:]}", "high"
 
 
 def remove_part(_: str, text: str, random: Random) -> Corrupted | None:
@@ -134,7 +130,7 @@ def remove_part(_: str, text: str, random: Random) -> Corrupted | None:
         return None
     words = len(text.split())
     lost = words - len(rest.split())
-    return Corrupted(rest, "high" if lost * _HIGH >= words else "medium" if lost * _MEDIUM >= words else "low")
+    return rest, "high" if lost * _HIGH >= words else "medium" if lost * _MEDIUM >= words else "low"
 
 
 def break_format(prompt: str, text: str, _: Random) -> Corrupted | None:
@@ -143,9 +139,9 @@ def break_format(prompt: str, text: str, _: Random) -> Corrupted | None:
     if not _FORM.search(prompt) or (value is None and len(_BULLET.findall(text)) < 2):
         return None
     if value is None:
-        return Corrupted(" ".join(line.strip() for line in _BULLET.sub("", text).splitlines() if line.strip()), "high")
+        return " ".join(line.strip() for line in _BULLET.sub("", text).splitlines() if line.strip()), "high"
     members = value.items() if isinstance(value, dict) else enumerate(value, 1)
-    return Corrupted("\n".join(f"{name} is {member}" for name, member in members), "high")
+    return "\n".join(f"{name} is {member}" for name, member in members), "high"
 
 
 def invent_claim(_: str, text: str, random: Random) -> Corrupted | None:
@@ -155,7 +151,7 @@ def invent_claim(_: str, text: str, random: Random) -> Corrupted | None:
         return None
     end = random.choice(ends)
     claim = random.choice(_CLAIMS).format(year=random.randint(1985, 2019), share=random.randint(11, 89))
-    return Corrupted(f"{text[:end]} {claim}{text[end:]}", "medium")
+    return f"{text[:end]} {claim}{text[end:]}", "medium"
 
 
 CORRUPTIONS: Mapping[str, Corruption] = MappingProxyType(

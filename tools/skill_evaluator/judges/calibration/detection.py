@@ -94,9 +94,12 @@ def _batch_result(judge: JudgeRegressions, labels: Labels, bar: float) -> JudgeR
     names = dict.fromkeys(one.dimension for _, one in rows)
     agreement = {name: measure("regression", name, units[name], bar) for name in names if name in units}
     rated = [
-        (label.severity, (one.impact or NONE) if one.verdict == _WORSE else NONE)
+        (
+            (label.impact if label.human == _WORSE else None) or NONE,
+            (one.impact or NONE) if one.verdict == _WORSE else NONE,
+        )
         for one, label in labelled
-        if label.severity is not None
+        if label.impact or label.human != _WORSE  # a worse candidate may be unrated
     ]
     result = BatchResult(
         pairs=len({name for name, _ in rows}),

@@ -20,7 +20,7 @@ from skill_evaluator.judges.asking.items import ItemT
 from skill_evaluator.judges.asking.results import Level, StoredScore, StoredVerdict, Winner
 from skill_evaluator.judges.calibration.results import LabelMode
 from skill_evaluator.judges.modes.pairwise import ORDERS, OVERALL
-from skill_evaluator.judges.modes.ship_rules import NONE, Finding, Impact
+from skill_evaluator.judges.modes.ship_rules import Finding, Impact
 from skill_evaluator.stats import by_key
 from skill_evaluator.text import counted
 
@@ -84,11 +84,6 @@ class LabelledPair(LabelledItem):
         named = self.criteria if self.human is None else {OVERALL: self.human, **self.criteria}
         return {name: (winner,) for name, winner in named.items()}
 
-    @property
-    def preferred(self) -> str | None:
-        """The text of the output that people prefer, the first of a tie; None without an overall label."""
-        return None if self.human is None else self.output_2 if self.human == 2 else self.output_1
-
 
 class RegressionLabel(StrictModel):
     """People's finding about a pair in one dimension; a worse candidate has an impact."""
@@ -97,11 +92,6 @@ class RegressionLabel(StrictModel):
     dimension: Label = Field(min_length=1)
     human: Finding
     impact: Impact | None = None
-
-    @property
-    def severity(self) -> str | None:
-        """The impact of a worse candidate, `none` for other findings; None if it was not rated."""
-        return self.impact if self.human == "candidate_worse" else NONE
 
 
 class SentenceLabel(LabelledItem):

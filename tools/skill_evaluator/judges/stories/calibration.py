@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 from pydantic import BaseModel
 
@@ -28,7 +28,7 @@ from skill_evaluator.judges.asking.results import (
     texts_of,
 )
 from skill_evaluator.judges.asking.story import AskedJudging, Bench, JudgeRun, JudgingSize
-from skill_evaluator.judges.calibration.agreement import CalibrationOptions, label_results, measure
+from skill_evaluator.judges.calibration.agreement import label_results, measure
 from skill_evaluator.judges.calibration.biases import probe_biases, with_probe
 from skill_evaluator.judges.calibration.corruption import CorruptedPair, corrupt
 from skill_evaluator.judges.calibration.detection import batch_results, detection_of
@@ -90,8 +90,9 @@ def calibrate(request: CalibrateRequest, watch: Watch | None, drawn: Drawn) -> J
         raise JudgeError("--labels FILE requires --judge ID, --verdicts FILE or --batch FILE")
     results = list[JudgeResult]()
     if request.verdicts is not None:
-        options = CalibrationOptions(bar=request.bar, scales=_scales(_rubric(request)))
-        results += label_results(labels, read_verdicts(request.verdicts, labels), options)
+        results += label_results(
+            labels, read_verdicts(request.verdicts, labels), request.bar, _scales(_rubric(request))
+        )
     if request.batch is not None:
         results += batch_results(read_regressions(request.batch), labels, request.bar)
     calibration = JudgeCalibration(bar=request.bar, judges=results)
@@ -194,9 +195,9 @@ def _judged_labels(request: CalibrateRequest, labels: Labels) -> tuple[NamedRubr
 def _corrupted_pairs(request: CalibrateRequest, labels: Labels) -> list[CorruptedPair]:
     """Corrupt the outputs that people prefer. Raise JudgeError if none can be corrupted."""
     good = [
-        OutputItem(id=pair.id, stratum=pair.stratum, input=pair.input, output=pair.preferred)
+        OutputItem(id=pair.id, stratum=pair.stratum, input=pair.input, output=text)
         for pair in labels.of(LabelledPair)
-        if pair.input and pair.preferred
+        if pair.human and pair.input and (text := pair.output_2 if pair.human == 2 else pair.output_1)
     ]
     corrupted = corrupt(good, request.corrupt, request.seed)
     if request.corrupt and not corrupted:
@@ -215,14 +216,14 @@ def _call(request: CalibrateRequest, bench: Bench, labels: Labels, drawn: Drawn)
         return bench.size(task.asking)
     asked = bench.ask(task.asking)
     head = head_of(asked.judging, "dimensions" if task.rubric is None else task.rubric.file)
-    options = CalibrationOptions(
-        bar=request.bar, scales=_scales(task.rubric), families=families_of(bench.configuration.models)
-    )
+    families, scales = families_of(bench.configuration.models), _scales(task.rubric)
     results, lines = list[JudgeResult](), list[StoredVerdict | StoredScore]()
     for part in asked.runs:
-        result, verdicts = _measured(task, part, asked.record_of(part), head.replicates, options)
-        biases = [*result.biases, *probe_biases(request.probes, task.labels, verdicts, options.scales)]
-        results.append(result.model_copy(update={"biases": biases}))
+        verdicts, outputs = _read_outputs(task, part, asked.record_of(part), head.replicates)
+        labelled = label_results(task.labels, verdicts, request.bar, scales, families)
+        result = labelled[0] if labelled else JudgeResult(judge=part.run.model.id)
+        biases = [*result.biases, *probe_biases(request.probes, task.labels, verdicts, scales)]
+        results.append(result.model_copy(update={**outputs, "biases": biases}))
         lines += verdicts
     ids = {line.id for line in task.labels.lines}  # not of probes
     _write_lines(asked.folder / VERDICTS, [one for one in lines if isinstance(one, StoredVerdict) and one.id in ids])
@@ -239,13 +240,10 @@ def _call(request: CalibrateRequest, bench: Bench, labels: Labels, drawn: Drawn)
     )
 
 
-def _measured(
-    task: CalibrationTask, part: JudgeRun, record: JudgeRecord, replicates: int, options: CalibrationOptions
-) -> tuple[JudgeResult, list[StoredVerdict | StoredScore]]:
-    """Read the outputs of a judge; return its figures, and its verdicts as files have them.
-
-    A mode of which no output counts has no figures, and the result has its reason.
-    """
+def _read_outputs(
+    task: CalibrationTask, part: JudgeRun, record: JudgeRecord, replicates: int
+) -> tuple[list[StoredVerdict | StoredScore], dict[str, Any]]:
+    """Return a judge's verdicts on items, and the record, corruption test and unusable outputs of its result."""
     verdicts, detection, unusable = list[StoredVerdict | StoredScore](), None, []
     if task.rubric is not None and task.matches:
         preferences = reduce_matches(task.matches, task.rubric.criteria, part.answers, replicates, record)
@@ -260,9 +258,8 @@ def _measured(
         found = reduce_regressions(task.pairs, part.answers, replicates, ShipRules(), record, declared_strong=True)
         detection = None if found.unusable else detection_of(task.corrupted, {pair.id: pair for pair in found.pairs})
         unusable.append(found.unusable)
-    labelled = [*label_results(task.labels, verdicts, options), JudgeResult(judge=record.model_id)][0]
     reason = next(filter(None, unusable), None)
-    return labelled.model_copy(update={"detection": detection, "unusable": reason, "record": record}), verdicts
+    return verdicts, {"record": record, "detection": detection, "unusable": reason}
 
 
 def _write_lines(path: Path, lines: Sequence[BaseModel]) -> None:

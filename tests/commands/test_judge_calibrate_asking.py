@@ -142,38 +142,33 @@ def test_dry_run_counts_the_questions(library: JudgingLibrary) -> None:
     assert "12 labelled items, 18 corrupted outputs and controls; every pair is judged in both orders" in done.out
     assert "60 questions a judge" in done.out
     assert not library.judgements.exists()
-    only = call(library, "--corrupt", "3", "--dry-run", "--format", "json")
-    assert only.json["questions"] == 2 * (3 + 6)
+
+
+SCORED = {"id": "s", "scores": {"tone": 2}, "output": QUOTE}
+BARE = {"id": "p", "human": 1}
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("item", "arguments", "message"),
     [
-        ((), "--judge requires --rubric FILE or --corrupt N"),
-        (("--rubric", RUBRIC, "--verdicts", "v.jsonl"), "cannot be combined with --judge"),
-        (("--rubric", RUBRIC, "--probe", "injection"), "no probe 'injection' (known: authority, verbosity)"),
-        (("--corrupt", "2", "--probe", "authority"), "--probe requires --rubric FILE"),
+        (HALLS[0], (), "--judge requires --rubric FILE or --corrupt N"),
+        (HALLS[0], ("--rubric", RUBRIC, "--verdicts", "v.jsonl"), "cannot be combined with --judge"),
+        (HALLS[0], ("--rubric", RUBRIC, "--probe", "injection"), "no probe 'injection' (known: authority, verbosity)"),
+        (HALLS[0], ("--corrupt", "2", "--probe", "authority"), "--probe requires --rubric FILE"),
+        (BARE, ("--rubric", RUBRIC, "--probe", "authority"), "the label of 'p' has no texts, which --judge requires"),
+        (SCORED, ("--rubric", RUBRIC), "people scored items.jsonl by tone, and rubric.yaml scores by none of these"),
+        (
+            SCORED,
+            ("--corrupt", "2"),
+            "no output of items.jsonl can be corrupted; --corrupt requires pairs with an input",
+        ),
     ],
 )
 def test_invalid_options_are_refused_before_a_call(
-    library: JudgingLibrary, arguments: tuple[str, ...], message: str
+    library: JudgingLibrary, item: dict[str, Any], arguments: tuple[str, ...], message: str
 ) -> None:
-    library.served_by("http://127.0.0.1:9/v1")
-    assert call(library, *arguments).refuses(message)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("--rubric", RUBRIC), "people scored items.jsonl by tone, and rubric.yaml scores by none of these"),
-        (("--corrupt", "2"), "no output of items.jsonl can be corrupted; --corrupt requires pairs with an input"),
-    ],
-)
-def test_scores_need_a_rubric_that_scores_by_their_criteria(
-    library: JudgingLibrary, arguments: tuple[str, ...], message: str
-) -> None:
-    library.rubric()
-    library.items({"id": "s", "scores": {"tone": 2}, "output": QUOTE})
+    library.rubric({"method": method("direct_scoring" if item is SCORED else "pairwise_comparison")})
+    library.items(item)
     library.served_by("http://127.0.0.1:9/v1")
     assert call(library, *arguments).refuses(message)
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from skill_evaluator.errors import JudgeError
-from skill_evaluator.judges.calibration.labels import read_labels
+from skill_evaluator.judges.calibration.labels import LabelledPair, RegressionLabel, ScoredItem, read_labels
 from skill_evaluator.judges.review.export import ExportedLabels, export_labels, status_lines
 from skill_evaluator.judges.review.items import ReviewItem
 from skill_evaluator.judges.review.queue import ReviewLabel
@@ -28,7 +28,8 @@ def test_pair_is_exported_with_the_answer_of_the_majority(answers: list[str], hu
     exported = export(tmp_path, [pair()], labels)
     assert (exported.exported, exported.disputed) == (int(human is not None), int(human is None))
     if human is not None:
-        assert read_labels(tmp_path / "labels.jsonl").pairs["p1"].human == human
+        (line,) = read_labels(tmp_path / "labels.jsonl").of(LabelledPair)
+        assert (line.id, line.human) == ("p1", human)
 
 
 def test_export_refuses_two_items_with_one_id(tmp_path: Path) -> None:
@@ -47,8 +48,8 @@ def test_export_skips_items_that_were_not_drawn_at_random(tmp_path: Path) -> Non
     ]
     exported = export(tmp_path, [drawn, change("doubtful"), shipped], labels)
     assert exported == ExportedLabels(exported=1, disputed=1, not_random=2)
-    (line,) = read_labels(tmp_path / "labels.jsonl").regressions["drawn"].values()
-    assert (line.dimension, line.human, line.impact) == ("factuality", "candidate_worse", "high")
+    (line,) = read_labels(tmp_path / "labels.jsonl").of(RegressionLabel)
+    assert (line.id, line.dimension, line.human, line.impact) == ("drawn", "factuality", "candidate_worse", "high")
 
 
 def test_export_keeps_the_score_of_each_reviewer_and_other_lines_of_the_file(tmp_path: Path) -> None:
@@ -57,9 +58,9 @@ def test_export_keeps_the_score_of_each_reviewer_and_other_lines_of_the_file(tmp
     labels = [label(item, "ben", tone="2"), label(item, "ada", tone="3"), label(pair(), overall="tie")]
     for _ in range(2):
         assert export(tmp_path, [item, pair()], labels).exported == 2
-    lines = read_labels(tmp_path / "labels.jsonl")
-    assert {name: line.human for name, line in lines.pairs.items()} == {"p1": "tie", "old": 2}
-    assert lines.scored["s1"].scores == {"tone": (3, 2)}
+    labelled = read_labels(tmp_path / "labels.jsonl")
+    assert {line.id: line.human for line in labelled.of(LabelledPair)} == {"p1": "tie", "old": 2}
+    assert [(line.id, line.scores) for line in labelled.of(ScoredItem)] == [("s1", {"tone": (3, 2)})]
 
 
 def test_status_shows_agreement_of_the_items_that_both_labelled() -> None:

@@ -1,6 +1,6 @@
 """The head of every file of results, the record of a judge, and the lines of stored verdicts and scores."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, NonNegativeInt
@@ -108,13 +108,20 @@ class NoUsableOutput(FrozenModel):
 
 
 def no_usable_output(
-    unscored: Mapping[UnscoredReason, int], expected: int, answers: Mapping[Call, Replicate]
+    unscored: Mapping[UnscoredReason, int], expected: int, texts: Iterable[str]
 ) -> NoUsableOutput | None:
-    """Describe a judge of which no output counts; return None if one of the `expected` does."""
+    """Describe a judge of which no output counts; return None if one of the `expected` does.
+
+    The first of the `texts` that the judge wrote is the example.
+    """
     if sum(unscored.values()) < expected or not expected:
         return None
-    texts = (made.completion.text for made in answers.values() if made.completion is not None)
-    return NoUsableOutput(unscored=dict(unscored), example=next(texts, "")[:_MAX_EXAMPLE])
+    return NoUsableOutput(unscored=dict(unscored), example=next(iter(texts), "")[:_MAX_EXAMPLE])
+
+
+def texts_of(answers: Iterable[Replicate]) -> Iterator[str]:
+    """Yield the text of each answer that a judge wrote."""
+    return (made.completion.text for made in answers if made.completion is not None)
 
 
 def head_of(judging: Judging, rubric_file: str) -> JudgingHead:

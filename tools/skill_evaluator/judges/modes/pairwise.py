@@ -38,6 +38,7 @@ from skill_evaluator.judges.asking.results import (
     Order,
     StoredVerdict,
     no_usable_output,
+    texts_of,
 )
 from skill_evaluator.judges.panel.results import CascadeResult, JudgeAgreement
 from skill_evaluator.judges.statistics.biases import own_noise, position_bias
@@ -368,7 +369,7 @@ def reduce_matches(
     results = [judge_match(match, criteria, answers, replicates) for match in matches]
     orders = [order for one in results for said in one.judgements if said.criterion == OVERALL for order in said.orders]
     unscored = Counter(one.unscored for one in orders if one.unscored is not None)
-    unusable = no_usable_output(unscored, len(orders), answers)
+    unusable = no_usable_output(unscored, len(orders), texts_of(answers.values()))
     judged = list(zip(matches, results, strict=True))
     figures = [_figures(one.id, one.weight, one.confidence_threshold, judged) for one in criteria]
     strictest = max(criterion.confidence_threshold for criterion in criteria)

@@ -17,7 +17,14 @@ from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_REGRESSED, Jud
 from skill_evaluator.files import FrozenModel, read_versioned
 from skill_evaluator.identifiers import Label, ModelId, RunId, Share
 from skill_evaluator.judges.asking.reading import UnscoredReason, text_of
-from skill_evaluator.judges.asking.results import JudgeRecord, JudgeText, JudgingHead, NoUsableOutput, no_usable_output
+from skill_evaluator.judges.asking.results import (
+    JudgeRecord,
+    JudgeText,
+    JudgingHead,
+    NoUsableOutput,
+    no_usable_output,
+    texts_of,
+)
 from skill_evaluator.judges.modes.regression import (
     ORDERS,
     DimensionFinding,
@@ -348,7 +355,7 @@ def reduce_regressions(
     results = [combine_orders(pair, _read(pair, answers, replicates, rules), rules) for pair in pairs]
     given = [answer for result in results for answer in result.answers]
     unscored = Counter(answer.unscored for answer in given if answer.unscored is not None)
-    unusable = no_usable_output(unscored, len(given), answers)
+    unusable = no_usable_output(unscored, len(given), texts_of(answers.values()))
     compared = [result for result in results if result.compared]  # half an answer would count as less
     decided = [result.ship_decision for result in compared]
     dimensions = {one.name: one.blocking for pair in pairs for one in pair.dimensions}

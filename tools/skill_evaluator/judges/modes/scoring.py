@@ -42,6 +42,7 @@ from skill_evaluator.judges.asking.results import (
     NoUsableOutput,
     StoredScore,
     no_usable_output,
+    texts_of,
 )
 from skill_evaluator.judges.panel.results import CascadeResult, JudgeAgreement
 from skill_evaluator.judges.statistics.agreement import spearman
@@ -272,7 +273,7 @@ def reduce_scores(
     items = [_item(item, judgements[item.id], criteria) for item in outputs.values()]
     given = [one for item in items for one in item.judgements]
     unscored = Counter(one.unscored for one in given if one.unscored is not None)
-    unusable = no_usable_output(unscored, len(given), answers)
+    unusable = no_usable_output(unscored, len(given), texts_of(answers.values()))
     lengths = [len(item.output) for item in outputs.values()]
     by_stratum: dict[str, list[float]] = {item.stratum: [] for item in items}
     for item in items:

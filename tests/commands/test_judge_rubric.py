@@ -26,8 +26,8 @@ def drafted(library: JudgingLibrary, **changed: Any) -> None:
         "type": "subjective",
         "description": "Whether the reply treats the customer's time as worth something.",
         "levels": [{"score": score, **level(f"grade {score}")} for score in range(1, 6)],
-        "edge_cases": [{"situation": "The customer is rude: 'yes'", "guidance": "Judge the reply alone"}],
-        "scoring_guidelines": ["Name the sentence that decides."],
+        "edgeCases": [{"situation": "The customer is rude: 'yes'", "guidance": "Judge the reply alone"}],
+        "scoringGuidelines": ["Name the sentence that decides."],
         **changed,
     }
     library.record_answers({("draft", 0): f"Here it is.\n```json\n{json.dumps(criterion)}\n```"})
@@ -66,7 +66,7 @@ def test_an_answer_that_is_no_rubric_writes_nothing(library: JudgingLibrary) -> 
         ({"levels": []}, ": wrong_format"),
         ({"type": "both"}, ": wrong_format"),
         ({"levels": [{"score": 5, **level("same")}] * 5}, ""),
-        ({"edge_cases": []}, ": wrong_format"),
+        ({"edgeCases": []}, ": wrong_format"),
     ):
         drafted(library, **changed)
         done = library.call(*DRAFT)

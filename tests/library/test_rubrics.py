@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from skill_evaluator.errors import ConfigError
-from skill_evaluator.library.rubrics import Mitigation, Rubric, criteria_of, find_rubrics, load_rubric, read_rubric_text
+from skill_evaluator.library.rubrics import Mitigation, Rubric, find_rubrics, load_rubric, read_rubric_text
 
 from tests.support.rubrics import level, some_criterion, some_levels
 
@@ -148,11 +148,14 @@ def test_two_criteria_of_one_id_are_refused(tmp_path: Path) -> None:
         load_rubric(path)
 
 
-def test_a_criterion_that_is_wrong_hides_no_other(tmp_path: Path) -> None:
-    path = _write(tmp_path, {"criteria": [some_criterion(id="a", weight=-1), some_criterion(id="b")]})
-    good, problems = criteria_of(read_rubric_text(path))
-    assert [(index, criterion.id) for index, criterion in good.items()] == [(1, "b")]
-    assert [problem.message for problem in problems] == ["Input should be greater than 0, got -1 at criteria[0].weight"]
+def test_all_mistakes_of_a_file_are_found_in_the_order_of_their_lines(tmp_path: Path) -> None:
+    path = _write(tmp_path, {"criteria": [some_criterion(id="a", weight=-1), some_criterion(id="b", type="c")]})
+    rubric, problems = read_rubric_text(path).check()
+    assert rubric is None
+    assert [problem.message.rpartition(" at ")[2].split()[0] for problem in problems] == [
+        "criteria[0].weight",
+        "criteria[1].type",
+    ]
 
 
 def test_the_digest_follows_what_is_said_and_not_how_it_is_laid_out(tmp_path: Path) -> None:

@@ -12,10 +12,11 @@ from skill_evaluator.display.loopback import HOST
 from skill_evaluator.judges.review.queue import LABELS, latest
 from skill_evaluator.judges.review.server import ReviewServer
 
-from tests.support.reviews import change, pair, queue_of, scored
+from tests.support.reviews import NOON, change, pair, queue_of, scored
 
 pytestmark = pytest.mark.process
 JSON = {"Content-Type": "application/json"}
+LABEL = {"item": pair().id, "reviewer": "ada", "at": NOON, "answers": [{"question": "overall", "answer": "1"}]}
 
 
 @pytest.fixture
@@ -47,7 +48,7 @@ def ask(
 
 
 def label(server: ReviewServer, headers: Mapping[str, str] | None = None, **changed: Any) -> tuple[int, Any]:
-    body = {"item": pair().id, "reviewer": "ada", "keys": {"overall": "1"}, **changed}
+    body = {**LABEL, **changed}
     return ask(server, "labels", "POST", json.dumps(body), JSON if headers is None else headers)[:2]
 
 
@@ -60,8 +61,7 @@ def test_it_listens_on_this_machine_alone_and_lets_the_page_itself_in(server: Re
     assert server.server_address[0] == "127.0.0.1"
     assert len(server.token) >= 32
     own = {"Origin": f"http://127.0.0.1:{server.server_port}", "Sec-Fetch-Site": "same-origin"}
-    assert label(server, {**JSON, **own}) == (200, {"kept": 1})
-    assert label(server) == (200, {"kept": 0}), "it is said already"
+    assert label(server, {**JSON, **own}) == (200, {})
     assert len(labels(server)) == 1
 
 
@@ -115,8 +115,8 @@ def test_a_wrong_label_is_refused_with_the_reason(server: ReviewServer) -> None:
         ({"item": "../../x"}, "at item"),
         ({"reviewer": "a\nb"}, "does not print"),
         ({"reviewer": ""}, "at reviewer"),
-        ({"keys": {}}, "no answer to 'overall'"),
-        ({"keys": {"overall": "7"}}, "is no answer"),
+        ({"answers": []}, "at answers"),
+        ({"answers": [{"question": "overall", "answer": "7"}]}, "'7' is no answer to 'overall'"),
         ({"model": "x"}, "unknown key"),
     ):
         status, answer = label(server, **changed)
@@ -125,7 +125,7 @@ def test_a_wrong_label_is_refused_with_the_reason(server: ReviewServer) -> None:
 
 
 def test_every_answer_forbids_scripts_of_others_and_frames(server: ReviewServer) -> None:
-    for path in ("", "review.js", "review.css", "queue", "nothing"):
+    for path in ("", "review.js", "queue", "nothing"):
         _, _, headers = ask(server, path)
         policy = headers["Content-Security-Policy"]
         assert "default-src 'none'; script-src 'self'; style-src 'self'" in policy, path
@@ -136,14 +136,13 @@ def test_every_answer_forbids_scripts_of_others_and_frames(server: ReviewServer)
         assert headers["Cache-Control"] == "no-store", path
 
 
-def test_a_reviewer_sees_what_it_said_and_neither_roles_nor_reasons_nor_others(server: ReviewServer) -> None:
-    item = change()
-    shown = json.dumps(ask(server, f"items/{item.id}?reviewer=ada")[1])
-    assert not any(word in shown for word in ("baseline", "candidate", "block", '"item"', "judging"))
+def test_a_reviewer_sees_what_it_said_and_neither_reasons_nor_others(server: ReviewServer) -> None:
+    shown = json.dumps(ask(server, f"items/{change().id}?reviewer=ada")[1])
+    assert not any(word in shown for word in ("baseline", "block", '"item"', "judging"))
     label(server, note="hard")
     mine, others = (ask(server, f"items/{pair().id}?reviewer={name}")[1] for name in ("ada", "ben"))
-    assert (mine["keys"], mine["note"]) == ({"overall": "1"}, "hard")
-    assert (others["keys"], others["note"]) == ({}, "")
+    assert ([answer["answer"] for answer in mine["answers"]], mine["note"]) == (["1"], "hard")
+    assert (others["answers"], others["note"]) == ([], "")
     queue = ask(server, "queue?reviewer=ada")[1]
     assert [entry["labelled"] for entry in queue["items"]] == [True, False, False]
     assert "ada: 1 label" in queue["status"]

@@ -22,7 +22,6 @@ class ReviewServeOptions(ConfigOption):
 
     reviewer: str = option("The reviewer's name; by default the page asks for it.", "", metavar="NAME")
     port: int = option("Port of the page; default: a free one.", 0, min=0, max=65535, show_default=False)
-    seed: int = rare("Seed of the order in which each reviewer sees the two outputs.", 0)
 
 
 def review_serve(options: ReviewServeOptions) -> int:
@@ -31,11 +30,10 @@ def review_serve(options: ReviewServeOptions) -> int:
     The page also shows how many items wait, how well reviewers agree and where they differ. The address contains a
     token: nobody can read or label without it. Several people may open it, each with a name.
     """
-    server = Library(config=options.config).judge.review_page(options.port, options.seed)
+    server = Library(config=options.config).judge.review_page(options.port)
     query = f"?{urlencode({'reviewer': options.reviewer})}" if options.reviewer else ""
-    print(
-        f"{counted(len(server.queue.items()), 'item')} to review at {server.address}{query} (Ctrl-C ends)", flush=True
-    )
+    items = counted(len(server.queue.items()), "item")
+    print(f"{items} to review at {server.address}{query} (Ctrl-C ends)", flush=True)
     with server, suppress(KeyboardInterrupt):  # Ctrl-C stops the server
         server.serve_forever()
     return EXIT_OK
@@ -49,7 +47,6 @@ class ReviewAddOptions(ConfigOption):
     sample: int | None = option("Queue N random items.", min=1)
     seed: int = rare("Seed of the sample.", 0)
     dimensions: tuple[str, ...] = option("A dimension to compare candidates in; repeatable.", (), metavar="NAME")
-    preset: str = rare("Dimensions by name: default, chat, code, checklist.", "default", metavar="NAME")
 
 
 def review_add(options: ReviewAddOptions) -> int:
@@ -58,10 +55,9 @@ def review_add(options: ReviewAddOptions) -> int:
     The file is in the format of `judge pairwise` or `judge regression`, which queue doubtful items with --review.
     """
     judge = Library(config=options.config).judge
-    dimensions = {"dimensions": options.dimensions, "preset": options.preset}
-    queued = judge.queue_for_review(options.file, sample=options.sample, seed=options.seed, **dimensions)
-    known = f", {queued.given - queued.fresh} already queued" if queued.given > queued.fresh else ""
-    print(f"{counted(queued.fresh, 'item')} added to {queued.folder}{known}")
+    fresh, known = judge.queue_for_review(options.file, options.dimensions, sample=options.sample, seed=options.seed)
+    already = f", {known} already queued" if known else ""
+    print(f"{counted(fresh, 'item')} added to {options.config / 'reviews'}{already}")
     return EXIT_OK
 
 
@@ -77,7 +73,7 @@ def review_export(options: ReviewExportOptions) -> int:
 
     Only items that were drawn at random are exported: doubtful items are harder than the rest.
     """
-    exported = Library(config=options.config).judge.export_labels(options.labels)
-    skipped = f"skipped: {exported.disputed} disputed, {counted(exported.not_random, 'item')} not drawn at random"
-    print(f"{counted(exported.exported, 'label')} in {options.labels}; {skipped}")
+    done = Library(config=options.config).judge.export_labels(options.labels)
+    skipped = f"{done.disputed} disputed, {counted(done.not_random, 'item')} not drawn at random"
+    print(f"{counted(done.exported, 'label')} in {options.labels}; skipped: {skipped}")
     return EXIT_OK

@@ -20,9 +20,8 @@ from skill_evaluator.judges.calibration.results import JudgeCalibration, JudgeRe
 from skill_evaluator.judges.modes.pairwise import PairwiseResults
 from skill_evaluator.judges.modes.regression_results import RegressionResults
 from skill_evaluator.judges.modes.scoring import RESULTS_VERSION, ScoreResults
-from skill_evaluator.judges.review.export import status_lines
 from skill_evaluator.judges.review.items import ReviewItem
-from skill_evaluator.judges.review.queue import ReviewLabel, queue_in
+from skill_evaluator.judges.review.queue import ReviewLabel, queue_in, status_lines
 from skill_evaluator.library.config import Settings
 from skill_evaluator.reports.judge_calibration import calibration_page, calibration_words
 from skill_evaluator.reports.judge_results import judged_blocks, judged_doubts
@@ -236,4 +235,7 @@ def _queues(site: SiteFolder, config: Path, rows: Sequence[Mapping[str, Any]]) -
 
 
 def _queue(items: Mapping[str, ReviewItem], labels: Sequence[ReviewLabel]) -> list[dict[str, Any]]:
-    return site_sections([Heading("Review queue", level=2), Lines(status_lines(items, labels, published=True))])
+    """Return the status of a queue without the names of reviewers and their notes."""
+    names = {name: f"reviewer {number}" for number, name in enumerate(sorted({label.reviewer for label in labels}), 1)}
+    nameless = [label.model_copy(update={"reviewer": names[label.reviewer], "note": ""}) for label in labels]
+    return site_sections([Heading("Review queue", level=2), Lines(status_lines(items, nameless))])

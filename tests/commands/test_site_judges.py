@@ -83,9 +83,7 @@ def test_page_shows_the_figures_of_the_results(built: JudgedSite) -> None:
 
 
 def test_review_queue_is_shown_without_names_of_reviewers(built: JudgedSite) -> None:
-    queues = site_data(built.root / "site", "judges")["queues"]
-    assert queues[""] == queues[SKILL]  # all items are from the comparison of the component
-    (shown,) = queues[""]
+    (shown,) = site_data(built.root / "site", "judges")["queue"]
     lines = shown["blocks"][0]["lines"]
     assert "reviewer 1: 3 labels" in lines
     assert any(line.startswith("differ on alpha") for line in lines)
@@ -160,7 +158,7 @@ def test_where_no_judge_was_asked_the_page_has_nothing_and_fails_on_nothing(tmp_
     bare = Library(tmp_path)
     assert bare.call("site", "build", "--out", "site").code == 0
     index = site_data(bare.root / "site", "judges")
-    assert (index["judgings"], index["queues"]) == ([], {})
+    assert (index["judgings"], index["queue"]) == ([], None)
 
 
 def test_a_cascade_says_who_settled_what(tmp_path: Path) -> None:

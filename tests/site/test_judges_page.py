@@ -121,7 +121,6 @@ def test_an_address_that_names_no_judging_says_so(browser: Any, judged: JudgedSi
         assert "There is no judging 'x'" in watch.open("judges.html#judging=x").inner_text("main")
         text = watch.open("judges.html#component=none").inner_text("main")
         assert "skill-evaluator judge regression --candidate RUN --judge ID" in text
-        assert "Nothing is queued for people" in text
         assert watch.errors == []
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from skill_evaluator.errors import JudgeError
 from skill_evaluator.judges.modes.scoring import ScoreResults
-from skill_evaluator.site.judges import judging_digest, newest_judgings, read_recorded
+from skill_evaluator.site.judges import judging_digest, read_recorded
 
 from tests.support.asked_judges import QUOTE, JudgingLibrary, answer, written
 
@@ -69,14 +69,3 @@ def test_the_digest_is_of_both_files(folder: Path) -> None:
     second = judging_digest(folder)
     change(folder / "judging.json", seed=7)
     assert len({first, second, judging_digest(folder)}) == 3
-
-
-def test_the_newest_come_first_and_the_others_are_counted(tmp_path: Path) -> None:
-    for day in (1, 3, 2):
-        (tmp_path / f"2026030{day}T000000Z-abcdef").mkdir()
-        (tmp_path / f"2026030{day}T000000Z-abcdef" / "judging.json").write_text("{}")
-    (tmp_path / "notes").mkdir()
-    folders, left_out = newest_judgings(tmp_path, 2)
-    assert [folder.name[:8] for folder in folders] == ["20260303", "20260302"]
-    assert left_out == 1
-    assert newest_judgings(tmp_path / "nowhere", 2) == ([], 0)

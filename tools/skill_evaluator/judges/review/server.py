@@ -47,10 +47,10 @@ class ReviewServer(loopback.LoopbackServer):
 
     def __init__(self, queue: ReviewQueue, port: int = 0) -> None:
         self.queue = queue
-        super().__init__(port, _Request)
+        super().__init__(port, _ReviewHandler)
 
 
-class _Request(loopback.PageHandler):
+class _ReviewHandler(loopback.PageHandler):
     """One connection of a browser."""
 
     server: ReviewServer

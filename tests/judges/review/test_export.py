@@ -6,12 +6,12 @@ import pytest
 from skill_evaluator.errors import JudgeError
 from skill_evaluator.judges.calibration.labels import read_labels
 from skill_evaluator.judges.review.items import ReviewItem
-from skill_evaluator.judges.review.queue import ExportedLabels, ReviewLabel, export_labels, status_lines
+from skill_evaluator.judges.review.queue import ReviewLabel, export_labels, status_lines
 
 from tests.support.reviews import change, label, pair, queue_of, scored
 
 
-def export(root: Path, items: list[ReviewItem], labels: list[ReviewLabel]) -> ExportedLabels:
+def export(root: Path, items: list[ReviewItem], labels: list[ReviewLabel]) -> tuple[int, int, int]:
     queue = queue_of(root, *items)
     for given in labels:
         queue.label(given)
@@ -25,7 +25,7 @@ def export(root: Path, items: list[ReviewItem], labels: list[ReviewLabel]) -> Ex
 def test_pair_is_exported_with_the_answer_of_the_majority(answers: list[str], human: object, tmp_path: Path) -> None:
     labels = [label(pair(), f"r{number}", overall=answer) for number, answer in enumerate(answers)]
     exported = export(tmp_path, [pair()], labels)
-    assert (exported.exported, exported.disputed) == (int(human is not None), int(human is None))
+    assert exported == (int(human is not None), int(human is None), 0)
     if human is not None:
         assert read_labels(tmp_path / "labels.jsonl").pairs["p1"].human == human
 
@@ -45,7 +45,7 @@ def test_export_skips_items_that_were_not_drawn_at_random(tmp_path: Path) -> Non
         for name, impact, tone in (("ada", "low", "same"), ("ben", "high", "candidate_better low"))
     ]
     exported = export(tmp_path, [drawn, change("doubtful"), shipped], labels)
-    assert exported == ExportedLabels(exported=1, disputed=1, not_random=2)
+    assert exported == (1, 1, 2)
     (line,) = read_labels(tmp_path / "labels.jsonl").regressions["drawn"].values()
     assert (line.dimension, line.human, line.impact) == ("factuality", "candidate_worse", "high")
 
@@ -55,7 +55,7 @@ def test_export_keeps_the_score_of_each_reviewer_and_other_lines_of_the_file(tmp
     item = scored(reasons=["random"])
     labels = [label(item, "ben", tone="2"), label(item, "ada", tone="3"), label(pair(), overall="tie")]
     for _ in range(2):
-        assert export(tmp_path, [item, pair()], labels).exported == 2
+        assert export(tmp_path, [item, pair()], labels) == (2, 0, 0)
     lines = read_labels(tmp_path / "labels.jsonl")
     assert {name: line.human for name, line in lines.pairs.items()} == {"p1": "tie", "old": 2}
     assert lines.scored["s1"].scores == {"tone": (3, 2)}
@@ -70,6 +70,6 @@ def test_status_counts_labels_and_shows_on_what_reviewers_differ() -> None:
         "8 items: 7 labelled, 1 without a label",
         "ada: 7 labels",
         "ben: 6 labels",
-        "reviewers agree on overall for 5 of 6 items",
+        "reviewers agree on 5 of 6 questions",
         "differ on p0, overall: ada says 1, ben says 2 (both say 8)",
     ]

@@ -36,6 +36,11 @@ def press(page: Any, keys: Iterable[str]) -> None:
         page.wait_for_selector(READY)
 
 
+def open_item(page: Any, address: str) -> None:
+    page.goto(address)
+    page.wait_for_selector("#item:not([hidden])")
+
+
 def labelled(page: Any) -> str:
     return str(page.inner_text("#place")).rpartition("· ")[2]
 
@@ -68,11 +73,10 @@ def test_twenty_items_are_labelled_by_keyboard_alone(page: Any, tmp_path: Path) 
     assert given[scored().id]["ada"].answers[0].answer == "2"
 
 
-def test_a_reload_loses_nothing_not_even_half_an_answer(page: Any, tmp_path: Path) -> None:
+def test_reload_keeps_an_incomplete_label(page: Any, tmp_path: Path) -> None:
     queue = queue_of(tmp_path, pair(), change())
     with review_page(tmp_path, "--reviewer", "ada") as address:
-        page.goto(address)
-        page.wait_for_selector("#item:not([hidden])")
+        open_item(page, address)
         press(page, "1")
         press(page, "1")  # the first of two questions
         press(page, "t")
@@ -90,11 +94,10 @@ def test_a_reload_loses_nothing_not_even_half_an_answer(page: Any, tmp_path: Pat
     assert (label.answers[0].impact, label.note) == ("low", "is an estimate a fact?")
 
 
-def test_an_answer_is_changed_by_going_back(page: Any, tmp_path: Path) -> None:
+def test_answer_is_changed_by_going_back(page: Any, tmp_path: Path) -> None:
     queue = queue_of(tmp_path, pair("p0"), pair("p1"))
     with review_page(tmp_path, "--reviewer", "ada") as address:
-        page.goto(address)
-        page.wait_for_selector("#item:not([hidden])")
+        open_item(page, address)
         press(page, "1p")
         assert page.get_attribute(".choices button:first-child", "aria-pressed") == "true"
         press(page, "3")
@@ -102,26 +105,24 @@ def test_an_answer_is_changed_by_going_back(page: Any, tmp_path: Path) -> None:
     assert label.answers[0].answer == "tie"
 
 
-def test_judged_text_runs_nothing(page: Any, tmp_path: Path) -> None:
+def test_judged_text_runs_no_script(page: Any, tmp_path: Path) -> None:
     item = pair(document=HOSTILE, reference=HOSTILE, outputs=(HOSTILE, f"{HOSTILE} more"))
     queue = queue_of(tmp_path, item)
     with review_page(tmp_path, "--reviewer", "ada") as address:
-        page.goto(address)
-        page.wait_for_selector("#item:not([hidden])")
+        open_item(page, address)
         page.wait_for_timeout(300)
         assert page.evaluate("window.ran") is None
         assert page.locator("#item script, #item img, #item svg, #item a, #item iframe").count() == 0
         assert page.locator(".text").first.inner_text() == HOSTILE
         press(page, "1")
-        page.goto(f"{address}?reviewer={HOSTILE[:60].replace('#', '')}")
-        page.wait_for_selector("#item:not([hidden])")
+        open_item(page, f"{address}?reviewer={HOSTILE[:60].replace('#', '')}")
         assert page.evaluate("window.ran") is None
         with pytest.raises(Exception, match="TrustedHTML"):
             page.evaluate("document.body.innerHTML = '<p>x</p>'")
     assert len(queue.labels(queue.items())) == 1
 
 
-def test_another_site_can_neither_read_nor_label(page: Any, tmp_path: Path) -> None:
+def test_other_site_can_neither_read_nor_label(page: Any, tmp_path: Path) -> None:
     queue = queue_of(tmp_path, pair())
     body = label(pair(), "eve", overall="1").model_dump_json()
     with review_page(tmp_path) as address, review_page(tmp_path) as other:
@@ -140,21 +141,19 @@ def test_another_site_can_neither_read_nor_label(page: Any, tmp_path: Path) -> N
     assert queue.labels(queue.items()) == []
 
 
-def test_where_the_server_is_gone_it_says_so_and_keeps_the_answer(page: Any, tmp_path: Path) -> None:
+def test_answer_is_kept_when_the_server_is_gone(page: Any, tmp_path: Path) -> None:
     queue_of(tmp_path, pair(), pair("p2"))
     with review_page(tmp_path, "--reviewer", "ada") as address:
-        page.goto(address)
-        page.wait_for_selector("#item:not([hidden])")
+        open_item(page, address)
     press(page, "1")
     assert "The server does not answer" in page.inner_text("#problem")
     assert page.get_attribute(".choices button:first-child", "aria-pressed") == "true"
 
 
-def test_whoever_goes_by_tab_and_enter_is_led_from_question_to_question(page: Any, tmp_path: Path) -> None:
+def test_focus_moves_from_question_to_question(page: Any, tmp_path: Path) -> None:
     queue = queue_of(tmp_path, change())
     with review_page(tmp_path, "--reviewer", "ada") as address:
-        page.goto(address)
-        page.wait_for_selector("#item:not([hidden])")
+        open_item(page, address)
         page.locator(".choices button").first.focus()
         for _ in range(2):  # each time the first answer of what is asked
             press(page, ["Enter"])
@@ -166,8 +165,7 @@ def test_whoever_goes_by_tab_and_enter_is_led_from_question_to_question(page: An
 def test_differences_are_marked_and_can_be_hidden(page: Any, tmp_path: Path) -> None:
     queue_of(tmp_path, pair())
     with review_page(tmp_path, "--reviewer", "ada") as address:
-        page.goto(address)
-        page.wait_for_selector("#item:not([hidden])")
+        open_item(page, address)
         assert sorted(page.locator("mark").all_inner_texts()) == ["8", "nine"]
         press(page, "d")
         assert page.get_attribute("#marks", "aria-pressed") == "false"

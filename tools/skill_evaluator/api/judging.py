@@ -11,7 +11,6 @@ from skill_evaluator.errors import ConfigError
 if TYPE_CHECKING:
     from skill_evaluator.checking.rubrics import RubricLint
     from skill_evaluator.judges.asking.story import JudgingSize
-    from skill_evaluator.judges.review.queue import ExportedLabels
     from skill_evaluator.judges.review.server import ReviewServer
     from skill_evaluator.judges.stories.judging import Judged
     from skill_evaluator.judges.stories.requests import (
@@ -147,8 +146,11 @@ class Judges:
         queue.labels(queue.items())  # reports an invalid label before the page is opened
         return ReviewServer(queue, port)
 
-    def export_labels(self, file: Path) -> "ExportedLabels":
-        """Add the labels on which reviewers agree to a file of labels that `judge calibrate` reads."""
+    def export_labels(self, file: Path) -> tuple[int, int, int]:
+        """Add the labels on which reviewers agree to a file of labels that `judge calibrate` reads.
+
+        Return the number of labels, of questions without a majority, and of items that were not drawn at random.
+        """
         from skill_evaluator.judges.review.queue import export_labels, queue_in
 
         return export_labels(queue_in(self.config, begun=True), file)

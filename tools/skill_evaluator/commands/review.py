@@ -27,13 +27,14 @@ class ReviewServeOptions(ConfigOption):
 def review_serve(options: ReviewServeOptions) -> int:
     """Label queued outputs on a local web page. Stop it with Ctrl-C.
 
-    The page also shows how many items wait, how well reviewers agree and where they differ. The address contains a
-    token: nobody can read or label without it. Several people may open it, each with a name.
+    The page also shows how many items wait and where reviewers differ. Its address contains a token, without which
+    nobody can read or label. Several people may open it, each with a name.
     """
     server = Library(config=options.config).judge.review_page(options.port)
     query = f"?{urlencode({'reviewer': options.reviewer})}" if options.reviewer else ""
-    items = counted(len(server.queue.items()), "item")
-    print(f"{items} to review at {server.address}{query} (Ctrl-C ends)", flush=True)
+    print(
+        f"{counted(len(server.queue.items()), 'item')} to review at {server.address}{query} (Ctrl-C ends)", flush=True
+    )
     with server, suppress(KeyboardInterrupt):  # Ctrl-C stops the server
         server.serve_forever()
     return EXIT_OK
@@ -73,7 +74,7 @@ def review_export(options: ReviewExportOptions) -> int:
 
     Only items that were drawn at random are exported: doubtful items are harder than the rest.
     """
-    done = Library(config=options.config).judge.export_labels(options.labels)
-    skipped = f"{done.disputed} disputed, {counted(done.not_random, 'item')} not drawn at random"
-    print(f"{counted(done.exported, 'label')} in {options.labels}; skipped: {skipped}")
+    labels, disputed, others = Library(config=options.config).judge.export_labels(options.labels)
+    skipped = f"{disputed} disputed, {counted(others, 'item')} not drawn at random"
+    print(f"{counted(labels, 'label')} in {options.labels}; skipped: {skipped}")
     return EXIT_OK

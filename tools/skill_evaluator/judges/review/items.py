@@ -12,9 +12,9 @@ from typing import Annotated, Any, Literal, Self, get_args
 from pydantic import Field, model_validator
 
 from skill_evaluator.errors import JudgeError
-from skill_evaluator.files import StrictModel, read_checked
+from skill_evaluator.files import StrictModel, read_lines
 from skill_evaluator.identifiers import Label
-from skill_evaluator.judges.asking.items import JudgedItem, OutputItem
+from skill_evaluator.judges.asking.items import JudgedItem, OutputItem, read_items
 from skill_evaluator.judges.modes.pairwise import OVERALL, PAIR, MatchResult, PairItem
 from skill_evaluator.judges.modes.regression import JudgedPair, RegressionItem, pairs_of
 from skill_evaluator.judges.modes.regression_results import PairResult
@@ -128,22 +128,13 @@ def items_from(path: Path, dimensions: Sequence[str] = ()) -> list[ReviewItem]:
 
     Raise JudgeError with file and line for an invalid line, and ConfigError for invalid dimensions.
     """
-
-    def read_pair(value: Any) -> list[ReviewItem]:
-        if isinstance(value, dict) and "baseline_output" in value:
-            item = RegressionItem.model_validate(value)
-            return [regression_item(pair) for pair in pairs_of({item.id: item}, dimensions, "default", ())]
-        pair = PairItem.model_validate(value)
-        return [paired_item(pair, names) for names in combinations(pair.texts, 2)]
-
-    items = [item for _, pairs in read_checked(path, read_pair, JudgeError) for item in pairs]
-    if not items:
-        raise JudgeError(f"{path} is empty; it needs a JSON object on each line")
-    return items
+    if any(isinstance(value, dict) and "baseline_output" in value for _, value in read_lines(path, JudgeError)):
+        return [regression_item(pair) for pair in pairs_of(read_items(path, RegressionItem), dimensions, "default", ())]
+    pairs = read_items(path, PairItem).values()
+    return [paired_item(pair, names) for pair in pairs for names in combinations(pair.texts, 2)]
 
 
-Doubts = Sequence[tuple[ReviewItem, Sequence[ReviewReason]]]
-"""Every judged item with its reasons for human review; an item without a doubt has none."""
+Doubts = Sequence[tuple[ReviewItem, Sequence[ReviewReason]]]  # all judged items, each with its reasons for review
 
 
 def for_people(doubts: Doubts, sample: int, seed: int) -> list[ReviewItem]:
@@ -153,9 +144,8 @@ def for_people(doubts: Doubts, sample: int, seed: int) -> list[ReviewItem]:
     regressions is drawn from those without a doubt, to verify what ships.
     """
     drawn_from = [item for item, reasons in doubts if item.kind != "regression" or not reasons]
-    drawn = random.Random(seed).sample(drawn_from, min(sample, len(drawn_from)))  # noqa: S311 (no secret)
-    ids = {item.id for item in drawn}
-    queued = [(item, (*reasons, *["random"] * (item.id in ids))) for item, reasons in doubts]
+    drawn = random.Random(seed).sample([item.id for item in drawn_from], min(sample, len(drawn_from)))  # noqa: S311
+    queued = [(item, (*reasons, *["random"] * (item.id in drawn))) for item, reasons in doubts]
     return [item.model_copy(update={"reasons": reasons}) for item, reasons in queued if reasons]
 
 

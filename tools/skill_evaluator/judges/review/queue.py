@@ -11,7 +11,6 @@ from contextlib import closing
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from statistics import mode
 from typing import Any
 
 from pydantic import BaseModel, Field
@@ -22,7 +21,7 @@ from skill_evaluator.identifiers import Label, Timestamp
 from skill_evaluator.judges.asking.results import Order
 from skill_evaluator.judges.calibration.labels import LabelledPair, LabelLine, RegressionLabel, ScoredItem, read_labels
 from skill_evaluator.judges.modes.pairwise import OVERALL
-from skill_evaluator.judges.modes.ship_rules import IMPACTS, NONE, SEVERITIES, Impact
+from skill_evaluator.judges.modes.ship_rules import IMPACTS, Impact
 from skill_evaluator.judges.review.items import ReviewId, ReviewItem, ReviewQuestion
 from skill_evaluator.text import counted, listed, nearest
 
@@ -67,7 +66,7 @@ def choices(item: ReviewItem, question: ReviewQuestion, first: Order = 1) -> lis
 
     Every difference has an impact, because a reviewer does not know which output is the baseline.
     """
-    sides = (("A", first), ("B", 3 - first))
+    sides = (("A", first), ("B", 3 - first))  # the outputs by their letters
     rows: list[tuple[str, str, Impact | None]] = []  # text, answer, impact
     if item.kind == "score":
         rows = [(f"{score} {text}".rstrip(), str(score), None) for score, text in sorted(question.levels.items())]
@@ -80,11 +79,11 @@ def choices(item: ReviewItem, question: ReviewQuestion, first: Order = 1) -> lis
     return [(text, ReviewAnswer(question=question.name, answer=answer, impact=impact)) for text, answer, impact in rows]
 
 
-def refuse_misfit(label: ReviewLabel, items: Mapping[str, ReviewItem]) -> None:
+def refuse_misfit(label: ReviewLabel, items: Mapping[str, ReviewItem], where: str = "") -> None:
     """Raise JudgeError unless a label answers every question of a queued item once, with one of the choices."""
-    item = item_of(items, label.item)
+    item = item_of(items, label.item, where)
     allowed = {question.name: [answer for _, answer in choices(item, question)] for question in item.questions}
-    name = f"the label of {item.id} by {label.reviewer}"
+    name = f"{where}the label of {item.id} by {label.reviewer}"
     if sorted(answer.question for answer in label.answers) != sorted(allowed):
         raise JudgeError(f"{name} must have one answer to each of {listed(list(allowed), 10)}")
     for answer in label.answers:
@@ -118,10 +117,7 @@ class ReviewQueue:
         """Return all labels, oldest first. Raise JudgeError with file and line for an invalid one."""
         labels = []
         for number, label in _lines(self.folder / LABELS, ReviewLabel):
-            try:
-                refuse_misfit(label, items)
-            except JudgeError as problem:
-                raise JudgeError(f"{self.folder / LABELS}:{number}: {problem}") from None
+            refuse_misfit(label, items, f"{self.folder / LABELS}:{number}: ")
             labels.append(label)
         return list(dict.fromkeys(labels))
 
@@ -148,10 +144,10 @@ def queue_in(config: Path, *, begun: bool = False) -> ReviewQueue:
     return queue
 
 
-def item_of(items: Mapping[str, ReviewItem], item_id: str) -> ReviewItem:
+def item_of(items: Mapping[str, ReviewItem], item_id: str, where: str = "") -> ReviewItem:
     """Return an item. Raise JudgeError if its id is unknown."""
     if item_id not in items:
-        raise JudgeError(f"the queue has no item '{item_id}' {nearest(item_id, items)}")
+        raise JudgeError(f"{where}the queue has no item '{item_id}' {nearest(item_id, items)}")
     return items[item_id]
 
 
@@ -163,24 +159,15 @@ def _append(path: Path, lines: Sequence[BaseModel]) -> None:
 
 
 def _lines(path: Path, model: type[ModelT]) -> Iterator[tuple[int, ModelT]]:
-    """Yield the lines of a file with their numbers; a missing file has none."""
     return read_checked(path, model.model_validate, JudgeError) if path.exists() else iter(())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExportedLabels:
-    """Counts of `review export`: exported labels, questions on which reviewers differ, items not drawn at random."""
-
-    exported: int
-    disputed: int
-    not_random: int
-
-
-def export_labels(queue: ReviewQueue, path: Path) -> ExportedLabels:
+def export_labels(queue: ReviewQueue, path: Path) -> tuple[int, int, int]:
     """Write the labels on which reviewers agree into a file of labels, replacing the labels of the same items.
 
     Only items that were drawn at random are exported: items that were queued for a doubt are harder than the rest, so
-    that a judge would be measured on those alone. Raise JudgeError for an invalid file, and StorageError.
+    that a judge would be measured on those alone. Return the number of exported labels, of questions without a majority
+    and of items that were not drawn at random. Raise JudgeError for an invalid file, and StorageError.
     """
     items = queue.items()
     labels = latest(queue.labels(items))
@@ -188,16 +175,15 @@ def export_labels(queue: ReviewQueue, path: Path) -> ExportedLabels:
     fresh: dict[object, LabelLine] = {}
     disputed = 0
     for item in drawn:
-        answers = _answers(labels[item.id])
-        agreed = {name: answer for name, given in answers.items() if (answer := _majority([*given.values()]))}
-        disputed += 0 if item.kind == "score" else len(answers) - len(agreed)
-        for line in _label_lines(item, answers, agreed):
+        lines, differing = _label_lines(item, labels[item.id])
+        disputed += differing
+        for line in lines:
             fresh[_key(line)] = _merged(fresh.get(_key(line)), line)
     if fresh:
         existing = read_labels(path).lines if path.exists() else ()
-        lines = {_key(line): line for line in (*existing, *fresh.values())}
-        replace_blocks(path, (f"{line.model_dump_json(exclude_none=True)}\n" for line in lines.values()))
-    return ExportedLabels(exported=len(fresh), disputed=disputed, not_random=len(labels) - len(drawn))
+        merged = {_key(line): line for line in (*existing, *fresh.values())}
+        replace_blocks(path, (f"{line.model_dump_json(exclude_none=True)}\n" for line in merged.values()))
+    return len(fresh), disputed, len(labels) - len(drawn)
 
 
 def _answers(labels: Mapping[str, ReviewLabel]) -> dict[str, dict[str, ReviewAnswer]]:
@@ -209,29 +195,29 @@ def _answers(labels: Mapping[str, ReviewLabel]) -> dict[str, dict[str, ReviewAns
     return answers
 
 
-def _majority(answers: Sequence[ReviewAnswer]) -> ReviewAnswer | None:
-    """Return the answer of more than half with its highest impact. Return None without a majority."""
-    finding = mode(answer.answer for answer in answers)
-    alike = [answer for answer in answers if answer.answer == finding]
-    highest = max(alike, key=lambda answer: SEVERITIES.index(answer.impact or NONE))
-    return highest if 2 * len(alike) > len(answers) else None
+def _label_lines(item: ReviewItem, labels: Mapping[str, ReviewLabel]) -> tuple[list[LabelLine], int]:
+    """Return the lines for a file of labels, and the number of questions without a majority.
 
-
-def _label_lines(
-    item: ReviewItem, answers: Mapping[str, Mapping[str, ReviewAnswer]], agreed: Mapping[str, ReviewAnswer]
-) -> list[LabelLine]:
-    """Return the lines for a file of labels: the answers of most reviewers, or all scores of an output."""
-    if item.kind == "regression":
-        findings = {name: {"human": answer.answer, "impact": answer.impact} for name, answer in agreed.items()}
-        lines = [{"id": item.item, "dimension": name, **finding} for name, finding in findings.items()]
-        return [RegressionLabel.model_validate(line) for line in lines]
+    A scored output has all scores; else the answer of most reviewers counts, with the highest impact among them.
+    """
+    answers = _answers(labels)
     line: dict[str, Any] = {"id": item.item, "stratum": item.stratum, "input": item.document or None}
     if item.kind == "score":
         line["scores"] = {name: [int(answer.answer) for answer in given.values()] for name, given in answers.items()}
-        return [ScoredItem(**line, output=item.outputs[0], reference=item.reference or None)]
-    winners = {name: int(answer.answer) if answer.answer.isdigit() else "tie" for name, answer in agreed.items()}
+        return [ScoredItem(**line, output=item.outputs[0], reference=item.reference or None)], 0
+    agreed = {}
+    for name, given in answers.items():
+        finding, count = Counter(answer.answer for answer in given.values()).most_common(1)[0]
+        impacts = [answer.impact for answer in given.values() if answer.answer == finding and answer.impact]
+        if 2 * count > len(given):
+            agreed[name] = finding, max(impacts, key=IMPACTS.index, default=None)
+    disputed = len(answers) - len(agreed)
+    if item.kind == "regression":
+        findings = [{"dimension": name, "human": human, "impact": impact} for name, (human, impact) in agreed.items()]
+        return [RegressionLabel.model_validate({"id": item.item, **finding}) for finding in findings], disputed
+    winners = {name: int(winner) if winner.isdigit() else "tie" for name, (winner, _) in agreed.items()}
     line |= {"human": winners.pop(OVERALL, None), "criteria": winners}
-    return [LabelledPair(**line, output_1=item.outputs[0], output_2=item.outputs[1])] if agreed else []
+    return [LabelledPair(**line, output_1=item.outputs[0], output_2=item.outputs[1])] if agreed else [], disputed
 
 
 def _key(line: LabelLine) -> object:
@@ -252,23 +238,17 @@ def status_lines(items: Mapping[str, ReviewItem], labels: Sequence[ReviewLabel])
     """Describe the queue: items without a label, labels by reviewer, and the questions on which reviewers differ."""
     counting = latest(labels)
     by_reviewer = Counter(reviewer for given in counting.values() for reviewer in given)
-    agreements: dict[str, list[bool]] = defaultdict(list)
-    disputed = []
+    shared, disputed = 0, []
     for item_id, given in counting.items():
         notes = {name: f" ({label.note})" if label.note else "" for name, label in given.items()}
         for question, answers in _answers(given).items():
-            agree = len({answer.answer for answer in answers.values()}) == 1
-            if len(answers) > 1:
-                agreements[question].append(agree)
-            if not agree:
+            shared += len(answers) > 1
+            if len({answer.answer for answer in answers.values()}) > 1:
                 texts = [f"{name} says {answer.answer}{notes[name]}" for name, answer in answers.items()]
                 disputed.append(f"differ on {items[item_id].item}, {question}: {', '.join(texts)}")
     return [
         f"{counted(len(items), 'item')}: {len(counting)} labelled, {len(items) - len(counting)} without a label",
         *(f"{name}: {counted(count, 'label')}" for name, count in sorted(by_reviewer.items())),
-        *(
-            f"reviewers agree on {name} for {sum(each)} of {counted(len(each), 'item')}"
-            for name, each in agreements.items()
-        ),
+        *([f"reviewers agree on {shared - len(disputed)} of {counted(shared, 'question')}"] if shared else []),
         *disputed,
     ]

@@ -1,7 +1,6 @@
 """The server of the review page: static files and JSON, for this machine alone.
 
-The page shows no model and no reason why an item is queued, because a reviewer who knows that a judge would block
-looks for a reason to block.
+It shows no reason why an item is queued: a reviewer who knows that a judge would block looks for a reason to block.
 """
 
 import json
@@ -17,12 +16,7 @@ from skill_evaluator.judges.review.items import ReviewItem
 from skill_evaluator.judges.review.queue import ReviewLabel, ReviewQueue
 from skill_evaluator.text import marked_differences
 
-_PAGE = Path(__file__).parent / "page"
-_FILES = {
-    "": ("index.html", "text/html; charset=utf-8"),
-    "review.css": ("review.css", "text/css; charset=utf-8"),
-    "review.js": ("review.js", "text/javascript; charset=utf-8"),
-}
+_FILES = {"": ("index.html", "html"), "review.css": ("review.css", "css"), "review.js": ("review.js", "javascript")}
 
 
 def item_screen(item: ReviewItem, reviewer: str, label: ReviewLabel | None = None) -> dict[str, Any]:
@@ -66,8 +60,8 @@ class _ReviewHandler(loopback.PageHandler):
             path, _, query = self.server.path_inside(self).partition("?")
             loopback.refuse_other_sites(self)
             if self.command == "GET" and path in _FILES:
-                name, kind = _FILES[path]
-                content = (_PAGE / name).read_bytes()
+                name, kind = _FILES[path][0], f"text/{_FILES[path][1]}; charset=utf-8"
+                content = (Path(__file__).parent / "page" / name).read_bytes()
             else:
                 value = self._value(path, parse_qs(query).get("reviewer", [""])[-1])
                 content = json.dumps(value, default=reviews.ReviewAnswer.model_dump).encode()

@@ -18,7 +18,7 @@ from skill_evaluator.judges.asking.reading import Unscored, last_whole, text_of
 from skill_evaluator.judges.asking.story import Bench, JudgingSize
 from skill_evaluator.judges.stories.requests import RubricDraftRequest, ScenariosDraftRequest
 from skill_evaluator.library.reading import yaml_text
-from skill_evaluator.library.rubrics import USUAL_METHOD, Method, MethodName, Mitigation, Rubric, RubricLevels
+from skill_evaluator.library.rubrics import USUAL_METHOD, Rubric, RubricLevels
 from skill_evaluator.library.scenarios import SLOT, new_family, write_family
 from skill_evaluator.runner.schedule import Call
 from skill_evaluator.runner.session import Watch
@@ -26,10 +26,6 @@ from skill_evaluator.text import digest
 
 DraftT = TypeVar("DraftT")
 _HEADER = "# Drafted by a model and not reviewed. Read it, change it, then remove `unreviewed`.\n"
-_MITIGATIONS: dict[MethodName, tuple[Mitigation, ...]] = {
-    "direct_scoring": ("require_justification_first", "evidence_required"),
-    "pairwise_comparison": ("require_justification_first", "position_swap", "ties_allowed"),
-}
 _SCORE: questions.Form = ({"type": "integer", "enum": [1, 2, 3, 4, 5]}, 1)
 _LEVEL = form_of({"score": _SCORE, "label": TEXT, "description": TEXT, "characteristics": TEXTS})
 _SCENARIO = form_of({"name": TEXT, "intent": TEXT, "template": (TEXT[0], f"…\n\n{SLOT}")})
@@ -75,10 +71,10 @@ def draft_rubric(request: RubricDraftRequest, watch: Watch | None = None) -> Jud
         raise JudgeError(f"{out} exists already; name a new file")
     if not request.draft.strip():
         raise JudgeError("--draft is empty: say what should be judged")
-    if out.suffix not in (".yaml", ".yml"):
-        raise JudgeError(f"--out {out}: expected a .yaml file")
-    if not is_component_name(out.stem):
-        raise JudgeError(f"--out {out}: its name becomes the criterion's id, of letters, digits, `.`, `_` and `-`")
+    if out.suffix not in (".yaml", ".yml") or not is_component_name(out.stem):
+        raise JudgeError(
+            f"--out {out}: expected a .yaml file whose name can be an id: letters, digits, `.`, `_` and `-`"
+        )
     rubric = _draft(request, out.stem, lambda value: _rubric_of(value, out.stem), watch)
     if isinstance(rubric, JudgingSize):
         return rubric
@@ -94,10 +90,10 @@ def _rubric_of(value: Any, name: str) -> Rubric:
     drafted = RubricLevels.model_validate(value)
     if sorted(level.score for level in drafted.levels) != [1, 2, 3, 4, 5] or not drafted.edgeCases:
         raise ValueError("the levels 1 to 5, each once, and an edge case are needed")
-    method = USUAL_METHOD[drafted.type or "objective"]
-    drafted = drafted.model_copy(
-        update={"scale": "1-5", "method": Method(primary=method, bias_mitigations=_MITIGATIONS[method])}
-    )
+    primary = USUAL_METHOD[drafted.type or "objective"]
+    further = ["position_swap", "ties_allowed"] if primary == "pairwise_comparison" else ["evidence_required"]
+    method = {"primary": primary, "bias_mitigations": ["require_justification_first", *further]}
+    drafted = RubricLevels.model_validate({**drafted.model_dump(), "scale": "1-5", "method": method})
     return drafted.rubric(name).model_copy(update={"unreviewed": True})
 
 
@@ -119,7 +115,7 @@ def draft_scenarios(request: ScenariosDraftRequest, watch: Watch | None = None) 
 
 def _family_of(value: Any, family: str) -> dict[str, str]:
     """Return the texts of the scenario files by name."""
-    scenarios = _Family.model_validate(value).scenarios
+    scenarios = _Family.model_validate(value).scenarios[:10]
     templates = [scenario.template.strip() for scenario in scenarios]
     if len(set(templates)) < len(templates) or any(template.count(SLOT) != 1 for template in templates):
         raise ValueError(f"templates that differ are needed, with {SLOT} once in each")
@@ -128,7 +124,7 @@ def _family_of(value: Any, family: str) -> dict[str, str]:
         name = f"{family}-{number:02}-{_file_name(scenario.name)}"
         front = {"name": name, "intent": " ".join(scenario.intent.split()), "unreviewed": True}
         texts[name] = f"---\n{_HEADER}{yaml_text(front)}---\n{template}\n"
-    return dict(list(texts.items())[:10])
+    return texts
 
 
 def _file_name(text: str) -> str:
@@ -139,28 +135,14 @@ def _draft(
     request: RubricDraftRequest | ScenariosDraftRequest, name: str, read: Callable[[Any], DraftT], watch: Watch | None
 ) -> DraftT | JudgingSize:
     """Call a model and read its draft; for a dry run return the size. `read` raises ValueError for no draft."""
-    mode: JudgeMode
-    if isinstance(request, RubricDraftRequest):
-        mode, noun, model, texts = "rubric", "rubric", request.judge, {"wish": request.draft}
-    else:
-        mode, noun, model, texts = "scenarios", "family of scenarios", request.model, {"domain": request.task}
+    model = request.judge if isinstance(request, RubricDraftRequest) else request.model
     judging = JudgingRequest(
         judges=(model,), seed=request.seed, max_cost=request.max_cost, dry_run=request.dry_run, config=request.config
     )
-    bench = Bench.of(judging, watch)
-    prompt, form, wish = questions.load_prompt(mode), _FORMS[mode], digest("".join(texts.values()))
-    slots = {"form": questions.form_text(form), "slot": SLOT}
-    question = questions.make_question("draft", prompt, slots, texts, form[0], questions.mark_of(request.seed, wish))
-    items = {"draft": wish}
-    asking = Asking(mode=mode, rubric=wish, criteria=[name], prompts=[prompt], items=items, questions=[question])
+    bench, asking = Bench.of(judging, watch), _asking(request, name)
     if request.dry_run:
         return bench.size(asking)
     (part,) = bench.ask(asking).runs
-    answer = part.answers.get(Call("draft", 0))
-    if answer is None or not answer.answered:
-        failure = part.stopped or (None if answer is None else answer.failure)
-        reason = "the call was not made" if failure is None else f"{failure.reason}: {failure.message}"
-        raise NoAnswerError(f"{model} gave no answer: {reason}")
 
     def check(value: Any) -> DraftT | Unscored:
         try:
@@ -169,8 +151,22 @@ def _draft(
             detail = first_problem(problem) if isinstance(problem, ValidationError) else str(problem)
             return Unscored(reason="wrong_format", detail=detail)
 
-    text = text_of(answer)
-    drafted = text if isinstance(text, Unscored) else last_whole(text, check)
+    text = text_of(part.answers.get(Call("draft", 0)))
+    drafted = last_whole(text, check) if isinstance(text, str) else text
+    if isinstance(drafted, Unscored) and drafted.reason == "not_answered":
+        reason = f"{part.stopped.reason}: {part.stopped.message}" if part.stopped else drafted.detail
+        raise NoAnswerError(f"{model} gave no answer: {reason}")
     if isinstance(drafted, Unscored):
+        noun = "rubric" if asking.mode == "rubric" else "family of scenarios"
         raise JudgeError(f"the answer holds no {noun}: {drafted.reason}: {drafted.detail}")
     return drafted
+
+
+def _asking(request: RubricDraftRequest | ScenariosDraftRequest, name: str) -> Asking:
+    mode: JudgeMode = "rubric" if isinstance(request, RubricDraftRequest) else "scenarios"
+    texts = {"wish": request.draft} if isinstance(request, RubricDraftRequest) else {"domain": request.task}
+    prompt, form, wish = questions.load_prompt(mode), _FORMS[mode], digest("".join(texts.values()))
+    slots = {"form": questions.form_text(form), "slot": SLOT}
+    question = questions.make_question("draft", prompt, slots, texts, form[0], questions.mark_of(request.seed, wish))
+    items = {"draft": wish}
+    return Asking(mode=mode, rubric=wish, criteria=[name], prompts=[prompt], items=items, questions=[question])

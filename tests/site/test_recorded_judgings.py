@@ -35,7 +35,7 @@ def change(path: Path, **changed: Any) -> None:
     path.write_text(json.dumps({**json.loads(path.read_text()), **changed}))
 
 
-def test_results_are_read_by_mode_and_a_draft_and_what_has_none_yet_have_none(folder: Path) -> None:
+def test_results_are_read_by_mode(folder: Path) -> None:
     results = read_recorded(folder)
     assert isinstance(results, ScoreResults)
     assert (results.judging.mode, results.judging.skill) == ("score", None)
@@ -46,7 +46,7 @@ def test_results_are_read_by_mode_and_a_draft_and_what_has_none_yet_have_none(fo
     assert read_recorded(folder) is None
 
 
-def test_what_cannot_be_read_says_why_and_a_calibration_names_its_judging(folder: Path) -> None:
+def test_invalid_results_are_refused(folder: Path) -> None:
     right = (folder / RESULTS).read_text()
     for changed, complaint in (
         ({"results_version": 2}, "has results_version 2, this evaluator knows 1; upgrade it"),
@@ -63,7 +63,7 @@ def test_what_cannot_be_read_says_why_and_a_calibration_names_its_judging(folder
         read_recorded(folder)
 
 
-def test_the_digest_is_of_both_files(folder: Path) -> None:
+def test_digest_is_of_both_files(folder: Path) -> None:
     first = judging_digest(folder)
     change(folder / RESULTS, left_out={"a": "b"})
     second = judging_digest(folder)

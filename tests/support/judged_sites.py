@@ -32,7 +32,6 @@ HALLS = [
     for place in range(10)
 ]
 CASES = tuple(f"notice-{place}" for place in range(4))
-JUDGES = ("judge", "vendor/second")
 DIMENSIONS = ("factuality", "completeness", "format_adherence")
 TEXT = re.compile(r"<judged_(\w+) \w+>\n(.*?)\n</judged_\1 ", re.DOTALL)
 

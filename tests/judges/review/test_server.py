@@ -65,19 +65,15 @@ def test_server_listens_on_loopback_and_accepts_the_page(server: ReviewServer) -
 
 
 def test_foreign_host_or_origin_is_refused(server: ReviewServer) -> None:
-    for name, value in (
-        ("Host", "evil.example"),
-        ("Host", "evil.example:80"),
-        ("Host", "127.0.0.1"),
-        ("Origin", "https://evil.example"),
-        ("Origin", "null"),
-        ("Origin", "http://127.0.0.1:1"),
-        ("Sec_Fetch_Site", "cross-site"),
-        ("Sec_Fetch_Site", "same-site"),
+    for name, values in (
+        ("Host", ("evil.example", "evil.example:80", "127.0.0.1")),
+        ("Origin", ("https://evil.example", "null", "http://127.0.0.1:1")),
+        ("Sec_Fetch_Site", ("cross-site", "same-site")),
     ):
-        for path in ("", "queue?reviewer=ada", f"items/{pair().id}"):
-            assert ask(server, path, **{name: value})[0] == 403, value
-        assert label(server, {**JSON, name: value})[0] == 403, value
+        for value in values:
+            for path in ("", "queue?reviewer=ada", f"items/{pair().id}"):
+                assert ask(server, path, **{name: value})[0] == 403, value
+            assert label(server, {**JSON, name: value})[0] == 403, value
     assert labels(server) == []
 
 

@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 from skill_evaluator.display import number
+from skill_evaluator.errors import JudgeError
+from skill_evaluator.site.judges import read_recorded
 
 from tests.support.judged_sites import HALLS, JudgedSite
-from tests.support.library import SKILL, Library
+from tests.support.library import SKILL, Library, read
 from tests.support.sites import contents, site_data
 
 pytestmark = pytest.mark.usefixtures("without_charts")
@@ -78,6 +80,21 @@ def test_broken_judge_run_hides_no_other(site: JudgedSite) -> None:
     index = site_data(site.root / "site", "judges")
     assert [problem["name"] for problem in index["problems"]] == [broken]
     assert {row["mode"] for row in index["judgings"]} == {"regression", "calibrate", "score"}
+
+
+def test_invalid_results_are_refused_and_a_draft_has_none(site: JudgedSite) -> None:
+    folder = site.judgements / site.results_of("score")["judging"]["id"]
+    results, judging = read(folder / "evaluation_results.json"), read(folder / "judging.json")
+    for changed, complaint in (
+        ({"results_version": 2}, "has results_version 2, this evaluator knows 1; upgrade it"),
+        ({"judges": 3}, "judges"),
+        ({"judging": None}, "judging"),
+    ):
+        site.write(folder / "evaluation_results.json", {**results, **changed})
+        with pytest.raises(JudgeError, match=complaint):
+            read_recorded(folder)
+    site.write(folder / "judging.json", {**judging, "mode": "rubric"})
+    assert read_recorded(folder) is None
 
 
 def test_judge_run_without_results_is_listed(site: JudgedSite) -> None:

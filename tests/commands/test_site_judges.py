@@ -15,6 +15,7 @@ from tests.support.library import SKILL, Library, read
 from tests.support.sites import contents, site_data
 
 pytestmark = pytest.mark.usefixtures("without_charts")
+OTHERS = ("pairwise", "score", "calibrate")
 
 
 @pytest.fixture(scope="module")
@@ -72,14 +73,18 @@ def test_site_has_no_judged_or_quoted_text(built: JudgedSite) -> None:
     assert "Late fees rise to 0.40" in (folder / "evaluation_results.json").read_text()
 
 
-def test_broken_judge_run_hides_no_other(site: JudgedSite) -> None:
-    broken = site.results_of("pairwise")["judging"]["id"]
-    (site.judgements / broken / "evaluation_results.json").write_text('{"results_version": 1, "judging": ')
+def test_unreadable_judge_runs_hide_no_other(site: JudgedSite) -> None:
+    folders = {mode: site.judgements / site.results_of(mode)["judging"]["id"] for mode in OTHERS}
+    (folders["pairwise"] / "evaluation_results.json").write_text('{"results_version": 1, "judging": ')
+    (folders["score"] / "evaluation_results.json").unlink()
+    folders["calibrate"].rename(site.judgements / "a <b>")
     ended = site.call("site", "build", "--out", "site")
-    assert (ended.code, f"judging {broken}" in ended.err) == (4, True)
+    assert (ended.code, f"judging {folders['pairwise'].name}" in ended.err, "rename it" in ended.err) == (4, True, True)
     index = site_data(site.root / "site", "judges")
-    assert [problem["name"] for problem in index["problems"]] == [broken]
-    assert {row["mode"] for row in index["judgings"]} == {"regression", "calibrate", "score"}
+    assert {problem["name"] for problem in index["problems"]} == {folders["pairwise"].name, "a <b>"}
+    assert index["unfinished"] == [folders["score"].name]
+    assert [row["mode"] for row in index["judgings"]] == ["regression"]
+    assert not (site.root / "site" / "data" / "judgings" / f"{folders['score'].name}.js").exists()
 
 
 def test_invalid_results_are_refused_and_a_draft_has_none(site: JudgedSite) -> None:
@@ -97,28 +102,12 @@ def test_invalid_results_are_refused_and_a_draft_has_none(site: JudgedSite) -> N
     assert read_recorded(folder) is None
 
 
-def test_judge_run_without_results_is_listed(site: JudgedSite) -> None:
-    name = site.results_of("score")["judging"]["id"]
-    (site.judgements / name / "evaluation_results.json").unlink()
-    assert site.call("site", "build", "--out", "site").code == 0
-    assert site_data(site.root / "site", "judges")["unfinished"] == [name]
-    assert not (site.root / "site" / "data" / "judgings" / f"{name}.js").exists()
-
-
 def test_page_of_an_unchanged_judge_run_stays(site: JudgedSite) -> None:
     before = site_data(site.root / "site", "judges")
     assert "0 files written, 0 removed" in site.call("site", "build", "--out", "site").out
     (site.root / "site" / "data" / "judges.js").unlink()
     assert "1 file written, 0 removed" in site.call("site", "build", "--out", "site").out
     assert site_data(site.root / "site", "judges") == before
-
-
-def test_invalid_folder_name_is_a_problem(site: JudgedSite) -> None:
-    folder = site.judgements / site.results_of("score")["judging"]["id"]
-    folder.rename(site.judgements / "a <b>")
-    ended = site.call("site", "build", "--out", "site")
-    assert (ended.code, "rename it" in ended.err) == (4, True)
-    assert [one["name"] for one in site_data(site.root / "site", "judges")["problems"]] == ["a <b>"]
 
 
 def test_calibration_of_the_settings_is_shown(site: JudgedSite) -> None:

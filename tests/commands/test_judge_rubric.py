@@ -56,9 +56,7 @@ def test_draft_overwrites_nothing(library: JudgingLibrary) -> None:
     drafted(library)
     library.write(OUT, "mine")
     assert library.call(*DRAFT).refuses(f"{OUT} exists already")
-    assert library.call(*DRAFT[:-1], "Tone 2.yaml").refuses(
-        "--out Tone 2.yaml: expected a .yaml file whose name can be an id"
-    )
+    assert library.call(*DRAFT[:-1], "Tone 2.yaml").refuses("--out Tone 2.yaml: expected a .yaml file named like an id")
     assert (library.root / OUT).read_text() == "mine"
     assert not library.judgements.exists()
 

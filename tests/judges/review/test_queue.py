@@ -1,4 +1,4 @@
-"""The queue on disk: nothing is lost or doubled, whoever writes at once; what is wrong is named with its line."""
+"""The queue on disk: concurrent writers, repeated and invalid lines, and the choices of a question."""
 
 import json
 from concurrent.futures import ProcessPoolExecutor
@@ -62,8 +62,10 @@ def test_repeated_line_counts_once(tmp_path: Path) -> None:
 
 
 def test_label_that_misfits_its_item_is_refused_with_its_line(tmp_path: Path) -> None:
-    queue = queue_of(tmp_path, pair())
+    queue = queue_of(tmp_path, pair(), change())
     queue.label(label(pair(), overall="1"))
+    with pytest.raises(JudgeError, match=r"is no answer to 'factuality' \(one of candidate_worse \(low"):
+        queue.label(label(change(), factuality="candidate_worse", tone="same"))
     right = (queue.folder / LABELS).read_text()
     for answers, problem in (
         ([("overall", "3", None)], "'3' is no answer to 'overall'"),
@@ -77,13 +79,6 @@ def test_label_that_misfits_its_item_is_refused_with_its_line(tmp_path: Path) ->
         with pytest.raises(JudgeError, match=problem) as refused:
             queue.labels(queue.items())
         assert f"{LABELS}:2: " in str(refused.value)
-
-
-def test_worse_answer_requires_its_impact(tmp_path: Path) -> None:
-    queue = queue_of(tmp_path, change())
-    with pytest.raises(JudgeError, match=r"is no answer to 'factuality' \(one of candidate_worse \(low"):
-        queue.label(label(change(), factuality="candidate_worse", tone="same"))
-    queue.label(label(change(), factuality="candidate_worse high", tone="same"))
 
 
 def test_invalid_item_is_refused_with_its_line(tmp_path: Path) -> None:

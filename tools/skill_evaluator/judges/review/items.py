@@ -28,8 +28,6 @@ ReviewReason = Literal[
     "block", "regression", "disagreement", "unverified", "unrequested", "low_confidence", "unscored", "stakes", "random"
 ]
 ReviewId = Annotated[str, Field(pattern="^[0-9a-f]{20}$")]
-_SHOWN = {"kind", "document", "reference", "outputs", "questions"}
-_DISAGREEMENT = 2  # levels between two scores of one output
 
 
 class ReviewQuestion(StrictModel):
@@ -72,7 +70,8 @@ class ReviewItem(StrictModel):
 
     def content_id(self) -> str:
         """Return the digest of the texts and questions."""
-        return digest(canonical_json(self.model_dump(mode="json", include=_SHOWN))).removeprefix("sha256:")[:20]
+        shown = self.model_dump(mode="json", include={"kind", "document", "reference", "outputs", "questions"})
+        return digest(canonical_json(shown)).removeprefix("sha256:")[:20]
 
 
 def review_item(
@@ -156,7 +155,7 @@ def reasons_of_scores(given: Sequence[ItemScores], criteria: Sequence[Criterion]
     levels = by_key((one.criterion, one.score) for one in made if one.score is not None)
     return _reasons(
         low_confidence=any(one.confidence is not None and one.confidence < thresholds[one.criterion] for one in made),
-        disagreement=any(max(scores) - min(scores) >= _DISAGREEMENT for scores in levels.values()),
+        disagreement=any(max(scores) - min(scores) >= 2 for scores in levels.values()),
         unscored=any(one.unscored is not None for one in made),
     )
 

@@ -187,8 +187,7 @@ def export_labels(queue: ReviewQueue, path: Path) -> tuple[int, int, int]:
 
 
 def _answers(labels: Mapping[str, ReviewLabel]) -> dict[str, dict[str, ReviewAnswer]]:
-    """Return the answers by question and reviewer."""
-    answers: dict[str, dict[str, ReviewAnswer]] = defaultdict(dict)
+    answers: dict[str, dict[str, ReviewAnswer]] = defaultdict(dict)  # by question and reviewer
     for reviewer, label in sorted(labels.items()):
         for answer in label.answers:
             answers[answer.question][reviewer] = answer

@@ -72,9 +72,7 @@ def draft_rubric(request: RubricDraftRequest, watch: Watch | None = None) -> Jud
     if not request.draft.strip():
         raise JudgeError("--draft is empty: say what should be judged")
     if out.suffix not in (".yaml", ".yml") or not is_component_name(out.stem):
-        raise JudgeError(
-            f"--out {out}: expected a .yaml file whose name can be an id: letters, digits, `.`, `_` and `-`"
-        )
+        raise JudgeError(f"--out {out}: expected a .yaml file named like an id: letters, digits, `.`, `_` and `-`")
     rubric = _draft(request, out.stem, lambda value: _rubric_of(value, out.stem), watch)
     if isinstance(rubric, JudgingSize):
         return rubric

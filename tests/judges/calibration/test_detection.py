@@ -82,11 +82,11 @@ def batch(pairs: Sequence[PairResult], unusable: NoUsableOutput | None = None) -
 
 
 def labels_of(*findings: tuple[str, str, str | None]) -> Labels:
-    lines = {
-        name: {"factuality": RegressionLabel(id=name, dimension="factuality", human=human, impact=impact)}  # type: ignore[arg-type]
+    lines = [
+        RegressionLabel(id=name, dimension="factuality", human=human, impact=impact)  # type: ignore[arg-type]
         for name, human, impact in findings
-    }
-    return Labels(path=Path("labels.jsonl"), regressions=lines)
+    ]
+    return Labels(path=Path("labels.jsonl"), lines=lines)
 
 
 def test_batch_is_corrected_by_the_errors_on_labelled_pairs() -> None:
@@ -112,9 +112,6 @@ def test_batch_is_corrected_by_the_errors_on_labelled_pairs() -> None:
 def test_batch_without_a_known_label_is_refused() -> None:
     with pytest.raises(JudgeError, match="no label of a pair and dimension of the batch"):
         batch_results(batch([judged("p", {})]), labels_of(("other", SAME, None)), 0.6)
-
-
-def test_batch_without_a_usable_output_has_no_figures() -> None:
     prose = NoUsableOutput(unscored={"not_json": 2}, example="Fine.")
     (result,) = batch_results(batch([judged("p", {}, ())], prose), labels_of(("p", SAME, None)), 0.6)
     assert (result.agreement, result.batch, result.unusable) == ([], None, prose)

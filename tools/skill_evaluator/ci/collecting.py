@@ -23,7 +23,7 @@ from skill_evaluator.evaluation.judged import JudgedRun, judged_by, judged_items
 from skill_evaluator.evaluation.repeats import drift_of, drifts_in
 from skill_evaluator.files import json_text, replace_text
 from skill_evaluator.identifiers import BASELINE
-from skill_evaluator.judges.modes.asked_sentences import SentenceAnswers, SentencesJudge
+from skill_evaluator.judges.modes.sentences import SentenceAnswers, SentencesJudge
 from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.providers import asking
 from skill_evaluator.providers.redaction import attempted

@@ -7,12 +7,9 @@ and the probes in one judge run, with one budget and one `--resume`. Judges of s
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import Any, get_args
 
-from pydantic import BaseModel
-
-from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, JudgeError
+from skill_evaluator.errors import EXIT_INCOMPLETE, JudgeError
 from skill_evaluator.files import replace_blocks
 from skill_evaluator.judges.asking.criteria import NamedRubric, choose_criteria, families_of
 from skill_evaluator.judges.asking.items import OutputItem
@@ -28,8 +25,7 @@ from skill_evaluator.judges.asking.results import (
     texts_of,
 )
 from skill_evaluator.judges.asking.story import AskedJudging, Bench, JudgeRun, JudgingSize
-from skill_evaluator.judges.calibration.agreement import label_results, measure
-from skill_evaluator.judges.calibration.biases import probe_biases, with_probe
+from skill_evaluator.judges.calibration.agreement import label_results, measure, probe_biases, with_probe
 from skill_evaluator.judges.calibration.corruption import CorruptedPair, corrupt
 from skill_evaluator.judges.calibration.detection import batch_results, detection_of
 from skill_evaluator.judges.calibration.labels import (
@@ -96,11 +92,7 @@ def calibrate(request: CalibrateRequest, watch: Watch | None, drawn: Drawn) -> J
     if request.batch is not None:
         results += batch_results(read_regressions(request.batch), labels, request.bar)
     calibration = JudgeCalibration(bar=request.bar, judges=results)
-    return Judged(results=calibration, folder=request.out, code=_exit_code(calibration))
-
-
-def _exit_code(calibration: JudgeCalibration) -> int:
-    return EXIT_INCOMPLETE if any(judge.unusable for judge in calibration.judges) else EXIT_OK
+    return Judged(results=calibration, folder=request.out, code=calibration.exit_code)
 
 
 def _rubric(request: CalibrateRequest) -> Rubric | None:
@@ -226,15 +218,15 @@ def _call(request: CalibrateRequest, bench: Bench, labels: Labels, drawn: Drawn)
         results.append(result.model_copy(update={**outputs, "biases": biases}))
         lines += verdicts
     ids = {line.id for line in task.labels.lines}  # not of probes
-    _write_lines(asked.folder / VERDICTS, [one for one in lines if isinstance(one, StoredVerdict) and one.id in ids])
-    _write_lines(asked.folder / SCORES, [one for one in lines if isinstance(one, StoredScore) and one.id in ids])
-    _write_lines(asked.folder / CORRUPTED, task.corrupted)
+    kept = by_key((SCORES if isinstance(one, StoredScore) else VERDICTS, one) for one in lines if one.id in ids)
+    for name, written in {**kept, **({CORRUPTED: task.corrupted} if task.corrupted else {})}.items():
+        replace_blocks(asked.folder / name, (f"{line.model_dump_json()}\n" for line in written))
     calibration = JudgeCalibration(bar=request.bar, judging=head, judges=results)
     write_papers(asked.folder, task.asking, calibration, drawn(calibration))
     return Judged(
         results=calibration,
         folder=asked.folder,
-        code=_exit_code(calibration) if asked.complete else EXIT_INCOMPLETE,
+        code=calibration.exit_code if asked.complete else EXIT_INCOMPLETE,
         stopped=asked.stopped,
         again=[] if asked.complete else again_of(request, asked, asked.stopped),
     )
@@ -260,11 +252,6 @@ def _read_outputs(
         unusable.append(found.unusable)
     reason = next(filter(None, unusable), None)
     return verdicts, {"record": record, "detection": detection, "unusable": reason}
-
-
-def _write_lines(path: Path, lines: Sequence[BaseModel]) -> None:
-    if lines:
-        replace_blocks(path, (f"{line.model_dump_json()}\n" for line in lines))
 
 
 def _call_about_sentences(
@@ -298,7 +285,7 @@ def _call_about_sentences(
     stopped = [] if asked.stopped is None else [f"{model.id} stopped: {asked.stopped}"]
     whole = AskedJudging(judging=judging, folder=folder, runs=(), session=session)
     again = again_of(request, whole, stopped) if stopped else []
-    code = EXIT_INCOMPLETE if stopped else _exit_code(calibration)
+    code = EXIT_INCOMPLETE if stopped else calibration.exit_code
     return Judged(results=calibration, folder=folder, code=code, stopped=stopped, again=again)
 
 

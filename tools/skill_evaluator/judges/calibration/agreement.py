@@ -257,7 +257,7 @@ def probe_biases(
     """Return how far each probe moves a judge's verdicts, and its scores by criterion, in their first replicates."""
     results = []
     plain = join_labels(labels, verdicts)
-    for name in names:
+    for name in dict.fromkeys(names):
         for (mode, criterion), units in join_labels(with_probe(name, labels), verdicts).items():
             before, after = _values(plain[mode, criterion]), _values(units)
             moved = [(before[item], after[f"{item}/{name}"]) for item in before if f"{item}/{name}" in after]

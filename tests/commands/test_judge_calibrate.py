@@ -79,15 +79,6 @@ def verdict(number: int, order: int, winner: Any, **more: Any) -> dict[str, Any]
     return {"id": f"p{number}", "judge": "j", "order": order, "winner": winner, **more}
 
 
-def test_judge_without_a_usable_verdict_gets_no_figures_and_exit_4(library: Library) -> None:
-    library.lines("items.jsonl", pair(0), pair(1, 2))
-    library.lines("verdicts.jsonl", *(verdict(n, order, None, text="As an AI") for n in (0, 1) for order in (1, 2)))
-    done = of_files(library)
-    assert done.code == 4
-    assert "j: no usable output: 4 wrong_format; for example: As an AI" in done.out
-    assert "κ" not in done.out
-
-
 def test_items_without_a_label_are_skipped_and_counted(library: Library) -> None:
     library.lines("items.jsonl", *map(pair, range(5)))
     library.lines("verdicts.jsonl", *(verdict(number, order, 1) for number in range(7) for order in (1, 2)))

@@ -57,13 +57,6 @@ def test_pairs_in_one_order_have_no_position_figures() -> None:
     assert (row.labels, row.n, row.trust.trusted, row.position) == (61, 60, True, None)
 
 
-def test_strata_are_measured_by_themselves() -> None:
-    verdicts = [verdict(n, order, human if n < 30 else 3 - human) for n, human in enumerate(HALF) for order in (1, 2)]
-    (row,) = result_of(HALF, verdicts, stratum=["easy"] * 30 + ["hard"] * 30).agreement
-    assert row.agreement.value == 0.5
-    assert {name: part.agreement.value for name, part in row.strata.items()} == {"easy": 1.0, "hard": 0.0}
-
-
 def test_criteria_have_labels_of_their_own() -> None:
     verdicts = [verdict(n, order, 1, criteria={"tone": human}) for n, human in enumerate(HALF) for order in (1, 2)]
     rows = result_of(HALF, verdicts, criteria=[{"tone": human} for human in HALF]).agreement

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 from skill_evaluator.errors import JudgeError
@@ -29,23 +28,16 @@ def corrupted(name: str, kind: str, dimension: str | None = None) -> CorruptedPa
 
 def judged(name: str, found: Found, answered: Sequence[str] = DIMENSIONS) -> PairResult:
     """A pair as `judge regression` has it; a dimension that is not in `found` is the same."""
-    dimensions = [_dimension(key, *found.get(key, (SAME, None)), given=key in answered) for key in DIMENSIONS]
+    dimensions = []
+    for dimension in DIMENSIONS:
+        verdict, impact = found.get(dimension, (SAME, None))
+        orders = [WORSE, SAME] if verdict == UNCERTAIN else [verdict, verdict]
+        by_order = orders if dimension in answered else [None, None]
+        dimensions.append({"dimension": dimension, "verdict": verdict, "impact": impact, "by_order": by_order})
     decision = {"ship_decision": None, "reasons": [], "regression_detected": None, "regression_severity": None}
     return PairResult.model_validate(
         {"id": name, "stratum": "all", "answers": [], "dimensions": dimensions, **decision}
     )
-
-
-def _dimension(name: str, verdict: str, impact: str | None, *, given: bool) -> dict[str, Any]:
-    orders = [WORSE, SAME] if verdict == UNCERTAIN else [verdict, verdict]
-    return {
-        "dimension": name,
-        "verdict": verdict,
-        "impact": impact,
-        "by_order": orders if given else [None, None],
-        "confidence": 1.0,
-        "verified": None,
-    }
 
 
 def row_of(result: DetectionResult, name: str) -> DimensionDetection:

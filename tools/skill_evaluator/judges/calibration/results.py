@@ -5,7 +5,7 @@ from typing import Literal
 
 from pydantic import Field, NonNegativeInt
 
-from skill_evaluator.errors import JudgeError
+from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, JudgeError
 from skill_evaluator.files import FrozenModel, read_json, validated
 from skill_evaluator.identifiers import Label
 from skill_evaluator.judges.asking.results import JudgeRecord, JudgingHead, NoUsableOutput
@@ -154,6 +154,11 @@ class JudgeCalibration(FrozenModel):
     bar: float
     judging: JudgingHead | None = None
     judges: list[JudgeResult]
+
+    @property
+    def exit_code(self) -> int:
+        """4 if a judge is unusable, else 0."""
+        return EXIT_INCOMPLETE if any(judge.unusable for judge in self.judges) else EXIT_OK
 
 
 def read_calibration(config: Path, settings: Settings) -> JudgeCalibration | None:

@@ -27,9 +27,6 @@ def confusion(left: Sequence[Hashable], right: Sequence[Hashable], categories: S
     """Return how often each pair of categories occurs, shape [left, right] in the order of `categories`.
 
     An unparsed verdict is a category of its own: name it among them. Raise ValueError for an unnamed one.
-
-    >>> confusion([1, 1, 2, None], [1, 2, 2, 2], [1, 2, None]).astype(int).tolist()
-    [[1, 1, 0], [0, 1, 0], [0, 1, 0]]
     """
     import numpy as np
 
@@ -128,9 +125,6 @@ def spearman(left: Sequence[float], right: Sequence[float]) -> Figure:
     Range −1 to 1. ρ is undefined for fewer than four units and if one side never varies. The standard error is
     √((1 + ρ² ÷ 2) ÷ (n − 3)): Bonett and Wright 2000 (doi:10.1007/BF02294183). If all ranks agree, the interval is that
     of one exchange of neighbours, so that it keeps a width.
-
-    >>> round(spearman([1, 2, 3, 4, 5], [1, 3, 2, 5, 4]).value, 3)
-    0.8
     """
     n = len(left)
     if n < 4 or len(set(left)) < 2 or len(set(right)) < 2:

@@ -65,9 +65,6 @@ def repeatability(repeats: Iterable[Sequence[Hashable]]) -> Figure:
     """Return how often two outputs for the same request agree: the mean over items of the share of equal pairs.
 
     Range 0 to 1, 1 is best. Unparsed outputs (None) are left out, and so are items with fewer than two others.
-
-    >>> repeatability([[1, 1, 1], [1, 2, 1], [2, 2]]).value.__round__(3)
-    0.778
     """
     return mean_within([same for replicates in repeats if (same := _agreeing_share(replicates)) is not None])
 

@@ -53,12 +53,7 @@ def rate(successes: int, n: int) -> Figure:
 
 
 def mean_within(values: Sequence[float], low: float = 0.0, high: float = 1.0) -> Figure:
-    """Return the mean of values in [low, high], one a unit, with the interval of `stats.unit_interval`.
-
-    >>> picks = mean_within([1, 0, 0, -1, 1, 0, 1, 0], -1, 1)
-    >>> picks.value, [round(bound, 2) for bound in picks.ci95]
-    (0.25, [-0.42, 0.74])
-    """
+    """Return the mean of values in [low, high], one a unit, with the interval of `stats.unit_interval`."""
     n, width = len(values), high - low
     bounds = unit_interval([(value - low) / width for value in values])
     ci95 = None if bounds is None else (low + width * bounds[0], low + width * bounds[1])

@@ -7,17 +7,14 @@ and the probes in one judge run, with one budget and one `--resume`. Judges of s
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import Any, get_args
 
-from pydantic import BaseModel
-
-from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, JudgeError
+from skill_evaluator.errors import EXIT_INCOMPLETE, JudgeError
 from skill_evaluator.files import replace_blocks
 from skill_evaluator.judges.asking.criteria import NamedRubric, choose_criteria, families_of
 from skill_evaluator.judges.asking.items import OutputItem
 from skill_evaluator.judges.asking.judging import RUNS, Asking, taken_up, write_judging, write_papers
-from skill_evaluator.judges.asking.questions import JudgePrompt
+from skill_evaluator.judges.asking.questions import JudgePrompt, JudgeQuestion
 from skill_evaluator.judges.asking.reading import UnscoredReason
 from skill_evaluator.judges.asking.results import (
     JudgeRecord,
@@ -28,8 +25,7 @@ from skill_evaluator.judges.asking.results import (
     texts_of,
 )
 from skill_evaluator.judges.asking.story import AskedJudging, Bench, JudgeRun, JudgingSize
-from skill_evaluator.judges.calibration.agreement import label_results, measure
-from skill_evaluator.judges.calibration.biases import probe_biases, with_probe
+from skill_evaluator.judges.calibration.agreement import label_results, measure, probe_biases, with_probe
 from skill_evaluator.judges.calibration.corruption import CorruptedPair, corrupt
 from skill_evaluator.judges.calibration.detection import batch_results, detection_of
 from skill_evaluator.judges.calibration.labels import (
@@ -102,11 +98,7 @@ def calibrate(request: CalibrateRequest, watch: Watch | None, drawn: Drawn) -> J
     if request.batch is not None:
         results += batch_results(read_regressions(request.batch), labels, request.bar)
     calibration = JudgeCalibration(bar=request.bar, judges=results)
-    return Judged(results=calibration, folder=request.out, code=_exit_code(calibration))
-
-
-def _exit_code(calibration: JudgeCalibration) -> int:
-    return EXIT_INCOMPLETE if any(judge.unusable for judge in calibration.judges) else EXIT_OK
+    return Judged(results=calibration, folder=request.out, code=calibration.exit_code)
 
 
 def _rubric(request: CalibrateRequest) -> Rubric | None:
@@ -121,22 +113,43 @@ def _scales(rubric: Rubric | NamedRubric | None) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationTask:
-    """The judge run: labelled pairs or outputs with their probes, by a rubric, and corrupted outputs."""
+    """The questions about labelled pairs or outputs with their probes, by a rubric, and about corrupted outputs."""
 
-    asking: Asking
     labels: Labels
     rubric: NamedRubric | None
     matches: Sequence[PairMatch]
     scores: Sequence[ScoreQuestion]
-    corrupted: Sequence[CorruptedPair]
     pairs: Sequence[JudgedPair]
+    corrupted: Sequence[CorruptedPair]
+    prompts: Sequence[JudgePrompt]
+    questions: Sequence[JudgeQuestion]
+
+    @property
+    def asking(self) -> Asking:
+        """The task as a judge run."""
+        dimensions = {one.name: one.question for pair in self.pairs[:1] for one in pair.dimensions}
+        paper = {"rubric": None if self.rubric is None else self.rubric.paper, "dimensions": dimensions}
+        items = [*(match.item for match in self.matches), *(score.item for score in self.scores), *self.corrupted]
+        counts = (
+            f"{counted(len(self.labels.lines), 'labelled item')}, {len(self.corrupted)} corrupted outputs and controls"
+        )
+        return Asking(
+            mode="calibrate",
+            rubric=digest(canonical_json(paper)),
+            criteria=[*_scales(self.rubric), *dimensions],
+            prompts=self.prompts,
+            items={item.id: item.digest for item in items},
+            questions=self.questions,
+            notes=[f"{counts}; every pair is judged in both orders"],
+            paper=paper,
+        )
 
 
 def _task(request: CalibrateRequest, labels: Labels) -> CalibrationTask:
     """Make the questions about labelled items, probes and corrupted outputs."""
     matches, scores, prompts = list[PairMatch](), list[ScoreQuestion](), list[JudgePrompt]()
     rubric, judged = _judged_labels(request, labels)
-    parts = [judged, *(with_probe(name, judged) for name in request.probes)]
+    parts = [judged, *(with_probe(name, judged) for name in dict.fromkeys(request.probes))]
     pairs = [pair.as_item(PairItem) for part in parts for pair in part.of(LabelledPair)]
     outputs = [output.as_item(OutputItem) for part in parts for output in part.of(ScoredItem)]
     if rubric is not None and pairs:
@@ -147,35 +160,16 @@ def _task(request: CalibrateRequest, labels: Labels) -> CalibrationTask:
     corrupted = _corrupted_pairs(request, labels)
     compared = [JudgedPair(item=pair, dimensions=dimensions_of()) for pair in corrupted]
     comparisons, prompt = regression_questions(compared, ShipRules(), request.seed)
-    dimensions = {one.name: one.question for one in dimensions_of()} if compared else {}
-    paper = {"rubric": None if rubric is None else rubric.paper, "dimensions": dimensions}
-    contents = [
-        counted(len(judged.lines), "labelled item"),
-        f"{len(corrupted)} corrupted outputs and controls",
-        *request.probes,
-    ]
-    asking = Asking(
-        mode="calibrate",
-        rubric=digest(canonical_json(paper)),
-        criteria=[*_scales(rubric), *dimensions],
-        prompts=[*prompts, *([prompt] if compared else [])],
-        items={item.id: item.digest for item in (*pairs, *outputs, *corrupted)},
-        questions=[
-            *(question for match in matches for question in match.questions),
-            *(score.question for score in scores),
-            *comparisons,
-        ],
-        notes=[f"{', '.join(contents)}; every pair is judged in both orders"],
-        paper=paper,
-    )
+    labelled = [*(one for match in matches for one in match.questions), *(score.question for score in scores)]
     return CalibrationTask(
-        asking=asking,
         labels=judged,
         rubric=rubric,
         matches=matches,
         scores=scores,
-        corrupted=corrupted,
         pairs=compared,
+        corrupted=corrupted,
+        prompts=[*prompts, *([prompt] if compared else [])],
+        questions=[*labelled, *comparisons],
     )
 
 
@@ -218,9 +212,10 @@ def _call(request: CalibrateRequest, bench: Bench, labels: Labels, drawn: Drawn)
             "--probe requires --rubric FILE" if request.probes else "--judge requires --rubric FILE or --corrupt N"
         )
     task = _task(request, labels)
+    asking = task.asking
     if request.dry_run:
-        return bench.size(task.asking)
-    asked = bench.ask(task.asking)
+        return bench.size(asking)
+    asked = bench.ask(asking)
     head = head_of(asked.judging, "dimensions" if task.rubric is None else task.rubric.file)
     families, scales = families_of(bench.configuration.models), _scales(task.rubric)
     results, lines = list[JudgeResult](), list[StoredVerdict | StoredScore]()
@@ -232,15 +227,15 @@ def _call(request: CalibrateRequest, bench: Bench, labels: Labels, drawn: Drawn)
         results.append(result.model_copy(update={**outputs, "biases": biases}))
         lines += verdicts
     ids = {line.id for line in task.labels.lines}  # not of probes
-    _write_lines(asked.folder / VERDICTS, [one for one in lines if isinstance(one, StoredVerdict) and one.id in ids])
-    _write_lines(asked.folder / SCORES, [one for one in lines if isinstance(one, StoredScore) and one.id in ids])
-    _write_lines(asked.folder / CORRUPTED, task.corrupted)
+    kept = by_key((SCORES if isinstance(one, StoredScore) else VERDICTS, one) for one in lines if one.id in ids)
+    for name, written in {**kept, **({CORRUPTED: task.corrupted} if task.corrupted else {})}.items():
+        replace_blocks(asked.folder / name, (f"{line.model_dump_json()}\n" for line in written))
     calibration = JudgeCalibration(bar=request.bar, judging=head, judges=results)
-    write_papers(asked.folder, task.asking, calibration, drawn(calibration))
+    write_papers(asked.folder, asking, calibration, drawn(calibration))
     return Judged(
         results=calibration,
         folder=asked.folder,
-        code=_exit_code(calibration) if asked.complete else EXIT_INCOMPLETE,
+        code=calibration.exit_code if asked.complete else EXIT_INCOMPLETE,
         stopped=asked.stopped,
         again=[] if asked.complete else again_of(request, asked, asked.stopped),
     )
@@ -266,11 +261,6 @@ def _read_outputs(
         unusable.append(found.unusable)
     reason = next(filter(None, unusable), None)
     return verdicts, {"record": record, "detection": detection, "unusable": reason}
-
-
-def _write_lines(path: Path, lines: Sequence[BaseModel]) -> None:
-    if lines:
-        replace_blocks(path, (f"{line.model_dump_json()}\n" for line in lines))
 
 
 def _call_about_sentences(
@@ -304,7 +294,7 @@ def _call_about_sentences(
     stopped = [] if asked.stopped is None else [f"{model.id} stopped: {asked.stopped}"]
     whole = AskedJudging(judging=judging, folder=folder, runs=(), session=session)
     again = again_of(request, whole, stopped) if stopped else []
-    code = EXIT_INCOMPLETE if stopped else _exit_code(calibration)
+    code = EXIT_INCOMPLETE if stopped else calibration.exit_code
     return Judged(results=calibration, folder=folder, code=code, stopped=stopped, again=again)
 
 

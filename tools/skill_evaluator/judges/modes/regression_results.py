@@ -51,7 +51,7 @@ from skill_evaluator.judges.panel.results import CascadeResult, JudgeAgreement
 from skill_evaluator.judges.statistics.biases import repeatability
 from skill_evaluator.judges.statistics.bounded import Figure, difference, mean_within, rate
 from skill_evaluator.runner.schedule import Call, Replicate
-from skill_evaluator.stats import by_key
+from skill_evaluator.stats import benjamini_hochberg, by_key
 
 RESULTS_VERSION = 1
 NOTHING = rate(0, 0)  # of results before a figure was added

@@ -107,7 +107,7 @@ def test_invalid_label_is_refused_with_the_reason(server: ReviewServer) -> None:
         ({"item": "../../x"}, "at item"),
         ({"reviewer": "a\nb"}, "does not print"),
         ({"answers": []}, "at answers"),
-        ({"answers": [{"question": "overall", "answer": "7"}]}, "'7' is no answer to 'overall'"),
+        ({"answers": [{"question": "overall", "answer": "7"}]}, "'7' is not an answer to 'overall'"),
         ({"model": "x"}, "unknown key"),
     ):
         status, answer = label(server, **changed)

@@ -89,7 +89,7 @@ def refuse_misfit(label: ReviewLabel, items: Mapping[str, ReviewItem], where: st
     for answer in label.answers:
         if answer not in allowed[answer.question]:
             known = listed(list(map(str, allowed[answer.question])), 10)
-            raise JudgeError(f"{name}: '{answer}' is no answer to '{answer.question}' (one of {known})")
+            raise JudgeError(f"{name}: '{answer}' is not an answer to '{answer.question}' (one of {known})")
 
 
 def latest(labels: Iterable[ReviewLabel]) -> dict[str, dict[str, ReviewLabel]]:

@@ -2,13 +2,16 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from skill_evaluator.errors import JudgeError
 from skill_evaluator.judges.asking.judging import Asking, Judging, taken_up, write_judging
 from skill_evaluator.judges.asking.questions import JudgeQuestion, load_prompt
+from skill_evaluator.judges.asking.story import Bench
+from skill_evaluator.judges.stories.requests import JudgingRequest
 from skill_evaluator.library.config import Model
+from skill_evaluator.providers import Configuration
 
 JUDGE = Model(id="judge", provider="replay")
 QUESTIONS = [JudgeQuestion(case_id=f"a/{order}", system="Judge.", user="text", schema={}) for order in (1, 2)]
@@ -30,7 +33,9 @@ def planned(
         items={"a": "sha256:2"},
         questions=QUESTIONS,
     )
-    judging = replace(asking, **changed).judging([judge], seed=seed, replicates=replicates)
+    request = JudgingRequest(seed=seed, replicates=replicates)
+    bench = Bench(request=request, configuration=cast("Configuration", None), models=[judge])
+    judging = bench.planned(replace(asking, **changed))
     return judging.model_copy(update={"id": judging_id, "created": "2026-03-01T08:00:00Z"})
 
 

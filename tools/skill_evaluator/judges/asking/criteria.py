@@ -36,7 +36,7 @@ class NamedRubric:
     def field_of(self, component: str) -> str:
         """Return the field of a component's outputs that the criteria judge, empty for the whole output.
 
-        Raise JudgeError if a criterion is for another component, or two are for different fields.
+        Raise JudgeError if a criterion is for a different component, or two are for different fields.
         """
         fields = set()
         for criterion in self.criteria:
@@ -56,7 +56,7 @@ class NamedRubric:
 
 
 def choose_criteria(file: str, rubric: Rubric, wanted: Sequence[str], methods: Sequence[MethodName]) -> NamedRubric:
-    """Return the named criteria, or all; raise JudgeError for an unknown criterion, or one of another method."""
+    """Return the named criteria, or all; raise JudgeError if one is unknown or of a different method."""
     by_id = {criterion.id: criterion for criterion in rubric.criteria}
     for name in wanted:
         if name not in by_id:

@@ -49,7 +49,7 @@ ItemT = TypeVar("ItemT", bound=JudgedItem)
 
 
 def read_items(path: Path, model: type[ItemT]) -> dict[str, ItemT]:
-    """Read items by id; raise JudgeError with file and line for a wrong or repeated item, or if there is none."""
+    """Read items by id; raise JudgeError with file and line for a wrong or repeated item, or without items."""
     items: dict[str, ItemT] = {}
     for number, item in read_checked(path, model.model_validate, JudgeError):
         if item.id in items:

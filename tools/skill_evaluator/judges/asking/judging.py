@@ -4,7 +4,6 @@ A judge run lies in `judgements/<id>/`: this file, the journal of each judge in 
 people.
 """
 
-import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +11,6 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from skill_evaluator import __version__
 from skill_evaluator.display.safe_text import code_block
 from skill_evaluator.errors import JudgeError
 from skill_evaluator.files import FrozenModel, json_text, read_versioned, replace_text
@@ -20,7 +18,7 @@ from skill_evaluator.identifiers import CaseId, Digest, Label, ModelId, Replicat
 from skill_evaluator.judges.asking.questions import JudgePrompt, JudgeQuestion, PromptIdentity
 from skill_evaluator.library.config import Model
 from skill_evaluator.runner.journal import Manifest, Transport
-from skill_evaluator.runner.runs import Run, new_invocation, run_id_of, settings_digest
+from skill_evaluator.runner.runs import Run, run_id_of
 from skill_evaluator.text import listed, nearest
 
 JUDGING = "judging.json"
@@ -89,27 +87,6 @@ class Asking:
     paper: Mapping[str, Any] = field(default_factory=dict)
     skill: str | None = None
     source: str | None = None
-
-    def judging(self, models: Sequence[Model], *, seed: int, replicates: int = 1, **options: Any) -> Judging:
-        """Return a new judge run; `options` are fields that have a default. Raise JudgeError if two ids are equal."""
-        questions: dict[str, str] = {}
-        for question in self.questions:
-            if question.case_id in questions:
-                raise JudgeError(f"two questions would have the id '{question.case_id}'; rename the items")
-            questions[question.case_id] = question.digest
-        now = datetime.datetime.now(datetime.UTC)
-        return Judging.view(
-            self,
-            id=new_invocation(now),
-            created=f"{now:%Y-%m-%dT%H:%M:%SZ}",
-            prompts=[prompt.identity for prompt in self.prompts],
-            judges={model.id: settings_digest(model) for model in models},
-            questions=questions,
-            seed=seed,
-            replicates=replicates,
-            evaluator_version=__version__,
-            **options,
-        )
 
 
 def find_judging(wanted: str, place: Path, mode: JudgeMode) -> Path:

@@ -49,7 +49,7 @@ class Unscored:
 
 
 def text_of(replicate: Replicate | None) -> str | Unscored:
-    """Return the text of a judge's output, or the reason why there is none."""
+    """Return the text of a judge's output, or the reason why it is missing."""
     if replicate is None:
         return Unscored(reason="not_answered", detail="the call was not made")
     failure = replicate.failure
@@ -100,7 +100,7 @@ def _unescaped(text: str) -> str:
 
 
 def _repeated_key(written: str) -> str | None:
-    """Return a key that a JSON object has twice with different values; None if there is none."""
+    """Return a key that a JSON object has twice with different values, or None."""
     repeated: list[str] = []
 
     def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -116,7 +116,7 @@ def _repeated_key(written: str) -> str | None:
 def read_criteria(
     answer: str | Unscored, criteria: Sequence[str], judged: Sequence[str]
 ) -> dict[str, Mapping[str, Any] | Unscored]:
-    """Return by criterion the object in an output of the form {"criteria": {id: {…}}}, or why there is none."""
+    """Return by criterion the object in an output of the form {"criteria": {id: {…}}}, or why it is missing."""
 
     def check(value: Any) -> Mapping[str, Any] | Unscored:
         written = value.get("criteria") if isinstance(value, dict) else None

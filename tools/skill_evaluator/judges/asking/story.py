@@ -1,10 +1,12 @@
 """The session of a command that calls judges: the size of its calls, or the calls with their journals."""
 
+import datetime
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from skill_evaluator import __version__
 from skill_evaluator.errors import JudgeError
 from skill_evaluator.judges.asking.judging import JUDGING, RUNS, Asking, Judging, judge_runs, taken_up, write_judging
 from skill_evaluator.judges.asking.questions import question_sizes
@@ -18,7 +20,7 @@ from skill_evaluator.runner.engine import Stop
 from skill_evaluator.runner.journal import Transport, outcomes
 from skill_evaluator.runner.limits import Budget
 from skill_evaluator.runner.prices import COST_OF_BATCHES, Estimate, estimate, price_of, refuse_unpriced
-from skill_evaluator.runner.runs import Run, check_writable
+from skill_evaluator.runner.runs import Run, check_writable, new_invocation, settings_digest
 from skill_evaluator.runner.schedule import Call, Replicate, refuse_amounts
 from skill_evaluator.runner.session import Questions, Session, Watch, with_keys
 
@@ -125,9 +127,25 @@ class Bench:
         return "batch" if isinstance(self.request, BatchJudgingRequest) and self.request.batch else "direct"
 
     def planned(self, asking: Asking) -> Judging:
-        """Return a new judge run of these questions."""
-        request = self.request
-        return asking.judging(self.models, seed=request.seed, replicates=request.replicates, transport=self.transport)
+        """Return a new judge run of these questions; raise JudgeError if two have one id."""
+        questions: dict[str, str] = {}
+        for question in asking.questions:
+            if question.case_id in questions:
+                raise JudgeError(f"two questions would have the id '{question.case_id}'; rename the items")
+            questions[question.case_id] = question.digest
+        now = datetime.datetime.now(datetime.UTC)
+        return Judging.view(
+            asking,
+            id=new_invocation(now),
+            created=f"{now:%Y-%m-%dT%H:%M:%SZ}",
+            prompts=[prompt.identity for prompt in asking.prompts],
+            judges={model.id: settings_digest(model) for model in self.models},
+            questions=questions,
+            seed=self.request.seed,
+            replicates=self.request.replicates,
+            transport=self.transport,
+            evaluator_version=__version__,
+        )
 
     def size(self, asking: Asking) -> JudgingSize:
         """Return the size of a judge run; requires no key, makes no call and writes nothing."""

@@ -43,7 +43,7 @@ FORMATS: Mapping[str, str] = {
     "judging-scored-item": "skill_evaluator.judges.calibration.labels.ScoredItem",
     "judging-score": "skill_evaluator.judges.asking.results.StoredScore",
     "judge-regression-item": "skill_evaluator.judges.modes.regression.RegressionItem",
-    "judge-regression-answer": "skill_evaluator.judges.modes.regression.RegressionOutput",
+    "judge-regression-answer": "skill_evaluator.judges.modes.regression.Conclusion",
     "judge-regression": "skill_evaluator.judges.modes.regression_results.RegressionResults",
     "pinned": "skill_evaluator.records.pinned.PinnedOutputs",
     "judge-pin": "skill_evaluator.records.pinned.PinReport",

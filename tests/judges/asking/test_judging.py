@@ -1,22 +1,20 @@
-"""A judging is resumed only as what it was begun as."""
+"""A judge run resumes only if nothing that shapes its outputs changed."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from skill_evaluator.errors import JudgeError
-from skill_evaluator.judges.asking.judging import Asking, Judging, judge_runs, taken_up, write_judging
+from skill_evaluator.judges.asking.judging import Asking, Judging, taken_up, write_judging
 from skill_evaluator.judges.asking.questions import JudgeQuestion, load_prompt
+from skill_evaluator.judges.asking.story import Bench
+from skill_evaluator.judges.stories.requests import JudgingRequest
 from skill_evaluator.library.config import Model
-from skill_evaluator.runner.journal import create_run
+from skill_evaluator.providers import Configuration
 
 JUDGE = Model(id="judge", provider="replay")
-
-
-def question(case_id: str, user: str = "text") -> JudgeQuestion:
-    return JudgeQuestion(case_id=case_id, system="Judge.", user=user, schema={})
+QUESTIONS = [JudgeQuestion(case_id=f"a/{order}", system="Judge.", user="text", schema={}) for order in (1, 2)]
 
 
 def planned(
@@ -33,51 +31,47 @@ def planned(
         criteria=["tone"],
         prompts=[load_prompt("pairwise")],
         items={"a": "sha256:2"},
-        questions=[question("a/1"), question("a/2")],
+        questions=QUESTIONS,
     )
-    judging = replace(asking, **changed).judging([judge], seed=seed, replicates=replicates)
+    request = JudgingRequest(seed=seed, replicates=replicates)
+    bench = Bench(request=request, configuration=cast("Configuration", None), models=[judge])
+    judging = bench.planned(replace(asking, **changed))
     return judging.model_copy(update={"id": judging_id, "created": "2026-03-01T08:00:00Z"})
 
 
-def test_the_newest_judging_is_taken_up_as_it_was(tmp_path: Path) -> None:
+def test_latest_is_the_newest_judge_run_of_its_mode(tmp_path: Path) -> None:
     for name in ("20260301T080000Z-aaaaaa", "20260302T080000Z-bbbbbb"):
         write_judging(tmp_path / name, planned(name))
     newer = planned("20260302T090000Z-dddddd")
-    write_judging(tmp_path / newer.id, newer.model_copy(update={"mode": "score"}))  # of another mode: left aside
+    write_judging(tmp_path / newer.id, newer.model_copy(update={"mode": "score"}))
     judging, folder = taken_up(planned("20260303T080000Z-cccccc"), "latest", tmp_path)
     assert judging.id == folder.name == "20260302T080000Z-bbbbbb"
 
 
-def test_what_changed_since_it_began_is_named(tmp_path: Path) -> None:
-    begun = planned()
-    write_judging(tmp_path / begun.id, begun)
-    sampled = JUDGE.model_copy(update={"profile": "sampled"})
-    changes: Mapping[str, Mapping[str, Any]] = {
-        "item 'a'": {"items": {"a": "sha256:9"}, "questions": [question("a/1", "other"), question("a/2")]},
-        "rubric": {"rubric": "sha256:9"},
-        "seed": {"seed": 4},
-        "replicates": {"replicates": 2},
-        "judge 'judge'": {"judge": sampled},
-        "prompts": {"prompts": [load_prompt("direct")]},
-    }
-    for named, changed in changes.items():
-        with pytest.raises(JudgeError, match=f"changed since it began: .*{named}"):
-            taken_up(planned(**changed), begun.id, tmp_path)
+@pytest.mark.parametrize(
+    ("name", "changed"),
+    [
+        ("item 'a'", {"items": {"a": "sha256:9"}}),
+        ("rubric", {"rubric": "sha256:9"}),
+        ("seed", {"seed": 4}),
+        ("replicates", {"replicates": 2}),
+        ("judge 'judge'", {"judge": JUDGE.model_copy(update={"profile": "sampled"})}),
+        ("prompts", {"prompts": [load_prompt("direct")]}),
+        ("how the questions are put", {"questions": [replace(QUESTIONS[0], user="other"), QUESTIONS[1]]}),
+    ],
+)
+def test_change_since_the_judge_run_began_is_named(name: str, changed: dict[str, Any], tmp_path: Path) -> None:
+    write_judging(tmp_path / planned().id, planned())
+    with pytest.raises(JudgeError, match=f"changed since it began: {name}"):
+        taken_up(planned(**changed), planned().id, tmp_path)
 
 
-def test_a_judging_that_is_not_there_is_named_with_the_nearest_and_two_questions_of_one_id_refused(
-    tmp_path: Path,
-) -> None:
+def test_missing_judge_run_is_named_with_the_nearest(tmp_path: Path) -> None:
     write_judging(tmp_path / planned().id, planned())
     with pytest.raises(JudgeError, match="did you mean '20260301T080000Z-abcdef'"):
         taken_up(planned(), "20260301T080000Z-abcdee", tmp_path)
+
+
+def test_two_questions_of_one_id_are_refused() -> None:
     with pytest.raises(JudgeError, match="two questions would have the id 'a/1'"):
-        planned(questions=[question("a/1"), question("a/1")])
-
-
-def test_a_run_of_other_questions_is_not_gone_on_with(tmp_path: Path) -> None:
-    (run,) = judge_runs(planned(), [JUDGE], tmp_path)
-    create_run(run.folder, run.manifest)
-    assert judge_runs(planned(), [JUDGE], tmp_path)[0].manifest == run.manifest
-    with pytest.raises(JudgeError, match="begun with other questions"):
-        judge_runs(planned(questions=[question("a/1", "other"), question("a/2")]), [JUDGE], tmp_path)
+        planned(questions=[QUESTIONS[0], QUESTIONS[0]])

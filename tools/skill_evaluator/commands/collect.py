@@ -7,7 +7,6 @@ import sys
 
 from skill_evaluator.api import Library
 from skill_evaluator.ci.collecting import CollectRequest, commands_again
-from skill_evaluator.ci.plan import read_plan
 from skill_evaluator.display.addresses import Site
 from skill_evaluator.display.options import FormatOption, PlatformOption, options
 from skill_evaluator.display.safe_text import visible
@@ -29,8 +28,7 @@ def collect(options: CollectOptions) -> int:
     site = Site(options.configuration.settings.site.address)
     print_outcome(outcome, options.format, site)
     tell_outcome(outcome, options.platform, site)
-    lost = [(run.skill, run.model_id) for run in outcome.runs if run.status in ("incomplete", "missing")]
-    if lost and not options.platform and options.artifacts is not None:
-        for line in commands_again(options, read_plan(options.plan), lost):
+    if not options.platform and not outcome.complete:
+        for line in commands_again(options, outcome):
             print(f"to make the missing calls: {visible(line)}", file=sys.stderr)
     return EXIT_BUG if outcome.has_bug else EXIT_OK if outcome.complete else EXIT_INCOMPLETE

@@ -52,6 +52,7 @@ def scenarios_draft(options: ScenariosDraftRequest, form: Format) -> int:
     drafted = library.judge.scenarios(options, watch=watch)
     if isinstance(drafted, JudgingSize):
         return print_judged(drafted, form)
-    print_family(check_draft(drafted.family, options.config, library.settings.limits), form)
-    print(f"{counted(drafted.scenarios, 'scenario')} written to {drafted.folder}, not reviewed yet", file=sys.stderr)
+    check = check_draft(drafted.name, options.config, library.settings.limits)
+    print_family(check, form)
+    print(f"{counted(len(check.scenarios), 'scenario')} written to {drafted}, not reviewed yet", file=sys.stderr)
     return EXIT_OK

@@ -26,7 +26,11 @@ from skill_evaluator.display.options import (
 
 @options
 class EvaluationRequest(LimitsOption, ComponentsOption, FixturesOption, ConfigOption):
-    """What is to be evaluated, and how. A plan sets `limits`, a run's parts of the limits of its models by id."""
+    """The options of `evaluate`, and what a plan fixes for a run.
+
+    A plan sets `invocation`, with which run ids begin, `baseline_commit`, the commit with the prompt of the baseline,
+    and `limits`, the run's parts of the limits of its models by id.
+    """
 
     skill: Skill
     replicates: int | None = option("Answers per case and model; default 10 (settings.yaml).", None, "-n")
@@ -43,15 +47,13 @@ class EvaluationRequest(LimitsOption, ComponentsOption, FixturesOption, ConfigOp
     shard: str | None = rare("Only the I-th of N parts of the cases.", metavar="I/N")
     scenario: str | None = rare("Put the prompt into .evaluator/scenarios/NAME.md.", metavar="NAME")
     bare: bool = flag("Ask without the prompt, with the schema alone if there is one, to see what it adds.")
-    invocation: str | None = rare("Prefix of the run ids; a plan sets the same one for all its jobs.", metavar="ID")
     recorded: bool = flag("Ask only the new version, and compare it with the record; default: ask its baseline, too.")
     failing: bool = flag("Ask again the cases that failed in the newest record, beside the baseline: was it chance?")
     with_baseline: bool = rare(
         "Ask the baseline, too, in turns, whatever the policy says; fail if that is impossible.", False
     )
-    baseline_commit: str | None = rare(
-        "With --with-baseline: use the prompt of this commit, not the recorded one.", metavar="COMMIT"
-    )
+    invocation: str | None = None
+    baseline_commit: str | None = None
     limits: Mapping[str, Any] = field(default_factory=dict)
     aa: bool = rare("Run the recorded version again to measure noise.", False)
     draft: bool = flag("Keep the record as a draft, of any prompt: on no leaderboard, never a baseline.")

@@ -54,11 +54,6 @@ def reasons(counts: Mapping[UnscoredReason, int]) -> str:
     return ", ".join(f"{count} {reason}" for reason, count in counts.items()) or "–"
 
 
-def severity_counts(counts: Mapping[str, int]) -> str:
-    """Return pairs by severity, as `none 30, low 2`."""
-    return ", ".join(f"{level} {count}" for level, count in counts.items())
-
-
 def trust_cell(trusted: bool | None) -> Cell:
     """Return whether a judge is trusted, coloured."""
     return Cell(TRUSTED[trusted], style=_TRUST_STYLES[trusted])

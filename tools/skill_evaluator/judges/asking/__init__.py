@@ -1,1 +1,1 @@
-"""What every mode of judging shares: prompts, questions with delimited texts, reading answers, a judging's folder."""
+"""What all modes share: rubrics, questions with delimited texts, the reading of outputs, a judge run and its files."""

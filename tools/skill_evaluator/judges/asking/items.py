@@ -1,7 +1,6 @@
-"""What is judged: JSON Lines of outputs with what they answer, or the answers of a run → items with checked texts."""
+"""The items that are judged: outputs, with the input that they answer."""
 
 import json
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -10,9 +9,7 @@ from pydantic import AliasChoices, BeforeValidator, Field
 from skill_evaluator.errors import JudgeError
 from skill_evaluator.files import FrozenModel, read_checked
 from skill_evaluator.identifiers import Label
-from skill_evaluator.library.cases import Case, parse_case_output
-from skill_evaluator.library.components import Component
-from skill_evaluator.runner.schedule import Call, Replicate
+from skill_evaluator.library.cases import Case
 from skill_evaluator.text import canonical_json, digest
 
 
@@ -24,9 +21,9 @@ JudgedText = Annotated[str, BeforeValidator(_as_text)]
 
 
 class JudgedItem(FrozenModel):
-    """What every line of items has; keys that are not named here, such as labels, are left aside.
+    """The keys of every line of items; unknown keys, such as labels, are ignored.
 
-    `input` (or `prompt`) is what the outputs answer. A text may be any JSON value: it is shown as JSON.
+    `input` (or `prompt`) is what the outputs answer. A text may be any JSON value, shown as JSON.
     """
 
     id: Label = Field(min_length=1)
@@ -40,10 +37,7 @@ class JudgedItem(FrozenModel):
 
 
 class OutputItem(JudgedItem):
-    """One output to be scored; `reference` is a right answer, `source` what it was made from.
-
-    `model` wrote it, where that is known.
-    """
+    """One output to score, with a right answer, the source it was made from, and the model that wrote it, if known."""
 
     output: JudgedText = Field(min_length=1)
     reference: JudgedText = ""
@@ -55,7 +49,7 @@ ItemT = TypeVar("ItemT", bound=JudgedItem)
 
 
 def read_items(path: Path, model: type[ItemT]) -> dict[str, ItemT]:
-    """Read items by id; raise JudgeError with file and line for a wrong or repeated item, or without any."""
+    """Read items by id; raise JudgeError with file and line for a wrong or repeated item, or without items."""
     items: dict[str, ItemT] = {}
     for number, item in read_checked(path, model.model_validate, JudgeError):
         if item.id in items:
@@ -66,40 +60,15 @@ def read_items(path: Path, model: type[ItemT]) -> dict[str, ItemT]:
     return items
 
 
-def items_of_run(
-    component: Component, cases: Sequence[Case], answers: Mapping[Call, Replicate], model_id: str, field: str = ""
-) -> tuple[dict[str, OutputItem], dict[str, str]]:
-    """Return an item for each case, its first answer, and by case why the rest have no answer.
-
-    `field` is a path such as `budget[].amount`; without it the whole answer is judged. The document is input and
-    source, the ground truth the reference.
-    """
-    items: dict[str, OutputItem] = {}
-    left_out: dict[str, str] = {}
-    for case in cases:
-        mine = sorted((call.replicate, made) for call, made in answers.items() if call.case_id == case.id)
-        made = next((made for _, made in mine if made.completion is not None), None)
-        if made is None or made.completion is None or made.failure is not None:
-            left_out[case.id] = made.failure.kind if made is not None and made.failure is not None else "not answered"
-            continue
-        parsed = parse_case_output(component, case, made.completion.text)
-        value = value_at(parsed.value, field) if parsed.problem is None else None
-        if value in (None, "", []):
-            left_out[case.id] = f"no {field} in the answer" if field and parsed.problem is None else "unparseable"
-            continue
-        items[case.id] = case_item(case, field, value, model_id)
-    return items, left_out
-
-
 def case_item(case: Case, field: str, output: Any, model_id: str) -> OutputItem:
-    """Return what a model wrote in a field beside the case's document and truth."""
+    """Build the item of a model's value for a field; the document is its source, the ground truth its reference."""
     truth = value_at(case.truth, field) if case.labelled else None
     texts = {"input": case.document, "source": case.document, "reference": "" if truth is None else truth}
     return OutputItem.model_validate({"id": case.id, **texts, "output": output, "model": model_id})
 
 
 def value_at(value: Any, path: str) -> Any:
-    """Return what stands at a path of a JSON value; of an array a list of what its items have. None: nothing.
+    """Return the value at a path of a JSON value, through an array a list of them; None if it does not exist.
 
     >>> value_at({"budget": [{"amount": 1}, {"amount": 2}]}, "budget[].amount")
     [1, 2]

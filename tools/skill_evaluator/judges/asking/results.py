@@ -24,10 +24,17 @@ def _refuse_booleans(value: object) -> object:
     return value
 
 
+def _encodable(text: object) -> object:
+    return text.encode("utf-8", "backslashreplace").decode() if isinstance(text, str) else text
+
+
 Winner = Annotated[Literal[1, 2, "tie"], BeforeValidator(_refuse_booleans)]
 Order = Annotated[Literal[1, 2], BeforeValidator(_refuse_booleans)]
 Index = Annotated[int, Field(ge=0, strict=True)]
 Level = Annotated[int, Field(ge=1, le=10, strict=True)]
+JudgeText = Annotated[str, BeforeValidator(_encodable)]
+"""A text of a judge: JSON may hold half of a surrogate pair, which no file can."""
+_MAX_EXAMPLE = 400  # characters
 
 
 class StoredVerdict(StrictModel):
@@ -54,22 +61,10 @@ class StoredScore(StrictModel):
     confidence: Share | None = None
 
 
-_OF_JUDGING = {"id", "created", "mode", "skill", "source", "rubric", "seed", "replicates", "transport"}
-_MAX_EXAMPLE = 400  # characters
-
-
-def _encodable(text: object) -> object:
-    return text.encode("utf-8", "backslashreplace").decode() if isinstance(text, str) else text
-
-
-JudgeText = Annotated[str, BeforeValidator(_encodable)]
-"""What a judge wrote: JSON may hold half of a surrogate pair, which no file can."""
-
-
 class JudgingHead(FrozenModel):
-    """The judge run of the results. Two are comparable if rubric, prompts and the judge's settings are equal.
+    """The judge run of the results, with the keys of judging.json.
 
-    `skill`: the component whose outputs were judged; null for items of a file. `source`: the file or the run.
+    Two are comparable if rubric, prompts and the judge's settings are equal.
     """
 
     id: RunId
@@ -87,9 +82,9 @@ class JudgingHead(FrozenModel):
 
 
 class JudgeRecord(FrozenModel):
-    """A judge and its calls. `settings`: the digest of all the model was told besides; the cost is null if unknown.
+    """A judge and its calls. `settings`: a digest of the model's settings; amounts are null if unknown.
 
-    `hit_rate` is the share of the input that was read from a prompt cache, where the vendor counts it.
+    `hit_rate` is the share of the input that was read from a prompt cache.
     """
 
     model_id: ModelId
@@ -106,7 +101,7 @@ class JudgeRecord(FrozenModel):
 
 
 class NoUsableOutput(FrozenModel):
-    """Why no output of a judge counts: the number of outputs by reason, and the beginning of one as an example."""
+    """The reasons why no output of a judge counts, with their counts, and the beginning of an output."""
 
     unscored: dict[UnscoredReason, NonNegativeInt]
     example: JudgeText = ""
@@ -131,31 +126,25 @@ def texts_of(answers: Iterable[Replicate]) -> Iterator[str]:
 
 def head_of(judging: Judging, rubric_file: str) -> JudgingHead:
     """Return the head of the results of a judge run."""
-    return JudgingHead(
-        **{
-            **judging.model_dump(include=_OF_JUDGING),
-            "prompts": judging.prompts,
-            "rubric_file": rubric_file,
-            "items": len(judging.items),
-        }
-    )
+    return JudgingHead.view(judging, rubric_file=rubric_file, items=len(judging.items))
 
 
 def record_of(run: Run, answers: Mapping[Call, Replicate], price: Price | None, stopped: str | None) -> JudgeRecord:
     """Return the record of a judge and its calls."""
     completions = [made.completion for made in answers.values() if made.completion is not None]
-    inputs = total_or_none(completion.usage.input_tokens for completion in completions)
-    outputs = total_or_none(completion.usage.output_tokens for completion in completions)
+    usage = [completion.usage for completion in completions]
+    inputs = total_or_none(one.input_tokens for one in usage)
+    outputs = total_or_none(one.output_tokens for one in usage)
     return JudgeRecord(
         model_id=run.model.id,
         provider=run.model.provider,
         settings=run.manifest.digests["settings"],
-        served_models=sorted({one.served_model for one in completions if one.served_model}),
+        served_models=sorted({completion.served_model for completion in completions if completion.served_model}),
         planned=run.manifest.calls,
         answered=len(completions),
         input_tokens=None if inputs is None else int(inputs),
         output_tokens=None if outputs is None else int(outputs),
         cost_usd=rounded(total_or_none(call_cost(run.model, price, made) for made in answers.values())),
-        hit_rate=hit_rate([completion.usage for completion in completions]),
+        hit_rate=hit_rate(usage),
         stopped=stopped,
     )

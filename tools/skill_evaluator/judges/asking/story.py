@@ -1,35 +1,33 @@
-"""The story of every command that asks judges: its size, or the calls through the one runner.
+"""The session of a command that calls judges: the size of its calls, or the calls with their journals."""
 
-Its own module because scores, comparisons, regressions and calibrations differ only in what they ask and how they read
-the answers.
-"""
-
+import datetime
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from skill_evaluator import __version__
 from skill_evaluator.errors import JudgeError
 from skill_evaluator.judges.asking.judging import JUDGING, RUNS, Asking, Judging, judge_runs, taken_up, write_judging
-from skill_evaluator.judges.asking.options import JudgingRequest
 from skill_evaluator.judges.asking.questions import question_sizes
 from skill_evaluator.judges.asking.reading import commonest_failure
 from skill_evaluator.judges.asking.results import JudgeRecord, record_of
+from skill_evaluator.judges.stories.requests import BatchJudgingRequest, JudgingRequest
 from skill_evaluator.library.config import Model, select_models
 from skill_evaluator.providers import Configuration, key_note, read_configuration, refuse_unbatched
 from skill_evaluator.providers.base import Failure
 from skill_evaluator.runner.engine import Stop
-from skill_evaluator.runner.journal import outcomes
+from skill_evaluator.runner.journal import Transport, outcomes
 from skill_evaluator.runner.limits import Budget
 from skill_evaluator.runner.prices import COST_OF_BATCHES, Estimate, estimate, price_of, refuse_unpriced
-from skill_evaluator.runner.runs import Run, check_writable
+from skill_evaluator.runner.runs import Run, check_writable, new_invocation, settings_digest
 from skill_evaluator.runner.schedule import Call, Replicate, refuse_amounts
 from skill_evaluator.runner.session import Questions, Session, Watch, with_keys
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeSize:
-    """What one judge is asked, and whether its key is there."""
+    """The calls of one judge, and a note on its key."""
 
     model_id: str
     provider: str
@@ -39,7 +37,7 @@ class JudgeSize:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgingSize:
-    """What a judging would take of each judge; `notes` are sentences about how its calls come about."""
+    """The size of a judge run; `notes` are sentences about its calls."""
 
     judging: Judging
     judges: Sequence[JudgeSize]
@@ -48,7 +46,7 @@ class JudgingSize:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeRun:
-    """One judge's part of a judging that was asked: its answers by call, and why calls were left unmade."""
+    """One judge of a judge run: its outputs by call, and the failure that stopped its calls, if any."""
 
     run: Run
     answers: Mapping[Call, Replicate]
@@ -57,7 +55,7 @@ class JudgeRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskedJudging:
-    """A judging once its calls were made, with the folder it lies in; the session's budget has what is left."""
+    """A judge run after its calls, with its folder; the session's budget has what is left."""
 
     judging: Judging
     folder: Path
@@ -66,26 +64,26 @@ class AskedJudging:
 
     @property
     def complete(self) -> bool:
-        """Whether every judge was asked, and answered as much as `required_coverage` demands."""
-        required = self.session.configuration.settings.required_coverage
+        """Whether every judge was called, and answered the share of the calls that `required_coverage` demands."""
         planned = len(self.judging.questions) * self.judging.replicates
-        answered = [sum(replicate.answered for replicate in run.answers.values()) for run in self.runs]
+        required = self.session.configuration.settings.required_coverage * planned
         return len(self.runs) == len(self.judging.judges) and all(
-            run.stopped is None and count >= required * planned for run, count in zip(self.runs, answered, strict=True)
+            run.stopped is None and sum(made.answered for made in run.answers.values()) >= required for run in self.runs
         )
 
     @property
     def stopped(self) -> list[str]:
-        """Why calls were left unmade, or failed, a sentence a judge."""
-        halted = [(run.run.model.id, run.stopped) for run in self.runs if run.stopped is not None]
-        failed = [(run.run.model.id, commonest_failure(run.answers.values())) for run in self.runs]
-        return [
-            *(f"{model_id} stopped: {failure.reason}: {failure.message}" for model_id, failure in halted),
-            *(f"{model_id} failed: {words}" for model_id, words in failed if words),
+        """The reasons why calls were not made, or failed, one sentence a judge."""
+        halted = [
+            f"{run.run.model.id} stopped: {run.stopped.reason}: {run.stopped.message}"
+            for run in self.runs
+            if run.stopped is not None
         ]
+        failures = [(run.run.model.id, commonest_failure(run.answers.values())) for run in self.runs]
+        return [*halted, *(f"{model_id} failed: {words}" for model_id, words in failures if words)]
 
     def record_of(self, part: JudgeRun) -> JudgeRecord:
-        """Return what the results say of a judge and its calls."""
+        """Return the record of a judge and its calls."""
         model, stopped = part.run.model, part.stopped
         price = price_of(model, self.session.configuration.kinds[model.provider])
         return record_of(part.run, part.answers, price, None if stopped is None else stopped.reason)
@@ -93,7 +91,7 @@ class AskedJudging:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bench:
-    """The judges that are asked, and how. `watch` shows how the calls go; without it nothing is shown."""
+    """The judges of a command and its options. `watch` shows progress; without it nothing is shown."""
 
     request: JudgingRequest
     configuration: Configuration
@@ -101,105 +99,109 @@ class Bench:
     watch: Watch | None = None
 
     @classmethod
-    def of(
-        cls,
-        request: JudgingRequest,
-        watch: Watch | None = None,
-        judges: tuple[str, ...] | None = None,
-    ) -> "Bench":
+    def of(cls, request: JudgingRequest, watch: Watch | None = None, judges: tuple[str, ...] | None = None) -> "Bench":
         """Read the configuration and the judges, by default those of the request; raise ConfigError or JudgeError."""
-        named = request.judges if judges is None else judges
         counts = {"--replicates": request.replicates, "--concurrency": request.concurrency}
         refuse_amounts(counts, request.max_calls, request.max_cost)
         if request.dry_run and request.resume is not None:
             raise JudgeError("--dry-run cannot be combined with --resume")
-        batch = request.transport == "batch"
         configuration = read_configuration(request.config)
+        named = judges or request.judges
         if not named:
-            names = ", ".join(model.id for model in configuration.models)
-            raise JudgeError(f"no judge: name one of models.yaml with --judge ID, such as {names}")
+            ids = ", ".join(model.id for model in configuration.models)
+            raise JudgeError(f"no judge: name one of models.yaml with --judge ID, such as {ids}")
         models = select_models(configuration.models, named)
-        if batch:
+        bench = cls(request=request, configuration=configuration, models=models, watch=watch)
+        if bench.transport == "batch":
             refuse_unbatched(models)
         if request.max_cost is not None:
             refuse_unpriced(models, configuration.kinds)
         for model in models:
             if model.profile != "deterministic":
                 print(f"warning: the judge {model.id} has profile: {model.profile}; its verdicts vary", file=sys.stderr)
-        return cls(request=request, configuration=configuration, models=models, watch=watch)
+        return bench
+
+    @property
+    def transport(self) -> Transport:
+        """The transport of the calls."""
+        return "batch" if isinstance(self.request, BatchJudgingRequest) and self.request.batch else "direct"
 
     def planned(self, asking: Asking) -> Judging:
-        """Return what is to be asked, as a new judging."""
-        request = self.request
-        return asking.judging(
-            self.models,
-            seed=request.seed,
-            replicates=request.replicates,
-            transport=request.transport,
+        """Return a new judge run of these questions; raise JudgeError if two have one id."""
+        questions: dict[str, str] = {}
+        for question in asking.questions:
+            if question.case_id in questions:
+                raise JudgeError(f"two questions would have the id '{question.case_id}'; rename the items")
+            questions[question.case_id] = question.digest
+        now = datetime.datetime.now(datetime.UTC)
+        return Judging.view(
+            asking,
+            id=new_invocation(now),
+            created=f"{now:%Y-%m-%dT%H:%M:%SZ}",
+            prompts=[prompt.identity for prompt in asking.prompts],
+            judges={model.id: settings_digest(model) for model in self.models},
+            questions=questions,
+            seed=self.request.seed,
+            replicates=self.request.replicates,
+            transport=self.transport,
+            evaluator_version=__version__,
         )
 
     def size(self, asking: Asking) -> JudgingSize:
-        """Return what the judging would take of each judge; needs no key, makes no call and writes nothing."""
+        """Return the size of a judge run; requires no key, makes no call and writes nothing."""
         _warn(asking)
-        sizes, batch = question_sizes(asking.questions), self.request.transport == "batch"
-        kinds = {model.id: self.configuration.kinds[model.provider] for model in self.models}
-        judges = [
-            JudgeSize(
-                model_id=model.id,
-                provider=model.provider,
-                key=key_note(model, kinds[model.id], self.configuration.keys),
-                estimate=estimate(sizes, model, kinds[model.id], self.request.replicates, batch=batch),
+        sizes, batch = question_sizes(asking.questions), self.transport == "batch"
+        judges = []
+        for model in self.models:
+            kind = self.configuration.kinds[model.provider]
+            judges.append(
+                JudgeSize(
+                    model_id=model.id,
+                    provider=model.provider,
+                    key=key_note(model, kind, self.configuration.keys),
+                    estimate=estimate(sizes, model, kind, self.request.replicates, batch=batch),
+                )
             )
-            for model in self.models
-        ]
         notes = [*asking.notes, *([COST_OF_BATCHES] if batch else [])]
         return JudgingSize(judging=self.planned(asking), judges=judges, notes=notes)
 
     def session(self, *, budget: Budget | None = None) -> Session:
-        """Return a session that calls models within a budget; the default is that of the options."""
-        request = self.request
+        """Return a session that calls models within a budget, by default that of the options."""
         return Session(
             configuration=self.configuration,
             watch=self.watch or _unseen,
-            budget=budget or Budget(request.max_cost, request.max_calls),
-            concurrency=request.concurrency,
+            budget=budget or Budget(self.request.max_cost, self.request.max_calls),
+            concurrency=self.request.concurrency,
         )
 
     def ask(self, asking: Asking, *, inside: Path | None = None, budget: Budget | None = None) -> AskedJudging:
-        """Ask every judge every question that has no answer yet; raise JudgeError where `--resume` does not fit.
+        """Make all calls that have no output yet; raise JudgeError if `--resume` does not fit.
 
-        `inside`: the folder of a further stage of a judging, which goes on where that stage stopped. `budget`: what
-        other calls have left; default: what the options allow.
+        `inside`: the folder of a further stage, which resumes if it exists. `budget`: what other calls left of it.
         """
         _warn(asking)
-        request = self.request
         judging = self.planned(asking)
-        folder = inside or request.out / judging.id
-        resumed = request.resume if inside is None else str(inside) if (inside / JUDGING).exists() else None
+        folder = inside or self.request.out / judging.id
+        resumed = self.request.resume
+        if inside is not None:
+            resumed = str(inside) if (inside / JUDGING).exists() else None
         if resumed is not None:
-            judging, folder = taken_up(judging, resumed, request.out)
-        usable = list(with_keys(self.models, self.configuration).values())
+            judging, folder = taken_up(judging, resumed, self.request.out)
+        models = list(with_keys(self.models, self.configuration).values())
         session = self.session(budget=budget)
         check_writable(folder / RUNS, "--out DIR")
-        if not (folder / JUDGING).exists():
+        if resumed is None:
             write_judging(folder, judging)
-        runs = judge_runs(judging, usable, folder)
+        runs = judge_runs(judging, models, folder)
         questions = {question.case_id: question for question in asking.questions}
         ask = Questions(
             request_for=lambda run, call: questions[call.case_id].request(
                 call.replicate, run.manifest.seed, run.model.params.max_output_tokens
             )
         )
-        asked = session.ask(runs, ask)  # answers are read when all are there; until then the journal has them
-        return AskedJudging(
-            judging=judging,
-            folder=folder,
-            runs=[
-                JudgeRun(run=run, answers=outcomes(run.folder), stopped=asked.halted[run.manifest.run_id])
-                for run in runs
-            ],
-            session=session,
-        )
+        halted = session.ask(runs, ask).halted
+        parts = [JudgeRun(run=run, answers=outcomes(run.folder), stopped=halted[run.manifest.run_id]) for run in runs]
+        return AskedJudging(judging=judging, folder=folder, runs=parts, session=session)
 
 
 def _warn(asking: Asking) -> None:

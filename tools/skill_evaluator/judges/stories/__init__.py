@@ -1,1 +1,1 @@
-"""The stories of `judge score`, `judge pairwise` and `judge regression`: what is asked, by one judge or several."""
+"""What the judge commands do: the tasks of each mode, the calls of judges, calibration and drafts."""

@@ -1,58 +1,64 @@
-"""What judges are asked in each mode, and how their answers are read.
-
-`judge score`: outputs one by one, by the criteria of a rubric. `judge pairwise`: which of two outputs is better, in
-both orders. `judge regression`: whether the new output is worse than the one in use, dimension by dimension.
-"""
+"""The task of each judge command: its questions, and the functions that read the outputs of the judges."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from skill_evaluator.errors import JudgeError
 from skill_evaluator.judges.asking.criteria import NamedRubric, choose_criteria, family_warnings, strict_criteria
-from skill_evaluator.judges.asking.items import OutputItem, items_of_run, read_items
+from skill_evaluator.judges.asking.items import OutputItem, case_item, read_items, value_at
 from skill_evaluator.judges.asking.judging import RESULTS, Asking, Judging, find_judging
 from skill_evaluator.judges.asking.questions import JudgeQuestion
 from skill_evaluator.judges.asking.results import JudgeRecord, head_of
 from skill_evaluator.judges.asking.story import Bench
 from skill_evaluator.judges.calibration.results import read_calibration
-from skill_evaluator.judges.modes.findings import reduce_regressions
 from skill_evaluator.judges.modes.pairwise import (
     OVERALL,
     JudgePreferences,
     MatchResult,
     PairItem,
+    PairMatch,
     PairwiseResults,
     make_matches,
     reduce_matches,
-    write_verdicts,
 )
-from skill_evaluator.judges.modes.rate_changes import rate_changes, refuse_incomparable
-from skill_evaluator.judges.modes.regression import RegressionItem, question_id, refuse_unasked_blocking
+from skill_evaluator.judges.modes.regression import (
+    JudgedPair,
+    RegressionItem,
+    pairs_of,
+    question_id,
+    refuse_unasked_blocking,
+    regression_questions,
+)
 from skill_evaluator.judges.modes.regression_batch import (
     NOT_APPLICABLE,
     ComparedOutputs,
-    RegressionBatch,
-    batch_of,
     outputs_of_run,
     pairs_of_outputs,
     side_notes,
 )
 from skill_evaluator.judges.modes.regression_results import (
+    DECISIONS,
     JudgeRegressions,
     PairResult,
+    PanelRegressions,
     RegressionResults,
+    most_careful,
+    rate_changes,
     read_regressions,
+    reduce_regressions,
+    refuse_incomparable,
 )
 from skill_evaluator.judges.modes.scoring import (
     ItemScores,
     JudgeScores,
+    ScoreQuestion,
     ScoreResults,
     reduce_scores,
     score_questions,
-    write_scores,
 )
+from skill_evaluator.judges.modes.ship_rules import ShipDecision, ShipRules, blocking_sentence
 from skill_evaluator.judges.panel.panel import panel_preferences, panel_regressions, panel_scores
 from skill_evaluator.judges.panel.results import CascadeResult
 from skill_evaluator.judges.review.items import (
@@ -65,31 +71,31 @@ from skill_evaluator.judges.review.items import (
     regression_item,
     scored_item,
 )
-from skill_evaluator.judges.stories.requests import PairwiseRequest, RegressionRequest, ScoreRequest
-from skill_evaluator.library.cases import load_cases
+from skill_evaluator.judges.stories.requests import JudgedRequest, PairwiseRequest, RegressionRequest, ScoreRequest
+from skill_evaluator.library.cases import load_cases, parse_case_output
 from skill_evaluator.library.components import load_component
 from skill_evaluator.library.config import SafetyLimits
 from skill_evaluator.library.rubrics import USUAL_THRESHOLD, MethodName, load_rubric
 from skill_evaluator.records.pinned import pinned_of_model
-from skill_evaluator.runner.journal import find_run, outcomes, read_component_manifest
+from skill_evaluator.runner.journal import find_run
 from skill_evaluator.runner.schedule import Call, Replicate
+from skill_evaluator.stats import by_key
+from skill_evaluator.text import canonical_json, digest
 
 Key = tuple[str, ...]
 """The id of an item, and in a match the names of the two outputs."""
 JudgeT = TypeVar("JudgeT")
 OutcomeT = TypeVar("OutcomeT")
-ResultsT = TypeVar("ResultsT", ScoreResults, PairwiseResults, RegressionResults)
 JudgedResults = ScoreResults | PairwiseResults | RegressionResults
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeTask(Generic[JudgeT, OutcomeT, ResultsT]):
-    """The questions of one judge run, and the functions of its mode that read the answers.
+class ModeTask(Generic[JudgeT, OutcomeT]):
+    """The questions of a judge run by item or match, and the functions of its mode.
 
-    `reduce` returns one judge's part of the results about some keys, `outcomes` the outcome of each key in it.
-    `reasons` returns the reasons to send one key to a person, from the outcomes of all judges. `verdict` returns an
-    outcome in short, and whether it is settled is its second argument. `results` returns the file of the results.
-    `write` writes further files of the mode.
+    `reduce` returns one judge's part of the results about some keys, `outcomes` its outcome on each of them. `reasons`
+    returns the reasons to send a key to human review, from the outcomes of all judges. `verdict` returns an outcome in
+    short: a ship decision, or a score or share from 0 to 1.
     """
 
     asking: Asking
@@ -97,91 +103,221 @@ class JudgeTask(Generic[JudgeT, OutcomeT, ResultsT]):
     reduce: Callable[[Collection[Key], Mapping[Call, Replicate], JudgeRecord], JudgeT]
     outcomes: Callable[[JudgeT], Mapping[Key, OutcomeT]]
     reasons: Callable[[Sequence[OutcomeT]], Sequence[ReviewReason]]
-    verdict: Callable[[OutcomeT, bool], str | float | None]
-    review_items: Callable[[str], Mapping[Key, ReviewItem]]
-    results: Callable[[Judging, Sequence[JudgeT], CascadeResult | None], ResultsT]
-    write: Callable[[Path, ResultsT], None]
+    verdict: Callable[[OutcomeT], str | float | None]
+    review_item: Callable[[Key, str], ReviewItem]
+    results: Callable[[Judging, Sequence[JudgeT], CascadeResult | None], JudgedResults]
 
 
-ScoreTask = JudgeTask[JudgeScores, ItemScores, ScoreResults]
-PairTask = JudgeTask[JudgePreferences, MatchResult, PairwiseResults]
-RegressionTask = JudgeTask[JudgeRegressions, PairResult, RegressionResults]
+def make_task(request: JudgedRequest, bench: Bench) -> ModeTask[Any, Any]:
+    """Read the items and make the questions about them.
+
+    Raise JudgeError, RunError, ComponentError, FixtureError or ConfigError.
+    """
+    if isinstance(request, ScoreRequest):
+        return score_task(request, bench)
+    return pair_task(request, bench) if isinstance(request, PairwiseRequest) else regression_task(request, bench)
 
 
-def score_task(request: ScoreRequest, bench: Bench) -> ScoreTask:
-    """Read the outputs to score; raise JudgeError, RunError, ComponentError or FixtureError."""
-    settings = bench.configuration.settings
-    rubric = choose_criteria(
-        str(request.rubric),
-        load_rubric(request.rubric, follow_links=settings.limits.follow_links),
-        request.criteria,
-        ("direct_scoring", "reference_based"),
-    )
-    items, left_out, skill = _read_outputs(request, rubric, settings.limits)
+def score_task(request: ScoreRequest, bench: Bench) -> ModeTask[JudgeScores, ItemScores]:
+    """Return the task of `judge score`."""
+    rubric = _load_criteria(request, bench, ("direct_scoring", "reference_based"))
+    criteria, weights = rubric.criteria, bench.configuration.settings.policy.judge.panel.weights
+    items, left_out, skill = _read_outputs(request, rubric, bench.configuration.settings.limits)
     questions, prompts = score_questions(rubric, list(items.values()), request.seed, reference=request.reference)
+    by_item: dict[Key, list[ScoreQuestion]] = by_key(((question.item.id,), question) for question in questions)
     methods: dict[str, MethodName] = {
-        one.id: "reference_based" if request.reference else one.primary_method for one in rubric.criteria
+        one.id: "reference_based" if request.reference else one.primary_method for one in criteria
     }
-    weights = settings.policy.judge.panel.weights
 
     def results(judging: Judging, judges: Sequence[JudgeScores], cascade: CascadeResult | None) -> ScoreResults:
         return ScoreResults(
             judging=head_of(judging, rubric.file),
-            left_out=dict(left_out),
+            left_out=left_out,
             judges=list(judges),
-            panel=panel_scores(judges, rubric.criteria, weights) if len(judges) > 1 and cascade is None else None,
+            panel=panel_scores(judges, criteria, weights) if len(judges) > 1 and cascade is None else None,
             cascade=cascade,
         )
 
-    return JudgeTask(
+    return ModeTask(
         asking=Asking(
             mode="score",
             rubric=rubric.rubric.digest,
-            criteria=[criterion.id for criterion in rubric.criteria],
+            criteria=[criterion.id for criterion in criteria],
             prompts=prompts,
             items={item.id: item.digest for item in items.values()},
-            questions=[one.question for one in questions],
+            questions=[question.question for question in questions],
             warnings=_writer_warnings(bench, rubric, [item.model for item in items.values()]),
             paper=rubric.paper,
             skill=skill,
             source=str(request.items or request.run),
         ),
-        questions={(name,): [one.question for one in questions if one.item.id == name] for name in items},
+        questions={key: [question.question for question in group] for key, group in by_item.items()},
         reduce=lambda keys, answers, judge: reduce_scores(
-            [one for one in questions if (one.item.id,) in keys], answers, request.replicates, judge, methods
+            [question for key in keys for question in by_item[key]], answers, request.replicates, judge, methods
         ),
         outcomes=lambda judge: {(item.id,): item for item in judge.items},
-        reasons=lambda given: reasons_of_scores(given, rubric.criteria),
-        verdict=lambda item, settled: item.summary if settled else None,
-        review_items=lambda judging: {
-            (name,): scored_item(item, rubric.criteria, judging) for name, item in items.items()
-        },
+        reasons=lambda outcomes: reasons_of_scores(outcomes, criteria),
+        verdict=lambda item: item.summary,
+        review_item=lambda key, judging: scored_item(items[key[0]], criteria, judging),
         results=results,
-        write=lambda folder, whole: write_scores(folder, whole.judges),
     )
 
 
-def _read_outputs(
-    request: ScoreRequest, rubric: NamedRubric, limits: SafetyLimits
-) -> tuple[Mapping[str, OutputItem], Mapping[str, str], str | None]:
-    """Return the items by id, the reasons why other cases have none, and the component of a run."""
-    if (request.items is None) == (request.run is None):
-        raise JudgeError("use either --items FILE, or --run RUN for the outputs of a component's run")
-    if request.items is not None:
-        return read_items(request.items, OutputItem), {}, None
-    folder = find_run(request.run or "", request.components)
-    manifest = read_component_manifest(folder)
-    component = load_component(request.components, manifest.skill, limits, request.fixtures)
-    cases = [case for case in load_cases(component, request.fixtures) if case.id in manifest.cases]
-    changed = [case.id for case in cases if not case.was(manifest.cases[case.id])]
-    if changed or len(cases) < len(manifest.cases):
-        gone = changed or sorted(manifest.cases.keys() - {case.id for case in cases})
-        raise JudgeError(f"case '{gone[0]}' changed since {folder} was run; check out its commit")
-    field = request.field or rubric.field_of(component.name)
-    items, left_out = items_of_run(component, cases, outcomes(folder), manifest.model_id, field)
-    if not items:
-        raise JudgeError(f"{folder} has no output to judge: {next(iter(left_out.values()))}")
-    return items, left_out, component.name
+def pair_task(request: PairwiseRequest, bench: Bench) -> ModeTask[JudgePreferences, MatchResult]:
+    """Return the task of `judge pairwise`."""
+    rubric = _load_criteria(request, bench, ("pairwise_comparison",))
+    criteria, weights = rubric.criteria, bench.configuration.settings.policy.judge.panel.weights
+    items = list(read_items(request.items, PairItem).values())
+    pairs, prompt = make_matches(rubric, items, request.seed)
+    matches: dict[Key, PairMatch] = {(match.item.id, *match.names): match for match in pairs}
+    names = [criterion.id for criterion in criteria]
+
+    def results(judging: Judging, judges: Sequence[JudgePreferences], cascade: CascadeResult | None) -> PairwiseResults:
+        several = len(judges) > 1 and cascade is None
+        return PairwiseResults(
+            judging=head_of(judging, rubric.file),
+            judges=list(judges),
+            panel=panel_preferences(judges, [*names, OVERALL], weights) if several else None,
+            cascade=cascade,
+        )
+
+    return ModeTask(
+        asking=Asking(
+            mode="pairwise",
+            rubric=rubric.rubric.digest,
+            criteria=names,
+            prompts=[prompt],
+            items={item.id: item.digest for item in items},
+            questions=[question for match in pairs for question in match.questions],
+            notes=["every pair is judged in both orders"],
+            warnings=_writer_warnings(bench, rubric, [writer for item in items for writer in item.writers]),
+            paper=rubric.paper,
+            source=str(request.items),
+        ),
+        questions={key: match.questions for key, match in matches.items()},
+        reduce=lambda keys, answers, judge: reduce_matches(
+            [matches[key] for key in keys], criteria, answers, request.replicates, judge
+        ),
+        outcomes=lambda judge: {(match.item, *match.names): match for match in judge.matches},
+        reasons=lambda outcomes: reasons_of_match(outcomes, criteria),
+        verdict=lambda match: match.shares[OVERALL],
+        review_item=lambda key, judging: paired_item(matches[key].item, matches[key].names, criteria, judging),
+        results=results,
+    )
+
+
+def regression_task(request: RegressionRequest, bench: Bench) -> ModeTask[JudgeRegressions, PairResult]:
+    """Return the task of `judge regression`. The stakes are high by the request or by the policy of the component."""
+    settings, models = bench.configuration.settings, {model.id: model for model in bench.models}
+    policy = settings.policy.judge
+    compared = _read_compared(request, settings.limits)
+    component = settings.policy.components.get(compared.skill or "")
+    stakes = (request.stakes, component.stakes if component else "normal")
+    rules = ShipRules(one_low=policy.one_low, high_stakes="high" in stakes)
+    every = pairs_of(compared.items, request.dimensions, request.preset, (*policy.blocking, *request.blocking))
+    refuse_unasked_blocking(every, request.blocking)
+    calibration = read_calibration(bench.request.config, settings)
+    asking = _regression_asking(compared, every, rules, bench)
+    earlier = None if request.against is None else _read_earlier(request.against, request.out)
+    if earlier is not None:
+        if not request.judges:
+            raise JudgeError("--against compares the rates of each judge, which a cascade does not have; use --judge")
+        refuse_incomparable(earlier, bench.planned(asking).judges, asking.prompts[0].identity.digest)
+    pairs: dict[Key, JudgedPair] = {(pair.id,): pair for pair in every}
+    questions = {question.case_id: question for question in asking.questions}
+
+    def reasons(outcomes: Sequence[PairResult]) -> list[ReviewReason]:
+        found = reasons_of_regression(outcomes, high_stakes=rules.high_stakes)
+        unsure = any(outcome.confidence < USUAL_THRESHOLD for outcome in outcomes)
+        return [*found, "low_confidence"] if unsure else found
+
+    def results(
+        judging: Judging, judges: Sequence[JudgeRegressions], cascade: CascadeResult | None
+    ) -> RegressionResults:
+        from skill_evaluator.judges.calibration.detection import with_alerts  # imports numpy
+
+        several = len(judges) > 1 and cascade is None
+        panel = panel_regressions(judges, every, rules, policy.panel.weights) if several else None
+        whole = RegressionResults(
+            judging=head_of(judging, "dimensions"),
+            baseline=compared.baseline,
+            candidate=compared.candidate,
+            left_out=dict(compared.left_out),
+            ship_decision=_ship_decision(judges, panel, cascade, compared.left_out),
+            judges=list(judges),
+            panel=panel,
+            cascade=cascade,
+            against=None if earlier is None else earlier.judging.id,
+            changes=[] if earlier is None else rate_changes(judges, earlier.judges),
+        )
+        return whole if cascade is not None else with_alerts(whole, policy, calibration)
+
+    return ModeTask(
+        asking=asking,
+        questions={
+            key: [questions[name] for order in (1, 2) if (name := question_id(key[0], order)) in questions]
+            for key in pairs
+        },
+        reduce=lambda keys, answers, judge: reduce_regressions(
+            [pairs[key] for key in keys],
+            answers,
+            request.replicates,
+            rules,
+            judge,
+            declared_strong=models[judge.model_id].judge == "strong",
+        ),
+        outcomes=lambda judge: {(pair.id,): pair for pair in judge.pairs},
+        reasons=reasons,
+        verdict=lambda pair: pair.ship_decision,
+        review_item=lambda key, judging: regression_item(pairs[key], judging),
+        results=results,
+    )
+
+
+def _regression_asking(
+    compared: ComparedOutputs, pairs: Sequence[JudgedPair], rules: ShipRules, bench: Bench
+) -> Asking:
+    """Return the questions about the pairs; dimensions and rules stand in place of a rubric."""
+    questions, prompt = regression_questions(pairs, rules, bench.request.seed)
+    dimensions = {
+        one.name: {"question": one.question, "blocking": one.blocking} for pair in pairs for one in pair.dimensions
+    }
+    paper = {"dimensions": dimensions, "one_low": rules.one_low, "high_stakes": rules.high_stakes}
+    blocking = dict.fromkeys(blocking_sentence(pair.dimensions) for pair in pairs)
+    orders = "every pair is judged in both orders, identical outputs need no call"
+    return Asking(
+        mode="regression",
+        rubric=digest(canonical_json(paper)),
+        criteria=list(dimensions),
+        prompts=[prompt],
+        items={pair.id: pair.item.digest for pair in pairs},
+        questions=questions,
+        notes=[orders, *blocking, *compared.notes],
+        warnings=_regression_warnings(compared, bench),
+        paper=paper,
+        skill=compared.skill,
+        source=compared.source,
+    )
+
+
+def _ship_decision(
+    judges: Sequence[JudgeRegressions],
+    panel: PanelRegressions | None,
+    cascade: CascadeResult | None,
+    left_out: Mapping[str, str],
+) -> ShipDecision | None:
+    """Return the decision of the panel, of the cascade, or of the one judge; a case that is left out needs a person."""
+    decisions = [judge.ship_decision for judge in judges] if panel is None else [panel.ship_decision]
+    if cascade is not None:
+        verdicts = [one.verdict for one in cascade.decisions]
+        decisions = [next((name for name in DECISIONS if name == verdict), None) for verdict in verdicts]
+    unseen = [None] if set(left_out.values()) - {NOT_APPLICABLE} else []
+    return most_careful([*decisions, *unseen])
+
+
+def _load_criteria(request: ScoreRequest | PairwiseRequest, bench: Bench, methods: Sequence[MethodName]) -> NamedRubric:
+    rubric = load_rubric(request.rubric, follow_links=bench.configuration.settings.limits.follow_links)
+    return choose_criteria(str(request.rubric), rubric, request.criteria, methods)
 
 
 def _writer_warnings(bench: Bench, rubric: NamedRubric, writers: Sequence[str | None]) -> list[str]:
@@ -189,170 +325,23 @@ def _writer_warnings(bench: Bench, rubric: NamedRubric, writers: Sequence[str | 
     strict = strict_criteria(rubric)
     if not strict:
         return []
-    configuration = bench.configuration
-    refuse = configuration.settings.policy.judge.panel.same_family == "refuse"
     demand = f"'{strict[0]}' requires a judge of another family (different_model_family)"
-    warnings = family_warnings(bench.models, configuration.models, writers, demand, refuse=refuse)
-    unknown = writers.count(None)
-    if unknown:
-        warnings.append(f"the model of {unknown} of {len(writers)} outputs is not known; a judge may be of its family")
+    panel = bench.configuration.settings.policy.judge.panel
+    refuse = panel.same_family == "refuse"
+    warnings = family_warnings(bench.models, bench.configuration.models, writers, demand, refuse=refuse)
+    if None in writers:
+        unknown = f"{writers.count(None)} of {len(writers)} outputs"
+        warnings.append(f"the model of {unknown} is not known; a judge may be of its family")
     return warnings
 
 
-def pair_task(request: PairwiseRequest, bench: Bench) -> PairTask:
-    """Read the outputs to compare; raise JudgeError."""
-    settings = bench.configuration.settings
-    rubric = choose_criteria(
-        str(request.rubric),
-        load_rubric(request.rubric, follow_links=settings.limits.follow_links),
-        request.criteria,
-        ("pairwise_comparison",),
-    )
-    items = list(read_items(request.items, PairItem).values())
-    matches, prompt = make_matches(rubric, items, request.seed)
-    by_key = {(match.item.id, *match.names): match for match in matches}
-    criteria = [criterion.id for criterion in rubric.criteria]
-    weights = settings.policy.judge.panel.weights
-
-    def results(judging: Judging, judges: Sequence[JudgePreferences], cascade: CascadeResult | None) -> PairwiseResults:
-        several = len(judges) > 1 and cascade is None
-        return PairwiseResults(
-            judging=head_of(judging, rubric.file),
-            judges=list(judges),
-            panel=panel_preferences(judges, [*criteria, OVERALL], weights) if several else None,
-            cascade=cascade,
-        )
-
-    def verdict(match: MatchResult, settled: bool) -> float | None:
-        return match.shares[OVERALL] if settled else None
-
-    return JudgeTask(
-        asking=Asking(
-            mode="pairwise",
-            rubric=rubric.rubric.digest,
-            criteria=criteria,
-            prompts=[prompt],
-            items={item.id: item.digest for item in items},
-            questions=[question for match in matches for question in match.questions],
-            notes=["every pair is judged in both orders"],
-            warnings=_writer_warnings(bench, rubric, [writer for item in items for writer in item.writers]),
-            paper=rubric.paper,
-            source=str(request.items),
-        ),
-        questions={key: match.questions for key, match in by_key.items()},
-        reduce=lambda keys, answers, judge: reduce_matches(
-            [match for key, match in by_key.items() if key in keys],
-            rubric.criteria,
-            answers,
-            request.replicates,
-            judge,
-        ),
-        outcomes=lambda judge: {(match.item, *match.names): match for match in judge.matches},
-        reasons=lambda given: reasons_of_match(given, rubric.criteria),
-        verdict=verdict,
-        review_items=lambda judging: {
-            key: paired_item(match.item, match.names, rubric.criteria, judging) for key, match in by_key.items()
-        },
-        results=results,
-        write=write_verdicts,
-    )
-
-
-def read_regression(request: RegressionRequest, bench: Bench) -> RegressionTask:
-    """Read the outputs to compare; raise JudgeError, RunError, ComponentError or FixtureError."""
-    settings = bench.configuration.settings
-    batch = batch_of(
-        _read_compared(request, settings.limits),
-        settings.policy,
-        request.seed,
-        dimensions=request.dimensions,
-        preset=request.preset,
-        blocking=request.blocking,
-        high_stakes=request.stakes == "high",
-    )
-    refuse_unasked_blocking(batch.pairs, request.blocking)
-    earlier = None if request.against is None else _read_earlier(request.against, request.out)
-    return regression_task(batch, bench, earlier)
-
-
-def _read_earlier(against: str, place: Path) -> RegressionResults:
-    """Read the results of an earlier judge run: a file, a folder or an id."""
-    if Path(against).is_file():
-        return read_regressions(Path(against))
-    path = find_judging(against, place, "regression") / RESULTS
-    if not path.exists():
-        raise JudgeError(f"--against {against}: {path} does not exist; that judge run is incomplete")
-    return read_regressions(path)
-
-
-def regression_task(batch: RegressionBatch, bench: Bench, earlier: RegressionResults | None = None) -> RegressionTask:
-    """Return a batch as these judges are asked about it; raise JudgeError for a broken calibration.
-
-    With several judges raise JudgeError for one of a writer's family, unless the settings allow it. `earlier` is the
-    batch whose rates of regressions are compared.
-    """
-    settings = bench.configuration.settings
-    policy, models = settings.policy.judge, {model.id: model for model in bench.models}
-    replicates, rules = bench.request.replicates, batch.rules
-    calibration = read_calibration(bench.request.config, settings)
-    asking = batch.asking(_regression_warnings(batch, bench))
-    if earlier is not None:
-        refuse_incomparable(earlier, bench.planned(asking).judges, batch.prompt.identity.digest)
-
-    def reduce(keys: Collection[Key], answers: Mapping[Call, Replicate], judge: JudgeRecord) -> JudgeRegressions:
-        pairs = [pair for pair in batch.pairs if (pair.id,) in keys]
-        strong = models[judge.model_id].judge == "strong"
-        return reduce_regressions(pairs, answers, replicates, rules, judge, declared_strong=strong)
-
-    def reasons(given: Sequence[PairResult]) -> list[ReviewReason]:
-        unsure: list[ReviewReason] = (
-            ["low_confidence"] if any(one.confidence < USUAL_THRESHOLD for one in given) else []
-        )
-        return [*reasons_of_regression(given, high_stakes=rules.high_stakes), *unsure]
-
-    def verdict(pair: PairResult, settled: bool) -> str | None:
-        return "review_required" if pair.ship_decision == "ship" and not settled else pair.ship_decision
-
-    def results(
-        judging: Judging, judges: Sequence[JudgeRegressions], cascade: CascadeResult | None
-    ) -> RegressionResults:
-        from skill_evaluator.judges.calibration.detection import with_alerts  # imports numpy
-
-        if cascade is not None:
-            return batch.results(judging, judges, cascade=cascade)
-        several = len(judges) > 1
-        panel = panel_regressions(judges, batch.pairs, rules, policy.panel.weights) if several else None
-        whole = batch.results(judging, judges, panel)
-        if earlier is not None:
-            changes = rate_changes(judges, earlier.judges)
-            whole = whole.model_copy(update={"against": earlier.judging.id, "changes": changes})
-        return with_alerts(whole, policy, calibration)
-
-    by_id = {question.case_id: question for question in batch.questions}
-    return JudgeTask(
-        asking=asking,
-        questions={
-            (pair.id,): [by_id[name] for order in (1, 2) if (name := question_id(pair.id, order)) in by_id]
-            for pair in batch.pairs
-        },
-        reduce=reduce,
-        outcomes=lambda judge: {(pair.id,): pair for pair in judge.pairs},
-        reasons=reasons,
-        verdict=verdict,
-        review_items=lambda judging: {(pair.id,): regression_item(pair, judging) for pair in batch.pairs},
-        results=results,
-        write=lambda folder, whole: None,
-    )
-
-
-def _regression_warnings(batch: RegressionBatch, bench: Bench) -> list[str]:
-    configuration = bench.configuration
-    panel = configuration.settings.policy.judge.panel
-    writers = [writer for item in batch.compared.items.values() for writer in item.writers]
+def _regression_warnings(compared: ComparedOutputs, bench: Bench) -> list[str]:
+    panel = bench.configuration.settings.policy.judge.panel
+    writers = [writer for item in compared.items.values() for writer in item.writers]
     refuse = len(bench.request.judges) > 1 and panel.same_family == "refuse"
     demand = f"policy.judge.panel has same_family: {panel.same_family}, so that a panel requires another family"
     return [
-        *family_warnings(bench.models, configuration.models, writers, demand, refuse=refuse),
+        *family_warnings(bench.models, bench.configuration.models, writers, demand, refuse=refuse),
         *(
             f"{model.id} is not declared strong enough to judge regressions; measure it with `judge calibrate`, then "
             "declare `judge: strong` in models.yaml"
@@ -362,28 +351,72 @@ def _regression_warnings(batch: RegressionBatch, bench: Bench) -> list[str]:
     ]
 
 
+def _read_outputs(
+    request: ScoreRequest, rubric: NamedRubric, limits: SafetyLimits
+) -> tuple[dict[str, OutputItem], dict[str, str], str | None]:
+    """Read the outputs to score: by id the items and the reasons why cases have none, and the component of a run.
+
+    An item of a run is the first output to a case, or its value of a field such as `budget[].amount`. Raise JudgeError,
+    RunError, ComponentError or FixtureError.
+    """
+    if (request.items is None) == (request.run is None):
+        raise JudgeError("use either --items FILE, or --run RUN for the outputs of a component's run")
+    if request.items is not None:
+        return read_items(request.items, OutputItem), {}, None
+    folder = find_run(request.run or "", request.components)
+    run, left_out = outputs_of_run(folder)
+    component = load_component(request.components, run.skill, limits, request.fixtures)
+    cases = {case.id: case for case in load_cases(component, request.fixtures)}
+    field = request.field or rubric.field_of(component.name)
+    items: dict[str, OutputItem] = {}
+    for case_id, output in run.outputs.items():
+        case = cases.get(case_id)
+        if case is None or not case.was(output.case):
+            raise JudgeError(f"case '{case_id}' changed since {folder} was run; check out its commit")
+        parsed = parse_case_output(component, case, output.text)
+        value = value_at(parsed.value, field) if parsed.problem is None else None
+        if value in (None, "", []):
+            left_out[case_id] = f"no {field} in the answer" if field and parsed.problem is None else "unparseable"
+        else:
+            items[case_id] = case_item(case, field, value, run.model_id)
+    if not items:
+        raise JudgeError(f"{folder} has no output to judge: {next(iter(left_out.values()))}")
+    return items, left_out, component.name
+
+
 def _read_compared(request: RegressionRequest, limits: SafetyLimits) -> ComparedOutputs:
-    """Return the outputs to compare; raise JudgeError, RunError, ComponentError or FixtureError."""
+    """Read the outputs to compare; raise JudgeError, RunError, ComponentError or FixtureError."""
     if (request.items is None) == (request.candidate is None) or (request.items and request.baseline):
         raise JudgeError("use either --items FILE, or --candidate RUN with or without --baseline RUN")
     if request.items is not None:
         return ComparedOutputs(items=read_items(request.items, RegressionItem), source=str(request.items))
     candidate, unanswered = outputs_of_run(find_run(request.candidate or "", request.components))
     component = load_component(request.components, candidate.skill, limits, request.fixtures)
-    cases = load_cases(component, request.fixtures)
     missing: Mapping[str, str] = {}
     if request.baseline is None:
         baseline = pinned_of_model(component.folder, component.name, candidate.model_id)
     else:
         baseline, missing = outputs_of_run(find_run(request.baseline, request.components))
+    cases = load_cases(component, request.fixtures)
     items, left_out = pairs_of_outputs(component, cases, baseline, candidate, unanswered)
+    for case_id, reason in missing.items():
+        left_out[case_id] = reason if reason == NOT_APPLICABLE else f"baseline: {reason}"
     return ComparedOutputs(
         items=items,
-        left_out=left_out
-        | {case_id: why if why == NOT_APPLICABLE else f"baseline: {why}" for case_id, why in missing.items()},
+        left_out=left_out,
         skill=component.name,
         baseline=baseline.run_id,
         candidate=candidate.run_id,
         source=candidate.run_id,
         notes=side_notes(baseline, candidate),
     )
+
+
+def _read_earlier(against: str, place: Path) -> RegressionResults:
+    """Read the results of an earlier judge run: a file, a folder or an id."""
+    path = Path(against)
+    if not path.is_file():
+        path = find_judging(against, place, "regression") / RESULTS
+        if not path.exists():
+            raise JudgeError(f"--against {against}: {path} does not exist; that judge run is incomplete")
+    return read_regressions(path)

@@ -38,8 +38,6 @@ from skill_evaluator.judges.calibration.labels import (
     read_verdicts,
 )
 from skill_evaluator.judges.calibration.results import JudgeCalibration, JudgeResult, SentenceErrors
-from skill_evaluator.judges.modes.asked_sentences import SentencesJudge, ask_sentences
-from skill_evaluator.judges.modes.findings import reduce_regressions
 from skill_evaluator.judges.modes.pairwise import (
     VERDICTS,
     PairItem,
@@ -49,9 +47,17 @@ from skill_evaluator.judges.modes.pairwise import (
     verdicts_of,
 )
 from skill_evaluator.judges.modes.regression import JudgedPair, regression_questions
-from skill_evaluator.judges.modes.regression_results import read_regressions
+from skill_evaluator.judges.modes.regression_results import read_regressions, reduce_regressions
 from skill_evaluator.judges.modes.scoring import SCORES, ScoreQuestion, reduce_scores, score_questions, scores_of
-from skill_evaluator.judges.modes.sentences import MOST_ASKED, SentencesItem, Vote, prompt_of_sentences, votes_on
+from skill_evaluator.judges.modes.sentences import (
+    MOST_ASKED,
+    SentencesItem,
+    SentencesJudge,
+    Vote,
+    ask_sentences,
+    prompt_of_sentences,
+    votes_on,
+)
 from skill_evaluator.judges.modes.ship_rules import ShipRules, dimensions_of
 from skill_evaluator.judges.stories.judging import Drawn, Judged, again_of
 from skill_evaluator.judges.stories.requests import CalibrateRequest

@@ -1,41 +1,33 @@
-"""The workflow of `judge score`, `pairwise` and `regression`: the size of a judge run, or its results.
+"""The workflow of `judge score`, `pairwise` and `regression`.
 
 A panel of judges is called about everything. In a cascade a cheap judge is called about everything, a strong judge
-about what the cheap one leaves open, and people about the rest; its second stage is a judge run in the folder of the
+about what the cheap one leaves open, and people judge the rest. The second stage is a judge run in the folder of the
 first, so that each resumes by itself.
 """
 
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic
 
 from skill_evaluator.display.options import typed
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_REGRESSED, JudgeError
-from skill_evaluator.judges.asking.judging import Asking, write_papers
-from skill_evaluator.judges.asking.options import BatchJudgingRequest, JudgingRequest
-from skill_evaluator.judges.asking.story import AskedJudging, Bench, JudgeRun, JudgingSize
+from skill_evaluator.judges.asking.judging import write_papers
+from skill_evaluator.judges.asking.story import AskedJudging, Bench, JudgingSize
+from skill_evaluator.judges.modes.pairwise import PairwiseResults, write_verdicts
+from skill_evaluator.judges.modes.scoring import ScoreResults, write_scores
 from skill_evaluator.judges.panel.results import PEOPLE, CascadeDecision, CascadeResult, CascadeStage
-from skill_evaluator.judges.review.items import Doubts, ReviewReason, for_people
+from skill_evaluator.judges.review.items import ReviewReason, for_people
 from skill_evaluator.judges.review.queue import queue_in
-from skill_evaluator.judges.stories.batches import (
-    JudgeT,
-    JudgeTask,
-    Key,
-    OutcomeT,
-    ResultsT,
-    pair_task,
-    read_regression,
-    score_task,
-)
-from skill_evaluator.judges.stories.requests import JudgedRequest, PairwiseRequest, ScoreRequest
+from skill_evaluator.judges.stories.batches import JudgeT, Key, ModeTask, OutcomeT, make_task
+from skill_evaluator.judges.stories.requests import BatchJudgingRequest, JudgedRequest, JudgingRequest
 from skill_evaluator.library.config import load_settings
 from skill_evaluator.runner.session import Watch
 from skill_evaluator.stats import by_key
 from skill_evaluator.text import counted
 
-STRONG = "strong"  # the folder of the second stage
+STRONG = "strong"  # the folder of the second stage of a cascade
 _SETTLED: frozenset[ReviewReason] = frozenset({"block", "regression", "stakes"})  # reasons that leave no doubt
 _NOT_AGAIN = ("resume", "dry_run", "batch", "format")  # options that the command to resume leaves out
 Drawn = Callable[[Any], str]
@@ -49,9 +41,83 @@ class Judged:
     results: Any
     folder: Path
     code: int
-    remarks: Sequence[str] = ()
     stopped: Sequence[str] = ()
     again: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalledJudges(Generic[JudgeT, OutcomeT]):
+    """The judges' parts of the results, and the outcomes that count by item or match.
+
+    `first` and `last` are the stages of a cascade, equal for a panel.
+    """
+
+    first: AskedJudging
+    last: AskedJudging
+    judges: Sequence[JudgeT] = ()
+    outcomes: Mapping[Key, Sequence[OutcomeT]] = field(default_factory=dict)
+    cascade: CascadeResult | None = None
+
+
+def judge(request: JudgedRequest, watch: Watch | None, drawn: Drawn) -> Judged | JudgingSize:
+    """Read the items, make the questions, call the judges, decide as a panel or a cascade, save, queue for review.
+
+    Return the size of a dry run.
+    """
+    judges = cascade_judges(request)
+    bench = Bench.of(request, watch, judges)
+    mode = make_task(request, bench)
+    if request.dry_run:
+        notes = [] if judges is None else ["at most: {1} is called only about what {0} leaves open".format(*judges)]
+        return bench.size(replace(mode.asking, notes=[*mode.asking.notes, *notes]))
+    called = call_panel(mode, bench) if judges is None else call_cascade(mode, bench)
+    first, last, results = called.first, called.last, None
+    if called.judges:
+        results = mode.results(first.judging, called.judges, called.cascade)
+        write_papers(first.folder, mode.asking, results, drawn(results))
+        if isinstance(results, ScoreResults):
+            write_scores(first.folder, results.judges)
+        elif isinstance(results, PairwiseResults):
+            write_verdicts(first.folder, results)
+    if request.review and not last.complete:
+        print("nothing is queued for review until the judge run is complete", file=sys.stderr)
+    elif last.complete and (request.review or called.cascade is not None):
+        _queue(mode, called, request)
+    code = EXIT_OK if results is None else results.exit_code
+    if not last.complete and code != EXIT_REGRESSED:
+        code = EXIT_INCOMPLETE
+    again = [] if last.complete else again_of(request, first, last.stopped)
+    return Judged(results=results, folder=first.folder, code=code, stopped=last.stopped, again=again)
+
+
+def _queue(mode: ModeTask[JudgeT, OutcomeT], called: CalledJudges[JudgeT, OutcomeT], request: JudgedRequest) -> None:
+    """Queue the items in doubt and, with --review, a sample of the others."""
+    judging = called.first.judging
+    doubts = [(mode.review_item(key, judging.id), mode.reasons(called.outcomes.get(key, []))) for key in mode.questions]
+    people = for_people(doubts, request.review_sample if request.review else 0, judging.seed)
+    if people or request.review:
+        queue = queue_in(request.config)
+        print(f"{counted(len(queue.add(people)), 'item')} queued for review in {queue.folder}", file=sys.stderr)
+
+
+def again_of(request: JudgingRequest, asked: AskedJudging, stopped: Sequence[str]) -> list[str]:
+    """Return the command to resume a judge run; if the cost limit stopped it, with a limit twice as high."""
+    if request.max_cost is not None and any("stopped: max_cost" in sentence for sentence in stopped):
+        request = replace(request, max_cost=2 * request.max_cost)
+    words = typed(request, *_NOT_AGAIN)
+    return ["skill-evaluator", "judge", asked.judging.mode, *words, "--resume", str(asked.folder)]
+
+
+def call_panel(mode: ModeTask[JudgeT, OutcomeT], bench: Bench) -> CalledJudges[JudgeT, OutcomeT]:
+    """Call one judge or several about everything."""
+    asked = bench.ask(mode.asking)
+    judges = _reduce(mode, asked, mode.questions)
+    outcomes = by_key(outcome for judge in judges for outcome in mode.outcomes(judge).items())
+    return CalledJudges(first=asked, last=asked, judges=judges, outcomes=outcomes)
+
+
+def _reduce(mode: ModeTask[JudgeT, OutcomeT], asked: AskedJudging, keys: Collection[Key]) -> list[JudgeT]:
+    return [mode.reduce(keys, run.answers, asked.record_of(run)) for run in asked.runs]
 
 
 def cascade_judges(request: JudgedRequest) -> tuple[str, ...] | None:
@@ -64,139 +130,69 @@ def cascade_judges(request: JudgedRequest) -> tuple[str, ...] | None:
     return names
 
 
-def judge(request: JudgedRequest, watch: Watch | None, drawn: Drawn) -> Judged | JudgingSize:
-    """Read the outputs, call the judges and return the results; for a dry run return the size."""
-    pair = cascade_judges(request)
-    bench = Bench.of(request, watch, pair)
-    run = judge_batch if pair is None else judge_cascade
-    if isinstance(request, ScoreRequest):
-        return run(score_task(request, bench), bench, drawn)
-    if isinstance(request, PairwiseRequest):
-        return run(pair_task(request, bench), bench, drawn)
-    return run(read_regression(request, bench), bench, drawn)
+def call_cascade(mode: ModeTask[JudgeT, OutcomeT], bench: Bench) -> CalledJudges[JudgeT, OutcomeT]:
+    """Call the cheap judge about everything, and the strong one about what the cheap one leaves open.
 
-
-def judge_batch(task: JudgeTask[JudgeT, OutcomeT, ResultsT], bench: Bench, drawn: Drawn) -> Judged | JudgingSize:
-    """Call one judge or several about everything; write the results and queue what a person is to look at."""
-    if bench.request.dry_run:
-        return bench.size(task.asking)
-    asked = bench.ask(task.asking)
-    judges = [_reduce(task, asked, run, task.questions) for run in asked.runs]
-    results = task.results(asked.judging, judges, None)
-    _write(task, asked, results, drawn)
-    if bench.request.review and not asked.complete:
-        print("nothing is queued for review until the judge run is complete", file=sys.stderr)
-    elif bench.request.review:
-        outcomes = by_key(outcome for judge in judges for outcome in task.outcomes(judge).items())
-        items = task.review_items(asked.judging.id)
-        _queue([(item, task.reasons(outcomes.get(key, []))) for key, item in items.items()], asked, bench)
-    return _judged(asked, asked, bench, results)
-
-
-def judge_cascade(task: JudgeTask[JudgeT, OutcomeT, ResultsT], bench: Bench, drawn: Drawn) -> Judged | JudgingSize:
-    """Call the cheap judge about everything and the strong one about what is open; queue the rest for people."""
+    There are no results before the cheap judge has judged everything.
+    """
     cheap, strong = bench.models
-    if bench.request.dry_run:
-        note = f"at most: {strong.id} is called only about what {cheap.id} leaves open"
-        return bench.size(replace(task.asking, notes=[*task.asking.notes, note]))
-    first = last = replace(bench, models=[cheap]).ask(task.asking)
+    first = last = replace(bench, models=[cheap]).ask(mode.asking)
     if not first.complete:
         print(f"{strong.id} is called once {cheap.id} has judged everything", file=sys.stderr)
-        return _judged(first, first, bench, None)
-    judges = [_reduce(task, first, first.runs[0], task.questions)]
-    outcomes = dict(task.outcomes(judges[0]))
-    further = [key for key, outcome in outcomes.items() if task.questions[key] and not _settled(task, outcome)]
+        return CalledJudges(first=first, last=first)
+    judges = _reduce(mode, first, mode.questions)
+    outcomes = dict(mode.outcomes(judges[0]))
+    further = [key for key, outcome in outcomes.items() if mode.questions[key] and not _is_settled(mode, outcome)]
     if further:
-        request = bench.request
-        if isinstance(request, BatchJudgingRequest):  # --resume need not repeat --batch
-            request = replace(request, batch=first.judging.transport == "batch")
-        stage = replace(bench, models=[strong], request=request)
-        last = stage.ask(_part(task, further), inside=first.folder / STRONG, budget=first.session.budget)
-        judges += [_reduce(task, last, run, further) for run in last.runs]
-        outcomes |= {key: outcome for judge in judges[1:] for key, outcome in task.outcomes(judge).items()}
-    decisions = {key: _decide(task, key, outcomes[key], strong.id if key in further else cheap.id) for key in outcomes}
-    results = task.results(first.judging, judges, _cascade(cheap.id, strong.id, decisions, further))
-    _write(task, first, results, drawn)
-    if last.complete:
-        items = task.review_items(first.judging.id)
-        _queue([(items[key], task.reasons([outcome])) for key, outcome in outcomes.items()], first, bench)
-    return _judged(first, last, bench, results)
-
-
-def _reduce(
-    task: JudgeTask[JudgeT, OutcomeT, ResultsT], asked: AskedJudging, run: JudgeRun, keys: Collection[Key]
-) -> JudgeT:
-    return task.reduce(keys, run.answers, asked.record_of(run))
-
-
-def _settled(task: JudgeTask[JudgeT, OutcomeT, ResultsT], outcome: OutcomeT) -> bool:
-    """Return whether a judge leaves no doubt: sure enough, the same in both orders, and with an answer that counts."""
-    return set(task.reasons([outcome])) <= _SETTLED
-
-
-def _part(task: JudgeTask[JudgeT, OutcomeT, ResultsT], keys: Collection[Key]) -> Asking:
-    """Return the questions about some keys."""
-    items = {key[0] for key in keys}
-    return replace(
-        task.asking,
-        items={name: digest for name, digest in task.asking.items.items() if name in items},
-        questions=[question for key in keys for question in task.questions[key]],
-        warnings=(),
+        last = _call_strong(mode, bench, first, further)
+        judges += _reduce(mode, last, further)
+        outcomes.update(*(mode.outcomes(judge) for judge in judges[1:]))
+    decisions = [_decide(mode, key, outcomes[key], strong.id if key in further else cheap.id) for key in outcomes]
+    decided = [decision.by for decision in decisions]
+    stages = (
+        CascadeStage(judge=cheap.id, asked=len(decisions), decided=decided.count(cheap.id)),
+        CascadeStage(judge=strong.id, asked=len(further), decided=decided.count(strong.id)),
+    )
+    return CalledJudges(
+        first=first,
+        last=last,
+        judges=judges,
+        outcomes={key: [outcome] for key, outcome in outcomes.items()},
+        cascade=CascadeResult(stages=stages, people=decided.count(PEOPLE), decisions=decisions),
     )
 
 
-def _decide(task: JudgeTask[JudgeT, OutcomeT, ResultsT], key: Key, outcome: OutcomeT, judge_id: str) -> CascadeDecision:
-    settled = _settled(task, outcome)
+def _is_settled(mode: ModeTask[JudgeT, OutcomeT], outcome: OutcomeT) -> bool:
+    """Return whether a judge is sure enough, says the same in both orders, and gave an output that counts."""
+    return set(mode.reasons([outcome])) <= _SETTLED
+
+
+def _call_strong(
+    mode: ModeTask[JudgeT, OutcomeT], bench: Bench, first: AskedJudging, keys: Sequence[Key]
+) -> AskedJudging:
+    """Call the strong judge about these keys, with what the first stage left of the budget."""
+    names = {key[0] for key in keys}
+    asking = replace(
+        mode.asking,
+        items={name: digest for name, digest in mode.asking.items.items() if name in names},
+        questions=[question for key in keys for question in mode.questions[key]],
+        warnings=(),
+    )
+    request = bench.request
+    if isinstance(request, BatchJudgingRequest):  # --resume need not repeat --batch
+        request = replace(request, batch=first.judging.transport == "batch")
+    stage = replace(bench, models=bench.models[1:], request=request)
+    return stage.ask(asking, inside=first.folder / STRONG, budget=first.session.budget)
+
+
+def _decide(mode: ModeTask[JudgeT, OutcomeT], key: Key, outcome: OutcomeT, judge_id: str) -> CascadeDecision:
+    settled, verdict = _is_settled(mode, outcome), mode.verdict(outcome)
+    if not settled:  # of a regression the decision stands, but nothing ships
+        verdict = "review_required" if verdict == "ship" else verdict if isinstance(verdict, str) else None
     return CascadeDecision(
         item=key[0],
         names=key[1:],
         by=judge_id if settled else PEOPLE,
-        verdict=task.verdict(outcome, settled),
-        reasons=list(task.reasons([outcome])),
+        verdict=verdict,
+        reasons=list(mode.reasons([outcome])),
     )
-
-
-def _cascade(
-    cheap: str, strong: str, decisions: Mapping[Key, CascadeDecision], further: Collection[Key]
-) -> CascadeResult:
-    decided = [decision.by for decision in decisions.values()]
-    return CascadeResult(
-        stages=(
-            CascadeStage(judge=cheap, asked=len(decisions), decided=decided.count(cheap)),
-            CascadeStage(judge=strong, asked=len(further), decided=decided.count(strong)),
-        ),
-        people=decided.count(PEOPLE),
-        decisions=list(decisions.values()),
-    )
-
-
-def _write(task: JudgeTask[JudgeT, OutcomeT, ResultsT], asked: AskedJudging, results: ResultsT, drawn: Drawn) -> None:
-    """Write the files of a judge run beside its journals."""
-    write_papers(asked.folder, task.asking, results, drawn(results))
-    task.write(asked.folder, results)
-
-
-def _queue(doubts: Doubts, asked: AskedJudging, bench: Bench) -> None:
-    """Queue what is in doubt and, with --review, a sample of the rest."""
-    request = bench.request
-    people = for_people(doubts, request.review_sample if request.review else 0, asked.judging.seed)
-    if people or request.review:
-        queue = queue_in(request.config)
-        print(f"{counted(len(queue.add(people)), 'item')} queued for review in {queue.folder}", file=sys.stderr)
-
-
-def _judged(first: AskedJudging, last: AskedJudging, bench: Bench, results: ResultsT | None) -> Judged:
-    """Return the results, with the command to resume if the last stage is not complete."""
-    code = EXIT_OK if results is None else results.exit_code
-    if not last.complete and code != EXIT_REGRESSED:
-        code = EXIT_INCOMPLETE
-    again = [] if last.complete else again_of(bench.request, first, last.stopped)
-    return Judged(results=results, folder=first.folder, code=code, stopped=last.stopped, again=again)
-
-
-def again_of(request: JudgingRequest, asked: AskedJudging, stopped: Sequence[str]) -> list[str]:
-    """Return the command to resume a judge run; if the cost limit stopped it, with a limit twice as high."""
-    if request.max_cost is not None and any("stopped: max_cost" in sentence for sentence in stopped):
-        request = replace(request, max_cost=2 * request.max_cost)
-    words = typed(request, *_NOT_AGAIN)
-    return ["skill-evaluator", "judge", asked.judging.mode, *words, "--resume", str(asked.folder)]

@@ -1,27 +1,68 @@
 """The options of the judge commands; help and completion import this alone."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
 from skill_evaluator.display.options import (
+    JUDGEMENTS,
+    Batch,
     ComponentsOption,
+    Concurrency,
     ConfigOption,
     FixturesOption,
+    MaxCalls,
     MaxCost,
+    argument,
     flag,
     option,
     options,
     rare,
-    shared,
 )
-from skill_evaluator.judges.asking.options import BatchJudgingRequest, JudgingRequest, RubricJudgingRequest
 from skill_evaluator.judges.modes.ship_rules import PRESETS
 from skill_evaluator.judges.statistics.bounded import BAR
 
-CascadeJudges = Annotated[
-    str | None, shared("Instead of --judge: call STRONG about what CHEAP leaves open.", metavar="CHEAP,STRONG")
-]
 Stakes = Literal["normal", "high"]
+
+
+@options
+class JudgingRequest(ConfigOption):
+    """The options of every command that calls judges."""
+
+    judges: tuple[str, ...] = option(
+        "A model of models.yaml that judges; repeatable.", (), "--judge", "-j", metavar="ID"
+    )
+    replicates: int = option("Calls for each question; replicates vote.", 1, "-n")
+    seed: int = rare("Seed of the texts' marks and of the replicates' seeds.", 0)
+    max_cost: MaxCost = None
+    max_calls: MaxCalls = None
+    concurrency: Concurrency = None
+    resume: str | None = option(
+        "Continue a judge run (default: the newest); make only the missing calls.", metavar="[ID]"
+    )
+    dry_run: bool = flag("Check everything, make no call, print the calls and the cost at most.")
+    review: bool = flag("Queue what the judges leave open for human review.")
+    review_sample: int = rare(
+        "With --review: also queue N random items that ship or are in no doubt.", 5, metavar="N", min=0
+    )
+    out: Path = rare("The folder of judge runs.", JUDGEMENTS, metavar="DIR")
+
+
+@options
+class BatchJudgingRequest(JudgingRequest):
+    """The options of the commands that judge outputs."""
+
+    batch: Batch = False
+    cascade: str | None = option(
+        "Instead of --judge: call STRONG about what CHEAP leaves open.", metavar="CHEAP,STRONG"
+    )
+
+
+@options
+class RubricJudgingRequest(BatchJudgingRequest):
+    """The options of a command that judges by a rubric."""
+
+    rubric: Path = argument("The rubric, YAML or JSON.", metavar="RUBRIC")
+    criteria: tuple[str, ...] = option("Only this criterion; repeatable.", (), "--criterion", metavar="ID")
 
 
 @options
@@ -32,7 +73,6 @@ class ScoreRequest(RubricJudgingRequest, ComponentsOption, FixturesOption):
     run: str | None = option("Instead of --items: a run of a component, folder or id.", metavar="RUN")
     field: str = rare("With --run: the field to judge; default: applies_to.", "", metavar="PATH")
     reference: bool = flag("Score every criterion beside the item's source or reference.")
-    cascade: CascadeJudges = None
 
 
 @options
@@ -40,7 +80,6 @@ class PairwiseRequest(RubricJudgingRequest):
     """The outputs to compare."""
 
     items: Path = option("JSON Lines: id, input, output_1, output_2; or outputs by name.", ..., metavar="FILE")
-    cascade: CascadeJudges = None
 
 
 @options
@@ -58,7 +97,6 @@ class RegressionRequest(BatchJudgingRequest, ComponentsOption, FixturesOption):
         "Compare the rates of regressions with those of an earlier judge run: folder, id or results file.",
         metavar="EARLIER",
     )
-    cascade: CascadeJudges = None
 
 
 JudgedRequest = ScoreRequest | PairwiseRequest | RegressionRequest

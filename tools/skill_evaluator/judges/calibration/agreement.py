@@ -136,8 +136,9 @@ def _table(units: Sequence[Unit], highest: int | None) -> Floats:
     given = dict.fromkeys(label for unit in units for label in (unit.verdict, *unit.people))
     categories = list(given) if highest is None else list(range(1, highest + 1))
     table = confusion([], [], categories)
-    for unit in units:
-        table += confusion([unit.verdict] * len(unit.people), unit.people, categories) / len(unit.people)
+    for people, group in by_key((len(unit.people), unit) for unit in units).items():
+        verdicts = [unit.verdict for unit in group for _ in unit.people]
+        table += confusion(verdicts, [label for unit in group for label in unit.people], categories) / people
     return table
 
 

@@ -68,7 +68,7 @@ from skill_evaluator.stats import by_key
 from skill_evaluator.text import canonical_json, counted, digest
 
 CORRUPTED = "corrupted.jsonl"
-MOST_CALLS = "at most: a sentence that the judge denies is judged up to twice more; usually a third of these calls"
+_CALLS_NOTE = "at most: a sentence that the judge denies is judged up to twice more; usually a third of these calls"
 _MIN_SENTENCE_LABELS = 30  # from which on a sentence is corrected by its own errors
 
 
@@ -130,9 +130,7 @@ class CalibrationTask:
         dimensions = {one.name: one.question for pair in self.pairs[:1] for one in pair.dimensions}
         paper = {"rubric": None if self.rubric is None else self.rubric.paper, "dimensions": dimensions}
         items = [*(match.item for match in self.matches), *(score.item for score in self.scores), *self.corrupted]
-        counts = (
-            f"{counted(len(self.labels.lines), 'labelled item')}, {len(self.corrupted)} corrupted outputs and controls"
-        )
+        labelled, corrupted = counted(len(self.labels.lines), "labelled item"), len(self.corrupted)
         return Asking(
             mode="calibrate",
             rubric=digest(canonical_json(paper)),
@@ -140,7 +138,7 @@ class CalibrationTask:
             prompts=self.prompts,
             items={item.id: item.digest for item in items},
             questions=self.questions,
-            notes=[f"{counts}; every pair is judged in both orders"],
+            notes=[f"{labelled}, {corrupted} corrupted outputs and controls; every pair is judged in both orders"],
             paper=paper,
         )
 
@@ -319,7 +317,7 @@ def _sentence_asking(items: Mapping[str, SentencesItem], seed: int) -> Asking:
         prompts=[prompt_of_sentences()],
         items={output_id: digest(canonical_json(asdict(item))) for output_id, item in items.items()},
         questions=[question for item in items.values() if (question := votes_on(item, {}, seed).question)],
-        notes=[MOST_CALLS],
+        notes=[_CALLS_NOTE],
         paper={"sentences": sentences},
     )
 

@@ -18,17 +18,14 @@ from skill_evaluator.verdicts.decide.results import (
     SinceAccepted,
 )
 from skill_evaluator.verdicts.decide.rules import (
-    Levels,
     Losses,
     VerdictRules,
-    bounded_verdict,
     component_verdict,
     is_harmed_everywhere,
     is_lost,
     judged_verdict,
-    measure_verdict,
     model_verdict,
-    supported_verdict,
+    verdict_on,
     verdict_with_losses,
 )
 
@@ -119,7 +116,7 @@ def changes_since_accepted(pairs: Sequence[Pair], rules: VerdictRules) -> list[S
             difference=round(effect.difference, 6),
             ci95=_rounded(effect.ci95),
             q=round(q, 6),
-            verdict=_verdict(compared, replace(measured, q=q), rules, levels),
+            verdict=verdict_on(compared, replace(measured, q=q), rules, levels),
         )
         if at not in changes or change.difference < changes[at].difference:
             changes[at] = change
@@ -138,20 +135,9 @@ def failed_before(pair: Pair, rules: VerdictRules, models: int) -> str | None:
         for measured in compared.measured:
             if measured.effect is not None:
                 tested = replace(measured, q=min(1.0, measured.effect.p * models))
-                if _verdict(compared, tested, rules, rules.levels(measured.measure)) == "regressed":
+                if verdict_on(compared, tested, rules, rules.levels(measured.measure)) == "regressed":
                     return run.run_id
     return None
-
-
-def _verdict(
-    compared: Compared, measured: Measured, rules: VerdictRules, levels: Levels, *, collapsed: bool = False
-) -> VerdictName:
-    """Return the verdict on a measure: by its effect, then by its judge, its missing outputs and its readable ones."""
-    tolerance, is_critical = rules.tolerance(measured.measure), rules.is_critical(measured.measure)
-    verdict = "regressed" if collapsed else measure_verdict(measured.effect, measured.q, tolerance, levels)
-    verdict = judged_verdict(verdict, measured, compared.pair, rules.policy.harm)
-    required = rules.required_coverage if is_critical else 0.0
-    return supported_verdict(bounded_verdict(verdict, measured.missing, tolerance, required), compared, measured, rules)
 
 
 def _model(compared: Compared, since_accepted: SinceAccepted | None, rules: VerdictRules, models: int) -> ModelVerdict:
@@ -228,7 +214,7 @@ def _result(measured: Measured, compared: Compared, rules: VerdictRules, models:
     if is_tested:
         verdict = "inconclusive"
         if models is not None:
-            verdict = _verdict(compared, measured, rules, levels, collapsed=collapsed)
+            verdict = verdict_on(compared, measured, rules, levels, collapsed=collapsed)
     harmed = is_field and models is not None and (lost or (q is not None and q <= levels.fall)) and difference < -harm
     return MeasureResult(
         metric=measure.name,

@@ -122,6 +122,17 @@ def rules_for(settings: Settings, candidate: Record) -> VerdictRules:
     )
 
 
+def verdict_on(
+    compared: "Compared", measured: "Measured", rules: VerdictRules, levels: Levels, *, collapsed: bool = False
+) -> VerdictName:
+    """Return the verdict on a measure: by its effect, then by its judge, its missing outputs and its readable ones."""
+    tolerance, is_critical = rules.tolerance(measured.measure), rules.is_critical(measured.measure)
+    verdict = "regressed" if collapsed else measure_verdict(measured.effect, measured.q, tolerance, levels)
+    verdict = judged_verdict(verdict, measured, compared.pair, rules.policy.harm)
+    verdict = bounded_verdict(verdict, measured.missing, tolerance, rules.required_coverage if is_critical else 0.0)
+    return supported_verdict(verdict, compared, measured, rules)
+
+
 def measure_verdict(effect: "Effect | None", q: float | None, tolerance: float, levels: Levels) -> VerdictName:
     """Return the verdict on one measure: that of the first line that holds.
 

@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar
 
 from skill_evaluator.errors import JudgeError
 from skill_evaluator.judges.asking.criteria import NamedRubric, choose_criteria, family_warnings, strict_criteria
-from skill_evaluator.judges.asking.items import OutputItem, case_item, read_items, value_at
+from skill_evaluator.judges.asking.items import OutputItem, read_items, value_at
 from skill_evaluator.judges.asking.judging import RESULTS, Asking, Judging, find_judging
 from skill_evaluator.judges.asking.questions import JudgeQuestion
 from skill_evaluator.judges.asking.results import JudgeRecord, head_of
@@ -356,8 +356,8 @@ def _read_outputs(
 ) -> tuple[dict[str, OutputItem], dict[str, str], str | None]:
     """Read the outputs to score: by id the items and the reasons why cases have none, and the component of a run.
 
-    An item of a run is the first output to a case, or its value of a field such as `budget[].amount`. Raise JudgeError,
-    RunError, ComponentError or FixtureError.
+    An item of a run is the first output to a case, or its value of a field such as `budget[].amount`, with the document
+    as source and the ground truth as reference. Raise JudgeError, RunError, ComponentError or FixtureError.
     """
     if (request.items is None) == (request.run is None):
         raise JudgeError("use either --items FILE, or --run RUN for the outputs of a component's run")
@@ -378,7 +378,9 @@ def _read_outputs(
         if value in (None, "", []):
             left_out[case_id] = f"no {field} in the answer" if field and parsed.problem is None else "unparseable"
         else:
-            items[case_id] = case_item(case, field, value, run.model_id)
+            truth = value_at(case.truth, field) if case.labelled else None
+            texts = {"input": case.document, "source": case.document, "reference": "" if truth is None else truth}
+            items[case_id] = OutputItem.model_validate({"id": case_id, **texts, "output": value, "model": run.model_id})
     if not items:
         raise JudgeError(f"{folder} has no output to judge: {next(iter(left_out.values()))}")
     return items, left_out, component.name

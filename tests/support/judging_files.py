@@ -4,8 +4,8 @@ import json
 import shutil
 from collections.abc import Callable, Iterator
 
-from skill_evaluator.judges.asking.items import OutputItem
 from skill_evaluator.judges.calibration.corruption import corrupt
+from skill_evaluator.judges.prompting.items import OutputItem
 
 from tests.support.asked_judges import QUOTE, answer, compared, method, written
 from tests.support.judged import answer as regression

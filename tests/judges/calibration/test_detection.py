@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 from skill_evaluator.errors import JudgeError
-from skill_evaluator.judges.asking.results import JudgeRecord, NoUsableOutput
 from skill_evaluator.judges.calibration.corruption import CONTROL, CorruptedPair
 from skill_evaluator.judges.calibration.detection import batch_results, detection_of
 from skill_evaluator.judges.calibration.labels import Labels, RegressionLabel
 from skill_evaluator.judges.calibration.results import DetectionResult, DimensionDetection
 from skill_evaluator.judges.modes.regression_results import JudgeRegressions, PairResult, RegressionResults
+from skill_evaluator.judges.prompting.results import JudgeRecord, NoUsableOutput
 
 JUDGE = JudgeRecord(
     model_id="m", provider="replay", settings="s", served_models=[], planned=2, answered=2,

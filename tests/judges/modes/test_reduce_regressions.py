@@ -4,10 +4,10 @@ import json
 import random
 
 import pytest
-from skill_evaluator.judges.asking.results import JudgeRecord
 from skill_evaluator.judges.modes.regression import ORDERS, JudgedPair, question_id
 from skill_evaluator.judges.modes.regression_results import JudgeRegressions, reduce_regressions
 from skill_evaluator.judges.modes.ship_rules import ShipRules, dimensions_of
+from skill_evaluator.judges.prompting.results import JudgeRecord
 from skill_evaluator.judges.statistics.bounded import Figure
 from skill_evaluator.providers.base import Completion
 from skill_evaluator.runner.schedule import Call, Replicate

@@ -5,7 +5,7 @@ import random
 from dataclasses import replace
 
 import pytest
-from skill_evaluator.judges.modes.sentences import MOST_ASKED, SentencesItem, Vote, settled_by, votes_on
+from skill_evaluator.judges.modes.sentences import MAX_VOTES, SentencesItem, Vote, settled_by, votes_on
 from skill_evaluator.providers.base import Completion, Failure
 from skill_evaluator.runner.schedule import Call, Replicate
 
@@ -118,7 +118,7 @@ def test_calls_per_output_are_as_few_as_documented(error: float, most: float) ->
     chance, calls = random.Random(1), 0
     for _ in range(2_000):
         truth, votes = chance.random() < 0.8, list[Vote]()
-        while settled_by(votes) is None and len(votes) < MOST_ASKED:
+        while settled_by(votes) is None and len(votes) < MAX_VOTES:
             votes.append(Vote(truth != (chance.random() < error), "as it says"))
         calls += len(votes)
     assert calls / 2_000 <= most

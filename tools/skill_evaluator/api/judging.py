@@ -10,10 +10,10 @@ from skill_evaluator.errors import ConfigError
 
 if TYPE_CHECKING:
     from skill_evaluator.checking.rubrics import RubricLint
-    from skill_evaluator.judges.asking.story import JudgingSize
+    from skill_evaluator.judges.prompting.session import JudgeRunSize
     from skill_evaluator.judges.review.server import ReviewServer
-    from skill_evaluator.judges.stories.judging import Judged
-    from skill_evaluator.judges.stories.requests import (
+    from skill_evaluator.judges.workflows.judging import Judged
+    from skill_evaluator.judges.workflows.requests import (
         CalibrateRequest,
         JudgedRequest,
         PairwiseRequest,
@@ -41,21 +41,21 @@ class Judges:
         """Take the folders of the library."""
         self.components, self.config, self.fixtures = components, config, fixtures
 
-    def score(self, request: "ScoreRequest | None" = None, **how: Any) -> "Judged | JudgingSize":
+    def score(self, request: "ScoreRequest | None" = None, **how: Any) -> "Judged | JudgeRunSize":
         """Score outputs by a rubric, as `judge score` does."""
-        from skill_evaluator.judges.stories.requests import ScoreRequest
+        from skill_evaluator.judges.workflows.requests import ScoreRequest
 
         return self._judge(ScoreRequest, request, **how)
 
-    def pairwise(self, request: "PairwiseRequest | None" = None, **how: Any) -> "Judged | JudgingSize":
+    def pairwise(self, request: "PairwiseRequest | None" = None, **how: Any) -> "Judged | JudgeRunSize":
         """Compare outputs two by two, in both orders, as `judge pairwise` does."""
-        from skill_evaluator.judges.stories.requests import PairwiseRequest
+        from skill_evaluator.judges.workflows.requests import PairwiseRequest
 
         return self._judge(PairwiseRequest, request, **how)
 
-    def regression(self, request: "RegressionRequest | None" = None, **how: Any) -> "Judged | JudgingSize":
+    def regression(self, request: "RegressionRequest | None" = None, **how: Any) -> "Judged | JudgeRunSize":
         """Compare new outputs with those in use, as `judge regression` does; code decides what ships."""
-        from skill_evaluator.judges.stories.requests import RegressionRequest
+        from skill_evaluator.judges.workflows.requests import RegressionRequest
 
         return self._judge(RegressionRequest, request, **how)
 
@@ -66,8 +66,8 @@ class Judges:
         *,
         watch: "Watch | None" = None,
         **options: Any,
-    ) -> "Judged | JudgingSize":
-        from skill_evaluator.judges.stories.judging import judge
+    ) -> "Judged | JudgeRunSize":
+        from skill_evaluator.judges.workflows.judging import judge
         from skill_evaluator.reports.judge_results import bias_page
 
         asked = request or request_of(kind, self, **options)
@@ -75,24 +75,24 @@ class Judges:
 
     def calibrate(
         self, request: "CalibrateRequest | None" = None, *, watch: "Watch | None" = None, **options: Any
-    ) -> "Judged | JudgingSize":
+    ) -> "Judged | JudgeRunSize":
         """Measure judges against human labels, as `judge calibrate` does; named judges are called."""
-        from skill_evaluator.judges.stories.calibration import calibrate
-        from skill_evaluator.judges.stories.requests import CalibrateRequest
+        from skill_evaluator.judges.workflows.calibration import calibrate
+        from skill_evaluator.judges.workflows.requests import CalibrateRequest
         from skill_evaluator.reports.judge_calibration import bias_report
 
         asked = request or request_of(CalibrateRequest, self, **options)
         return calibrate(asked, watch, bias_report)
 
-    def rubric(self, request: "RubricDraftRequest", *, watch: "Watch | None" = None) -> "RubricLint | JudgingSize":
+    def rubric(self, request: "RubricDraftRequest", *, watch: "Watch | None" = None) -> "RubricLint | JudgeRunSize":
         """Have a model draft a rubric, and return what `judge lint` says of it, as `judge rubric` does."""
-        from skill_evaluator.judges.stories.drafting import draft_rubric
+        from skill_evaluator.judges.workflows.drafting import draft_rubric
 
         return draft_rubric(request, watch) or self.lint([request.out])
 
-    def scenarios(self, request: "ScenariosDraftRequest", *, watch: "Watch | None" = None) -> "Path | JudgingSize":
+    def scenarios(self, request: "ScenariosDraftRequest", *, watch: "Watch | None" = None) -> "Path | JudgeRunSize":
         """Have a model draft a family of scenarios and return its folder, as `scenarios draft` does."""
-        from skill_evaluator.judges.stories.drafting import draft_scenarios
+        from skill_evaluator.judges.workflows.drafting import draft_scenarios
 
         return draft_scenarios(request, watch)
 

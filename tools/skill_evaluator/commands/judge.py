@@ -17,7 +17,7 @@ from skill_evaluator.display.options import (
 )
 from skill_evaluator.display.sheets import Format
 from skill_evaluator.errors import EXIT_OK, EXIT_USER_ERROR
-from skill_evaluator.judges.stories.requests import (
+from skill_evaluator.judges.workflows.requests import (
     CalibrateRequest,
     PairwiseRequest,
     RegressionRequest,

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from skill_evaluator.judges.asking.reading import commonest_failure
 from skill_evaluator.judges.calibration.results import SentenceErrors, read_calibration
 from skill_evaluator.judges.modes.sentences import (
     SentenceAnswers,
@@ -18,6 +17,7 @@ from skill_evaluator.judges.modes.sentences import (
     read_sentence_answers,
     votes_on,
 )
+from skill_evaluator.judges.prompting.reading import commonest_failure
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.config import Model
 from skill_evaluator.providers import Configuration, lack_of

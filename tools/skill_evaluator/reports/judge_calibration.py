@@ -20,7 +20,6 @@ from skill_evaluator.display.pages import (
     site_block,
 )
 from skill_evaluator.display.sheets import Cell, Format, Sheet
-from skill_evaluator.judges.asking.story import JudgingSize
 from skill_evaluator.judges.calibration.results import (
     ANY,
     BatchResult,
@@ -29,9 +28,10 @@ from skill_evaluator.judges.calibration.results import (
     LabelAgreement,
     LabelMode,
 )
+from skill_evaluator.judges.prompting.session import JudgeRunSize
 from skill_evaluator.judges.statistics.agreement import Trust
 from skill_evaluator.judges.statistics.bounded import Figure, rate
-from skill_evaluator.judges.stories.judging import Judged
+from skill_evaluator.judges.workflows.judging import Judged
 from skill_evaluator.reports.judge_results import print_judged
 from skill_evaluator.reports.judging import TRUSTED, reasons, row_of, share, trust_cell
 from skill_evaluator.text import counted
@@ -49,9 +49,9 @@ _RULE = (
 _BIASES = ("position", "length", "self_preference", "leniency", "noise")  # others are probes
 
 
-def print_calibrated(judged: Judged | JudgingSize, form: Format) -> int:
+def print_calibrated(judged: Judged | JudgeRunSize, form: Format) -> int:
     """Print the calibration and the command to resume, or the size of a dry run. Return the exit code."""
-    if isinstance(judged, JudgingSize):
+    if isinstance(judged, JudgeRunSize):
         return print_judged(judged, form)
     calibration: JudgeCalibration = judged.results
     print_page(form, json=lambda: calibration.model_dump(mode="json"), page=lambda: calibration_page(calibration))

@@ -11,7 +11,6 @@ from skill_evaluator.display.pages import Block, Captioned, Heading, Line, Lines
 from skill_evaluator.display.safe_text import code_span, shortened, visible
 from skill_evaluator.display.sheets import Cell, Format, Sheet, print_result
 from skill_evaluator.errors import EXIT_OK
-from skill_evaluator.judges.asking.story import JudgingSize
 from skill_evaluator.judges.modes.pairwise import PAIR, JudgePreferences, PairwiseResults
 from skill_evaluator.judges.modes.regression import Mismatch
 from skill_evaluator.judges.modes.regression_results import (
@@ -23,9 +22,10 @@ from skill_evaluator.judges.modes.regression_results import (
     RegressionResults,
 )
 from skill_evaluator.judges.modes.scoring import JudgeScores, ScoreResults
+from skill_evaluator.judges.prompting.session import JudgeRunSize
 from skill_evaluator.judges.statistics.bounded import Figure
-from skill_evaluator.judges.stories.batches import JudgedResults
-from skill_evaluator.judges.stories.judging import Judged
+from skill_evaluator.judges.workflows.judging import Judged
+from skill_evaluator.judges.workflows.tasks import JudgedResults
 from skill_evaluator.library.rubrics import USUAL_THRESHOLD
 from skill_evaluator.records.pinned import PinReport
 from skill_evaluator.reports.judging import (
@@ -34,7 +34,7 @@ from skill_evaluator.reports.judging import (
     interval,
     is_off,
     panel_blocks,
-    print_judging_size,
+    print_judge_run_size,
     reasons,
     row_of,
     share,
@@ -50,10 +50,10 @@ _CROWDED = 0.8  # share of judgements with one score, above which a scale separa
 _ALWAYS_SURE = 0.95
 
 
-def print_judged(judged: Judged | JudgingSize, form: Format) -> int:
+def print_judged(judged: Judged | JudgeRunSize, form: Format) -> int:
     """Print the results, and on stderr the command to resume; for a dry run the size. Return the exit code."""
-    if isinstance(judged, JudgingSize):
-        print_judging_size(judged, form)
+    if isinstance(judged, JudgeRunSize):
+        print_judge_run_size(judged, form)
         return EXIT_OK
     results, remarks = judged.results, [f"all results are in {judged.folder}"]
     if results is not None:
@@ -69,9 +69,9 @@ def print_judged(judged: Judged | JudgingSize, form: Format) -> int:
     return judged.code
 
 
-def print_rubric_draft(drafted: RubricLint | JudgingSize, form: Format) -> int:
+def print_rubric_draft(drafted: RubricLint | JudgeRunSize, form: Format) -> int:
     """Print the lint of a drafted rubric, or the size of a dry run; return the exit code."""
-    if isinstance(drafted, JudgingSize):
+    if isinstance(drafted, JudgeRunSize):
         return print_judged(drafted, form)
     print_rubric_lint(drafted, form)
     return EXIT_OK

@@ -7,12 +7,12 @@ from dataclasses import asdict
 from skill_evaluator.display import number
 from skill_evaluator.display.pages import Block, Captioned, Heading, Line, Lines, page_of, print_page
 from skill_evaluator.display.sheets import Cell, Format, Sheet, cells_of
-from skill_evaluator.judges.asking.reading import UnscoredReason
-from skill_evaluator.judges.asking.story import JudgingSize
 from skill_evaluator.judges.modes.pairwise import PanelPreferences
 from skill_evaluator.judges.modes.regression_results import PanelRegressions
 from skill_evaluator.judges.modes.scoring import PanelScores
 from skill_evaluator.judges.panel.results import CascadeResult
+from skill_evaluator.judges.prompting.reading import UnscoredReason
+from skill_evaluator.judges.prompting.session import JudgeRunSize
 from skill_evaluator.judges.statistics.bounded import Figure, mean_within
 from skill_evaluator.runner.prices import AMOUNTS, sum_of
 from skill_evaluator.text import counted
@@ -90,7 +90,7 @@ def bias_blocks(judges: Iterable[tuple[str, Sheet, Iterable[str]]]) -> Iterator[
         yield Lines(list(sentences))
 
 
-def print_judging_size(size: JudgingSize, form: Format) -> None:
+def print_judge_run_size(size: JudgeRunSize, form: Format) -> None:
     """Print the size of a judge run to stdout."""
     judging, judges, notes = size.judging, size.judges, size.notes
     total = sum_of([judge.estimate for judge in judges])

@@ -13,12 +13,12 @@ from skill_evaluator import __version__
 from skill_evaluator.display.pages import Heading, Lines, site_sections
 from skill_evaluator.errors import JudgeError
 from skill_evaluator.files import read_json, validated
-from skill_evaluator.judges.asking.judging import JUDGING, RESULTS, JudgeMode, read_judging
-from skill_evaluator.judges.asking.results import JudgingHead
 from skill_evaluator.judges.calibration.results import JudgeCalibration, JudgeResult, read_calibration
 from skill_evaluator.judges.modes.pairwise import PairwiseResults
 from skill_evaluator.judges.modes.regression_results import RegressionResults
 from skill_evaluator.judges.modes.scoring import RESULTS_VERSION, ScoreResults
+from skill_evaluator.judges.prompting.judging import JUDGING, RESULTS, JudgeMode, read_judge_run
+from skill_evaluator.judges.prompting.results import JudgeRunHead
 from skill_evaluator.judges.review.queue import queue_in, status_lines
 from skill_evaluator.library.config import Settings
 from skill_evaluator.reports.judge_calibration import calibration_page, calibration_words
@@ -50,7 +50,7 @@ def judging_digest(folder: Path) -> str:
 
 def read_recorded(folder: Path) -> JudgingResults | None:
     """Read the results of a judge run. Return None if it has none, as a draft. Raise JudgeError if they are invalid."""
-    mode, path = read_judging(folder).mode, folder / RESULTS
+    mode, path = read_judge_run(folder).mode, folder / RESULTS
     if mode not in _KINDS or not path.exists():
         return None
     value = read_json(path, JudgeError)
@@ -78,7 +78,7 @@ def write_judges(site: SiteFolder, place: Path, config: Path, settings: Settings
             row = _write_page(site, folder)
             if row is not None:
                 rows.append(row)
-            elif read_judging(folder).mode in _KINDS:
+            elif read_judge_run(folder).mode in _KINDS:
                 unfinished.append(folder.name)
         except JudgeError as problem:
             problems.append({"name": folder.name, "why": str(problem)})
@@ -127,7 +127,7 @@ def _write_page(site: SiteFolder, folder: Path) -> dict[str, Any] | None:
     return row
 
 
-def _row(head: JudgingHead, results: JudgingResults) -> dict[str, Any]:
+def _row(head: JudgeRunHead, results: JudgingResults) -> dict[str, Any]:
     """Return the row of a judge run in the list of all."""
     words, mood = _outcome(results)
     records = [judge.record if isinstance(judge, JudgeResult) else judge.judge for judge in results.judges]

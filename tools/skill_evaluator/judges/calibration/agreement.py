@@ -10,8 +10,6 @@ from types import MappingProxyType
 from typing import Any
 
 from skill_evaluator.errors import JudgeError
-from skill_evaluator.judges.asking.criteria import family_of
-from skill_evaluator.judges.asking.results import NoUsableOutput, StoredScore, StoredVerdict, no_usable_output
 from skill_evaluator.judges.calibration.corruption import json_value
 from skill_evaluator.judges.calibration.labels import LabelledPair, Labels, ScoredItem, Unit, join_labels
 from skill_evaluator.judges.calibration.results import (
@@ -23,6 +21,8 @@ from skill_evaluator.judges.calibration.results import (
     Position,
 )
 from skill_evaluator.judges.modes.pairwise import ORDERS, OVERALL
+from skill_evaluator.judges.prompting.criteria import family_of
+from skill_evaluator.judges.prompting.results import NoUsableOutput, StoredScore, StoredVerdict, no_usable_output
 from skill_evaluator.judges.statistics.agreement import Floats, confusion, spearman, trust_of
 from skill_evaluator.judges.statistics.biases import own_noise, position_bias, shift
 from skill_evaluator.judges.statistics.bounded import BAR, Figure, difference, mean_within, rate

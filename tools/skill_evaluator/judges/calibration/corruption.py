@@ -11,9 +11,9 @@ from random import Random
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from skill_evaluator.judges.asking.items import OutputItem
 from skill_evaluator.judges.modes.regression import RegressionItem
 from skill_evaluator.judges.modes.ship_rules import Impact
+from skill_evaluator.judges.prompting.items import OutputItem
 
 CONTROL = "control"
 CONTROLS_PER_CORRUPTION = 2  # most pairs of a batch hold no regression, so that specificity needs the larger sample

@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from skill_evaluator.errors import JudgeError
-from skill_evaluator.judges.asking.questions import PromptIdentity
-from skill_evaluator.judges.asking.results import JudgeRecord
 from skill_evaluator.judges.calibration.agreement import measure
 from skill_evaluator.judges.calibration.corruption import CONTROL, CORRUPTIONS, CorruptedPair
 from skill_evaluator.judges.calibration.labels import Labels, RegressionLabel, Unit
@@ -31,6 +29,8 @@ from skill_evaluator.judges.modes.regression_results import (
     RegressionResults,
 )
 from skill_evaluator.judges.modes.ship_rules import NONE, SEVERITIES
+from skill_evaluator.judges.prompting.questions import PromptIdentity
+from skill_evaluator.judges.prompting.results import JudgeRecord
 from skill_evaluator.judges.statistics.agreement import cohen_kappa, confusion
 from skill_evaluator.judges.statistics.bounded import corrected_rate, rate
 from skill_evaluator.library.config import JudgePolicy

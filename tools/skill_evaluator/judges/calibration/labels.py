@@ -16,11 +16,11 @@ from pydantic import BeforeValidator, Field, ValidationError, model_validator
 from skill_evaluator.errors import JudgeError
 from skill_evaluator.files import StrictModel, read_checked
 from skill_evaluator.identifiers import Label
-from skill_evaluator.judges.asking.items import ItemT
-from skill_evaluator.judges.asking.results import Level, StoredScore, StoredVerdict, Winner
 from skill_evaluator.judges.calibration.results import LabelMode
 from skill_evaluator.judges.modes.pairwise import ORDERS, OVERALL
 from skill_evaluator.judges.modes.ship_rules import Finding, Impact
+from skill_evaluator.judges.prompting.items import ItemT
+from skill_evaluator.judges.prompting.results import Level, StoredScore, StoredVerdict, Winner
 from skill_evaluator.stats import by_key
 from skill_evaluator.text import counted
 

@@ -8,7 +8,7 @@ from pydantic import Field, NonNegativeInt
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, JudgeError
 from skill_evaluator.files import FrozenModel, read_json, validated
 from skill_evaluator.identifiers import Label
-from skill_evaluator.judges.asking.results import JudgeRecord, JudgingHead, NoUsableOutput
+from skill_evaluator.judges.prompting.results import JudgeRecord, JudgeRunHead, NoUsableOutput
 from skill_evaluator.judges.statistics.agreement import Trust
 from skill_evaluator.judges.statistics.bounded import Figure, corrected_rate, rate
 from skill_evaluator.library.config import Settings
@@ -152,7 +152,7 @@ class JudgeCalibration(FrozenModel):
     """
 
     bar: float
-    judging: JudgingHead | None = None
+    judging: JudgeRunHead | None = None
     judges: list[JudgeResult]
 
     @property

@@ -13,9 +13,10 @@ from pydantic import NonNegativeInt, PositiveFloat, model_validator
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK
 from skill_evaluator.files import FrozenModel, replace_blocks
 from skill_evaluator.identifiers import Label, Share
-from skill_evaluator.judges.asking.criteria import NamedRubric, criteria_text, mitigations_of
-from skill_evaluator.judges.asking.items import JudgedItem, JudgedText
-from skill_evaluator.judges.asking.questions import (
+from skill_evaluator.judges.panel.results import CascadeResult, JudgeAgreement
+from skill_evaluator.judges.prompting.criteria import NamedRubric, criteria_text, mitigations_of
+from skill_evaluator.judges.prompting.items import JudgedItem, JudgedText
+from skill_evaluator.judges.prompting.questions import (
     CONFIDENCE,
     TEXT,
     TEXTS,
@@ -29,18 +30,17 @@ from skill_evaluator.judges.asking.questions import (
     mark_of,
     one_of,
 )
-from skill_evaluator.judges.asking.reading import Unscored, UnscoredReason, read_criteria, read_grounds, text_of
-from skill_evaluator.judges.asking.results import (
+from skill_evaluator.judges.prompting.reading import Unscored, UnscoredReason, read_criteria, read_grounds, text_of
+from skill_evaluator.judges.prompting.results import (
     JudgeRecord,
+    JudgeRunHead,
     JudgeText,
-    JudgingHead,
     NoUsableOutput,
     Order,
     StoredVerdict,
     no_usable_output,
     texts_of,
 )
-from skill_evaluator.judges.panel.results import CascadeResult, JudgeAgreement
 from skill_evaluator.judges.statistics.biases import own_noise, position_bias
 from skill_evaluator.judges.statistics.bounded import Figure, mean_within, rate
 from skill_evaluator.library.rubrics import Criterion
@@ -259,7 +259,7 @@ class PairwiseResults(FrozenModel):
     """The file. `panel` is null for a single judge. No figure here is about people."""
 
     results_version: int = PAIRWISE_VERSION
-    judging: JudgingHead
+    judging: JudgeRunHead
     judges: list[JudgePreferences]
     panel: PanelPreferences | None = None
     cascade: CascadeResult | None = None

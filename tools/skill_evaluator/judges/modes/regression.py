@@ -15,23 +15,6 @@ from pydantic import AliasChoices, BeforeValidator, Field, NonNegativeInt, Stric
 from skill_evaluator.errors import ConfigError, JudgeError
 from skill_evaluator.files import FrozenModel, first_problem
 from skill_evaluator.identifiers import Label
-from skill_evaluator.judges.asking.evidence import shows_difference
-from skill_evaluator.judges.asking.items import JudgedItem, JudgedText
-from skill_evaluator.judges.asking.questions import (
-    TEXT,
-    Form,
-    JudgePrompt,
-    JudgeQuestion,
-    delimited,
-    fill,
-    form_of,
-    form_text,
-    load_prompt,
-    mark_of,
-    one_of,
-)
-from skill_evaluator.judges.asking.reading import Unscored, UnscoredReason, last_whole
-from skill_evaluator.judges.asking.results import JudgeText, Order
 from skill_evaluator.judges.modes.ship_rules import (
     IMPACTS,
     Dimension,
@@ -46,6 +29,23 @@ from skill_evaluator.judges.modes.ship_rules import (
     dimensions_of,
     severity_of,
 )
+from skill_evaluator.judges.prompting.evidence import shows_difference
+from skill_evaluator.judges.prompting.items import JudgedItem, JudgedText
+from skill_evaluator.judges.prompting.questions import (
+    TEXT,
+    Form,
+    JudgePrompt,
+    JudgeQuestion,
+    delimited,
+    fill,
+    form_of,
+    form_text,
+    load_prompt,
+    mark_of,
+    one_of,
+)
+from skill_evaluator.judges.prompting.reading import Unscored, UnscoredReason, last_whole
+from skill_evaluator.judges.prompting.results import JudgeText, Order
 from skill_evaluator.text import canonical_json, digest, nearest
 
 ORDERS: tuple[Order, Order] = (1, 2)  # 1: the baseline stands first, 2: the candidate does

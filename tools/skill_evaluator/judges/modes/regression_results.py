@@ -16,15 +16,6 @@ from pydantic import NonNegativeInt, PositiveFloat
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_REGRESSED, JudgeError
 from skill_evaluator.files import FrozenModel, read_versioned
 from skill_evaluator.identifiers import Label, ModelId, RunId, Share
-from skill_evaluator.judges.asking.reading import UnscoredReason, text_of
-from skill_evaluator.judges.asking.results import (
-    JudgeRecord,
-    JudgeText,
-    JudgingHead,
-    NoUsableOutput,
-    no_usable_output,
-    texts_of,
-)
 from skill_evaluator.judges.modes.regression import (
     ORDERS,
     DimensionFinding,
@@ -48,6 +39,15 @@ from skill_evaluator.judges.modes.ship_rules import (
     severity_of,
 )
 from skill_evaluator.judges.panel.results import CascadeResult, JudgeAgreement
+from skill_evaluator.judges.prompting.reading import UnscoredReason, text_of
+from skill_evaluator.judges.prompting.results import (
+    JudgeRecord,
+    JudgeRunHead,
+    JudgeText,
+    NoUsableOutput,
+    no_usable_output,
+    texts_of,
+)
 from skill_evaluator.judges.statistics.biases import repeatability
 from skill_evaluator.judges.statistics.bounded import Figure, difference, mean_within, rate
 from skill_evaluator.runner.schedule import Call, Replicate
@@ -220,7 +220,7 @@ class RegressionResults(FrozenModel):
     """
 
     results_version: int = RESULTS_VERSION
-    judging: JudgingHead
+    judging: JudgeRunHead
     baseline: RunId | None = None
     candidate: RunId | None = None
     left_out: dict[str, str] = {}

@@ -12,9 +12,10 @@ from pydantic import NonNegativeInt, PositiveFloat, PositiveInt
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, JudgeError
 from skill_evaluator.files import FrozenModel, replace_blocks
 from skill_evaluator.identifiers import Label, Share
-from skill_evaluator.judges.asking.criteria import NamedRubric, criteria_text
-from skill_evaluator.judges.asking.items import OutputItem
-from skill_evaluator.judges.asking.questions import (
+from skill_evaluator.judges.panel.results import CascadeResult, JudgeAgreement
+from skill_evaluator.judges.prompting.criteria import NamedRubric, criteria_text
+from skill_evaluator.judges.prompting.items import OutputItem
+from skill_evaluator.judges.prompting.questions import (
     CONFIDENCE,
     TEXT,
     TEXTS,
@@ -27,7 +28,7 @@ from skill_evaluator.judges.asking.questions import (
     make_question,
     mark_of,
 )
-from skill_evaluator.judges.asking.reading import (
+from skill_evaluator.judges.prompting.reading import (
     Unscored,
     UnscoredReason,
     is_number,
@@ -35,16 +36,15 @@ from skill_evaluator.judges.asking.reading import (
     read_grounds,
     text_of,
 )
-from skill_evaluator.judges.asking.results import (
+from skill_evaluator.judges.prompting.results import (
     JudgeRecord,
+    JudgeRunHead,
     JudgeText,
-    JudgingHead,
     NoUsableOutput,
     StoredScore,
     no_usable_output,
     texts_of,
 )
-from skill_evaluator.judges.panel.results import CascadeResult, JudgeAgreement
 from skill_evaluator.judges.statistics.agreement import spearman
 from skill_evaluator.judges.statistics.biases import repeatability
 from skill_evaluator.judges.statistics.bounded import Figure, mean_within
@@ -215,7 +215,7 @@ class ScoreResults(FrozenModel):
     """
 
     results_version: int = RESULTS_VERSION
-    judging: JudgingHead
+    judging: JudgeRunHead
     left_out: dict[str, str] = {}
     judges: list[JudgeScores]
     panel: PanelScores | None = None

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 from skill_evaluator import __version__
 from skill_evaluator.identifiers import now
-from skill_evaluator.judges.asking.evidence import invented_quotations
-from skill_evaluator.judges.asking.judging import JUDGING_VERSION
-from skill_evaluator.judges.asking.questions import (
+from skill_evaluator.judges.prompting.evidence import invented_quotations
+from skill_evaluator.judges.prompting.judging import JUDGING_VERSION
+from skill_evaluator.judges.prompting.questions import (
     TEXT,
     JudgePrompt,
     JudgeQuestion,
@@ -29,8 +29,8 @@ from skill_evaluator.judges.asking.questions import (
     one_of,
     question_sizes,
 )
-from skill_evaluator.judges.asking.reading import Unscored, last_whole, text_of
-from skill_evaluator.judges.asking.results import JudgeRecord, record_of
+from skill_evaluator.judges.prompting.reading import Unscored, last_whole, text_of
+from skill_evaluator.judges.prompting.results import JudgeRecord, record_of
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.config import Model
 from skill_evaluator.providers.base import ProviderKind, Request
@@ -41,7 +41,7 @@ from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.runner.session import Questions, Session
 from skill_evaluator.text import canonical_json, digest
 
-MOST_ASKED = 3  # how often a judge is asked about one sentence of an output
+MAX_VOTES = 3  # how often a judge is asked about one sentence of an output
 _MAJORITY = 2
 _ID_DIGITS = 32
 _CHARACTERS = 4  # of a token
@@ -95,7 +95,7 @@ def votes_on(item: SentencesItem, answered: Mapping[str, Replicate], seed: int) 
     """Read the votes on an output from the judge's results by question id; a failed call is put again."""
     votes: dict[str, list[Vote]] = {name: [] for name in item.sentences}
     unread: list[str] = []
-    for time in range(MOST_ASKED):
+    for time in range(MAX_VOTES):
         unsettled = [name for name, cast in votes.items() if settled_by(cast) is None]
         if not unsettled:
             break
@@ -169,7 +169,7 @@ def judge_estimate(judge: Model, kind: ProviderKind, cases: Iterable[Case], mode
         if (sentences := case.sentences)
     ]
     sizes = question_sizes(question for item in items if (question := votes_on(item, {}, 0).question))
-    return estimate(sizes, judge, kind, replicates * MOST_ASKED)
+    return estimate(sizes, judge, kind, replicates * MAX_VOTES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

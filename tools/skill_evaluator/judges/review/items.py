@@ -14,11 +14,11 @@ from pydantic import Field, model_validator
 from skill_evaluator.errors import JudgeError
 from skill_evaluator.files import StrictModel, read_lines
 from skill_evaluator.identifiers import Label
-from skill_evaluator.judges.asking.items import JudgedItem, OutputItem, read_items
 from skill_evaluator.judges.modes.pairwise import OVERALL, PAIR, MatchResult, PairItem
 from skill_evaluator.judges.modes.regression import JudgedPair, RegressionItem, pairs_of
 from skill_evaluator.judges.modes.regression_results import PairResult
 from skill_evaluator.judges.modes.scoring import ItemScores
+from skill_evaluator.judges.prompting.items import JudgedItem, OutputItem, read_items
 from skill_evaluator.library.rubrics import Criterion
 from skill_evaluator.stats import by_key
 from skill_evaluator.text import canonical_json, digest

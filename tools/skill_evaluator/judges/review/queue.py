@@ -18,10 +18,10 @@ from pydantic import BaseModel, Field
 from skill_evaluator.errors import JudgeError
 from skill_evaluator.files import LinesWriter, ModelT, StrictModel, locked, read_checked, replace_blocks
 from skill_evaluator.identifiers import Label, Timestamp
-from skill_evaluator.judges.asking.results import Order
 from skill_evaluator.judges.calibration.labels import LabelledPair, LabelLine, RegressionLabel, ScoredItem, read_labels
 from skill_evaluator.judges.modes.pairwise import OVERALL
 from skill_evaluator.judges.modes.ship_rules import IMPACTS, Impact
+from skill_evaluator.judges.prompting.results import Order
 from skill_evaluator.judges.review.items import ReviewId, ReviewItem, ReviewQuestion
 from skill_evaluator.text import counted, listed, nearest
 

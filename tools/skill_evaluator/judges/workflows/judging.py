@@ -13,15 +13,15 @@ from typing import Any, Generic
 
 from skill_evaluator.display.options import typed
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_REGRESSED, JudgeError
-from skill_evaluator.judges.asking.judging import write_papers
-from skill_evaluator.judges.asking.story import AskedJudging, Bench, JudgingSize
 from skill_evaluator.judges.modes.pairwise import PairwiseResults, write_verdicts
 from skill_evaluator.judges.modes.scoring import ScoreResults, write_scores
 from skill_evaluator.judges.panel.results import PEOPLE, CascadeDecision, CascadeResult, CascadeStage
+from skill_evaluator.judges.prompting.judging import write_papers
+from skill_evaluator.judges.prompting.session import JudgeResults, JudgeRunSize, JudgeSession
 from skill_evaluator.judges.review.items import ReviewReason, for_people
 from skill_evaluator.judges.review.queue import queue_in
-from skill_evaluator.judges.stories.batches import JudgeT, Key, ModeTask, OutcomeT, make_task
-from skill_evaluator.judges.stories.requests import BatchJudgingRequest, JudgedRequest, JudgingRequest
+from skill_evaluator.judges.workflows.requests import BatchJudgeRequest, JudgedRequest, JudgeRequest
+from skill_evaluator.judges.workflows.tasks import JudgeT, Key, ModeTask, OutcomeT, make_task
 from skill_evaluator.library.config import load_settings
 from skill_evaluator.runner.session import Watch
 from skill_evaluator.stats import by_key
@@ -52,29 +52,29 @@ class CalledJudges(Generic[JudgeT, OutcomeT]):
     `first` and `last` are the stages of a cascade, equal for a panel.
     """
 
-    first: AskedJudging
-    last: AskedJudging
+    first: JudgeResults
+    last: JudgeResults
     judges: Sequence[JudgeT] = ()
     outcomes: Mapping[Key, Sequence[OutcomeT]] = field(default_factory=dict)
     cascade: CascadeResult | None = None
 
 
-def judge(request: JudgedRequest, watch: Watch | None, drawn: Drawn) -> Judged | JudgingSize:
+def judge(request: JudgedRequest, watch: Watch | None, drawn: Drawn) -> Judged | JudgeRunSize:
     """Read the items, make the questions, call the judges, decide as a panel or a cascade, save, queue for review.
 
     Return the size of a dry run.
     """
     judges = cascade_judges(request)
-    bench = Bench.of(request, watch, judges)
-    mode = make_task(request, bench)
+    session = JudgeSession.of(request, watch, judges)
+    mode = make_task(request, session)
     if request.dry_run:
         notes = [] if judges is None else ["at most: {1} is called only about what {0} leaves open".format(*judges)]
-        return bench.size(replace(mode.asking, notes=[*mode.asking.notes, *notes]))
-    called = call_panel(mode, bench) if judges is None else call_cascade(mode, bench)
+        return session.size(replace(mode.task, notes=[*mode.task.notes, *notes]))
+    called = call_panel(mode, session) if judges is None else call_cascade(mode, session)
     first, last, results = called.first, called.last, None
     if called.judges:
         results = mode.results(first.judging, called.judges, called.cascade)
-        write_papers(first.folder, mode.asking, results, drawn(results))
+        write_papers(first.folder, mode.task, results, drawn(results))
         if isinstance(results, ScoreResults):
             write_scores(first.folder, results.judges)
         elif isinstance(results, PairwiseResults):
@@ -100,7 +100,7 @@ def _queue(mode: ModeTask[JudgeT, OutcomeT], called: CalledJudges[JudgeT, Outcom
         print(f"{counted(len(queue.add(people)), 'item')} queued for review in {queue.folder}", file=sys.stderr)
 
 
-def again_of(request: JudgingRequest, asked: AskedJudging, stopped: Sequence[str]) -> list[str]:
+def again_of(request: JudgeRequest, asked: JudgeResults, stopped: Sequence[str]) -> list[str]:
     """Return the command to resume a judge run; if the cost limit stopped it, with a limit twice as high."""
     if request.max_cost is not None and any("stopped: max_cost" in sentence for sentence in stopped):
         request = replace(request, max_cost=2 * request.max_cost)
@@ -108,15 +108,15 @@ def again_of(request: JudgingRequest, asked: AskedJudging, stopped: Sequence[str
     return ["skill-evaluator", "judge", asked.judging.mode, *words, "--resume", str(asked.folder)]
 
 
-def call_panel(mode: ModeTask[JudgeT, OutcomeT], bench: Bench) -> CalledJudges[JudgeT, OutcomeT]:
+def call_panel(mode: ModeTask[JudgeT, OutcomeT], session: JudgeSession) -> CalledJudges[JudgeT, OutcomeT]:
     """Call one judge or several about everything."""
-    asked = bench.ask(mode.asking)
+    asked = session.ask(mode.task)
     judges = _reduce(mode, asked, mode.questions)
     outcomes = by_key(outcome for judge in judges for outcome in mode.outcomes(judge).items())
     return CalledJudges(first=asked, last=asked, judges=judges, outcomes=outcomes)
 
 
-def _reduce(mode: ModeTask[JudgeT, OutcomeT], asked: AskedJudging, keys: Collection[Key]) -> list[JudgeT]:
+def _reduce(mode: ModeTask[JudgeT, OutcomeT], asked: JudgeResults, keys: Collection[Key]) -> list[JudgeT]:
     return [mode.reduce(keys, run.answers, asked.record_of(run)) for run in asked.runs]
 
 
@@ -130,13 +130,13 @@ def cascade_judges(request: JudgedRequest) -> tuple[str, ...] | None:
     return names
 
 
-def call_cascade(mode: ModeTask[JudgeT, OutcomeT], bench: Bench) -> CalledJudges[JudgeT, OutcomeT]:
+def call_cascade(mode: ModeTask[JudgeT, OutcomeT], session: JudgeSession) -> CalledJudges[JudgeT, OutcomeT]:
     """Call the cheap judge about everything, and the strong one about what the cheap one leaves open.
 
     There are no results before the cheap judge has judged everything.
     """
-    cheap, strong = bench.models
-    first = last = replace(bench, models=[cheap]).ask(mode.asking)
+    cheap, strong = session.models
+    first = last = replace(session, models=[cheap]).ask(mode.task)
     if not first.complete:
         print(f"{strong.id} is called once {cheap.id} has judged everything", file=sys.stderr)
         return CalledJudges(first=first, last=first)
@@ -144,7 +144,7 @@ def call_cascade(mode: ModeTask[JudgeT, OutcomeT], bench: Bench) -> CalledJudges
     outcomes = dict(mode.outcomes(judges[0]))
     further = [key for key, outcome in outcomes.items() if mode.questions[key] and not _is_settled(mode, outcome)]
     if further:
-        last = _call_strong(mode, bench, first, further)
+        last = _call_strong(mode, session, first, further)
         judges += _reduce(mode, last, further)
         outcomes.update(*(mode.outcomes(judge) for judge in judges[1:]))
     decisions = [_decide(mode, key, outcomes[key], strong.id if key in further else cheap.id) for key in outcomes]
@@ -168,21 +168,21 @@ def _is_settled(mode: ModeTask[JudgeT, OutcomeT], outcome: OutcomeT) -> bool:
 
 
 def _call_strong(
-    mode: ModeTask[JudgeT, OutcomeT], bench: Bench, first: AskedJudging, keys: Sequence[Key]
-) -> AskedJudging:
+    mode: ModeTask[JudgeT, OutcomeT], session: JudgeSession, first: JudgeResults, keys: Sequence[Key]
+) -> JudgeResults:
     """Call the strong judge about these keys, with what the first stage left of the budget."""
     names = {key[0] for key in keys}
-    asking = replace(
-        mode.asking,
-        items={name: digest for name, digest in mode.asking.items.items() if name in names},
+    task = replace(
+        mode.task,
+        items={name: digest for name, digest in mode.task.items.items() if name in names},
         questions=[question for key in keys for question in mode.questions[key]],
         warnings=(),
     )
-    request = bench.request
-    if isinstance(request, BatchJudgingRequest):  # --resume need not repeat --batch
+    request = session.request
+    if isinstance(request, BatchJudgeRequest):  # --resume need not repeat --batch
         request = replace(request, batch=first.judging.transport == "batch")
-    stage = replace(bench, models=bench.models[1:], request=request)
-    return stage.ask(asking, inside=first.folder / STRONG, budget=first.session.budget)
+    stage = replace(session, models=session.models[1:], request=request)
+    return stage.ask(task, inside=first.folder / STRONG, budget=first.session.budget)
 
 
 def _decide(mode: ModeTask[JudgeT, OutcomeT], key: Key, outcome: OutcomeT, judge_id: str) -> CascadeDecision:

@@ -6,12 +6,6 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from skill_evaluator.errors import JudgeError
-from skill_evaluator.judges.asking.criteria import NamedRubric, choose_criteria, family_warnings, strict_criteria
-from skill_evaluator.judges.asking.items import OutputItem, case_item, read_items, value_at
-from skill_evaluator.judges.asking.judging import RESULTS, Asking, Judging, find_judging
-from skill_evaluator.judges.asking.questions import JudgeQuestion
-from skill_evaluator.judges.asking.results import JudgeRecord, head_of
-from skill_evaluator.judges.asking.story import Bench
 from skill_evaluator.judges.calibration.results import read_calibration
 from skill_evaluator.judges.modes.pairwise import (
     OVERALL,
@@ -61,6 +55,12 @@ from skill_evaluator.judges.modes.scoring import (
 from skill_evaluator.judges.modes.ship_rules import ShipDecision, ShipRules, blocking_sentence
 from skill_evaluator.judges.panel.panel import panel_preferences, panel_regressions, panel_scores
 from skill_evaluator.judges.panel.results import CascadeResult
+from skill_evaluator.judges.prompting.criteria import NamedRubric, choose_criteria, family_warnings, strict_criteria
+from skill_evaluator.judges.prompting.items import OutputItem, read_items, value_at
+from skill_evaluator.judges.prompting.judging import RESULTS, JudgeRun, JudgeTask, find_judge_run
+from skill_evaluator.judges.prompting.questions import JudgeQuestion
+from skill_evaluator.judges.prompting.results import JudgeRecord, head_of
+from skill_evaluator.judges.prompting.session import JudgeSession
 from skill_evaluator.judges.review.items import (
     ReviewItem,
     ReviewReason,
@@ -71,7 +71,7 @@ from skill_evaluator.judges.review.items import (
     regression_item,
     scored_item,
 )
-from skill_evaluator.judges.stories.requests import JudgedRequest, PairwiseRequest, RegressionRequest, ScoreRequest
+from skill_evaluator.judges.workflows.requests import JudgedRequest, PairwiseRequest, RegressionRequest, ScoreRequest
 from skill_evaluator.library.cases import load_cases, parse_case_output
 from skill_evaluator.library.components import load_component
 from skill_evaluator.library.config import SafetyLimits
@@ -98,38 +98,38 @@ class ModeTask(Generic[JudgeT, OutcomeT]):
     short: a ship decision, or a score or share from 0 to 1.
     """
 
-    asking: Asking
+    task: JudgeTask
     questions: Mapping[Key, Sequence[JudgeQuestion]]
     reduce: Callable[[Collection[Key], Mapping[Call, Replicate], JudgeRecord], JudgeT]
     outcomes: Callable[[JudgeT], Mapping[Key, OutcomeT]]
     reasons: Callable[[Sequence[OutcomeT]], Sequence[ReviewReason]]
     verdict: Callable[[OutcomeT], str | float | None]
     review_item: Callable[[Key, str], ReviewItem]
-    results: Callable[[Judging, Sequence[JudgeT], CascadeResult | None], JudgedResults]
+    results: Callable[[JudgeRun, Sequence[JudgeT], CascadeResult | None], JudgedResults]
 
 
-def make_task(request: JudgedRequest, bench: Bench) -> ModeTask[Any, Any]:
+def make_task(request: JudgedRequest, session: JudgeSession) -> ModeTask[Any, Any]:
     """Read the items and make the questions about them.
 
     Raise JudgeError, RunError, ComponentError, FixtureError or ConfigError.
     """
     if isinstance(request, ScoreRequest):
-        return score_task(request, bench)
-    return pair_task(request, bench) if isinstance(request, PairwiseRequest) else regression_task(request, bench)
+        return score_task(request, session)
+    return pair_task(request, session) if isinstance(request, PairwiseRequest) else regression_task(request, session)
 
 
-def score_task(request: ScoreRequest, bench: Bench) -> ModeTask[JudgeScores, ItemScores]:
+def score_task(request: ScoreRequest, session: JudgeSession) -> ModeTask[JudgeScores, ItemScores]:
     """Return the task of `judge score`."""
-    rubric = _load_criteria(request, bench, ("direct_scoring", "reference_based"))
-    criteria, weights = rubric.criteria, bench.configuration.settings.policy.judge.panel.weights
-    items, left_out, skill = _read_outputs(request, rubric, bench.configuration.settings.limits)
+    rubric = _load_criteria(request, session, ("direct_scoring", "reference_based"))
+    criteria, weights = rubric.criteria, session.configuration.settings.policy.judge.panel.weights
+    items, left_out, skill = _read_outputs(request, rubric, session.configuration.settings.limits)
     questions, prompts = score_questions(rubric, list(items.values()), request.seed, reference=request.reference)
     by_item: dict[Key, list[ScoreQuestion]] = by_key(((question.item.id,), question) for question in questions)
     methods: dict[str, MethodName] = {
         one.id: "reference_based" if request.reference else one.primary_method for one in criteria
     }
 
-    def results(judging: Judging, judges: Sequence[JudgeScores], cascade: CascadeResult | None) -> ScoreResults:
+    def results(judging: JudgeRun, judges: Sequence[JudgeScores], cascade: CascadeResult | None) -> ScoreResults:
         return ScoreResults(
             judging=head_of(judging, rubric.file),
             left_out=left_out,
@@ -139,14 +139,14 @@ def score_task(request: ScoreRequest, bench: Bench) -> ModeTask[JudgeScores, Ite
         )
 
     return ModeTask(
-        asking=Asking(
+        task=JudgeTask(
             mode="score",
             rubric=rubric.rubric.digest,
             criteria=[criterion.id for criterion in criteria],
             prompts=prompts,
             items={item.id: item.digest for item in items.values()},
             questions=[question.question for question in questions],
-            warnings=_writer_warnings(bench, rubric, [item.model for item in items.values()]),
+            warnings=_writer_warnings(session, rubric, [item.model for item in items.values()]),
             paper=rubric.paper,
             skill=skill,
             source=str(request.items or request.run),
@@ -163,16 +163,18 @@ def score_task(request: ScoreRequest, bench: Bench) -> ModeTask[JudgeScores, Ite
     )
 
 
-def pair_task(request: PairwiseRequest, bench: Bench) -> ModeTask[JudgePreferences, MatchResult]:
+def pair_task(request: PairwiseRequest, session: JudgeSession) -> ModeTask[JudgePreferences, MatchResult]:
     """Return the task of `judge pairwise`."""
-    rubric = _load_criteria(request, bench, ("pairwise_comparison",))
-    criteria, weights = rubric.criteria, bench.configuration.settings.policy.judge.panel.weights
+    rubric = _load_criteria(request, session, ("pairwise_comparison",))
+    criteria, weights = rubric.criteria, session.configuration.settings.policy.judge.panel.weights
     items = list(read_items(request.items, PairItem).values())
     pairs, prompt = make_matches(rubric, items, request.seed)
     matches: dict[Key, PairMatch] = {(match.item.id, *match.names): match for match in pairs}
     names = [criterion.id for criterion in criteria]
 
-    def results(judging: Judging, judges: Sequence[JudgePreferences], cascade: CascadeResult | None) -> PairwiseResults:
+    def results(
+        judging: JudgeRun, judges: Sequence[JudgePreferences], cascade: CascadeResult | None
+    ) -> PairwiseResults:
         several = len(judges) > 1 and cascade is None
         return PairwiseResults(
             judging=head_of(judging, rubric.file),
@@ -182,7 +184,7 @@ def pair_task(request: PairwiseRequest, bench: Bench) -> ModeTask[JudgePreferenc
         )
 
     return ModeTask(
-        asking=Asking(
+        task=JudgeTask(
             mode="pairwise",
             rubric=rubric.rubric.digest,
             criteria=names,
@@ -190,7 +192,7 @@ def pair_task(request: PairwiseRequest, bench: Bench) -> ModeTask[JudgePreferenc
             items={item.id: item.digest for item in items},
             questions=[question for match in pairs for question in match.questions],
             notes=["every pair is judged in both orders"],
-            warnings=_writer_warnings(bench, rubric, [writer for item in items for writer in item.writers]),
+            warnings=_writer_warnings(session, rubric, [writer for item in items for writer in item.writers]),
             paper=rubric.paper,
             source=str(request.items),
         ),
@@ -206,9 +208,9 @@ def pair_task(request: PairwiseRequest, bench: Bench) -> ModeTask[JudgePreferenc
     )
 
 
-def regression_task(request: RegressionRequest, bench: Bench) -> ModeTask[JudgeRegressions, PairResult]:
+def regression_task(request: RegressionRequest, session: JudgeSession) -> ModeTask[JudgeRegressions, PairResult]:
     """Return the task of `judge regression`. The stakes are high by the request or by the policy of the component."""
-    settings, models = bench.configuration.settings, {model.id: model for model in bench.models}
+    settings, models = session.configuration.settings, {model.id: model for model in session.models}
     policy = settings.policy.judge
     compared = _read_compared(request, settings.limits)
     component = settings.policy.components.get(compared.skill or "")
@@ -216,15 +218,15 @@ def regression_task(request: RegressionRequest, bench: Bench) -> ModeTask[JudgeR
     rules = ShipRules(one_low=policy.one_low, high_stakes="high" in stakes)
     every = pairs_of(compared.items, request.dimensions, request.preset, (*policy.blocking, *request.blocking))
     refuse_unasked_blocking(every, request.blocking)
-    calibration = read_calibration(bench.request.config, settings)
-    asking = _regression_asking(compared, every, rules, bench)
+    calibration = read_calibration(session.request.config, settings)
+    task = _judge_task(compared, every, rules, session)
     earlier = None if request.against is None else _read_earlier(request.against, request.out)
     if earlier is not None:
         if not request.judges:
             raise JudgeError("--against compares the rates of each judge, which a cascade does not have; use --judge")
-        refuse_incomparable(earlier, bench.planned(asking).judges, asking.prompts[0].identity.digest)
+        refuse_incomparable(earlier, session.planned(task).judges, task.prompts[0].identity.digest)
     pairs: dict[Key, JudgedPair] = {(pair.id,): pair for pair in every}
-    questions = {question.case_id: question for question in asking.questions}
+    questions = {question.case_id: question for question in task.questions}
 
     def reasons(outcomes: Sequence[PairResult]) -> list[ReviewReason]:
         found = reasons_of_regression(outcomes, high_stakes=rules.high_stakes)
@@ -232,7 +234,7 @@ def regression_task(request: RegressionRequest, bench: Bench) -> ModeTask[JudgeR
         return [*found, "low_confidence"] if unsure else found
 
     def results(
-        judging: Judging, judges: Sequence[JudgeRegressions], cascade: CascadeResult | None
+        judging: JudgeRun, judges: Sequence[JudgeRegressions], cascade: CascadeResult | None
     ) -> RegressionResults:
         from skill_evaluator.judges.calibration.detection import with_alerts  # imports numpy
 
@@ -253,7 +255,7 @@ def regression_task(request: RegressionRequest, bench: Bench) -> ModeTask[JudgeR
         return whole if cascade is not None else with_alerts(whole, policy, calibration)
 
     return ModeTask(
-        asking=asking,
+        task=task,
         questions={
             key: [questions[name] for order in (1, 2) if (name := question_id(key[0], order)) in questions]
             for key in pairs
@@ -274,18 +276,18 @@ def regression_task(request: RegressionRequest, bench: Bench) -> ModeTask[JudgeR
     )
 
 
-def _regression_asking(
-    compared: ComparedOutputs, pairs: Sequence[JudgedPair], rules: ShipRules, bench: Bench
-) -> Asking:
+def _judge_task(
+    compared: ComparedOutputs, pairs: Sequence[JudgedPair], rules: ShipRules, session: JudgeSession
+) -> JudgeTask:
     """Return the questions about the pairs; dimensions and rules stand in place of a rubric."""
-    questions, prompt = regression_questions(pairs, rules, bench.request.seed)
+    questions, prompt = regression_questions(pairs, rules, session.request.seed)
     dimensions = {
         one.name: {"question": one.question, "blocking": one.blocking} for pair in pairs for one in pair.dimensions
     }
     paper = {"dimensions": dimensions, "one_low": rules.one_low, "high_stakes": rules.high_stakes}
     blocking = dict.fromkeys(blocking_sentence(pair.dimensions) for pair in pairs)
     orders = "every pair is judged in both orders, identical outputs need no call"
-    return Asking(
+    return JudgeTask(
         mode="regression",
         rubric=digest(canonical_json(paper)),
         criteria=list(dimensions),
@@ -293,7 +295,7 @@ def _regression_asking(
         items={pair.id: pair.item.digest for pair in pairs},
         questions=questions,
         notes=[orders, *blocking, *compared.notes],
-        warnings=_regression_warnings(compared, bench),
+        warnings=_regression_warnings(compared, session),
         paper=paper,
         skill=compared.skill,
         source=compared.source,
@@ -315,37 +317,39 @@ def _ship_decision(
     return most_careful([*decisions, *unseen])
 
 
-def _load_criteria(request: ScoreRequest | PairwiseRequest, bench: Bench, methods: Sequence[MethodName]) -> NamedRubric:
-    rubric = load_rubric(request.rubric, follow_links=bench.configuration.settings.limits.follow_links)
+def _load_criteria(
+    request: ScoreRequest | PairwiseRequest, session: JudgeSession, methods: Sequence[MethodName]
+) -> NamedRubric:
+    rubric = load_rubric(request.rubric, follow_links=session.configuration.settings.limits.follow_links)
     return choose_criteria(str(request.rubric), rubric, request.criteria, methods)
 
 
-def _writer_warnings(bench: Bench, rubric: NamedRubric, writers: Sequence[str | None]) -> list[str]:
+def _writer_warnings(session: JudgeSession, rubric: NamedRubric, writers: Sequence[str | None]) -> list[str]:
     """Return warnings on judges of a writer's family if a criterion forbids it; raise JudgeError to refuse."""
     strict = strict_criteria(rubric)
     if not strict:
         return []
     demand = f"'{strict[0]}' requires a judge of another family (different_model_family)"
-    panel = bench.configuration.settings.policy.judge.panel
+    panel = session.configuration.settings.policy.judge.panel
     refuse = panel.same_family == "refuse"
-    warnings = family_warnings(bench.models, bench.configuration.models, writers, demand, refuse=refuse)
+    warnings = family_warnings(session.models, session.configuration.models, writers, demand, refuse=refuse)
     if None in writers:
         unknown = f"{writers.count(None)} of {len(writers)} outputs"
         warnings.append(f"the model of {unknown} is not known; a judge may be of its family")
     return warnings
 
 
-def _regression_warnings(compared: ComparedOutputs, bench: Bench) -> list[str]:
-    panel = bench.configuration.settings.policy.judge.panel
+def _regression_warnings(compared: ComparedOutputs, session: JudgeSession) -> list[str]:
+    panel = session.configuration.settings.policy.judge.panel
     writers = [writer for item in compared.items.values() for writer in item.writers]
-    refuse = len(bench.request.judges) > 1 and panel.same_family == "refuse"
+    refuse = len(session.request.judges) > 1 and panel.same_family == "refuse"
     demand = f"policy.judge.panel has same_family: {panel.same_family}, so that a panel requires another family"
     return [
-        *family_warnings(bench.models, bench.configuration.models, writers, demand, refuse=refuse),
+        *family_warnings(session.models, session.configuration.models, writers, demand, refuse=refuse),
         *(
             f"{model.id} is not declared strong enough to judge regressions; measure it with `judge calibrate`, then "
             "declare `judge: strong` in models.yaml"
-            for model in bench.models
+            for model in session.models
             if model.judge is None
         ),
     ]
@@ -356,8 +360,8 @@ def _read_outputs(
 ) -> tuple[dict[str, OutputItem], dict[str, str], str | None]:
     """Read the outputs to score: by id the items and the reasons why cases have none, and the component of a run.
 
-    An item of a run is the first output to a case, or its value of a field such as `budget[].amount`. Raise JudgeError,
-    RunError, ComponentError or FixtureError.
+    An item of a run is the first output to a case, or its value of a field such as `budget[].amount`, with the document
+    as source and the ground truth as reference. Raise JudgeError, RunError, ComponentError or FixtureError.
     """
     if (request.items is None) == (request.run is None):
         raise JudgeError("use either --items FILE, or --run RUN for the outputs of a component's run")
@@ -378,7 +382,9 @@ def _read_outputs(
         if value in (None, "", []):
             left_out[case_id] = f"no {field} in the answer" if field and parsed.problem is None else "unparseable"
         else:
-            items[case_id] = case_item(case, field, value, run.model_id)
+            truth = value_at(case.truth, field) if case.labelled else None
+            texts = {"input": case.document, "source": case.document, "reference": "" if truth is None else truth}
+            items[case_id] = OutputItem.model_validate({"id": case_id, **texts, "output": value, "model": run.model_id})
     if not items:
         raise JudgeError(f"{folder} has no output to judge: {next(iter(left_out.values()))}")
     return items, left_out, component.name
@@ -416,7 +422,7 @@ def _read_earlier(against: str, place: Path) -> RegressionResults:
     """Read the results of an earlier judge run: a file, a folder or an id."""
     path = Path(against)
     if not path.is_file():
-        path = find_judging(against, place, "regression") / RESULTS
+        path = find_judge_run(against, place, "regression") / RESULTS
         if not path.exists():
             raise JudgeError(f"--against {against}: {path} does not exist; that judge run is incomplete")
     return read_regressions(path)

@@ -15,7 +15,7 @@ from skill_evaluator.display.safe_text import code_block
 from skill_evaluator.errors import JudgeError
 from skill_evaluator.files import FrozenModel, json_text, read_versioned, replace_text
 from skill_evaluator.identifiers import CaseId, Digest, Label, ModelId, ReplicateCount, RunId, Timestamp
-from skill_evaluator.judges.asking.questions import JudgePrompt, JudgeQuestion, PromptIdentity
+from skill_evaluator.judges.prompting.questions import JudgePrompt, JudgeQuestion, PromptIdentity
 from skill_evaluator.library.config import Model
 from skill_evaluator.runner.journal import Manifest, Transport
 from skill_evaluator.runner.runs import Run, run_id_of
@@ -33,7 +33,7 @@ _SHAPING = ("mode", "rubric", "criteria", "prompts", "seed", "replicates")
 _MAX_CHANGES = 3  # named in an error
 
 
-class Judging(FrozenModel):
+class JudgeRun(FrozenModel):
     """The file judging.json. `rubric`: the digest of the rubric; `criteria`: their ids, or the dimensions.
 
     `questions`: by id, a digest of all that a judge reads; empty if all outputs are identical. `judges`: by id, a
@@ -58,7 +58,7 @@ class Judging(FrozenModel):
     transport: Transport = Field(default="direct", exclude_if=lambda transport: transport == "direct")
     evaluator_version: Label
 
-    def changes_since(self, earlier: "Judging") -> list[str]:
+    def changes_since(self, earlier: "JudgeRun") -> list[str]:
         """Name the differences from an earlier judge run, down to the item."""
         here, there = self.model_dump(), earlier.model_dump()
         changed = [name for name in _SHAPING if here[name] != there[name]]
@@ -69,7 +69,7 @@ class Judging(FrozenModel):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asking:
+class JudgeTask:
     """The questions of a mode, and what they were made from. `items`: by id, a digest of the texts.
 
     `paper` is the content of evaluation_rubric.json, `rubric` a digest. `notes` are sentences for the dry run,
@@ -89,7 +89,7 @@ class Asking:
     source: str | None = None
 
 
-def find_judging(wanted: str, place: Path, mode: JudgeMode) -> Path:
+def find_judge_run(wanted: str, place: Path, mode: JudgeMode) -> Path:
     """Return the folder of a judge run: a folder, an id in `place`, or `latest`, the newest of this mode.
 
     Raise JudgeError if it does not exist.
@@ -97,39 +97,39 @@ def find_judging(wanted: str, place: Path, mode: JudgeMode) -> Path:
     if (Path(wanted) / JUDGING).is_file():
         return Path(wanted)
     ids = sorted(path.parent.name for path in place.glob(f"*/{JUDGING}"))
-    newest = (name for name in reversed(ids) if read_judging(place / name).mode == mode)
+    newest = (name for name in reversed(ids) if read_judge_run(place / name).mode == mode)
     judging_id = next(newest, wanted) if wanted == "latest" else wanted
     if judging_id not in ids:
         raise JudgeError(f"no judge run '{judging_id}' in {place} {nearest(judging_id, ids)}")
     return place / judging_id
 
 
-def taken_up(planned: Judging, wanted: str, place: Path) -> tuple[Judging, Path]:
+def resumed_judge_run(planned: JudgeRun, wanted: str, place: Path) -> tuple[JudgeRun, Path]:
     """Return the judge run that `--resume` names, with its folder.
 
     Raise JudgeError if it does not exist, or differs from the planned one.
     """
-    folder = find_judging(wanted, place, planned.mode)
-    earlier = read_judging(folder)
+    folder = find_judge_run(wanted, place, planned.mode)
+    earlier = read_judge_run(folder)
     if changes := planned.changes_since(earlier):
         names = listed(changes, _MAX_CHANGES)
-        raise JudgeError(f"cannot resume {folder}: changed since it began: {names}; start a new judging")
+        raise JudgeError(f"cannot resume {folder}: changed since it began: {names}; start a new judge run")
     if planned.transport == "batch" and earlier.transport != "batch":
         raise JudgeError(f"cannot resume {folder} with --batch: it was begun without it")
     return earlier, folder
 
 
-def read_judging(folder: Path) -> Judging:
+def read_judge_run(folder: Path) -> JudgeRun:
     """Read the judging.json of a folder; raise JudgeError if it is broken or of a newer version."""
-    return read_versioned(Judging, folder / JUDGING, "judging_version", JUDGING_VERSION, JudgeError)
+    return read_versioned(JudgeRun, folder / JUDGING, "judging_version", JUDGING_VERSION, JudgeError)
 
 
-def write_judging(folder: Path, judging: Judging) -> None:
+def write_judge_run(folder: Path, judging: JudgeRun) -> None:
     """Write the judging.json of a folder; raise StorageError."""
     replace_text(folder / JUDGING, json_text(judging.model_dump(mode="json")))
 
 
-def judge_runs(judging: Judging, models: Sequence[Model], folder: Path) -> list[Run]:
+def judge_runs(judging: JudgeRun, models: Sequence[Model], folder: Path) -> list[Run]:
     """Return the run of each judge, begun or new."""
     prompts = {prompt.name: prompt.digest for prompt in judging.prompts}
     runs = []
@@ -149,7 +149,7 @@ def judge_runs(judging: Judging, models: Sequence[Model], folder: Path) -> list[
     return runs
 
 
-def write_papers(folder: Path, asking: Asking, results: FrozenModel, bias: str) -> None:
+def write_papers(folder: Path, asking: JudgeTask, results: FrozenModel, bias: str) -> None:
     """Write the rubric, the prompt, the results and the report on biases; raise StorageError."""
     replace_text(folder / RUBRIC, json_text(asking.paper))
     replace_text(folder / PROMPT, _prompt_page(asking))
@@ -157,7 +157,7 @@ def write_papers(folder: Path, asking: Asking, results: FrozenModel, bias: str) 
     replace_text(folder / BIAS, bias)
 
 
-def _prompt_page(asking: Asking) -> str:
+def _prompt_page(asking: JudgeTask) -> str:
     identities = [prompt.identity for prompt in asking.prompts]
     systems = dict.fromkeys(question.system for question in asking.questions)
     parts = [

@@ -8,8 +8,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal, TypeGuard, TypeVar
 
-from skill_evaluator.judges.asking.criteria import mitigations_of
-from skill_evaluator.judges.asking.evidence import has_quotation
+from skill_evaluator.judges.prompting.criteria import mitigations_of
+from skill_evaluator.judges.prompting.evidence import has_quotation
 from skill_evaluator.library.rubrics import Criterion
 from skill_evaluator.parsing.answer import embedded_values, parse_output, split_reasoning
 from skill_evaluator.runner.schedule import Replicate

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.errors import JudgeError
-from skill_evaluator.judges.asking.questions import delimited, fill, load_prompt, make_question, mark_of
+from skill_evaluator.judges.prompting.questions import delimited, fill, load_prompt, make_question, mark_of
 from skill_evaluator.library.rubrics import MITIGATIONS
 
 METHODS = {"direct": "direct_scoring", "reference": "reference_based", "pairwise": "pairwise_comparison"}

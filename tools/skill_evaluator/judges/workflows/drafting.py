@@ -10,12 +10,12 @@ from pydantic import Field, ValidationError
 from skill_evaluator.errors import EXIT_INCOMPLETE, ConfigError, JudgeError
 from skill_evaluator.files import FrozenModel, first_problem, storing
 from skill_evaluator.identifiers import is_component_name
-from skill_evaluator.judges.asking import questions
-from skill_evaluator.judges.asking.judging import Asking, JudgeMode
-from skill_evaluator.judges.asking.questions import TEXT, TEXTS, form_of, list_of, one_of
-from skill_evaluator.judges.asking.reading import Unscored, last_whole, text_of
-from skill_evaluator.judges.asking.story import Bench, JudgingSize
-from skill_evaluator.judges.stories.requests import JudgingRequest, RubricDraftRequest, ScenariosDraftRequest
+from skill_evaluator.judges.prompting import questions
+from skill_evaluator.judges.prompting.judging import JudgeMode, JudgeTask
+from skill_evaluator.judges.prompting.questions import TEXT, TEXTS, form_of, list_of, one_of
+from skill_evaluator.judges.prompting.reading import Unscored, last_whole, text_of
+from skill_evaluator.judges.prompting.session import JudgeRunSize, JudgeSession
+from skill_evaluator.judges.workflows.requests import JudgeRequest, RubricDraftRequest, ScenariosDraftRequest
 from skill_evaluator.library.reading import yaml_text
 from skill_evaluator.library.rubrics import USUAL_METHOD, Rubric, RubricLevels
 from skill_evaluator.library.scenarios import SLOT, new_family, write_family
@@ -60,7 +60,7 @@ class _Family(FrozenModel):
     scenarios: tuple[_Scenario, ...] = Field(min_length=8)
 
 
-def draft_rubric(request: RubricDraftRequest, watch: Watch | None = None) -> JudgingSize | None:
+def draft_rubric(request: RubricDraftRequest, watch: Watch | None = None) -> JudgeRunSize | None:
     """Have a model draft a rubric and write it; for a dry run return the size.
 
     Raise JudgeError if the file exists, or the output has no rubric: then nothing is written.
@@ -73,7 +73,7 @@ def draft_rubric(request: RubricDraftRequest, watch: Watch | None = None) -> Jud
     if out.suffix not in (".yaml", ".yml") or not is_component_name(out.stem):
         raise JudgeError(f"--out {out}: expected a .yaml file named like an id: letters, digits, `.`, `_` and `-`")
     rubric = _draft(request, out.stem, lambda value: _rubric_of(value, out.stem), watch)
-    if isinstance(rubric, JudgingSize):
+    if isinstance(rubric, JudgeRunSize):
         return rubric
     text = yaml_text(rubric.model_dump(mode="json", exclude_defaults=True))
     with storing(out):
@@ -94,7 +94,7 @@ def _rubric_of(value: Any, name: str) -> Rubric:
     return drafted.rubric(name).model_copy(update={"unreviewed": True})
 
 
-def draft_scenarios(request: ScenariosDraftRequest, watch: Watch | None = None) -> JudgingSize | Path:
+def draft_scenarios(request: ScenariosDraftRequest, watch: Watch | None = None) -> JudgeRunSize | Path:
     """Have a model draft a family of eight to ten scenarios and return its folder; for a dry run return the size.
 
     Raise ConfigError if the family exists, and JudgeError if the output has none.
@@ -104,7 +104,7 @@ def draft_scenarios(request: ScenariosDraftRequest, watch: Watch | None = None) 
     family = request.family or _file_name(request.task)
     folder = new_family(request.config, family)
     texts = _draft(request, family, lambda value: _family_of(value, family), watch)
-    if isinstance(texts, JudgingSize):
+    if isinstance(texts, JudgeRunSize):
         return texts
     write_family(folder, texts)
     return folder
@@ -130,16 +130,16 @@ def _file_name(text: str) -> str:
 
 def _draft(
     request: RubricDraftRequest | ScenariosDraftRequest, name: str, read: Callable[[Any], DraftT], watch: Watch | None
-) -> DraftT | JudgingSize:
+) -> DraftT | JudgeRunSize:
     """Call a model and read its draft; for a dry run return the size. `read` raises ValueError for no draft."""
     model = request.judge if isinstance(request, RubricDraftRequest) else request.model
-    judging = JudgingRequest(
+    judging = JudgeRequest(
         judges=(model,), seed=request.seed, max_cost=request.max_cost, dry_run=request.dry_run, config=request.config
     )
-    bench, asking = Bench.of(judging, watch), _asking(request, name)
+    judge_session, asking = JudgeSession.of(judging, watch), _asking(request, name)
     if request.dry_run:
-        return bench.size(asking)
-    (part,) = bench.ask(asking).runs
+        return judge_session.size(asking)
+    (part,) = judge_session.ask(asking).runs
 
     def check(value: Any) -> DraftT | Unscored:
         try:
@@ -159,11 +159,11 @@ def _draft(
     return drafted
 
 
-def _asking(request: RubricDraftRequest | ScenariosDraftRequest, name: str) -> Asking:
+def _asking(request: RubricDraftRequest | ScenariosDraftRequest, name: str) -> JudgeTask:
     mode: JudgeMode = "rubric" if isinstance(request, RubricDraftRequest) else "scenarios"
     texts = {"wish": request.draft} if isinstance(request, RubricDraftRequest) else {"domain": request.task}
     prompt, form, wish = questions.load_prompt(mode), _FORMS[mode], digest("".join(texts.values()))
     slots = {"form": questions.form_text(form), "slot": SLOT}
     question = questions.make_question("draft", prompt, slots, texts, form[0], questions.mark_of(request.seed, wish))
     items = {"draft": wish}
-    return Asking(mode=mode, rubric=wish, criteria=[name], prompts=[prompt], items=items, questions=[question])
+    return JudgeTask(mode=mode, rubric=wish, criteria=[name], prompts=[prompt], items=items, questions=[question])

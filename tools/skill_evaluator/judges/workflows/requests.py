@@ -25,7 +25,7 @@ Stakes = Literal["normal", "high"]
 
 
 @options
-class JudgingRequest(ConfigOption):
+class JudgeRequest(ConfigOption):
     """The options of every command that calls judges."""
 
     judges: tuple[str, ...] = option(
@@ -48,7 +48,7 @@ class JudgingRequest(ConfigOption):
 
 
 @options
-class BatchJudgingRequest(JudgingRequest):
+class BatchJudgeRequest(JudgeRequest):
     """The options of the commands that judge outputs."""
 
     batch: Batch = False
@@ -58,7 +58,7 @@ class BatchJudgingRequest(JudgingRequest):
 
 
 @options
-class RubricJudgingRequest(BatchJudgingRequest):
+class RubricJudgeRequest(BatchJudgeRequest):
     """The options of a command that judges by a rubric."""
 
     rubric: Path = argument("The rubric, YAML or JSON.", metavar="RUBRIC")
@@ -66,7 +66,7 @@ class RubricJudgingRequest(BatchJudgingRequest):
 
 
 @options
-class ScoreRequest(RubricJudgingRequest, ComponentsOption, FixturesOption):
+class ScoreRequest(RubricJudgeRequest, ComponentsOption, FixturesOption):
     """The outputs to score."""
 
     items: Path | None = option("JSON Lines: id, input, output, and reference or source.", metavar="FILE")
@@ -76,14 +76,14 @@ class ScoreRequest(RubricJudgingRequest, ComponentsOption, FixturesOption):
 
 
 @options
-class PairwiseRequest(RubricJudgingRequest):
+class PairwiseRequest(RubricJudgeRequest):
     """The outputs to compare."""
 
     items: Path = option("JSON Lines: id, input, output_1, output_2; or outputs by name.", ..., metavar="FILE")
 
 
 @options
-class RegressionRequest(BatchJudgingRequest, ComponentsOption, FixturesOption):
+class RegressionRequest(BatchJudgeRequest, ComponentsOption, FixturesOption):
     """The outputs to compare, and the dimensions."""
 
     items: Path | None = option("JSON Lines: id, prompt, baseline_output, candidate_output.", metavar="FILE")
@@ -103,7 +103,7 @@ JudgedRequest = ScoreRequest | PairwiseRequest | RegressionRequest
 
 
 @options
-class CalibrateRequest(JudgingRequest):
+class CalibrateRequest(JudgeRequest):
     """The human labels, and the verdicts or judges that are measured by them."""
 
     labels: Path | None = option("JSON Lines of human labels: pairs, scores, regressions.", metavar="FILE")

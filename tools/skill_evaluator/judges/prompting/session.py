@@ -8,11 +8,19 @@ from pathlib import Path
 
 from skill_evaluator import __version__
 from skill_evaluator.errors import JudgeError
-from skill_evaluator.judges.asking.judging import JUDGING, RUNS, Asking, Judging, judge_runs, taken_up, write_judging
-from skill_evaluator.judges.asking.questions import question_sizes
-from skill_evaluator.judges.asking.reading import commonest_failure
-from skill_evaluator.judges.asking.results import JudgeRecord, record_of
-from skill_evaluator.judges.stories.requests import BatchJudgingRequest, JudgingRequest
+from skill_evaluator.judges.prompting.judging import (
+    JUDGING,
+    RUNS,
+    JudgeRun,
+    JudgeTask,
+    judge_runs,
+    resumed_judge_run,
+    write_judge_run,
+)
+from skill_evaluator.judges.prompting.questions import question_sizes
+from skill_evaluator.judges.prompting.reading import commonest_failure
+from skill_evaluator.judges.prompting.results import JudgeRecord, record_of
+from skill_evaluator.judges.workflows.requests import BatchJudgeRequest, JudgeRequest
 from skill_evaluator.library.config import Model, select_models
 from skill_evaluator.providers import Configuration, key_note, read_configuration, refuse_unbatched
 from skill_evaluator.providers.base import Failure
@@ -36,16 +44,16 @@ class JudgeSize:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JudgingSize:
+class JudgeRunSize:
     """The size of a judge run; `notes` are sentences about its calls."""
 
-    judging: Judging
+    judging: JudgeRun
     judges: Sequence[JudgeSize]
     notes: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeRun:
+class JudgeCalls:
     """One judge of a judge run: its outputs by call, and the failure that stopped its calls, if any."""
 
     run: Run
@@ -54,12 +62,12 @@ class JudgeRun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AskedJudging:
+class JudgeResults:
     """A judge run after its calls, with its folder; the session's budget has what is left."""
 
-    judging: Judging
+    judging: JudgeRun
     folder: Path
-    runs: Sequence[JudgeRun]
+    runs: Sequence[JudgeCalls]
     session: Session
 
     @property
@@ -82,7 +90,7 @@ class AskedJudging:
         failures = [(run.run.model.id, commonest_failure(run.answers.values())) for run in self.runs]
         return [*halted, *(f"{model_id} failed: {words}" for model_id, words in failures if words)]
 
-    def record_of(self, part: JudgeRun) -> JudgeRecord:
+    def record_of(self, part: JudgeCalls) -> JudgeRecord:
         """Return the record of a judge and its calls."""
         model, stopped = part.run.model, part.stopped
         price = price_of(model, self.session.configuration.kinds[model.provider])
@@ -90,16 +98,18 @@ class AskedJudging:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bench:
+class JudgeSession:
     """The judges of a command and its options. `watch` shows progress; without it nothing is shown."""
 
-    request: JudgingRequest
+    request: JudgeRequest
     configuration: Configuration
     models: Sequence[Model]
     watch: Watch | None = None
 
     @classmethod
-    def of(cls, request: JudgingRequest, watch: Watch | None = None, judges: tuple[str, ...] | None = None) -> "Bench":
+    def of(
+        cls, request: JudgeRequest, watch: Watch | None = None, judges: tuple[str, ...] | None = None
+    ) -> "JudgeSession":
         """Read the configuration and the judges, by default those of the request; raise ConfigError or JudgeError."""
         counts = {"--replicates": request.replicates, "--concurrency": request.concurrency}
         refuse_amounts(counts, request.max_calls, request.max_cost)
@@ -111,22 +121,22 @@ class Bench:
             ids = ", ".join(model.id for model in configuration.models)
             raise JudgeError(f"no judge: name one of models.yaml with --judge ID, such as {ids}")
         models = select_models(configuration.models, named)
-        bench = cls(request=request, configuration=configuration, models=models, watch=watch)
-        if bench.transport == "batch":
+        judge_session = cls(request=request, configuration=configuration, models=models, watch=watch)
+        if judge_session.transport == "batch":
             refuse_unbatched(models)
         if request.max_cost is not None:
             refuse_unpriced(models, configuration.kinds)
         for model in models:
             if model.profile != "deterministic":
                 print(f"warning: the judge {model.id} has profile: {model.profile}; its verdicts vary", file=sys.stderr)
-        return bench
+        return judge_session
 
     @property
     def transport(self) -> Transport:
         """The transport of the calls."""
-        return "batch" if isinstance(self.request, BatchJudgingRequest) and self.request.batch else "direct"
+        return "batch" if isinstance(self.request, BatchJudgeRequest) and self.request.batch else "direct"
 
-    def planned(self, asking: Asking) -> Judging:
+    def planned(self, asking: JudgeTask) -> JudgeRun:
         """Return a new judge run of these questions; raise JudgeError if two have one id."""
         questions: dict[str, str] = {}
         for question in asking.questions:
@@ -134,7 +144,7 @@ class Bench:
                 raise JudgeError(f"two questions would have the id '{question.case_id}'; rename the items")
             questions[question.case_id] = question.digest
         now = datetime.datetime.now(datetime.UTC)
-        return Judging.view(
+        return JudgeRun.view(
             asking,
             id=new_invocation(now),
             created=f"{now:%Y-%m-%dT%H:%M:%SZ}",
@@ -147,7 +157,7 @@ class Bench:
             evaluator_version=__version__,
         )
 
-    def size(self, asking: Asking) -> JudgingSize:
+    def size(self, asking: JudgeTask) -> JudgeRunSize:
         """Return the size of a judge run; requires no key, makes no call and writes nothing."""
         _warn(asking)
         sizes, batch = question_sizes(asking.questions), self.transport == "batch"
@@ -163,7 +173,7 @@ class Bench:
                 )
             )
         notes = [*asking.notes, *([COST_OF_BATCHES] if batch else [])]
-        return JudgingSize(judging=self.planned(asking), judges=judges, notes=notes)
+        return JudgeRunSize(judging=self.planned(asking), judges=judges, notes=notes)
 
     def session(self, *, budget: Budget | None = None) -> Session:
         """Return a session that calls models within a budget, by default that of the options."""
@@ -174,7 +184,7 @@ class Bench:
             concurrency=self.request.concurrency,
         )
 
-    def ask(self, asking: Asking, *, inside: Path | None = None, budget: Budget | None = None) -> AskedJudging:
+    def ask(self, asking: JudgeTask, *, inside: Path | None = None, budget: Budget | None = None) -> JudgeResults:
         """Make all calls that have no output yet; raise JudgeError if `--resume` does not fit.
 
         `inside`: the folder of a further stage, which resumes if it exists. `budget`: what other calls left of it.
@@ -186,12 +196,12 @@ class Bench:
         if inside is not None:
             resumed = str(inside) if (inside / JUDGING).exists() else None
         if resumed is not None:
-            judging, folder = taken_up(judging, resumed, self.request.out)
+            judging, folder = resumed_judge_run(judging, resumed, self.request.out)
         models = list(with_keys(self.models, self.configuration).values())
         session = self.session(budget=budget)
         check_writable(folder / RUNS, "--out DIR")
         if resumed is None:
-            write_judging(folder, judging)
+            write_judge_run(folder, judging)
         runs = judge_runs(judging, models, folder)
         questions = {question.case_id: question for question in asking.questions}
         ask = Questions(
@@ -200,11 +210,11 @@ class Bench:
             )
         )
         halted = session.ask(runs, ask).halted
-        parts = [JudgeRun(run=run, answers=outcomes(run.folder), stopped=halted[run.manifest.run_id]) for run in runs]
-        return AskedJudging(judging=judging, folder=folder, runs=parts, session=session)
+        parts = [JudgeCalls(run=run, answers=outcomes(run.folder), stopped=halted[run.manifest.run_id]) for run in runs]
+        return JudgeResults(judging=judging, folder=folder, runs=parts, session=session)
 
 
-def _warn(asking: Asking) -> None:
+def _warn(asking: JudgeTask) -> None:
     for warning in asking.warnings:
         print(f"warning: {warning}", file=sys.stderr)
 

@@ -6,10 +6,10 @@ from typing import Any, cast
 
 import pytest
 from skill_evaluator.errors import JudgeError
-from skill_evaluator.judges.asking.judging import Asking, Judging, taken_up, write_judging
-from skill_evaluator.judges.asking.questions import JudgeQuestion, load_prompt
-from skill_evaluator.judges.asking.story import Bench
-from skill_evaluator.judges.stories.requests import JudgingRequest
+from skill_evaluator.judges.prompting.judging import JudgeRun, JudgeTask, resumed_judge_run, write_judge_run
+from skill_evaluator.judges.prompting.questions import JudgeQuestion, load_prompt
+from skill_evaluator.judges.prompting.session import JudgeSession
+from skill_evaluator.judges.workflows.requests import JudgeRequest
 from skill_evaluator.library.config import Model
 from skill_evaluator.providers import Configuration
 
@@ -24,8 +24,8 @@ def planned(
     replicates: int = 1,
     judge: Model = JUDGE,
     **changed: Any,
-) -> Judging:
-    asking = Asking(
+) -> JudgeRun:
+    asking = JudgeTask(
         mode="pairwise",
         rubric="sha256:1",
         criteria=["tone"],
@@ -33,18 +33,18 @@ def planned(
         items={"a": "sha256:2"},
         questions=QUESTIONS,
     )
-    request = JudgingRequest(seed=seed, replicates=replicates)
-    bench = Bench(request=request, configuration=cast("Configuration", None), models=[judge])
-    judging = bench.planned(replace(asking, **changed))
+    request = JudgeRequest(seed=seed, replicates=replicates)
+    judge_session = JudgeSession(request=request, configuration=cast("Configuration", None), models=[judge])
+    judging = judge_session.planned(replace(asking, **changed))
     return judging.model_copy(update={"id": judging_id, "created": "2026-03-01T08:00:00Z"})
 
 
 def test_latest_is_the_newest_judge_run_of_its_mode(tmp_path: Path) -> None:
     for name in ("20260301T080000Z-aaaaaa", "20260302T080000Z-bbbbbb"):
-        write_judging(tmp_path / name, planned(name))
+        write_judge_run(tmp_path / name, planned(name))
     newer = planned("20260302T090000Z-dddddd")
-    write_judging(tmp_path / newer.id, newer.model_copy(update={"mode": "score"}))
-    judging, folder = taken_up(planned("20260303T080000Z-cccccc"), "latest", tmp_path)
+    write_judge_run(tmp_path / newer.id, newer.model_copy(update={"mode": "score"}))
+    judging, folder = resumed_judge_run(planned("20260303T080000Z-cccccc"), "latest", tmp_path)
     assert judging.id == folder.name == "20260302T080000Z-bbbbbb"
 
 
@@ -61,15 +61,15 @@ def test_latest_is_the_newest_judge_run_of_its_mode(tmp_path: Path) -> None:
     ],
 )
 def test_change_since_the_judge_run_began_is_named(name: str, changed: dict[str, Any], tmp_path: Path) -> None:
-    write_judging(tmp_path / planned().id, planned())
+    write_judge_run(tmp_path / planned().id, planned())
     with pytest.raises(JudgeError, match=f"changed since it began: {name}"):
-        taken_up(planned(**changed), planned().id, tmp_path)
+        resumed_judge_run(planned(**changed), planned().id, tmp_path)
 
 
 def test_missing_judge_run_is_named_with_the_nearest(tmp_path: Path) -> None:
-    write_judging(tmp_path / planned().id, planned())
+    write_judge_run(tmp_path / planned().id, planned())
     with pytest.raises(JudgeError, match="did you mean '20260301T080000Z-abcdef'"):
-        taken_up(planned(), "20260301T080000Z-abcdee", tmp_path)
+        resumed_judge_run(planned(), "20260301T080000Z-abcdee", tmp_path)
 
 
 def test_two_questions_of_one_id_are_refused() -> None:

@@ -7,9 +7,9 @@ from pydantic import BeforeValidator, Field, NonNegativeInt
 
 from skill_evaluator.files import FrozenModel, StrictModel
 from skill_evaluator.identifiers import Digest, Label, ModelId, RunId, Share, Timestamp
-from skill_evaluator.judges.asking.judging import JudgeMode, Judging
-from skill_evaluator.judges.asking.questions import PromptIdentity
-from skill_evaluator.judges.asking.reading import UnscoredReason
+from skill_evaluator.judges.prompting.judging import JudgeMode, JudgeRun
+from skill_evaluator.judges.prompting.questions import PromptIdentity
+from skill_evaluator.judges.prompting.reading import UnscoredReason
 from skill_evaluator.library.config import Price
 from skill_evaluator.runner.journal import Transport
 from skill_evaluator.runner.prices import call_cost, hit_rate
@@ -61,7 +61,7 @@ class StoredScore(StrictModel):
     confidence: Share | None = None
 
 
-class JudgingHead(FrozenModel):
+class JudgeRunHead(FrozenModel):
     """The judge run of the results, with the keys of judging.json.
 
     Two are comparable if rubric, prompts and the judge's settings are equal.
@@ -124,9 +124,9 @@ def texts_of(answers: Iterable[Replicate]) -> Iterator[str]:
     return (made.completion.text for made in answers if made.completion is not None)
 
 
-def head_of(judging: Judging, rubric_file: str) -> JudgingHead:
+def head_of(judging: JudgeRun, rubric_file: str) -> JudgeRunHead:
     """Return the head of the results of a judge run."""
-    return JudgingHead.view(judging, rubric_file=rubric_file, items=len(judging.items))
+    return JudgeRunHead.view(judging, rubric_file=rubric_file, items=len(judging.items))
 
 
 def record_of(run: Run, answers: Mapping[Call, Replicate], price: Price | None, stopped: str | None) -> JudgeRecord:

@@ -11,20 +11,6 @@ from typing import Any, get_args
 
 from skill_evaluator.errors import EXIT_INCOMPLETE, JudgeError
 from skill_evaluator.files import replace_blocks
-from skill_evaluator.judges.asking.criteria import NamedRubric, choose_criteria, families_of
-from skill_evaluator.judges.asking.items import OutputItem
-from skill_evaluator.judges.asking.judging import RUNS, Asking, taken_up, write_judging, write_papers
-from skill_evaluator.judges.asking.questions import JudgePrompt, JudgeQuestion
-from skill_evaluator.judges.asking.reading import UnscoredReason
-from skill_evaluator.judges.asking.results import (
-    JudgeRecord,
-    StoredScore,
-    StoredVerdict,
-    head_of,
-    no_usable_output,
-    texts_of,
-)
-from skill_evaluator.judges.asking.story import AskedJudging, Bench, JudgeRun, JudgingSize
 from skill_evaluator.judges.calibration.agreement import label_results, measure, probe_biases, with_probe
 from skill_evaluator.judges.calibration.corruption import CorruptedPair, corrupt
 from skill_evaluator.judges.calibration.detection import batch_results, detection_of
@@ -50,7 +36,7 @@ from skill_evaluator.judges.modes.regression import JudgedPair, regression_quest
 from skill_evaluator.judges.modes.regression_results import read_regressions, reduce_regressions
 from skill_evaluator.judges.modes.scoring import SCORES, ScoreQuestion, reduce_scores, score_questions, scores_of
 from skill_evaluator.judges.modes.sentences import (
-    MOST_ASKED,
+    MAX_VOTES,
     SentencesItem,
     SentencesJudge,
     Vote,
@@ -59,8 +45,22 @@ from skill_evaluator.judges.modes.sentences import (
     votes_on,
 )
 from skill_evaluator.judges.modes.ship_rules import ShipRules, dimensions_of
-from skill_evaluator.judges.stories.judging import Drawn, Judged, again_of
-from skill_evaluator.judges.stories.requests import CalibrateRequest
+from skill_evaluator.judges.prompting.criteria import NamedRubric, choose_criteria, families_of
+from skill_evaluator.judges.prompting.items import OutputItem
+from skill_evaluator.judges.prompting.judging import RUNS, JudgeTask, resumed_judge_run, write_judge_run, write_papers
+from skill_evaluator.judges.prompting.questions import JudgePrompt, JudgeQuestion
+from skill_evaluator.judges.prompting.reading import UnscoredReason
+from skill_evaluator.judges.prompting.results import (
+    JudgeRecord,
+    StoredScore,
+    StoredVerdict,
+    head_of,
+    no_usable_output,
+    texts_of,
+)
+from skill_evaluator.judges.prompting.session import JudgeCalls, JudgeResults, JudgeRunSize, JudgeSession
+from skill_evaluator.judges.workflows.judging import Drawn, Judged, again_of
+from skill_evaluator.judges.workflows.requests import CalibrateRequest
 from skill_evaluator.library.config import load_settings
 from skill_evaluator.library.rubrics import Rubric, load_rubric
 from skill_evaluator.runner.session import Watch, with_keys
@@ -72,7 +72,7 @@ _CALLS_NOTE = "at most: a sentence that the judge denies is judged up to twice m
 _MIN_SENTENCE_LABELS = 30  # from which on a sentence is corrected by its own errors
 
 
-def calibrate(request: CalibrateRequest, watch: Watch | None, drawn: Drawn) -> Judged | JudgingSize:
+def calibrate(request: CalibrateRequest, watch: Watch | None, drawn: Drawn) -> Judged | JudgeRunSize:
     """Measure judges against human labels by stored verdicts or, with --judge, by calling them.
 
     Return the size of a dry run. Raise JudgeError for options that do not go together.
@@ -84,8 +84,8 @@ def calibrate(request: CalibrateRequest, watch: Watch | None, drawn: Drawn) -> J
     if request.judges:
         if stored:
             raise JudgeError("--verdicts and --batch read stored results and cannot be combined with --judge")
-        bench = Bench.of(request, watch)
-        return (_call_about_sentences if labels.of(SentenceLabel) else _call)(request, bench, labels, drawn)
+        judge_session = JudgeSession.of(request, watch)
+        return (_call_about_sentences if labels.of(SentenceLabel) else _call)(request, judge_session, labels, drawn)
     if request.probes or request.corrupt:
         raise JudgeError("--probe and --corrupt require --judge ID")
     if not stored:
@@ -125,13 +125,13 @@ class CalibrationTask:
     questions: Sequence[JudgeQuestion]
 
     @property
-    def asking(self) -> Asking:
+    def asking(self) -> JudgeTask:
         """The task as a judge run."""
         dimensions = {one.name: one.question for pair in self.pairs[:1] for one in pair.dimensions}
         paper = {"rubric": None if self.rubric is None else self.rubric.paper, "dimensions": dimensions}
         items = [*(match.item for match in self.matches), *(score.item for score in self.scores), *self.corrupted]
         labelled, corrupted = counted(len(self.labels.lines), "labelled item"), len(self.corrupted)
-        return Asking(
+        return JudgeTask(
             mode="calibrate",
             rubric=digest(canonical_json(paper)),
             criteria=[*_scales(self.rubric), *dimensions],
@@ -203,7 +203,9 @@ def _corrupted_pairs(request: CalibrateRequest, labels: Labels) -> list[Corrupte
     return corrupted
 
 
-def _call(request: CalibrateRequest, bench: Bench, labels: Labels, drawn: Drawn) -> Judged | JudgingSize:
+def _call(
+    request: CalibrateRequest, judge_session: JudgeSession, labels: Labels, drawn: Drawn
+) -> Judged | JudgeRunSize:
     """Call judges about labelled items, corrupted outputs and probes, and measure their outputs."""
     if request.rubric is None and (request.probes or not request.corrupt):
         raise JudgeError(
@@ -212,10 +214,10 @@ def _call(request: CalibrateRequest, bench: Bench, labels: Labels, drawn: Drawn)
     task = _task(request, labels)
     asking = task.asking
     if request.dry_run:
-        return bench.size(asking)
-    asked = bench.ask(asking)
+        return judge_session.size(asking)
+    asked = judge_session.ask(asking)
     head = head_of(asked.judging, "dimensions" if task.rubric is None else task.rubric.file)
-    families, scales = families_of(bench.configuration.models), _scales(task.rubric)
+    families, scales = families_of(judge_session.configuration.models), _scales(task.rubric)
     results, lines = list[JudgeResult](), list[StoredVerdict | StoredScore]()
     for part in asked.runs:
         verdicts, outputs = _read_outputs(task, part, asked.record_of(part), head.replicates)
@@ -240,7 +242,7 @@ def _call(request: CalibrateRequest, bench: Bench, labels: Labels, drawn: Drawn)
 
 
 def _read_outputs(
-    task: CalibrationTask, part: JudgeRun, record: JudgeRecord, replicates: int
+    task: CalibrationTask, part: JudgeCalls, record: JudgeRecord, replicates: int
 ) -> tuple[list[StoredVerdict | StoredScore], dict[str, Any]]:
     """Return a judge's verdicts on items, and the record, corruption test and unusable outputs of its result."""
     verdicts, detection, unusable = list[StoredVerdict | StoredScore](), None, []
@@ -262,22 +264,22 @@ def _read_outputs(
 
 
 def _call_about_sentences(
-    request: CalibrateRequest, bench: Bench, labels: Labels, drawn: Drawn
-) -> Judged | JudgingSize:
+    request: CalibrateRequest, judge_session: JudgeSession, labels: Labels, drawn: Drawn
+) -> Judged | JudgeRunSize:
     """Call one judge about labelled sentences as for checks, and measure how often it errs."""
-    if len(bench.models) > 1 or request.rubric or request.corrupt or request.probes or request.replicates > 1:
+    if len(judge_session.models) > 1 or request.rubric or request.corrupt or request.probes or request.replicates > 1:
         raise JudgeError("labels of sentences require one --judge ID, without --rubric, --corrupt, --probe and -n")
     items = _sentence_items(labels)
     asking = _sentence_asking(items, request.seed)
     if request.dry_run:
-        return replace(bench, request=replace(request, replicates=MOST_ASKED)).size(asking)
-    judging = bench.planned(asking)
+        return replace(judge_session, request=replace(request, replicates=MAX_VOTES)).size(asking)
+    judging = judge_session.planned(asking)
     folder = request.out / judging.id
     if request.resume is not None:
-        judging, folder = taken_up(judging, request.resume, request.out)
-    (model,) = with_keys(bench.models, bench.configuration).values()
-    session = bench.session()
-    write_judging(folder, judging)
+        judging, folder = resumed_judge_run(judging, request.resume, request.out)
+    (model,) = with_keys(judge_session.models, judge_session.configuration).values()
+    session = judge_session.session()
+    write_judge_run(folder, judging)
     judge = SentencesJudge(model=model, asked_for=judging.id, seed=judging.seed, folder=folder / RUNS)
     asked = ask_sentences(list(items.values()), judge, session)
     votes = {
@@ -290,7 +292,7 @@ def _call_about_sentences(
     calibration = JudgeCalibration(bar=request.bar, judging=head_of(judging, "sentences"), judges=[result])
     write_papers(folder, asking, calibration, drawn(calibration))
     stopped = [] if asked.stopped is None else [f"{model.id} stopped: {asked.stopped}"]
-    whole = AskedJudging(judging=judging, folder=folder, runs=(), session=session)
+    whole = JudgeResults(judging=judging, folder=folder, runs=(), session=session)
     again = again_of(request, whole, stopped) if stopped else []
     code = EXIT_INCOMPLETE if stopped else calibration.exit_code
     return Judged(results=calibration, folder=folder, code=code, stopped=stopped, again=again)
@@ -308,9 +310,9 @@ def _sentence_items(labels: Labels) -> dict[str, SentencesItem]:
     return items
 
 
-def _sentence_asking(items: Mapping[str, SentencesItem], seed: int) -> Asking:
+def _sentence_asking(items: Mapping[str, SentencesItem], seed: int) -> JudgeTask:
     sentences = list(dict.fromkeys(sentence for item in items.values() for sentence in item.sentences))
-    return Asking(
+    return JudgeTask(
         mode="calibrate",
         rubric=digest(canonical_json(sentences)),
         criteria=["sentences"],

@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 from skill_evaluator.errors import JudgeError
-from skill_evaluator.judges.asking.criteria import (
+from skill_evaluator.judges.modes.pairwise import PairItem, make_matches
+from skill_evaluator.judges.modes.scoring import score_questions
+from skill_evaluator.judges.prompting.criteria import (
     NamedRubric,
     choose_criteria,
     families_of,
@@ -13,9 +15,7 @@ from skill_evaluator.judges.asking.criteria import (
     family_warnings,
     strict_criteria,
 )
-from skill_evaluator.judges.asking.items import OutputItem
-from skill_evaluator.judges.modes.pairwise import PairItem, make_matches
-from skill_evaluator.judges.modes.scoring import score_questions
+from skill_evaluator.judges.prompting.items import OutputItem
 from skill_evaluator.library.config import Model
 from skill_evaluator.runner.runs import settings_digest
 

@@ -9,7 +9,6 @@ from pydantic import AliasChoices, BeforeValidator, Field
 from skill_evaluator.errors import JudgeError
 from skill_evaluator.files import FrozenModel, read_checked
 from skill_evaluator.identifiers import Label
-from skill_evaluator.library.cases import Case
 from skill_evaluator.text import canonical_json, digest
 
 
@@ -58,13 +57,6 @@ def read_items(path: Path, model: type[ItemT]) -> dict[str, ItemT]:
     if not items:
         raise JudgeError(f"{path} is empty; it needs a JSON object on each line, such as {{id, input, output}}")
     return items
-
-
-def case_item(case: Case, field: str, output: Any, model_id: str) -> OutputItem:
-    """Build the item of a model's value for a field; the document is its source, the ground truth its reference."""
-    truth = value_at(case.truth, field) if case.labelled else None
-    texts = {"input": case.document, "source": case.document, "reference": "" if truth is None else truth}
-    return OutputItem.model_validate({"id": case.id, **texts, "output": output, "model": model_id})
 
 
 def value_at(value: Any, path: str) -> Any:

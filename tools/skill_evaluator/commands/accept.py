@@ -35,10 +35,10 @@ class AcceptOptions(ComponentsOption, ConfigOption, FormatOption):
 
 
 def accept(options: AcceptOptions) -> int:
-    """Make a version the baseline of later ones; who says so, and why. Makes no call.
+    """Accept a version as the baseline of later versions, with the reason. Makes no call.
 
-    It is kept in `evals/accepted.json`, which is to be committed. Losses of later versions are summed up since then. A
-    version that is worse may be accepted.
+    The acceptance is written to `evals/accepted.json`; commit that file. Losses of later versions add up since then. A
+    version that regressed may be accepted.
     """
     library = Library(options.components, config=options.config)
     if options.show:

@@ -14,7 +14,7 @@ from skill_evaluator.errors import EXIT_BUG, EXIT_INCOMPLETE, EXIT_OK
 from skill_evaluator.reports.ci import print_outcome, tell_outcome
 
 EXAMPLES = ("skill-evaluator ci collect artifacts --plan plan.json --out collected",)
-EXITS = {4: "a run is not complete (the others are collected all the same)"}
+EXITS = {4: "a run is incomplete (the others are collected)"}
 
 
 @options
@@ -23,7 +23,7 @@ class CollectOptions(CollectRequest, PlatformOption, FormatOption):
 
 
 def collect(options: CollectOptions) -> int:
-    """Put the answers of a plan's jobs together; one record per component and model, and what became of every call."""
+    """Score the outputs of a plan's jobs; writes one record per component and model, and outcome.json."""
     outcome = Library.at(options).collect(options)
     site = Site(options.configuration.settings.site.address)
     print_outcome(outcome, options.format, site)

@@ -35,7 +35,7 @@ _WORKFLOWS = "`skill-evaluator init {}` adds the workflows of GitHub."
 
 
 def init(options: InitRequest) -> int:
-    """Write what a first run needs: settings, models and a component with one case. Overwrite nothing."""
+    """Write the files that a first run needs: settings, models and a component with one case. Overwrites nothing."""
     if options.adopt:
         _adopt(options)
         return EXIT_OK

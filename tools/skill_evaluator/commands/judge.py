@@ -62,8 +62,8 @@ EXITS = {
         4: "review required, incomplete, or a judge without a usable output",
     },
     "judge_calibrate": {4: "incomplete (it prints the command to resume), or a judge without a usable output"},
-    "judge_rubric": {2: "wrong input, or an output without a rubric (nothing is written)", 4: "no output"},
-    "judge_lint": {2: "wrong input, or an error in a rubric (warnings alone: 0)"},
+    "judge_rubric": {2: "invalid input, or an output without a rubric", 4: "no output"},
+    "judge_lint": {2: "invalid input, or an error in a rubric"},
 }
 
 

@@ -14,7 +14,7 @@ from skill_evaluator.reports.lint import mark_linted, not_evaluated, print_linte
 from skill_evaluator.text import counted
 
 EXAMPLES = ("skill-evaluator lint <component>", "skill-evaluator lint --base origin/main")
-EXITS = {2: "wrong input, or a component that is wrong"}
+EXITS = {2: "invalid input, or a component with an error"}
 
 
 @options
@@ -25,7 +25,7 @@ class LintOptions(LintRequest, FormatOption):
 
 
 def lint(options: LintOptions) -> int:
-    """Check components and all their cases; show how every field is compared, and why. Exit code 2 if one is wrong."""
+    """Check components and all their cases; show how every field is compared, and why."""
     found = Library.at(options).lint(options)
     print_linted(found, options.format)
     mark_linted(found, options.platform)

@@ -40,14 +40,14 @@ _EXIT_OF: dict[FamilyVerdict, int] = {
 
 
 def scenarios_check(options: ScenariosCheckRequest, form: Format) -> int:
-    """Check whether a family is ready for an audit; shows the scores of a trial. Makes no call."""
+    """Check whether scenarios are ready for an audit; shows the scores of a trial. Makes no call."""
     check = Library.at(options).check_scenarios(options)
     print_family(check, form, options)
     return _EXIT_OF[check.verdict]
 
 
 def scenarios_draft(options: ScenariosDraftRequest, form: Format) -> int:
-    """Let a model draft scenarios for a domain; marked as not reviewed. Overwrites nothing."""
+    """Draft scenarios for a domain with a model, marked as unreviewed. Overwrites nothing."""
     library = Library(config=options.config)
     drafted = library.judge.scenarios(options, watch=watch)
     if isinstance(drafted, JudgeRunSize):

@@ -24,7 +24,7 @@ EXAMPLES = (
     "skill-evaluator try <component> --case 'clean-*' -n 2",
     "skill-evaluator try <component> --watch --max-cost 0.50",
 )
-EXITS = {3: "worse than the record", 4: "incomplete (it prints how to go on), or another model answered"}
+EXITS = {3: "regression", 4: "incomplete run, or another model answered"}
 
 
 @options
@@ -41,9 +41,9 @@ class TryOptions(LimitsOption, ComponentsOption, FixturesOption, ConfigOption, F
 
 
 def try_(options: TryOptions) -> int:
-    """Ask with the prompt as it is on disk, and record nothing; judge it, and show what answers changed.
+    """Evaluate the prompt on disk without recording it; show the verdict and the outputs that changed.
 
-    Records nothing: no row, no record. The answers stay in the run folder, so that `explain` can show them.
+    The outputs stay in the run folder, so that `explain` can show them.
     """
     from skill_evaluator.commands.evaluating import measure, measure_at_each_save
 

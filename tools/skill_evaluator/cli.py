@@ -148,7 +148,7 @@ def _application() -> typer.Typer:
     """Return the program with all its commands as they are listed."""
     root = typer.Typer(
         cls=_LateCommands,
-        help="Regression tests for LLM prompts: is the new version of a prompt worse, where, and how sure is that?",
+        help="Regression tests for LLM prompts: is a new version worse, and where?",
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
         context_settings={"help_option_names": ["-h", "--help"]},

@@ -35,7 +35,7 @@ class AcceptOptions(ComponentsOption, ConfigOption, FormatOption):
 
 
 def accept(options: AcceptOptions) -> int:
-    """Accept a version as the baseline of later versions, with the reason. Makes no call.
+    """Accept a version as the baseline of later versions. Makes no call.
 
     The acceptance is written to `evals/accepted.json`; commit that file. Losses of later versions add up since then. A
     version that regressed may be accepted.

@@ -51,7 +51,7 @@ def audit_run(options: AuditRunOptions) -> int:
 
 
 def audit_report(options: AuditReportOptions) -> int:
-    """Grade the models of an audit by their stability, with advice and charts."""
+    """Grade the models of an audit by their stability."""
     # it imports scipy, which a dry run does not need
     from skill_evaluator.audit.report.page import print_audit, write_audit
 

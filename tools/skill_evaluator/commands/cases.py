@@ -17,7 +17,6 @@ EXAMPLES = {
         "skill-evaluator cases import items.json --input input.text --truth expected",
     ),
 }
-EXITS = {"cases_fetch": {0: "success, or no repository is named"}}
 
 _SHOWN = 3
 
@@ -55,7 +54,7 @@ class CasesFetchOptions(ConfigOption, PlatformOption):
 
 
 def cases_fetch(options: CasesFetchOptions) -> int:
-    """Fetch the cases that are kept in a different repository, and print their commit.
+    """Fetch the cases that are kept in a different repository.
 
     Every command that reads cases does the same first.
     """

@@ -35,7 +35,7 @@ class DemoOptions:
 
 
 def demo(options: DemoOptions) -> int:
-    """Create a small prompt library with three recorded versions of a prompt.
+    """Create a small prompt library; it has three recorded versions of a prompt.
 
     Makes no call: the outputs are shipped, and scored when the library is created.
     """

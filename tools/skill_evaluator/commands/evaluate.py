@@ -27,7 +27,7 @@ class EvaluateOptions(ManyRequest, FormatOption):
 
 
 def evaluate(options: EvaluateOptions) -> int:
-    """Run a prompt on its cases and models, score the outputs and record the result."""
+    """Run a prompt on its cases and models; score the outputs and record the result."""
     if options.planned:
         from skill_evaluator.commands.evaluating import measure_planned
 

@@ -15,7 +15,7 @@ EXAMPLES = (
 
 
 def export(options: ExportRequest) -> int:
-    """Export records as CSV or JSON Lines, or verdicts as JUnit XML. Makes no call."""
+    """Export records as tables, or verdicts as JUnit XML. Makes no call."""
     exported = Library.at(options).export(options)
     if options.out is None:
         write(exported.text)

@@ -32,7 +32,7 @@ class HistoryOptions(ComponentsOption, ConfigOption, FormatOption):
 
 
 def history(options: HistoryOptions) -> int:
-    """Show the scores and the verdict of every version on every model.
+    """Show the score and the verdict of each version and model.
 
     The highest version is also compared with the accepted baseline, so that small losses add up.
     """

@@ -47,7 +47,7 @@ def scenarios_check(options: ScenariosCheckRequest, form: Format) -> int:
 
 
 def scenarios_draft(options: ScenariosDraftRequest, form: Format) -> int:
-    """Draft scenarios for a domain with a model, marked as unreviewed. Overwrites nothing."""
+    """Draft scenarios for a domain with a model; marked as unreviewed. Overwrites nothing."""
     library = Library(config=options.config)
     drafted = library.judge.scenarios(options, watch=watch)
     if isinstance(drafted, JudgeRunSize):

@@ -47,7 +47,7 @@ class LintRequest(ComponentsOption, FixturesOption, ConfigOption, PlatformOption
 
     names: Names = ()
     base: str | None = option(
-        "Check only what changed since: also that versions rise, and that records are only added.", metavar="COMMIT"
+        "Check what changed since this commit: versions are raised, and records only added.", metavar="COMMIT"
     )
     no_cases: bool = rare("Check versions and records only: read no case and no schema.", False)
     fix: bool = flag("Resolve conflict markers in leaderboard.json: keep the rows of both sides, and of all records.")

@@ -63,14 +63,14 @@ class PlanRequest(Checkout, PlatformOption):
         metavar="COMMIT",
     )
     models: OnlyModels = ()
-    replicates: int | None = option("Answers per case and model.", None, "-n")
+    replicates: int | None = option("Calls per case and model.", None, "-n")
     seed: int | None = rare("Seed of the replicates' seeds.")
     max_cost: float | None = option("What all jobs together may cost.", metavar="USD")
     pull_request: str | None = rare(
         "Plan drafts of a pull request, by its merge commit: HEAD or a commit that HEAD applies to a branch.",
         metavar="COMMIT",
     )
-    drift: bool = rare("Ask the recorded versions again, to see whether a model moved.", False)
+    drift: bool = rare("Run the recorded versions again, to see whether a model drifted.", False)
     dry_run: bool = rare("Plan jobs that make no call.", False)
 
 

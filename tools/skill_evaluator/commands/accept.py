@@ -28,7 +28,7 @@ class AcceptOptions(ComponentsOption, ConfigOption, FormatOption):
 
     skill: Skill
     version: str | None = argument("Default: the highest version with a complete record.", None, show_default=False)
-    why: str = option("Why it is accepted; needed.", "", metavar="TEXT")
+    why: str = option("The reason; required.", "", metavar="TEXT")
     by: str = option("Who accepts it; default: user.name and user.email of git.", "", metavar="NAME")
     models: OnlyModels = ()
     show: bool = flag("Accept nothing: show what was accepted.", "--list")

@@ -21,7 +21,7 @@ EXITS = {2: "invalid input, or a component with an error"}
 class LintOptions(LintRequest, FormatOption):
     """The options of `lint`."""
 
-    strict: bool = flag("Fail where a component or case is not evaluated, or not yet.")
+    strict: bool = flag("Fail if a component or case is not evaluated.")
 
 
 def lint(options: LintOptions) -> int:

@@ -33,10 +33,10 @@ class TryOptions(LimitsOption, ComponentsOption, FixturesOption, ConfigOption, F
 
     skill: Skill
     cases: Cases = ()
-    replicates: int = option("Answers per case and model.", 3, "-n")
+    replicates: int = option("Calls per case and model.", 3, "-n")
     models: OnlyModels = ()
     full: Full = False
-    watch: bool = flag("Ask again at each save; of all tries at most 200 calls, or --max-calls, --max-cost.")
+    watch: bool = flag("Evaluate after every save; at most 200 calls in all, or --max-calls, --max-cost.")
     results: Path | None = rare("Where run folders go; default: in the component.", metavar="DIR")
 
 

@@ -39,7 +39,7 @@ class JudgeRequest(ConfigOption):
     resume: str | None = option(
         "Continue a judge run (default: the newest); make only the missing calls.", metavar="[ID]"
     )
-    dry_run: bool = flag("Check everything, make no call, print the calls and the cost at most.")
+    dry_run: bool = flag("Check all inputs and print the calls and the maximum cost; make no call.")
     review: bool = flag("Queue what the judges leave open for human review.")
     review_sample: int = rare(
         "With --review: also queue N random items that ship or are in no doubt.", 5, metavar="N", min=0
@@ -131,7 +131,7 @@ class RubricDraftRequest(ConfigOption):
     out: Path = option("The new file, .yaml; its name is the id.", ..., metavar="FILE")
     seed: int = rare("Seed of the call.", 0)
     max_cost: MaxCost = None
-    dry_run: bool = flag("Make no call, print the cost at most.")
+    dry_run: bool = flag("Print the maximum cost; make no call.")
 
 
 @options
@@ -143,4 +143,4 @@ class ScenariosDraftRequest(ConfigOption):
     family: str | None = option("The new folder of .evaluator/scenarios; default: from --task.", metavar="NAME")
     seed: int = rare("Seed of the call.", 0)
     max_cost: MaxCost = None
-    dry_run: bool = flag("Make no call, print the cost at most.")
+    dry_run: bool = flag("Print the maximum cost; make no call.")

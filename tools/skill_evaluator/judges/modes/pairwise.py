@@ -10,10 +10,9 @@ from typing import Any, Literal, Self
 
 from pydantic import NonNegativeInt, PositiveFloat, model_validator
 
-from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK
 from skill_evaluator.files import FrozenModel, replace_blocks
 from skill_evaluator.identifiers import Label, Share
-from skill_evaluator.judges.panel.results import CascadeResult, JudgeAgreement
+from skill_evaluator.judges.modes.results import NOTHING, JudgeFigures, Judgement, ModeResults
 from skill_evaluator.judges.prompting.criteria import NamedRubric, criteria_text, mitigations_of
 from skill_evaluator.judges.prompting.items import JudgedItem, JudgedText
 from skill_evaluator.judges.prompting.questions import (
@@ -31,25 +30,15 @@ from skill_evaluator.judges.prompting.questions import (
     one_of,
 )
 from skill_evaluator.judges.prompting.reading import Unscored, UnscoredReason, read_criteria, read_grounds, text_of
-from skill_evaluator.judges.prompting.results import (
-    JudgeRecord,
-    JudgeRunHead,
-    JudgeText,
-    NoUsableOutput,
-    Order,
-    StoredVerdict,
-    no_usable_output,
-    texts_of,
-)
+from skill_evaluator.judges.prompting.results import JudgeRecord, Order, StoredVerdict, no_usable_output, texts_of
 from skill_evaluator.judges.statistics.biases import own_noise, position_bias
-from skill_evaluator.judges.statistics.bounded import Figure, mean_within, rate
+from skill_evaluator.judges.statistics.bounded import Figure, mean_within
 from skill_evaluator.library.rubrics import Criterion
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.stats import by_key, mean_or_none, rounded
 
 ORDERS: tuple[Order, Order] = (1, 2)  # in the second one output 2 stands first
 PAIR = ("1", "2")
-NOTHING = rate(0, 0)  # of results before a figure was added
 
 
 class PairItem(JudgedItem):
@@ -127,21 +116,14 @@ def winners_of(criterion: Criterion) -> list[str]:
     return ["first", "second", *(["tie"] if "ties_allowed" in mitigations_of(criterion) else [])]
 
 
-PAIRWISE_VERSION = 1
 OVERALL = "overall"
 Preferred = Literal[1, 2, "tie"]
 
 
-class OrderJudgement(FrozenModel):
-    """A judge's verdict in one order; `winner` is mapped back to the outputs. Without a winner `unscored` says why."""
+class OrderJudgement(Judgement):
+    """A judge's verdict in one order. `winner` is mapped back to the outputs; null if the verdict does not count."""
 
-    evidence: list[JudgeText] = []
-    justification: JudgeText = ""
     winner: Preferred | None = None
-    confidence: Share | None = None
-    quotes: NonNegativeInt = 0
-    unscored: UnscoredReason | None = None
-    detail: JudgeText = ""
 
 
 class PairJudgement(FrozenModel):
@@ -207,24 +189,15 @@ class PairwiseCriterion(FrozenModel):
     noise: Figure | None = None
 
 
-class OutputWins(FrozenModel):
-    """One of several outputs by name, and its win rate against all others, with the item as the unit."""
+class JudgePreferences(JudgeFigures):
+    """One judge: `criteria` with the overall figures last, and the overall wins by stratum.
 
-    name: Label
-    wins: Figure
-
-
-class JudgePreferences(FrozenModel):
-    """One judge: `criteria` with the overall figures last, the overall wins by stratum, several outputs best first.
-
-    `unusable` says why a judge has no figures.
+    `outputs`: the win rate of each of several outputs against all others, best first, with the item as the unit.
     """
 
-    judge: JudgeRecord
     criteria: list[PairwiseCriterion]
     strata: dict[Label, Figure]
-    outputs: list[OutputWins] = []
-    unusable: NoUsableOutput | None = None
+    outputs: dict[Label, Figure] = {}
     matches: list[MatchResult]
 
     @property
@@ -233,46 +206,15 @@ class JudgePreferences(FrozenModel):
         return self.criteria[:1] if len(self.criteria) == 2 else self.criteria
 
 
-class PanelMatch(FrozenModel):
-    """Two outputs of an item: the winner of the majority by criterion, a tie without a majority.
+class PairwiseResults(ModeResults):
+    """The results of `judge pairwise`."""
 
-    Null if no judge's verdict counts.
-    """
-
-    item: Label
-    names: tuple[Label, Label]
-    winners: dict[Label, Preferred | None]
-    votes: dict[Label, dict[str, PositiveFloat]]
-
-
-class PanelPreferences(FrozenModel):
-    """Several judges as one. `agreement`: the share of the overall verdicts on which all judges agree."""
-
-    wins: dict[Label, Figure]
-    outputs: list[OutputWins] = []
-    agreement: Figure
-    judges: list[JudgeAgreement]
-    matches: list[PanelMatch]
-
-
-class PairwiseResults(FrozenModel):
-    """The file. `panel` is null for a single judge. No figure here is about people."""
-
-    results_version: int = PAIRWISE_VERSION
-    judging: JudgeRunHead
     judges: list[JudgePreferences]
-    panel: PanelPreferences | None = None
-    cascade: CascadeResult | None = None
-
-    @property
-    def exit_code(self) -> int:
-        """4 if a judge is unusable, else 0."""
-        return EXIT_INCOMPLETE if any(judge.unusable for judge in self.judges) else EXIT_OK
 
 
 _UNDECIDED = 0.5
 _SIMILAR = 0.2  # of the longer output
-SHARES: Mapping[Preferred, float] = {1: 1.0, 2: 0.0, "tie": _UNDECIDED}
+SHARES: Mapping[object, float] = {1: 1.0, 2: 0.0, "tie": _UNDECIDED}
 
 
 def judge_match(
@@ -424,7 +366,7 @@ def _figures(
     )
 
 
-def rank_outputs(results: Sequence[tuple[str, tuple[str, str], float | None]]) -> list[OutputWins]:
+def rank_outputs(results: Sequence[tuple[str, Sequence[str], float | None]]) -> dict[str, Figure]:
     """Return the win rate of each output over all its matches, best first, from item, names and share of the first.
 
     Outputs of the same name in several items are one.
@@ -434,11 +376,8 @@ def rank_outputs(results: Sequence[tuple[str, tuple[str, str], float | None]]) -
         if share is not None:
             shares.setdefault(left, {}).setdefault(item, []).append(share)
             shares.setdefault(right, {}).setdefault(item, []).append(1 - share)
-    ranked = [
-        OutputWins(name=name, wins=mean_within([fmean(given) for given in by_item.values()]))
-        for name, by_item in shares.items()
-    ]
-    return sorted(ranked, key=lambda output: -(output.wins.value or 0.0))
+    wins = {name: mean_within([fmean(given) for given in by_item.values()]) for name, by_item in shares.items()}
+    return dict(sorted(wins.items(), key=lambda row: -(row[1].value or 0.0)))
 
 
 VERDICTS = "verdicts.jsonl"

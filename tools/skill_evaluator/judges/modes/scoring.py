@@ -9,10 +9,10 @@ from typing import Any
 
 from pydantic import NonNegativeInt, PositiveFloat, PositiveInt
 
-from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, JudgeError
+from skill_evaluator.errors import JudgeError
 from skill_evaluator.files import FrozenModel, replace_blocks
 from skill_evaluator.identifiers import Label, Share
-from skill_evaluator.judges.panel.results import CascadeResult, JudgeAgreement
+from skill_evaluator.judges.modes.results import JudgeFigures, Judgement, ModeResults
 from skill_evaluator.judges.prompting.criteria import NamedRubric, criteria_text
 from skill_evaluator.judges.prompting.items import OutputItem
 from skill_evaluator.judges.prompting.questions import (
@@ -36,15 +36,7 @@ from skill_evaluator.judges.prompting.reading import (
     read_grounds,
     text_of,
 )
-from skill_evaluator.judges.prompting.results import (
-    JudgeRecord,
-    JudgeRunHead,
-    JudgeText,
-    NoUsableOutput,
-    StoredScore,
-    no_usable_output,
-    texts_of,
-)
+from skill_evaluator.judges.prompting.results import JudgeRecord, JudgeText, StoredScore, no_usable_output, texts_of
 from skill_evaluator.judges.statistics.agreement import spearman
 from skill_evaluator.judges.statistics.biases import repeatability
 from skill_evaluator.judges.statistics.bounded import Figure, mean_within
@@ -114,25 +106,13 @@ def score_form(criteria: Sequence[Criterion]) -> Form:
     return form_of({"criteria": form_of(by_criterion)})
 
 
-RESULTS_VERSION = 1
-
-
-class Judgement(FrozenModel):
-    """What a judge wrote on one criterion of an item. Without a score `unscored` says why; it is never read as 1.
-
-    `quotes`: how many pieces of the evidence were found in the texts.
-    """
+class ScoreJudgement(Judgement):
+    """A judge's score of an item by one criterion; null if it does not count."""
 
     criterion: Label
     replicate: NonNegativeInt
-    evidence: list[JudgeText] = []
-    justification: JudgeText = ""
     score: PositiveInt | None = None
     suggestion: JudgeText = ""
-    confidence: Share | None = None
-    quotes: NonNegativeInt = 0
-    unscored: UnscoredReason | None = None
-    detail: JudgeText = ""
 
 
 class ItemScores(FrozenModel):
@@ -145,7 +125,7 @@ class ItemScores(FrozenModel):
     stratum: Label
     summary: Share | None
     scores: dict[Label, float | None]
-    judgements: list[Judgement]
+    judgements: list[ScoreJudgement]
 
 
 class CriterionScores(FrozenModel):
@@ -170,61 +150,19 @@ class CriterionScores(FrozenModel):
     repeats: Figure
 
 
-class JudgeScores(FrozenModel):
-    """One judge; `summary` over the items that have a score on every criterion, and the same by stratum.
+class JudgeScores(JudgeFigures):
+    """One judge; `summary` over the items that have a score on every criterion, and the same by stratum."""
 
-    `unusable` says why a judge has no figures.
-    """
-
-    judge: JudgeRecord
     summary: Figure
     strata: dict[Label, Figure]
     criteria: list[CriterionScores]
-    unusable: NoUsableOutput | None = None
     items: list[ItemScores]
 
 
-class PanelItem(FrozenModel):
-    """The weighted mean of the judges' scores of an item by criterion, and its `summary` from 0 to 1.
+class ScoreResults(ModeResults):
+    """The results of `judge score`."""
 
-    Null without a score.
-    """
-
-    id: Label
-    summary: Share | None
-    scores: dict[Label, float | None]
-
-
-class PanelScores(FrozenModel):
-    """Several judges as one. `scores` by criterion; `agreement`: the share of the scores on which all judges agree.
-
-    Judges agree if their scores are less than a level apart.
-    """
-
-    summary: Figure
-    scores: dict[Label, Figure]
-    agreement: Figure
-    judges: list[JudgeAgreement]
-    items: list[PanelItem]
-
-
-class ScoreResults(FrozenModel):
-    """The file. `left_out`: by id, the reason why an output could not be judged. No figure here is about people.
-
-    `panel` is null for a single judge.
-    """
-
-    results_version: int = RESULTS_VERSION
-    judging: JudgeRunHead
-    left_out: dict[str, str] = {}
     judges: list[JudgeScores]
-    panel: PanelScores | None = None
-    cascade: CascadeResult | None = None
-
-    @property
-    def exit_code(self) -> int:
-        """4 if a judge is unusable, else 0."""
-        return EXIT_INCOMPLETE if any(judge.unusable for judge in self.judges) else EXIT_OK
 
 
 SCORES = "scores.jsonl"
@@ -232,11 +170,11 @@ SCORES = "scores.jsonl"
 
 def read_scores(
     answer: str | Unscored, criteria: Sequence[Criterion], texts: Sequence[str], replicate: int = 0
-) -> list[Judgement]:
+) -> list[ScoreJudgement]:
     """Read what an output says of each criterion; `texts` are those that the judge was shown."""
     written = read_criteria(answer, [criterion.id for criterion in criteria], texts)
     return [
-        Judgement(criterion=criterion.id, replicate=replicate, **_read(written[criterion.id], criterion, texts))
+        ScoreJudgement(criterion=criterion.id, replicate=replicate, **_read(written[criterion.id], criterion, texts))
         for criterion in criteria
     ]
 
@@ -263,7 +201,7 @@ def reduce_scores(
     methods: Mapping[str, MethodName],
 ) -> JudgeScores:
     """Read and sum up what one judge answered; `methods`: by criterion, how it was scored."""
-    judgements: dict[str, list[Judgement]] = defaultdict(list)
+    judgements: dict[str, list[ScoreJudgement]] = defaultdict(list)
     for asked in questions:
         for replicate in range(replicates):
             answer = text_of(answers.get(Call(asked.question.case_id, replicate)))
@@ -288,7 +226,7 @@ def reduce_scores(
     )
 
 
-def _item(item: OutputItem, judgements: Sequence[Judgement], criteria: Collection[Criterion]) -> ItemScores:
+def _item(item: OutputItem, judgements: Sequence[ScoreJudgement], criteria: Collection[Criterion]) -> ItemScores:
     given = by_key((one.criterion, one.score) for one in judgements if one.score is not None)
     scores = {criterion.id: mean_or_none(given.get(criterion.id, [])) for criterion in criteria}
     return ItemScores(

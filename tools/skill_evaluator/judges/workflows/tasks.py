@@ -36,7 +36,6 @@ from skill_evaluator.judges.modes.regression_results import (
     DECISIONS,
     JudgeRegressions,
     PairResult,
-    PanelRegressions,
     RegressionResults,
     most_careful,
     rate_changes,
@@ -54,7 +53,7 @@ from skill_evaluator.judges.modes.scoring import (
 )
 from skill_evaluator.judges.modes.ship_rules import ShipDecision, ShipRules, blocking_sentence
 from skill_evaluator.judges.panel.panel import panel_preferences, panel_regressions, panel_scores
-from skill_evaluator.judges.panel.results import CascadeResult
+from skill_evaluator.judges.panel.results import CascadeResult, PanelResult
 from skill_evaluator.judges.prompting.criteria import NamedRubric, choose_criteria, family_warnings, strict_criteria
 from skill_evaluator.judges.prompting.items import OutputItem, read_items, value_at
 from skill_evaluator.judges.prompting.judging import RESULTS, JudgeRun, JudgeTask, find_judge_run
@@ -245,7 +244,7 @@ def regression_task(request: RegressionRequest, session: JudgeSession) -> ModeTa
             baseline=compared.baseline,
             candidate=compared.candidate,
             left_out=dict(compared.left_out),
-            ship_decision=_ship_decision(judges, panel, cascade, compared.left_out),
+            ship_decision=_ship_decision(judges, panel or cascade, compared.left_out),
             judges=list(judges),
             panel=panel,
             cascade=cascade,
@@ -304,14 +303,13 @@ def _judge_task(
 
 def _ship_decision(
     judges: Sequence[JudgeRegressions],
-    panel: PanelRegressions | None,
-    cascade: CascadeResult | None,
+    joint: PanelResult | CascadeResult | None,
     left_out: Mapping[str, str],
 ) -> ShipDecision | None:
     """Return the decision of the panel, of the cascade, or of the one judge; a case that is left out needs a person."""
-    decisions = [judge.ship_decision for judge in judges] if panel is None else [panel.ship_decision]
-    if cascade is not None:
-        verdicts = [one.verdict for one in cascade.decisions]
+    decisions = [judge.ship_decision for judge in judges]
+    if joint is not None:
+        verdicts = [one.verdict for one in joint.decisions]
         decisions = [next((name for name in DECISIONS if name == verdict), None) for verdict in verdicts]
     unseen = [None] if set(left_out.values()) - {NOT_APPLICABLE} else []
     return most_careful([*decisions, *unseen])

@@ -23,7 +23,6 @@ from skill_evaluator.judges.prompting.questions import (
     JudgePrompt,
     JudgeQuestion,
     form_of,
-    form_text,
     load_prompt,
     make_question,
     mark_of,
@@ -85,12 +84,11 @@ class PairMatch:
 def make_matches(rubric: NamedRubric, items: Sequence[PairItem], seed: int) -> tuple[list[PairMatch], JudgePrompt]:
     """Return the prompt, and the matches of all pairs of outputs of each item."""
     prompt, form = load_prompt("pairwise"), preference_form(rubric.criteria)
-    criteria = criteria_text(rubric.rubric, rubric.criteria, prompt.mitigations, scored=False)
-    instructions = {"criteria": criteria, "form": form_text(form)}
+    instructions = {"criteria": criteria_text(rubric.rubric, rubric.criteria, prompt.mitigations, scored=False)}
 
     def question(item: PairItem, case_id: str, first: str, second: str) -> JudgeQuestion:
         texts = {"input": item.input, "first_output": item.texts[first], "second_output": item.texts[second]}
-        return make_question(case_id, prompt, instructions, texts, form[0], mark_of(seed, item.digest))
+        return make_question(case_id, prompt, instructions, texts, form, mark_of(seed, item.digest))
 
     matches = []
     for item in items:

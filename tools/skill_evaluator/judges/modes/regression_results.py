@@ -409,30 +409,18 @@ def rate_changes(later: Sequence[JudgeRegressions], earlier: Sequence[JudgeRegre
     from scipy.stats import fisher_exact
 
     before = {(judge.judge.model_id, one.dimension): one.worse for judge in earlier for one in judge.dimensions}
-    changes: list[RateChange] = []
+    changes = []
     for judge in later:
         model_id = judge.judge.model_id
-        both = [
-            (one.dimension, old, one.worse)
-            for one in judge.dimensions
-            if one.worse.n and (old := before.get((model_id, one.dimension))) is not None and old.n
-        ]
-        tables = (np.array([_counts(new), _counts(old)]) for _, old, new in both)
+        known = [(one, before.get((model_id, one.dimension))) for one in judge.dimensions]
+        both = [(one, old) for one, old in known if old is not None and old.n and one.worse.n]
+        tables = (np.array([_counts(one.worse), _counts(old)]) for one, old in both)
         p_values = [min(1.0, float(fisher_exact(table).pvalue)) for table in tables]
-        for (dimension, old, new), p, q in zip(both, p_values, benjamini_hochberg(p_values), strict=True):
-            change = difference(new, old)
-            changes.append(
-                RateChange(
-                    judge=model_id,
-                    dimension=dimension,
-                    earlier=old,
-                    later=new,
-                    difference=change,
-                    p=p,
-                    q=q,
-                    rose=q < _ALPHA and (change.value or 0.0) > 0,
-                )
-            )
+        for (one, old), p, q in zip(both, p_values, benjamini_hochberg(p_values), strict=True):
+            change = difference(one.worse, old)
+            rose = q < _ALPHA and (change.value or 0.0) > 0
+            rates = {"earlier": old, "later": one.worse, "difference": change}
+            changes.append(RateChange(judge=model_id, dimension=one.dimension, **rates, p=p, q=q, rose=rose))
     return changes
 
 

@@ -23,7 +23,6 @@ from skill_evaluator.judges.prompting.questions import (
     JudgePrompt,
     JudgeQuestion,
     form_of,
-    form_text,
     load_prompt,
     make_question,
     mark_of,
@@ -49,9 +48,10 @@ PROMPTS: Mapping[MethodName, str] = {"direct_scoring": "direct", "reference_base
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreQuestion:
-    """A question with its item and criteria."""
+    """A question with its item, and the criteria by which one method scores it."""
 
     item: OutputItem
+    method: MethodName
     criteria: Sequence[Criterion]
     question: JudgeQuestion
 
@@ -78,21 +78,19 @@ def score_questions(
             f"'{by_method['reference_based'][0].id}' is scored beside a source or a right answer, and item '{bare}' "
             'has neither; give it "source" or "reference"'
         )
-    asked = []
+    questions, prompts = [], []
     for method, criteria in by_method.items():
         prompt, form = load_prompt(PROMPTS[method]), score_form(criteria)
-        words = criteria_text(rubric.rubric, criteria, prompt.mitigations, scored=True)
-        asked.append((method, criteria, prompt, {"criteria": words, "form": form_text(form)}, form[0]))
-    questions = []
-    for item in items:
-        mark = mark_of(seed, item.digest)
-        for method, criteria, prompt, instructions, schema in asked:
+        prompts.append(prompt)
+        instructions = {"criteria": criteria_text(rubric.rubric, criteria, prompt.mitigations, scored=True)}
+        for item in items:
             texts = {"input": item.input, "output": item.output, "source": item.source, "reference": item.reference}
             if method == "reference_based" and item.source == item.input:
                 texts["input"] = ""  # shown once
-            question = make_question(f"{item.id}/{PROMPTS[method]}", prompt, instructions, texts, schema, mark)
-            questions.append(ScoreQuestion(item=item, criteria=criteria, question=question))
-    return questions, [prompt for _, _, prompt, _, _ in asked]
+            case_id, mark = f"{item.id}/{PROMPTS[method]}", mark_of(seed, item.digest)
+            question = make_question(case_id, prompt, instructions, texts, form, mark)
+            questions.append(ScoreQuestion(item=item, method=method, criteria=criteria, question=question))
+    return questions, prompts
 
 
 def score_form(criteria: Sequence[Criterion]) -> Form:
@@ -198,15 +196,15 @@ def reduce_scores(
     answers: Mapping[Call, Replicate],
     replicates: int,
     judge: JudgeRecord,
-    methods: Mapping[str, MethodName],
 ) -> JudgeScores:
-    """Read and sum up what one judge answered; `methods`: by criterion, how it was scored."""
+    """Return one judge's scores, and their figures by criterion."""
     judgements: dict[str, list[ScoreJudgement]] = defaultdict(list)
     for asked in questions:
         for replicate in range(replicates):
             answer = text_of(answers.get(Call(asked.question.case_id, replicate)))
             judgements[asked.item.id] += read_scores(answer, asked.criteria, asked.texts, replicate)
-    criteria = {one.id: one for asked in questions for one in asked.criteria}.values()
+    methods = {one.id: (one, asked.method) for asked in questions for one in asked.criteria}
+    criteria = [criterion for criterion, _ in methods.values()]
     outputs = {asked.item.id: asked.item for asked in questions}
     items = [_item(item, judgements[item.id], criteria) for item in outputs.values()]
     given = [one for item in items for one in item.judgements]
@@ -220,7 +218,7 @@ def reduce_scores(
         judge=judge,
         summary=mean_within([summary for summaries in by_stratum.values() for summary in summaries]),
         strata={name: mean_within(summaries) for name, summaries in by_stratum.items()},
-        criteria=[] if unusable else [_criterion(one, methods[one.id], items, lengths) for one in criteria],
+        criteria=[] if unusable else [_criterion(*one, items, lengths) for one in methods.values()],
         unusable=unusable,
         items=items,
     )

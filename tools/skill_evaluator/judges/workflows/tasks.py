@@ -124,9 +124,6 @@ def score_task(request: ScoreRequest, session: JudgeSession) -> ModeTask[JudgeSc
     items, left_out, skill = _read_outputs(request, rubric, session.configuration.settings.limits)
     questions, prompts = score_questions(rubric, list(items.values()), request.seed, reference=request.reference)
     by_item: dict[Key, list[ScoreQuestion]] = by_key(((question.item.id,), question) for question in questions)
-    methods: dict[str, MethodName] = {
-        one.id: "reference_based" if request.reference else one.primary_method for one in criteria
-    }
 
     def results(judging: JudgeRun, judges: Sequence[JudgeScores], cascade: CascadeResult | None) -> ScoreResults:
         return ScoreResults(
@@ -152,7 +149,7 @@ def score_task(request: ScoreRequest, session: JudgeSession) -> ModeTask[JudgeSc
         ),
         questions={key: [question.question for question in group] for key, group in by_item.items()},
         reduce=lambda keys, answers, judge: reduce_scores(
-            [question for key in keys for question in by_item[key]], answers, request.replicates, judge, methods
+            [question for key in keys for question in by_item[key]], answers, request.replicates, judge
         ),
         outcomes=lambda judge: {(item.id,): item for item in judge.items},
         reasons=lambda outcomes: reasons_of_scores(outcomes, criteria),

@@ -120,7 +120,7 @@ def judged_blocks(results: JudgedResults, remarks: Sequence[str] = ()) -> Iterat
 def _notes(results: JudgedResults) -> Iterator[str]:
     if isinstance(results, RegressionResults):
         yield from _regression_notes(results)
-    if not isinstance(results, PairwiseResults) and results.left_out:
+    if results.left_out:
         named = ", ".join(f"{name} ({reason})" for name, reason in list(results.left_out.items())[:5])
         yield f"not judged: {counted(len(results.left_out), 'case')}: {named}"
 
@@ -257,8 +257,8 @@ def _pair_blocks(results: PairwiseResults) -> Iterator[Block]:
     numbers = ("1 better", "2 better", "ties", "of these by order", "unsure", "1 wins", "similar length")
     yield Captioned(_table(("judge", "criterion"), numbers, "unscored", rows), "Comparisons")
     for judge in judges:
-        if judge.outputs:
-            rows = [row_of([name], wins) for name, wins in judge.outputs.items()]
+        if judge.win_rates:
+            rows = [row_of([name], wins) for name, wins in judge.win_rates.items()]
             yield Captioned(Sheet(columns=("output", "win rate"), rows=rows), f"{judge.judge.model_id}: best first")
     yield from panel_blocks("majority, wins of output 1", results.panel)
     uncertain = _uncertain_matches(judges)

@@ -190,12 +190,12 @@ class PairwiseCriterion(FrozenModel):
 class JudgePreferences(JudgeFigures):
     """One judge: `criteria` with the overall figures last, and the overall wins by stratum.
 
-    `outputs`: the win rate of each of several outputs against all others, best first, with the item as the unit.
+    `win_rates`: the win rate of each of several outputs against all others, best first, with the item as the unit.
     """
 
     criteria: list[PairwiseCriterion]
     strata: dict[Label, Figure]
-    outputs: dict[Label, Figure] = {}
+    win_rates: dict[Label, Figure] = {}
     matches: list[MatchResult]
 
     @property
@@ -247,7 +247,7 @@ def read_order(
     said = {
         criterion.id: OrderJudgement(**_read(written[criterion.id], criterion, texts, order)) for criterion in criteria
     }
-    return {**said, OVERALL: weigh(said, {criterion.id: criterion.weight for criterion in criteria})}
+    return {**said, OVERALL: weigh(said, criteria)}
 
 
 def _read(
@@ -266,18 +266,19 @@ def _read(
     return {**grounds, "winner": {"first": first, "second": second}.get(str(word), "tie")}
 
 
-def weigh(said: Mapping[str, OrderJudgement], weights: Mapping[str, float]) -> OrderJudgement:
+def weigh(said: Mapping[str, OrderJudgement], criteria: Sequence[Criterion]) -> OrderJudgement:
     """Return the overall verdict of one order: what the criteria prefer by their weights, with the mean confidence.
 
     It counts only where every criterion does.
     """
-    total = sum(weights.values())
+    total = sum(criterion.weight for criterion in criteria)
     balance = sure = 0.0
-    for name, one in said.items():
+    for criterion in criteria:
+        one = said[criterion.id]
         if one.winner is None:
             return OrderJudgement(unscored=one.unscored, detail=one.detail)
-        balance += weights[name] * (SHARES[one.winner] - _UNDECIDED)
-        sure += weights[name] * (one.confidence or 0.0)
+        balance += criterion.weight * (SHARES[one.winner] - _UNDECIDED)
+        sure += criterion.weight * (one.confidence or 0.0)
     winner: Preferred = "tie" if abs(balance) < 1e-9 else 1 if balance > 0 else 2
     return OrderJudgement(winner=winner, confidence=rounded(min(1.0, sure / total)))
 
@@ -315,15 +316,12 @@ def reduce_matches(
     strictest = max(criterion.confidence_threshold for criterion in criteria)
     figures.append(_figures(OVERALL, sum(one.weight for one in criteria), strictest, judged))
     pairs = pair_results(results)
-    by_stratum = by_key((pair.stratum, pair.shares[OVERALL]) for pair in pairs)
+    by_stratum = by_key((pair.stratum, share) for pair in pairs if (share := pair.shares[OVERALL]) is not None)
     return JudgePreferences(
         judge=judge,
         criteria=[] if unusable else figures,
-        strata={
-            stratum: mean_within([share for share in shares if share is not None])
-            for stratum, shares in by_stratum.items()
-        },
-        outputs=rank_outputs([(one.item, one.names, one.shares[OVERALL]) for one in results if one not in pairs]),
+        strata={stratum: mean_within(shares) for stratum, shares in by_stratum.items()},
+        win_rates=rank_outputs([(one.item, one.names, one.shares[OVERALL]) for one in results if one not in pairs]),
         unusable=unusable,
         matches=results,
     )

@@ -211,12 +211,10 @@ def reduce_scores(
     unscored = Counter(one.unscored for one in given if one.unscored is not None)
     unusable = no_usable_output(unscored, len(given), texts_of(answers.values()))
     lengths = [len(item.output) for item in outputs.values()]
-    by_stratum: dict[str, list[float]] = {item.stratum: [] for item in items}
-    for item in items:
-        by_stratum[item.stratum] += [] if item.summary is None else [item.summary]
+    by_stratum = by_key((item.stratum, item.summary) for item in items if item.summary is not None)
     return JudgeScores(
         judge=judge,
-        summary=mean_within([summary for summaries in by_stratum.values() for summary in summaries]),
+        summary=mean_within([item.summary for item in items if item.summary is not None]),
         strata={name: mean_within(summaries) for name, summaries in by_stratum.items()},
         criteria=[] if unusable else [_criterion(*one, items, lengths) for one in methods.values()],
         unusable=unusable,

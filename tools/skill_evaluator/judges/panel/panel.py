@@ -63,13 +63,17 @@ def panel_scores(judges: Sequence[JudgeScores], criteria: Sequence[Criterion], w
         item_id = next(iter(items.values())).id
         verdict = weighted_summary(scores, criteria)
         decisions.append(PanelDecision(item=item_id, verdict=verdict, verdicts=scores, votes=votes))
-    figures = {
-        one.id: _mean([decision.verdicts[one.id] for decision in decisions], 1.0, float(one.highest))
-        for one in criteria
-    }
-    agreement, rows = agreements(judges, decisions, weights, agree=lambda left, right: abs(left - right) < 1)
-    summary = _mean([decision.verdict for decision in decisions])
-    return PanelResult(figures=figures, summary=summary, agreement=agreement, judges=rows, decisions=decisions)
+    return _result(
+        judges,
+        decisions,
+        weights,
+        figures={
+            one.id: _mean([decision.verdicts[one.id] for decision in decisions], 1.0, float(one.highest))
+            for one in criteria
+        },
+        summary=_mean([decision.verdict for decision in decisions]),
+        agree=lambda left, right: abs(left - right) < 1,
+    )
 
 
 def panel_preferences(judges: Sequence[JudgePreferences], criteria: Sequence[str], weights: Weights) -> PanelResult:
@@ -87,14 +91,8 @@ def panel_preferences(judges: Sequence[JudgePreferences], criteria: Sequence[str
         )
     pairs = [decision.verdicts for decision in decisions if decision.names == PAIR]
     several = [(one.item, one.names, SHARES.get(one.verdict)) for one in decisions if one.names != PAIR]
-    agreement, rows = agreements(judges, decisions, weights, [OVERALL])
-    return PanelResult(
-        figures={name: _mean([SHARES.get(winners[name]) for winners in pairs]) for name in criteria},
-        outputs=rank_outputs(several),
-        agreement=agreement,
-        judges=rows,
-        decisions=decisions,
-    )
+    figures = {name: _mean([SHARES.get(winners[name]) for winners in pairs]) for name in criteria}
+    return _result(judges, decisions, weights, figures, [OVERALL], win_rates=rank_outputs(several))
 
 
 def panel_regressions(
@@ -105,8 +103,7 @@ def panel_regressions(
     decisions = [_decide(pair, results, rules, weights) for pair, results in zip(pairs, by_judge, strict=True)]
     decided = [decision.verdict for decision in decisions if decision.verdict is not None]
     figures: dict[str, Figure] = {name: rate(decided.count(name), len(decided)) for name in DECISIONS}
-    agreement, rows = agreements(judges, decisions, weights)
-    return PanelResult(figures=figures, agreement=agreement, judges=rows, decisions=decisions)
+    return _result(judges, decisions, weights, figures)
 
 
 def _decide(pair: JudgedPair, results: Mapping[str, PairResult], rules: ShipRules, weights: Weights) -> PanelDecision:
@@ -144,22 +141,21 @@ def _decide(pair: JudgedPair, results: Mapping[str, PairResult], rules: ShipRule
     )
 
 
-def agreements(
+def _result(
     judges: Sequence[JudgeFigures],
     decisions: Sequence[PanelDecision],
     weights: Weights,
-    criteria: Sequence[str] | None = None,
+    figures: Mapping[str, Figure],
+    compared: Sequence[str] = (),
     agree: Callable[[Any, Any], bool] = eq,
-) -> tuple[Figure, list[JudgeAgreement]]:
-    """Return the share of verdicts on which all judges agree, and how often each judge agrees with the panel.
-
-    Verdicts are those by the `criteria`, by default all. A verdict of a single judge agrees with nobody's.
-    """
+    **more: Any,
+) -> PanelResult:
+    """Return the result of a panel with the agreement of its judges on the `compared` criteria, by default on all."""
     ballots = [
         (votes, decision.verdicts[name])
         for decision in decisions
         for name, votes in decision.votes.items()
-        if criteria is None or name in criteria
+        if name in compared or not compared
     ]
     several = [list(votes.values()) for votes, _ in ballots if len(votes) > 1]
     unanimous = sum(all(agree(left, right) for left, right in combinations(votes, 2)) for votes in several)
@@ -167,7 +163,8 @@ def agreements(
     for judge in (one.judge.model_id for one in judges):
         agrees = [agree(votes[judge], verdict) for votes, verdict in ballots if judge in votes]
         rows.append(JudgeAgreement(judge=judge, weight=weights.get(judge, 1.0), agrees=rate(sum(agrees), len(agrees))))
-    return rate(unanimous, len(several)), rows
+    agreement = rate(unanimous, len(several))
+    return PanelResult(figures=figures, agreement=agreement, judges=rows, by_item=list(decisions), **more)
 
 
 def _by_judge(judges: Sequence[JudgeFigures], results: Sequence[Sequence[ResultT]]) -> list[dict[str, ResultT]]:

@@ -44,16 +44,16 @@ class PanelResult(FrozenModel):
     """Several judges as one. `agreement`: the share of verdicts on which all judges agree.
 
     `figures`: the mean score or the win rate of output 1 by criterion, or the share of each ship decision. `summary`:
-    the mean weighted score from 0 to 1. `outputs`: the win rate of each of several outputs, best first. `agreement` is
-    over the overall verdicts of matches; scores agree if they are less than a level apart.
+    the mean weighted score from 0 to 1. `win_rates` of several outputs: by name, best first. Of matches the overall
+    verdicts are compared for the agreement; scores agree if they are less than a level apart.
     """
 
-    figures: dict[Label, Figure] = {}
+    figures: Mapping[Label, Figure] = {}
     summary: Figure | None = None
-    outputs: dict[Label, Figure] = {}
+    win_rates: dict[Label, Figure] = {}
     agreement: Figure
     judges: list[JudgeAgreement]
-    decisions: list[PanelDecision] = []
+    by_item: list[PanelDecision] = []
 
 
 class CascadeStage(FrozenModel):

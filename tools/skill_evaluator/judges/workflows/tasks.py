@@ -30,7 +30,6 @@ from skill_evaluator.judges.modes.regression_batch import (
     ComparedOutputs,
     outputs_of_run,
     pairs_of_outputs,
-    side_notes,
 )
 from skill_evaluator.judges.modes.regression_results import (
     DECISIONS,
@@ -53,7 +52,7 @@ from skill_evaluator.judges.modes.scoring import (
 )
 from skill_evaluator.judges.modes.ship_rules import ShipDecision, ShipRules, blocking_sentence
 from skill_evaluator.judges.panel.panel import panel_preferences, panel_regressions, panel_scores
-from skill_evaluator.judges.panel.results import CascadeResult, PanelResult
+from skill_evaluator.judges.panel.results import CascadeResult, Decision, PanelResult
 from skill_evaluator.judges.prompting.criteria import NamedRubric, choose_criteria, family_warnings, strict_criteria
 from skill_evaluator.judges.prompting.items import OutputItem, read_items, value_at
 from skill_evaluator.judges.prompting.judging import RESULTS, JudgeRun, JudgeTask, find_judge_run
@@ -241,7 +240,7 @@ def regression_task(request: RegressionRequest, session: JudgeSession) -> ModeTa
             baseline=compared.baseline,
             candidate=compared.candidate,
             left_out=dict(compared.left_out),
-            ship_decision=_ship_decision(judges, panel or cascade, compared.left_out),
+            ship_decision=_ship_decision(judges, panel, cascade, compared.left_out),
             judges=list(judges),
             panel=panel,
             cascade=cascade,
@@ -300,13 +299,15 @@ def _judge_task(
 
 def _ship_decision(
     judges: Sequence[JudgeRegressions],
-    joint: PanelResult | CascadeResult | None,
+    panel: PanelResult | None,
+    cascade: CascadeResult | None,
     left_out: Mapping[str, str],
 ) -> ShipDecision | None:
     """Return the decision of the panel, of the cascade, or of the one judge; a case that is left out needs a person."""
     decisions = [judge.ship_decision for judge in judges]
-    if joint is not None:
-        verdicts = [one.verdict for one in joint.decisions]
+    joint: Sequence[Decision] = [*(panel.by_item if panel else ()), *(cascade.decisions if cascade else ())]
+    if joint:
+        verdicts = [one.verdict for one in joint]
         decisions = [next((name for name in DECISIONS if name == verdict), None) for verdict in verdicts]
     unseen = [None] if set(left_out.values()) - {NOT_APPLICABLE} else []
     return most_careful([*decisions, *unseen])
@@ -402,6 +403,7 @@ def _read_compared(request: RegressionRequest, limits: SafetyLimits) -> Compared
     items, left_out = pairs_of_outputs(component, cases, baseline, candidate, unanswered)
     for case_id, reason in missing.items():
         left_out[case_id] = reason if reason == NOT_APPLICABLE else f"baseline: {reason}"
+    sides = (("baseline", baseline), ("candidate", candidate))
     return ComparedOutputs(
         items=items,
         left_out=left_out,
@@ -409,7 +411,7 @@ def _read_compared(request: RegressionRequest, limits: SafetyLimits) -> Compared
         baseline=baseline.run_id,
         candidate=candidate.run_id,
         source=candidate.run_id,
-        notes=side_notes(baseline, candidate),
+        notes=[f"{side}: {run.skill_version} by {run.model_id}, {run.run_id}" for side, run in sides],
     )
 
 

@@ -90,10 +90,7 @@ def batch_result(judge: JudgeRegressions, labels: Labels, bar: float) -> JudgeRe
     by_dimension = by_key((one.dimension, one) for _, one in rows)
     agreement = {name: measure("regression", name, units[name], bar) for name in by_dimension if name in units}
     rated = [
-        (
-            (label.impact if label.human == _WORSE else None) or NONE,
-            (one.impact or NONE) if one.verdict == _WORSE else NONE,
-        )
+        (_severity(label.human, label.impact), _severity(one.verdict, one.impact))
         for one, label in labelled
         if label.impact or label.human != _WORSE  # a worse candidate may be unrated
     ]
@@ -109,6 +106,10 @@ def batch_result(judge: JudgeRegressions, labels: Labels, bar: float) -> JudgeRe
     )
     whole = measure("regression", ALL, [_unit(*one) for one in labelled], bar)
     return JudgeResult(judge=model_id, agreement=[whole, *agreement.values()], batch=result, record=judge.judge)
+
+
+def _severity(verdict: str, impact: str | None) -> str:
+    return impact if impact is not None and verdict == _WORSE else NONE
 
 
 def _unit(dimension: DimensionResult, label: RegressionLabel) -> Unit:

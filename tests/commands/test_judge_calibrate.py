@@ -102,7 +102,11 @@ SCORED, SCORE = '{"id": "s", "scores": {"clear": 3}}', '{"id": "s", "judge": "j"
         ('{"id": "p0", "human": 1, "label": 1}', VERDICT, "items.jsonl:1: unknown key at label"),
         ('{"id": "p0\\u001b[31m", "human": 1}', VERDICT, "holds a character that does not print"),
         ("[1]", VERDICT, "items.jsonl:1: a mapping of keys to values is expected"),
-        (ITEM, f"\n{VERDICT}\n{VERDICT}", "verdicts.jsonl:3: id 'p0', judge 'j', order '1', replicate '0' repeats line 2"),
+        (
+            ITEM,
+            f"\n{VERDICT}\n{VERDICT}",
+            "verdicts.jsonl:3: id 'p0', judge 'j', order '1', replicate '0' repeats line 2",
+        ),
         (ITEM, json.dumps(verdict(1, 1, 1)), "verdicts.jsonl:1: id 'p1' has no label in items.jsonl"),
         (ITEM, json.dumps(verdict(0, 1, True)), "verdicts.jsonl:1: 1 or 2 is expected, and no boolean at winner"),
         ('{"id": "s", "scores": {"clear": 11}}', SCORE, "got 11 at scores.clear[0]"),

@@ -30,7 +30,7 @@ from skill_evaluator.judges.modes.sentences import SentencesItem, Vote, votes_on
 from skill_evaluator.judges.modes.ship_rules import ShipRules, dimensions_of
 from skill_evaluator.judges.prompting.criteria import NamedRubric, choose_criteria, families_of
 from skill_evaluator.judges.prompting.items import OutputItem
-from skill_evaluator.judges.prompting.judging import RUNS, JudgeTask, resumed_judge_run, write_judge_run, write_papers
+from skill_evaluator.judges.prompting.judging import RUNS, JudgeTask, write_papers
 from skill_evaluator.judges.prompting.questions import JudgePrompt
 from skill_evaluator.judges.prompting.reading import UnscoredReason
 from skill_evaluator.judges.prompting.results import (
@@ -46,7 +46,7 @@ from skill_evaluator.judges.workflows.judging import Drawn, Judged, again_of
 from skill_evaluator.judges.workflows.requests import CalibrateRequest
 from skill_evaluator.library.config import load_settings
 from skill_evaluator.library.rubrics import Rubric, load_rubric
-from skill_evaluator.runner.session import Watch, with_keys
+from skill_evaluator.runner.session import Watch
 from skill_evaluator.stats import by_key
 from skill_evaluator.text import canonical_json, counted, digest
 
@@ -250,13 +250,8 @@ def _call_about_sentences(
     asking = _sentence_asking(items, request.seed)
     if request.dry_run:
         return replace(judge_session, request=replace(request, replicates=judged_sentences.MAX_VOTES)).size(asking)
-    judging = judge_session.planned(asking)
-    folder = request.out / judging.id
-    if request.resume is not None:
-        judging, folder = resumed_judge_run(judging, request.resume, request.out)
-    (model,) = with_keys(judge_session.models, judge_session.configuration).values()
+    judging, folder, (model,) = judge_session.begin(asking)
     session = judge_session.session()
-    write_judge_run(folder, judging)
     judge = judged_sentences.SentencesJudge(model=model, asked_for=judging.id, seed=judging.seed, folder=folder / RUNS)
     asked = judged_sentences.ask_sentences(list(items.values()), judge, session)
     votes = {

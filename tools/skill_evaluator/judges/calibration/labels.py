@@ -175,8 +175,7 @@ def _lines(path: Path, check: Callable[[Any], LineT]) -> Iterator[tuple[int, Lin
 class Unit:
     """A labelled item: people's labels by one criterion, and a judge's verdicts in the same terms.
 
-    `requests` has the verdicts of each request, the first replicate first: of a pair in both orders. It is empty if the
-    judge was not called. `verdict` is that of all requests; None could not be read.
+    `requests`: the verdicts on each request, of a pair in both orders. `verdict`: of all requests; None if unreadable.
     """
 
     line: LabelledPair | ScoredItem | None = None

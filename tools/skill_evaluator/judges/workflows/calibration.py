@@ -1,7 +1,7 @@
 """The workflow of `judge calibrate`: labels → verdicts, read once → figures → decision.
 
-Without --judge the verdicts are stored ones. With it, judges are called about the labelled items, the corrupted outputs
-and the probes in one judge run, with one budget and one `--resume`. Judges of sentences are called as for checks.
+Without --judge the verdicts are stored ones. With it, one judge run asks about labelled items, corrupted outputs and
+probes. Judges of sentences are called as for checks.
 """
 
 from collections import Counter

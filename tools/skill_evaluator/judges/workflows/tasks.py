@@ -73,10 +73,7 @@ class ModeTask(Generic[JudgeT, OutcomeT]):
 
 
 def make_task(request: JudgedRequest, session: JudgeSession) -> ModeTask[Any, Any]:
-    """Read the items and make the questions about them.
-
-    Raise JudgeError, RunError, ComponentError, FixtureError or ConfigError.
-    """
+    """Read the items and make the questions. Raise JudgeError, RunError, ComponentError, FixtureError, ConfigError."""
     if isinstance(request, ScoreRequest):
         return score_task(request, session)
     return pair_task(request, session) if isinstance(request, PairwiseRequest) else regression_task(request, session)

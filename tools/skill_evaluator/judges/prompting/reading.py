@@ -1,5 +1,6 @@
 """A judge's output → the verdict in it with its evidence, or the reason why it does not count."""
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +12,8 @@ from skill_evaluator.library.rubrics import Criterion
 from skill_evaluator.parsing.answer import embedded_values, parse_output, split_reasoning
 from skill_evaluator.runner.schedule import Replicate
 
+_ESCAPED = re.compile(r"\\+u([0-9a-fA-F]{4})")
+_NOT_SAID = re.compile(r"\\+[bfnrt]|[\\\s]")  # white space, also escaped
 _MAX_DETAIL = 200  # characters
 _MAX_SEARCHED = 20  # pieces of evidence; searching a long text takes a while
 
@@ -72,15 +75,23 @@ def last_whole(
     if first.problem is not None:
         return Unscored(reason="empty" if first.problem == "empty" else "not_json")
     quoted = [value for source in judged for _, value in embedded_values(source)]
+    sources = [_unescaped(source) for source in judged]
     refusals: list[Unscored] = []
-    for value in reversed([value for _, value in embedded_values(text)] or [first.value]):
+    for written, value in reversed(list(embedded_values(text)) or [(text, first.value)]):
         checked = check(value)
-        if not isinstance(checked, Unscored) and value in quoted:
+        is_copied = value in quoted or any(_unescaped(written) in source for source in sources)
+        if not isinstance(checked, Unscored) and is_copied:
             checked = Unscored(reason="copied", detail="the verdict stands in the text that is judged")
         if not isinstance(checked, Unscored):
             return checked
         refusals.append(checked)
     return refusals[0]
+
+
+def _unescaped(text: str) -> str:
+    """Return a text without white space and escapes, which makes JSON equal to JSON inside a string."""
+    plain = _ESCAPED.sub(lambda escape: chr(int(escape[1], 16)), text)
+    return _NOT_SAID.sub("", plain).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def read_criteria(

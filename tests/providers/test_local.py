@@ -87,7 +87,7 @@ def test_an_answer_is_the_same_whatever_was_asked_before_and_whatever_befalls_th
     first = {call: ask(provider, user=call[0], seed=call[1]).text for call in CALLS}
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     if saved == "without room":
-        monkeypatch.setattr(local, "_MOST_BYTES", 0)
+        monkeypatch.setattr(local, "_MAX_BYTES", 0)
     again = {}
     with opened() as other:
         for (user, seed), between in zip(reversed(CALLS), OTHERS, strict=True):

@@ -109,6 +109,9 @@ def test_judge_without_a_usable_verdict_has_its_reason_and_a_short_example() -> 
     assert (result.agreement, result.biases) == ([], [])
     assert result.unusable is not None
     assert (result.unusable.unscored, result.unusable.example) == ({"wrong_format": 8}, ("Well. " * 99)[:400])
+    unpaired = [verdict(n, order, None if order == 2 else 1) for n in range(4) for order in (1, 2)]
+    result = result_of(HALF[:4], unpaired)
+    assert (result.agreement, result.unusable and result.unusable.unscored) == ([], {"wrong_format": 4})
 
 
 def score_result(people: Sequence[Any], scores: Sequence[int | None], judge: str = "j", **more: Any) -> JudgeResult:

@@ -68,17 +68,25 @@ def label_results(
                     biases += score_biases(criterion, units, highest, own)
                 elif criterion == OVERALL:
                     biases += pair_biases(units, own)
-        results.append(JudgeResult(judge=judge, agreement=agreement, biases=biases, unusable=_unusable(lines)))
+        results.append(
+            JudgeResult(
+                judge=judge, agreement=agreement, biases=biases, unusable=None if agreement else _unusable(lines)
+            )
+        )
     return results
 
 
 def _unusable(lines: Sequence[StoredVerdict | StoredScore]) -> NoUsableOutput | None:
-    """Describe a judge of which no stored line has a verdict; the lines do not say why."""
+    """Describe a judge without a verdict on a labelled item, such as one that is read in one order of each pair.
+
+    Return None if every line has a verdict, so that only the items differ. The lines do not say why they have none.
+    """
     texts = (one.text for one in lines if isinstance(one, StoredVerdict) and one.text)
     read = [
         one.score if isinstance(one, StoredScore) else one.winner or any(one.criteria.values()) or None for one in lines
     ]
-    return no_usable_output({"wrong_format": read.count(None)}, len(lines), texts)
+    unread = read.count(None)
+    return no_usable_output({"wrong_format": unread}, unread, texts)
 
 
 def _highest(criterion: str, units: Sequence[Unit], named: int | None) -> int:

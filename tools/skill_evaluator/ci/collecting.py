@@ -84,9 +84,11 @@ def collect(request: CollectRequest) -> Outcome:
         _write(records[run_id].model_copy(update={"drift": drift}), request)
     outputs = {run.run_id: partial(gather, plan, planned[place], arrivals) for place, (run, _) in scored.items()}
     lost = dict(_lost_values([] if again else verdicts, records, outputs, request))
+    problems += [values for values in lost.values() if isinstance(values, SkillEvaluatorError)]
     runs = []
     for run, record in (scored[place] for place in range(len(planned))):
-        run = run.model_copy(update={"lost_values": lost.get(run.run_id or "", [])})
+        values = lost.get(run.run_id or "", [])
+        run = run.model_copy(update={"lost_values": values if isinstance(values, list) else []})
         if record is not None and (problem := undecided.get(run.skill)):
             reasons = filter(None, (run.reason, f"no verdict: {visible(str(problem))}"))
             run = run.model_copy(update={"reason": "; ".join(reasons)})
@@ -182,13 +184,18 @@ def _lost_values(
     records: Mapping[str, Record],
     outputs: Mapping[str | None, Callable[[], GatheredRun]],
     request: CollectRequest,
-) -> Iterator[tuple[str, list[LostValue]]]:
-    """Yield the lost values of each run whose baseline was called beside it, by run id."""
-    for model in (model for verdict in verdicts for model in verdict.models):
+) -> Iterator[tuple[str, list[LostValue] | SkillEvaluatorError]]:
+    """Yield the lost values, or the error, of each run whose baseline was called beside it, by run id.
+
+    Yield nothing if the cases are kept in a different repository, whose readers may be others.
+    """
+    if request.configuration.settings.fixtures is not None:
+        return
+    for model in (model for verdict in verdicts for model in verdict.models if model.lost_fields):
         ids = (model.baseline.run_id if model.baseline else "", model.candidate.run_id)
-        if model.lost_fields and all(run_id in records for run_id in ids):
-            given = tuple(outputs[run_id]().answers for run_id in ids)
-            yield ids[1], lost_values(model, (records[ids[0]], records[ids[1]]), given, request)
+        if all(run_id in records for run_id in ids):
+            baseline, candidate = ((records[run_id], outputs[run_id]().answers) for run_id in ids)
+            yield ids[1], attempted(candidate[0].skill, partial(lost_values, model, baseline, candidate, request))
 
 
 def _score_run(

@@ -79,12 +79,12 @@ def last_whole(
     refusals: list[Unscored] = []
     for written, value in reversed(list(embedded_values(text)) or [(text, first.value)]):
         checked = check(value)
-        is_copied = value in quoted or any(_unescaped(written) in source for source in sources)
-        if not isinstance(checked, Unscored) and is_copied:
-            checked = Unscored(reason="copied", detail="the verdict stands in the text that is judged")
-        if not isinstance(checked, Unscored):
+        if isinstance(checked, Unscored):
+            refusals.append(checked)
+        elif value in quoted or any(_unescaped(written) in source for source in sources):
+            refusals.append(Unscored(reason="copied", detail="the verdict stands in the text that is judged"))
+        else:
             return checked
-        refusals.append(checked)
     return refusals[0]
 
 

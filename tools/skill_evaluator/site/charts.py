@@ -47,7 +47,6 @@ def chart_specs() -> dict[str, Any]:
         "items": _items(),
         "forest": _forest(),
         "intervals": _intervals(),
-        "reliability": _reliability(),
     }
     return {name: chart.to_dict(validate=False) for name, chart in charts.items()}
 
@@ -181,20 +180,6 @@ def _intervals() -> alt.LayerChart:
         _spans(base, 3, 0.4).encode(x=alt.X("low:Q", title="@title", scale=scale), x2="high:Q"),
         points.encode(x=x, shape=_series_shape(), **_WORDS),
     ).properties(width="container", height=alt.Step(17, **{"for": "offset"}))
-
-
-def _reliability() -> alt.LayerChart:
-    """Draw the share that was right against the stated confidence: on the diagonal a judge knows itself."""
-    unit, axis = alt.Scale(domain=[0, 1]), alt.Axis(format=".1f", tickCount=5)
-    x = alt.X("confidence:Q", title="confidence that was given", scale=unit, axis=axis)
-    y = alt.Y("value:Q", title="share that was right", scale=unit, axis=axis)
-    base = _rows().encode(x=x, color=_colour("series:N", "@series", _legend()))
-    diagonal = _rows("diagonal").mark_line(strokeDash=[5, 4], strokeWidth=1.5, color="#8c8c8c", aria=False)
-    return alt.layer(
-        diagonal.encode(x=x, y=y),
-        _spans(base, 3, 0.4).encode(y=alt.Y("low:Q", title="share that was right", scale=unit), y2="high:Q"),
-        base.mark_point(filled=True, size=95, opacity=1).encode(y=y, shape=_series_shape(), **_WORDS),
-    ).properties(width="container", height=260)
 
 
 _NAME = "assets/vega.js"

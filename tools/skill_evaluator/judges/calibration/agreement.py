@@ -85,8 +85,7 @@ def _unusable(lines: Sequence[StoredVerdict | StoredScore]) -> NoUsableOutput | 
     read = [
         one.score if isinstance(one, StoredScore) else one.winner or any(one.criteria.values()) or None for one in lines
     ]
-    unread = read.count(None)
-    return no_usable_output({"wrong_format": unread}, unread, texts)
+    return no_usable_output({"wrong_format": read.count(None)}, read.count(None), texts)
 
 
 def _highest(criterion: str, units: Sequence[Unit], named: int | None) -> int:

@@ -10,7 +10,7 @@ from skill_evaluator.site.writing import MARKER, data_script
 from tests.support.git import GitRepository
 from tests.support.library import SKILL, Library, read
 from tests.support.records import a_run, keep
-from tests.support.sites import contents, site_data
+from tests.support.sites import contents, site_data, site_page, words
 
 pytestmark = pytest.mark.usefixtures("without_charts")
 CASES = {"alpha": [1.0, 0.5], "beta": [0.75, 0.75], "gamma": [1.0, 1.0]}
@@ -107,7 +107,7 @@ def test_building_again_writes_nothing_and_one_new_record_only_what_shows_it(bui
     after = contents(site)
     assert {name for name in after if after[name] != before.get(name)} == {
         "data/overview.js",
-        "data/changes.js",
+        "changes.html",
         f"data/components/{SKILL}.js",
         f"data/compare/{SKILL}/versions.js",
         ".skill-evaluator-site",
@@ -178,7 +178,7 @@ def test_what_is_recorded_on_another_branch_is_shown_as_if_it_were_here(built: L
 
     assert built.call("site", "build", "--out", "branch", "--recorded", "records", "--recorded", "none").code == 0
 
-    for key in ("overview", "changes", f"components/{SKILL}", f"cases/{SKILL}"):
+    for key in ("overview", f"components/{SKILL}", f"cases/{SKILL}"):
         assert site_data(built.root / "branch", key) == site_data(built.root / "site", key), key
     assert contents(built.root / "branch").keys() == contents(built.root / "site").keys()
 
@@ -190,13 +190,11 @@ def test_without_a_component_it_says_where_to_look(library: Library) -> None:
 
 def test_what_changed_says_what_history_does_the_newest_first(shown: Library) -> None:
     history = shown.call("history", SKILL, "--format", "json").json
-    rows = site_data(shown.root / "site", "changes")["rows"]
-    assert [row["timestamp"] for row in rows] == sorted((row["timestamp"] for row in rows), reverse=True)
-    steps = {
-        (model["model_id"], point["version"]): point["step"] for model in history["models"] for point in model["points"]
-    }
-    assert {(row["model"], row["version"]) for row in rows} == set(steps)
-    judged = next(row for row in rows if (row["model"], row["version"]) == ("m", "1.1.0"))
-    step = steps["m", "1.1.0"]
-    assert (judged["verdict"], judged["difference"], judged["before"]) == (step["verdict"], step["difference"], "1.0.0")
-    assert [judged["step_low"], judged["step_high"]] == [None, None]  # an interval is shown from five cases on
+    versions = site_page(shown.root / "site", "changes.html").find_all(class_="change-of")
+    by_name = {words(one.find(class_="of")): one.find_all(class_="change") for one in versions}
+    assert {name: len(entries) for name, entries in by_name.items()} == {f"{SKILL} 1.1.0": 1, f"{SKILL} 1.0.0": 2}
+    step = next(model for model in history["models"] if model["model_id"] == "m")["points"][1]["step"]
+    text = words(by_name[f"{SKILL} 1.1.0"][0])
+    assert text.startswith(f"▼ {step['verdict']} m 1.1.0 since 1.0.0")
+    assert f"field_level_f1 {step['difference']:+.3f}" in text
+    assert "interval" not in text  # shown from five cases on

@@ -101,17 +101,15 @@ def test_no_page_is_longer_than_4_3_screens_and_every_verdict_is_in_sight(
         assert (watch.errors, watch.left) == ([], [])
 
 
-def test_what_changed_is_two_screens_and_filtered_by_verdict(browser: Any, site: Path) -> None:
+def test_what_changed_shows_the_newest_versions_and_folds_the_others(browser: Any, site: Path) -> None:
     with watched(browser, f"file://{site}/", viewport={"width": 1280, "height": 800}) as watch:
         page = watch.open("changes.html")
         assert page.evaluate("document.documentElement.scrollHeight") <= 2.1 * 800
-        assert page.locator(".change-of").count() == COMPONENTS
-        assert {LATEST} == {text.split()[1] for text in page.locator(".change-of .of").all_inner_texts()}
+        names = page.locator(".change-of:visible .of").all_inner_texts()
+        assert (len(names), {name.split()[1] for name in names}) == (COMPONENTS, {LATEST})
         page.get_by_label("Verdict").select_option("regressed")
         page.get_by_text(f"{COMPONENTS} of {5 * COMPONENTS} versions").wait_for()
-        assert page.locator(".change-of.regressed").count() == COMPONENTS
-        page.locator(".change-of summary").first.click()
-        assert page.locator(".change").first.is_visible()
+        assert page.locator(".change-of.regressed:visible").count() == COMPONENTS
 
 
 def test_the_overview_says_how_much_changed_and_draws_the_versions(browser: Any, site: Path) -> None:
@@ -156,10 +154,3 @@ def test_charts_neither_exaggerate_nor_claim_what_the_groups_deny(browser: Any, 
         assert (ticks[0], ticks[1].isdigit()) == ("0", True)
         named = page.locator("[data-chart=trend] .role-legend-label text").all_text_contents()
         assert {"vendor-mode…large-20250929", "vendor-mode…small-20251001"} <= {*named}
-
-
-def test_commands_in_a_sentence_are_code(browser: Any, site: Path) -> None:
-    with watched(browser, f"file://{site}/") as watch:
-        page = watch.open("audit.html")
-        assert page.locator(".notice code").all_inner_texts() == ["skill-evaluator audit run", "audit report"]
-        assert "`" not in page.inner_text("main")

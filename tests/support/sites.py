@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+from bs4 import BeautifulSoup
+
 from tests.support.library import Library
 
 _DATA = re.compile(r'JSON\.parse\(("(?:[^"\\]|\\.)*")\)')
@@ -21,6 +23,16 @@ def site_data(folder: Path, key: str) -> Any:
     match = _DATA.search((folder / "data" / f"{key}.js").read_text("utf-8"))
     assert match is not None
     return json.loads(json.loads(match[1]))
+
+
+def site_page(folder: Path, place: str) -> BeautifulSoup:
+    """A page of the build, parsed."""
+    return BeautifulSoup((folder / place).read_text("utf-8"), "html.parser")
+
+
+def words(part: Any) -> str:
+    """What a reader sees of a part of a page, with single blanks."""
+    return " ".join(part.get_text(" ").split())
 
 
 def site_lines(folder: Path, key: str) -> dict[str, Any]:
@@ -76,14 +88,14 @@ class Watched:
         """Open a page of the site and wait until it is filled."""
         self.page.goto("about:blank")  # so that another hash is another visit
         self.page.goto(self.root + place)
-        self.page.wait_for_selector("main[aria-busy='false']")
+        self.page.wait_for_selector("main:not([aria-busy='true'])")
         return self.page
 
     def open_drawn(self, place: str) -> Any:
         """Open a page, unfold its charts and go down it until every one is drawn."""
         page = self.open(place)
         page.evaluate("for (const fold of document.querySelectorAll('details:has(.chart)')) fold.open = true")
-        for chart in page.locator(".chart").all():
+        for chart in page.locator(".chart[data-chart]").all():
             chart.scroll_into_view_if_needed()
             chart.locator("svg").first.wait_for()
         return page

@@ -6,6 +6,21 @@ from urllib.parse import urlencode
 from skill_evaluator.display.safe_text import visible
 
 
+def component_address(skill: str) -> str:
+    """Return the page of a component, from the root of the site."""
+    return f"component.html#{urlencode({'component': skill})}"
+
+
+def verdict_address(skill: str, version: str) -> str:
+    """Return the page of the verdict on a version."""
+    return f"verdict.html#{urlencode({'component': skill, 'version': version})}"
+
+
+def compare_address(skill: str, version: str) -> str:
+    """Return the page that compares a version with the one before."""
+    return f"compare.html#{urlencode({'component': skill, 'version': version})}"
+
+
 @dataclass(frozen=True, slots=True)
 class Site:
     """A published site; without an address nothing is linked."""

@@ -7,21 +7,27 @@ import re
 import textwrap
 import unicodedata
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import altair as alt
 import vl_convert
+from markupsafe import Markup
 
 from skill_evaluator.display.safe_text import name_text, visible
 
 INK, GREY, FAINT = "#1f2328", "#6e7781", "#d0d7de"
-_ON_A_PAGE = {INK: "@ink", GREY: "@soft", FAINT: "@line", "white": "@paper"}
+_ON_A_PAGE = {INK: "ink", GREY: "soft", FAINT: "line", "white": "paper"}  # the names of the page's colours
+_ID = re.compile(r'(id="|url\(#)([\w-]+)')
+_MARK = re.compile(r'<(\w+)((?: [\w:-]+="[^"]*")*?) aria-label="([^"]*)"([^<>]*)/>')
+_FOR_EDITORS = re.compile(r' (?:role|aria-[a-z]+|class|pointer-events)="[^"]*"')
 FONT_SIZE = 11
 _FEW = ("#0072b2", "#009e73", "#e69f00", "#d55e00")  # Okabe and Ito's
 _SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross")
 _LONGEST_NAME = 34
 _SHORTEST_LINE = 75  # of a remark; a chart of few columns is made wider by it
 _GRADIENT = re.compile(r'(id="|url\(#)gradient_\d+')  # numbered through a process; no chart has more than one
+_NARROW_SCREEN = 300  # pixels that a phone has for a chart
 _WIDE, _NARROW = 1.0, 0.56  # of the font size
 
 
@@ -61,6 +67,49 @@ def drawn_from(values: Sequence[Any]) -> alt.Chart:
     return alt.Chart(alt.InlineData(values=list(values)))
 
 
+@dataclass(frozen=True, slots=True)
+class PageChart:
+    """A chart of an HTML page: its title, a note, and its SVG in the page's colours, once more for narrow screens."""
+
+    title: str
+    note: str
+    svg: Any
+    narrow: Any = ""
+
+
+def page_chart(chart: Any, name: str, *, narrowed: bool) -> PageChart:
+    """Draw a chart for an HTML page, without its title; `name` keeps its ids apart from those of other charts."""
+    spec = chart.to_dict(validate=False)
+    heading = spec.pop("title")
+    narrow = ""
+    if narrowed:
+        narrow = page_svg(
+            {**spec, "width": _NARROW_SCREEN, "autosize": {"type": "fit-x", "contains": "padding"}}, f"{name}n"
+        )
+    return PageChart(heading["text"], " ".join(heading["subtitle"]), page_svg(spec, name), narrow)
+
+
+def page_svg(spec: dict[str, Any], name: str) -> Any:
+    """Draw a specification as SVG in the colours of the page, with the words of each mark as its tooltip."""
+    axis = {"labelColor": GREY, "titleColor": INK, "gridColor": FAINT, "domainColor": FAINT, "tickColor": FAINT}
+    sizes = {"labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal"}
+    legend = {"labelColor": INK, "titleColor": GREY, "symbolBaseFillColor": GREY, "symbolBaseStrokeColor": GREY}
+    config = {
+        "background": None,
+        "font": "system-ui, sans-serif",
+        "axis": {**axis, **sizes},
+        "view": {"stroke": None},
+        "legend": {**legend, **sizes, "layout": {"top": {"direction": "vertical", "anchor": "start", "margin": 6}}},
+    }
+    drawn = str(vl_convert.vegalite_to_svg({**spec, "config": config}, allowed_base_urls=[]))
+    drawn = _ID.sub(rf"\1{name}-\2", drawn)
+    drawn = _MARK.sub(r"<\1\2\4><title>\3</title></\1>", drawn)
+    drawn = _FOR_EDITORS.sub("", drawn)
+    for colour, variable in _ON_A_PAGE.items():
+        drawn = drawn.replace(f'"{colour}"', f'"var(--{variable})"')
+    return Markup(drawn.replace("<svg ", '<svg aria-hidden="true" ', 1))  # noqa: S704  (escaped by vl-convert)
+
+
 def page_spec(chart: Any) -> dict[str, Any]:
     """Return a chart as a page draws it: without its title, and with `@` names for colours that follow the ground."""
     spec = chart.to_dict(validate=False)
@@ -73,7 +122,7 @@ def _named_colours(part: Any) -> Any:
         return {key: value if key in ("values", "datasets") else _named_colours(value) for key, value in part.items()}
     if isinstance(part, list):
         return [_named_colours(member) for member in part]
-    return _ON_A_PAGE.get(part, part) if isinstance(part, str) else part
+    return f"@{_ON_A_PAGE[part]}" if isinstance(part, str) and part in _ON_A_PAGE else part
 
 
 def svg(chart: Any) -> str:

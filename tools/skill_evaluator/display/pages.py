@@ -333,6 +333,36 @@ def _flat(blocks: Iterable[Block], medium: Medium, *, opened: bool = False) -> I
             yield from _flat(block.blocks, medium, opened=opened)
 
 
+def sections_of(blocks: Iterable[Block]) -> list[tuple[str, list[Block]]]:
+    """Return the blocks of an HTML page by section: the title of each heading with the blocks below it."""
+    sections: list[tuple[str, list[Block]]] = []
+    for block in _for_html(blocks):
+        if isinstance(block, Heading):
+            sections.append((line_text(block), []))
+        elif not isinstance(block, str | dict):
+            sections[-1][1].append(block)
+    return [(title, content) for title, content in sections if content]
+
+
+def _for_html(blocks: Iterable[Block]) -> list[Block]:
+    return [
+        replace(block, blocks=_for_html(block.blocks)) if isinstance(block, Fold) else block
+        for block in _flat(blocks, "site")
+    ]
+
+
+def mood_of(cell: Cell) -> str | None:
+    """Return the verdict whose look a cell has on an HTML page, by its colour on a terminal; None if it has none."""
+    return _MOODS.get(cell.style.removeprefix("bold "))
+
+
+def html_columns(sheet: Sheet) -> list[int]:
+    """Return the columns in their order on an HTML page: grade, quadrant and verdict follow the first."""
+    places = list(range(len(sheet.columns)))
+    ahead = [list(sheet.columns).index(name) for name in ("verdict", "quadrant", "grade") if name in sheet.columns[1:]]
+    return [places[0], *ahead, *(at for at in places[1:] if at not in ahead)]
+
+
 def site_sections(blocks: Iterable[Block]) -> list[dict[str, Any]]:
     """Return the blocks as the site's scripts draw them, a section a heading."""
     sections: list[dict[str, Any]] = []

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from skill_evaluator import __version__
 from skill_evaluator.audit.results import REPORTED, AuditResult, read_audit
@@ -46,96 +46,91 @@ from skill_evaluator.records.leaderboard import load_leaderboard
 from skill_evaluator.records.record import Row
 from skill_evaluator.repository import Repository
 from skill_evaluator.site.cases import write_cases
+from skill_evaluator.site.changes import version_changes, write_changes
 from skill_evaluator.site.compare import write_comparisons
-from skill_evaluator.site.component import MOST_CHANGES, change_rows, component_page, overview_rows, regression
+from skill_evaluator.site.component import component_page, overview_rows, regression
 from skill_evaluator.site.judges import write_judges
 from skill_evaluator.site.public import PublicNames
 from skill_evaluator.site.run import write_runs
-from skill_evaluator.site.writing import SiteFolder, fitting, refuse_page_name
-from skill_evaluator.text import counted, nearest
+from skill_evaluator.site.writing import POLICY, SiteFolder, refuse_page_name
+from skill_evaluator.text import counted, digest, nearest
 from skill_evaluator.verdicts.history.component import RecordedComponent
 
-POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'"
-)
+if TYPE_CHECKING:
+    from skill_evaluator.site.rendering import Pages
+
+_INSTALL = "pip install altair jinja2 vl-convert-python"
 _HERE = Path(__file__).parent
 _LONGEST_OF_AUDIT = 5_000  # characters of a sentence: the verdict on a cohort names many figures
 _REMEDY = "mend the file that is named, or take it back from git (git checkout -- FILE), and build again"
 Shown = tuple[list[dict[str, Any]], list[dict[str, Any]], dict[str, Any] | None]
 """A component's rows of the overview and of *What changed*, and its regression."""
-_SHARED = ("site.css", "site.js", "draw.js", "cases.js")
-_INSTALL = "pip install altair jinja2 vl-convert-python"
+_SHARED = ("site.css", "site.js", "tables.js", "draw.js", "cases.js")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageKind:
-    """One page: its title, its script in assets/, and whether the line of links on every page has it."""
+    """A page that a script of assets/ fills."""
 
     title: str
     script: str
-    linked: bool = False
     charts: bool = False
 
 
 PAGES: Mapping[str, PageKind] = {
-    "index.html": PageKind(title="Overview", script="overview.js", linked=True),
-    "changes.html": PageKind(title="What changed", script="changes.js", linked=True),
-    "audit.html": PageKind(title="Audit", script="audit.js", linked=True, charts=True),
+    "index.html": PageKind(title="Overview", script="overview.js"),
     "component.html": PageKind(title="Component", script="component.js", charts=True),
     "case.html": PageKind(title="Case", script="case.js"),
     "run.html": PageKind(title="Answers of a run", script="run.js"),
     "compare.html": PageKind(title="Compare", script="compare.js", charts=True),
-    "judges.html": PageKind(title="Judges", script="judges.js", linked=True, charts=True),
+    "judges.html": PageKind(title="Judges", script="judges.js", charts=True),
     "verdict.html": PageKind(title="Verdict", script="verdict.js"),
 }
 
 
-def write_pages(site: SiteFolder) -> None:
-    """Write all that is the same whatever was recorded; raise ConfigError where the extra is not installed."""
-    try:
-        import jinja2
+def write_shared(pages: "Pages") -> None:
+    """Write the assets, and the pages that scripts fill."""
+    from skill_evaluator.site.charts import chart_specs, write_library
+    from skill_evaluator.site.rendering import NAVIGATION
 
-        from skill_evaluator.site.charts import chart_specs, write_library
-    except ImportError as problem:
-        raise ConfigError(f"the site needs libraries that do not load ({problem}): {_INSTALL}") from problem
-    templates = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_HERE / "templates"),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-    )
+    site, template = pages.site, pages.templates.get_template("page.html")
     for name, page in PAGES.items():
-        shown = {"page": page, "name": name, "pages": PAGES, "policy": POLICY, "version": __version__}
-        site.write(name, templates.get_template("page.html").render(**shown) + "\n")
+        shown = {"page": page, "place": name, "root": "", "navigation": NAVIGATION, "policy": POLICY}
+        site.write(name, template.render(**shown, program=__version__) + "\n")
     for asset in (*_SHARED, *(page.script for page in PAGES.values())):
         site.write(f"assets/{asset}", (_HERE / "assets" / asset).read_text("utf-8"))
     write_library(site)
     site.write_data("charts", chart_specs())
 
 
-def write_audits(site: SiteFolder, folder: Path) -> tuple[str | None, dict[str, str | None]]:
+def write_audits(pages: "Pages", folder: Path) -> tuple[str | None, dict[str, str | None]]:
     """Write the page of each audit that was reported on; return the newest that can be read, and its models' grades."""
     results: dict[str, AuditResult] = {}
-    paths = sorted(folder.glob(f"*/{REPORTED}"), reverse=True)
-    if not paths:
-        site.write_data("audits", {"audits": []})
-        return None, {}
-    from skill_evaluator.audit.report.page import site_audit  # imports scipy
-
-    for path in paths:
+    for path in sorted(folder.glob(f"*/{REPORTED}"), reverse=True):
         name = path.parent.name
         try:
             refuse_page_name(name, AuditError)
             results[name] = read_audit(path)
         except AuditError as problem:
-            site.note(f"audit {name}", problem)
-        else:
-            site.write_data(f"audits/{name}", site_audit(name, results[name]), _LONGEST_OF_AUDIT)
-    listed = [{"name": name, "models": counted(len(result.cohort), "model")} for name, result in results.items()]
-    site.write_data("audits", {"audits": listed})
-    newest = next(iter(results), None)
-    return newest, {model.model: model.grade for model in results[newest].models} if newest is not None else {}
+            pages.site.note(f"audit {name}", problem)
+    if not results:
+        pages.write("audit.html", "audit.html", name="")
+        return None, {}
+    from skill_evaluator.audit.report.page import site_audit  # imports scipy
+
+    newest = next(iter(results))
+    addresses = {name: "audit.html" if name == newest else f"audits/{name}.html" for name in results}
+    listed = [
+        {"name": name, "address": addresses[name], "models": counted(len(result.cohort), "model")}
+        for name, result in results.items()
+    ]
+    for name, result in results.items():
+        others = [row for row in listed if row["name"] != name]
+        known = [name, others, digest((folder / name / REPORTED).read_bytes())]
+        if not pages.keeps(addresses[name], "audit.html", known, longest=_LONGEST_OF_AUDIT):
+            shown = {"name": name, "others": others, **site_audit(result)}
+            pages.write(addresses[name], "audit.html", known, longest=_LONGEST_OF_AUDIT, **shown)
+    return newest, {model.model: model.grade for model in results[newest].models}
 
 
 @options
@@ -153,7 +148,11 @@ class SiteBuild(ComponentsOption, FixturesOption, ConfigOption):
 
 
 def build_site(build: SiteBuild) -> SiteFolder:
-    """Write the site; raise ComponentError where there is no component."""
+    """Write the site; raise ComponentError if there is no component, ConfigError if a library does not load."""
+    try:
+        from skill_evaluator.site.rendering import Pages
+    except ImportError as problem:
+        raise ConfigError(f"the site needs libraries that do not load ({problem}): {_INSTALL}") from problem
     settings = load_settings(build.config)
     names = component_names(build.components)
     if not names:
@@ -165,8 +164,9 @@ def build_site(build: SiteBuild) -> SiteFolder:
         documents = dict.fromkeys(names, ComponentSite(documents=True))
         settings = settings.model_copy(update={"site": settings.site.model_copy(update={"components": documents})})
     site = SiteFolder(build.out, own=build.own)
-    write_pages(site)
-    audit, grades = write_audits(site, build.audits)
+    pages = Pages(site)
+    write_shared(pages)
+    audit, grades = write_audits(pages, build.audits)
     rows: list[dict[str, Any]] = []
     changes: list[dict[str, Any]] = []
     regressed: dict[str, Any] = {}
@@ -188,8 +188,7 @@ def build_site(build: SiteBuild) -> SiteFolder:
     problems = [{"name": name, "why": str(why)} for name, why in site.problems.items() if name not in names]
     shown = {"rows": rows, "regressed": regressed, "problems": problems, "audit": audit, "retiring": leaving}
     site.write_data("overview", shown)
-    newest = sorted(changes, key=lambda row: (row["timestamp"], row["run"]), reverse=True)
-    site.write_data("changes", dict(zip(("rows", "left"), fitting(newest, MOST_CHANGES), strict=True)))
+    write_changes(pages, changes)
     site.finish()
     bugs = sum(isinstance(problem, InternalError) for problem in site.problems.values())
     if unread := len(site.problems) - bugs:
@@ -227,7 +226,7 @@ def _write_component(
     site.write_data(f"components/{name}", {**page, "remarks": [*page["remarks"], *remarks]})
     write_runs(site, *write_cases(site, recorded, standing, runs, build.fixtures, names))
     write_comparisons(site, recorded, build.fixtures, names)
-    return overview_rows(name, standing, grades), list(change_rows(name, standing)), regression(standing)
+    return overview_rows(name, standing, grades), list(version_changes(name, standing)), regression(standing)
 
 
 def _without_figures(name: str, version: str | None, why: str) -> Shown:

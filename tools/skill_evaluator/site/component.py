@@ -219,24 +219,6 @@ def _confusions(standing: ComponentStanding) -> Iterator[dict[str, Any]]:
 
 
 _NEWEST = 5  # versions of a model: the page of a component has all
-MOST_CHANGES = 1_500_000  # characters of the page's data, the newest first
-
-
-def change_rows(name: str, standing: ComponentStanding) -> Iterator[dict[str, Any]]:
-    """Yield a row for each of the newest versions of each model."""
-    for model in standing.history.models:
-        for point in model.points[-_NEWEST:]:
-            yield {
-                **_judged(point),
-                "component": name,
-                "model": model.model_id,
-                "version": point.version,
-                "timestamp": point.timestamp,
-                "run": point.run_id,
-                "metric": standing.history.metric,
-            }
-
-
 AGREEMENT = "pairwise_exact_match"
 _DRAWN = 15  # versions in the small line of the overview
 

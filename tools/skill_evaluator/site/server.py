@@ -29,7 +29,8 @@ from skill_evaluator.display.options import (
     options,
 )
 from skill_evaluator.errors import ConfigError, SkillEvaluatorError
-from skill_evaluator.site.build import POLICY, SiteBuild, build_site
+from skill_evaluator.site.build import SiteBuild, build_site
+from skill_evaluator.site.writing import POLICY
 
 _HEADERS = {"Content-Security-Policy": f"{POLICY}; frame-ancestors 'none'", **loopback.HEADERS}
 

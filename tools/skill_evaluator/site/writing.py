@@ -19,6 +19,9 @@ from skill_evaluator.files import read_text, replace_text, storing
 from skill_evaluator.identifiers import is_file_name
 from skill_evaluator.text import canonical_json, digest
 
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'"
+)
 MARKER = ".skill-evaluator-site"
 LONGEST = 300  # characters of a name or a sentence; the records have the whole
 _LONGEST_FILE = 200  # bytes of a file's name
@@ -134,7 +137,7 @@ class SiteFolder:
     def _remove_halves(self) -> None:
         """Remove what a build that was killed was writing: it may hold documents that are private now."""
         names = {Path(name).name for name in self._before | self._names}
-        for path in self._folder.rglob(".*.js.*"):
+        for path in (*self._folder.rglob(".*.js.*"), *self._folder.rglob(".*.html.*")):
             if path.name[1:].rpartition(".")[0] in names:
                 with storing(path):
                     path.unlink()

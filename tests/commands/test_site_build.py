@@ -10,7 +10,7 @@ from skill_evaluator.site.writing import MARKER, data_script
 from tests.support.git import GitRepository
 from tests.support.library import SKILL, Library, read
 from tests.support.records import a_run, keep
-from tests.support.sites import contents, site_data, site_page, words
+from tests.support.sites import contents, site_data, site_page, states, words
 
 pytestmark = pytest.mark.usefixtures("without_charts")
 CASES = {"alpha": [1.0, 0.5], "beta": [0.75, 0.75], "gamma": [1.0, 1.0]}
@@ -88,10 +88,11 @@ def test_components_without_runs_are_listed_with_why(built: Library) -> None:
     built.write("components/ready/prompt.md", "---\nname: ready\nversion: 0.2.0\n---\nDo it.\n")
     built.write("fixtures/ready/cases/a/document.md", "A document.\n")
     assert built.call("site", "build", "--out", "site").code == 4  # one of them is in no order
-    rows = {row["component"]: row for row in site_data(built.root / "site", "overview")["rows"] if not row["model"]}
-    assert rows["fresh"]["why"] == "no fixtures: fixtures/fresh holds no case"
-    assert rows["ready"]["why"] == "never scored: evaluate ready records a run"
-    assert "not semver" in rows["odd"]["why"]
+    lines = states(built.root / "site")
+    assert words(lines["fresh"]) == "fresh no fixtures: fixtures/fresh holds no case"
+    assert words(lines["ready"]) == "ready never scored: evaluate ready records a run"
+    assert "not semver" in words(lines["odd"])
+    assert {name for name, line in lines.items() if "regressed" in line["class"]} == {SKILL, "odd"}
 
 
 def test_building_again_writes_nothing_and_one_new_record_only_what_shows_it(built: Library) -> None:
@@ -107,6 +108,7 @@ def test_building_again_writes_nothing_and_one_new_record_only_what_shows_it(bui
     after = contents(site)
     assert {name for name in after if after[name] != before.get(name)} == {
         "data/overview.js",
+        "index.html",
         "changes.html",
         f"data/components/{SKILL}.js",
         f"data/compare/{SKILL}/versions.js",

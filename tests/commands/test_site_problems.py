@@ -15,7 +15,7 @@ from skill_evaluator.site.writing import MARKER
 from tests.support.audit_results import an_audit
 from tests.support.library import SKILL, Ended, Library
 from tests.support.records import a_run, keep, keep_in
-from tests.support.sites import contents, site_data, site_page, words
+from tests.support.sites import contents, site_data, site_page, states, words
 
 pytestmark = pytest.mark.usefixtures("without_charts")
 CASES = {"alpha": [1.0, 0.5], "beta": [0.75, 0.75], "gamma": [1.0, 1.0]}
@@ -79,9 +79,9 @@ def test_a_component_that_cannot_be_read_is_listed_with_why_and_the_others_are_b
     where = str(path.relative_to(library.root))
     assert where in ended.err
     assert "mend the file that is named, or take it back from git" in ended.err
-    rows = {row["component"]: row for row in site_data(library.root / "site", "overview")["rows"]}
-    assert (rows[SKILL]["model"], where in rows[SKILL]["why"]) == (None, True)
-    assert rows[OTHER]["model"] == "m"
+    lines = states(library.root / "site")
+    assert (where in words(lines[SKILL]), lines[SKILL].a) == (True, None)
+    assert lines[OTHER].a is not None
     assert [path.stem for path in (library.root / "site/data/components").iterdir()] == [OTHER]
     assert "Traceback" not in ended.err
 
@@ -89,10 +89,10 @@ def test_a_component_that_cannot_be_read_is_listed_with_why_and_the_others_are_b
 def test_an_audit_that_cannot_be_read_leaves_out_grades_alone(library: Library) -> None:
     library.write("audits/2026/report.json", "{")
     ended = built(library)
-    overview = site_data(library.root / "site", "overview")
     assert (ended.code, "audits/2026/report.json" in ended.err) == (4, True)
-    assert [problem["name"] for problem in overview["problems"]] == ["audit 2026"]
-    assert OTHER in {row["component"] for row in overview["rows"] if row["model"]}
+    page = site_page(library.root / "site", "index.html")
+    assert [words(name) for name in page.select("h2 + .remarks strong")] == ["audit 2026"]
+    assert OTHER in states(library.root / "site")
 
 
 @contextmanager

@@ -23,7 +23,6 @@ pytestmark = pytest.mark.browser
 _DATA = re.compile(r'\.set\(("(?:[^"\\]|\\.)*"),JSON\.parse\(("(?:[^"\\]|\\.)*")\)\)')
 SKILL = "receipts"
 PLACES = (
-    "index.html",
     f"component.html#component={SKILL}",
     f"verdict.html#component={SKILL}",
     f"verdict.html#component={SKILL}&version=1.1.0",

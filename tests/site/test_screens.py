@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.library import SKILL, Library
 from tests.support.records import a_run, keep_in
-from tests.support.sites import watched
+from tests.support.sites import site_page, watched, words
 
 pytestmark = pytest.mark.browser
 MODELS = ("vendor-model-one-large-20250929", "vendor-model-one-small-20251001", "other-model-mini", "third")
@@ -112,15 +112,20 @@ def test_what_changed_shows_the_newest_versions_and_folds_the_others(browser: An
         assert page.locator(".change-of.regressed:visible").count() == COMPONENTS
 
 
-def test_the_overview_says_how_much_changed_and_draws_the_versions(browser: Any, site: Path) -> None:
-    with watched(browser, f"file://{site}/") as watch:
-        page = watch.open(f"index.html#q={SKILLS[0]}")
-        row = page.get_by_role("row").filter(has_text=MODELS[0])
-        assert row.locator("[data-title=Change]").inner_text().startswith("−0.4")
-        points = row.locator(".spark polyline").get_attribute("points").split()
-        heights = [float(point.partition(",")[2]) for point in points]
-        assert len(points) == VERSIONS
-        assert heights[-1] > max(heights[:-1])  # lower on the page
+def test_overview_opens_with_the_newest_version_of_each_component(site: Path) -> None:
+    page = site_page(site, "index.html")
+    states = page.find(class_="states").find_all("li")
+    assert len(states) == COMPONENTS
+    assert all("regressed" in state["class"] for state in states)  # with the first model
+    first = words(states[0])
+    assert first.startswith(f"{SKILLS[0]} {LATEST} : ship 1.13.0")
+    assert f"▼ regressed since 1.13.0 with {MODELS[0]}" in first
+    assert f"with {MODELS[0]} since 1.13.0, on these 6 cases: title 1.000 → 0.000" in first
+    row = page.find("tr", attrs={"data-model": MODELS[0]})
+    assert words(row.find(attrs={"data-title": "Change"})).startswith("-0.4")
+    heights = [float(point.partition(",")[2]) for point in row.find("polyline")["points"].split()]
+    assert len(heights) == VERSIONS
+    assert heights[-1] > max(heights[:-1])  # lower on the page
 
 
 def test_a_verdict_names_the_fields_that_fell_and_the_cases_that_broke(browser: Any, site: Path) -> None:

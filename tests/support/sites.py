@@ -35,6 +35,12 @@ def words(part: Any) -> str:
     return " ".join(part.get_text(" ").split())
 
 
+def states(folder: Path) -> dict[str, Any]:
+    """The line of each component on the overview, by its name."""
+    lines = site_page(folder, "index.html").find_all(class_="state")
+    return {words(line).partition(" ")[0]: line for line in lines}
+
+
 def site_lines(folder: Path, key: str) -> dict[str, Any]:
     """Everything that the file of a key leaves, by its key."""
     return lines_of((folder / "data" / f"{key}.js").read_text("utf-8"))

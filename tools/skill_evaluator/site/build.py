@@ -4,9 +4,9 @@ To add a page: a line in PAGES, a script in assets/ that fills <main>, and what 
 """
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -50,8 +50,10 @@ from skill_evaluator.site.changes import version_changes, write_changes
 from skill_evaluator.site.compare import write_comparisons
 from skill_evaluator.site.component import component_page, overview_rows, regression
 from skill_evaluator.site.judges import write_judges
+from skill_evaluator.site.overview import write_overview
 from skill_evaluator.site.public import PublicNames
 from skill_evaluator.site.run import write_runs
+from skill_evaluator.site.state import component_state
 from skill_evaluator.site.writing import POLICY, SiteFolder, refuse_page_name
 from skill_evaluator.text import counted, digest, nearest
 from skill_evaluator.verdicts.history.component import RecordedComponent
@@ -63,9 +65,17 @@ _INSTALL = "pip install altair jinja2 vl-convert-python"
 _HERE = Path(__file__).parent
 _LONGEST_OF_AUDIT = 5_000  # characters of a sentence: the verdict on a cohort names many figures
 _REMEDY = "mend the file that is named, or take it back from git (git checkout -- FILE), and build again"
-Shown = tuple[list[dict[str, Any]], list[dict[str, Any]], dict[str, Any] | None]
-"""A component's rows of the overview and of *What changed*, and its regression."""
 _SHARED = ("site.css", "site.js", "tables.js", "draw.js", "cases.js")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """A component's part of the overview and of *What changed*."""
+
+    state: dict[str, Any]
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    changes: list[dict[str, Any]] = field(default_factory=list)
+    regressed: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +88,6 @@ class PageKind:
 
 
 PAGES: Mapping[str, PageKind] = {
-    "index.html": PageKind(title="Overview", script="overview.js"),
     "component.html": PageKind(title="Component", script="component.js", charts=True),
     "case.html": PageKind(title="Case", script="case.js"),
     "run.html": PageKind(title="Answers of a run", script="run.js"),
@@ -103,8 +112,8 @@ def write_shared(pages: "Pages") -> None:
     site.write_data("charts", chart_specs())
 
 
-def write_audits(pages: "Pages", folder: Path) -> tuple[str | None, dict[str, str | None]]:
-    """Write the page of each audit that was reported on; return the newest that can be read, and its models' grades."""
+def write_audits(pages: "Pages", folder: Path) -> dict[str, str | None]:
+    """Write the page of each audit that was reported on; return the grades of the newest that can be read."""
     results: dict[str, AuditResult] = {}
     for path in sorted(folder.glob(f"*/{REPORTED}"), reverse=True):
         name = path.parent.name
@@ -115,7 +124,7 @@ def write_audits(pages: "Pages", folder: Path) -> tuple[str | None, dict[str, st
             pages.site.note(f"audit {name}", problem)
     if not results:
         pages.write("audit.html", "audit.html", name="")
-        return None, {}
+        return {}
     from skill_evaluator.audit.report.page import site_audit  # imports scipy
 
     newest = next(iter(results))
@@ -130,7 +139,7 @@ def write_audits(pages: "Pages", folder: Path) -> tuple[str | None, dict[str, st
         if not pages.keeps(addresses[name], "audit.html", known, longest=_LONGEST_OF_AUDIT):
             shown = {"name": name, "others": others, **site_audit(result)}
             pages.write(addresses[name], "audit.html", known, longest=_LONGEST_OF_AUDIT, **shown)
-    return newest, {model.model: model.grade for model in results[newest].models}
+    return {model.model: model.grade for model in results[newest].models}
 
 
 @options
@@ -166,29 +175,27 @@ def build_site(build: SiteBuild) -> SiteFolder:
     site = SiteFolder(build.out, own=build.own)
     pages = Pages(site)
     write_shared(pages)
-    audit, grades = write_audits(pages, build.audits)
-    rows: list[dict[str, Any]] = []
-    changes: list[dict[str, Any]] = []
-    regressed: dict[str, Any] = {}
+    grades = write_audits(pages, build.audits)
+    components: list[Shown] = []
     for name in told(names, len(names), "pages of components"):
-        result = attempted(name, partial(_write_component, site, build, name, settings, grades))
+        result = attempted(name, partial(_write_component, pages, build, name, settings, grades))
         if isinstance(result, StorageError):  # of the site itself
             raise result
         if isinstance(result, SkillEvaluatorError):
             if not isinstance(result, NotEvaluatedError):
                 site.note(name, result)
-            result = _without_figures(name, None, str(result))
-        rows += result[0]
-        changes += result[1]
-        regressed |= {name: result[2]} if result[2] is not None else {}
+            result = _unmeasured(name, str(result), alarm=not isinstance(result, NotEvaluatedError))
+        components.append(result)
     write_judges(site, build.judgements, build.config, settings)
     leaving: list[str] = []
     with suppress(ConfigError):  # a site needs no models.yaml
         leaving = retiring(load_models(build.config, settings.limits))
     problems = [{"name": name, "why": str(why)} for name, why in site.problems.items() if name not in names]
-    shown = {"rows": rows, "regressed": regressed, "problems": problems, "audit": audit, "retiring": leaving}
-    site.write_data("overview", shown)
-    write_changes(pages, changes)
+    rows = [row for one in components for row in one.rows]
+    regressed = {one.state["component"]: one.regressed for one in components if one.regressed is not None}
+    site.write_data("overview", {"rows": rows, "regressed": regressed})
+    write_overview(pages, [one.state for one in components], rows, problems, leaving)
+    write_changes(pages, [change for one in components for change in one.changes])
     site.finish()
     bugs = sum(isinstance(problem, InternalError) for problem in site.problems.values())
     if unread := len(site.problems) - bugs:
@@ -205,32 +212,45 @@ def _recorded(build: SiteBuild, settings: Settings, name: str) -> RecordedCompon
 
 
 def _write_component(
-    site: SiteFolder, build: SiteBuild, name: str, settings: Settings, grades: Mapping[str, str | None]
+    pages: "Pages", build: SiteBuild, name: str, settings: Settings, grades: Mapping[str, str | None]
 ) -> Shown:
-    """Write the page of a component; return its part of the overview."""
-    recorded = _recorded(build, settings, name)
-    component, archive, standing = recorded.component, recorded.archive, recorded.standing()
+    """Write the pages of a component; return its part of the overview."""
+    site, recorded = pages.site, _recorded(build, settings, name)
+    component, standing, runs = recorded.component, recorded.standing(), _rows(recorded)
     if standing is None:
-        try:
-            find_cases(component, build.fixtures)
-            never = f"never scored: evaluate {name} records a run"
-            why = "no run of it is complete" if archive.entries else never
-        except (FixtureError, NotEvaluatedError):
-            why = f"no fixtures: fixtures/{component.fixtures} holds no case"
-        return _without_figures(name, component.version, why)
+        why, alarm = _why_unmeasured(recorded, runs, build.fixtures)
+        return _unmeasured(name, why, alarm=alarm)
     names = None if settings.site.publishes_documents(name) else PublicNames(component)
     remarks = [] if names is None else names.remarks(standing)
     standing = standing if names is None else names.standing(standing)
-    runs = _rows(recorded)
+    comparisons = recorded.comparisons() if names is None else names.comparisons(recorded.comparisons())
     page = component_page(name, component.version, standing, runs)
     site.write_data(f"components/{name}", {**page, "remarks": [*page["remarks"], *remarks]})
     write_runs(site, *write_cases(site, recorded, standing, runs, build.fixtures, names))
-    write_comparisons(site, recorded, build.fixtures, names)
-    return overview_rows(name, standing, grades), list(version_changes(name, standing)), regression(standing)
+    write_comparisons(site, recorded, build.fixtures, comparisons, shows_answers=names is None)
+    return Shown(
+        state=component_state(name, standing, comparisons, runs),
+        rows=overview_rows(name, standing, grades),
+        changes=list(version_changes(name, standing)),
+        regressed=regression(standing),
+    )
 
 
-def _without_figures(name: str, version: str | None, why: str) -> Shown:
-    return [{"component": name, "version": version, "model": None, "why": why}], [], None
+def _why_unmeasured(recorded: RecordedComponent, runs: Sequence[Row], fixtures: Path | None) -> tuple[str, bool]:
+    """Return why a component has no complete run, and whether it could not be measured: no output could be read."""
+    component = recorded.component
+    try:
+        find_cases(component, fixtures)
+    except (FixtureError, NotEvaluatedError):
+        return f"no fixtures: fixtures/{component.fixtures} holds no case", False
+    if any(row.usable is not None for row in runs):
+        return f"{component.version} could not be measured: too few outputs could be read", True
+    never = f"never scored: evaluate {component.name} records a run"
+    return "no run of it is complete" if recorded.archive.entries else never, False
+
+
+def _unmeasured(name: str, why: str, *, alarm: bool) -> Shown:
+    return Shown(state={"component": name, "version": "", "why": why, "alarm": alarm})
 
 
 def _rows(recorded: RecordedComponent) -> list[Row]:

@@ -7,6 +7,7 @@ from skill_evaluator.display import ends, signed
 from skill_evaluator.display.addresses import component_address, verdict_address
 from skill_evaluator.records.archive import precedence
 from skill_evaluator.site.component import verdict_of
+from skill_evaluator.site.state import change_words
 from skill_evaluator.site.writing import fitting
 from skill_evaluator.verdicts.history.component import ComponentStanding
 from skill_evaluator.verdicts.history.series import History, Point
@@ -69,9 +70,7 @@ def figures_words(history: History, point: Point) -> str:
     """Return by how much the primary metric changed since the version before, with the confidence interval."""
     if point.step is None or point.step.difference is None:
         return ""
-    low, high = ends(point.step.ci95, point.n_cases)
-    words = f"{history.metric} {signed(point.step.difference)}"
-    return words if low is None else f"{words}, 95 % confidence interval {signed(low)} to {signed(high)}"
+    return change_words(history.metric, point.step.difference, *ends(point.step.ci95, point.n_cases))
 
 
 def _summary(entries: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:

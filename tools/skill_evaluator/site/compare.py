@@ -20,7 +20,6 @@ from skill_evaluator.reports.ending import ending
 from skill_evaluator.reports.explanation import changes_of
 from skill_evaluator.runner.journal import ANSWERS, outcomes
 from skill_evaluator.scoring.answer_views import ChangedAnswers, answer_changes
-from skill_evaluator.site.public import PublicNames
 from skill_evaluator.site.writing import SiteFolder, data_script, program_digest
 from skill_evaluator.text import canonical_json, digest, listed
 from skill_evaluator.verdicts.decide.comparability import common_part
@@ -131,13 +130,16 @@ _LONGEST = 2_000  # characters of a sentence
 
 
 def write_comparisons(
-    site: SiteFolder, recorded: RecordedComponent, fixtures: Path | None, names: PublicNames | None
+    site: SiteFolder,
+    recorded: RecordedComponent,
+    fixtures: Path | None,
+    comparisons: Comparisons,
+    *,
+    shows_answers: bool,
 ) -> None:
-    """Write the comparisons of a component. With `names` its texts are private, and only these are in it."""
-    comparisons = recorded.comparisons()
-    comparisons = comparisons if names is None else names.comparisons(comparisons)
+    """Write the comparisons of a component."""
     read = lru_cache(maxsize=16)(lambda folder, *_: outcomes(folder))  # each run is in several comparisons
-    answers: Answers = _BothAnswers(site, recorded, fixtures, read).of if names is None else lambda _: None
+    answers: Answers = _BothAnswers(site, recorded, fixtures, read).of if shows_answers else lambda _: None
     key = f"compare/{recorded.component.name}"
     site.write_data(f"{key}/versions", version_parts(comparisons, answers), _LONGEST)
     site.write_data(f"{key}/models", model_parts(comparisons, answers), _LONGEST)

@@ -57,7 +57,7 @@
       select.value = options.includes(state.get(key)) ? state.get(key) : "";
       add(select.id, label, select);
     }
-    list.prepend(box, status);
+    (list.querySelector("[data-filters]") || list).prepend(box, status);
     narrow(list, choices, status);
   }
 
@@ -77,6 +77,7 @@
     const rows = [...body.rows].map((row) => [row, value(row, head.cellIndex)]);
     rows.sort(([, a], [, b]) => (a === null || b === null ? (a === null) - (b === null) : down ? before(b, a) : before(a, b)));
     body.append(...rows.map(([row]) => row));
+    for (const [row] of rows) row.classList.remove("same"); // as the row before
     for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
     head.setAttribute("aria-sort", down ? "descending" : "ascending");
   }

@@ -58,28 +58,37 @@ def test_every_figure_of_the_overview_is_that_of_the_record(shown: Library) -> N
         assert (row["timestamp"], row["coverage"]) == (record["timestamp"], record["coverage"])
 
 
+def trend(page: Any) -> dict[tuple[str, str], str]:
+    """The verdict on each version of each model in the table of the trend."""
+    rows = page.find("caption", string="Every version of every model").parent.select("tbody tr")
+    verdicts = {}
+    for row in rows:
+        cells = {cell["data-title"]: cell for cell in row.find_all("td")}
+        verdict = cells["Verdict"].span or cells["Verdict"]
+        verdicts[words(cells["Model"]), words(row.th)] = words(verdict).removeprefix("▼ ").replace(" version", "")
+    return verdicts
+
+
 def test_verdicts_are_those_of_leaderboard_and_history(shown: Library) -> None:
     history = shown.call("history", SKILL, "--format", "json").json
     ranking = shown.call("leaderboard", "--format", "json").json[0]
-    page = site_data(shown.root / "site", f"components/{SKILL}")
+    page = site_page(shown.root / "site", f"components/{SKILL}.html")
     rows = site_data(shown.root / "site", "overview")["rows"]
     assert rows[0]["verdict"] == ranking["models"][0]["verdict"] == "regressed"
-    judged = {(point["model"], point["version"]): point["verdict"] for point in page["trend"] if point["complete"]}
+    judged = {key: verdict for key, verdict in trend(page).items() if verdict != "not finished"}
     steps = {
         (model["model_id"], point["version"]): (point["step"] or {"verdict": "first"})["verdict"]
         for model in history["models"]
         for point in model["points"]
     }
     assert judged == steps
-    for ranked in (page["ranking"], ranking):
-        for model in ranked["models"]:
-            model.pop("age_days", None)
-    assert page["ranking"] == ranking
+    ranked = page.select("table.ranked tbody tr")
+    assert [words(row.td) for row in ranked] == [model["model_id"] for model in ranking["models"]]
 
 
 def test_a_run_that_was_not_finished_is_shown_as_such(shown: Library) -> None:
-    trend = site_data(shown.root / "site", f"components/{SKILL}")["trend"]
-    assert [(point["model"], point["version"]) for point in trend if not point["complete"]] == [("n", "1.1.0")]
+    verdicts = trend(site_page(shown.root / "site", f"components/{SKILL}.html"))
+    assert [key for key, verdict in verdicts.items() if verdict == "not finished"] == [("n", "1.1.0")]
 
 
 def test_components_without_runs_are_listed_with_why(built: Library) -> None:
@@ -110,11 +119,10 @@ def test_building_again_writes_nothing_and_one_new_record_only_what_shows_it(bui
         "data/overview.js",
         "index.html",
         "changes.html",
-        f"data/components/{SKILL}.js",
-        f"data/compare/{SKILL}/versions.js",
+        f"components/{SKILL}.html",
+        *(f"verdicts/{SKILL}/{version}.html" for version in ("1.0.0", "1.1.0", "1.2.0")),
+        *(f"compare/{SKILL}/{version}.html" for version in ("1.0.0", "1.1.0", "1.2.0", "m--n")),
         ".skill-evaluator-site",
-        f"data/cases/{SKILL}.js",
-        *(f"data/case-lists/{SKILL}/{version}.js" for version in ("1.0.0", "1.2.0")),
         *(f"data/cases/{SKILL}/{case_id}.js" for case_id in CASES),
     }
 
@@ -124,8 +132,8 @@ def test_what_is_no_longer_there_goes_from_the_site_and_nothing_else_does(built:
     (site / "CNAME").write_text("skills.example.org")
     built.component.rename(built.root / "gone")
     built.write("components/other/prompt.md", "---\nname: other\nversion: 0.1.0\n---\nDo it.\n")
-    assert f"{6 + len(CASES)} removed" in built.call("site", "build", "--out", "site").out
-    assert not (site / "data" / "components" / f"{SKILL}.js").exists()
+    assert f"{7 + len(CASES)} removed" in built.call("site", "build", "--out", "site").out
+    assert not (site / "components" / f"{SKILL}.html").exists()
     assert not [*(site / "data").glob("case*/*/*.js")]
     assert (site / "CNAME").exists()
 
@@ -180,7 +188,7 @@ def test_what_is_recorded_on_another_branch_is_shown_as_if_it_were_here(built: L
 
     assert built.call("site", "build", "--out", "branch", "--recorded", "records", "--recorded", "none").code == 0
 
-    for key in ("overview", f"components/{SKILL}", f"cases/{SKILL}"):
+    for key in ("overview", f"cases/{SKILL}"):
         assert site_data(built.root / "branch", key) == site_data(built.root / "site", key), key
     assert contents(built.root / "branch").keys() == contents(built.root / "site").keys()
 

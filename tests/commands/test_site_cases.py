@@ -100,19 +100,6 @@ def test_every_score_is_that_of_the_record(shown: Library) -> None:
             }
 
 
-def test_the_list_of_cases_has_the_score_and_the_standings_of_each_model_s_newest_record(shown: Library) -> None:
-    index = site_data(shown.root / "site", f"cases/{SKILL}")
-    newest = shown.records()[0]
-    for case, kept in zip(index["cases"], newest["per_case"], strict=True):
-        score, letters = case["models"]["recorded"]
-        assert (case["id"], score) == (kept["case_id"], kept["accuracy"][newest["primary_metric"]]["strict_mean"])
-        assert dict(zip(index["fields"], letters, strict=True)) == {
-            field: {"stable_right": "r", "flaky": "f", "unscored": "u"}[standing]
-            for field, standing in kept["profile"].items()
-        }
-    assert {letters for case in index["cases"] for _, letters in case["models"].values()} == {"rf", "uu", "rr"}
-
-
 def test_a_build_shows_texts_of_no_component_that_does_not_say_so_and_takes_back_what_was_shown(
     measured: Library,
 ) -> None:
@@ -294,9 +281,8 @@ def test_answers_of_two_runs_that_cannot_be_read_cost_nothing_else(
     monkeypatch.setattr("skill_evaluator.site.compare.outcomes", refused)  # to root no file is unreadable
     shutil.rmtree(measured.root / "site")
     site = published(measured)
-    (changed,) = (site / "data" / "answers" / SKILL).rglob("*.js")
-    assert "The answers cannot be read" in changed.read_text()
-    assert site_data(site, f"components/{SKILL}")["newest"]
+    assert "The outputs cannot be read" in (site / "compare" / SKILL / "1.1.0.html").read_text()
+    assert (site / "components" / f"{SKILL}.html").exists()
 
 
 def test_files_are_copied_where_documents_are_shown_and_nowhere_else(library: Library) -> None:

@@ -15,7 +15,7 @@ from skill_evaluator.site.writing import MARKER
 from tests.support.audit_results import an_audit
 from tests.support.library import SKILL, Ended, Library
 from tests.support.records import a_run, keep, keep_in
-from tests.support.sites import contents, site_data, site_page, states, words
+from tests.support.sites import contents, site_page, states, words
 
 pytestmark = pytest.mark.usefixtures("without_charts")
 CASES = {"alpha": [1.0, 0.5], "beta": [0.75, 0.75], "gamma": [1.0, 1.0]}
@@ -82,7 +82,7 @@ def test_a_component_that_cannot_be_read_is_listed_with_why_and_the_others_are_b
     lines = states(library.root / "site")
     assert (where in words(lines[SKILL]), lines[SKILL].a) == (True, None)
     assert lines[OTHER].a is not None
-    assert [path.stem for path in (library.root / "site/data/components").iterdir()] == [OTHER]
+    assert [path.stem for path in (library.root / "site/components").iterdir()] == [OTHER]
     assert "Traceback" not in ended.err
 
 
@@ -132,13 +132,13 @@ def test_what_an_aborted_build_wrote_goes_with_its_component(library: Library) -
     keep(library, a_run("1.0.0", 4, CASES, model_id="a-model-with-a-page-too-large"))
     library.write("components/aa/prompt.md", "---\nname: aa\nversion: 1.0.0\n---\nDo it.\n")
     keep_in(library.root / "components" / "aa", a_run("1.0.0", 1, CASES, skill="aa"))
-    size = (library.root / f"site/data/components/{OTHER}.js").stat().st_size
-    with small_files(size + 200):
+    size = (library.root / f"site/components/{OTHER}.html").stat().st_size
+    with small_files(size + 2_000):
         assert built(library).code == 2
-    assert (library.root / "site/data/components/aa.js").exists()
+    assert (library.root / "site/components/aa.html").exists()
     (library.root / "components" / "aa").rename(library.root / "gone")
     assert built(library).code == 0
-    assert not (library.root / "site/data/components/aa.js").exists()
+    assert not (library.root / "site/components/aa.html").exists()
 
 
 def test_records_that_come_while_a_site_is_built_break_nothing_and_the_next_build_has_them(library: Library) -> None:
@@ -159,13 +159,15 @@ def test_records_that_come_while_a_site_is_built_break_nothing_and_the_next_buil
     assert built(library).code == 0
     assert library.call("site", "build", "--out", "anew").code == 0
     assert contents(library.root / "site") == contents(library.root / "anew")
-    assert len(site_data(library.root / "site", f"components/{SKILL}")["versions"]) == 7
+    facts = words(site_page(library.root / "site", f"components/{SKILL}.html").find(class_="facts"))
+    assert "Measured versions 7" in facts
 
 
 def test_a_run_whose_version_is_none_stands_in_nobody_s_way(library: Library) -> None:
     keep(library, a_run("draft", 3, CASES, complete=False), a_run("1.0", 4, CASES, complete=False))
     assert built(library).code == 0
-    assert site_data(library.root / "site", f"components/{SKILL}")["versions"] == ["1.0.0", "1.1.0"]
+    facts = words(site_page(library.root / "site", f"components/{SKILL}.html").find(class_="facts"))
+    assert "Measured versions 2" in facts
 
 
 def test_an_audit_whose_folder_cannot_name_a_page_is_listed(library: Library) -> None:

@@ -35,38 +35,6 @@ def test_from_the_overview_to_a_differing_leaf_in_three_clicks(browser: Any, roo
         assert watch.errors == []
 
 
-def test_a_cell_of_the_field_map_leads_to_the_cases_in_which_the_field_differs(browser: Any, root: Path) -> None:
-    with watched(browser, f"file://{root}/site/") as watch:
-        page = watch.open_drawn("component.html#component=receipts")
-        cells = page.get_by_role("table", name="Fields beside models")
-        cells.get_by_role("row", name="total").get_by_role("link").last.click()
-        narrowed = page.get_by_role("table", name="Cases beside models").locator("tbody tr")
-        few = narrowed.count()
-        assert "field=total&model=example-small" in page.url
-        narrowed.first.get_by_role("link").last.click()
-        page.locator("tr.sought").first.wait_for()
-        assert page.locator("tr.sought th").first.inner_text() == "total"
-        assert page.get_by_label("Model", exact=True).input_value() == "example-small"
-        page = watch.open("component.html#component=receipts&field=total&model=example-small")
-        assert page.get_by_role("table", name="Cases beside models").locator("tbody tr").count() == few
-        assert (
-            watch.open("component.html#component=receipts&field=date&model=example-large")
-            .get_by_text("No such")
-            .count()
-        )
-        page = watch.open("component.html#component=receipts&field=date&model=example-large&version=1.1.0")
-        page.get_by_text("9 of 10 cases in which date is wrong or flaky with example-large").wait_for()
-        assert "version=1.1.0" in page.get_by_role("link", name="booking").first.get_attribute("href")
-        page = watch.open("component.html#component=receipts&field=total&model=example-small")
-        page.get_by_role("button", name="Show all cases").click()
-        table = page.get_by_role("table", name="Cases beside models")
-        table.get_by_role("button", name="example-small").press("Enter")
-        scores = [float(text) for text in table.locator("td:nth-child(3) .part > a").all_inner_texts()]
-        assert scores == sorted(scores) != scores[::-1]
-        assert page.evaluate("document.activeElement.textContent").startswith("example-small")
-        assert page.get_by_role("table", name="Cases beside models").locator("tbody tr").count() == 10 > few
-
-
 def test_what_is_chosen_is_in_the_address(browser: Any, root: Path) -> None:
     with watched(browser, f"file://{root}/site/") as watch:
         page = watch.open(CASE)
@@ -103,8 +71,6 @@ def test_an_address_that_names_nothing_says_so(browser: Any, root: Path) -> None
             ("case.html", "names no case"),
             ("case.html#component=x&case=a", "nothing recorded of 'x'"),
             ("case.html#component=receipts&case=nowhere", "have no case 'nowhere'"),
-            ("component.html", "choose one on the overview"),
-            ("component.html#component=x", "nothing recorded of 'x'"),
         ):
             assert words in watch.open(address).inner_text("main"), address
         assert watch.errors == []
@@ -119,7 +85,7 @@ def test_axe_finds_nothing_serious_and_nothing_scrolls_to_the_side(
     with watched(
         browser, f"file://{root}/site/", color_scheme=scheme, viewport={"width": width, "height": 800}
     ) as watch:
-        for name in (f"{CASE}&model=all&field=total", "component.html#component=receipts&field=total"):
+        for name in (f"{CASE}&model=all&field=total", "components/receipts.html"):
             page = watch.open(name)
             assert serious(page) == []
             assert page.evaluate("document.documentElement.scrollWidth") <= width
@@ -142,7 +108,7 @@ def test_hostile_documents_answers_truths_and_names_are_text(browser: Any, tmp_p
     assert library.call("site", "build", "--out", "site").code == 0
     for width in (1280, 390):
         with watched(browser, f"file://{tmp_path}/site/", viewport={"width": width, "height": 800}) as watch:
-            page = watch.open(f"component.html#component={SKILL}")
+            page = watch.open(f"components/{SKILL}.html")
             page.get_by_role("table", name="Cases beside models").get_by_role("link").first.click()
             page.locator(".answer").nth(1).wait_for()
             page.evaluate("for (const fold of document.querySelectorAll('details')) fold.open = true")

@@ -94,7 +94,7 @@ def test_dimensions_on_the_page_are_those_of_the_results(browser: Any, judged: J
 
 def test_a_component_leads_to_its_judges_and_they_to_a_judging(browser: Any, judged: JudgedSite) -> None:
     with watched(browser, root_of(judged)) as watch:
-        page = watch.open(f"component.html#component={SKILL}")
+        page = watch.open(f"components/{SKILL}.html")
         page.get_by_role("link", name="What judges say of it").click()
         page.get_by_role("heading", name=f"Judges of {SKILL}").wait_for()
         assert page.locator("table").first.locator("tbody tr").count() == 2

@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.library import SKILL, Library
 from tests.support.records import a_run, keep
-from tests.support.sites import build_undrawn, site_data, site_page, words
+from tests.support.sites import build_undrawn, site_data, site_page, states, words
 
 RIGHT = {f"case-{at}": [0.9, 0.95] for at in range(12)}
 WORSE = {name: [0.2, 0.25] for name in RIGHT}
@@ -27,23 +27,28 @@ def test_a_version_that_mends_the_one_before_has_improved_only_against_the_ancho
     assert newest.startswith(f"{SKILL} 1.2.0 ▲ improved")
 
 
+def shipped(site: Path) -> str:
+    """The advice on the page of the component."""
+    return words(site_page(site, f"components/{SKILL}.html").find(class_="advice"))
+
+
 def test_pages_ship_the_version_that_history_ships(tmp_path: Path) -> None:
     """The ranking is of the newest version, which may be worse with one model alone; so may the one before it be."""
     library = Library(tmp_path)
     m = [a_run(f"1.{at}.0", at + 1, cases) for at, cases in enumerate((RIGHT, RIGHT, WORSE, WORST))]
     n = [a_run(f"1.{at}.0", at + 6, BETTER, model_id="n") for at in range(4)]
     keep(library, m[0], n[0])
-    ship = site_data(build_undrawn(library), f"components/{SKILL}")["ship"]
+    ship = shipped(build_undrawn(library))
     assert ship.startswith(
         "to ship: 1.0.0 with n (there is no lower version to judge it against; n is significantly better"
     )
     keep(library, *m[1:], *n[1:])
     site = build_undrawn(library)
-    ship = site_data(site, f"components/{SKILL}")["ship"]
+    ship = shipped(site)
     assert ship.startswith("to ship: 1.1.0 with n (1.3.0: regressed against 1.2.0 on m")
-    assert site_data(site, "overview")["regressed"][SKILL]["next"] == ship
+    assert "1.3.0 : ship 1.1.0 with n instead" in words(states(site)[SKILL])
     assert all(ship in library.call(*words).out for words in (("history", SKILL), ("leaderboard",)))
-    assert "explain" not in "".join(path.read_text() for path in (site / "data" / "compare").rglob("*.js"))
+    assert "skill-evaluator explain" not in "".join(path.read_text() for path in (site / "compare").rglob("*.html"))
 
 
 def test_what_changed_says_the_worst_since_the_first_version(tmp_path: Path) -> None:

@@ -111,7 +111,7 @@ def small(root: Path) -> str:
 @pytest.mark.browser
 def test_from_the_component_to_the_worst_answer_and_on_to_its_leaf(browser: Any, root: Path) -> None:
     with watched(browser, f"file://{root}/site/") as watch:
-        page = watch.open("component.html#component=receipts")
+        page = watch.open("components/receipts.html")
         page.locator("#cases").get_by_role("link", name="example-small 1.2.0").click()
         rows = page.get_by_role("table", name="Answers of this run").locator("tbody tr")
         rows.first.wait_for()
@@ -201,7 +201,7 @@ def test_hostile_answers_and_names_are_text_and_a_long_one_unfolds(browser: Any,
     library.evaluate_here()
     assert library.call("site", "build", "--out", "site").code == 0
     with watched(browser, f"file://{tmp_path}/site/", viewport={"width": width, "height": 800}) as watch:
-        page = watch.open(f"component.html#component={SKILL}")
+        page = watch.open(f"components/{SKILL}.html")
         page.locator("#cases p").get_by_role("link").first.click()
         page.locator("table.answered").wait_for()
         page.get_by_label("Search in the answers").fill("<script>window.ran=2")

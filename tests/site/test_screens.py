@@ -18,10 +18,9 @@ LATEST = f"1.{VERSIONS - 1}.0"
 FIRST = f"component={SKILLS[0]}"
 LISTS = ("index.html", "changes.html")
 PAGES = (
-    f"component.html#{FIRST}",
-    f"verdict.html#{FIRST}",
-    f"compare.html#{FIRST}",
-    f"compare.html#{FIRST}&first={MODELS[0]}&second={MODELS[1]}",
+    f"components/{SKILLS[0]}.html",
+    f"verdicts/{SKILLS[0]}/{LATEST}.html",
+    f"compare/{SKILLS[0]}/{LATEST}.html",
     f"case.html#{FIRST}&case=case-0",
 )
 # The verdicts of tables and lines that a reader must go to the side for, once all is unfolded.
@@ -128,34 +127,32 @@ def test_overview_opens_with_the_newest_version_of_each_component(site: Path) ->
     assert heights[-1] > max(heights[:-1])  # lower on the page
 
 
-def test_a_verdict_names_the_fields_that_fell_and_the_cases_that_broke(browser: Any, site: Path) -> None:
-    with watched(browser, f"file://{site}/") as watch:
-        page = watch.open(f"verdict.html#{FIRST}")
-        worst = page.locator(".change").first
-        assert MODELS[0] in worst.inner_text()
-        assert "Fields that fell: title 1.000 → 0.000" in worst.inner_text()
-        assert worst.locator("a[href*='case=case-']").count() == 6
-        assert "No field and no case fell beyond chance" in page.locator(".change").last.inner_text()
+def test_verdict_names_the_fields_that_fell_and_the_cases_that_broke(site: Path) -> None:
+    worst, *_, last = site_page(site, f"verdicts/{SKILLS[0]}/{LATEST}.html").find_all(class_="change")
+    assert MODELS[0] in words(worst)
+    assert "Fields that fell: title 1.000 → 0.000" in words(worst)
+    assert len(worst.select("a[href*='case=case-']")) == 6
+    assert "No field and no case fell." in words(last)
 
 
-def test_what_is_right_everywhere_folds(browser: Any, site: Path) -> None:
-    with watched(browser, f"file://{site}/") as watch:
-        page = watch.open(f"component.html#{FIRST}")
-        assert page.get_by_role("table", name="Fields beside models").locator("tbody th").all_inner_texts() == ["title"]
-        page.get_by_text("1 field right in every answer of every model").click()
-        assert page.get_by_text("year", exact=True).first.is_visible()
+def test_fields_that_are_right_everywhere_fold(site: Path) -> None:
+    page = site_page(site, f"components/{SKILLS[0]}.html")
+    table = page.find("caption", string="Fields beside models").parent
+    assert [words(head) for head in table.select("tbody th")] == ["title"]
+    assert "1 field right in every output of every model" in words(page.main)
 
 
-def test_charts_neither_exaggerate_nor_claim_what_the_groups_deny(browser: Any, site: Path) -> None:
+def test_charts_neither_exaggerate_nor_claim_what_the_groups_deny(site: Path) -> None:
     """Scores from 0 or 0.5 on, whole ticks for counts, names that begin alike told apart by their ends."""
-    with watched(browser, f"file://{site}/") as watch:
-        page = watch.open_drawn(f"component.html#{FIRST}")
-        text = page.inner_text("main")
-        assert "do not differ significantly in how often they are right" in text
-        assert "most often" not in text
-        labels = page.locator("[data-chart=trend] .role-axis-label text").all_text_contents()
-        assert {"0.0", "1.0"} <= {*labels}
-        ticks = page.locator("[data-chart=failures] .role-axis-label text").all_text_contents()
-        assert (ticks[0], ticks[1].isdigit()) == ("0", True)
-        named = page.locator("[data-chart=trend] .role-legend-label text").all_text_contents()
-        assert {"vendor-mode…large-20250929", "vendor-mode…small-20251001"} <= {*named}
+    page = site_page(site, f"components/{SKILLS[0]}.html")
+    assert "do not differ significantly in how often they are right" in words(page.main)
+    assert "most often" not in words(page.main)
+    texts = [text.get_text() for text in page.find(attrs={"data-chart": "trend"}).find_all("text")]
+    assert {"0.0", "1.0", "vendor-mode…large-20250929", "vendor-mode…small-20251001"} <= {*texts}
+    ticks = [text.get_text() for text in page.find(attrs={"data-chart": "failures"}).find_all("text")]
+    assert "0" in ticks
+    assert not [tick for tick in ticks if "." in tick]
+
+
+def test_every_page_of_a_large_library_is_small(site: Path) -> None:
+    assert max(path.stat().st_size for path in site.rglob("*.html")) < 1_000_000

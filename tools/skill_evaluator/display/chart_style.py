@@ -20,7 +20,7 @@ INK, GREY, FAINT = "#1f2328", "#6e7781", "#d0d7de"
 _ON_A_PAGE = {INK: "ink", GREY: "soft", FAINT: "line", "white": "paper"}  # the names of the page's colours
 _ID = re.compile(r'(id="|url\(#)([\w-]+)')
 _MARK = re.compile(r'<(\w+)((?: [\w:-]+="[^"]*")*?) aria-label="([^"]*)"([^<>]*)/>')
-_FOR_EDITORS = re.compile(r' (?:role|aria-[a-z]+|class|pointer-events)="[^"]*"')
+_FOR_EDITORS = re.compile(r' (?:role|aria-[a-z]+|class|pointer-events|xmlns|xmlns:xlink)="[^"]*"')
 FONT_SIZE = 11
 _FEW = ("#0072b2", "#009e73", "#e69f00", "#d55e00")  # Okabe and Ito's
 _SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross")

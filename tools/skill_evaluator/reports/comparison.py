@@ -222,8 +222,7 @@ def _on_cases(result: ComparisonResult) -> str:
 
 def _lost_linked(skill: str, site: Site, *models: ModelVerdict) -> str:
     def shown(kind: str, name: str) -> str:
-        model = models[0].model_id if len(models) == 1 else None
-        return linked(code_span(name or WHOLE), site.page(skill, **{kind: name}, model=model))
+        return linked(code_span(name or WHOLE), site.page(skill, **{kind: name}))
 
     lost = lost_words(*models, shown=shown)
     return f" · {lost}" if lost else ""
@@ -303,7 +302,7 @@ def changed_sheets(
     model: ModelVerdict, *, skill: str = "", site: Site = NO_SITE, most: int = _MOST_ROWS
 ) -> Iterator[Sheet | str]:
     """Yield the tables of the fields that moved or weigh, and of the cases that broke or were fixed."""
-    page = partial(site.page, skill, model=model.model_id, version=model.candidate.skill_version)
+    page = partial(site.page, skill)
     fields = _moved_fields(model)
     if fields:
         runs = [run for run in (model.baseline, model.candidate) if run is not None]

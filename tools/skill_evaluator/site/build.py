@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from skill_evaluator import __version__
 from skill_evaluator.audit.results import REPORTED, AuditResult, read_audit
 from skill_evaluator.display import told
+from skill_evaluator.display.addresses import compare_address, component_address, run_address
 from skill_evaluator.display.options import (
     AUDITS,
     JUDGEMENTS,
@@ -36,6 +37,7 @@ from skill_evaluator.errors import (
     SkillEvaluatorError,
     StorageError,
 )
+from skill_evaluator.judges.asking.judging import JUDGING
 from skill_evaluator.library.cases import find_cases
 from skill_evaluator.library.components import load_component
 from skill_evaluator.library.config import ComponentSite, Settings, load_models, load_settings, retiring
@@ -45,9 +47,9 @@ from skill_evaluator.records.archive import Archive
 from skill_evaluator.records.leaderboard import load_leaderboard
 from skill_evaluator.records.record import Row
 from skill_evaluator.repository import Repository
-from skill_evaluator.site.cases import write_cases
+from skill_evaluator.site.cases import case_list, write_cases
 from skill_evaluator.site.changes import version_changes, write_changes
-from skill_evaluator.site.compare import write_comparisons
+from skill_evaluator.site.compare import ComparedComponent, write_comparisons
 from skill_evaluator.site.component import component_page, overview_rows, regression
 from skill_evaluator.site.judges import write_judges
 from skill_evaluator.site.overview import write_overview
@@ -65,7 +67,7 @@ _INSTALL = "pip install altair jinja2 vl-convert-python"
 _HERE = Path(__file__).parent
 _LONGEST_OF_AUDIT = 5_000  # characters of a sentence: the verdict on a cohort names many figures
 _REMEDY = "mend the file that is named, or take it back from git (git checkout -- FILE), and build again"
-_SHARED = ("site.css", "site.js", "tables.js", "draw.js", "cases.js")
+_SHARED = ("site.css", "site.js", "tables.js", "draw.js")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,12 +90,9 @@ class PageKind:
 
 
 PAGES: Mapping[str, PageKind] = {
-    "component.html": PageKind(title="Component", script="component.js", charts=True),
     "case.html": PageKind(title="Case", script="case.js"),
     "run.html": PageKind(title="Answers of a run", script="run.js"),
-    "compare.html": PageKind(title="Compare", script="compare.js", charts=True),
     "judges.html": PageKind(title="Judges", script="judges.js", charts=True),
-    "verdict.html": PageKind(title="Verdict", script="verdict.js"),
 }
 
 
@@ -224,12 +223,35 @@ def _write_component(
     remarks = [] if names is None else names.remarks(standing)
     standing = standing if names is None else names.standing(standing)
     comparisons = recorded.comparisons() if names is None else names.comparisons(recorded.comparisons())
+    state = component_state(name, standing, comparisons, runs)
     page = component_page(name, component.version, standing, runs)
-    site.write_data(f"components/{name}", {**page, "remarks": [*page["remarks"], *remarks]})
-    write_runs(site, *write_cases(site, recorded, standing, runs, build.fixtures, names))
-    write_comparisons(site, recorded, build.fixtures, comparisons, shows_answers=names is None)
+    answered, cases = write_cases(site, recorded, runs, build.fixtures, names)
+    write_runs(site, answered, cases)
+    pages.write(
+        component_address(name),
+        "component.html",
+        component=name,
+        state=state,
+        page={**page, "remarks": [*page["remarks"], *remarks]},
+        cases=case_list(name, standing.newest),
+        runs=[
+            {"model": run.entry.model_id, "version": run.entry.version, "address": run_address(name, run.id)}
+            for run in answered
+        ],
+        compare_address=compare_address(name, standing.history.newest),
+        judged=any(build.judgements.glob(f"*/{JUDGING}")),
+    )
+    compared = ComparedComponent(
+        recorded=recorded,
+        standing=standing,
+        comparisons=comparisons,
+        state=state,
+        fixtures=build.fixtures,
+        shows_outputs=names is None,
+    )
+    write_comparisons(pages, compared)
     return Shown(
-        state=component_state(name, standing, comparisons, runs),
+        state=state,
         rows=overview_rows(name, standing, grades),
         changes=list(version_changes(name, standing)),
         regressed=regression(standing),

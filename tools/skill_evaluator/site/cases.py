@@ -6,7 +6,7 @@ Every text is cut at a bound, and says so: a page stays usable whatever a docume
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -14,13 +14,14 @@ from typing import Any
 
 from skill_evaluator.checks.declared import Check
 from skill_evaluator.display import WHOLE, number
+from skill_evaluator.display.addresses import case_address, field_anchor
 from skill_evaluator.display.safe_text import abridged, value_pair, visible
 from skill_evaluator.errors import SkillEvaluatorError
 from skill_evaluator.judges.review.screens import differences
 from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.messages import File
-from skill_evaluator.records.archive import RecordedRun, precedence
+from skill_evaluator.records.archive import RecordedRun
 from skill_evaluator.records.faults import remedy
 from skill_evaluator.records.record import PASSED_FROM, CaseRecord, FieldCount, Record, Row, check_path
 from skill_evaluator.records.selection import newest_of_versions
@@ -29,10 +30,11 @@ from skill_evaluator.reports.explanation import FOUND_AS, how_compared, ranges
 from skill_evaluator.runner.journal import ANSWERS, Manifest, has_other_answers, outcomes, read_component_manifest
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.scoring.answer_views import MOST_OUTPUTS, CaseView, DistinctOutput, Leaf, recorded_case_view
+from skill_evaluator.site.component import is_flawless
 from skill_evaluator.site.public import PublicNames
-from skill_evaluator.site.writing import SiteFolder, cut_name, data_script, fitting, program_digest
+from skill_evaluator.site.writing import SiteFolder, data_script, fitting, program_digest
 from skill_evaluator.text import canonical_json, counted, digest, listed
-from skill_evaluator.verdicts.history.component import ComponentStanding, RecordedComponent
+from skill_evaluator.verdicts.history.component import RecordedComponent
 
 _DOCUMENT = 100_000  # characters of a document
 _TRUTH = 50_000
@@ -46,9 +48,9 @@ _TEXTS = 2  # that say the same
 _REPLICATES = 50
 _FIELDS = 300  # of a run
 _FIELD_NAMES = 100_000  # characters, in the list of cases
-_CODES = {"stable_right": "r", "stable_wrong": "w", "flaky": "f", "stable": "s", "unscored": "u"}
-_ABSENT = "-"  # of a field that a case does not have
-_INDEX = 1_000_000  # characters of the list of cases
+_CASES = 45_000  # characters of the data of the list of cases
+_LINKS = 60_000  # of the data of links to cases
+_CASES_OF_A_FIELD = 12
 _NONE = FieldCount(right=0, n=0)  # of a field of which nothing was read
 _PLAIN = re.compile(r"[a-z0-9][a-z0-9_-]{0,80}")
 
@@ -65,36 +67,59 @@ def case_key(component: str, case_id: str) -> str:
     return f"cases/{component}/{plain}-{digest(case_id)[-10:]}"
 
 
-def cases_index(component: str, newest: Mapping[str, Record]) -> dict[str, Any]:
-    """Return the cases beside the models: the score of each, and how its fields stand, a letter a field.
+def case_list(component: str, newest: Mapping[str, Record]) -> dict[str, Any]:
+    """Return the cases with each model's score and how the fields stand, the worst first, and the cases of each field.
 
-    Of more cases than a page has room for the others are in `keys` alone, which is loaded if one of them is sought. Of
-    more fields than it has room for, each case has how many stand how.
+    Cases that are right in every output, and those for which a page has no room, are `sound` and `rest`.
     """
-    every = list(dict.fromkeys(path for record in newest.values() for path in record.per_field))
-    names, fields_left = fitting((cut_name(path or WHOLE) for path in every), _FIELD_NAMES)
-    fields = every[: len(names)]
-    rows: dict[str, dict[str, Any]] = {}
+    by_case: dict[str, dict[str, Any]] = {}
     for model_id, record in newest.items():
         for kept in record.per_case:
             score = kept.accuracy.get(record.primary_metric)
-            letters = "".join(_CODES[kept.profile[path]] if path in kept.profile else _ABSENT for path in fields)
-            counts = [Counter(kept.profile.values())] if fields_left else []
-            rows.setdefault(kept.case_id, {})[model_id] = [score and score.strict_mean, letters, *counts]
-    keys = {case_id: case_key(component, case_id) for case_id in sorted(rows)}
-    cases, left = fitting(
-        ({"id": case_id, "key": key, "models": rows[case_id]} for case_id, key in keys.items()), _INDEX
-    )
+            by_case.setdefault(kept.case_id, {})[model_id] = [
+                score and score.strict_mean,
+                Counter(kept.profile.values()),
+            ]
+    rows: list[dict[str, Any]] = [
+        {"id": case_id, "address": case_address(component, case_id), "models": by_case[case_id]}
+        for case_id in sorted(by_case)
+    ]
+    sound = [row for row in rows if all(is_flawless(profile) for _, profile in row["models"].values())]
+    worst = sorted((row for row in rows if row not in sound), key=_lowest)
+    shown, _ = fitting(worst, _CASES)
+    links = [{"id": row["id"], "address": row["address"]} for row in worst[len(shown) :]]
+    rest, left = fitting(links, _LINKS)
+    kept_sound, sound_left = fitting(({"id": row["id"], "address": row["address"]} for row in sound), _LINKS)
     return {
-        "component": component,
         "metric": ", ".join(sorted({record.primary_metric for record in newest.values()})),
-        "models": list(newest),
-        "fields": names,
-        "fieldsLeft": fields_left,
-        "cases": cases,
-        "left": left,
-        "keys": dict(list(keys.items())[len(cases) :]),
+        "rows": shown,
+        "sound": kept_sound,
+        "rest": rest,
+        "left": left + sound_left,
+        "by_field": fitting(_cases_by_field(component, newest), _LINKS)[0],
     }
+
+
+def _lowest(row: Mapping[str, Any]) -> float:
+    """Return the lowest score of a case with any model; a case that is not measured comes last."""
+    return min(2.0 if score is None else score for score, _ in row["models"].values())
+
+
+def _cases_by_field(component: str, newest: Mapping[str, Record]) -> Iterator[dict[str, Any]]:
+    """Yield each field that is wrong or flaky in a case, with these cases by model."""
+    fields: dict[str, list[dict[str, Any]]] = {}
+    for model_id, record in newest.items():
+        for standing, words in (("stable_wrong", "wrong"), ("flaky", "flaky")):
+            by_path: dict[str, list[str]] = {}
+            for kept in record.per_case:
+                for path in [path for path, stands in kept.profile.items() if stands == standing]:
+                    by_path.setdefault(path, []).append(kept.case_id)
+            for path, ids in by_path.items():
+                shown = [{"id": name, "address": case_address(component, name)} for name in ids[:_CASES_OF_A_FIELD]]
+                part = {"standing": words, "model": model_id, "cases": shown, "left": max(0, len(ids) - len(shown))}
+                fields.setdefault(path, []).append(part)
+    for path, parts in fields.items():
+        yield {"field": path or WHOLE, "anchor": field_anchor(path), "parts": parts}
 
 
 def _file_of(file: File) -> dict[str, str]:
@@ -292,15 +317,13 @@ _PRIVATE = (
 def write_cases(
     site: SiteFolder,
     recorded: RecordedComponent,
-    standing: ComponentStanding,
     rows: Sequence[Row],
     fixtures: Path | None,
     names: PublicNames | None,
 ) -> tuple[list["ShownRun"], Mapping[str, Case]]:
     """Write the list of a component's cases and a file for each; return the runs whose answers are here, and the cases.
 
-    With `names` its texts are private: only these may be in the files, and no run is returned. `standing` holds no
-    others.
+    With `names` its texts are private: only these may be in the files, and no run is returned.
     """
     component = recorded.component
     digests = recorded.archive.digests()
@@ -318,13 +341,14 @@ def write_cases(
         if entry.run_id in case_ids
     ]
     answered = [run for run in runs if names is None and run.has_answers]
-    index = cases_index(component.name, standing.newest)
-    keys = index.pop("keys")
-    index["versions"] = list(_write_lists(site, component.name, runs, {row.run_id for row in standing.newest.values()}))
-    index["runs"] = [{"run": run.id, "model": run.entry.model_id, "version": run.entry.version} for run in answered]
+    keys = {
+        case_id: case_key(component.name, case_id) for case_id in sorted({id for run in runs for id in run.case_ids})
+    }
+    index = {
+        "cases": [{"id": case_id, "key": key} for case_id, key in keys.items()],
+        "runs": [{"run": run.id, "model": run.entry.model_id, "version": run.entry.version} for run in answered],
+    }
     site.write_data(f"cases/{component.name}", index, _LONGEST_ID)
-    if keys:
-        site.write_data(f"case-keys/{component.name}", keys, _LONGEST_ID)
     cases: Mapping[str, Case] = {}
     why = None if names is None else _PRIVATE.format(component.name)
     if names is None:
@@ -339,20 +363,6 @@ def write_cases(
         make = partial(_write_case, site, component, case_id, case, absent, mine)
         site.when_opened(f"data/{case_key(component.name, case_id)}.js", make)
     return answered, cases
-
-
-def _write_lists(site: SiteFolder, name: str, runs: Sequence["ShownRun"], newest: Set[str]) -> Iterator[str]:
-    """Write the list of cases of each version that is shown, besides that of the newest runs; yield those versions."""
-    for version in sorted({run.entry.version for run in runs}, key=precedence, reverse=True):
-        of_it = [run for run in runs if run.entry.version == version]
-        if {run.id for run in of_it} != newest:
-            yield version
-            key = f"case-lists/{name}/{version}"
-            known = [program_digest(*SHOWN_BY), [(run.names is None, run.digest) for run in of_it]]
-            first_line = f"/* {digest(canonical_json(known))} */"
-            if not site.keeps(f"data/{key}.js", first_line):
-                index = cases_index(name, {run.entry.model_id: run.record for run in of_it})
-                site.write(f"data/{key}.js", f"{first_line}\n{data_script(key, index, _LONGEST_ID)}")
 
 
 def _write_case(

@@ -8,17 +8,17 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import jinja2
 from markupsafe import Markup, escape
 
 from skill_evaluator import __version__
-from skill_evaluator.display import amount, arrow, interval, number, signed
-from skill_evaluator.display.chart_style import page_chart
+from skill_evaluator.display import amount, arrow, number, signed
+from skill_evaluator.display.chart_style import PageChart, page_chart
 from skill_evaluator.display.pages import Chart, html_columns, line_text, mood_of, sections_of
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.reports.comparison import MARKS
+from skill_evaluator.site import drawings
 from skill_evaluator.site.writing import LONGEST, POLICY, SiteFolder, cut_name, program_digest
 from skill_evaluator.text import canonical_json, counted, digest, version_words
 
@@ -70,7 +70,7 @@ class Pages:
             undefined=jinja2.StrictUndefined,
             finalize=jinja2.pass_context(_shown),
         )
-        environment.globals |= {"MARKS": MARKS, "counted": counted, "interval": interval}
+        environment.globals |= {"MARKS": MARKS, "counted": counted, "drawings": _component_chart}
         environment.filters |= {
             "amount": amount,
             "arrow": arrow,
@@ -81,6 +81,7 @@ class Pages:
             "line_text": line_text,
             "mood": mood_of,
             "number": number,
+            "pairs": lambda titles, numeric: [(title, numeric) for title in titles],
             "prose": _prose,
             "sections": sections_of,
             "signed": signed,
@@ -88,6 +89,7 @@ class Pages:
             "version": version_words,
             "whole": _whole,
         }
+        environment.tests["gt_number"] = lambda value, limit: value is not None and value > limit
         return environment
 
 
@@ -127,6 +129,14 @@ def _drawings(block: Chart) -> Sequence[Any]:
     ]
 
 
-def anchor(text: str) -> str:
-    """Return the id of an element that stands for a text, such as a field's path."""
-    return quote(text, safe="")
+def _component_chart(name: str, page: Mapping[str, Any]) -> PageChart:
+    """Draw a chart of a component's page."""
+    if name in ("latency", "cost"):
+        return drawings.strips(page, name)
+    draw = {
+        "trend": drawings.trend,
+        "balance": drawings.balance,
+        "failures": drawings.failures,
+        "items": drawings.items,
+    }
+    return draw[name](page)

@@ -1,7 +1,7 @@
 // A case: the document beside its truth, and what each run answered, its differences marked field by field.
 "use strict";
 (function () {
-  const { el, load, state, roomy, link, named, finding, share, dash, table, page, shares } = window.site;
+  const { el, load, state, roomy, link, named, share, dash, table, page, shares } = window.site;
   const OUTCOMES = { right: "✓", wrong: "✗", missing: "∅", extra: "+", unscored: "·" };
   const characters = (count) => count.toLocaleString("en");
 
@@ -128,7 +128,7 @@
     const now = state.read();
     const { component, field } = now;
     if (!component || !now.case) throw new Error("The address names no case; choose one on the page of its component.");
-    const { rows, regressed } = await load("overview");
+    const { rows } = await load("overview");
     if (!rows.some((row) => row.component === component && row.model)) throw new Error(`There is nothing recorded of '${component}'.`);
     const index = await load(`cases/${component}`);
     const place = index.cases.findIndex((row) => row.id === now.case);
@@ -146,7 +146,6 @@
     return [
       el("p", { class: "crumbs wide" }, el("a", { href: "index.html" }, "Overview"), " / ", link("component", { component }, component), " / ", el("bdi", {}, shown.case), neighbours(index, place, now)),
       el("h1", {}, el("bdi", {}, shown.case)),
-      finding(component, regressed[component]),
       shown.why ? el("p", { class: "notice" }, shown.why) : null,
       scores(runs, now, chosen),
       filters(runs, now, model),

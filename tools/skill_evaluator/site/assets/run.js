@@ -1,7 +1,7 @@
 // A run: every answer on one page, failures first, to be searched and narrowed; the whole texts are loaded when asked for.
 "use strict";
 (function () {
-  const { el, load, state, link, named, finding, share, dash, table, page } = window.site;
+  const { el, load, state, link, named, share, dash, table, page } = window.site;
   const MOST = 50; // rows before a reader asks for more
   const AROUND = 70; // characters beside what was sought
   const OUTCOMES = { right: "✓", wrong: "✗", missing: "∅", extra: "+" };
@@ -91,7 +91,7 @@
   page(async () => {
     const { component, run: id } = state.read();
     if (!component || !id) throw new Error("The address names no run; choose one on the page of its component.");
-    const { rows, regressed } = await load("overview");
+    const { rows } = await load("overview");
     if (!rows.some((row) => row.component === component && row.model)) throw new Error(`There is nothing recorded of '${component}'.`);
     if (!(await load(`cases/${component}`)).runs.some((shown) => shown.run === id)) throw new Error(`No answers of a run '${id}' are here: they are private, in a run folder elsewhere, or not of a model's newest two versions.`);
     const run = { component, ...(await load(`runs/${component}/${id}/rows`)) };
@@ -113,7 +113,6 @@
     return [
       el("p", { class: "crumbs wide" }, el("a", { href: "index.html" }, "Overview"), " / ", link("component", { component }, component), " / answers of a run"),
       el("h1", {}, "Every answer of ", el("bdi", {}, run.model), ` to ${component} ${named(run.version)}`),
-      finding(component, regressed[component]),
       el("p", { class: "lede" }, `${run.metric} `, share(run.score), `, ${run.planned.toLocaleString("en")} calls. Failures come first; answers to a case that say the same are one row.`),
       run.remarks.map((words) => el("p", { class: "notice" }, words)),
       filters(run, state.read(), draw), place,

@@ -49,7 +49,8 @@
   };
 
   const roomy = window.matchMedia("(min-width: 46rem)").matches; // else less stands open
-  const link = (page, values, ...words) => el("a", { href: `${page}.html${state.text(values)}` }, ...words);
+  const PLACES = { component: ({ component }) => `components/${component}.html`, verdict: ({ component, version }) => `verdicts/${component}/${version}.html` };
+  const link = (page, values, ...words) => el("a", { href: PLACES[page] ? PLACES[page](values) : `${page}.html${state.text(values)}` }, ...words);
   const dash = () => el("span", { class: "none" }, el("span", { "aria-hidden": "true" }, "–"), el("span", { class: "unseen" }, "not measured"));
   const share = (value) => (value === null || value === undefined ? dash() : value.toFixed(3));
   const dollars = (value) => (value === null || value === undefined ? dash() : value.toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: value < 0.1 ? 4 : 2 }));

@@ -97,5 +97,11 @@
 
   for (const table of document.querySelectorAll("table[data-sort]")) sortable(table);
   for (const list of document.querySelectorAll("[data-items]")) filters(list);
-  window.addEventListener("hashchange", () => { if (location.hash.includes("=")) location.reload(); });
+  const fold = document.querySelector("details:target"); // what a link leads to is open
+  if (fold) fold.open = true;
+  window.addEventListener("hashchange", () => {
+    const target = document.querySelector("details:target");
+    if (target) target.open = true;
+    else if (location.hash.includes("=")) location.reload();
+  });
 })();

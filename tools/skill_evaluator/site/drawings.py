@@ -1,0 +1,176 @@
+"""The charts of a component's page, drawn as SVG when the site is built."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import altair as alt
+
+from skill_evaluator.display import number
+from skill_evaluator.display.chart_style import PageChart, page_svg
+from skill_evaluator.text import version_words
+
+Rows = Sequence[Mapping[str, Any]]
+_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#8f6fd1", "#8c8c8c")  # Okabe and Ito's
+_SHAPES = ("circle", "square", "diamond", "triangle-up", "cross", "triangle-down", "triangle-right", "triangle-left")
+_VERDICT_SHAPES = {
+    "regressed": "triangle-down",
+    "improved": "triangle-up",
+    "unchanged": "circle",
+    "inconclusive": "diamond",
+    "incomparable": "cross",
+    "first": "square",
+}
+_OUTCOMES = {"right": _COLOURS[0], "wrong": _COLOURS[1], "missing": _COLOURS[5], "extra": _COLOURS[3]}
+# Models begin alike and end differently, so a name that is too long loses its middle; it is whole in the table.
+_SHORT = "length(datum.label) > 26 ? slice(datum.label, 0, 11) + '…' + slice(datum.label, -14) : datum.label"
+_NAMES = alt.Axis(labelLimit=190, labelExpr=_SHORT, labelPadding=12, domain=False, ticks=False)
+_WORDS: dict[str, Any] = {"description": "words:N"}
+_WIDE, _MIDDLE, _NARROW = 1_000, 440, 300  # pixels
+_ROW_HEIGHT = 30
+_FIT = {"type": "fit-x", "contains": "padding"}
+
+
+def trend(page: Mapping[str, Any]) -> PageChart:
+    """Draw each model over the versions: lines end where versions cannot be compared, unfinished runs are hollow."""
+    rows = [{**row, "version": version_words(row["version"])} for row in page["trend"]]
+    versions = [version_words(name) for name in page["versions"]]
+    verdicts = list(dict.fromkeys(row["verdict"] for row in rows if row["verdict"]))
+    scale = _score_scale(value for row in rows for value in (row["value"], row["low"]))
+    metric = f"strict mean of {page['metric']}"
+    x = alt.X("version:N", sort=versions, title="version", axis=alt.Axis(labelAngle=-35, labelOverlap=True))
+    value = alt.Y("value:Q", title=metric, scale=scale, axis=alt.Axis(format=".1f", tickCount=5))
+    base = _data(rows).encode(x=x, color=_by_model(page["models"], legend=True))
+    complete = base.transform_filter("datum.complete")
+    shapes = alt.Scale(domain=list(_VERDICT_SHAPES), range=list(_VERDICT_SHAPES.values()))
+    shape = alt.Shape("verdict:N", scale=shapes, legend=_legend(values=verdicts))
+    hollow = base.transform_filter("!datum.complete").mark_point(filled=False, size=80, strokeWidth=2, opacity=1)
+    chart = alt.layer(
+        _spans(base, 1.5, 0.45).encode(y=alt.Y("low:Q", title=metric, scale=scale), y2="high:Q"),
+        complete.mark_line(strokeWidth=2, aria=False).encode(y=value, detail="segment:N"),
+        complete.mark_point(filled=True, size=90, opacity=1).encode(y=value, shape=shape, **_WORDS),
+        hollow.encode(y=value, **_WORDS),
+    ).properties(height=320)
+    return PageChart("", "", _svg(chart, "trend", _WIDE), _svg(chart, "trend-n", _NARROW))
+
+
+def balance(page: Mapping[str, Any]) -> PageChart:
+    """Draw accuracy against reproducibility, a point a model."""
+    rows = [
+        {
+            **row,
+            "words": f"{row['model']}: accuracy {number(row['accuracy'])}, "
+            f"reproducibility {number(row['reproducibility'])}",
+        }
+        for row in page["newest"]
+        if row["accuracy"] is not None and row["reproducibility"] is not None
+    ]
+    scale = _score_scale(value for row in rows for value in (row["accuracy"], row["low"], row["reproducibility"]))
+    shares = alt.Axis(labelExpr="datum.value > 1.0001 ? '' : datum.label", format=".1f", tickCount=5)
+    metric = f"strict mean of {page['metric']}"
+    across = alt.X("reproducibility:Q", title=page["agreement"], scale=scale, axis=shares)
+    base = _data(rows).encode(x=across, color=_by_model(page["models"], legend=True))
+    shape = alt.Shape("model:N", scale=alt.Scale(domain=page["models"], range=list(_SHAPES)), legend=_legend())
+    chart = alt.layer(
+        _spans(base, 1.5, 0.45).encode(y=alt.Y("low:Q", title=metric, scale=scale), y2="high:Q"),
+        base.mark_point(filled=True, size=140, opacity=1).encode(
+            y=alt.Y("accuracy:Q", title=metric, scale=scale, axis=shares), shape=shape, **_WORDS
+        ),
+    ).properties(height=300)
+    return PageChart("", "", _svg(chart, "balance", _MIDDLE))
+
+
+def strips(page: Mapping[str, Any], kind: str) -> PageChart:
+    """Draw how `latency` or `cost` is spread: a mark, a bar over the middle half, a line from the 5th to the 95th %."""
+    key, spread, title = {
+        "latency": ("p50", "seconds", "seconds"),
+        "cost": ("usd", "dollars", "USD per 1,000 outputs"),
+    }[kind]
+    none = dict.fromkeys(("p5", "p25", "p75", "p95"))
+    rows = [
+        {"model": row["model"], **none, **(row[spread] or {}), "value": row[key], "words": row["model"]}
+        for row in page["newest"]
+        if row[key] is not None
+    ]
+    base = _data(rows).encode(y=_models_axis(page["models"]), color=_by_model(page["models"], legend=False))
+    outer = base.transform_filter("datum.p5 !== null").mark_rule(strokeWidth=2, opacity=0.6, aria=False)
+    half = base.transform_filter("datum.p25 !== null").mark_bar(height=14, opacity=0.35, aria=False)
+    chart = alt.layer(
+        outer.encode(x=alt.X("p5:Q", title=title, axis=alt.Axis(format=".4~f", tickCount=5)), x2="p95:Q"),
+        half.encode(x=alt.X("p25:Q", title=title), x2="p75:Q"),
+        base.mark_point(filled=True, size=110, opacity=1).encode(x=alt.X("value:Q", title=title), **_WORDS),
+    ).properties(height=_ROW_HEIGHT * len(rows))
+    return PageChart("", "", _svg(chart, kind, _MIDDLE))
+
+
+def failures(page: Mapping[str, Any]) -> PageChart:
+    """Draw how many of 1,000 calls were not scored, by reason, a bar a model."""
+    rows = page["failures"]
+    kinds = list(dict.fromkeys(row["kind"] for row in rows))
+    scale = alt.Scale(domain=kinds, range=list(_COLOURS))
+    models = [name for name in page["models"] if any(row["model"] == name for row in rows)]
+    bars = _counts(rows, [row["model"] for row in rows], "of 1,000 calls, not scored", 14)
+    chart = bars.encode(y=_models_axis(models), color=alt.Color("kind:N", scale=scale, legend=_legend()))
+    return PageChart("", "", _svg(chart.properties(height=_ROW_HEIGHT * len(models)), "failures", _MIDDLE))
+
+
+def items(page: Mapping[str, Any]) -> PageChart:
+    """Draw what became of the values in arrays, a bar an array and model."""
+    rows = [
+        {"label": f"{row['array']} · {row['model']}", "outcome": outcome, "place": place, "count": row[outcome]}
+        for row in page["items"]
+        for place, outcome in enumerate(_OUTCOMES)
+        if row[outcome]
+    ]
+    rows = [{**row, "words": f"{row['label']}: {row['count']} {row['outcome']}"} for row in rows]
+    labels = list(dict.fromkeys(row["label"] for row in rows))
+    scale = alt.Scale(domain=list(_OUTCOMES), range=list(_OUTCOMES.values()))
+    chart = _counts(rows, [row["label"] for row in rows], "values in items, over all outputs", 16).encode(
+        y=alt.Y("label:N", sort=labels, title=None, axis=_NAMES),
+        color=alt.Color("outcome:N", scale=scale, legend=_legend()),
+        order=alt.Order("place:Q"),
+    )
+    return PageChart("", "", _svg(chart.properties(height=_ROW_HEIGHT * len(labels)), "items", _MIDDLE))
+
+
+def _svg(chart: Any, name: str, width: int) -> Any:
+    return page_svg({**chart.to_dict(validate=False), "width": width, "autosize": _FIT}, name)
+
+
+def _data(rows: Rows) -> alt.Chart:
+    return alt.Chart(alt.InlineData(values=[dict(row) for row in rows]))
+
+
+def _spans(base: alt.Chart, width: float, opacity: float) -> alt.Chart:
+    """Return a line for each interval that is known."""
+    return base.transform_filter("datum.low !== null").mark_rule(strokeWidth=width, opacity=opacity, aria=False)
+
+
+def _score_scale(values: Iterable[float | None]) -> alt.Scale:
+    """Return the scale of scores: from 0, or from 0.5 if all are above, so that no step looks larger than it is."""
+    low = min((value for value in values if value is not None), default=1.0)
+    return alt.Scale(domain=[0 if low < 0.5 else 0.5, 1])
+
+
+def _legend(**more: Any) -> alt.Legend:
+    """Return a legend above the chart, in as many columns as fit."""
+    look: dict[str, Any] = {"title": None, "orient": "top", "direction": "horizontal", "labelLimit": 220}
+    return alt.Legend(columns={"expr": "max(1, floor(width / 200))"}, labelExpr=_SHORT, symbolOpacity=1, **look, **more)
+
+
+def _by_model(models: Sequence[str], *, legend: bool) -> alt.Color:
+    scale = alt.Scale(domain=list(models), range=list(_COLOURS))
+    return alt.Color("model:N", scale=scale, legend=_legend() if legend else None)
+
+
+def _models_axis(models: Sequence[str]) -> alt.Y:
+    return alt.Y("model:N", sort=list(models), title=None, axis=_NAMES)
+
+
+def _counts(rows: Rows, labels: Sequence[str], title: str, height: int) -> alt.Chart:
+    """Return bars of counts from the left, with whole numbers on the axis."""
+    sums: dict[str, float] = {}
+    for row, label in zip(rows, labels, strict=True):
+        sums[label] = sums.get(label, 0) + row["count"]
+    step = -(-max([1.0, *sums.values()]) // 5)
+    axis = alt.Axis(format="d", values=[at * step for at in range(6)])
+    return _data(rows).mark_bar(height=height).encode(x=alt.X("count:Q", title=title, axis=axis), **_WORDS)

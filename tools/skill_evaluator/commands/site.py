@@ -19,9 +19,9 @@ EXITS = {"site_build": {4: "a component or an audit could not be read; the site 
 def site_build(options: SiteBuild) -> int:
     """Write pages of everything that is recorded; they open from the file system and any server. Makes no call.
 
-    Building again writes only what changed. Documents, truths and raw answers are in it only of components whose
-    settings say so: `site: {components: {NAME: {documents: true}}}`. What cannot be read is listed with why, beside
-    everything else.
+    Building again writes only what changed. Documents, ground truths and outputs are left out without --outputs, except
+    of components whose settings say so: `site: {components: {NAME: {documents: true}}}`. What cannot be read is listed
+    with why, beside everything else.
     """
     site = Library.at(options).site(options)
     changed = f"{counted(site.written, 'file')} written, {site.removed} removed"

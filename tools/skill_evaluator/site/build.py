@@ -145,13 +145,14 @@ def write_audits(pages: "Pages", folder: Path) -> dict[str, str | None]:
 class SiteBuild(ComponentsOption, FixturesOption, ConfigOption):
     """Where a library lies, and where its site goes.
 
-    A site for nobody else's eyes (`own`) shows the documents of every component, each case when it is opened.
+    `own`: the site is served to the person who built it, and the pages of cases are made when they are opened.
     """
 
     out: Path = option("An empty folder, or one that holds an earlier build.", Path("site"), metavar="DIR")
     recorded: tuple[str, ...] = rare("A branch that holds records beside the work tree; repeatable.", (), metavar="REF")
     audits: Audits = AUDITS
     judgements: Judgements = JUDGEMENTS
+    outputs: bool = option("Include the documents, ground truths and outputs of every component.", False)
     own: bool = False
 
 
@@ -168,7 +169,7 @@ def build_site(build: SiteBuild) -> SiteFolder:
     for name in sorted(settings.site.components.keys() - set(names)):
         where = f"site.components.{name} in {build.config / 'settings.yaml'}"
         print(f"warning: {where} is no component {nearest(name, names)}", file=sys.stderr)
-    if build.own:
+    if build.outputs or build.own:
         documents = dict.fromkeys(names, ComponentSite(documents=True))
         settings = settings.model_copy(update={"site": settings.site.model_copy(update={"components": documents})})
     site = SiteFolder(build.out, own=build.own)
@@ -239,6 +240,7 @@ def _write_component(
             for run in answered
         ],
         compare_address=compare_address(name, standing.history.newest),
+        private=names is not None,
         judged=any(build.judgements.glob(f"*/{JUDGING}")),
     )
     compared = ComparedComponent(

@@ -308,9 +308,9 @@ _LONGEST_ID = 1_000  # characters: a case is looked up by its whole id
 SHOWN_BY = ("text.py", "comparing/*.py", "parsing/*.py", "scoring/*.py", "display/*.py", "reports/*.py", "site/*.py")
 JUDGED_BY = ("schema", "contract", "datasets")
 _PRIVATE = (
-    "Documents, ground truths and answers of this component are private: here are the scores of its records. "
-    "skill-evaluator site serve shows the rest on a machine that has it; "
-    "site: {{components: {{{}: {{documents: true}}}}}} in .evaluator/settings.yaml publishes it."
+    "Documents, ground truths and outputs of this component are not on this site: here are the scores of its records. "
+    "On a machine that has them `skill-evaluator site serve` shows them, and `skill-evaluator site build --outputs` "
+    "writes them; site: {{components: {{{}: {{documents: true}}}}}} in .evaluator/settings.yaml publishes them."
 )
 
 

@@ -136,6 +136,7 @@ def _write_comparison(
         component=of.name,
         address=component_address(of.name),
         state=of.state,
+        private=not of.shows_outputs,
         finding=verdict_words(result),
         left_out=result.left_out,
         reading=reading_words(result),

@@ -32,7 +32,7 @@ def test_fixed_regression_stands_below_the_newest_version(tmp_path: Path) -> Non
     keep(library, a_run("1.0.0", 1, RIGHT), a_run("1.1.0", 2, WORSE), a_run("1.2.0", 3, RIGHT))
     line = state(library)
     assert "regressed" not in line["class"]
-    assert words(line) == f"{SKILL} 1.2.0 : ship · ▲ improved since 1.1.0 , unchanged since 1.0.0"
+    assert words(line) == f"{SKILL} 1.2.0 : ship · ▲ improved since 1.1.0, unchanged since 1.0.0"
     past = site_page(tmp_path / "site", "index.html").find(class_="past")
     assert words(past).startswith(f"{SKILL} 1.1.0 had regressed since 1.0.0 with m (")
     assert words(past).endswith("; fixed in 1.2.0")

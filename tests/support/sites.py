@@ -101,7 +101,7 @@ class Watched:
         """Open a page, unfold its charts and go down it until every one is drawn."""
         page = self.open(place)
         page.evaluate("for (const fold of document.querySelectorAll('details:has(.chart)')) fold.open = true")
-        for chart in page.locator(".chart[data-chart]").all():
+        for chart in page.locator("main[aria-busy] .chart").all():
             chart.scroll_into_view_if_needed()
             chart.locator("svg").first.wait_for()
         return page

@@ -308,7 +308,7 @@ _LONGEST_ID = 1_000  # characters: a case is looked up by its whole id
 SHOWN_BY = ("text.py", "comparing/*.py", "parsing/*.py", "scoring/*.py", "display/*.py", "reports/*.py", "site/*.py")
 JUDGED_BY = ("schema", "contract", "datasets")
 _PRIVATE = (
-    "Documents, ground truths and outputs of this component are not on this site: here are the scores of its records. "
+    "Documents, ground truths and outputs of this component are private: here are the scores of its records. "
     "On a machine that has them `skill-evaluator site serve` shows them, and `skill-evaluator site build --outputs` "
     "writes them; site: {{components: {{{}: {{documents: true}}}}}} in .evaluator/settings.yaml publishes them."
 )

@@ -49,8 +49,9 @@ def trend(page: Mapping[str, Any]) -> PageChart:
         complete.mark_line(strokeWidth=2, aria=False).encode(y=value, detail="segment:N"),
         complete.mark_point(filled=True, size=90, opacity=1).encode(y=value, shape=shape, **_WORDS),
         hollow.encode(y=value, **_WORDS),
-    ).properties(height=320)
-    return PageChart("", "", _svg(chart, "trend", _WIDE), _svg(chart, "trend-n", _NARROW))
+    )
+    wide, narrow = chart.properties(height=320), chart.properties(height=190)
+    return PageChart("", "", _svg(wide, "trend", _WIDE), _svg(narrow, "trend-n", _NARROW))
 
 
 def balance(page: Mapping[str, Any]) -> PageChart:

@@ -28,6 +28,8 @@ NAVIGATION: Mapping[str, str] = {
     "audit.html": "Audit",
     "judges.html": "Judges",
 }
+_DRAWN = frozenset({"trend", "newest", "failures", "items", "models", "versions", "metric", "agreement"})
+_MAX_NAME = 100  # characters of a name in a chart
 _HERE = Path(__file__).parent
 _PROGRAM = ("*.py", "display/*.py", "reports/*.py", "site/*.py", "site/templates/*", "audit/report/*.py")
 
@@ -130,13 +132,18 @@ def _drawings(block: Chart) -> Sequence[Any]:
 
 
 def _component_chart(name: str, page: Mapping[str, Any]) -> PageChart:
-    """Draw a chart of a component's page."""
+    """Draw a chart of a component's page; vl-convert aborts the process for names of very many characters."""
+    shown: dict[str, Any] = {key: _short_names(value) for key, value in page.items() if key in _DRAWN}
     if name in ("latency", "cost"):
-        return drawings.strips(page, name)
-    draw = {
-        "trend": drawings.trend,
-        "balance": drawings.balance,
-        "failures": drawings.failures,
-        "items": drawings.items,
-    }
-    return draw[name](page)
+        return drawings.strips(shown, name)
+    charts = [drawings.trend, drawings.balance, drawings.failures, drawings.items]
+    return {draw.__name__: draw for draw in charts}[name](shown)
+
+
+def _short_names(value: Any) -> Any:
+    """Return a value whose texts are short and have only characters that print."""
+    if isinstance(value, str):
+        return visible(cut_name(value, _MAX_NAME))
+    if isinstance(value, dict):
+        return {key: _short_names(member) for key, member in value.items()}
+    return [_short_names(member) for member in value] if isinstance(value, list) else value

@@ -70,7 +70,7 @@ def _verdicts(standing: ComponentStanding) -> Iterator[dict[str, Any]]:
         named = by_verdict[verdict, before]
         words = f" since {version_words(before)}" if before else ""
         words += "" if len(named) == len(models) else f" with {listed(named, _MAX_NAMED)}"
-        yield {"verdict": verdict, "words": f"{'first version' if verdict == 'first' else verdict}{words}"}
+        yield {"verdict": verdict, "since": words}
 
 
 def _unmeasured(standing: ComponentStanding, rows: Sequence[Row]) -> tuple[list[str], bool]:

@@ -97,11 +97,14 @@
 
   for (const table of document.querySelectorAll("table[data-sort]")) sortable(table);
   for (const list of document.querySelectorAll("[data-items]")) filters(list);
-  const fold = document.querySelector("details:target"); // what a link leads to is open
-  if (fold) fold.open = true;
+  const unfold = () => {
+    const target = document.querySelector("details:target"); // what a link leads to is open
+    for (let fold = target; fold; fold = fold.parentElement.closest("details")) fold.open = true;
+    if (target) target.scrollIntoView();
+    return target;
+  };
+  unfold();
   window.addEventListener("hashchange", () => {
-    const target = document.querySelector("details:target");
-    if (target) target.open = true;
-    else if (location.hash.includes("=")) location.reload();
+    if (!unfold() && location.hash.includes("=")) location.reload();
   });
 })();

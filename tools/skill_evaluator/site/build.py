@@ -50,7 +50,7 @@ from skill_evaluator.repository import Repository
 from skill_evaluator.site.cases import case_list, write_cases
 from skill_evaluator.site.changes import version_changes, write_changes
 from skill_evaluator.site.compare import ComparedComponent, write_comparisons
-from skill_evaluator.site.component import component_page, overview_rows, regression
+from skill_evaluator.site.component import component_page, overview_rows
 from skill_evaluator.site.judges import write_judges
 from skill_evaluator.site.overview import write_overview
 from skill_evaluator.site.public import PublicNames
@@ -77,7 +77,6 @@ class Shown:
     state: dict[str, Any]
     rows: list[dict[str, Any]] = field(default_factory=list)
     changes: list[dict[str, Any]] = field(default_factory=list)
-    regressed: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,8 +191,7 @@ def build_site(build: SiteBuild) -> SiteFolder:
         leaving = retiring(load_models(build.config, settings.limits))
     problems = [{"name": name, "why": str(why)} for name, why in site.problems.items() if name not in names]
     rows = [row for one in components for row in one.rows]
-    regressed = {one.state["component"]: one.regressed for one in components if one.regressed is not None}
-    site.write_data("overview", {"rows": rows, "regressed": regressed})
+    site.write_data("overview", {"rows": rows})
     write_overview(pages, [one.state for one in components], rows, problems, leaving)
     write_changes(pages, [change for one in components for change in one.changes])
     site.finish()
@@ -256,7 +254,6 @@ def _write_component(
         state=state,
         rows=overview_rows(name, standing, grades),
         changes=list(version_changes(name, standing)),
-        regressed=regression(standing),
     )
 
 

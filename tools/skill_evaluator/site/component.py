@@ -12,7 +12,7 @@ from skill_evaluator.reports.comparison import since_accepted_words
 from skill_evaluator.site.writing import fitting
 from skill_evaluator.stats import rounded
 from skill_evaluator.text import counted, listed, version_words
-from skill_evaluator.verdicts.decide.results import joined_falls, per_1000
+from skill_evaluator.verdicts.decide.results import per_1000
 from skill_evaluator.verdicts.history.component import ComponentStanding
 from skill_evaluator.verdicts.history.series import History, Point
 
@@ -195,38 +195,6 @@ def _judged(point: Point) -> dict[str, Any]:
         "runs": point.runs,
         "pooled": point.strict_mean,
         "words": f"{version_words(point.version)}: {number(point.strict_mean)}, {verdict}{version_words(against)}",
-    }
-
-
-def regression(standing: ComponentStanding) -> dict[str, Any] | None:
-    """Return the highest of the newest versions that regressed, where it lost most and how surely; None without one.
-
-    It `stands` where it is the highest of a model. The figures are those of the first model, which lost most.
-    """
-    fell = [
-        (point.step, point, model)
-        for model in standing.history.models
-        for point in model.points[-5:]
-        if point.step is not None and point.step.verdict == "regressed"
-    ]
-    version = max((point.version for _, point, _ in fell), key=precedence, default="")
-    fell = [one for one in fell if one[1].version == version]
-    if not fell:
-        return None
-    fell.sort(key=lambda one: (not one[0].falls, one[0].difference or 0.0))
-    step, point, model = fell[0]
-    stands = any(point is model.points[-1] for _, point, model in fell)
-    moved = verdict_of(model.model_id, standing) if point is model.points[-1] else _moved(point)
-    return {
-        **moved,
-        "version": version,
-        "models": [model.model_id for _, _, model in fell],
-        "stands": stands,
-        "lost": joined_falls(step.falls),
-        "cases": step.worse_cases,
-        "sure": f"on these {counted(point.n_cases, 'case')}",
-        "metric": standing.history.metric,
-        "next": standing.ranking.advice.words,
     }
 
 

@@ -78,16 +78,6 @@
   /** Return a difference with its interval in words. */
   const change = (row) => (row.difference === null || row.difference === undefined ? "" : `${row.metric} ${signed(row.difference)}${row.step_low === null || row.step_low === undefined ? "" : `, 95 % interval ${signed(row.step_low)} to ${signed(row.step_high)}`}`);
 
-  /** Say which version of a component regressed, with which models, where, how surely, and what to do next. */
-  function finding(component, fell) {
-    if (!fell) return null;
-    const more = fell.models.length - 2;
-    const where = [fell.lost, fell.cases.length ? `cases ${fell.cases.join(", ")}` : null].filter(Boolean);
-    return el("p", { class: "finding" }, link("verdict", { component, version: fell.version }, `${component} ${named(fell.version)}`), " ", badge("regressed"), ` since ${named(fell.before)} with `, fell.models.slice(0, 2).map((model, at) => [at ? ", " : null, el("span", { dir: "auto" }, model)]), more > 0 ? ` and ${more} more` : null,
-      ". ", where.length ? [el("strong", {}, "Where: "), where.map((words, at) => [at ? "; " : null, el("span", { dir: "auto" }, words)]), ". "] : null,
-      el("strong", {}, "How sure: "), change(fell), fell.models.length > 1 ? [" with ", el("span", { dir: "auto" }, fell.models[0])] : null, ` ${fell.sure}; `, el("strong", {}, fell.next), ".");
-  }
-
   /** Say what to do about the verdict on a model; nothing where it is sound, but the version is not the newest or its worst verdict not sound. */
   function following(verdict, worst, latest, words) {
     const sound = (one) => ["improved", "unchanged"].includes(one);
@@ -189,5 +179,5 @@
     await again();
   }
 
-  window.site = { script, load, el, state, roomy, link, dash, share, dollars, seconds, signed, prose, badge, named, moved, verdicts, change, finding, following, scale, spark, flawless, age, interval, span, table, page, shares, MARKS, PARTS };
+  window.site = { script, load, el, state, roomy, link, dash, share, dollars, seconds, signed, prose, badge, named, moved, verdicts, change, following, scale, spark, flawless, age, interval, span, table, page, shares, MARKS, PARTS };
 })();

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from skill_evaluator.judges.statistics.agreement import cohen_kappa, confusion, spearman
 from skill_evaluator.judges.statistics.biases import position_bias, repeatability, shift
-from skill_evaluator.judges.statistics.bounded import Figure, difference, mean_within, rate
-from skill_evaluator.judges.statistics.rates import Trials, corrected_rate
+from skill_evaluator.judges.statistics.bounded import Figure, corrected_rate, difference, mean_within, rate
 
 LONGER_IS_RIGHT = 0.6  # how often people prefer the longer output
 LENGTH, OWN = "length: picks the longer beyond people", "self-preference: picks its own beyond people"
@@ -31,7 +30,7 @@ class Judge:
 
     @property
     def attentive(self) -> float:
-        """Trials of pairs on which it looks at what matters."""
+        """Share of pairs on which it looks at what matters."""
         return 1 - self.position - self.length - self.own
 
     def heard(self, share: float) -> float:
@@ -40,19 +39,19 @@ class Judge:
 
     @property
     def right(self) -> float:
-        """Trials of its verdicts that are people's."""
+        """Share of its verdicts that are people's."""
         by_chance = (self.position + self.own) / 2 + self.length * LONGER_IS_RIGHT
         return self.heard(by_chance + self.attentive * self.accuracy)
 
     @property
     def longer(self) -> float:
-        """Trials of its verdicts for the longer output."""
+        """Share of its verdicts for the longer output."""
         when_attentive = self.accuracy * LONGER_IS_RIGHT + (1 - self.accuracy) * (1 - LONGER_IS_RIGHT)
         return self.heard((self.position + self.own) / 2 + self.length + self.attentive * when_attentive)
 
     @property
     def noisy_flips(self) -> float:
-        """Trials of pairs of calls that differ for no reason."""
+        """Share of pairs of calls that differ for no reason."""
         return (1 - (1 - self.noise) ** 2) / 2
 
 
@@ -153,10 +152,8 @@ class Reader:
         """Draw labels and answers of which a share `holds`; return the share of the answers without its errors."""
         people, truth = rng.random(self.labels) < self.labelled, rng.random(self.answers) < holds
         said, passed = self.verdicts(people, rng), int(self.verdicts(truth, rng).sum())
-        errors = [
-            Trials(int((said == people)[people == way].sum()), int((people == way).sum())) for way in (True, False)
-        ]
-        return corrected_rate(Trials(passed, self.answers), *errors)
+        errors = [rate(int((said == people)[people == way].sum()), int((people == way).sum())) for way in (True, False)]
+        return corrected_rate(rate(passed, self.answers), *errors)
 
 
 def padded(n: int, gain: float, rng: np.random.Generator) -> Figure:
@@ -229,11 +226,11 @@ class Design:
     negatives: int
 
 
-def corrected(design: Design, rate_: float, sensitivity: float, specificity: float, rng: np.random.Generator) -> Figure:
+def corrected(design: Design, truth: float, sensitivity: float, specificity: float, rng: np.random.Generator) -> Figure:
     """Draw the reports of a judge on a batch of this true rate and on known pairs, and correct its rate."""
-    reported = rng.binomial(design.pairs, rate_ * sensitivity + (1 - rate_) * (1 - specificity))
+    reported = rng.binomial(design.pairs, truth * sensitivity + (1 - truth) * (1 - specificity))
     return corrected_rate(
-        Trials(count=int(reported), n=design.pairs),
-        Trials(count=int(rng.binomial(design.positives, sensitivity)), n=design.positives),
-        Trials(count=int(rng.binomial(design.negatives, specificity)), n=design.negatives),
+        rate(int(reported), design.pairs),
+        rate(int(rng.binomial(design.positives, sensitivity)), design.positives),
+        rate(int(rng.binomial(design.negatives, specificity)), design.negatives),
     )

@@ -162,7 +162,7 @@ def seen_rows() -> Iterator[Row]:
         yield row("sampled", replace(beside(cases, 10, 5), sampled=True), 0.1)
     yield row("8 models, sampled", replace(beside(12, 10, 5), sampled=True), 0.1, models=8)
     for drop in (0.0, 0.03, 0.05, 0.1):
-        yield replace(row("1,000 cases, binary", replace(beside(1000, 1, 1), fields=1), drop), trials=60)
+        yield replace(row("1,000 cases, binary", replace(beside(1000, 1, 1), fields=1), drop), trials=250)
 
 
 def accepted_rows() -> Iterator[Row]:

@@ -7,7 +7,15 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from skill_evaluator.stats import mean_or_none, quantile, rate_interval, stdev_or_none, t_quantile, unit_interval
+from skill_evaluator.stats import (
+    benjamini_hochberg,
+    mean_or_none,
+    quantile,
+    rate_interval,
+    stdev_or_none,
+    t_quantile,
+    unit_interval,
+)
 
 from tests.support.json_values import thorough
 
@@ -128,3 +136,12 @@ def test_too_few_values_have_no_interval_no_spread_and_no_mean_and_a_spread_divi
 )
 def test_quantiles_by_linear_interpolation(values: list[float], share: float, expected: float | None) -> None:
     assert quantile(values, share) == expected
+
+
+@thorough
+@given(p_values=st.lists(st.floats(0, 1), max_size=30))
+def test_benjamini_hochberg_agrees_with_scipy(p_values: list[float]) -> None:
+    from scipy.stats import false_discovery_control
+
+    expected = false_discovery_control(p_values).tolist() if p_values else []
+    assert benjamini_hochberg(p_values) == pytest.approx(expected, abs=1e-12)

@@ -20,13 +20,15 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import chdir, redirect_stderr, redirect_stdout
+from contextlib import chdir, nullcontext, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 import pytest
 from skill_evaluator.cli import main
+
+from tests.support.library import invoked
 
 EXPECTED = Path(__file__).parent / "data" / "unchanged"
 TABLE = Path(__file__).parent / "data" / "creditaudit_table2.csv"
@@ -271,11 +273,12 @@ class Runs:
         self.codes: dict[str, int] = {}
         self.root.mkdir()
 
-    def call(self, name: str, *arguments: str) -> Any:
-        """Run one command, hold what it printed under a name, and return that."""
+    def call(self, name: str, *arguments: str, invocation: int | None = None) -> Any:
+        """Run one command, hold what it printed under a name, and return that; an `invocation` numbers its runs."""
         out, err = io.TextIOWrapper(io.BytesIO(), encoding="utf-8"), io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
         code = 0
-        with redirect_stdout(out), redirect_stderr(err):
+        numbered = nullcontext() if invocation is None else invoked(f"20240601T000000Z-{invocation:06x}")
+        with redirect_stdout(out), redirect_stderr(err), numbered:
             try:
                 main([*arguments])
             except SystemExit as left:
@@ -422,10 +425,6 @@ _BOTH = tuple(word for model in MODELS for word in ("--model", model))
 _JSON = ("--format", "json")
 
 
-def _invocation(number: int) -> str:
-    return f"--invocation=20240601T000000Z-{number:06x}"
-
-
 def _evaluate_versions(runs: Runs) -> None:
     """Evaluate all but the last version of the orders, as a person does."""
     runs.call("lint.json", "lint", *_JSON)
@@ -437,22 +436,22 @@ def _evaluate_versions(runs: Runs) -> None:
         runs.commit()
         for at, (name, tables) in enumerate((("orders", ORDER_RUNS), ("capitals", QUIZ_RUNS))):
             runs.answers(name, tables[version])
-            words = (name, *_BOTH, _invocation(16 * number + at), *_JSON)
-            runs.call(f"evaluate/{name}-{version}.json", "evaluate", *words)
+            words = ("evaluate", name, *_BOTH, *_JSON)
+            runs.call(f"evaluate/{name}-{version}.json", *words, invocation=16 * number + at)
         runs.commit()
     runs.answers("minutes", {"ash": MINUTES_RUN})
-    runs.call("evaluate/minutes-1.0.0.json", "evaluate", "minutes", "--model=ash", _invocation(40), *_JSON)
+    runs.call("evaluate/minutes-1.0.0.json", "evaluate", "minutes", "--model=ash", *_JSON, invocation=40)
 
 
 def _evaluate_otherwise(runs: Runs) -> None:
     """Evaluate under a scenario, a part of the cases, and a run that is stopped and resumed."""
     runs.answers("capitals", QUIZ_RUNS["1.1.0"])
     words = ("evaluate", "capitals", "--model=vendor/birch")
-    runs.call("evaluate/scenario.json", *words, "--scenario=grand", _invocation(41), *_JSON)
+    runs.call("evaluate/scenario.json", *words, "--scenario=grand", *_JSON, invocation=41)
     apart = (*words, "--results=elsewhere", "--no-leaderboard")
-    runs.call("evaluate/some-cases.json", *apart, "--case=f*", "--replicates=3", "--seed=11", _invocation(42), *_JSON)
+    runs.call("evaluate/some-cases.json", *apart, "--case=f*", "--replicates=3", "--seed=11", *_JSON, invocation=42)
     limited = ("--max-calls=7", "--concurrency=1")
-    runs.call("evaluate/stopped.json", *apart, *limited, _invocation(43), *_JSON)
+    runs.call("evaluate/stopped.json", *apart, *limited, *_JSON, invocation=43)
     runs.call("evaluate/resumed.json", *apart, "--resume=20240601T000000Z-00002b", "--concurrency=1", *_JSON)
     (run,) = (runs.root / "elsewhere").glob("*-00002b-*")
     runs.hold("journals/resumed.jsonl", f"elsewhere/{run.name}/replicates.jsonl")

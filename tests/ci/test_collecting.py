@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator import __version__
-from skill_evaluator.ci.arrivals import GatheredRun, find_arrivals
-from skill_evaluator.ci.arrivals import gather as gather_arrivals
+from skill_evaluator.ci.arrivals import GatheredRun, answers_size, find_arrivals, gather, parts_of_runs
 from skill_evaluator.ci.plan import Plan, PlannedJob, PlannedRun
 from skill_evaluator.files import json_text
 from skill_evaluator.records.summaries import Server
@@ -23,10 +22,6 @@ from tests.ci.test_plan import PLAN
 
 FIRST, SECOND = PLAN.runs
 CREATED = "2024-01-01T00:05:00Z"
-
-
-def gather(plan: Plan, artifacts: Path) -> list[GatheredRun]:
-    return list(gather_arrivals(plan, find_arrivals(artifacts, (job.id for job in plan.jobs))))
 
 
 def arrive(
@@ -66,8 +61,8 @@ def every(entry: PlannedRun, text: str = "t") -> list[tuple[str, int, str | None
 
 
 def only(artifacts: Path, plan: Plan = PLAN) -> GatheredRun:
-    (found,) = gather(plan, artifacts)
-    return found
+    (parts,) = parts_of_runs(plan)
+    return gather(plan, parts, find_arrivals(artifacts, plan))
 
 
 def test_the_shards_of_a_model_become_one_run_over_all_cases(tmp_path: Path) -> None:
@@ -75,8 +70,7 @@ def test_the_shards_of_a_model_become_one_run_over_all_cases(tmp_path: Path) -> 
     server = Server(concurrency=4, version="0.11.0")
     arrive(tmp_path, SECOND, every(SECOND), created="2024-01-01T00:01:00Z", server=server)
     found = only(tmp_path)
-    assert len(found.answers) == found.planned == 9
-    assert found.manifest is not None
+    assert len(found.answers) == found.manifest.calls == 9
     assert found.manifest.server == server
     assert found.manifest.run_id == FIRST.run_id(PLAN.invocation).removesuffix("-1of2")
     assert (found.manifest.shard, found.manifest.created) == (None, "2024-01-01T00:01:00Z")
@@ -137,7 +131,6 @@ def test_generated_version_of_a_job_is_that_of_the_plan(tmp_path: Path) -> None:
         arrive(tmp_path, entry, every(entry), skill_version="0.1.0+3af3d45f")
     found = only(tmp_path, PLAN.model_copy(update={"runs": entries}))
     assert len(found.answers) == 9
-    assert found.manifest is not None
     assert found.manifest.skill_version == "0.3.0+3af3d45f"
 
 
@@ -159,14 +152,14 @@ def test_an_artifact_speaks_for_its_own_job_only(tmp_path: Path) -> None:
     target.mkdir(parents=True)
     forged.rename(target / forged.name)
     found = only(tmp_path / "all")
-    assert found.manifest is None
+    assert not found.folders
     (target / f"{SECOND.id}.skipped").write_text("I say so\n")
     assert "I say so" not in only(tmp_path / "all").remarks
 
 
 def test_a_run_of_another_plan_is_left_out(tmp_path: Path) -> None:
     arrive(tmp_path, FIRST, every(FIRST), run_id="20230101T000000Z-ffffff-vendor-m-1of2")
-    assert only(tmp_path).manifest is None
+    assert not only(tmp_path).folders
 
 
 def test_answers_that_nobody_asked_for_are_left_out(tmp_path: Path) -> None:
@@ -208,7 +201,7 @@ def test_a_folder_whose_manifest_cannot_be_read_is_left_out_with_the_reason(tmp_
     for text in ("", "{", "{}", "[]"):
         (folder / "manifest.json").write_text(text)
         found = only(tmp_path)
-        assert found.manifest is None, text
+        assert not found.folders, text
         assert any(remark.startswith(f"{FIRST.id}/{folder.name} is left out: ") for remark in found.remarks), text
 
 
@@ -264,7 +257,7 @@ def test_a_folder_that_is_a_link_is_not_entered(tmp_path: Path) -> None:
     folder = arrive(tmp_path / "elsewhere", FIRST, every(FIRST))
     (tmp_path / "artifacts" / FIRST.id).mkdir(parents=True)
     (tmp_path / "artifacts" / FIRST.id / folder.name).symlink_to(folder)
-    assert only(tmp_path / "artifacts").manifest is None
+    assert not only(tmp_path / "artifacts").folders
 
 
 def test_a_name_that_is_not_utf_8_is_shown_as_an_escape(tmp_path: Path) -> None:
@@ -295,10 +288,10 @@ def test_never_more_than_was_planned(arrived: list[tuple[str, int, str | None]])
             arrive(Path(folder), entry, arrived)
         found = only(Path(folder))
     failed = sum(not answer.answered for answer in found.answers.values())
-    assert 0 <= failed <= len(found.answers) <= found.planned
+    assert 0 <= failed <= len(found.answers) <= found.manifest.calls
 
 
-def test_runs_are_gathered_by_the_size_of_what_arrived(tmp_path: Path) -> None:
+def test_size_of_the_answers_that_arrived_is_known_before_they_are_read(tmp_path: Path) -> None:
     entries = [
         entry.model_copy(update={"id": f"{entry.id}-{model}", "model_id": model})
         for model in ("large", "none", "small")
@@ -308,6 +301,7 @@ def test_runs_are_gathered_by_the_size_of_what_arrived(tmp_path: Path) -> None:
         if entry.model_id != "none":
             arrive(tmp_path, entry, every(entry, "t" * (1_000 if entry.model_id == "large" else 1)))
     jobs = [PlannedJob(id=one.id, runs=[one.id], environment="e", keys=[]) for one in entries]
-    gathered = gather(PLAN.model_copy(update={"runs": entries, "jobs": jobs}), tmp_path)
-    assert [run.model_id for run in gathered] == ["none", "small", "large"]
-    assert [len(run.answers) for run in gathered] == [0, 9, 9]
+    plan = PLAN.model_copy(update={"runs": entries, "jobs": jobs})
+    arrivals = find_arrivals(tmp_path, plan)
+    large, none, small = (answers_size(plan, parts, arrivals) for parts in parts_of_runs(plan))
+    assert (none, large > 5 * small > 0) == (0, True)

@@ -7,18 +7,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from skill_evaluator.ci.matrix import (
-    CheckJudge,
-    Wanted,
-    capped,
-    environment_of,
-    outputs_of,
-    packed,
-    runs_of,
-    with_limits,
-)
-from skill_evaluator.ci.plan import PlannedBaseline, PlannedJob, PlannedRun, expected_runs
+from skill_evaluator.ci.matrix import Wanted, capped, environment_of, outputs_of, packed, runs_of, with_limits
+from skill_evaluator.ci.plan import PlannedBaseline, PlannedJob, PlannedRun
 from skill_evaluator.errors import PlanError
+from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Jobs, Limits, Model, Settings
 from skill_evaluator.providers import PROVIDERS, Configuration
@@ -27,6 +19,7 @@ from skill_evaluator.runner.prices import InputSize
 from tests.ci.test_plan import ENTRY, PLAN
 from tests.support.components import component
 
+CASE = Case(id="case", inputs={"document": "A notice."}, truth=None, labelled=False, meta={}, digest="sha256:case")
 SIZE = InputSize(likely=500, most=1000)
 PRICE = {"input": 1.0, "output": 2.0}
 
@@ -44,7 +37,7 @@ def wanted(skill: Component, model: Mapping[str, Any] | str = "m", cases: int = 
         component=skill,
         model=made,
         kind=PROVIDERS[made.provider],
-        cases={case_id: f"sha256:{case_id}" for case_id in ids},
+        cases=dict.fromkeys(ids, CASE),
         sizes=dict.fromkeys(ids, SIZE),
         replicates=replicates,
         seed=3,
@@ -65,14 +58,15 @@ def test_a_baseline_beside_it_adds_half_the_calls_and_cost_and_makes_two_runs(sk
     (entry,) = runs_of([replace(alone, beside=beside, sizes_beside=alone.sizes)], Jobs())
     (single,) = runs_of([alone], Jobs())
     assert (entry.calls, entry.cost_upper_usd) == (60, pytest.approx(1.5 * (single.cost_upper_usd or 0.0)))
-    new, baseline = expected_runs(PLAN.model_copy(update={"runs": [entry], "jobs": plan_of([entry], Jobs())}))
+    plan = PLAN.model_copy(update={"runs": [entry], "jobs": plan_of([entry], Jobs())})
+    (_, new), (_, baseline) = plan.manifests()
     assert (new.calls, baseline.calls) == (40, 20)
     run_id = f"{PLAN.invocation}-receipts-m"
-    assert [run.manifest.run_id for run in (new, baseline)] == [run_id, f"{run_id}@baseline"]
-    assert (new.manifest.beside, baseline.manifest.beside) == (baseline.manifest.run_id, new.manifest.run_id)
-    assert (new.manifest.skill_version, baseline.manifest.skill_version) == ("1.2.0", "1.1.0")
-    assert (baseline.manifest.digests, baseline.manifest.prompt_commit) == ({"prompt": "old"}, "c" * 40)
-    assert (new.manifest.role, baseline.manifest.role) == (None, "baseline")
+    assert [manifest.run_id for manifest in (new, baseline)] == [run_id, f"{run_id}@baseline"]
+    assert (new.beside, baseline.beside) == (baseline.run_id, new.run_id)
+    assert (new.skill_version, baseline.skill_version) == ("1.2.0", "1.1.0")
+    assert (baseline.digests, baseline.prompt_commit) == ({"prompt": "old"}, "c" * 40)
+    assert (new.role, baseline.role) == (None, "baseline")
     assert len(runs_of([replace(alone, beside=beside, sizes_beside=alone.sizes)], Jobs(max_calls=40))) == 2
 
 
@@ -152,7 +146,7 @@ def test_more_jobs_than_github_takes_are_refused(skill: Component) -> None:
 
 
 def test_matrix_has_the_keys_and_runs_of_each_job(skill: Component) -> None:
-    judge = CheckJudge(model=wanted(skill, {"id": "j", "provider": "google"}).model, kind=PROVIDERS["google"], cases=())
+    judge = wanted(skill, {"id": "j", "provider": "google"}).model, PROVIDERS["google"]
     runs = runs_of([replace(wanted(skill), judge=judge), wanted(skill, "free/of:charge")], Jobs())
     plan = PLAN.model_copy(update={"runs": runs, "jobs": plan_of(runs, Jobs())})
     first, second = outputs_of(plan)["matrix"]["include"]

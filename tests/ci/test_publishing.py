@@ -2,12 +2,12 @@
 
 import json
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from skill_evaluator.ci.publishing import Target, publish_records, read_records
+from skill_evaluator.ci.publishing import PublishRequest, publish_records, read_records
 from skill_evaluator.errors import GitError, LeaderboardError, PlanError
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.records.record import Record
@@ -19,8 +19,8 @@ from tests.support.git import GitRepository, bare_copy, file_at, git
 RIGHT = '{"shop": "A", "total": 9}'
 RUN = [(case("a", {"shop": "A", "total": 9}), [RIGHT, RIGHT])]
 PART = [(RUN[0][0], [RIGHT, FAILED])]
-PUSH = Target(remote="origin", branch="main", onto=None, components="components")
-REVIEW = Target(remote="origin", branch="review", onto="main", components="components")
+PUSH = PublishRequest()
+REVIEW = PublishRequest(mode="pull-request", branch="review")
 BOARD = "components/receipts/leaderboard.json"
 
 
@@ -36,8 +36,14 @@ class Origin:
     def repository(self) -> Repository:
         return Repository(self.clone)
 
-    def publish(self, *records: Record, to: Target = PUSH) -> str | None:
-        return publish_records(self.repository, records, to, "Record", wait=_no_wait)
+    @property
+    def push(self) -> PublishRequest:
+        return replace(PUSH, components=self.clone / "components")
+
+    def publish(self, *records: Record, to: PublishRequest = PUSH, repository: Repository | None = None) -> str | None:
+        repository = repository or self.repository
+        to = replace(to, components=repository.root / to.components)
+        return publish_records(repository, records, to, wait=_no_wait)
 
     def tip(self, branch: str = "main") -> str:
         return git(self.bare, "rev-parse", branch)
@@ -86,7 +92,7 @@ def origin(pushed: Origin, tmp_path: Path) -> Origin:
 def test_what_others_pushed_meanwhile_is_kept(origin: Origin) -> None:
     other = Path(str(origin.clone) + "-2")
     git(origin.bare, "clone", "-q", str(origin.bare), str(other))
-    publish_records(Repository(other), [origin.made("theirs", 2)], PUSH, "Record")
+    origin.publish(origin.made("theirs", 2), repository=Repository(other))
     origin.commit("main", {"README.md": "read me"})
     origin.publish(origin.made("mine", 1))
     assert origin.rows() == ["theirs", "mine"]
@@ -104,13 +110,13 @@ class Overtaken(Repository):
         if self._left:
             self._left -= 1
             theirs = self._origin.made(f"theirs-{self._left}", 20)
-            publish_records(Repository(self._origin.clone), [theirs], PUSH, "Record")
+            self._origin.publish(theirs)
         return super().push(remote, commit, branch)
 
 
 def test_whoever_is_overtaken_derives_again_and_waits_a_little_longer_each_time(origin: Origin) -> None:
     waits: list[float] = []
-    commit = publish_records(Overtaken(origin, 5), [origin.made("mine")], PUSH, "Record", wait=waits.append)
+    commit = publish_records(Overtaken(origin, 5), [origin.made("mine")], origin.push, wait=waits.append)
     assert commit == origin.tip()
     assert origin.rows() == [*(f"theirs-{n}" for n in (4, 3, 2, 1, 0)), "mine"]
     assert len(waits) == 5
@@ -120,7 +126,7 @@ def test_whoever_is_overtaken_derives_again_and_waits_a_little_longer_each_time(
 def test_after_six_attempts_it_gives_up_without_harm(origin: Origin) -> None:
     waits: list[float] = []
     with pytest.raises(GitError, match="main of origin moved 6 times while records were added to it; run this again"):
-        publish_records(Overtaken(origin, 99), [origin.made("mine")], PUSH, "Record", wait=waits.append)
+        publish_records(Overtaken(origin, 99), [origin.made("mine")], origin.push, wait=waits.append)
     assert len(waits) == 5  # none after the last
     assert len(origin.rows()) == 6
 
@@ -151,14 +157,6 @@ def test_of_attempts_at_one_run_the_one_that_came_further_stands_above(origin: O
     assert origin.rows() == ["r1", "r1-partial3", "r1-partial9", "r1-partial10"]
 
 
-def test_a_tag_is_no_branch_and_none_is_made_of_it(origin: Origin) -> None:
-    git(origin.bare, "tag", "v1.0", "main")
-    to = Target(remote="origin", branch="v1.0", onto=None, components="components", begins=False)
-    with pytest.raises(GitError, match=r"origin has no branch 'v1\.0'"):
-        origin.publish(origin.made("r1"), to=to)
-    assert git(origin.bare, "branch", "--format", "%(refname:short)") == "main"
-
-
 def test_a_leaderboard_that_cannot_be_read_is_left_alone_and_the_others_land(origin: Origin) -> None:
     origin.commit("main", {BOARD: "<<<<<<< HEAD\n"})
     other = origin.made("r2", 2).model_copy(update={"skill": "other"})
@@ -170,7 +168,7 @@ def test_a_leaderboard_that_cannot_be_read_is_left_alone_and_the_others_land(ori
 
 def test_a_data_branch_stands_alone_and_grows(origin: Origin) -> None:
     main = origin.tip()
-    to = Target(remote="origin", branch="records", onto=None, components="components")
+    to = PublishRequest(mode="branch", branch="records")
     origin.publish(origin.made("r1", 1), to=to)
     origin.publish(origin.made("r2", 2), to=to)
     assert origin.publish(origin.made("r2", 2), to=to) is None
@@ -180,7 +178,7 @@ def test_a_data_branch_stands_alone_and_grows(origin: Origin) -> None:
 
 
 def test_the_components_may_be_the_repository_itself(origin: Origin) -> None:
-    origin.publish(origin.made("r1"), to=Target(remote="origin", branch="main", onto=None, components="."))
+    origin.publish(origin.made("r1"), to=PublishRequest(components=Path()))
     assert origin.rows(path="receipts/leaderboard.json") == ["r1"]
 
 

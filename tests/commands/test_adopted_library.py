@@ -133,11 +133,9 @@ def answered(library: Library, *arguments: str, typed: str) -> str:
 
 
 PROPOSED = (
-    '"datasets": [ { "schema": "schema.json#/$defs/output", "fields": { "[].hours": { "compare": "string" } } } ] }',
-    'letter-kind/evals/datasets.json: { "$schema": "../../../.evaluator/schemas/datasets.json", '
-    '"datasets": [ { "fields": { "rationale": { "compare": "text" } } } ] }',
-    'fine-check/evals/datasets.json: { "$schema": "../../../.evaluator/schemas/datasets.json", '
-    '"datasets": [ { "fields": { "": { "compare": "text" } } } ] }',
+    "opening-hours/evals/datasets.json: contract schema.json#/$defs/output, 1 field compared as string\n",
+    "letter-kind/evals/datasets.json: 1 field compared as text\n",
+    "fine-check/evals/datasets.json: 1 field compared as text\n",
     "proposed .gitignore: components/*/evals/results/ ",
 )
 DECLARED = {"event-list", "fine-check", "letter-kind", "loan-notice", "loan-translate", "opening-hours"}

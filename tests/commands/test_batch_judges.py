@@ -1,7 +1,6 @@
-"""`judge … --batch`: judges through the vendors' batches, by whichever process is there."""
+"""`judge … --batch`: judges called through the vendors' batch APIs."""
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,8 +8,6 @@ import pytest
 from tests.support.asked_judges import QUOTE, JudgingLibrary, answer, compared, written
 from tests.support.batch_server import VENDORS, BatchServer, batch_server
 from tests.support.batched import COST, KEYS, set_up
-from tests.support.judged import LIBRARY, Short
-from tests.support.judged import answer as regressions
 from tests.support.library import CASES
 
 JUDGE = ("--judge", "openai-model")
@@ -33,9 +30,7 @@ def library(tmp_path: Path, server: BatchServer) -> JudgingLibrary:
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
-def test_a_judge_scores_in_one_batch_at_half_the_price(
-    library: JudgingLibrary, server: BatchServer, vendor: str
-) -> None:
+def test_judge_scores_in_one_batch_at_half_the_price(library: JudgingLibrary, server: BatchServer, vendor: str) -> None:
     done = library.judge("score", "--judge", f"{vendor}-model", "--batch", "--format", "json", env=KEYS)
     assert done.code == 0, done
     (judge,) = done.json["judges"]
@@ -45,9 +40,7 @@ def test_a_judge_scores_in_one_batch_at_half_the_price(
     assert [len(batch.requests) for batch in server.batches] == [3]
 
 
-def test_pairs_are_compared_in_both_orders_by_two_judges_in_a_batch_each(
-    library: JudgingLibrary, server: BatchServer
-) -> None:
+def test_two_judges_have_a_batch_each(library: JudgingLibrary, server: BatchServer) -> None:
     library.rubric({"method": {"primary": "pairwise_comparison", "confidence_threshold": 0.8}})
     server.text = lambda body: answer(totals=compared())
     library.items({"id": "a", "input": "alpha is the title.", "output_1": QUOTE, "output_2": "no sum"})
@@ -57,29 +50,7 @@ def test_pairs_are_compared_in_both_orders_by_two_judges_in_a_batch_each(
     assert len(server.batches) == 2
 
 
-def test_regression_is_judged_in_one_batch_at_half_the_price(library: JudgingLibrary, server: BatchServer) -> None:
-    worse: Mapping[str, Short | str] = {
-        "factuality": "same",
-        "completeness": ("worse", "low"),
-        "format_adherence": "same",
-    }
-    server.text = lambda body: json.dumps(regressions(worse))
-    pair = {
-        "prompt": f"alpha is the title. {LIBRARY.input}",
-        "baseline_output": LIBRARY.baseline_output,
-        "candidate_output": LIBRARY.candidate_output,
-    }
-    library.write("pairs.jsonl", json.dumps({"id": "p", **pair}) + "\n")
-    words = ("judge", "regression", "--items", "pairs.jsonl", *JUDGE, "--blocking", "completeness")
-    waited = library.call(*words, "--batch", "--format", "json", env=KEYS)
-    assert (waited.code, waited.json["ship_decision"]) == (3, "block"), waited
-    assert waited.json["judges"][0]["judge"]["cost_usd"] == pytest.approx(2 * COST)
-    assert [len(batch.requests) for batch in server.batches] == [2]
-
-
-def test_strong_judge_of_a_cascade_is_asked_in_a_batch_after_the_cheap_one(
-    library: JudgingLibrary, server: BatchServer
-) -> None:
+def test_strong_judge_has_its_batch_after_the_cheap_judge(library: JudgingLibrary, server: BatchServer) -> None:
     server.text = lambda body: answer(totals=written(4, confidence=0.1))
     cascade = ("--cascade", "openai-model,anthropic-model", "--batch")
     assert library.judge("score", *cascade, env=KEYS).code in (0, 4)
@@ -87,7 +58,9 @@ def test_strong_judge_of_a_cascade_is_asked_in_a_batch_after_the_cheap_one(
     assert library.judged()
 
 
-def test_what_no_judge_can_be_asked_in_batches_is_refused(library: JudgingLibrary, server: BatchServer) -> None:
+def test_batch_is_estimated_at_half_price_and_refused_without_an_api(
+    library: JudgingLibrary, server: BatchServer
+) -> None:
     dry = [library.judge("score", *JUDGE, "--dry-run", "--format", "json", *flag).json for flag in ((), ("--batch",))]
     direct, batch = (size["total"]["cost_upper_usd"] for size in dry)
     assert direct / 2 <= batch < 1.2 * direct / 2
@@ -95,7 +68,7 @@ def test_what_no_judge_can_be_asked_in_batches_is_refused(library: JudgingLibrar
     assert "provider 'replay' has no batch API" in library.judge("score", "--judge", "recorded", "--batch").err
 
 
-def test_a_judging_that_was_begun_call_by_call_is_not_resumed_in_batches(library: JudgingLibrary) -> None:
+def test_direct_judge_run_is_not_resumed_in_batches(library: JudgingLibrary) -> None:
     library.models({"id": "openai-model", "provider": "openai", "base_url": "http://127.0.0.1:9/v1"})
     library.judge("score", *JUDGE, env=KEYS)
     refused = library.judge("score", *JUDGE, "--batch", "--resume", str(library.judging()), env=KEYS)

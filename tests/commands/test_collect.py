@@ -10,7 +10,7 @@ import pytest
 from skill_evaluator.ci.plan import read_plan
 from skill_evaluator.records.record import short_digests
 
-from tests.support.chat_server import ChatServer, Reply, notice
+from tests.support.chat_server import Asked, ChatServer, Reply, notice
 from tests.support.git import IDENTITY, file_at, git
 from tests.support.library import CASES, SKILL, comparable, ended, read, start
 from tests.support.pipeline import Pipeline
@@ -228,7 +228,8 @@ def test_a_job_s_summary_says_what_became_of_the_plan(pipeline: Pipeline, tmp_pa
 
 def test_without_plan_or_folder_it_is_said(pipeline: Pipeline) -> None:
     shutil.copy(pipeline.plan_file, pipeline.checkout)
-    for arguments in (("none", "--plan=plan.json"), (".", "--plan=none.json")):
+    replaced = ("--plan=plan.json", f"--plan-sha256={'0' * 64}")
+    for arguments in (("none", "--plan=plan.json"), (".", "--plan=none.json"), (".", *replaced)):
         done = pipeline.run("collect", *arguments)
         assert (done.code, done.err.count("\n")) == (2, 1), arguments
 
@@ -274,7 +275,7 @@ def test_a_policy_has_the_baseline_asked_beside_the_new_version(interleaved: Pip
     assert {(entry.baseline.skill_version, entry.baseline.commit) for entry in plan.runs if entry.baseline} == {
         ("1.0.0", first)
     }
-    assert (plan.calls, len(plan.runs), {entry.seed for entry in plan.runs}) == (9, 2, {1})
+    assert (sum(entry.calls for entry in plan.runs), len(plan.runs), {entry.seed for entry in plan.runs}) == (9, 2, {1})
     assert {entry.beside_words for entry in plan.runs} == {"beside 1.0.0: 1.5 × the calls"}
     assert interleaved.collect().code == 0
     new, baseline = sorted(interleaved.records().values(), key=lambda record: record["run_id"])
@@ -294,6 +295,25 @@ def test_a_policy_has_the_baseline_asked_beside_the_new_version(interleaved: Pip
     assert [row["skill_version"] for row in interleaved.rows()] == ["1.1.0", "1.0.0"]
     path = f"components/{SKILL}/evals/records/{baseline['run_id']}.json"
     assert json.loads(file_at(interleaved.origin, "main", path))["run_id"] == baseline["run_id"]
+
+
+def test_report_shows_an_output_before_and_after_for_each_lost_field(
+    interleaved: Pipeline, standing: ChatServer
+) -> None:
+    def year_lost(asked: Asked) -> Reply:
+        return Reply(text=notice(asked.case_id, 1999 if "Nothing else." in json.dumps(asked.body) else 2024))
+
+    standing.reply = year_lost
+    shutil.rmtree(interleaved.artifacts)
+    for entry in read_plan(interleaved.plan_file).runs:
+        assert interleaved.evaluate(entry).code in (0, 3)
+    assert interleaved.collect().code in (0, 3)
+    runs = read(interleaved.collected / "outcome.json")["runs"]
+    ((lost,),) = (run["lost_values"] for run in runs if "lost_values" in run)
+    assert (lost["path"], lost["before"], lost["after"]) == ("year", "2024", "1999")
+    shown = interleaved.run("report", str(interleaved.collected), "--format", "markdown").out
+    assert f"| `year` | `{lost['case_id']}` | `2024` | `1999` |" in shown
+    assert shown.index("| `year` |") < shown.index("<details>")
 
 
 def test_a_job_that_asked_the_new_version_alone_counts_and_lacks_its_baseline(interleaved: Pipeline) -> None:
@@ -324,8 +344,7 @@ def test_the_plan_s_page_names_what_is_asked_beside_and_a_cap_for_one_side_leave
     models.write_text(json.dumps({"models": [priced]}))
     both = interleaved.run("plan", SKILL, "--format", "markdown")
     assert "beside 1.0.0: 1.5 × the calls" in both.out
-    cost = interleaved.plan(SKILL).cost_upper_usd
-    assert cost is not None
+    cost = sum(entry.cost_upper_usd or 0.0 for entry in interleaved.plan(SKILL).runs)
     alone = interleaved.run("plan", SKILL, "--max-cost", f"{cost * 0.8:.2f}", "--format", "json")
     assert "warning: baselines are not asked: $" in alone.err
     assert sum(len(entry["cases"]) * entry["replicates"] for entry in alone.json["runs"]) == 6

@@ -7,6 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from skill_evaluator.errors import ComponentError
+from skill_evaluator.library.components import load_component
+from skill_evaluator.library.versions import component_at
 
 from tests.support.chat_server import Asked, ChatServer, Reply, notice
 from tests.support.git import GitRepository, git
@@ -115,17 +118,6 @@ def test_a_draft_takes_turns_with_its_version_before_the_edit_and_leaves_no_row(
         (model,) = result["models"]
         assert (model["baseline"]["run_id"], model["candidate"]["run_id"]) == (baseline["run_id"], candidate["run_id"])
     assert bumped.call("lint", SKILL).code == 0
-
-
-def test_a_baseline_s_commit_whose_prompt_was_edited_is_refused_before_any_call(
-    bumped: Library, asking: Asking
-) -> None:
-    _prompt(bumped, "1.0.0", "Another prompt.")
-    git(bumped.root, "commit", "-q", "-a", "-m", "edited without a bump")
-    _prompt(bumped, "1.1.0", NEW)
-    refused = bumped.evaluate_here("--with-baseline", "--baseline-commit", "HEAD")
-    assert (refused.code, asking.seen) == (2, [])
-    assert "1.0.0 was recorded with another prompt by run " in _only(refused)
 
 
 def test_the_baseline_s_new_record_is_one_more_of_the_old_version_and_no_row(bumped: Library) -> None:
@@ -248,29 +240,7 @@ def test_the_prompt_of_then_is_found_by_its_digest_wherever_it_was_committed(bum
     assert _pair(bumped)[1]["prompt_commit"] == commit
 
 
-def test_a_baseline_may_be_named_by_its_commit_and_goes_on_from_either_folder(bumped: Library, asking: Asking) -> None:
-    _prompt(bumped, "0.9.0", "Extract.")
-    git(bumped.root, "add", "-A")
-    git(bumped.root, "commit", "-qm", "never recorded")
-    commit = git(bumped.root, "rev-parse", "HEAD")
-    _prompt(bumped, "1.1.0", NEW)
-    words = ("--with-baseline", "--baseline-commit", commit, "--shard", "1/2")
-    before = set(bumped.results.iterdir())
-    assert bumped.evaluate_here(*words, "--max-calls", "3").code == 4
-    folders = sorted(set(bumped.results.iterdir()) - before)
-    assert [folder.name.partition("-served")[2] for folder in folders] == ["-1of2", "@baseline-1of2"]
-    for folder in folders:
-        assert bumped.evaluate_here(*words, "--resume", str(folder)).code == 0
-    assert len(asking.seen) == 2 * 3
-    assert {prompt for prompt, _ in asking.seen} == {NEW, "Extract."}
-    records = [read(folder / "record.json") for folder in folders]
-    assert {(record["skill_version"], record["prompt_commit"] == commit) for record in records} == {
-        ("0.9.0", True),
-        ("1.1.0", False),
-    }
-
-
-def test_a_commit_that_holds_no_baseline_is_refused(bumped: Library, server: ChatServer) -> None:
+def test_a_commit_that_holds_no_baseline_is_refused(bumped: Library) -> None:
     git(bumped.root, "add", "-A")
     git(bumped.root, "commit", "-qm", "1.1.0")
     git(bumped.root, "tag", "v1")
@@ -285,16 +255,15 @@ def test_a_commit_that_holds_no_baseline_is_refused(bumped: Library, server: Cha
     git(bumped.root, "tag", "v2")
     _prompt(bumped, "1.1.0", NEW)
     bumped.write(f"components/{SKILL}/schema.json", schema)
-    assert "give both" in _only(bumped.evaluate_here("--baseline-commit", "HEAD"))
+    component = load_component(bumped.root / "components", SKILL)
     for commit, words in (
         ("f" * 40, "of the baseline is not here"),
         ("v1", "is 1.1.0 at commit"),
         ("v0", "cannot be read at commit"),
         ("v2", "had a different schema"),
     ):
-        refused = bumped.evaluate_here("--with-baseline", "--baseline-commit", commit)
-        assert (refused.code, words in _only(refused)) == (2, True), commit
-    assert server.requests == 0
+        with pytest.raises(ComponentError, match=words):
+            component_at(component, commit)
 
 
 def test_settings_that_changed_since_are_no_obstacle_for_both_are_asked_with_them(
@@ -403,10 +372,9 @@ def test_a_run_or_a_policy_may_want_the_recorded_baseline(by_default: Library, a
         (("--case", "alpha"), 2),
         (("--shard", "1/3"), 2),
         (("--bare",), 6),
-        (("--invocation", "20260101T000000Z-abcdef"), 6),
     ],
 )
-def test_what_ends_in_no_verdict_on_all_cases_or_was_planned_elsewhere_is_asked_alone(
+def test_what_ends_in_no_verdict_on_all_cases_is_asked_alone(
     by_default: Library, words: tuple[str, ...], calls: int
 ) -> None:
     assert _calls(by_default, *words) == calls

@@ -13,7 +13,7 @@ from skill_evaluator.records.leaderboard import append_rows
 from skill_evaluator.records.record import Row
 
 from tests.support.chat_server import ChatServer
-from tests.support.library import CASES, REPLAY, SKILL, Library, call, ended, journal, read
+from tests.support.library import CASES, REPLAY, SKILL, Library, call, ended, invoked, journal, read
 
 pytestmark = pytest.mark.faults
 
@@ -86,7 +86,8 @@ def test_no_room_for_a_report_or_the_record_beside_it(library: Library, refused:
     first, second = (library.results / f"{invocation}-{SKILL}-{model}" for model in ("first", "second"))
     in_the_way = first / refused
     in_the_way.mkdir(parents=True)  # the system refuses to put a file in its place
-    failed = library.evaluate_here(f"--invocation={invocation}")
+    with invoked(invocation):
+        failed = library.evaluate_here()
     assert (failed.code, f"error: cannot write {in_the_way.relative_to(library.root)}: " in failed.err) == (2, True)
     assert len(library.rows()) == 2
     assert (second / "report.md").exists(), "one run does not take the other with it"

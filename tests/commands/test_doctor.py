@@ -80,7 +80,7 @@ def doctor(library: Library, server: ChatServer, tmp_path_factory: pytest.TempPa
 def test_each_model_says_where_it_has_its_key_and_no_key_is_shown_or_handed_on(doctor: Doctor) -> None:
     ended = doctor(GOOD, OPENAI_API_KEY="sk-of-this-machine")
     assert (ended.code, ended.err) == (0, "")
-    rows = [line.split("  ") for line in ended.out.splitlines()]
+    rows = [line.split("  ") for line in ended.out.splitlines() if line]
     assert [[cell.strip() for cell in row if cell] for row in rows] == [
         ["model", "key here", "key in CI", "call"],
         ["gpt-5", "set", "eval-openai: set", "answered"],

@@ -1,7 +1,6 @@
 """`evaluate --draft`: a prompt is measured and judged, its record is kept, and nothing is ever held against it."""
 
 import json
-from itertools import count
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,6 @@ from tests.support.library import CASES, SKILL, Ended, Library, read
 REPLICATES = 6
 MORE = tuple(f"case-{at}" for at in range(5))
 RIGHT, WRONG = 2024, 1999
-_TURN = count(1)  # runs of one second are in the order of their ids
 
 
 @pytest.fixture(autouse=True)
@@ -33,7 +31,7 @@ def write(library: Library, version: str, prompt: str, year: int) -> None:
 
 
 def evaluate(library: Library, *arguments: str) -> Ended:
-    return library.evaluate_here("--invocation", f"20260101T000000Z-{next(_TURN):06x}", *arguments)
+    return library.evaluate_here(*arguments)
 
 
 def drafts(library: Library) -> list[str]:

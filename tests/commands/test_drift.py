@@ -61,8 +61,8 @@ def _drift_run(library: Library, day: int) -> Record:
     assert library.call("plan", "--drift").code == 0
     plan = read_plan(library.root / "plan.json")
     (entry,) = plan.runs
-    words = (f"--seed={entry.seed}", f"--replicates={entry.replicates}", f"--results=artifacts{day}/{entry.id}")
-    asked = library.evaluate_here(f"--model={entry.model_id}", f"--invocation={plan.invocation}", *words)
+    words = ("--plan=plan.json", f"--planned={entry.id}", f"--results=artifacts{day}/{entry.id}")
+    asked = library.call("evaluate", *words)
     assert asked.code in (0, 3), asked.err  # a PATCH may be worse than what it patches, which is no drift
     assert library.call("collect", f"artifacts{day}", f"--out=collected{day}").code == 0
     (path,) = (library.root / f"collected{day}").glob("records/*/*.json")

@@ -92,8 +92,8 @@ def test_it_counts_the_cases_that_have_truth(library: Library) -> None:
 def test_its_markdown_is_a_table_with_a_row_a_model_and_the_forecast(library: Library) -> None:
     library.models(REPLAY, {**REPLAY, "id": "other"})
     lines = library.evaluate_here("--dry-run", "--format", "markdown").out.splitlines()
-    assert [line.count("|") for line in lines] == [8] * 4 + [0] + [6] * 5
-    assert lines[-1] == "| all | 12 | $0.00 | $0.00 | $0.00 |"
+    assert [line.count("|") for line in lines if line.startswith("|")] == [8] * 4 + [6] * 5
+    assert "| all | 12 | $0.00 | $0.00 | $0.00 |" in lines
 
 
 def test_it_names_documents_beyond_the_context_and_how_long_the_calls_will_take(

@@ -1,21 +1,12 @@
 """A model's server that says whatever it likes: the run ends as usual, within its budget, memory and limits."""
 
-import zlib
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.chat_server import Asked, ChatServer, Reply, notice
+from tests.support.chat_server import ChatServer, Reply, notice
 from tests.support.library import CASES, Library, journal, read
-
-
-def _bomb(megabytes: int) -> bytes:
-    """Pack so many megabytes, a little at a time: the memory of this process counts in that of its child."""
-    packer = zlib.compressobj(1, wbits=zlib.MAX_WBITS | 16)
-    pieces = [packer.compress(b" " * 2**20) for _ in range(megabytes)]
-    return b"".join((*pieces, packer.flush()))
-
 
 ODD_USAGES: tuple[Any, ...] = (
     {"prompt_tokens": -(10**30), "completion_tokens": 0},
@@ -52,33 +43,6 @@ def test_usage_beyond_the_worst_case_is_told_as_it_is_and_no_further_call_is_mad
     assert library.evaluate_here("--replicates", "10", "--max-cost", "0.5").code == 4
     assert server.requests <= 3  # those in flight
     assert read(library.run_folder() / "record.json")["cost_usd"] == server.requests * 1.0
-
-
-@pytest.mark.parametrize("size", [60, pytest.param(600, marks=pytest.mark.faults)])
-def test_a_body_that_unpacks_to_too_much_takes_little_memory_and_counts_as_a_wrong_answer(
-    size: int, library: Library, server: ChatServer
-) -> None:
-    """Of a body above the limit on one; that memory stays small only the largest can show, in its own process."""
-    bomb = _bomb(megabytes=size)
-
-    def reply(asked: Asked) -> Reply:
-        if asked.case_id == "beta":
-            return Reply(raw=bomb, headers={"content-encoding": "gzip"})
-        return Reply(text=notice(asked.case_id))
-
-    server.reply = reply
-    library.served_by(server.url)
-    done, megabytes = library.measured() if size > 500 else (library.evaluate_here(), size)
-    assert done.code == 0, done.err
-    assert megabytes < 500
-    (row,) = library.rows()
-    score = row["accuracy"]["field_level_f1"]
-    assert (score["mean"], row["coverage"]) == (1.0, 1.0)
-    assert score["strict_mean"] == pytest.approx(2 / 3, abs=1e-3)
-    assert library.records()[0]["reasons"] == {"answer_too_large": 2}
-    assert [line["stop_reason"] for line in journal(library.run_folder()) if line["case_id"] == "beta"] == [
-        "too_large"
-    ] * 2
 
 
 def test_an_answer_over_the_limit_keeps_no_text_and_counts_as_a_wrong_answer(library: Library) -> None:

@@ -1,4 +1,4 @@
-"""A batch alerts where the regressions behind what a judge reports are more than the policy allows, beyond doubt."""
+"""Alerts of `judge regression` if the corrected rate of regressions is significantly above the policy's limit."""
 
 import json
 import shutil
@@ -20,7 +20,7 @@ REVIEW, ALERT = 4, 3
 
 @pytest.fixture(scope="module")
 def calibrated(tmp_path_factory: pytest.TempPathFactory) -> JudgingLibrary:
-    """A judge that finds all that code breaks, in the right dimension, was calibrated; it reports 30 pairs of 40."""
+    """A library with the calibration of a judge that finds every corruption, and a batch with 30 regressions of 40."""
     library = JudgingLibrary(tmp_path_factory.mktemp("calibrated"))
     text = "- It opened in {}.\n- It is {} metres long.\n- It is dry."
     asked = {"human": 1, "input": "Describe the hall in bullet points.", "output_2": "- It is a hall."}
@@ -53,7 +53,7 @@ def judged(library: JudgingLibrary, *arguments: str, **policy: Any) -> Ended:
     return library.call("judge", "regression", "--items", PAIRS, "--judge", "recorded", *arguments)
 
 
-def test_a_rate_above_the_policy_s_alerts_with_the_figures_it_rests_on(library: JudgingLibrary) -> None:
+def test_rate_above_the_policy_alerts_with_its_figures(library: JudgingLibrary) -> None:
     done = judged(library, alert_above=0.1, calibration="calibration.json")
     assert done.code == ALERT, done.err
     assert "ALERT: completeness by recorded: corrected rate of regressions 0.750 (0.6" in done.out
@@ -66,53 +66,38 @@ def test_a_rate_above_the_policy_s_alerts_with_the_figures_it_rests_on(library: 
     assert alerts == {"factuality": False, "completeness": True, "format_adherence": False}
 
 
-@pytest.mark.parametrize(
-    ("policy", "words"),
-    [
-        (
-            {"alert_above": {"completeness": 0.7}, "calibration": "calibration.json"},  # the interval holds it
-            "no alert: completeness by recorded: corrected rate of regressions 0.750 (0.6",
-        ),
-        (
-            {"alert_above": {"tone": 0.1}, "calibration": "calibration.json"},
-            "no alert can be computed of tone by recorded (at most 0.1 is allowed): the batch has no verdict on it",
-        ),
-        ({"alert_above": 0.1}, "(at most 0.1 is allowed): the judge's error rates are not known; name"),
-    ],
-)
-def test_without_an_alert_the_decision_stands_and_why_none_could_be_computed_is_said(
-    library: JudgingLibrary, policy: Mapping[str, Any], words: str
-) -> None:
-    done = judged(library, "--format", "markdown", **policy)
-    assert done.code == REVIEW, done.err
-    assert words in done.out.replace("\\_", "_")
+NAMED = {"alert_above": 0.1, "calibration": "calibration.json"}
+NO_ALERT = "no alert: completeness by recorded: corrected rate of regressions 0.750 (0.6"
 
 
 @pytest.mark.parametrize(
-    ("changed", "words"),
+    ("policy", "changed", "words"),
     [
-        ({"model": {"top_p": 0.5}}, "the calibration used different settings; calibrate the judge again"),
-        ({"prompt": "sha256:other"}, "the calibration used a different prompt; calibrate the judge again"),
-        ({"judge": "other"}, "the calibration has no corruption test of this judge"),
+        ({**NAMED, "alert_above": {"completeness": 0.7}}, {}, NO_ALERT),  # the interval contains the limit
+        ({**NAMED, "alert_above": {"tone": 0.1}}, {}, "(at most 0.1 is allowed): the batch has no verdict on it"),
+        ({"alert_above": 0.1}, {}, "(at most 0.1 is allowed): the judge's error rates are not known; name"),
+        (NAMED, {"top_p": 0.5}, "the calibration used different settings; calibrate the judge again"),
+        (NAMED, {"prompt": "sha256:other"}, "the calibration used a different prompt; calibrate the judge again"),
+        (NAMED, {"judge": "other"}, "the calibration has no corruption test of this judge"),
     ],
 )
-def test_a_calibration_of_something_else_computes_no_alert(
-    library: JudgingLibrary, changed: Mapping[str, Any], words: str
+def test_batch_without_an_alert_keeps_its_decision_and_says_why(
+    library: JudgingLibrary, policy: Mapping[str, Any], changed: Mapping[str, Any], words: str
 ) -> None:
     path = library.root / CALIBRATION
     calibration = json.loads(path.read_text())
-    if "model" in changed:
-        library.models({**REPLAY, "params": {**REPLAY["params"], **changed["model"]}})
+    if "top_p" in changed:
+        library.models({**REPLAY, "params": {**REPLAY["params"], **changed}})
     for prompt in calibration["judging"]["prompts"]:
         prompt["digest"] = changed.get("prompt", prompt["digest"])
     calibration["judges"][0]["judge"] = changed.get("judge", "recorded")
     path.write_text(json.dumps(calibration))
-    done = judged(library, alert_above=0.1, calibration="calibration.json")
+    done = judged(library, **policy)
     assert done.code == REVIEW, done.err
     assert words in done.out
 
 
-def test_of_a_cascade_no_alert_is_computed_and_that_is_said(library: JudgingLibrary) -> None:
+def test_cascade_computes_no_alert_and_says_so(library: JudgingLibrary) -> None:
     library.models(REPLAY, {**REPLAY, "id": "strong"})
     library.settings(policy={"judge": {"alert_above": 0.1, "calibration": "calibration.json"}})
     done = library.call("judge", "regression", "--items", PAIRS, "--cascade", "recorded,strong")
@@ -121,9 +106,7 @@ def test_of_a_cascade_no_alert_is_computed_and_that_is_said(library: JudgingLibr
 
 
 @pytest.mark.parametrize(("name", "content"), [("calibration.json", "{}"), ("gone.json", ""), ("../out.json", "{}")])
-def test_a_calibration_that_cannot_be_read_is_one_line_before_any_call(
-    library: JudgingLibrary, name: str, content: str
-) -> None:
+def test_unreadable_calibration_is_refused_before_a_call(library: JudgingLibrary, name: str, content: str) -> None:
     (library.root / CALIBRATION).write_text(content or "{}")
     done = judged(library, alert_above=0.1, calibration=name)
     assert (done.code, len(done.err.splitlines()[-1:]), library.judgements.exists()) == (2, 1, False)

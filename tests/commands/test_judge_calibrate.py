@@ -58,17 +58,6 @@ def test_real_judges_have_the_figures_that_other_code_computes(stored: Any) -> N
     assert sum(len(strata) for strata in by_judge.values()) == len(ROWS) == 18
 
 
-def test_every_figure_has_an_interval_that_holds_it(stored: Any) -> None:
-    for judge in stored["judges"]:
-        for row in judge["agreement"][0]["strata"].values():
-            figures = [row["agreement"], row["trust"]["kappa"], row["sensitivity"], row["specificity"]]
-            figures += [row["position"]["flips"], row["position"]["first"], *row["position"]["agreement"]]
-            for figure in figures:
-                low, high = figure["ci95"]
-                assert low <= figure["value"] <= high
-                assert high - low > 0.01
-
-
 def test_report_has_six_lines_and_a_decision_for_each_judge(library: Library) -> None:
     lines = of_stored(library, judges=("LLaMA2", "GPT-4")).out.splitlines()
     assert lines[1] == "GPT-4, pairs  trusted"
@@ -79,11 +68,7 @@ def test_report_has_six_lines_and_a_decision_for_each_judge(library: Library) ->
     assert sum(line.startswith("LLaMA2") for line in lines) == 1
     assert "LLaMA2, pairs  not trusted" in lines
     assert "Labels must be of items drawn at random" in lines[-1]
-
-
-def test_report_names_the_labels_that_would_decide(library: Library) -> None:
-    done = of_stored(library, "--bar", "0.7", "--format", "markdown", judges=("GPT-4",))
-    assert "more labels would decide" in done.out
+    assert "more labels would decide" in of_stored(library, "--bar", "0.7", judges=("GPT-4",)).out
 
 
 def pair(number: int, human: Any = 1, **more: Any) -> dict[str, Any]:
@@ -92,15 +77,6 @@ def pair(number: int, human: Any = 1, **more: Any) -> dict[str, Any]:
 
 def verdict(number: int, order: int, winner: Any, **more: Any) -> dict[str, Any]:
     return {"id": f"p{number}", "judge": "j", "order": order, "winner": winner, **more}
-
-
-def test_judge_without_a_usable_verdict_gets_no_figures_and_exit_4(library: Library) -> None:
-    library.lines("items.jsonl", pair(0), pair(1, 2))
-    library.lines("verdicts.jsonl", *(verdict(n, order, None, text="As an AI") for n in (0, 1) for order in (1, 2)))
-    done = of_files(library)
-    assert done.code == 4
-    assert "j: no figures, because no output of the judge counts\nfor example: As an AI" in done.out
-    assert "κ" not in done.out
 
 
 def test_items_without_a_label_are_skipped_and_counted(library: Library) -> None:
@@ -119,7 +95,6 @@ SCORED, SCORE = '{"id": "s", "scores": {"clear": 3}}', '{"id": "s", "judge": "j"
     ("items", "verdicts", "problem"),
     [
         ("", VERDICT, "items.jsonl is empty; expected a JSON object on each line"),
-        (ITEM, "", "verdicts.jsonl is empty"),
         (f"{ITEM}\n{{", VERDICT, "items.jsonl:2: not JSON"),
         (f"{ITEM}\n{ITEM}", VERDICT, "items.jsonl:2: the id 'p0' repeats line 1"),
         ('{"id": "p0"}', VERDICT, "items.jsonl:1: human is needed"),
@@ -129,12 +104,8 @@ SCORED, SCORE = '{"id": "s", "scores": {"clear": 3}}', '{"id": "s", "judge": "j"
         ("[1]", VERDICT, "items.jsonl:1: a mapping of keys to values is expected"),
         (ITEM, f"\n{VERDICT}\n{VERDICT}", "verdicts.jsonl:3: replicate 0 of j on 'p0' in order 1 repeats line 2"),
         (ITEM, json.dumps(verdict(1, 1, 1)), "verdicts.jsonl:1: id 'p1' has no label in items.jsonl"),
-        (ITEM, json.dumps(verdict(0, 3, 1)), "verdicts.jsonl:1: Input should be 1 or 2, got 3 at order"),
         (ITEM, json.dumps(verdict(0, 1, True)), "verdicts.jsonl:1: 1 or 2 is expected, and no boolean at winner"),
-        (ITEM, json.dumps(verdict(0, 1, 1, confidence=7)), "at confidence"),
-        (ITEM, json.dumps(verdict(0, 1, 1, replicate=-1)), "at replicate"),
         ('{"id": "s", "scores": {"clear": 11}}', SCORE, "got 11 at scores.clear[0]"),
-        ('{"id": "s", "scores": {}}', SCORE, "items.jsonl:1: "),
         (SCORED, SCORE.replace("3}", "2.5}"), "verdicts.jsonl:1: Input should be a valid integer"),
     ],
 )

@@ -80,24 +80,20 @@ def calibrated(library: JudgingLibrary, judge: Judge, *arguments: str) -> Any:
 
 
 def test_labelled_pairs_and_corrupted_outputs_are_measured_together(library: JudgingLibrary) -> None:
-    judge = calibrated(library, careful, "--rubric", RUBRIC, "--corrupt", "8")
+    done = calibrate(library, careful, "--rubric", RUBRIC, "--corrupt", "8")
+    assert done.code == 0, done.err
+    folder = library.judging()
+    assert {path.name for path in folder.iterdir()} >= {*FILES, "verdicts.jsonl", "corrupted.jsonl"}
+    (judge,) = json.loads((folder / "evaluation_results.json").read_text(encoding="utf-8"))["judges"]
     (row,) = judge["agreement"]
     assert (row["n"], row["agreement"]["value"], row["trust"]["trusted"]) == (12, 1.0, None)
-    kinds = {kind: figure["value"] for kind, figure in judge["detection"]["kinds"].items()}
-    assert kinds["fact_changed"] == 1.0
-    assert kinds["format_broken"] == 0.0
+    assert judge["detection"]["kinds"]["fact_changed"]["value"] == 1.0
+    assert judge["detection"]["kinds"]["format_broken"]["value"] == 0.0
     whole = next(row for row in judge["detection"]["dimensions"] if row["dimension"] == "any")
     assert (whole["sensitivity"]["n"], whole["specificity"]["n"], whole["specificity"]["value"]) == (8, 12, 1.0)
     assert judge["record"]["answered"] == 24 + 2 * 20
-
-
-def test_report_has_two_lines_on_corrupted_outputs(library: JudgingLibrary) -> None:
-    done = calibrate(library, careful, "--rubric", RUBRIC, "--corrupt", "8")
     assert re.search(r"served, found: 0\.\d+ \(.*\) of corruptions \(fact_changed 2 of 2, part_removed", done.out)
     assert "served, false alarms: 0.000 (0.000–0.2" in done.out
-    folder = library.judging()
-    assert {path.name for path in folder.iterdir()} >= {*FILES, "verdicts.jsonl", "corrupted.jsonl"}
-    assert "served, pairs" in (folder / "bias_analysis_report.md").read_text(encoding="utf-8")
 
 
 def test_stored_verdicts_of_a_judge_run_give_the_same_figures(library: JudgingLibrary) -> None:
@@ -135,8 +131,7 @@ def test_probes_show_what_raises_scores(library: JudgingLibrary) -> None:
 def test_judge_that_writes_prose_gets_no_figures_and_exit_4(library: JudgingLibrary) -> None:
     done = calibrate(library, lambda texts: "Both are fine.", "--rubric", RUBRIC, "--corrupt", "2")
     assert done.code == 4, done.err
-    assert "served: no figures, because no output of the judge counts (" in done.out
-    assert "for example: Both are fine." in done.out
+    assert "served: no usable output: 24 not_json; for example: Both are fine." in done.out
     assert "κ" not in done.out
 
 
@@ -144,41 +139,36 @@ def test_dry_run_counts_the_questions(library: JudgingLibrary) -> None:
     library.served_by("http://127.0.0.1:9/v1")
     done = call(library, "--rubric", RUBRIC, "--corrupt", "6", "--dry-run")
     assert done.code == 0, done.err
-    assert "12 labelled pairs, 6 corrupted outputs, 12 controls; every pair is judged in both orders" in done.out
+    assert "12 labelled items, 18 corrupted outputs and controls; every pair is judged in both orders" in done.out
     assert "60 questions a judge" in done.out
     assert not library.judgements.exists()
-    only = call(library, "--corrupt", "3", "--dry-run", "--format", "json")
-    assert only.json["questions"] == 2 * (3 + 6)
+
+
+SCORED = {"id": "s", "scores": {"tone": 2}, "output": QUOTE}
+BARE = {"id": "p", "human": 1}
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("item", "arguments", "message"),
     [
-        ((), "--judge requires --rubric FILE for labelled items, or --corrupt N"),
-        (("--rubric", RUBRIC, "--verdicts", "v.jsonl"), "cannot be combined with --judge"),
-        (("--rubric", RUBRIC, "--probe", "injection"), "no probe 'injection' (known: authority, verbosity)"),
-        (("--corrupt", "2", "--probe", "authority"), "--probe requires --rubric FILE"),
+        (HALLS[0], (), "--judge requires --rubric FILE or --corrupt N"),
+        (HALLS[0], ("--rubric", RUBRIC, "--verdicts", "v.jsonl"), "cannot be combined with --judge"),
+        (HALLS[0], ("--rubric", RUBRIC, "--probe", "injection"), "no probe 'injection' (known: authority, verbosity)"),
+        (HALLS[0], ("--corrupt", "2", "--probe", "authority"), "--probe requires --rubric FILE"),
+        (BARE, ("--rubric", RUBRIC, "--probe", "authority"), "the label of 'p' has no texts, which --judge requires"),
+        (SCORED, ("--rubric", RUBRIC), "people scored items.jsonl by tone, and rubric.yaml scores by none of these"),
+        (
+            SCORED,
+            ("--corrupt", "2"),
+            "no output of items.jsonl can be corrupted; --corrupt requires pairs with an input",
+        ),
     ],
 )
 def test_invalid_options_are_refused_before_a_call(
-    library: JudgingLibrary, arguments: tuple[str, ...], message: str
+    library: JudgingLibrary, item: dict[str, Any], arguments: tuple[str, ...], message: str
 ) -> None:
-    library.served_by("http://127.0.0.1:9/v1")
-    assert call(library, *arguments).refuses(message)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("--rubric", RUBRIC), "people scored items.jsonl by tone, and rubric.yaml scores by none of these"),
-        (("--corrupt", "2"), "items.jsonl has scores, which require --rubric FILE"),
-    ],
-)
-def test_scores_need_a_rubric_that_scores_by_their_criteria(
-    library: JudgingLibrary, arguments: tuple[str, ...], message: str
-) -> None:
-    library.rubric()
-    library.items({"id": "s", "scores": {"tone": 2}, "output": QUOTE})
+    library.rubric({"method": method("direct_scoring" if item is SCORED else "pairwise_comparison")})
+    library.items(item)
     library.served_by("http://127.0.0.1:9/v1")
     assert call(library, *arguments).refuses(message)
 

@@ -123,6 +123,7 @@ def test_regressions_in_doubt_go_on_and_blocks_are_shown_to_people(library: Judg
     assert library.reasons() == {"p1": ["block"], "p3": ["regression"], "p4": ["disagreement"]}
     found(library, "cheap", *[SAME] * 5)
     assert regressions(library, 5).code == 0
+    assert regressions(library, 5, "--against", "latest").refuses("which a cascade does not have; use --judge")
 
 
 def test_replicates_that_differ_leave_a_regression_to_people(library: JudgingLibrary) -> None:
@@ -145,33 +146,16 @@ def test_dry_run_counts_all_pairs_for_both_judges(library: JudgingLibrary) -> No
     assert not library.judgements.exists()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "complaint"),
-    [
-        (("--cascade", "cheap"), "--cascade names two judges"),
-        (("--cascade", "cheap,cheap"), "--cascade names two judges"),
-        ((*CASCADE, "--judge", "cheap"), "replaces --judge"),
-    ],
-)
-def test_wrong_cascade_is_refused_before_any_call(
-    library: JudgingLibrary, arguments: tuple[str, ...], complaint: str
-) -> None:
-    assert library.judge("pairwise", *arguments).refuses(complaint)
+def test_wrong_cascade_is_refused_before_any_call(library: JudgingLibrary) -> None:
+    for names in ("cheap", "cheap,cheap"):
+        assert library.judge("pairwise", "--cascade", names).refuses("--cascade names two judges")
+    assert library.judge("pairwise", *CASCADE, "--judge", "cheap").refuses("replaces --judge")
     assert not library.judgements.exists()
 
 
-def test_call_limit_holds_for_both_stages_and_the_cascade_resumes(library: JudgingLibrary) -> None:
-    preferred(library, "cheap", *[(BY_ORDER, 0.9)] * N)
-    preferred(library, "strong", *[(BETTER_1, 0.9)] * N)
-    stopped = library.judge("pairwise", *CASCADE, "--max-calls", str(2 * N + 4), "--concurrency", "1")
-    assert stopped.code == 4
-    assert f"--resume judgements/{library.judging().name}" in stopped.err
-    assert library.reasons() == {}
-    done = library.outcome("pairwise", *CASCADE, "--resume")
-    assert done["cascade"]["stages"][1]["decided"] == N
-
-
-def test_cascade_killed_in_its_second_stage_repeats_no_call(library: JudgingLibrary, server: ChatServer) -> None:
+def test_cascade_killed_or_stopped_in_its_second_stage_repeats_no_call(
+    library: JudgingLibrary, server: ChatServer
+) -> None:
     def reply(asked: Asked) -> Reply:
         user = asked.body["messages"][-1]["content"]
         sees_it = asked.body["model"] == "strong-1" and user.index(QUOTE) > user.index("no sum")
@@ -185,6 +169,9 @@ def test_cascade_killed_in_its_second_stage_repeats_no_call(library: JudgingLibr
     answered = sum(len(called(library, judge)) for judge in ("cheap", "strong"))
     assert 2 * N < answered < 2 * N + 5
     server.forget()
+    stopped = library.judge("pairwise", *CASCADE, "--resume", "--max-calls", "1")
+    assert (stopped.code, server.requests) == (4, 1), stopped.err
+    assert f"--resume judgements/{library.judging().name}" in stopped.err
     resumed = library.outcome("pairwise", *CASCADE, "--resume")
     assert resumed["cascade"]["stages"][1]["decided"] == N
     assert server.requests == 4 * N - answered

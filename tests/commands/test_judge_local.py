@@ -1,9 +1,7 @@
-"""A real small model as judge: what it writes is a judgement or is counted under a reason, and asked for once."""
+"""A small local model as judge: each output is scored or counted under a reason, and no call is repeated."""
 
 import re
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -12,7 +10,6 @@ from tests.support.library import SCRIPT, ended, wait_until
 
 LOCAL = {"id": "local", "provider": "local", "params": {"max_output_tokens": 160, "threads": 2}}
 EVER = 1e6  # seconds: other work may have the machine, and how long a call takes decides nothing here
-PAIR = {"input": "Name a colour.", "output_1": "Red.", "output_2": "Seven."}
 
 
 @pytest.fixture
@@ -24,21 +21,7 @@ def library(tmp_path: Path) -> JudgingLibrary:
 
 
 @pytest.mark.local_model
-def test_a_real_model_compares_in_both_orders_and_is_asked_nothing_twice(library: JudgingLibrary) -> None:
-    library.rubric({"method": method("pairwise_comparison")})
-    library.items({"id": "a", **PAIR}, {"id": "b", **PAIR, "output_2": "Blue, I think."})
-    done = library.judge("pairwise", "--judge", "local", "--format", "json")
-    assert done.code in (0, 4), done.err  # 4: none of its answers counts
-    (judge,) = done.json["judges"]
-    assert (judge["judge"]["answered"], judge["judge"]["cost_usd"]) == (4, 0.0)
-    _all_accounted_for([order for match in judge["matches"] for one in match["judgements"] for order in one["orders"]])
-    again = library.judge("pairwise", "--judge", "local", "--resume", "--format", "json")
-    assert again.json["judges"] == done.json["judges"]
-    assert len(library.asked()) == 4
-
-
-@pytest.mark.local_model
-def test_what_a_real_judge_is_worth_on_40_labelled_pairs_is_said_and_nothing_is_asked_twice(
+def test_local_judge_of_40_pairs_resumes_and_is_calibrated(
     library: JudgingLibrary,
 ) -> None:
     library.rubric({"method": method("pairwise_comparison", "ignore_position")})
@@ -75,16 +58,11 @@ def test_what_a_real_judge_is_worth_on_40_labelled_pairs_is_said_and_nothing_is_
 
 
 @pytest.mark.local_model
-def test_a_real_model_scores_on_the_scale_or_not_at_all(library: JudgingLibrary) -> None:
+def test_local_judge_scores_on_the_scale_or_gives_a_reason(library: JudgingLibrary) -> None:
     library.items({"id": "a", "input": "Add 5 and 7.", "output": "The sum is 12."})
     done = library.judge("score", "--judge", "local", "--format", "json")
     assert done.code in (0, 4), done.err  # 4: none of its answers counts
     (item,) = done.json["judges"][0]["items"]
-    _all_accounted_for(item["judgements"])
+    for judgement in item["judgements"]:
+        assert (judgement["score"] is None) == (judgement["unscored"] is not None)
     assert item["scores"]["totals"] in (None, 1, 2, 3, 4, 5)
-
-
-def _all_accounted_for(judgements: list[Mapping[str, Any]]) -> None:
-    for judgement in judgements:
-        decided = judgement.get("winner") or judgement.get("score")
-        assert (decided is None) == (judgement["unscored"] is not None)

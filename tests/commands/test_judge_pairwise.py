@@ -23,7 +23,7 @@ def record(library: JudgingLibrary, words: dict[str, str]) -> None:
     library.record_answers({(case_id, 0): answer(totals=compared(word)) for case_id, word in words.items()})
 
 
-def test_a_judge_that_always_takes_the_first_wins_nothing_for_anybody(library: JudgingLibrary) -> None:
+def test_judge_that_prefers_the_first_place_gives_ties(library: JudgingLibrary) -> None:
     record(library, {f"i{n}/{order}": "first" for n in range(6) for order in (1, 2)})
     totals, overall = library.outcome("pairwise", "--judge", JUDGE)["judges"][0]["criteria"]
     assert totals["counts"] == overall["counts"] == {"tie": 6}
@@ -34,7 +34,7 @@ def test_a_judge_that_always_takes_the_first_wins_nothing_for_anybody(library: J
     assert "one that agrees with itself can still be wrong" in page
 
 
-def test_a_judge_that_sees_the_better_one_in_both_orders_is_taken_at_its_word(library: JudgingLibrary) -> None:
+def test_judge_that_is_right_in_both_orders_decides(library: JudgingLibrary) -> None:
     record(library, {f"i{n}/{order}": ("first", "second")[order - 1] for n in range(6) for order in (1, 2)})
     done = library.judge("pairwise", "--judge", JUDGE)
     assert done.code == 0, done.err
@@ -46,7 +46,7 @@ def test_a_judge_that_sees_the_better_one_in_both_orders_is_taken_at_its_word(li
     assert (totals["wins"]["value"], totals["flips"]["value"], totals["lean"]["value"]) == (1.0, 0.0, 0.0)
 
 
-def test_a_pair_counts_only_where_both_orders_do(library: JudgingLibrary) -> None:
+def test_pair_counts_only_if_both_orders_do(library: JudgingLibrary) -> None:
     record(library, {"i0/1": "first", "i0/2": "second", "i1/1": "first", "i2/1": "first", "i2/2": "neither"})
     done = library.judge("pairwise", "--judge", JUDGE, "--format", "json")
     assert done.code == 4
@@ -57,15 +57,14 @@ def test_a_pair_counts_only_where_both_orders_do(library: JudgingLibrary) -> Non
     assert "to go on where this stopped: skill-evaluator judge pairwise rubric.yaml --judge recorded" in done.err
 
 
-def test_length_bias_is_found_and_pairs_of_similar_length_stand_beside(library: JudgingLibrary) -> None:
+def test_length_bias_is_found_beside_pairs_of_similar_length(library: JudgingLibrary) -> None:
     long, short = QUOTE + " And so on." * 20, QUOTE
     outputs = [(long, short) if n % 2 else (short, long) for n in range(20)]
     library.items(
         *({"id": f"i{n}", "output_1": one, "output_2": other} for n, (one, other) in enumerate(outputs)),
-        {"id": "more", "output_1": long, "output_2": short},
-        {"id": "most", "output_1": long, "output_2": short},
+        {"id": "similar", **PAIR, "output_2": "The sum is 13."},
     )
-    longer = {f"i{n}": bool(n % 2) for n in range(20)} | {"more": True, "most": True}
+    longer = {f"i{n}": bool(n % 2) for n in range(20)} | {"similar": True}
     record(
         library,
         {
@@ -75,22 +74,12 @@ def test_length_bias_is_found_and_pairs_of_similar_length_stand_beside(library: 
         },
     )
     totals, _ = library.outcome("pairwise", "--judge", JUDGE)["judges"][0]["criteria"]
-    assert totals["wins"]["value"] == pytest.approx(12 / 22, abs=1e-5)
-    assert (totals["longer"]["value"], totals["similar_length"]["n"]) == (1.0, 0)
+    assert totals["wins"]["value"] == pytest.approx(11 / 21, abs=1e-5)
+    assert (totals["longer"]["value"], totals["longer"]["n"]) == (1.0, 20)
+    assert (totals["similar_length"]["value"], totals["similar_length"]["n"]) == (1.0, 1)
     assert totals["longer"]["ci95"][0] > 0.5
     report = (library.judging() / "bias_analysis_report.md").read_text()
     assert "the longer output wins in 1.000, significant: length bias" in report
-
-
-def test_win_rate_of_similar_lengths_leaves_out_what_is_much_longer(library: JudgingLibrary) -> None:
-    library.items(
-        {"id": "i0", **PAIR, "output_2": "The sum is 13."},
-        {"id": "i1", **PAIR, "output_2": QUOTE + " And so on." * 20},
-    )
-    record(library, {"i0/1": "first", "i0/2": "second", "i1/1": "second", "i1/2": "first"})
-    totals, _ = library.outcome("pairwise", "--judge", JUDGE)["judges"][0]["criteria"]
-    plain, similar = totals["wins"], totals["similar_length"]
-    assert (plain["value"], plain["n"], similar["value"], similar["n"]) == (0.5, 2, 1.0, 1)
 
 
 def test_judge_without_usable_output_has_no_figures(library: JudgingLibrary) -> None:
@@ -116,7 +105,7 @@ def test_several_outputs_are_ranked_by_win_rate(library: JudgingLibrary) -> None
     assert list(wins.items()) == [("best", (1.0, 4)), ("good", (0.375, 4)), ("plain", (0.125, 4))]
 
 
-def test_replicates_tell_the_judges_noise_from_what_the_order_does(library: JudgingLibrary) -> None:
+def test_replicates_show_the_noise_of_a_judge(library: JudgingLibrary) -> None:
     library.record_answers(
         {
             (f"i{n}/{order}", replicate): answer(
@@ -130,10 +119,9 @@ def test_replicates_tell_the_judges_noise_from_what_the_order_does(library: Judg
     totals, _ = library.outcome("pairwise", "--judge", JUDGE, "-n", "2")["judges"][0]["criteria"]
     assert totals["noise"]["value"] == pytest.approx(2 / 6, abs=1e-5)
     assert totals["noise"]["n"] == 6
-    assert totals["flips_beyond_noise"]["value"] == pytest.approx(totals["flips"]["value"] - 2 / 6, abs=1e-5)
 
 
-def test_its_verdicts_are_what_calibrate_reads(library: JudgingLibrary) -> None:
+def test_calibrate_reads_the_verdicts(library: JudgingLibrary) -> None:
     library.items(*({"id": f"i{n}", "human": 1, **PAIR} for n in range(6)))
     record(library, {f"i{n}/{order}": ("first", "second")[order - 1] for n in range(6) for order in (1, 2)})
     assert library.judge("pairwise", "--judge", JUDGE).code == 0
@@ -143,7 +131,7 @@ def test_its_verdicts_are_what_calibrate_reads(library: JudgingLibrary) -> None:
     assert (judge["judge"], judge["agreement"][0]["agreement"]["value"]) == (JUDGE, 1.0)
 
 
-def test_a_dry_run_counts_both_orders_of_all_pairs(library: JudgingLibrary) -> None:
+def test_dry_run_counts_both_orders_of_all_pairs(library: JudgingLibrary) -> None:
     library.items({"id": "pair", **PAIR}, {"id": "six", "outputs": {name: f"{name}." for name in "abcdef"}})
     whole = library.outcome("pairwise", "--judge", JUDGE, "--dry-run")
     assert whole["total"]["calls"] == 2 * (1 + 15)
@@ -152,16 +140,16 @@ def test_a_dry_run_counts_both_orders_of_all_pairs(library: JudgingLibrary) -> N
 
 
 @pytest.mark.parametrize(
-    ("rubric", "items", "arguments", "complaint"),
+    ("rubric", "items", "complaint"),
     [
-        ({}, PAIR, (), "the method of 'totals' in rubric.yaml is direct_scoring: judge score scores one output by it"),
-        ({"method": PAIRWISE}, {"output": "x"}, (), "items.jsonl:1: output_1 and output_2 are needed"),
+        ({}, PAIR, "the method of 'totals' in rubric.yaml is direct_scoring: judge score scores one output by it"),
+        ({"method": PAIRWISE}, {"output": "x"}, "items.jsonl:1: output_1 and output_2 are needed"),
     ],
 )
-def test_wrong_input_is_one_line_before_any_call(
-    library: JudgingLibrary, rubric: Any, items: Any, arguments: tuple[str, ...], complaint: str
+def test_wrong_input_is_an_error_before_any_call(
+    library: JudgingLibrary, rubric: Any, items: Any, complaint: str
 ) -> None:
     library.rubric(rubric)
     library.items({"id": "a", **items})
-    assert library.judge("pairwise", "--judge", JUDGE, *arguments).refuses(complaint)
+    assert library.judge("pairwise", "--judge", JUDGE).refuses(complaint)
     assert not library.judgements.exists()

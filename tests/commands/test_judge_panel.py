@@ -1,8 +1,7 @@
-"""Several judges in one judging: their scores and verdicts reduced to one, and what they disagree on."""
+"""Panels: the scores and verdicts of several judges reduced to one."""
 
 import json
 import re
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,20 +29,19 @@ def panel(library: JudgingLibrary, **settings: Any) -> None:
 
 
 def scored(library: JudgingLibrary, *scores: int | None) -> None:
-    """Have each judge give the item `a` its score; None is no answer that counts."""
+    """Have each judge score the item `a`; None is an output that does not count."""
     library.items({"id": "a", "input": "Add.", "output": QUOTE, "model": "gpt-5"})
     for judge, score in zip(JUDGES, scores, strict=True):
         text = "Fine." if score is None else answer(totals=written(score))
         library.record_answers({("a/direct", 0): text}, f"{judge}.jsonl")
 
 
-@pytest.mark.parametrize(("settings", "score"), [({}, 3.0), ({"weights": {"three": 2.0}}, 3.5)])
-def test_scores_are_averaged_by_weight(settings: Mapping[str, Any], score: float, library: JudgingLibrary) -> None:
-    panel(library, **settings)
+def test_scores_are_averaged_by_weight(library: JudgingLibrary) -> None:
+    panel(library, weights={"three": 2.0})
     scored(library, 1, 3, 5)
     whole = library.outcome("score", *NAMED)["panel"]
     (item,) = whole["items"]
-    assert (item["scores"], item["summary"]) == ({"totals": score}, pytest.approx((score - 1) / 4))
+    assert (item["scores"], item["summary"]) == ({"totals": 3.5}, pytest.approx(2.5 / 4))
     assert whole["agreement"]["value"] == 0.0
     assert [(one["judge"], one["agrees"]["value"]) for one in whole["judges"]] == [
         ("one", 0.0),
@@ -52,7 +50,7 @@ def test_scores_are_averaged_by_weight(settings: Mapping[str, Any], score: float
     ]
 
 
-def test_judge_without_a_score_has_no_vote_and_one_judge_is_no_panel(library: JudgingLibrary) -> None:
+def test_judge_without_a_score_has_no_vote(library: JudgingLibrary) -> None:
     scored(library, 2, 4, None)
     done = library.judge("score", *NAMED, "--format", "json")
     assert (done.code, done.json["panel"]["items"][0]["scores"]) == (4, {"totals": 3.0})  # one judge is unusable
@@ -72,7 +70,7 @@ def test_judge_of_the_writers_family_is_refused_or_named(library: JudgingLibrary
     assert "warning: three is of the family of gpt-5, which wrote outputs" in done.err
 
 
-def test_pairs_go_to_the_majority_and_are_ties_without_one(library: JudgingLibrary) -> None:
+def test_pair_without_a_majority_is_a_tie(library: JudgingLibrary) -> None:
     library.rubric({"method": PAIRWISE})
     library.items(*({"id": f"i{n}", "input": "Add.", "output_1": QUOTE, "output_2": "no sum"} for n in range(3)))
     first, second, tie = "first", "second", "tie"
@@ -131,7 +129,7 @@ def test_panel_on_regressions_requires_another_family(library: JudgingLibrary) -
         (("one", "two"), "block", "a regression of high impact: completeness"),
     ],
 )
-def test_a_majority_blocks_and_a_single_judge_holds_back(
+def test_majority_blocks_and_single_judge_sends_to_review(
     worse: tuple[str, ...], decision: str, reason: str, library: JudgingLibrary
 ) -> None:
     lost_by(library, *worse)

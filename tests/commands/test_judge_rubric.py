@@ -26,14 +26,14 @@ def drafted(library: JudgingLibrary, **changed: Any) -> None:
         "type": "subjective",
         "description": "Whether the reply treats the customer's time as worth something.",
         "levels": [{"score": score, **level(f"grade {score}")} for score in range(1, 6)],
-        "edge_cases": [{"situation": "The customer is rude: 'yes'", "guidance": "Judge the reply alone"}],
-        "scoring_guidelines": ["Name the sentence that decides."],
+        "edgeCases": [{"situation": "The customer is rude: 'yes'", "guidance": "Judge the reply alone"}],
+        "scoringGuidelines": ["Name the sentence that decides."],
         **changed,
     }
     library.record_answers({("draft", 0): f"Here it is.\n```json\n{json.dumps(criterion)}\n```"})
 
 
-def test_a_draft_is_a_whole_rubric_that_lint_warns_of_until_somebody_has_read_it(library: JudgingLibrary) -> None:
+def test_draft_is_a_rubric_marked_as_unreviewed(library: JudgingLibrary) -> None:
     drafted(library)
     done = library.call(*DRAFT)
     assert done.code == 0, done.err
@@ -52,21 +52,21 @@ def test_a_draft_is_a_whole_rubric_that_lint_warns_of_until_somebody_has_read_it
     assert load_rubric(path).digest == rubric.digest
 
 
-def test_a_draft_overwrites_nothing_and_asks_nobody_for_it(library: JudgingLibrary) -> None:
+def test_draft_overwrites_nothing(library: JudgingLibrary) -> None:
     drafted(library)
     library.write(OUT, "mine")
     assert library.call(*DRAFT).refuses(f"{OUT} exists already")
-    assert library.call(*DRAFT[:-1], "Tone 2.yaml").refuses("--out Tone 2.yaml: its name becomes the criterion's id")
+    assert library.call(*DRAFT[:-1], "Tone 2.yaml").refuses("--out Tone 2.yaml: expected a .yaml file named like an id")
     assert (library.root / OUT).read_text() == "mine"
     assert not library.judgements.exists()
 
 
-def test_an_answer_that_is_no_rubric_writes_nothing(library: JudgingLibrary) -> None:
+def test_output_without_a_rubric_writes_nothing(library: JudgingLibrary) -> None:
     for changed, complaint in (
         ({"levels": []}, ": wrong_format"),
         ({"type": "both"}, ": wrong_format"),
         ({"levels": [{"score": 5, **level("same")}] * 5}, ""),
-        ({"edge_cases": []}, ": wrong_format"),
+        ({"edgeCases": []}, ": wrong_format"),
     ):
         drafted(library, **changed)
         done = library.call(*DRAFT)
@@ -74,14 +74,14 @@ def test_an_answer_that_is_no_rubric_writes_nothing(library: JudgingLibrary) -> 
         assert not (library.root / OUT).exists()
 
 
-def test_without_an_answer_it_is_incomplete(library: JudgingLibrary) -> None:
+def test_failed_call_is_incomplete(library: JudgingLibrary) -> None:
     library.record_answers({})
     done = library.call(*DRAFT)
     assert (done.code, f"{JUDGE} gave no answer" in done.err) == (4, True)
     assert not (library.root / OUT).exists()
 
 
-def test_a_dry_run_makes_no_call_and_writes_nothing(library: JudgingLibrary) -> None:
+def test_dry_run_makes_no_call(library: JudgingLibrary) -> None:
     done = library.call(*DRAFT, "--dry-run", "--format", "json")
     assert (done.code, done.json["total"]["calls"]) == (0, 1)
     assert not library.judgements.exists()

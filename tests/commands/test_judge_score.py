@@ -21,7 +21,7 @@ def library(tmp_path: Path) -> JudgingLibrary:
     return JudgingLibrary(tmp_path)
 
 
-def test_items_are_scored_and_the_item_is_the_unit(library: JudgingLibrary) -> None:
+def test_item_is_the_unit_of_the_figures(library: JudgingLibrary) -> None:
     library.rubric({"id": "totals", "weight": 3.0}, {"id": "words", "scale": "1-3", "rubric": _three_levels()})
     library.items(*({"id": f"i{n}", "stratum": "odd" if n % 2 else "even", **ITEM} for n in range(4)))
     library.record_answers(
@@ -34,7 +34,6 @@ def test_items_are_scored_and_the_item_is_the_unit(library: JudgingLibrary) -> N
     (judge,) = library.outcome("score", "--judge", JUDGE, "--replicates", "2")["judges"]
     totals, words = judge["criteria"]
     assert (totals["score"]["value"], totals["score"]["n"]) == (2.5, 4)
-    assert totals["normalised"]["value"] == 0.375
     assert words["score"]["value"] == 2.0
     assert (totals["repeats"]["value"], words["repeats"]["value"]) == (1.0, 0.0)
     assert [item["summary"] for item in judge["items"]] == [
@@ -49,7 +48,7 @@ def test_items_are_scored_and_the_item_is_the_unit(library: JudgingLibrary) -> N
     assert (first["score"], first["evidence"], first["quotes"]) == (1, [QUOTE], 1)
 
 
-def test_an_item_without_a_score_on_every_criterion_is_not_in_the_summary(library: JudgingLibrary) -> None:
+def test_summary_needs_a_score_on_every_criterion(library: JudgingLibrary) -> None:
     library.rubric({"id": "totals"}, {"id": "words"})
     library.items(*TWO)
     library.record_answers(
@@ -64,7 +63,7 @@ def test_an_item_without_a_score_on_every_criterion_is_not_in_the_summary(librar
     assert [criterion["score"]["n"] for criterion in judge["criteria"]] == [2, 1]
 
 
-def test_it_leaves_four_files_beside_its_journal(library: JudgingLibrary) -> None:
+def test_judge_run_writes_four_files_beside_its_journal(library: JudgingLibrary) -> None:
     library.items(*TWO)
     library.record_answers({(f"{name}/direct", 0): answer(totals=written()) for name in ("a", "b")})
     done = library.judge("score", "--judge", JUDGE)
@@ -84,7 +83,7 @@ def test_it_leaves_four_files_beside_its_journal(library: JudgingLibrary) -> Non
     assert read(run / "manifest.json")["judging"] == judging["id"]
 
 
-def test_what_does_not_count_is_counted_under_its_reason_and_never_read_as_a_score(library: JudgingLibrary) -> None:
+def test_unscored_answers_are_counted_by_reason(library: JudgingLibrary) -> None:
     library.items(*({"id": name, **ITEM} for name in ("good", "off", "prose", "refused", "cut", "bare")))
     said = {
         "good": {"text": answer(totals=written(5))},
@@ -102,7 +101,7 @@ def test_what_does_not_count_is_counted_under_its_reason_and_never_read_as_a_sco
 
 
 @pytest.mark.parametrize("half", ["\\ud800", "\\udfff"])
-def test_half_a_character_in_an_answer_costs_nothing(library: JudgingLibrary, half: str) -> None:
+def test_lone_surrogate_in_an_answer_is_escaped(library: JudgingLibrary, half: str) -> None:
     library.items(*TWO)
     texts = written(4, evidence=[QUOTE, "HALF"], justification="Nine HALF.", suggestion="HALF")
     lone = answer(totals=texts).replace("HALF", half)
@@ -112,7 +111,7 @@ def test_half_a_character_in_an_answer_costs_nothing(library: JudgingLibrary, ha
     assert second["judgements"][0]["unscored"] == "off_scale"
 
 
-def test_where_no_answer_counts_it_ends_with_4_and_it_is_said_why_calls_failed(library: JudgingLibrary) -> None:
+def test_judge_without_usable_output_ends_with_4(library: JudgingLibrary) -> None:
     library.items(*TWO)
     library.record_answers({(f"{name}/direct", 0): "Well." for name in ("a", "b")})
     assert library.judge("score", "--judge", JUDGE).code == 4
@@ -121,7 +120,7 @@ def test_where_no_answer_counts_it_ends_with_4_and_it_is_said_why_calls_failed(l
     assert (done.code, "served failed: 2 × unreachable: " in done.err) == (4, True), done.err
 
 
-def test_each_criterion_goes_by_its_own_method_and_reference_makes_it_one_for_all(library: JudgingLibrary) -> None:
+def test_reference_option_replaces_the_methods_of_criteria(library: JudgingLibrary) -> None:
     library.rubric({"id": "plain"}, {"id": "faithful", "method": REFERENCE})
     library.items({"id": "a", **ITEM, "source": "Five and seven are twelve."})
     library.record_answers(
@@ -134,7 +133,7 @@ def test_each_criterion_goes_by_its_own_method_and_reference_makes_it_one_for_al
     assert {criterion["method"] for criterion in beside["criteria"]} == {"reference_based"}
 
 
-def test_a_program_scores_as_the_command_does(library: JudgingLibrary, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_api_gives_the_results_of_the_command(library: JudgingLibrary, monkeypatch: pytest.MonkeyPatch) -> None:
     library.items(*TWO)
     library.record_answers({(f"{name}/direct", 0): answer(totals=written()) for name in ("a", "b")})
     monkeypatch.chdir(library.root)
@@ -159,7 +158,7 @@ def test_a_program_scores_as_the_command_does(library: JudgingLibrary, monkeypat
         ({}, ITEM, ("--replicates", "0"), "--replicates must be at least 1"),
     ],
 )
-def test_wrong_input_is_one_line_before_any_call(
+def test_wrong_input_is_an_error_before_any_call(
     library: JudgingLibrary,
     rubric: Mapping[str, Any],
     item: Mapping[str, Any],
@@ -174,7 +173,7 @@ def test_wrong_input_is_one_line_before_any_call(
     assert not library.judgements.exists()
 
 
-def test_a_dry_run_prints_calls_and_cost_and_writes_nothing(library: JudgingLibrary) -> None:
+def test_dry_run_prints_calls_and_cost_and_writes_nothing(library: JudgingLibrary) -> None:
     library.rubric({"id": "plain"}, {"id": "faithful", "method": REFERENCE})
     library.items(*({**item, "reference": "12"} for item in TWO))
     library.models({"id": "paid", "provider": "anthropic", "price": {"input": 1, "output": 10}})
@@ -185,7 +184,7 @@ def test_a_dry_run_prints_calls_and_cost_and_writes_nothing(library: JudgingLibr
     assert not library.judgements.exists()
 
 
-def test_several_judges_are_asked_side_by_side_and_one_without_a_key_is_missed(library: JudgingLibrary) -> None:
+def test_judge_without_a_key_is_skipped_beside_others(library: JudgingLibrary) -> None:
     library.items(*TWO)
     scores = {"kind": 5, "strict": 2}
     for name, score in scores.items():
@@ -200,9 +199,7 @@ def test_several_judges_are_asked_side_by_side_and_one_without_a_key_is_missed(l
     assert "warning: skipping keyless: ANTHROPIC_API_KEY is not set" in missed.err
 
 
-def test_the_results_say_what_share_of_the_input_was_read_from_a_cache(
-    library: JudgingLibrary, server: ChatServer
-) -> None:
+def test_results_have_the_share_of_cached_input(library: JudgingLibrary, server: ChatServer) -> None:
     library.items(*TWO)
     usage = {"prompt_tokens": 40, "completion_tokens": 20, "prompt_tokens_details": {"cached_tokens": 30}}
     server.reply = lambda asked: Reply(text=answer(totals=written(4)), fields={"usage": usage})
@@ -211,7 +208,7 @@ def test_the_results_say_what_share_of_the_input_was_read_from_a_cache(
     assert judge["judge"]["hit_rate"] == 0.75
 
 
-def test_the_answers_of_a_run_are_judged_with_its_documents(library: JudgingLibrary) -> None:
+def test_outputs_of_a_run_are_scored_with_its_documents(library: JudgingLibrary) -> None:
     assert library.evaluate_here().code == 0
     library.rubric({"method": REFERENCE})
     library.models(REPLAY, {**REPLAY, "id": "judge", "params": {"file": "judge.jsonl"}})
@@ -237,7 +234,7 @@ def test_the_answers_of_a_run_are_judged_with_its_documents(library: JudgingLibr
     assert (changed.code, "case 'beta' changed since" in changed.err) == (2, True)
 
 
-def test_a_component_is_read_under_the_settings_limits(library: JudgingLibrary) -> None:
+def test_component_of_a_run_is_read_under_the_limits(library: JudgingLibrary) -> None:
     library.settings(limits={"follow_links": True})
     prompt = library.component / "prompt.md"
     prompt.symlink_to(prompt.rename(library.root / "elsewhere.md"))
@@ -248,15 +245,6 @@ def test_a_component_is_read_under_the_settings_limits(library: JudgingLibrary) 
         done = library.call("judge", *words)
         assert "leads out of" not in done.out + done.err, words
     assert library.call("judge", "score", RUBRIC, "--run", run, "--judge", "recorded", "--dry-run").code == 0
-
-
-def test_a_judges_run_is_no_run_of_a_component(library: JudgingLibrary) -> None:
-    library.items(*TWO)
-    library.record_answers({(f"{name}/direct", 0): answer(totals=written()) for name in ("a", "b")})
-    assert library.judge("score", "--judge", JUDGE).code == 0
-    (run,) = (library.judging() / "runs").iterdir()
-    done = library.call("judge", "score", RUBRIC, "--run", str(run), "--judge", JUDGE)
-    assert done.refuses(f"is a part of the judging {library.judging().name}, not of a component")
 
 
 def _three_levels() -> dict[str, Any]:

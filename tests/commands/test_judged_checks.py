@@ -1,4 +1,4 @@
-"""Checks that a judge decides: who is asked and how often, what is kept, and what may rest on it."""
+"""Judged checks: the judge's calls, its journal, and the verdicts that may rest on them."""
 
 import json
 from collections.abc import Callable
@@ -30,13 +30,16 @@ class JudgedLibrary(Library):
         checks = [{"not_contains": "sorry"}, {"expect": POLITE, "id": "polite"}, {"expect": ORDERS, "id": "orders"}]
         self.write(DATASETS, {"datasets": [{"checks": checks}]})
         self.judged_by(model="judge")
-        price = {"input": 1.0, "output": 1.0}
-        served = {"provider": "openai", "base_url": server.url, "price": price}
-        self.models({"id": "served", **served}, {"id": "judge", **served})
+        self.serves("judge")
         server.reply = self.reply()
 
+    def serves(self, judge: str, **changed: object) -> None:
+        """Have the server be the answering model and a judge."""
+        served = {"provider": "openai", "base_url": self.server.url, "price": {"input": 1.0, "output": 1.0}}
+        self.models({"id": "served", **served}, {"id": judge, **served, **changed})
+
     def judged_by(self, component: str | None = None, **judge: object) -> None:
-        """Say who judges."""
+        """Set the judge of all components, or of one."""
         own = {} if component is None else {"components": {SKILL: {"judge": component}}}
         self.settings(policy={"judge": judge, **own}, replicates=2)
 
@@ -65,9 +68,7 @@ def library(tmp_path: Path, server: ChatServer) -> JudgedLibrary:
     return JudgedLibrary(tmp_path, server)
 
 
-def test_sentences_are_fields_that_a_judge_decides_and_equal_answers_are_judged_once(
-    library: JudgedLibrary, server: ChatServer
-) -> None:
+def test_sentences_are_scored_and_equal_outputs_judged_once(library: JudgedLibrary, server: ChatServer) -> None:
     library.texts[1] = "No, {}"
     done = library.evaluated()
     assert done.code == 0, done.err
@@ -91,7 +92,7 @@ def test_sentences_are_fields_that_a_judge_decides_and_equal_answers_are_judged_
     assert read(library.run_folder() / "record.json")["per_case"] == record["per_case"]
 
 
-def test_a_stopped_run_goes_on_and_asks_no_sentence_twice(library: JudgedLibrary, server: ChatServer) -> None:
+def test_stopped_run_resumes_and_repeats_no_call(library: JudgedLibrary, server: ChatServer) -> None:
     stopped = library.evaluated("--max-calls", str(CALLS + 4))
     assert stopped.code == 4, stopped.err
     assert library.records() == []
@@ -102,31 +103,24 @@ def test_a_stopped_run_goes_on_and_asks_no_sentence_twice(library: JudgedLibrary
     assert server.requests == CALLS + 2 * len(CASES)  # equal answers are judged once
 
 
-def test_a_judge_whose_answers_cannot_be_read_leaves_a_run_for_a_different_one(
-    library: JudgedLibrary, server: ChatServer
-) -> None:
-    readable, judge = library.reply(), judging(lambda *asked: library.said(*asked))
-    server.reply = lambda asked: Reply(text="I think so.") if is_question(asked.body) else readable(asked)
+def unreadable_run(library: JudgedLibrary) -> Ended:
+    readable = library.server.reply
+    library.server.reply = lambda asked: Reply(text="I think so.") if is_question(asked.body) else readable(asked)
     done = library.evaluated()
     assert (done.code, library.records()) == (4, [])
-    assert "3 of 3 answers: the judge's own cannot be read (not_json 3); fix the judge or name another one" in done.out
-    served = {"provider": "openai", "base_url": server.url, "price": {"input": 1.0, "output": 1.0}}
-    library.models({"id": "served", **served}, {"id": "other", **served})
-    library.judged_by(model="other")
-    server.reply = judge
-    assert library.evaluated("--resume").code == 0
-    assert library.records()[0]["judged"]["model_id"] == "other"
-
-
-def unreadable_run(library: JudgedLibrary) -> None:
-    library.server.reply, readable = unreadable(library.reply()), library.server.reply
-    assert (library.evaluated().code, library.records()) == (4, [])
     library.server.reply = readable
     library.server.forget()
+    return done
 
 
-def unreadable(reply: Callable[[Asked], Reply]) -> Callable[[Asked], Reply]:
-    return lambda asked: Reply(text="I think so.") if is_question(asked.body) else reply(asked)
+def test_run_with_an_unreadable_judge_resumes_with_another(library: JudgedLibrary, server: ChatServer) -> None:
+    done = unreadable_run(library)
+    assert "3 of 3 answers: the judge's own cannot be read (not_json 3); fix the judge or name another one" in done.out
+    library.serves("other")
+    library.judged_by(model="other")
+    server.reply = judging(lambda *asked: library.said(*asked))
+    assert library.evaluated("--resume").code == 0
+    assert library.records()[0]["judged"]["model_id"] == "other"
 
 
 def test_resume_calls_again_what_could_not_be_read(library: JudgedLibrary, server: ChatServer) -> None:
@@ -140,11 +134,10 @@ def test_incomplete_lower_version_is_named_with_its_date(library: JudgedLibrary)
     unreadable_run(library)
     rewritten(library)
     started = read(library.run_folder() / "manifest.json")["created"][:10]
-    for done in (library.evaluated(), library.call("compare", SKILL)):
-        assert f"(1.0.0 of {started}: incomplete)" in done.out
+    assert f"(1.0.0 of {started}: incomplete)" in library.evaluated().out
 
 
-def test_the_forecast_and_the_cap_hold_the_judge(library: JudgedLibrary) -> None:
+def test_forecast_and_cost_limit_include_the_judge(library: JudgedLibrary) -> None:
     dry = library.evaluated("--dry-run", "--format", "json")
     assert dry.code == 0, dry.err
     assert {model["model_id"]: model["calls"] for model in dry.json["models"]} == {"served": CALLS, "judge": 3 * CALLS}
@@ -156,7 +149,7 @@ def test_the_forecast_and_the_cap_hold_the_judge(library: JudgedLibrary) -> None
     assert "not judged: 3 of 3 answers (3 × bad_request: " in library.evaluated().out
 
 
-def test_who_judges_is_named_and_nobody_judges_himself_unless_that_is_said(library: JudgedLibrary) -> None:
+def test_judge_must_be_named_and_must_not_judge_its_own_outputs(library: JudgedLibrary) -> None:
     library.judged_by()
     for done in (library.evaluated("--dry-run"), library.call("lint", SKILL)):
         assert done.code in (1, 2)
@@ -182,12 +175,16 @@ def rewritten(library: JudgedLibrary) -> None:
     library.write(f"components/{SKILL}/prompt.md", f"---\nname: {SKILL}\nversion: 1.1.0\n---\nAnswer anyhow.\n")
 
 
-def next_version(library: JudgedLibrary) -> Ended:
-    """A version whose answers the judge takes for rude."""
-    assert library.evaluated().code == 0
+def rude_version(library: JudgedLibrary) -> None:
+    """Write a version whose outputs the judge finds rude."""
     rewritten(library)
     library.said = lambda *_: False
     library.texts = ["Dear new {}", "Dear new {}"]
+
+
+def next_version(library: JudgedLibrary) -> Ended:
+    assert library.evaluated().code == 0
+    rude_version(library)
     return library.evaluated("--format", "json")
 
 
@@ -207,17 +204,14 @@ def test_large_drop_by_an_uncalibrated_judge_is_regressed(library: JudgedLibrary
 
 def test_drop_between_two_uncalibrated_judges_is_not_regressed(library: JudgedLibrary) -> None:
     assert library.evaluated().code == 0
-    served = {"provider": "openai", "base_url": library.server.url, "price": {"input": 1.0, "output": 1.0}}
-    library.models({"id": "served", **served}, {"id": "judge", **served, "params": {"max_output_tokens": 900}})
-    rewritten(library)
-    library.said = lambda *_: False
-    library.texts = ["Dear new {}", "Dear new {}"]
+    library.serves("judge", params={"max_output_tokens": 900})
+    rude_version(library)
     done = library.evaluated("--recorded")
     assert done.code == 0, done.err
     assert "judged by judge, not calibrated: the baseline's judge differs, so that no change counts" in done.out
 
 
-def test_gain_by_an_uncalibrated_judge_is_inconclusive_until_labels_come(library: JudgedLibrary) -> None:
+def test_gain_by_an_uncalibrated_judge_is_inconclusive_until_labels_correct_it(library: JudgedLibrary) -> None:
     library.write(DATASETS, {"datasets": [{"checks": [{"expect": POLITE}]}]})
     library.texts = ["No, {}", "No, {}"]
     assert library.evaluated().code == 0
@@ -236,21 +230,23 @@ def test_gain_by_an_uncalibrated_judge_is_inconclusive_until_labels_come(library
     library.judged_by(model="judge", calibration="calibration.json")
     assert library.evaluated("--fresh").code == 0
     assert "not calibrated" not in library.call("compare", SKILL).out
+    judged = next(record["judged"] for record in library.records() if record["judged"]["labels"])
+    share = judged["shares"][POLITE]
+    assert (judged["labels"], share["judged"]) == (120, 1.0)
+    assert share["ci95"][0] < 0.9 < share["ci95"][1] <= 1.0
 
 
-def test_a_drop_by_a_trusted_judge_counts(library: JudgedLibrary) -> None:
+def test_drop_by_a_trusted_judge_is_regressed(library: JudgedLibrary) -> None:
     library.judged_by(model="judge", trusted=["judge"])
     done = next_version(library)
-    assert done.code == 3, done.err
-    assert done.json["comparison"]["verdict"] == "regressed"
+    assert (done.code, done.json["comparison"]["verdict"]) == (3, "regressed"), done.err
 
 
-def test_a_drop_of_a_plain_check_counts_beside_a_judge(library: JudgedLibrary) -> None:
+def test_drop_of_a_plain_check_is_regressed_beside_a_judge(library: JudgedLibrary) -> None:
     assert library.evaluated().code == 0
     rewritten(library)
     library.texts = ["Dear {}, sorry", "Dear {}, sorry"]
-    done = library.evaluated("--format", "json")
-    assert done.json["comparison"]["verdict"] == "regressed"
+    assert library.evaluated("--format", "json").json["comparison"]["verdict"] == "regressed"
 
 
 def labels() -> list[dict[str, object]]:
@@ -260,24 +256,7 @@ def labels() -> list[dict[str, object]]:
     ]
 
 
-def test_labels_correct_what_a_judge_said_and_let_it_count(library: JudgedLibrary) -> None:
-    library.lines("labels.jsonl", *labels())
-    measured = library.call("judge", "calibrate", "--labels", "labels.jsonl", "--judge", "judge", "--format", "json")
-    assert measured.code == 0, measured.err
-    library.write(".evaluator/calibration.json", json.loads(measured.out))
-    library.judged_by(model="judge", calibration="calibration.json")
-    done = next_version(library)
-    assert done.code == 3, done.err
-    before = library.records()[-1]["judged"]
-    assert before["labels"] == 120
-    share = before["shares"][POLITE]
-    assert share["judged"] == 1.0
-    assert share["ci95"][0] < 0.9 < share["ci95"][1] <= 1.0
-
-
-def test_where_no_model_is_named_the_judge_is_not_asked_and_a_plan_has_no_job_of_it(
-    library: JudgedLibrary, server: ChatServer
-) -> None:
+def test_judge_is_neither_planned_nor_evaluated_without_model(library: JudgedLibrary, server: ChatServer) -> None:
     git(library.root, "init", "-qb", "main")
     git(library.root, "add", "-A")
     git(library.root, "-c", "user.name=A", "-c", "user.email=a@b", "commit", "-qm", "start")
@@ -290,15 +269,10 @@ def test_where_no_model_is_named_the_judge_is_not_asked_and_a_plan_has_no_job_of
     assert done.code == 0, done.err
     assert f"judge judges the answers of {SKILL}, and is not asked for its own\n" in done.err
     assert [row["model_id"] for row in library.rows()] == ["served"]
-    assert library.evaluate_here("--model", "judge").refuses("would judge its own answers")
+    assert library.evaluate_here("--model", "judge").refuses("judge would judge its own answers as judge")
 
 
-def test_a_library_whose_only_model_is_the_judge_is_refused(library: JudgedLibrary, server: ChatServer) -> None:
-    library.models({"id": "judge", "provider": "openai", "base_url": server.url})
-    assert library.evaluate_here().refuses("judge would judge its own answers as judge: name a different judge")
-
-
-def test_the_answers_of_a_program_are_judged_by_a_model(library: JudgedLibrary) -> None:
+def test_outputs_of_a_program_are_judged(library: JudgedLibrary) -> None:
     app(library, 'print(\'{"answer": "Dear all", "usage": {}}\')')
     declare(library, RUN, output="text")
     done = library.evaluate_here()

@@ -48,7 +48,7 @@ def test_an_edited_prompt_of_a_recorded_version_is_refused_before_any_call(libra
     write(library, "1.2.0", "Extract title and year, please.", RIGHT)
     before = library.tree()
     said = f"error: '{SKILL}' 1.2.0 was recorded with another prompt by run {first}; {RAISE}\n"
-    for arguments in ((), ("--dry-run",), ("--scenario", "curt"), ("--invocation", "20260101T000000Z-abcdef")):
+    for arguments in ((), ("--dry-run",), ("--scenario", "curt")):
         library.write(
             ".evaluator/scenarios/curt.md", "---\nname: curt\nintent: to be curt\n---\nBe curt. {{ prompt }}\n"
         )

@@ -84,16 +84,6 @@ def test_a_job_is_told_the_matrix_the_summary_and_the_marks(pushed: PushedLibrar
     assert "::warning file=components/b/prompt.md,line=3::the version was lowered from 1.0.0 to 0.9.0" in ended.err
 
 
-def test_a_patch_only_push_hands_on_no_job(pushed: PushedLibrary, tmp_path: Path) -> None:
-    base = pushed.git("rev-parse", "HEAD")
-    pushed.component("a", "1.0.1")
-    pushed.commit()
-    env = {"GITHUB_OUTPUT": str(tmp_path / "out"), "GITHUB_STEP_SUMMARY": str(tmp_path / "summary")}
-    assert plan(pushed, "--platform", "github", f"--base={base}", **env).code == 0
-    assert (tmp_path / "out").read_text().startswith('matrix={"include":[]}\njobs=0\nfaults=0\n')
-    assert "Nothing to evaluate" in (tmp_path / "summary").read_text()
-
-
 def test_it_prints_what_it_decided_and_ends_with_2_for_what_a_user_can_put_right(pushed: PushedLibrary) -> None:
     ended = plan(pushed, "b", "--model", "n", "--format", "json")
     assert [entry["id"] for entry in ended.json["runs"]] == ["b@n"]

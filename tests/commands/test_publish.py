@@ -11,7 +11,7 @@ from skill_evaluator.files import json_text
 from skill_evaluator.records.record import Record
 from skill_evaluator.text import canonical_json, digest
 
-from tests.support.git import file_at, git
+from tests.support.git import git
 from tests.support.library import SKILL, comparable, read
 from tests.support.pipeline import BOARD, Pipeline
 from tests.support.records import a_record, keep_in
@@ -45,28 +45,19 @@ def bump(pipeline: Pipeline, version: str) -> str:
     return base
 
 
-def test_a_record_reaches_the_branch_byte_for_byte_as_it_was_collected(pipeline: Pipeline) -> None:
-    """The committed files are the collected files, byte for byte."""
-    collected = sorted(pipeline.collected.glob("records/*/*.json"))
-    pipeline.publish()
-    for path in collected:
-        committed = git(pipeline.origin, "rev-parse", f"main:{RECORDS}/{path.name}")
-        assert committed == git(pipeline.origin, "hash-object", str(path))
-    rows = {row["run_id"]: row["digest"] for row in pipeline.rows()}
-    assert rows == {path.stem: digest(canonical_json(read(path))) for path in collected}
-
-
 def test_rows_and_records_land_on_the_branch_in_one_commit(pipeline: Pipeline) -> None:
     before = pipeline.tip()
     done = pipeline.publish()
     assert done.out == f"2 records on main of origin by {pipeline.tip()}\n"
     assert git(pipeline.origin, "rev-parse", "main^") == before
     assert git(pipeline.checkout, "status", "--porcelain") == ""
-    ids = {row["run_id"]: row for row in pipeline.rows()}
-    assert ids.keys() == pipeline.records().keys()
-    for run_id, record in pipeline.records().items():
-        assert json.loads(file_at(pipeline.origin, "main", f"{RECORDS}/{run_id}.json")) == record
-        assert ids[run_id] == Record.model_validate(record).row().as_json()
+    rows = {row["run_id"]: row for row in pipeline.rows()}
+    assert rows.keys() == pipeline.records().keys()
+    for path in pipeline.collected.glob("records/*/*.json"):
+        committed, record = git(pipeline.origin, "rev-parse", f"main:{RECORDS}/{path.name}"), read(path)
+        assert committed == git(pipeline.origin, "hash-object", str(path))  # byte for byte as it was collected
+        assert rows[path.stem] == Record.model_validate(record).row().as_json()
+        assert rows[path.stem]["digest"] == digest(canonical_json(record))
         assert (record["shard"], record["planned"], record["prompt_commit"]) == (None, 6, before)
     message = git(pipeline.origin, "log", "-1", "--format=%B", "main").splitlines()
     assert message[0] == f"Record 2 evaluations: {SKILL} 1.0.0"
@@ -146,6 +137,7 @@ def test_a_protected_branch_is_said_to_be_one(pipeline: Pipeline) -> None:
 
 
 def test_a_place_that_is_not_there_is_said(pipeline: Pipeline) -> None:
+    git(pipeline.origin, "tag", "v1.0", "main")
     for arguments, words in (
         (("--to", "trunk", "--mode", "pull-request"), "origin has no branch 'trunk'"),
         (("--to", "v1.0"), "origin has no branch 'v1.0'; name the evaluated branch with --to (not a tag)"),
@@ -154,6 +146,7 @@ def test_a_place_that_is_not_there_is_said(pipeline: Pipeline) -> None:
         done = pipeline.publish(*arguments)
         assert (done.code, words in done.err) == (2, True), arguments
     assert pipeline.run("publish", "none").refuses("error: none is not a folder")
+    assert git(pipeline.origin, "branch", "--format", "%(refname:short)") == "main"
 
 
 def test_a_component_s_own_evaluation_and_a_published_one_are_rows_alike(pipeline: Pipeline) -> None:

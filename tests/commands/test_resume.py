@@ -16,9 +16,11 @@ from tests.support.library import (
     REPLAY,
     SCHEMA,
     SKILL,
+    Ended,
     Library,
     comparable,
     ended,
+    invoked,
     journal,
     only_journal,
     read,
@@ -203,18 +205,22 @@ def test_components_of_one_invocation_in_one_results_folder_keep_to_their_own_an
     library.write("components/other/prompt.md", "---\nname: other\nversion: 1.0.0\n---\nExtract title and year.\n")
     library.write("components/other/schema.json", SCHEMA)
     shutil.copytree(library.root / "fixtures" / SKILL, library.root / "fixtures" / "other")
-    in_one = ("--invocation", "20260301T080000Z-abcdef", "--results", "results")
-    assert [library.call("evaluate", name, *in_one).code for name in (SKILL, "other")] == [0, 0]
+
+    def evaluate(name: str) -> Ended:
+        with invoked("20260301T080000Z-abcdef"):
+            return library.call("evaluate", name, "--fresh", "--results", "results")
+
+    assert [evaluate(name).code for name in (SKILL, "other")] == [0, 0]
     folders = sorted((library.root / "results").iterdir())
     assert [folder.name.split("-", 2)[2] for folder in folders] == [f"{SKILL}-recorded", "other-recorded"]
     assert [len(journal(folder)) for folder in folders] == [6, 6]
-    assert library.call("evaluate", "other", *in_one).code == 0, "its own folder, which is gone on with"
+    assert evaluate("other").code == 0, "its own folder, which is gone on with"
 
     shutil.rmtree(folders[1])
     shutil.copytree(folders[0], folders[1])
-    ended = library.call("evaluate", "other", *in_one)
+    ended = evaluate("other")
     assert ended.refuses(f"holds answers of '{SKILL}' by 'recorded', but this run has a different skill: choose a new")
     assert len(journal(folders[1])) == 6
     library.write(f"components/{SKILL}/prompt.md", f"---\nname: {SKILL}\nversion: 1.1.0\n---\nExtract both.\n")
-    ended = library.call("evaluate", SKILL, *in_one)
-    assert ended.refuses("but this run has a different prompt: choose a new --invocation")
+    ended = evaluate(SKILL)
+    assert ended.refuses("but this run has a different prompt: choose a new folder")

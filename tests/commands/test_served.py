@@ -1,7 +1,6 @@
 """Which model answered: a verdict rests on one model, whatever name was requested, or says that it does not."""
 
 from collections.abc import Callable
-from itertools import count
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,6 @@ from tests.support.library import SKILL, Ended, Library
 CASES, REPLICATES = 8, 3
 CALLS = CASES * REPLICATES
 ANSWERED = "another model answered"
-_TURN = count(1)  # runs of one second are in the order of their ids
 
 
 class Vendor:
@@ -47,7 +45,7 @@ def vendor(library: Library, server: ChatServer) -> Vendor:
 def evaluate(library: Library, version: str, *words: str) -> Ended:
     prompt = f"---\nname: {SKILL}\nversion: {version}\n---\nExtract title and year, {version}.\n"
     library.write(f"components/{SKILL}/prompt.md", prompt)
-    return library.evaluate_here("--invocation", f"20260101T000000Z-{next(_TURN):06x}", *words)
+    return library.evaluate_here(*words)
 
 
 def ending(done: Ended) -> str:

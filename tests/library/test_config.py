@@ -126,6 +126,12 @@ REFUSED = {
         ("jobs: {max_jobs: 257}", "Input should be less than or equal to 256, got 257 at jobs.max_jobs in {path}"),
         ("timeout_s: -1", "Input should be greater than 0, got -1 at timeout_s in {path}"),
         ("- replicates: 5", "a mapping of keys to values is expected in {path}"),
+        (
+            "policy: {metrics: {pairwise_exact_match: {tier: critical}}}",
+            "'pairwise_exact_match' can have no tier and no tolerance: a reproducibility metric is shown, but never "
+            "decides a verdict; delete the entry at policy.metrics in {path}",
+        ),
+        ("policy: {components: {a: {metrics: {tara_at_n: {tolerance: 0.1}}}}}", "'tara_at_n' can have no tier and"),
     ],
 }
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from skill_evaluator.ci.plan import expected_runs, read_plan
+from skill_evaluator.ci.plan import read_plan
 from skill_evaluator.errors import SkillEvaluatorError
 from skill_evaluator.exchange.imported import ImportRequest, import_results
 from skill_evaluator.files import json_text
@@ -44,7 +44,7 @@ _RECORD = a_record({"alpha": [1.0, 0.5], "beta": [0.0, 1.0]}, skill=NAME, skill_
 _BOARD = laid_out({"skill": NAME}, [_RECORD.row().model_dump(mode="json")]).decode()
 _ACCEPTANCE = {"version": "1.0.0", "by": "A", "why": "good", "date": "2026-03-01", "run_ids": {"m": [_RECORD.run_id]}}
 _ACCEPTED = {"skill": NAME, "accepted": [_ACCEPTANCE]}
-_MANIFEST = next(expected_runs(PLAN)).manifest
+_, _MANIFEST = next(PLAN.manifests())
 _ANSWERED = '{"case_id": "one", "replicate": 0, "text": "{}", "input_tokens": 5, "cost_usd": 0.1}\n'
 _ELSEWHERE = ROOT / "tests" / "data" / "elsewhere"
 _SCORES = "case,replicate,model,exact_match,cost_usd\na,0,m,1,0.5\na,1,m,0.5,1e-3\nb,0,m,0,\n"
@@ -102,7 +102,7 @@ FILES: Mapping[str, tuple[str, Callable[[Path], object]]] = {
     "accepted.json": (json.dumps(_ACCEPTED), lambda root: read_acceptances(root / "accepted.json")),
     "plan.json": (
         json_text(PLAN.model_dump(mode="json")),
-        lambda root: list(expected_runs(read_plan(root / "plan.json"))),
+        lambda root: list(read_plan(root / "plan.json").manifests()),
     ),
     "manifest.json": (json_text(_MANIFEST.model_dump(mode="json")), read_manifest),
     "replicates.jsonl": (_ANSWERED, lambda root: list(read_answers(root))),

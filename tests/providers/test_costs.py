@@ -155,8 +155,6 @@ def test_a_model_caches_from_its_floor_on_at_its_vendors_own_address() -> None:
         ("google", "gemini-3-pro-preview", 4_096),
     ):
         model, kind = Model(id=name, provider=vendor), PROVIDERS[vendor]
-        caching = kind.caching_of(model)
-        assert caching is not None, name
-        assert (caching.reaches(floor - 1), caching.reaches(floor)) == (False, True), name
-        assert kind.caching_of(model.model_copy(update={"cache": False})) is None, name
-        assert kind.caching_of(model.model_copy(update={"base_url": "http://127.0.0.1:9/v1"})) is None, name
+        assert kind.cache_floor_of(model) == floor, name
+        assert kind.cache_floor_of(model.model_copy(update={"cache": False})) is None, name
+        assert kind.cache_floor_of(model.model_copy(update={"base_url": "http://127.0.0.1:9/v1"})) is None, name

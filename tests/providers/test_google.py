@@ -7,7 +7,7 @@ import pytest
 from skill_evaluator.errors import ConfigError
 from skill_evaluator.library.config import Model, Settings
 from skill_evaluator.providers import PROVIDERS, google
-from skill_evaluator.providers.base import Usage
+from skill_evaluator.providers.base import Completion, Usage
 
 from tests.support.vendor_dialects import PLAIN, address_of
 from tests.support.vendor_server import Body, Status, VendorServer
@@ -79,32 +79,21 @@ def test_finish_reasons(server: VendorServer) -> None:
         assert {reason: complete().stop_reason for reason in STOP_REASONS} == STOP_REASONS
 
 
-def test_a_filtered_answer_without_content_is_a_refusal(server: VendorServer) -> None:
-    server.enqueue(Body({"candidates": [{"finishReason": "SAFETY"}], "usageMetadata": {"promptTokenCount": 9}}))
-    completion = ask(entry("google", server.url))
-    assert (completion.text, completion.stop_reason) == ("", "refusal")
-    assert completion.usage == Usage(input_tokens=9, cache_read_tokens=0)
+THOUGHT = [{"text": "hm", "thought": True}, {"text": "one "}, {"text": "answer"}]
+CALL = [{"functionCall": {"name": "extract", "args": {"total": 9}}}]
+COUNTS = {"promptTokenCount": 4, "candidatesTokenCount": 2, "thoughtsTokenCount": 50}
 
 
-def test_a_blocked_prompt_is_a_refusal(server: VendorServer) -> None:
-    server.enqueue(Body({"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}, "modelVersion": "m"}))
-    completion = ask(entry("google", server.url))
-    assert (completion.text, completion.stop_reason, completion.served_model) == ("", "refusal", "m")
-
-
-def test_thoughts_are_counted_but_are_not_text(server: VendorServer) -> None:
-    parts = [{"text": "hm", "thought": True}, {"text": "one "}, {"text": "answer"}]
-    counts = {"promptTokenCount": 4, "candidatesTokenCount": 2, "thoughtsTokenCount": 50}
-    server.enqueue(Body({**candidate(content={"parts": parts}), "usageMetadata": counts}))
-    completion = ask(entry("google", server.url))
-    assert (completion.text, completion.reasoning) == ("one answer", "hm")
-    assert completion.usage == Usage(input_tokens=4, output_tokens=52, cache_read_tokens=0)
-
-
-def test_function_call_is_kept_as_tool_call(server: VendorServer) -> None:
-    server.enqueue(Body(candidate(content={"parts": [{"functionCall": {"name": "extract", "args": {"total": 9}}}]})))
-    completion = ask(entry("google", server.url))
-    assert (completion.text, completion.tool_call) == ("", '{"total":9}')
+def test_answers_of_any_kind_are_read(server: VendorServer) -> None:
+    for body, expected in (
+        ({"candidates": [{"finishReason": "SAFETY"}]}, Completion(text="", stop_reason="refusal")),
+        ({"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}}, Completion(text="", stop_reason="refusal")),
+        (candidate(content={"parts": THOUGHT}), Completion(text="one answer", reasoning="hm")),
+        (candidate(content={"parts": CALL}), Completion(text="", tool_call='{"total":9}')),
+    ):
+        server.enqueue(Body({**body, "usageMetadata": COUNTS}))
+        usage = Usage(input_tokens=4, output_tokens=52, cache_read_tokens=0)
+        assert ask(entry("google", server.url)) == dataclasses.replace(expected, usage=usage)
 
 
 def test_the_delay_in_the_body_counts_when_no_header_has_one(server: VendorServer) -> None:

@@ -52,27 +52,6 @@ def test_a_count_that_cannot_be_is_unknown_and_the_other_is_kept(vendor: str, se
             assert (second.text, second.usage.input_tokens, second.usage.output_tokens) == ("fine", 11, None), value
 
 
-@pytest.mark.parametrize("of", [vendor for vendor in VENDORS if DIALECTS[vendor].in_a_sum])
-def test_a_sum_with_a_part_that_cannot_be_is_unknown(of: str, server: VendorServer) -> None:
-    usage, given_name, written_name = DIALECTS[of].usage
-    with asking(entry(of, server.url)) as complete:
-        for value in NO_COUNT:
-            counts = {given_name: 11, written_name: 7, DIALECTS[of].in_a_sum: value}
-            server.enqueue(Body(answer_with(of, (usage,), counts)))
-            counted = complete().usage
-            assert None in (counted.input_tokens, counted.output_tokens), value
-            assert {counted.input_tokens, counted.output_tokens} <= {None, 11, 7}, value
-
-
-def test_a_cache_count_that_cannot_be_is_unknown_and_loses_nothing(vendor: str, server: VendorServer) -> None:
-    usage, given_name, written_name = DIALECTS[vendor].usage
-    name, inside = DIALECTS[vendor].cached
-    with asking(entry(vendor, server.url)) as complete:
-        for value in [*NO_COUNT, {inside or "n": -4}, {inside or "n": "4"}]:
-            server.enqueue(Body(answer_with(vendor, (usage,), {given_name: 11, written_name: 7, name: value})))
-            assert complete().usage == Usage(input_tokens=11, output_tokens=7), value
-
-
 def test_a_number_of_thousands_of_digits_is_no_count(vendor: str, server: VendorServer) -> None:
     usage, given_name, _ = DIALECTS[vendor].usage
     body = json.dumps(answer_with(vendor, (usage,), {given_name: "DIGITS"}))

@@ -2,7 +2,6 @@
 
 import base64
 import json
-import random
 import string
 from collections.abc import Callable
 from urllib.parse import quote
@@ -68,20 +67,6 @@ def test_a_key_in_base64_is_struck_out_wherever_it_begins_in_it(
 def test_a_text_without_a_key_is_unchanged(text: str, key: str) -> None:
     assume(key[:8].lower() not in text.lower())
     assert redactor(key)(text) == text
-
-
-def test_a_key_in_a_large_answer_is_found_among_many_keys() -> None:
-    chance = random.Random(7)
-    secrets = ["".join(chance.choices(CHARACTERS, k=60)) for _ in range(8)]
-    text = json.dumps([{"title": f"notice {number}", "year": 2024} for number in range(2_000)])
-    assert Redactor(secrets)(text + secrets[3] + text) == f"{text}[redacted]{text}"
-
-
-def test_every_known_key_is_struck_out() -> None:
-    strike_out = Redactor([FIRST, "xoxb-9876543210"])
-    assert strike_out(f"wrong key {FIRST}, {FIRST} or xoxb-9876543210.") == (
-        "wrong key [redacted], [redacted] or [redacted]."
-    )
 
 
 def test_a_key_inside_a_longer_key_leaves_no_tail() -> None:

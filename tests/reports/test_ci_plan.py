@@ -82,6 +82,6 @@ def test_nothing_from_outside_leaves_its_place(capsys: pytest.CaptureFixture[str
         print_plan(made, "text")
         printed = capsys.readouterr().out
         assert all(character.isprintable() or character == "\n" for character in printed), text
-        assert printed.count("\n") == len(printed.splitlines()) == 6, text
+        assert printed.count("\n") == len(printed.splitlines()) == 15, text
     print_plan(made, "json")
     assert json.loads(capsys.readouterr().out)["faults"][0]["line"] == 1

@@ -85,8 +85,17 @@ def compared(
             compared(GOOD, LOWER, {"fields": RIGHT}, fields={"total": RIGHT["total"] | {"c00": (1, 3)}}),
             (
                 "▼ receipts: regressed on these 12 cases",
-                "lost: field_level_f1 0.920 → 0.720, in field total",
+                "lost: field_level_f1 0.920 → 0.720, most in field total 1.000 → 0.944",
                 "next: look at case c00: `skill-evaluator explain new --case c00`",
+            ),
+        ),
+        (
+            compared(GOOD, GOOD, {"fields": RIGHT}, fields={"total": RIGHT["total"] | {"c00": (0, 3)}}),
+            (
+                "= receipts: unchanged on these 12 cases; up to 22 of 100 new cases may fail",
+                "nothing lost; fell most, not significantly: field total 1.000 → 0.917",
+                "next: nothing is in the way of 1.1.0; `skill-evaluator accept receipts 1.1.0 --why …` holds later "
+                "versions against it",
             ),
         ),
         (
@@ -123,6 +132,7 @@ def compared(
         "less repeatable",
         "spread",
         "one field",
+        "a field falls by chance",
         "unchanged",
         "a draft",
         "incomparable",

@@ -186,10 +186,8 @@ class EveryFile(AuditLibrary):
         self.done("plan", SKILL)
         plan = json.loads((self.root / "plan.json").read_text())
         for entry in plan["runs"]:
-            self.done(
-                *("evaluate", SKILL, f"--model={entry['model_id']}", f"--invocation={plan['invocation']}"),
-                *(f"--seed={entry['seed']}", f"--results=artifacts/{entry['id']}"),
-            )
+            words = ("--plan=plan.json", f"--planned={entry['id']}", f"--results=artifacts/{entry['id']}")
+            self.done("evaluate", *words)
         self.done(*COLLECT)
         self.done("audit", "run", *BENCHMARKS)
         self.done("audit", "report")

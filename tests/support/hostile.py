@@ -44,7 +44,8 @@ def runner_commands(printed: str) -> list[str]:
 
 
 def outside_of_code(page: str) -> str:
-    """All text of a page, and all HTML, that is not in a code span or block; addresses of links, too."""
+    """All text of a page, and all HTML but our folds, that is not in a code span or block; addresses of links, too."""
+    page = re.sub(r"(?m)^(<details><summary>[\w ]+</summary>|</details>)$", "", page)
     tokens = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"]).parse(page)
     return "\n".join(_texts(tokens))
 

@@ -17,7 +17,7 @@ from tests.support.asked_judges import ITEMS, QUOTE, RUBRIC, JudgingLibrary, com
 from tests.support.asked_judges import answer as said
 from tests.support.chat_server import Asked, Reply, chat_server
 from tests.support.judged import answer
-from tests.support.library import REPLAY, SKILL, Ended, read
+from tests.support.library import REPLAY, SKILL, read
 from tests.support.reviews import label
 
 HALLS = [
@@ -32,7 +32,6 @@ HALLS = [
     for place in range(10)
 ]
 CASES = tuple(f"notice-{place}" for place in range(4))
-JUDGES = ("judge", "vendor/second")
 DIMENSIONS = ("factuality", "completeness", "format_adherence")
 TEXT = re.compile(r"<judged_(\w+) \w+>\n(.*?)\n</judged_\1 ", re.DOTALL)
 
@@ -44,7 +43,9 @@ class JudgedSite(JudgingLibrary):
         super().__init__(root)
         for case_id in CASES:
             self.case(case_id)
-        self.write("pairs.yaml", {"criteria": [self._pairwise()]})
+        self.rubric({"method": method("pairwise_comparison"), "type": "subjective"})
+        self.write("pairs.yaml", read(self.root / RUBRIC))
+        self.rubric()
 
     def judge_all(
         self, names: Sequence[str] = ("judge", "vendor/second"), dimensions: Sequence[str] = DIMENSIONS
@@ -57,11 +58,8 @@ class JudgedSite(JudgingLibrary):
             self.models(REPLAY, *({"id": name, **served} for name in names))
             before, after = self._run("--model", "recorded"), self._run("--draft", "--model", "recorded", lost=3)
             self.items(*HALLS)
-            probe = ("--probe", "authority")
-            done = self._ask(
-                "calibrate", "--labels", ITEMS, "--rubric", "pairs.yaml", "--corrupt", "8", *probe, *judges
-            )
-            assert done.code == 0, done.err
+            probes = ("--corrupt", "8", "--probe", "authority")
+            self._ask("calibrate", "--labels", ITEMS, "--rubric", "pairs.yaml", *probes, *judges)
             runs = ("--baseline", before, "--candidate", after, "--dimensions", ",".join(dimensions))
             self._ask("regression", *runs, "--review", *judges)
             self._ask("pairwise", "pairs.yaml", "--items", ITEMS, *judges)
@@ -74,16 +72,9 @@ class JudgedSite(JudgingLibrary):
         (results,) = (one for one in every if one["judging"]["mode"] == mode)
         return results
 
-    def _pairwise(self) -> dict[str, Any]:
-        self.rubric({"method": method("pairwise_comparison"), "type": "subjective"})
-        (criterion,) = read(self.root / RUBRIC)["criteria"]
-        self.rubric()
-        return dict(criterion)
-
-    def _ask(self, *arguments: str) -> Ended:
+    def _ask(self, *arguments: str) -> None:
         done = self.call("judge", *arguments)
         assert done.code in (0, 3, 4), done.err
-        return done
 
     def _run(self, *arguments: str, lost: int = 0) -> str:
         """Evaluate the component; the answers to the first cases have lost their year."""

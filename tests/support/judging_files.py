@@ -4,7 +4,8 @@ import json
 import shutil
 from collections.abc import Callable, Iterator
 
-from skill_evaluator.judges.calibration.corruption import GoodOutput, corrupt
+from skill_evaluator.judges.calibration.corruption import corrupt
+from skill_evaluator.judges.prompting.items import OutputItem
 
 from tests.support.asked_judges import QUOTE, answer, compared, method, written
 from tests.support.judged import answer as regression
@@ -48,7 +49,7 @@ JUDGING_FILES: tuple[tuple[str, str, Commands], ...] = (
     ("review labels", ".evaluator/reviews/labels.jsonl", (EXPORT,)),
 )
 _OUTPUTS = [
-    GoodOutput(id=f"g{n}", input="Summarize.", output=f"- It opened in {1980 + n}.\n- Dogs are not allowed in it.\n")
+    OutputItem(id=f"g{n}", input="Summarize.", output=f"- It opened in {1980 + n}.\n- Dogs are not allowed in it.\n")
     for n in range(4)
 ]
 _CORRUPTED = corrupt(_OUTPUTS, 6, seed=0)

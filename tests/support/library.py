@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, chdir, contextmanager, redirect_stderr, redirect_stdout
+from contextlib import AbstractContextManager, ExitStack, chdir, contextmanager, redirect_stderr, redirect_stdout
 from copy import copy
 from dataclasses import dataclass
 from functools import cache
@@ -24,6 +24,7 @@ from unittest.mock import patch
 
 import typer.main
 from skill_evaluator import cli
+from skill_evaluator.runner import runs
 
 from tests.support.chat_server import notice
 
@@ -270,6 +271,11 @@ def call(folder: Path, *arguments: str, env: Mapping[str, str] | None = None, co
         finally:
             gc.enable()  # a process that ends need not
     return Ended(code=code, out=_read(out), err=_read(err))
+
+
+def invoked(invocation: str) -> AbstractContextManager[object]:
+    """Let the runs that begin inside have ids that begin with this."""
+    return patch.object(runs, "new_invocation", lambda _: invocation)
 
 
 def start(folder: Path, *arguments: str, env: Mapping[str, str] | None = None, **popen: Any) -> subprocess.Popen[str]:

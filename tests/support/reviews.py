@@ -14,25 +14,19 @@ NOON = "2026-03-01T12:00:00Z"
 
 
 def pair(name: str = "p1", **changed: Any) -> ReviewItem:
-    texts = {"document": f"When does {name} open?", "outputs": [f"{name} opens at 8.", f"{name} opens at nine."]}
-    kept = {**texts, **changed}
-    return review_item("pairwise", name, kept.pop("outputs"), [OVERALL], kept.pop("reasons", ["random"]), **kept)
+    outputs = (f"{name} opens at 8.", f"{name} opens at nine.")
+    fields: dict[str, Any] = {"document": f"When does {name} open?", "outputs": outputs, **changed}
+    return review_item("pairwise", name, fields.pop("outputs"), [OVERALL], **fields)
 
 
-def change(
-    name: str = "c1",
-    dimensions: Sequence[str] = ("factuality", "tone"),
-    reasons: Sequence[ReviewReason] = ("block",),
-    judging: str | None = None,
-) -> ReviewItem:
-    questions = [ReviewQuestion(name=one.name, text=one.question) for one in dimensions_of(dimensions)]
-    return review_item(
-        "regression", name, [f"{name}: 3 items", f"{name}: 2 items"], questions, reasons, judging=judging
-    )
+def change(name: str = "c1", reasons: Sequence[ReviewReason] = ("block",), judging: str | None = None) -> ReviewItem:
+    questions = [ReviewQuestion(name=one.name, text=one.question) for one in dimensions_of(("factuality", "tone"))]
+    outputs = (f"{name}: 3 items", f"{name}: 2 items")
+    return review_item("regression", name, outputs, questions, reasons=tuple(reasons), judging=judging)
 
 
 def scored(name: str = "s1", reasons: Sequence[ReviewReason] = ("low_confidence",)) -> ReviewItem:
-    return review_item("score", name, [f"{name} says hello"], [SCALE], reasons)
+    return review_item("score", name, (f"{name} says hello",), [SCALE], reasons=tuple(reasons))
 
 
 def label(item: ReviewItem, reviewer: str = "ada", at: str = NOON, note: str = "", **answers: str) -> ReviewLabel:

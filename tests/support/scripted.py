@@ -8,7 +8,7 @@ from unittest.mock import patch
 
 from skill_evaluator.library.config import Model, Price, Settings
 from skill_evaluator.library.messages import dialogue
-from skill_evaluator.providers.base import Caching, Completion, Failure, Request, Usage
+from skill_evaluator.providers.base import Completion, Failure, Request, Usage
 from skill_evaluator.providers.redaction import Redactor
 from skill_evaluator.runner.engine import Engine, Invocation, ModelJob, OnOutcome, Progress, Stop
 from skill_evaluator.runner.limits import Budget
@@ -81,7 +81,7 @@ async def drive(
     redact: Redactor | None = None,
     on_outcome: OnOutcome | None = None,
     provider: ScriptedProvider | None = None,
-    caching: Caching | None = None,
+    cache_floor: int | None = None,
 ) -> Driven:
     """Run an engine over a small plan and tell what happened."""
     calls = schedule_calls(cases, replicates)
@@ -100,7 +100,7 @@ async def drive(
         concurrency=concurrency,
         price=price,
         shared=shared,
-        caching=caching,
+        cache_floor=cache_floor,
     )
     progress = Progress(model_id="m", planned=len(calls))
     engine = Engine(job, progress, on_outcome or driven.outcomes.append)

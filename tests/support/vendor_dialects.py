@@ -53,7 +53,6 @@ class Dialect:
     by_schema: Mapping[str, Json]  # what a request with SCHEMA adds to it, by `structured_output`
     extra: tuple[Json, Json]  # a setting that only this vendor knows, and what it adds to the body
     usage: tuple[str, str, str]  # where an answer counts tokens, and the keys of those in and out
-    cached: tuple[str, str | None]  # a key there for the cache, and one in its object where it has one
     beside: tuple[Place, ...]  # what an answer says beside its text
     base_path = ""  # what `VENDOR_URL` has after the host
     key_header = ("authorization", "Bearer ")  # the header that carries the key, and what stands before the key in it
@@ -62,8 +61,6 @@ class Dialect:
     unavailable: tuple[str, ...] = ()  # which of temperature, top_p and seed the API does not take
     seeded: str | None = None  # the key of a body that differs between replicates
     cache_mark: str | None = None  # the key of a body by which a prompt is marked for the vendor's cache
-    in_a_sum: str | None = None  # another key where tokens are counted, whose count is a part of the tokens in or out
-    unsaid: tuple[str, ...] = ()  # which of `served_model` and `refusal` its answers never tell
 
     def counts(self, rest: int, written: int, **parts: int) -> Json:
         """Return how an answer counts tokens: those in beside the `parts`, those out, and the parts.
@@ -103,7 +100,6 @@ class OpenAI(Dialect):
     seeded = "seed"
     cache_mark = "prompt_cache_key"
     usage = ("usage", "prompt_tokens", "completion_tokens")
-    cached = ("prompt_tokens_details", "cached_tokens")
     beside = (("id",), ("model",), ("usage",), ("choices", 0, "finish_reason"), ("choices", 0, "message", "refusal"))
 
     _STOP = {"refusal": "content_filter"}
@@ -168,8 +164,6 @@ class Anthropic(Dialect):
     extra = ({"thinking": {"type": "disabled"}}, {"thinking": {"type": "disabled"}})
     cache_mark = "cache_control"
     usage = ("usage", "input_tokens", "output_tokens")
-    in_a_sum = "cache_read_input_tokens"
-    cached = ("cache_creation", "ephemeral_1h_input_tokens")
     beside = (("id",), ("model",), ("usage",), ("stop_reason",))
 
     _STOP = {"stop": "end_turn", "length": "max_tokens"}
@@ -233,8 +227,6 @@ class Google(Dialect):
     extra = ({"top_k": 20}, {"generationConfig": {"topK": 20}})
     seeded = "generationConfig"
     usage = ("usageMetadata", "promptTokenCount", "candidatesTokenCount")
-    in_a_sum = "thoughtsTokenCount"
-    cached = ("cachedContentTokenCount", None)
     beside = (("responseId",), ("modelVersion",), ("usageMetadata",), ("candidates", 0, "finishReason"))
 
     _STOP = {"stop": "STOP", "length": "MAX_TOKENS", "refusal": "SAFETY"}

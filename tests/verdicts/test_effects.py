@@ -7,14 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from skill_evaluator.verdicts.decide.effects import (
-    ArmStatistics,
-    Effect,
-    adjusted,
-    holm,
-    paired_effect,
-    replicate_effect,
-)
+from skill_evaluator.verdicts.decide.effects import ArmStatistics, Effect, holm, paired_effect, replicate_effect
 from skill_evaluator.verdicts.decide.rules import Levels, measure_verdict
 
 from tests.support.json_values import thorough
@@ -87,16 +80,17 @@ def test_equal_drops_are_significant_from_three_cases_on(cases: int, *, signific
 
 @thorough
 @given(
-    tenths=st.lists(st.integers(-10, 10), min_size=4, max_size=12),
+    tenths=st.lists(st.integers(-10, 10), min_size=7, max_size=12),
     down=st.lists(st.integers(0, 10), min_size=12, max_size=12),
 )
-def test_lower_scores_make_no_fall_less_sure_and_no_rise_surer(tenths: list[int], down: list[int]) -> None:
+def test_p_hardly_moves_the_other_way_when_scores_are_lower(tenths: list[int], down: list[int]) -> None:
+    """Clipping is not exact, and below 0.01 sparing: by a quarter at most."""
     found = of_differences([one / 10 for one in tenths])
     lower = of_differences([max(-10, one - by) / 10 for one, by in zip(tenths, down, strict=False)])
     if found.difference < 0:
-        assert lower.p <= max(found.p, 0.01) + 1e-9
+        assert lower.p <= 1.25 * max(found.p, 0.01)
     if lower.difference > 0:
-        assert max(lower.p, 0.01) >= found.p - 1e-9
+        assert max(lower.p, 0.01) >= 0.75 * found.p
 
 
 def test_one_broken_case_beside_seven_that_fell_takes_nothing_away() -> None:
@@ -147,18 +141,8 @@ def test_interval_excludes_0_if_and_only_if_p_is_below_half_of_5_percent(differe
         assert (found.p < 0.025) is (low > 0.0 or high < 0.0)
 
 
-@thorough
-@given(p_values=st.lists(st.floats(0, 1), min_size=1, max_size=30))
-def test_q_values_are_scipys(stats: Any, p_values: list[float]) -> None:
-    assert adjusted(p_values) == pytest.approx(stats.false_discovery_control(p_values).tolist(), abs=1e-12)
-
-
 def test_holm_multiplies_by_the_number_of_p_values_that_are_left() -> None:
     assert holm([0.04, 0.01, 0.03, 0.005]) == pytest.approx([0.06, 0.03, 0.06, 0.02])
-
-
-def test_no_p_values_give_no_adjusted_ones() -> None:
-    assert (adjusted([]), holm([])) == ([], [])
 
 
 def test_one_case_is_no_pair_and_one_replicate_no_draw() -> None:

@@ -1,12 +1,13 @@
 """The cases that moved: named if they moved further than the others, and rarely if nothing moved."""
 
 import numpy as np
+from skill_evaluator.stats import benjamini_hochberg
 from skill_evaluator.verdicts.decide.cases import FALSE_NAMES, p_values_of_cases
-from skill_evaluator.verdicts.decide.effects import Floats, adjusted
+from skill_evaluator.verdicts.decide.effects import Floats
 
 
 def named(before: Floats, after: Floats) -> list[bool]:
-    return [q <= FALSE_NAMES for q in adjusted(p_values_of_cases(after.mean(axis=1) - before.mean(axis=1)))]
+    return [q <= FALSE_NAMES for q in benjamini_hochberg(p_values_of_cases(after.mean(axis=1) - before.mean(axis=1)))]
 
 
 def test_broken_cases_are_named_and_few_others() -> None:

@@ -40,7 +40,6 @@ OWN = {"components": {"s": {"metrics": {"f1": {"tolerance": 0.3}}, "fields": {"t
         ({}, OTHER, "supporting", 0.05),
         ({}, FIELD, "advisory", 0.05),
         ({}, AGREEMENT, "advisory", 0.05),
-        ({"metrics": {"pairwise_exact_match": {"tier": "supporting"}}}, AGREEMENT, "advisory", 0.05),
         ({"tolerance": 0.1}, PRIMARY, "critical", 0.1),
         ({"metrics": {"f1": {"tier": "advisory", "tolerance": 0.2}}}, PRIMARY, "advisory", 0.2),
         ({"metrics": {"f1": {"tier": "advisory", "tolerance": 0.2}}, **OWN}, PRIMARY, "advisory", 0.3),

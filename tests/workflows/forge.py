@@ -159,14 +159,12 @@ class Forge:
         shutil.rmtree(self.artifacts)
         self.artifacts.mkdir()
 
-    def rerun_failed_jobs(
-        self, event: Mapping[str, Any], name: str, secrets: Mapping[str, str], sha256: str = ""
-    ) -> Acted:
+    def rerun_failed_jobs(self, event: Mapping[str, Any], name: str, secrets: Mapping[str, str]) -> Acted:
         """What «Re-run failed jobs» does: the plan is not made again, its outputs stand; artifacts are still there."""
         workflow = yaml.safe_load((self.library.root / EVALUATE).read_text())
         workflow["on"] = workflow.pop(True)  # which is what YAML 1.1 takes `on` for
         path = self.artifacts / "plan" / "plan.json"
-        outputs = {**outputs_of(read_plan(path)), "sha256": sha256 or sha256_of(path)}
+        outputs = {**outputs_of(read_plan(path)), "sha256": sha256_of(path)}
         values = ((key, value if isinstance(value, str) else json.dumps(value)) for key, value in outputs.items())
         lines = "".join(f"{key}={value}\n" for key, value in values)
         workflow["jobs"]["plan"]["steps"] = [

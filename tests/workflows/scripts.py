@@ -16,8 +16,6 @@ from tests.support.act import WORKFLOWS
 _KEYWORDS = {"if", "then", "else", "elif", "fi", "do", "done", "while", "{", "}", "!", "exec"}
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
 _NOTE = """#!/usr/bin/env bash
-echo $$ > "$NOTED.pid"
-env > "$NOTED.environment"
 printf '%s\\0' "${0##*/}" "$@" >> "$NOTED"
 printf '\\n' >> "$NOTED"
 exit "${ENDS_WITH:-0}"
@@ -103,16 +101,11 @@ def parsed(script: str) -> Parsed:
 
 @dataclass(frozen=True)
 class Ran:
-    """How a script ended, what `python` and `gh` were called with, and whether the shell made room for the last.
-
-    `environment` is what the last of them was given.
-    """
+    """How a script ended, and what `python` and `gh` were called with."""
 
     code: int
     calls: list[list[str]]
     printed: str
-    became_the_last: bool
-    environment: str
 
 
 def run_script(step: Step, folder: Path, env: Mapping[str, str]) -> Ran:
@@ -127,15 +120,8 @@ def run_script(step: Step, folder: Path, env: Mapping[str, str]) -> Ran:
     given = {"PATH": f"{programs}{os.pathsep}{os.environ['PATH']}", "NOTED": str(noted), **env}
     given.setdefault("GITHUB_OUTPUT", str(folder / "outputs"))
     command = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step.script]
-    with subprocess.Popen(
-        command, cwd=folder, env=given, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    ) as process:
-        printed, _ = process.communicate()
-    lines = noted.read_bytes().decode().split("\0\n")[:-1] if noted.exists() else []
-    return Ran(
-        code=process.returncode,
-        calls=[line.split("\0") for line in lines],
-        printed=printed,
-        became_the_last=bool(lines) and int((folder / "noted.pid").read_text()) == process.pid,
-        environment=(folder / "noted.environment").read_text() if lines else "",
+    done = subprocess.run(
+        command, cwd=folder, env=given, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
     )
+    lines = noted.read_bytes().decode().split("\0\n")[:-1] if noted.exists() else []
+    return Ran(code=done.returncode, calls=[line.split("\0") for line in lines], printed=done.stdout)

@@ -42,15 +42,6 @@ def test_a_merge_queue_is_checked_against_the_base_of_its_group(forge: Forge, ba
     assert "`MINOR 1.0.0 → 1.1.0`" in acted.commands("summary")[-1]["content"]
 
 
-def test_the_cases_of_a_pull_request_may_be_in_another_repository(forge: Forge, base: str) -> None:
-    forge.fixtures_elsewhere()
-    forge.component("one", "1.1.0")
-    acted = forge.run(_pull_request(forge, base), "pull_request", CHECK)
-    assert acted.code == 0
-    assert "2 cases" in acted.printed("check")
-    assert "1 job, 4 calls" in acted.commands("summary")[-1]["content"]
-
-
 def test_a_prompt_changed_without_a_bump_is_marked_and_the_plan_is_shown_all_the_same(forge: Forge, base: str) -> None:
     prompt = forge.library.root / "components" / "one" / "prompt.md"
     prompt.write_text(prompt.read_text().replace("Extract", "Find"))

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from skill_evaluator.ci.plan import sha256_of
 from skill_evaluator.text import is_generated
 
 from tests.support.chat_server import notice
@@ -149,18 +148,6 @@ def test_many_runs_share_jobs(forge: Forge) -> None:
     assert len(complete) == 11
 
 
-def test_replaced_plan_is_refused(forge: Forge) -> None:
-    forge.component("one", "1.0.0")
-    event = forge.push()
-    assert forge.run(event).code == 0
-    plan = forge.artifacts / "plan" / "plan.json"
-    sha256 = sha256_of(plan)
-    plan.write_text(plan.read_text().replace('"seed": 0', '"seed": 99'))
-    acted = forge.rerun_failed_jobs(event, "push", {}, sha256=sha256)
-    assert acted.steps("Evaluate") == {"one@recorded": "failure"}
-    assert acted.jobs["collect"] == "failure"
-
-
 def test_a_policy_has_a_push_ask_its_baseline_beside_it_though_a_job_s_clone_is_shallow_otherwise(forge: Forge) -> None:
     forge.component("one", "1.0.0")
     forge.library.models(forge.served)
@@ -176,20 +163,6 @@ def test_a_policy_has_a_push_ask_its_baseline_beside_it_though_a_job_s_clone_is_
     assert (new["skill_version"], recorded["skill_version"]) == ("1.1.0", "1.0.0")
     (files,) = forge.landed(event["after"])
     assert f"components/one/evals/records/{new['beside']}.json" in files.split()
-
-
-def test_cases_in_another_repository_are_those_of_one_commit_in_all_jobs_and_it_is_recorded(forge: Forge) -> None:
-    forge.library.models(REPLAY, forge.served)
-    forge.component("one", "1.0.0")
-    commit = forge.fixtures_elsewhere()
-    acted = forge.run(forge.push(), secrets={**KEY, "FIXTURES_TOKEN": "token-to-read-fixtures"})
-    assert acted.code == 0
-    rows = forge.rows("one")
-    assert {row["model_id"]: (row["dataset_commit"], row["complete"]) for row in rows} == {
-        "recorded": (commit, True),
-        "served": (commit, True),
-    }
-    assert "token-to-read-fixtures" not in acted.log
 
 
 def test_a_dry_run_makes_no_call_and_records_nothing(forge: Forge) -> None:

@@ -1,7 +1,6 @@
 """Hostile text in what is printed and in the pages: no line is a command, no cell is left, nothing is mark-up."""
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +10,12 @@ from skill_evaluator.ci.plan import OnModels
 from skill_evaluator.ci.platforms import github
 from skill_evaluator.ci.platforms.github import GitHub
 from skill_evaluator.display.pages import Page
-from skill_evaluator.display.safe_text import inert_output, print_command
+from skill_evaluator.display.safe_text import inert_output
 from skill_evaluator.library.versions import Problem
 from skill_evaluator.reports.ci import outcome_page, plan_page, print_outcome, print_plan
 
 from tests.ci import test_plan as plans
-from tests.support.hostile import COMMANDS, EVERYTHING, FILE_NAME, outside_of_code, rows_of, runner_commands
+from tests.support.hostile import EVERYTHING, FILE_NAME, outside_of_code, rows_of, runner_commands
 from tests.support.library import SKILL, Library
 
 UNSEEN = ("\x1b", "\x07", "\x9b", "\u202e", "\u2069", "\u200b")
@@ -107,32 +106,6 @@ def test_a_command_is_one_whatever_it_says(actions: Path, capsys: pytest.Capture
     assert len(err.splitlines()) == 1
     assert err.startswith("::warning file=$(touch pwned)`id`; <b> @someone #1 ##[error]pwned%0A%3A%3Aerror%3A%3Apwned")
     assert ",line=3::first $(touch pwned)" in err
-
-
-@pytest.mark.usefixtures("actions")
-def test_our_commands_come_through_and_nobody_elses(capsys: pytest.CaptureFixture[str]) -> None:
-    with inert_output():
-        for command in COMMANDS:
-            for stream in (sys.stdout, sys.stderr):
-                print(command, file=stream)
-                print("said:", command, sep="\r", file=stream)
-                for part in command:
-                    print(part, end="", file=stream)
-                print(file=stream)
-        print_command("notice", "ours", {})
-    out, err = capsys.readouterr()
-    assert runner_commands(out) == []
-    assert runner_commands(err) == ["::notice::ours"]
-    assert ": :error file=app.js,line=1::pwned\n" in out  # all that is changed is a blank
-    print(COMMANDS[0])
-    assert runner_commands(capsys.readouterr().out) == [COMMANDS[0]]
-
-
-def test_elsewhere_nothing_is_changed(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("GITHUB_ACTIONS", raising=False)
-    with inert_output():
-        print(EVERYTHING)
-    assert capsys.readouterr().out == EVERYTHING + "\n"
 
 
 def test_an_error_that_quotes_a_file_is_no_command(tmp_path: Path) -> None:

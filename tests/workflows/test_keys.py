@@ -69,7 +69,8 @@ def test_with_secrets_of_the_repository_every_job_gets_only_its_own_key(forge: F
     assert forge.run(pull_request, "pull_request", CHECK, SECRETS, env=noting).code == 0
     assert keys_of_asking(noting, "nothing") == {}
 
-    assert forge.run(event, secrets=SECRETS, env=noting).code == 0
+    acted = forge.run(event, secrets=SECRETS, env=noting)
+    assert (acted.code, SECRETS["FIXTURES_TOKEN"] in acted.log) == (0, False)
     assert keys_of_asking(noting, "tools/evaluate_skill.py") == {"recorded": set(), **OWN}
     rows = {row["model_id"]: (row["dataset_commit"], row["complete"]) for row in forge.rows("one")}
     assert rows == dict.fromkeys(("recorded", "served", "other"), (commit, True))

@@ -21,21 +21,8 @@ from tests.workflows.scripts import Ran, Step, parsed, run_script, step_of, step
 
 BUILT_IN = {"[", "[[", "echo", "exit", "export", "mapfile", "printf", "read", "unset"}
 OF_THE_RUNNER = {
-    "bash",
-    "cp",
-    "cut",
-    "find",
-    "gh",
-    "git",
-    "mkdir",
-    "npm",
-    "python",
-    "rm",
-    "sed",
-    "sha256sum",
-    "sort",
-    "tail",
-    "tee",
+    *("bash", "cp", "cut", "find", "gh", "git", "mkdir", "npm"),
+    *("python", "rm", "sed", "sha256sum", "sort", "tail", "tee"),
 }
 JOB = {
     "JOB": "one@served",

@@ -1,4 +1,4 @@
-"""Skill Evaluator: how right, how repeatable and how much worse than last time is a versioned prompt?"""
+"""Skill Evaluator: regression tests for LLM prompts."""
 
 __version__ = "0.1.0"
 

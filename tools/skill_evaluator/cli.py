@@ -46,14 +46,14 @@ SHELVES: Mapping[str, Sequence[str]] = {
 COMMANDS = tuple(command for commands in SHELVES.values() for command in commands)
 OLD = ("plan", "collect", "publish", "report")  # as workflows type them
 GROUPS: Mapping[str, str] = {
-    "site": "Show everything that is recorded as pages",
-    "cases": "Make or fetch cases, which are documents with known answers.",
-    "records": "Bring in results that other tools measured.",
-    "judge": "Judge with a model what no metric can see, and measure what that judge is worth.",
+    "site": "Show all results as a website",
+    "cases": "Import or fetch cases.",
+    "records": "Import results of other tools.",
+    "judge": "Score and compare outputs with an LLM judge, and measure how far it can be trusted.",
     "review": "Have people label outputs on a local page, and export their labels for `judge calibrate`.",
-    "audit": "How much does a model move when the prompt around the task changes in ordinary ways?",
-    "scenarios": "Families of system-prompt templates of your own, to audit in.",
-    "ci": "What workflows type: plan, evaluate in jobs, collect, publish, report.",
+    "audit": "Measure how stable models are under different system-prompt templates.",
+    "scenarios": "Draft and check system-prompt templates for an audit.",
+    "ci": "The steps of a workflow.",
 }
 _COMMON = (ComponentsOption, FixturesOption, ConfigOption, FormatOption)
 _NEAREST = re.compile(r"\.? \(?(?:Did you mean|Possible options:) ([^?)]+)[?)]$")  # as typer has them
@@ -148,7 +148,7 @@ def _application() -> typer.Typer:
     """Return the program with all its commands as they are listed."""
     root = typer.Typer(
         cls=_LateCommands,
-        help="How right, how repeatable and how much worse is a versioned prompt?",
+        help="Regression tests for LLM prompts: is a new version worse, and where?",
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
         context_settings={"help_option_names": ["-h", "--help"]},

@@ -158,3 +158,21 @@ def quantile(values: Sequence[float], share: float) -> float | None:
     low = int(position)
     high = min(low + 1, len(ordered) - 1)
     return ordered[low] + (ordered[high] - ordered[low]) * (position - low)
+
+
+def benjamini_hochberg(p_values: Sequence[float]) -> list[float]:
+    """Return the adjusted p-values that control the false discovery rate, in the order of `p_values`.
+
+    qᵢ = min over pⱼ ≥ pᵢ of m pⱼ ÷ rank(pⱼ), Benjamini and Hochberg 1995 (doi:10.1111/j.2517-6161.1995.tb02031.x).
+    `scipy.stats` has the same function, but takes 0.6 s to import.
+
+    >>> benjamini_hochberg([0.01, 0.04, 0.03])
+    [0.03, 0.04, 0.04]
+    """
+    count, smallest = len(p_values), 1.0
+    adjusted = [1.0] * count
+    descending = sorted(range(count), key=p_values.__getitem__, reverse=True)
+    for rank, index in zip(range(count, 0, -1), descending, strict=True):
+        smallest = min(smallest, p_values[index] * count / rank)
+        adjusted[index] = smallest
+    return adjusted

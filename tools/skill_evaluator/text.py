@@ -12,6 +12,7 @@ import unicodedata
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import groupby
 from string import ascii_uppercase
 from typing import Any
 
@@ -289,3 +290,39 @@ def version_words(version: str, timestamp: str = "") -> str:
     if timestamp and is_generated(version) and not _DATED.fullmatch(version):
         return f"{version} ({timestamp[:10]})"
     return _DATED.sub(r"\1-\2-\3 \5", version)
+
+
+Piece = tuple[str, bool]
+_TOKEN = re.compile(r"\s+|\w+|[^\w\s]")
+_MAX_TOKENS = 20_000  # of both texts; the time grows with the square
+
+
+def marked_differences(left: str, right: str) -> tuple[list[Piece], list[Piece]]:
+    """Split both texts into pieces and mark the pieces that the other text lacks. Very long texts stay unmarked.
+
+    >>> marked_differences("It opens at 8", "It opens at nine")
+    ([('It opens at ', False), ('8', True)], [('It opens at ', False), ('nine', True)])
+    """
+    from rapidfuzz.distance import LCSseq
+
+    first, second = _TOKEN.findall(left), _TOKEN.findall(right)
+    if len(first) + len(second) > _MAX_TOKENS:
+        return [(left, False)], [(right, False)]
+    marked_left, marked_right = [False] * len(first), [False] * len(second)
+    for step in LCSseq.editops(first, second):
+        if step.tag == "delete":
+            marked_left[step.src_pos] = True
+        else:
+            marked_right[step.dest_pos] = True
+    return _joined(first, marked_left), _joined(second, marked_right)
+
+
+def _joined(tokens: Sequence[str], marked: list[bool]) -> list[Piece]:
+    """Join tokens with the same mark; a space between two marked words is marked, too."""
+    for index in range(1, len(tokens) - 1):
+        if tokens[index].isspace() and marked[index - 1] and marked[index + 1]:
+            marked[index] = True
+    return [
+        ("".join(token for token, _ in run), kind)
+        for kind, run in groupby(zip(tokens, marked, strict=True), key=lambda pair: pair[1])
+    ]

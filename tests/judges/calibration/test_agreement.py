@@ -1,36 +1,38 @@
 """Agreement of stored verdicts and scores with human labels, and the biases of scripted judges."""
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from skill_evaluator.judges.asking.results import StoredScore, StoredVerdict
-from skill_evaluator.judges.calibration.agreement import CalibrationOptions, pair_results, score_results
-from skill_evaluator.judges.calibration.labels import LabelledPair, ScoredItem
+from skill_evaluator.judges.calibration.agreement import label_results
+from skill_evaluator.judges.calibration.labels import LabelledPair, Labels, ScoredItem
 from skill_evaluator.judges.calibration.results import BiasResult, JudgeResult, LabelAgreement
+from skill_evaluator.judges.prompting.results import StoredScore, StoredVerdict
 
 RNG = np.random.default_rng(7)
 PEOPLE = RNG.integers(1, 6, 80).tolist()
 KEEN = [score if chance > 0.1 else 3 for score, chance in zip(PEOPLE, RNG.random(80), strict=True)]
 TIMID = [3 if chance > 0.4 else score for score, chance in zip(PEOPLE, RNG.random(80), strict=True)]
-OPTIONS = CalibrationOptions()
+HALF = [1 + n % 2 for n in range(60)]
 
 
-def pairs_of(humans: Sequence[Any], **texts: Sequence[Any]) -> dict[str, LabelledPair]:
-    lines = [{"id": f"p{n}", "human": human} for n, human in enumerate(humans)]
-    for key, values in texts.items():
-        for line, value in zip(lines, values, strict=True):
-            line[key] = value
-    return {line["id"]: LabelledPair.model_validate(line) for line in lines}
+def labels_of(kind: type[LabelledPair | ScoredItem], **columns: Sequence[Any]) -> Labels:
+    """Return labels with ids p0, p1, … from columns of values."""
+    rows = (dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True))
+    return Labels(
+        path=Path("labels.jsonl"), lines=[kind.model_validate({"id": f"p{n}", **row}) for n, row in enumerate(rows)]
+    )
 
 
 def verdict(n: int, order: int, winner: Any, **more: Any) -> StoredVerdict:
     return StoredVerdict.model_validate({"id": f"p{n}", "judge": "j", "order": order, "winner": winner, **more})
 
 
-def result_of(humans: Sequence[Any], verdicts: Iterable[StoredVerdict], **texts: Sequence[Any]) -> JudgeResult:
-    (result,) = pair_results(pairs_of(humans, **texts), verdicts, OPTIONS)
+def result_of(humans: Sequence[Any], verdicts: Iterable[StoredVerdict], **columns: Sequence[Any]) -> JudgeResult:
+    labels = labels_of(LabelledPair, human=humans, **columns)
+    (result,) = label_results(labels, list(verdicts))
     return result
 
 
@@ -51,59 +53,43 @@ def test_verdict_of_a_pair_is_a_tie_if_the_orders_differ() -> None:
 
 
 def test_pairs_in_one_order_have_no_position_figures() -> None:
-    humans = [1 + n % 2 for n in range(60)]
-    (row,) = result_of([*humans, 1], (verdict(n, 1, human) for n, human in enumerate(humans))).agreement
+    (row,) = result_of([*HALF, 1], (verdict(n, 1, human) for n, human in enumerate(HALF))).agreement
     assert (row.labels, row.n, row.trust.trusted, row.position) == (61, 60, True, None)
 
 
-def test_strata_are_measured_by_themselves() -> None:
-    humans = [1 + n % 2 for n in range(40)]
-    verdicts = [verdict(n, order, human if n < 20 else 3 - human) for n, human in enumerate(humans) for order in (1, 2)]
-    strata = ["easy"] * 20 + ["hard"] * 20
-    (row,) = result_of(humans, verdicts, stratum=strata).agreement
-    assert row.agreement.value == 0.5
-    assert {name: part.agreement.value for name, part in row.strata.items()} == {"easy": 1.0, "hard": 0.0}
-
-
 def test_criteria_have_labels_of_their_own() -> None:
-    humans = [1 + n % 2 for n in range(60)]
-    verdicts = [verdict(n, order, 1, criteria={"tone": human}) for n, human in enumerate(humans) for order in (1, 2)]
-    rows = result_of(humans, verdicts, criteria=[{"tone": human} for human in humans]).agreement
+    verdicts = [verdict(n, order, 1, criteria={"tone": human}) for n, human in enumerate(HALF) for order in (1, 2)]
+    rows = result_of(HALF, verdicts, criteria=[{"tone": human} for human in HALF]).agreement
     assert [(row.criterion, row.trust.trusted) for row in rows] == [("overall", False), ("tone", True)]
 
 
 def test_scripted_position_bias_is_found() -> None:
-    verdicts = [verdict(n, order, order) for n in range(40) for order in (1, 2)]
-    result = result_of([1 + n % 2 for n in range(40)], verdicts)
+    result = result_of(HALF, [verdict(n, order, order) for n in range(60) for order in (1, 2)])
     assert result.agreement[0].position is not None
     assert result.agreement[0].position.first.value == 1.0
-    position = bias_of(result, "position")
-    assert (position.shift.value, position.present) == (1.0, True)
+    assert (bias_of(result, "position").shift.value, bias_of(result, "position").present) == (1.0, True)
 
 
 def test_scripted_length_bias_is_found() -> None:
-    humans = RNG.integers(1, 3, 80).tolist()
-    longer = [1 + n % 2 for n in range(80)]
-    verdicts = [verdict(n, order, longer[n], confidence=0.9) for n in range(80) for order in (1, 2)]
-    texts = {f"output_{side}": ["word " * (1 + (long == side)) for long in longer] for side in (1, 2)}
+    humans = RNG.integers(1, 3, 60).tolist()
+    verdicts = [verdict(n, order, longer, confidence=0.9) for n, longer in enumerate(HALF) for order in (1, 2)]
+    texts = {f"output_{side}": ["word " * (1 + (longer == side)) for longer in HALF] for side in (1, 2)}
     result = result_of(humans, verdicts, **texts)
-    share = np.mean(np.equal(humans, longer))
     length = bias_of(result, "length")
-    assert (length.shift.value, length.present) == (pytest.approx(1 - share), True)
+    assert (length.shift.value, length.present) == (pytest.approx(1 - np.mean(np.equal(humans, HALF))), True)
     confidence = result.agreement[0].confidence
     assert confidence is not None
     assert (confidence.right, confidence.wrong) == (pytest.approx(0.9), pytest.approx(0.9))
 
 
 def test_scripted_self_preference_is_found_in_pairs_and_scores() -> None:
-    pairs = pairs_of([1 + n % 2 for n in range(60)], model_1=["gpt-5"] * 60, model_2=["claude-5"] * 60)
     verdicts = [verdict(n, order, 1, judge="gpt-4") for n in range(60) for order in (1, 2)]
-    (result,) = pair_results(pairs, verdicts, OPTIONS)
+    result = result_of(HALF, verdicts, model_1=["gpt-5"] * 60, model_2=["claude-5"] * 60)
     assert (bias_of(result, "self_preference").shift.value, bias_of(result, "self_preference").present) == (0.5, True)
     writers = ["gpt-5" if n % 2 else "claude-5" for n in range(80)]
     people = [min(score, 4) for score in PEOPLE]
     given = [score + (writer == "gpt-5") for score, writer in zip(people, writers, strict=True)]
-    (result,) = score_results(items_of(people, model=writers), scores_of("gpt-5-mini", given), OPTIONS)
+    result = score_result(people, given, "gpt-5-mini", model=writers)
     assert (bias_of(result, "self_preference").shift.value, bias_of(result, "self_preference").present) == (0.25, True)
 
 
@@ -111,36 +97,29 @@ def test_scripted_noise_is_found_apart_from_flips() -> None:
     """Of 40 pairs 20 flip with the order. Of the 20 that were judged again, 5 have another verdict."""
     first = [verdict(n, 1, 1) for n in range(40)] + [verdict(n, 2, 1 + n % 2) for n in range(40)]
     again = [verdict(n, 1, 2 if n < 5 else 1, replicate=1) for n in range(20)]
-    result = result_of([1 + n % 2 for n in range(40)], [*again, *first])
+    result = result_of(HALF[:40], [*again, *first])
     noise = bias_of(result, "noise")
     assert (noise.shift.value, noise.shift.n, noise.present) == (0.25, 20, True)
     assert result.agreement[0].position is not None
     assert result.agreement[0].position.flips.value == 0.5, "the first replicate counts"
 
 
-def test_judge_without_a_usable_verdict_has_no_figures_and_an_example() -> None:
-    verdicts = [verdict(n, order, None, text="I cannot say.") for n in range(4) for order in (1, 2)]
-    result = result_of([1, 2, 1, 2], verdicts)
+def test_judge_without_a_usable_verdict_has_its_reason_and_a_short_example() -> None:
+    result = result_of(HALF[:4], [verdict(n, order, None, text="Well. " * 99) for n in range(4) for order in (1, 2)])
     assert (result.agreement, result.biases) == ([], [])
     assert result.unusable is not None
-    assert result.unusable.example == "I cannot say."
+    assert (result.unusable.unscored, result.unusable.example) == ({"wrong_format": 8}, ("Well. " * 99)[:400])
 
 
-def items_of(scores: Sequence[Any], **more: Sequence[Any]) -> dict[str, ScoredItem]:
-    lines = [{"id": f"s{n}", "scores": {"clear": score}} for n, score in enumerate(scores)]
-    for key, values in more.items():
-        for line, value in zip(lines, values, strict=True):
-            line[key] = value
-    return {str(line["id"]): ScoredItem.model_validate(line) for line in lines}
+def score_result(people: Sequence[Any], scores: Sequence[int | None], judge: str = "j", **more: Any) -> JudgeResult:
+    labels = labels_of(ScoredItem, scores=[{"clear": score} for score in people], **more)
+    given = [StoredScore(id=f"p{n}", judge=judge, criterion="clear", score=score) for n, score in enumerate(scores)]
+    (result,) = label_results(labels, given)
+    return result
 
 
-def scores_of(judge: str, scores: Sequence[int | None]) -> list[StoredScore]:
-    return [StoredScore(id=f"s{n}", judge=judge, criterion="clear", score=score) for n, score in enumerate(scores)]
-
-
-def score_row(people: Sequence[Any], judge: Sequence[int | None]) -> LabelAgreement:
-    (result,) = score_results(items_of(people), scores_of("j", judge), OPTIONS)
-    return result.agreement[0]
+def score_row(people: Sequence[Any], scores: Sequence[int | None]) -> LabelAgreement:
+    return score_result(people, scores).agreement[0]
 
 
 @pytest.mark.parametrize(("scores", "trusted"), [(KEEN, True), (TIMID, False)])

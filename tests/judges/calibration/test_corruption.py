@@ -5,28 +5,21 @@ import re
 from random import Random
 
 import pytest
-from skill_evaluator.judges.calibration.corruption import (
-    CONTROL,
-    CORRUPTIONS,
-    CorruptedPair,
-    GoodOutput,
-    corrupt,
-    reformatted,
-)
+from skill_evaluator.judges.calibration.corruption import CONTROL, CORRUPTIONS, CorruptedPair, corrupt, reformatted
+from skill_evaluator.judges.prompting.items import OutputItem
 
 PROSE = "The archive was opened in 1987. It is kept in the old mill. Readers may order boxes. The index is complete."
 LIST = "The library.\n\n1. It opens at 9 on weekdays\n2. The fee is 4.50 a year\n3. The archive is closed"
 RECORD = json.dumps({"vendor": "Hill & Sons", "paid": True, "items": [{"name": "Nails", "amount": 12.5}]})
 GOOD = [
-    GoodOutput(id="prose", input="When did it open?", output=PROSE),
-    GoodOutput(id="list", input="Summarize the notice in 3 bullet points.", output=LIST),
-    GoodOutput(id="record", input="Answer with one JSON object.", output=RECORD),
+    OutputItem(id="prose", input="When did it open?", output=PROSE),
+    OutputItem(id="list", input="Summarize the notice in 3 bullet points.", output=LIST),
+    OutputItem(id="record", input="Answer with one JSON object.", output=RECORD),
 ]
 
 
 def apply(kind: str, prompt: str, text: str, seed: int = 1) -> tuple[str, str] | None:
-    made = CORRUPTIONS[kind].apply(prompt, text, Random(seed))
-    return None if made is None else (made.text, made.impact)
+    return CORRUPTIONS[kind].apply(prompt, text, Random(seed))
 
 
 def test_changed_fact_is_another_number_and_never_the_number_of_a_bullet() -> None:
@@ -86,5 +79,5 @@ def test_corrupt_takes_the_kinds_in_turns_and_is_reproducible() -> None:
     assert all(pair.candidate_output != pair.baseline_output for pair in pairs)
     every = corrupt(GOOD, 100, seed=3)
     assert len({pair.id for pair in every}) == len(every)
-    assert corrupt([GoodOutput(id="code", input="p", output="```\nx = 1\n```")], 5, seed=0) == []
+    assert corrupt([OutputItem(id="code", input="p", output="```\nx = 1\n```")], 5, seed=0) == []
     assert CorruptedPair.model_validate_json(every[0].model_dump_json()) == every[0]

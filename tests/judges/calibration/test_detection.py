@@ -2,16 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 from skill_evaluator.errors import JudgeError
-from skill_evaluator.judges.asking.results import JudgeRecord, NoUsableOutput
 from skill_evaluator.judges.calibration.corruption import CONTROL, CorruptedPair
 from skill_evaluator.judges.calibration.detection import batch_results, detection_of
 from skill_evaluator.judges.calibration.labels import Labels, RegressionLabel
 from skill_evaluator.judges.calibration.results import DetectionResult, DimensionDetection
 from skill_evaluator.judges.modes.regression_results import JudgeRegressions, PairResult, RegressionResults
+from skill_evaluator.judges.prompting.results import JudgeRecord, NoUsableOutput
 
 JUDGE = JudgeRecord(
     model_id="m", provider="replay", settings="s", served_models=[], planned=2, answered=2,
@@ -29,23 +28,16 @@ def corrupted(name: str, kind: str, dimension: str | None = None) -> CorruptedPa
 
 def judged(name: str, found: Found, answered: Sequence[str] = DIMENSIONS) -> PairResult:
     """A pair as `judge regression` has it; a dimension that is not in `found` is the same."""
-    dimensions = [_dimension(key, *found.get(key, (SAME, None)), given=key in answered) for key in DIMENSIONS]
+    dimensions = []
+    for dimension in DIMENSIONS:
+        verdict, impact = found.get(dimension, (SAME, None))
+        orders = [WORSE, SAME] if verdict == UNCERTAIN else [verdict, verdict]
+        by_order = orders if dimension in answered else [None, None]
+        dimensions.append({"dimension": dimension, "verdict": verdict, "impact": impact, "by_order": by_order})
     decision = {"ship_decision": None, "reasons": [], "regression_detected": None, "regression_severity": None}
     return PairResult.model_validate(
         {"id": name, "stratum": "all", "answers": [], "dimensions": dimensions, **decision}
     )
-
-
-def _dimension(name: str, verdict: str, impact: str | None, *, given: bool) -> dict[str, Any]:
-    orders = [WORSE, SAME] if verdict == UNCERTAIN else [verdict, verdict]
-    return {
-        "dimension": name,
-        "verdict": verdict,
-        "impact": impact,
-        "by_order": orders if given else [None, None],
-        "confidence": 1.0,
-        "verified": None,
-    }
 
 
 def row_of(result: DetectionResult, name: str) -> DimensionDetection:
@@ -82,11 +74,11 @@ def batch(pairs: Sequence[PairResult], unusable: NoUsableOutput | None = None) -
 
 
 def labels_of(*findings: tuple[str, str, str | None]) -> Labels:
-    lines = {
-        name: {"factuality": RegressionLabel(id=name, dimension="factuality", human=human, impact=impact)}  # type: ignore[arg-type]
+    lines = [
+        RegressionLabel(id=name, dimension="factuality", human=human, impact=impact)  # type: ignore[arg-type]
         for name, human, impact in findings
-    }
-    return Labels(path=Path("labels.jsonl"), regressions=lines)
+    ]
+    return Labels(path=Path("labels.jsonl"), lines=lines)
 
 
 def test_batch_is_corrected_by_the_errors_on_labelled_pairs() -> None:
@@ -112,9 +104,6 @@ def test_batch_is_corrected_by_the_errors_on_labelled_pairs() -> None:
 def test_batch_without_a_known_label_is_refused() -> None:
     with pytest.raises(JudgeError, match="no label of a pair and dimension of the batch"):
         batch_results(batch([judged("p", {})]), labels_of(("other", SAME, None)), 0.6)
-
-
-def test_batch_without_a_usable_output_has_no_figures() -> None:
     prose = NoUsableOutput(unscored={"not_json": 2}, example="Fine.")
     (result,) = batch_results(batch([judged("p", {}, ())], prose), labels_of(("p", SAME, None)), 0.6)
     assert (result.agreement, result.batch, result.unusable) == ([], None, prose)

@@ -1,18 +1,15 @@
 """The regression judge's answers and what code decides on them."""
 
 import json
-from collections import Counter
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from skill_evaluator.judges.modes.findings import combine_orders
-from skill_evaluator.judges.modes.regression import DimensionFinding, JudgedPair, RegressionItem
-from skill_evaluator.judges.modes.regression_results import PairResult
+from skill_evaluator.judges.modes.regression_results import combine_orders
 from skill_evaluator.judges.modes.ship_rules import ShipRules, decide, dimensions_of
 
-from tests.support.judged import BLOCKS, LOST, SAME, answer, judged, pair_of, reading
+from tests.support.judged import SAME, answer, judged, pair_of, reading
 
 SHIP, REVIEW, BLOCK = "ship", "review_required", "block"
 LENIENT = ShipRules(one_low="ship")
@@ -20,10 +17,6 @@ HIGH_STAKES = ShipRules(high_stakes=True)
 NAMES = [dimension.name for dimension in dimensions_of()]
 WORSE, BETTER = {"completeness": ("worse", "high")}, {"completeness": ("better", "low")}
 QUOTED, PARAPHRASED = ("Late fees rise to 0.40 a day", ""), ("Names the fee.", "Says nothing of it.")
-
-
-def mismatched(verdict: PairResult) -> Counter[str]:
-    return Counter(name for one in verdict.answers for name in one.mismatches)
 
 
 @pytest.mark.parametrize(
@@ -66,18 +59,6 @@ def test_further_regression_never_makes_the_decision_milder(
     before = decide(worse, dimensions_of(), rules)[0]
     after = decide({name: impact} | worse, dimensions_of(), rules)[0]
     assert order.index(before) <= order.index(after)
-
-
-def test_worked_example_blocks_in_both_dimensions() -> None:
-    verdict = judged(answer(LOST, **BLOCKS))
-    assert (verdict.ship_decision, verdict.regression_severity, mismatched(verdict)) == (BLOCK, "high", {})
-    worse = {one.dimension: one.impact for one in verdict.dimensions if one.verdict == "candidate_worse"}
-    assert worse == {"format_adherence": "high", "completeness": "high"}
-    assert verdict.reasons == [
-        "a regression of high impact: completeness, format_adherence",
-        "unverified: completeness",
-        "unverified: format_adherence",
-    ]
 
 
 @pytest.mark.parametrize(
@@ -125,11 +106,9 @@ def test_one_quoting_answer_verifies_both_orders() -> None:
     ],
 )
 def test_conclusion_that_does_not_follow_is_named(findings: Any, stated: Any, mismatches: set[str]) -> None:
-    assert set(reading(answer({**SAME, **findings}, **stated)).mismatches) == mismatches
-
-
-def test_high_stakes_are_unknown_to_the_judge() -> None:
-    assert reading(answer(SAME), rules=HIGH_STAKES).mismatches == []
+    found = answer({**SAME, **findings}, **stated)
+    for rules in (ShipRules(), HIGH_STAKES):  # the judge does not know of high stakes
+        assert set(reading(found, rules=rules).mismatches) == mismatches
 
 
 @pytest.mark.parametrize(
@@ -176,13 +155,6 @@ def test_replicates_vote_in_each_order(votes: list[str], verdict: str, impact: s
     )
     assert (completeness.verdict, completeness.impact) == (verdict, impact)
     assert completeness.confidence == pytest.approx(confidence, abs=1e-6)
-
-
-def test_dimension_that_was_not_requested_counts_for_nothing_and_needs_review() -> None:
-    verdict = judged(answer({**SAME, "style": ("worse", "high")}))
-    assert [one.dimension for one in verdict.dimensions] == NAMES
-    assert (verdict.ship_decision, verdict.reasons) == (REVIEW, ["dimension that was not requested: style"])
-    assert [one.unrequested for one in verdict.answers] == [["style"], ["style"]]
 
 
 TWICE = answer(SAME) | {"per_dimension": [*answer(SAME)["per_dimension"], answer(SAME)["per_dimension"][0]]}
@@ -240,11 +212,3 @@ def test_further_keys_null_evidence_and_impacts_of_other_verdicts_are_ignored() 
     assert judged(worse.replace("candidate_worse", "Candidate_Worse")).ship_decision == BLOCK
     for impact in ("null", '""', '"none"'):
         assert judged(worse.replace('"high"', impact)).ship_decision is None, impact
-
-
-def test_long_evidence_is_read_quickly() -> None:
-    item = RegressionItem(id="p", prompt="p", baseline_output="a b c " * 20_000, candidate_output="a b d " * 20_000)
-    said = answer({**SAME, "factuality": ("worse", "low", "x y z " * 2_000, "a c b " * 300)})
-    finding = reading(said, JudgedPair(item=item, dimensions=dimensions_of())).finding("factuality")
-    assert isinstance(finding, DimensionFinding)
-    assert finding.verified is False

@@ -4,13 +4,10 @@ import json
 import random
 
 import pytest
-from skill_evaluator.judges.asking.results import JudgeRecord
-from skill_evaluator.judges.calibration.corruption import CONTROL, CorruptedPair
-from skill_evaluator.judges.calibration.detection import detection_of
-from skill_evaluator.judges.modes.findings import reduce_regressions
 from skill_evaluator.judges.modes.regression import ORDERS, JudgedPair, question_id
-from skill_evaluator.judges.modes.regression_results import JudgeRegressions
+from skill_evaluator.judges.modes.regression_results import JudgeRegressions, reduce_regressions
 from skill_evaluator.judges.modes.ship_rules import ShipRules, dimensions_of
+from skill_evaluator.judges.prompting.results import JudgeRecord
 from skill_evaluator.judges.statistics.bounded import Figure
 from skill_evaluator.providers.base import Completion
 from skill_evaluator.runner.schedule import Call, Replicate
@@ -25,8 +22,8 @@ JUDGE = JudgeRecord(
 )  # fmt: skip
 
 
-def judged(broken: float, seed: int, misses: int = 0) -> JudgeRegressions:
-    """The batch before a judge that misses so many regressions, with so large a part of its answers broken."""
+def judged(broken: float, seed: int) -> JudgeRegressions:
+    """The batch before a perfect judge, with so large a share of its answers broken."""
     chance = random.Random(seed)
     pairs = [
         JudgedPair(item=LIBRARY.model_copy(update={"id": f"p{place}"}), dimensions=dimensions_of())
@@ -34,7 +31,7 @@ def judged(broken: float, seed: int, misses: int = 0) -> JudgeRegressions:
     ]
     answers = {}
     for place, pair in enumerate(pairs):
-        found = LOST["high" if place < 10 else "medium"] if misses <= place < WORSE else SAME
+        found = LOST["high" if place < 10 else "medium"] if place < WORSE else SAME
         for order in ORDERS:
             call = Call(question_id(pair.id, order), 0)
             text = '{"per_dimension": [' if chance.random() < broken else json.dumps(answer(found))
@@ -46,11 +43,8 @@ def holds(figure: Figure, truth: float) -> bool:
     return figure.ci95 is not None and figure.ci95[0] <= truth <= figure.ci95[1]
 
 
-@pytest.mark.parametrize("broken", [0.0, 0.1, 0.3])
-@pytest.mark.parametrize("seed", range(3))
-def test_the_rates_of_a_perfect_judge_hold_the_truth_however_many_of_its_answers_are_broken(
-    broken: float, seed: int
-) -> None:
+@pytest.mark.parametrize(("broken", "seed"), [(0.0, 0), (0.1, 1), (0.3, 2)])
+def test_rates_of_a_perfect_judge_hold_the_truth_with_broken_answers(broken: float, seed: int) -> None:
     result = judged(broken, seed)
     completeness = result.dimensions[1]
     assert holds(completeness.worse, WORSE / PAIRS)
@@ -66,14 +60,3 @@ def test_the_rates_of_a_perfect_judge_hold_the_truth_however_many_of_its_answers
         said = {finding.impact for one in pair.answers for finding in one.findings}
         assert pair.ship_decision == ("block" if "high" in said else "review_required"), pair.id
     assert bool(lone) == bool(broken)
-
-
-def test_what_a_judge_misses_holds_the_truth_however_many_of_its_answers_are_broken() -> None:
-    usual = {"input": "p", "baseline_output": "a", "candidate_output": "b", "source": "s"}
-    lost = {"corruption": "part_removed", "dimension": "completeness", "impact": "medium"}
-    kinds = [lost if place < WORSE else {"corruption": CONTROL} for place in range(PAIRS)]
-    corrupted = [CorruptedPair.model_validate({"id": f"p{place}", **usual, **kind}) for place, kind in enumerate(kinds)]
-    for broken in (0.0, 0.1, 0.3):
-        pairs = {pair.id: pair for pair in judged(broken, 1, misses=11).pairs}
-        row = detection_of(corrupted, pairs).dimensions[0]
-        assert (row.dimension, holds(row.sensitivity, 0.8), holds(row.specificity, 1.0)) == ("completeness", True, True)

@@ -16,7 +16,7 @@ def read(text: str, *mitigations: str, output: str = OUTPUT) -> int | str:
     return said.unscored or said.score
 
 
-def test_a_score_counts_only_on_its_scale_with_evidence_and_costs_no_other() -> None:
+def test_score_counts_only_on_its_scale_with_evidence() -> None:
     for totals, expected in (
         (written(4), 4),
         (written(5.0), 5),
@@ -55,7 +55,7 @@ def test_a_score_counts_only_on_its_scale_with_evidence_and_costs_no_other() -> 
     assert (first.unscored, second.score) == ("off_scale", 3)
 
 
-def test_a_mitigation_wants_evidence_from_the_text_and_the_argument_before_the_score() -> None:
+def test_mitigations_require_evidence_and_argument_first() -> None:
     seen, unseen = answer(totals=written(4)), answer(totals=written(4, evidence=["It is very well written."]))
     assert (read(seen, "evidence_required"), read(unseen, "evidence_required")) == (4, "evidence_not_in_text")
     assert read(unseen) == 4

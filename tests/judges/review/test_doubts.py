@@ -1,4 +1,4 @@
-"""What judges leave to people: each doubt under its reason, and of the rest so many by chance."""
+"""Judge runs queue outputs for people: each doubt under its reason, and a random sample."""
 
 import json
 from pathlib import Path
@@ -21,45 +21,32 @@ def library(tmp_path: Path) -> JudgingLibrary:
     return JudgingLibrary(tmp_path)
 
 
-def test_scores_in_doubt_are_queued_with_the_whole_scale(library: JudgingLibrary) -> None:
-    library.items(*({"id": name, "input": f"Add 5 and 7: {name}.", "output": QUOTE} for name in ("sure", "low", "off")))
-    unsure = {**written(3), "confidence": 0.2}
-    given = {"sure": written(3), "low": unsure, "off": written(9)}
-    library.record_answers({(f"{name}/direct", 0): answer(totals=one) for name, one in given.items()})
-    done = library.judge("score", "--judge", JUDGE, "--review", "--review-sample", "0")
-    assert "2 items queued for review in .evaluator/reviews" in done.err
-    assert library.reasons() == {"low": ["low_confidence"], "off": ["unscored"]}
-    line = library.queued()["low"]
-    assert (line["kind"], line["document"], line["outputs"]) == ("score", "Add 5 and 7: low.", [QUOTE])
-    assert [question["name"] for question in line["questions"]] == ["totals"]
-    assert list(line["questions"][0]["levels"]) == ["1", "2", "3", "4", "5"]
-    assert JUDGE not in (library.root / QUEUE).read_text(), "nobody is to see which judge it was"
-
-
-def test_scores_of_replicates_two_levels_apart_are_a_disagreement(library: JudgingLibrary) -> None:
-    library.items({"id": "near", "input": "1", "output": QUOTE}, {"id": "far", "input": "2", "output": QUOTE})
-    scores = {("near", 0): 3, ("near", 1): 4, ("far", 0): 3, ("far", 1): 5}
+def test_output_is_queued_with_the_whole_scale_and_without_its_judge(library: JudgingLibrary) -> None:
+    library.items(*({"id": name, "input": f"Add 5 and 7: {name}.", "output": QUOTE} for name in ("sure", "off", "far")))
+    scores = {("sure", 0): 3, ("sure", 1): 4, ("off", 0): 9, ("off", 1): 3, ("far", 0): 3, ("far", 1): 5}
     library.record_answers(
-        {(f"{name}/direct", replicate): answer(totals=written(one)) for (name, replicate), one in scores.items()}
+        {(f"{name}/direct", n): answer(totals=written(score)) for (name, n), score in scores.items()}
     )
-    library.judge("score", "--judge", JUDGE, "-n", "2", "--review", "--review-sample", "0")
-    assert library.reasons() == {"far": ["disagreement"]}
+    done = library.judge("score", "--judge", JUDGE, "-n", "2", "--review", "--review-sample", "0")
+    assert "2 items queued for review in .evaluator/reviews" in done.err
+    assert library.reasons() == {"off": ["unscored"], "far": ["disagreement"]}
+    line = library.queued()["off"]
+    assert (line["kind"], line["document"], line["outputs"]) == ("score", "Add 5 and 7: off.", [QUOTE])
+    assert [(question["name"], list(question["levels"])) for question in line["questions"]] == [
+        ("totals", list("12345"))
+    ]
+    assert JUDGE not in (library.root / QUEUE).read_text()
 
 
-def test_pairs_whose_orders_differ_are_queued_and_a_sample_of_the_others(library: JudgingLibrary) -> None:
+def test_random_sample_of_pairs_is_the_same_when_repeated(library: JudgingLibrary) -> None:
     library.rubric({"method": method("pairwise_comparison", "ties_allowed")})
     library.items(*({"id": f"i{n}", **PAIR, "input": f"{n}?"} for n in range(6)))
-    words = {f"i{n}/{order}": "first" if n == 0 or order == 1 else "second" for n in range(6) for order in (1, 2)}
+    words = {f"i{n}/{order}": "first" if order == 1 else "second" for n in range(6) for order in (1, 2)}
     library.record_answers({(question, 0): answer(totals=compared(word)) for question, word in words.items()})
-    done = library.judge("pairwise", "--judge", JUDGE, "--review", "--review-sample", "2")
-    assert done.code == 0, done.err
-    first = library.reasons()
-    assert sum("random" in given for given in first.values()) == 2
-    assert first["i0"] == ["disagreement"], "the sample is of what is not in doubt"
-    assert [name for name, given in first.items() if "disagreement" in given] == ["i0"]
-    assert [question["name"] for question in library.queued()["i0"]["questions"]] == ["overall"]
-    library.judge("pairwise", "--judge", JUDGE, "--review", "--review-sample", "2")
-    assert (library.root / QUEUE).read_text().count("\n") == len(first), "the same sample again"
+    for _ in range(2):
+        assert library.judge("pairwise", "--judge", JUDGE, "--review", "--review-sample", "2").code == 0
+        assert list(library.reasons().values()) == [["random"], ["random"]]
+        assert (library.root / QUEUE).read_text().count("\n") == 2
 
 
 WORSE = {**SAME, "completeness": ("worse", "medium")}
@@ -73,6 +60,7 @@ UNSURE = (compared("first", confidence=0.2), compared("second", confidence=0.2))
     ("cause", "mode", "answers", "sample", "expected"),  # in one order or in both
     [
         ("nothing", "score", [written(3)], 0, []),
+        ("low confidence", "score", [{**written(3), "confidence": 0.2}], 0, ["low_confidence"]),
         ("nothing", "pairwise", AGREED, 0, []),
         ("nothing", "regression", [SAME, SAME], 0, []),
         ("low confidence", "pairwise", UNSURE, 0, ["low_confidence"]),
@@ -89,30 +77,23 @@ UNSURE = (compared("first", confidence=0.2), compared("second", confidence=0.2))
         ("a block, which is not drawn", "regression", [BLOCKING] * 2, 1, ["block"]),
     ],
 )
-def test_what_feeds_the_queue(
+def test_reasons_of_a_judged_item(
     cause: str, mode: str, answers: Any, sample: int, expected: list[str], library: JudgingLibrary
 ) -> None:
-    asked = ["--judge", JUDGE, "--review", "--review-sample", str(sample)]
-    if mode == "regression":
-        library.items({"id": "p", **CHANGE})
-        library.record_answers({(f"p/{n}", 0): json.dumps(regression(said)) for n, said in enumerate(answers, 1)})
-        words = ["--items", "items.jsonl", "--dimensions", "factuality,completeness"]
-        done = library.call("judge", mode, *words, *asked)
-    elif mode == "pairwise":
-        library.rubric({"method": method("pairwise_comparison")})
-        library.items({"id": "p", **PAIR})
-        library.record_answers({(f"p/{n}", 0): answer(totals=said) for n, said in enumerate(answers, 1)})
-        done = library.judge(mode, *asked)
-    else:
-        library.items({"id": "p", "input": "Add 5 and 7.", "output": QUOTE})
-        library.record_answers({("p/direct", 0): answer(totals=answers[0])})
-        done = library.judge(mode, *asked)
+    library.rubric({"method": method("pairwise_comparison" if mode == "pairwise" else "direct_scoring")})
+    library.items({"id": "p", **(PAIR if mode == "pairwise" else CHANGE), "output": QUOTE})
+    texts = [json.dumps(regression(said)) if mode == "regression" else answer(totals=said) for said in answers]
+    keys = ["p/direct"] if mode == "score" else ["p/1", "p/2"]
+    library.record_answers({(key, 0): text for key, text in zip(keys, texts, strict=True)})
+    rubric = ["--dimensions", "factuality,completeness"] if mode == "regression" else ["rubric.yaml"]
+    words = ["--items", "items.jsonl", "--judge", JUDGE, "--review", "--review-sample", str(sample)]
+    done = library.call("judge", mode, *rubric, *words)
     assert done.code in (0, 3, 4), done.err
     assert library.reasons() == ({"p": expected} if expected else {}), cause
 
 
 @pytest.mark.process  # a run is scored in others
-def test_outputs_of_a_component_of_high_stakes_all_go_to_people(library: JudgingLibrary) -> None:
+def test_high_stakes_queue_every_output(library: JudgingLibrary) -> None:
     assert library.evaluate_here().code == 0
     library.models(REPLAY, {**REPLAY, "id": "judge", "params": {"file": "judge.jsonl"}})
     texts = {(f"{case}/{order}", 0): json.dumps(regression(SAME)) for case in CASES for order in (1, 2)}
@@ -127,7 +108,7 @@ def test_outputs_of_a_component_of_high_stakes_all_go_to_people(library: Judging
     assert library.reasons() == {case: ["stakes"] for case in CASES}
 
 
-def test_nothing_is_queued_of_a_judging_that_stopped(library: JudgingLibrary) -> None:
+def test_incomplete_judge_run_queues_nothing(library: JudgingLibrary) -> None:
     library.items(*({"id": name, "input": name, "output": QUOTE} for name in ("a", "b")))
     library.record_answers({(f"{name}/direct", 0): answer(totals=written(3)) for name in ("a", "b")})
     done = library.judge("score", "--judge", JUDGE, "--max-calls", "1", "--review")
@@ -137,7 +118,7 @@ def test_nothing_is_queued_of_a_judging_that_stopped(library: JudgingLibrary) ->
     assert library.queued() == {}
 
 
-def test_outputs_by_name_are_queued_without_their_names(library: JudgingLibrary) -> None:
+def test_names_of_outputs_are_not_queued(library: JudgingLibrary) -> None:
     texts = {"gpt-5": "one", "claude": "two", "llama": "three"}
     library.write("several.jsonl", json.dumps({"id": "x", "input": "q", "outputs": texts}) + "\n")
     assert "3 items added" in library.call("review", "add", "several.jsonl").out

@@ -1,13 +1,22 @@
-"""κ, weighted κ and ρ agree with scikit-learn and scipy, and their intervals keep a width."""
+"""κ, weighted κ and ρ agree with scikit-learn and scipy and keep a width; trust goes by the interval of κ."""
 
 import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from skill_evaluator.judges.statistics.agreement import Weighting, cohen_kappa, confusion, spearman
+from skill_evaluator.judges.statistics.agreement import (
+    MAX_LABELS,
+    Weighting,
+    cohen_kappa,
+    confusion,
+    spearman,
+    trust_of,
+)
+from skill_evaluator.judges.statistics.bounded import BAR
 
 SCORES = [1, 2, 3, 4, 5]
 PAIRS = st.lists(st.tuples(st.sampled_from(SCORES), st.sampled_from(SCORES)), min_size=4, max_size=60)
+COUNTS = st.lists(st.integers(0, 60), min_size=4, max_size=4).map(lambda cells: np.array(cells, float).reshape(2, 2))
 
 
 @given(PAIRS, st.sampled_from([("nominal", None), ("linear", "linear")]))
@@ -25,22 +34,7 @@ def test_kappa_equals_scikit_learn(pairs: list[tuple[int, int]], weighting: tupl
     assert kappa.ci95[1] - kappa.ci95[0] > 0.05
 
 
-@given(PAIRS)
-def test_confusion_matrix_equals_scikit_learn(pairs: list[tuple[int, int]]) -> None:
-    from sklearn.metrics import confusion_matrix
-
-    left, right = zip(*pairs, strict=True)
-    assert confusion(left, right, SCORES).tolist() == confusion_matrix(left, right, labels=SCORES).tolist()
-
-
-def test_unparsed_verdict_is_a_category_of_its_own() -> None:
-    from sklearn.metrics import cohen_kappa_score
-
-    people = [1, 2] * 20
-    judge = [None, *people[1:]]
-    kappa = cohen_kappa(confusion(judge, people, [1, 2, None]))
-    assert kappa.value == pytest.approx(cohen_kappa_score(list(map(str, judge)), list(map(str, people))))
-    assert kappa.value < 1
+def test_confusion_refuses_an_unnamed_category() -> None:
     with pytest.raises(ValueError, match="None and 1 must be among the categories"):
         confusion([None], [1], [1, 2])
 
@@ -49,17 +43,13 @@ def test_full_agreement_has_an_interval() -> None:
     """With n agreeing items, disagreement may still have the probability that n trials do not show: 1 − 0.05^(1/n)."""
     for n in (2, 10, 50, 500):
         kappa = cohen_kappa(np.diag([n / 2, n / 2]))
-        assert kappa.value == 1, n
-        assert kappa.ci95 == (pytest.approx(max(-1, 1 - 2 * (1 - 0.05 ** (1 / n)))), 1), n
+        assert (kappa.value, kappa.ci95) == (1, (pytest.approx(max(-1, 1 - 2 * (1 - 0.05 ** (1 / n)))), 1)), n
         rho = spearman(range(n + 2), range(n + 2))
         assert rho.ci95[0] < 1 == pytest.approx(rho.ci95[1]), n
     low, high = cohen_kappa(np.array([[0.0, 20.0], [20.0, 0.0]])).ci95 or (0, 0)
-    assert low == -1
-    assert -1 < high < -0.8
-    assert cohen_kappa(np.zeros((2, 2))).value is None
-    assert cohen_kappa(np.array([[9.0, 0.0], [0.0, 0.0]])).ci95 is None
-    assert spearman([1, 2, 3], [1, 2, 3]).value is None
-    assert spearman([1, 1, 1, 1], [1, 2, 3, 4]).value is None
+    assert -1 == low < high < -0.8
+    assert cohen_kappa(np.zeros((2, 2))).value is cohen_kappa(np.array([[9.0, 0.0], [0.0, 0.0]])).ci95 is None
+    assert spearman([1, 2, 3], [1, 2, 3]).value is spearman([1, 1, 1, 1], [1, 2, 3, 4]).value is None
 
 
 @given(PAIRS)
@@ -69,9 +59,37 @@ def test_rho_equals_scipy(pairs: list[tuple[int, int]]) -> None:
 
     left, right = zip(*pairs, strict=True)
     rho = spearman(left, right)
-    if len(set(left)) == 1 or len(set(right)) == 1:
-        assert rho.value is None
+    if len(set(left)) > 1 and len(set(right)) > 1:
+        assert rho.value == pytest.approx(spearmanr(left, right).statistic)
+        assert rho.ci95[0] <= rho.value <= rho.ci95[1]
+        assert rho.ci95[0] < rho.ci95[1]
+
+
+@pytest.mark.parametrize(
+    ("agreed", "disagreed", "trusted"),
+    [
+        (96, 4, True),
+        (80, 20, None),  # κ 0.6, as the bar
+        (60, 40, False),
+        (22, 78, False),  # worse than a coin
+        (6, 0, None),  # too few, though all agree
+    ],
+)
+def test_trust_is_decided_by_the_whole_interval(agreed: int, disagreed: int, trusted: bool | None) -> None:
+    table = np.array([[agreed / 2, disagreed / 2], [disagreed / 2, agreed / 2]])
+    assert trust_of(table).trusted is trusted
+    assert trust_of(np.array([[30.0, 0.0], [0.0, 0.0]])).trusted is None
+    assert trust_of(table, bar=0.99).trusted is (None if agreed == 6 else False)
+
+
+@given(COUNTS)
+def test_named_number_of_labels_decides_and_fewer_do_not(counts: np.ndarray) -> None:
+    trust, n = trust_of(counts), counts.sum()
+    if trust.more_labels is None:
         return
-    assert rho.value == pytest.approx(spearmanr(left, right).statistic)
-    assert rho.ci95[0] <= rho.value <= rho.ci95[1]
-    assert rho.ci95[0] < rho.ci95[1]
+    assert trust.trusted is None
+    more = trust_of(counts * ((n + trust.more_labels) / n))
+    assert more.trusted == ((cohen_kappa(counts).value or 0) >= BAR)
+    if trust.more_labels > 1:
+        assert trust_of(counts * ((n + trust.more_labels - 1) / n)).trusted is None
+    assert n + trust.more_labels <= MAX_LABELS

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from skill_evaluator.library.tables import Odd
     from skill_evaluator.records.archive import Acceptance
     from skill_evaluator.records.record import Record
+    from skill_evaluator.records.selection import Accepted
     from skill_evaluator.runner.engine import Stop
     from skill_evaluator.runner.journal import Manifest
     from skill_evaluator.runner.session import Watch
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
     from skill_evaluator.site.server import ServedSite, SiteServer
     from skill_evaluator.site.writing import SiteFolder
     from skill_evaluator.verdicts.decide.results import ComparisonResult
-    from skill_evaluator.verdicts.history.component import Accepted, RecordedComponent
+    from skill_evaluator.verdicts.history.component import RecordedComponent
     from skill_evaluator.verdicts.history.series import History
     from skill_evaluator.verdicts.planning.advice import ModelRanking
     from skill_evaluator.verdicts.planning.sizing import SizingPlan
@@ -278,7 +279,10 @@ class Library:
 
         By default it is the highest version with a complete record, and git's author accepts it.
         """
-        return self.recorded(skill).accept(version, why, by, [models] if isinstance(models, str) else models)
+        from skill_evaluator.records.selection import accept
+
+        recorded, models = self.recorded(skill), [models] if isinstance(models, str) else models
+        return accept(recorded.component, recorded.archive, version, why=why, by=by, models=models)
 
     def accepted(self, skill: str) -> "list[Acceptance]":
         """Return all that was accepted of a component, newest last."""

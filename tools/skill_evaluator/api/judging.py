@@ -1,5 +1,6 @@
 """`library.judge`: what a user does with judges. The commands `judge …` use it, too."""
 
+import random
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,13 +10,10 @@ from skill_evaluator.errors import ConfigError
 
 if TYPE_CHECKING:
     from skill_evaluator.checking.rubrics import RubricLint
-    from skill_evaluator.judges.asking.story import JudgingSize
-    from skill_evaluator.judges.review.export import ExportedLabels
-    from skill_evaluator.judges.review.items import Queued
+    from skill_evaluator.judges.prompting.session import JudgeRunSize
     from skill_evaluator.judges.review.server import ReviewServer
-    from skill_evaluator.judges.stories.drafting import DraftedScenarios
-    from skill_evaluator.judges.stories.judging import Judged
-    from skill_evaluator.judges.stories.requests import (
+    from skill_evaluator.judges.workflows.judging import Judged
+    from skill_evaluator.judges.workflows.requests import (
         CalibrateRequest,
         JudgedRequest,
         PairwiseRequest,
@@ -43,21 +41,21 @@ class Judges:
         """Take the folders of the library."""
         self.components, self.config, self.fixtures = components, config, fixtures
 
-    def score(self, request: "ScoreRequest | None" = None, **how: Any) -> "Judged | JudgingSize":
+    def score(self, request: "ScoreRequest | None" = None, **how: Any) -> "Judged | JudgeRunSize":
         """Score outputs by a rubric, as `judge score` does."""
-        from skill_evaluator.judges.stories.requests import ScoreRequest
+        from skill_evaluator.judges.workflows.requests import ScoreRequest
 
         return self._judge(ScoreRequest, request, **how)
 
-    def pairwise(self, request: "PairwiseRequest | None" = None, **how: Any) -> "Judged | JudgingSize":
+    def pairwise(self, request: "PairwiseRequest | None" = None, **how: Any) -> "Judged | JudgeRunSize":
         """Compare outputs two by two, in both orders, as `judge pairwise` does."""
-        from skill_evaluator.judges.stories.requests import PairwiseRequest
+        from skill_evaluator.judges.workflows.requests import PairwiseRequest
 
         return self._judge(PairwiseRequest, request, **how)
 
-    def regression(self, request: "RegressionRequest | None" = None, **how: Any) -> "Judged | JudgingSize":
+    def regression(self, request: "RegressionRequest | None" = None, **how: Any) -> "Judged | JudgeRunSize":
         """Compare new outputs with those in use, as `judge regression` does; code decides what ships."""
-        from skill_evaluator.judges.stories.requests import RegressionRequest
+        from skill_evaluator.judges.workflows.requests import RegressionRequest
 
         return self._judge(RegressionRequest, request, **how)
 
@@ -68,8 +66,8 @@ class Judges:
         *,
         watch: "Watch | None" = None,
         **options: Any,
-    ) -> "Judged | JudgingSize":
-        from skill_evaluator.judges.stories.judging import judge
+    ) -> "Judged | JudgeRunSize":
+        from skill_evaluator.judges.workflows.judging import judge
         from skill_evaluator.reports.judge_results import bias_page
 
         asked = request or request_of(kind, self, **options)
@@ -77,26 +75,24 @@ class Judges:
 
     def calibrate(
         self, request: "CalibrateRequest | None" = None, *, watch: "Watch | None" = None, **options: Any
-    ) -> "Judged | JudgingSize":
+    ) -> "Judged | JudgeRunSize":
         """Measure judges against human labels, as `judge calibrate` does; named judges are called."""
-        from skill_evaluator.judges.stories.calibration import calibrate
-        from skill_evaluator.judges.stories.requests import CalibrateRequest
+        from skill_evaluator.judges.workflows.calibration import calibrate
+        from skill_evaluator.judges.workflows.requests import CalibrateRequest
         from skill_evaluator.reports.judge_calibration import bias_report
 
         asked = request or request_of(CalibrateRequest, self, **options)
         return calibrate(asked, watch, bias_report)
 
-    def rubric(self, request: "RubricDraftRequest", *, watch: "Watch | None" = None) -> "RubricLint | JudgingSize":
+    def rubric(self, request: "RubricDraftRequest", *, watch: "Watch | None" = None) -> "RubricLint | JudgeRunSize":
         """Have a model draft a rubric, and return what `judge lint` says of it, as `judge rubric` does."""
-        from skill_evaluator.judges.stories.drafting import draft_rubric
+        from skill_evaluator.judges.workflows.drafting import draft_rubric
 
         return draft_rubric(request, watch) or self.lint([request.out])
 
-    def scenarios(
-        self, request: "ScenariosDraftRequest", *, watch: "Watch | None" = None
-    ) -> "DraftedScenarios | JudgingSize":
-        """Have a model draft a family of scenarios, as `scenarios draft` does."""
-        from skill_evaluator.judges.stories.drafting import draft_scenarios
+    def scenarios(self, request: "ScenariosDraftRequest", *, watch: "Watch | None" = None) -> "Path | JudgeRunSize":
+        """Have a model draft a family of scenarios and return its folder, as `scenarios draft` does."""
+        from skill_evaluator.judges.workflows.drafting import draft_scenarios
 
         return draft_scenarios(request, watch)
 
@@ -124,29 +120,37 @@ class Judges:
         component = load_component(self.components, skill, limits, self.fixtures)
         return pin_outputs(folder, component, load_cases(component, self.fixtures, cases))
 
-    def queue_for_review(self, file: Path, *, sample: int | None = None, seed: int = 0, **how: Any) -> "Queued":
+    def queue_for_review(
+        self, file: Path, dimensions: Sequence[str] = (), *, sample: int | None = None, seed: int = 0
+    ) -> tuple[int, int]:
         """Queue the pairs of a file, or a random sample, for people to label. Adding twice changes nothing.
 
-        `how` takes what a candidate is compared in: `dimensions`, or a `preset` of them.
+        `dimensions` are those in which a candidate is compared with its baseline. Return the number of new items, and
+        of items that were queued already.
         """
-        from skill_evaluator.judges.review.items import Queued, items_from, sampled
+        from skill_evaluator.judges.review.items import items_from
         from skill_evaluator.judges.review.queue import queue_in
 
-        chosen, queue = sampled(items_from(file, **how), sample, seed), queue_in(self.config)
-        return Queued(folder=queue.folder, fresh=len(queue.add(chosen)), given=len(chosen))
+        items = items_from(file, dimensions)
+        if sample is not None:
+            items = random.Random(seed).sample(items, min(sample, len(items)))  # noqa: S311 (no secret)
+        fresh = len(queue_in(self.config).add(items))
+        return fresh, len(items) - fresh
 
-    def review_page(self, port: int = 0, seed: int = 0) -> "ReviewServer":
+    def review_page(self, port: int = 0) -> "ReviewServer":
         """Return the server of the review page, for this machine alone. Port 0 takes a free port."""
-        from skill_evaluator.judges.review.queue import begun_queue
+        from skill_evaluator.judges.review.queue import queue_in
         from skill_evaluator.judges.review.server import ReviewServer
 
-        queue = begun_queue(self.config)
+        queue = queue_in(self.config, begun=True)
         queue.labels(queue.items())  # reports an invalid label before the page is opened
-        return ReviewServer(queue, port, seed)
+        return ReviewServer(queue, port)
 
-    def export_labels(self, file: Path) -> "ExportedLabels":
-        """Add the labels on which reviewers agree to a file of labels that `judge calibrate` reads."""
-        from skill_evaluator.judges.review.export import export_labels
-        from skill_evaluator.judges.review.queue import begun_queue
+    def export_labels(self, file: Path) -> tuple[int, int, int]:
+        """Add the labels on which reviewers agree to a file of labels that `judge calibrate` reads.
 
-        return export_labels(begun_queue(self.config), file)
+        Return the number of labels, of questions without a majority, and of items that were not drawn at random.
+        """
+        from skill_evaluator.judges.review.queue import export_labels, queue_in
+
+        return export_labels(queue_in(self.config, begun=True), file)

@@ -65,7 +65,7 @@ class AuditRunRequest(AuditRequest):
 
     max_calls: MaxCalls = None
     concurrency: Concurrency = None
-    resume: str | None = option("Continue an audit (default: the newest): make only the missing calls.", metavar="[ID]")
+    resume: str | None = option("Continue an audit (default: the newest); make only the missing calls.", metavar="[ID]")
     dry_run: bool = flag("Check all inputs, make no call, and print the size and the maximum cost.")
     batch: Batch = False
     audits: Audits = AUDITS

@@ -28,7 +28,6 @@ from skill_evaluator.parsing import Output
 from skill_evaluator.records.archive import Archive
 from skill_evaluator.records.pinned import read_pinned
 from skill_evaluator.text import nearest
-from skill_evaluator.verdicts.decide.comparability import TO_MOVE
 from skill_evaluator.verdicts.planning.sizing import FEW_CASES, can_show, profile_doubt
 
 Declaration = Mapping[str, Any]
@@ -275,7 +274,10 @@ def _hint_at_prose(component: Component) -> Iterator[str]:
         )
 
     if component.primary_metric == "exact_match" and not component.plan.counts:
-        yield f"exact_match decides, of answers that are prose: it would be 0 for ever, and no drop seen; {TO_MOVE}"
+        remedy = (
+            'declare at fields of evals/datasets.json a token F1 from which a text is right: {"": {"threshold": 0.6}}'
+        )
+        yield f"exact_match decides, of answers that are prose: it would be 0 for ever, and no drop seen; {remedy}"
 
 
 def _hint_at_types(plan: FieldPlan, values_by_path: Mapping[str, list[Any]]) -> Iterator[str]:

@@ -5,15 +5,16 @@ It makes no call and touches no leaderboard. It scores the answers itself, so th
 
 import shlex
 import time
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from skill_evaluator.ci.arrivals import Arrivals, GatheredRun, find_arrivals, gather, parts_of_runs, take_arrived
+from skill_evaluator.ci.arrivals import Arrivals, GatheredRun, answers_size, find_arrivals, gather, parts_of_runs
+from skill_evaluator.ci.lost_values import lost_values
 from skill_evaluator.ci.matrix import Checkout
-from skill_evaluator.ci.outcome import OUTCOME, RECORDS, Figures, Outcome, RunOutcome, Status
-from skill_evaluator.ci.plan import Plan, expected_runs, read_plan, sha256_of
+from skill_evaluator.ci.outcome import OUTCOME, RECORDS, Figures, LostValue, Outcome, RunOutcome, Status
+from skill_evaluator.ci.plan import Plan, read_plan, sha256_of
 from skill_evaluator.display import FEWEST_CASES
 from skill_evaluator.display.options import argument, options, rare, words_of
 from skill_evaluator.display.safe_text import visible
@@ -21,7 +22,8 @@ from skill_evaluator.errors import InternalError, PlanError, RunError, SkillEval
 from skill_evaluator.evaluation.judged import JudgedRun, judged_by, judged_items
 from skill_evaluator.evaluation.repeats import drift_of, drifts_in
 from skill_evaluator.files import json_text, replace_text
-from skill_evaluator.judges.modes.asked_sentences import SentenceAnswers, SentencesJudge
+from skill_evaluator.identifiers import BASELINE
+from skill_evaluator.judges.modes.sentences import SentenceAnswers, SentencesJudge
 from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.providers import asking
 from skill_evaluator.providers.redaction import attempted
@@ -38,6 +40,7 @@ from skill_evaluator.scoring.scorer import Scorer, open_scores
 from skill_evaluator.stats import by_key
 from skill_evaluator.text import listed
 from skill_evaluator.verdicts.decide.results import ComparisonResult
+from skill_evaluator.verdicts.history.component import RecordedComponent
 
 _NAMED = 3  # of what changed
 
@@ -58,38 +61,36 @@ def collect(request: CollectRequest) -> Outcome:
     Each run may take an equal share of the time that is left of `limits.collect_seconds`. As the small ones come first,
     none is cut short while all together take less.
     """
-    plan = read_plan(request.plan)
-    if request.plan_sha256 not in (None, sha256_of(request.plan)):
-        raise PlanError(f"{request.plan} is not the file that `plan` wrote: its SHA-256 is not {request.plan_sha256}")
-    if request.artifacts is None or not request.artifacts.is_dir():
-        named = "no folder is named" if request.artifacts is None else f"{request.artifacts} is not a folder"
-        raise PlanError(f"{named}; name the folder with the jobs' artifacts")
-    arrivals = find_arrivals(request.artifacts, (job.id for job in plan.jobs))
-    places = {key: place for place, key in enumerate(parts_of_runs(plan))}
+    plan, arrivals = _read_arrivals(request)
+    planned = parts_of_runs(plan)
+    order = sorted(range(len(planned)), key=lambda place: answers_size(plan, planned[place], arrivals))
     ends = time.monotonic() + request.configuration.settings.limits.collect_seconds
-    scored: list[tuple[RunOutcome, Record | None]] = []
+    scored: dict[int, tuple[RunOutcome, Record | None]] = {}
     problems: list[SkillEvaluatorError] = []
-    for number, gathered in enumerate(gather(plan, arrivals)):
+    for place in order:
         now = time.monotonic()
-        until = now + (ends - now) / (len(places) - number)
-        done = attempted(gathered.skill, partial(_score_run, gathered, arrivals, request, until))
-        if isinstance(done, SkillEvaluatorError):  # the other runs' records land all the same
+        until = now + (ends - now) / (len(planned) - len(scored))
+        gathered = gather(plan, planned[place], arrivals)
+        done = attempted(gathered.manifest.skill, partial(_score_run, gathered, arrivals, request, until))
+        if isinstance(done, SkillEvaluatorError):  # the records of the other runs are collected all the same
             problems.append(done)
             done = _run_outcome(gathered, "missing", *gathered.remarks, f"not collected: {visible(str(done))}"), None
-        scored.append(done)
-    scored.sort(key=lambda pair: places[pair[0].skill, pair[0].model_id, pair[0].is_baseline])
-    records = {record.run_id: record for _, record in scored if record is not None}
+        scored[place] = done
+    records = {record.run_id: record for _, record in scored.values() if record is not None}
     again = plan.trigger == "drift"
     verdicts, undecided = _verdicts(records.values(), request, again=again)
     drifts = {run_id: drift for verdict in verdicts if again for run_id, drift in drifts_in(verdict).items()}
     for run_id, drift in drifts.items():
-        marked = records[run_id].model_copy(update={"drift": drift})
-        write_record(request.out / RECORDS / marked.skill / f"{marked.run_id}.json", marked)
+        _write(records[run_id].model_copy(update={"drift": drift}), request)
+    outputs = {run.run_id: partial(gather, plan, planned[place], arrivals) for place, (run, _) in scored.items()}
+    lost = dict(_lost_values([] if again else verdicts, records, outputs, request))
     runs = []
-    for run, record in scored:
-        problem = None if record is None else undecided.get(run.skill)
-        reasons = [run.reason, *([] if problem is None else [f"no verdict: {visible(str(problem))}"])]
-        runs.append(run.model_copy(update={"reason": "; ".join(filter(None, reasons))}))
+    for run, record in (scored[place] for place in range(len(planned))):
+        run = run.model_copy(update={"lost_values": lost.get(run.run_id or "", [])})
+        if record is not None and (problem := undecided.get(run.skill)):
+            reasons = filter(None, (run.reason, f"no verdict: {visible(str(problem))}"))
+            run = run.model_copy(update={"reason": "; ".join(reasons)})
+        runs.append(run)
     outcome = Outcome.view(
         plan,
         runs=runs,
@@ -101,38 +102,43 @@ def collect(request: CollectRequest) -> Outcome:
     return outcome
 
 
-def commands_again(request: CollectRequest, plan: Plan, lost: Container[tuple[str, str]]) -> list[str]:
-    """Return the commands that make the missing calls of the runs of the components and models in `lost`."""
-    root = request.artifacts or Path()
-    arrivals = find_arrivals(root, (job.id for job in plan.jobs))
+def _read_arrivals(request: CollectRequest) -> tuple[Plan, Arrivals]:
+    """Read the plan, and find what its jobs brought; raise PlanError if either is not the one that is meant."""
+    plan = read_plan(request.plan)
+    if request.plan_sha256 not in (None, sha256_of(request.plan)):
+        raise PlanError(f"{request.plan} is not the file that `plan` wrote: its SHA-256 is not {request.plan_sha256}")
+    if request.artifacts is None or not request.artifacts.is_dir():
+        named = "no folder is named" if request.artifacts is None else f"{request.artifacts} is not a folder"
+        raise PlanError(f"{named}; name the folder with the jobs' artifacts")
+    return plan, find_arrivals(request.artifacts, plan)
+
+
+def commands_again(request: CollectRequest, outcome: Outcome) -> list[str]:
+    """Return the commands that make the missing calls of the runs that are incomplete or missing."""
+    lost = {(run.skill, run.model_id) for run in outcome.runs if run.status in ("incomplete", "missing")}
+    plan, arrivals = _read_arrivals(request)
     folders: dict[str, Path] = {}
-    for part in expected_runs(plan):
-        taken = take_arrived(part, arrivals)
-        answered = {each.call for answers in taken.answers for each in answers if each.answered}
-        if (part.manifest.skill, part.manifest.model_id) in lost and len(answered) < part.calls:
-            run_id = str(part.manifest.beside) if part.is_baseline else part.manifest.run_id
-            begun = [folder.parent for folder in taken.folders]
-            folders.setdefault(run_id, begun[0] if begun else root / part.job)
-    planned = {run.run_id(plan.invocation): run for run in plan.runs}
+    for run, manifest in plan.manifests():
+        found = gather(plan, [(run, manifest)], arrivals)
+        answered = sum(replicate.answered for replicate in found.answers.values())
+        if (run.skill, run.model_id) in lost and answered < manifest.calls:
+            begun = [folder.parent for folder in found.folders]
+            folders.setdefault(run.id, begun[0] if begun else arrivals.root / plan.job_of(run))
+    evaluate = ("skill-evaluator", "evaluate", f"--plan={request.plan}")
     return [
-        shlex.join(
-            [
-                *("skill-evaluator", "evaluate", f"--plan={request.plan}", f"--planned={planned[run_id].id}"),
-                *(f"--results={folder}", *words_of(request)),
-            ]
-        )
+        shlex.join([*evaluate, f"--planned={run_id}", f"--results={folder}", *words_of(request)])
         for run_id, folder in folders.items()
     ]
 
 
 def _judged(gathered: GatheredRun, arrivals: Arrivals, cases: Sequence[Case], request: CollectRequest) -> JudgedRun:
     """Return the verdicts of the planned judge on a run's outputs; verdicts on other texts are ignored."""
-    name, configuration, manifest = gathered.parts[0].judge, request.configuration, gathered.manifest
-    if manifest is None or not any(case.sentences for case in cases):
+    configuration, manifest = request.configuration, gathered.manifest
+    if not any(case.sentences for case in cases):
         return JudgedRun()
-    model = next((model for model in configuration.models if model.id == name), None)
+    model = next((model for model in configuration.models if model.id == gathered.judge), None)
     if model is None:
-        raise PlanError(f"the judge '{name}' is no longer in models.yaml; check out the plan's commit")
+        raise PlanError(f"the judge '{gathered.judge}' is no longer in models.yaml; check out the plan's commit")
     judge = SentencesJudge(model=model, asked_for=manifest.run_id, seed=manifest.seed, folder=Path())
     answered: dict[str, Replicate] = {}
     passes: list[Manifest] = []
@@ -166,33 +172,40 @@ def _verdicts(
 
 
 def _verdict(skill: str, final: Sequence[Record], checkout: Checkout, *, again: bool) -> ComparisonResult | None:
-    recorded = checkout.recorded_component(skill)
+    component, settings = checkout.component(skill), checkout.configuration.settings
+    recorded = RecordedComponent(component=component, archive=checkout.archive(component), settings=settings)
     return drift_of(final, recorded) if again else recorded.verdict_on(final)
+
+
+def _lost_values(
+    verdicts: Iterable[ComparisonResult],
+    records: Mapping[str, Record],
+    outputs: Mapping[str | None, Callable[[], GatheredRun]],
+    request: CollectRequest,
+) -> Iterator[tuple[str, list[LostValue]]]:
+    """Yield the lost values of each run whose baseline was called beside it, by run id."""
+    for model in (model for verdict in verdicts for model in verdict.models):
+        ids = (model.baseline.run_id if model.baseline else "", model.candidate.run_id)
+        if model.lost_fields and all(run_id in records for run_id in ids):
+            given = tuple(outputs[run_id]().answers for run_id in ids)
+            yield ids[1], lost_values(model, (records[ids[0]], records[ids[1]]), given, request)
 
 
 def _score_run(
     gathered: GatheredRun, arrivals: Arrivals, request: CollectRequest, until: float
 ) -> tuple[RunOutcome, Record | None]:
     """Score what arrived of one run and write its record, unless nothing was scored or the run cannot be taken."""
-    if gathered.manifest is None:
+    if not gathered.folders:
         return _run_outcome(gathered, "skipped" if gathered.skipped else "missing", *gathered.remarks), None
-    record = _record(gathered, gathered.manifest, arrivals, request, until)
-    is_written = record.scored or record.is_final
-    status: Status = "complete" if record.complete else "incomplete" if is_written else "missing"
-    outcome = _run_outcome(gathered, status, *gathered.remarks, *fault_lines(record, visible))
+    record = _record(gathered, arrivals, request, until)
+    status: Status = "complete" if record.complete else "incomplete" if record.scored or record.is_final else "missing"
     failed = {kind: count for kind, count in record.failures.items() if kind != "not_run"}
+    outcome = _run_outcome(gathered, status, *gathered.remarks, *fault_lines(record, visible))
     if status == "missing":
         return outcome.model_copy(update={"failed": failed}), None
     accuracy = record.accuracy[record.primary_metric]
     agreement = record.reproducibility.get("pairwise_exact_match")
-    figures = Figures(
-        skill_version=record.skill_version,
-        accuracy=accuracy.strict_mean,
-        ci95=accuracy.ci95 if accuracy.n_cases >= FEWEST_CASES else None,
-        reproducibility=agreement.strict_mean if agreement else None,
-    )
     measured = {
-        "planned": record.planned,
         "scored": record.scored,
         "failed": failed,
         "primary_metric": record.primary_metric,
@@ -202,38 +215,55 @@ def _score_run(
     refusal = _why_refused(record, request)
     if refusal is not None:  # publishing it would be refused, too; its answers stay in the artifacts
         return outcome.model_copy(update={**measured, "status": "refused", "reason": refusal}), None
-    write_record(request.out / RECORDS / record.skill / f"{record.run_id}.json", record)
+    _write(record, request)
+    figures = Figures(
+        skill_version=record.skill_version,
+        accuracy=accuracy.strict_mean,
+        ci95=accuracy.ci95 if accuracy.n_cases >= FEWEST_CASES else None,
+        reproducibility=agreement.strict_mean if agreement else None,
+    )
     return outcome.model_copy(update={**measured, "run_id": record.run_id, "figures": figures}), record
+
+
+def _write(record: Record, request: CollectRequest) -> None:
+    write_record(request.out / RECORDS / record.skill / f"{record.run_id}.json", record)
 
 
 def _why_refused(record: Record, checkout: Checkout) -> str | None:
     """Return why a complete run cannot be recorded: meanwhile its version was, with a different prompt."""
-    if not record.complete:
-        return None
-    try:
-        archive = checkout.archive(checkout.component(record.skill))
-    except SkillEvaluatorError:  # what cannot be read is said where verdicts are drawn
-        return None
-    return why_refused(archive.entries, record.skill_version, record.digests.get("prompt"))
+    if record.complete:
+        with suppress(SkillEvaluatorError):  # an archive that cannot be read is named with the missing verdict
+            archive = checkout.archive(checkout.component(record.skill))
+            return why_refused(archive.entries, record.skill_version, record.digests.get("prompt"))
+    return None
 
 
 def _run_outcome(gathered: GatheredRun, status: Status, *reasons: str) -> RunOutcome:
     """Return the outcome of a run as long as nothing of it is scored."""
-    return RunOutcome.view(gathered, status=status, reason="; ".join(reasons), scored=0, failed={})
+    manifest = gathered.manifest
+    return RunOutcome(
+        skill=manifest.skill,
+        model_id=manifest.model_id,
+        is_baseline=manifest.role == BASELINE,
+        status=status,
+        reason="; ".join(reasons),
+        planned=manifest.calls,
+        scored=0,
+        failed={},
+    )
 
 
-def _record(
-    gathered: GatheredRun, manifest: Manifest, arrivals: Arrivals, checkout: CollectRequest, until: float
-) -> Record:
+def _record(gathered: GatheredRun, arrivals: Arrivals, checkout: CollectRequest, until: float) -> Record:
     """Score the answers of a run, until then; raise PlanError if this checkout is not what was planned."""
-    component = checkout.component(gathered.skill)
+    manifest = gathered.manifest
+    component = checkout.component(manifest.skill)
     read = asking(checkout.configuration, component)
-    model = next((model for model in read.models if model.id == gathered.model_id), None)
+    model = next((model for model in read.models if model.id == manifest.model_id), None)
     if model is None:
-        raise PlanError(f"model '{gathered.model_id}' is no longer in models.yaml; check out the plan's commit")
+        raise PlanError(f"model '{manifest.model_id}' is no longer in models.yaml; check out the plan's commit")
     cases = {case.id: case for case in load_cases(component, checkout.fixtures)}
     present = {case_id: case.digest for case_id, case in cases.items() if case_id in manifest.cases}
-    digests = manifest.digests if gathered.is_baseline else input_digests(component, model)
+    digests = manifest.digests if manifest.role == BASELINE else input_digests(component, model)
     changed = manifest.differences(manifest.model_copy(update={"cases": present, "digests": digests}))
     if changed:
         raise PlanError(

@@ -29,6 +29,7 @@ from skill_evaluator.providers.base import ProviderError, Request, ask_once, ope
 from skill_evaluator.providers.program import MODEL, VARIABLES, values_of
 from skill_evaluator.providers.redaction import redactor_of
 from skill_evaluator.repository import Repository
+from skill_evaluator.stats import by_key
 from skill_evaluator.text import listed
 
 Here = Literal["not_needed", "set", "missing", "in_ci_only"]
@@ -59,10 +60,9 @@ class ModelKey(StrictModel):
 
 
 class DoctorReport(StrictModel):
-    """What `doctor` prints as JSON; each problem ends with what to do.
+    """The JSON output of `doctor`: keys, the workflows that call the evaluator, and problems with what to do.
 
-    `repository` is None if GitHub could not be asked. `workflows` are the names of the workflows that call the
-    evaluator. `unseen` says what could not be read on GitHub, and why.
+    `repository` is None if GitHub could not be asked; `unseen` has what could not be read there, and why.
     """
 
     repository: str | None
@@ -74,12 +74,9 @@ class DoctorReport(StrictModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _SecretNames:
-    """Names of secrets in CI; None if `gh` may not list them.
+    """Names of secrets of each environment, and of the repository with its organisation; None if not listed."""
 
-    `environments` has those of each environment that exists, `secrets` those of the repository and its organisation.
-    """
-
-    repository: str
+    repository: str | None
     environments: Mapping[str, frozenset[str] | None] | None
     secrets: frozenset[str] | None
 
@@ -89,7 +86,7 @@ def examine(configuration: Configuration, config: Path) -> DoctorReport:
     programs = dict(_programs())
     environments = [environment_of(model, configuration.kinds[model.provider]) for model in configuration.models]
     unseen: list[str] = []
-    names = None
+    names = _SecretNames(repository=None, environments=None, secrets=None)
     try:
         names = _read_names([*environments, *map(environment_of_program, programs)], config, unseen)
     except ConfigError as problem:
@@ -106,12 +103,13 @@ def examine(configuration: Configuration, config: Path) -> DoctorReport:
         *_placeholders(config),
         *_published(configuration.settings),
     )
-    workflows = tuple(
-        path.name for path in sorted((config.parent / WORKFLOWS).glob("*.yml")) if "skill-evaluator" in read_text(path)
-    )
-    repository = names.repository if names else None
+    workflows = sorted((config.parent / WORKFLOWS).glob("*.yml"))
     return DoctorReport(
-        repository=repository, workflows=workflows, models=keys, problems=problems, unseen=tuple(unseen)
+        repository=names.repository,
+        workflows=tuple(path.name for path in workflows if "skill-evaluator" in read_text(path)),
+        models=keys,
+        problems=problems,
+        unseen=tuple(unseen),
     )
 
 
@@ -120,10 +118,10 @@ async def _call_models(configuration: Configuration) -> dict[str, str | None]:
 
     Models that compute on this machine or replay outputs are not called.
     """
-    redact = redactor_of(configuration.keys, configuration.models)
+    redact, settings = redactor_of(configuration.keys, configuration.models), configuration.settings
 
     async def call(model: Model) -> str | None:
-        kind, settings = configuration.kinds[model.provider], configuration.settings
+        kind = configuration.kinds[model.provider]
         request = Request(
             case_id="",
             replicate=0,
@@ -141,17 +139,13 @@ async def _call_models(configuration: Configuration) -> dict[str, str | None]:
             return redact(str(problem))
         return None
 
-    models = [
-        model
-        for model in configuration.models
-        if not configuration.kinds[model.provider].free
-        and lack_of(model, configuration.kinds[model.provider], configuration.keys) is None
-    ]
+    kinds = [(model, configuration.kinds[model.provider]) for model in configuration.models]
+    models = [model for model, kind in kinds if not kind.free and lack_of(model, kind, configuration.keys) is None]
     return dict(zip([model.id for model in models], await asyncio.gather(*map(call, models)), strict=True))
 
 
 def _key_of_model(
-    model: Model, configuration: Configuration, names: _SecretNames | None, failures: Mapping[str, str | None]
+    model: Model, configuration: Configuration, names: _SecretNames, failures: Mapping[str, str | None]
 ) -> ModelKey:
     kind = configuration.kinds[model.provider]
     variables, environment = secrets_for(model, kind), environment_of(model, kind)
@@ -176,7 +170,7 @@ def _key_of_model(
 
 
 def _key_of_program(
-    name: str, program: ProgramUnderTest, configuration: Configuration, names: _SecretNames | None
+    name: str, program: ProgramUnderTest, configuration: Configuration, names: _SecretNames
 ) -> ModelKey:
     """Return where the program of a component has its variables; here all of them are needed."""
     environment, values = environment_of_program(name), values_of(program.variables, configuration.keys, os.environ)
@@ -191,9 +185,9 @@ def _key_of_program(
     )
 
 
-def _place_of(environment: str, variables: Sequence[str], names: _SecretNames | None) -> InCi:
+def _place_of(environment: str, variables: Sequence[str], names: _SecretNames) -> InCi:
     """Return where a key is in CI; an environment's own goes before the repository's."""
-    if names is None or names.environments is None:
+    if names.environments is None:
         return "unknown"
     of_environment = names.environments.get(environment, frozenset())
     wanted = {name.upper() for name in variables}
@@ -204,21 +198,19 @@ def _place_of(environment: str, variables: Sequence[str], names: _SecretNames | 
     return "unknown" if names.secrets is None or of_environment is None else "missing"
 
 
-def _problems_of_keys(keys: Sequence[ModelKey], names: _SecretNames | None) -> Iterator[str]:
-    """Yield the keys that are missing here or in CI."""
+def _problems_of_keys(keys: Sequence[ModelKey], names: _SecretNames) -> Iterator[str]:
+    """Yield the keys that are missing here or in CI; those of one environment are one problem."""
     for key in keys:
         if key.here == "missing" and key.in_ci == "unknown":
             yield f"{key.id} has no key here, and CI could not be looked at: set {key.words}"
-    if names is None:
-        return
-    missing = [key for key in keys if key.in_ci == "missing"]
-    for name, key in {key.environment: key for key in missing}.items():
-        skipped = ", ".join(key.id for key in missing if key.environment == name)
-        exists = names.environments is not None and name in names.environments
+    for name, alike in by_key((key.environment, key) for key in keys if key.in_ci == "missing").items():
+        exists = name in (names.environments or {})
         make = "" if exists else f"gh api -X PUT 'repos/{names.repository}/environments/{name}' && "
-        variable, further = key.variables[0], f"or, for the whole repository, gh secret set {key.variables[0]}"
-        if key.provider == MODEL.provider:
+        variable = alike[-1].variables[0]
+        further = f"or, for the whole repository, gh secret set {variable}"
+        if alike[-1].provider == MODEL.provider:
             variable, further = VARIABLES, f"lines such as {variable}=value"
+        skipped = ", ".join(key.id for key in alike)
         yield f"CI has no key for {skipped} and skips it: {make}gh secret set {variable} --env {name} ({further})"
 
 
@@ -231,12 +223,10 @@ def _placeholders(config: Path) -> Iterator[str]:
 
 
 def _published(settings: Settings) -> Iterator[str]:
-    """Yield that git would add answers, plans or pages of this folder, if it is in a repository."""
-    place: Path = CONFIG if settings.sources else Path()
+    """Yield a problem if git would add answers, plans or pages of this folder, and it is in a repository."""
     lines: Sequence[str] = IGNORED_IN_CONFIG if settings.sources else IGNORED
-    remedy = (
-        f"add them to {CONFIG}/.gitignore" if settings.sources else "`skill-evaluator init` adds them to .gitignore"
-    )
+    place = CONFIG if settings.sources else Path()
+    remedy = f"add them to {CONFIG}/.gitignore" if place == CONFIG else "`skill-evaluator init` adds them to .gitignore"
     with suppress(GitError):
         repository = Repository(Path())
         paths = {line: place / line.strip("/").replace("*", "x") / "x" for line in lines}
@@ -264,11 +254,8 @@ def _read_names(wanted: Iterable[str], folder: Path, unseen: list[str]) -> _Secr
         raise ConfigError(f"it could not be asked for {unseen.pop()}")
     environments = None
     if (found := _read(f"{root}/environments?per_page=100", unseen)) is not None:
-        existing = {each["name"] for each in found.get("environments", ())}
-        environments = {
-            environment: _names_at(f"{root}/environments/{environment}/secrets", unseen)
-            for environment in sorted(existing & set(wanted))
-        }
+        existing = sorted({each["name"] for each in found.get("environments", ())}.intersection(wanted))
+        environments = {each: _names_at(f"{root}/environments/{each}/secrets", unseen) for each in existing}
     secrets = _names_at(f"{root}/actions/secrets", unseen)
     if secrets is not None:  # a person's repository has no organisation
         secrets |= _names_at(f"{root}/actions/organization-secrets", []) or frozenset()

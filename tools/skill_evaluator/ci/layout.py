@@ -9,15 +9,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from skill_evaluator.ci.matrix import environment_of, key_variable_of
+from skill_evaluator.ci.matrix import key_variable_of
 from skill_evaluator.display.options import CONFIG, argument, flag, option, options
 from skill_evaluator.errors import ComponentError, ConfigError, GitError
 from skill_evaluator.files import read_text, replace_text
 from skill_evaluator.identifiers import is_component_name
 from skill_evaluator.library.scaffolding import EXAMPLE, example_files, ignore, library_files
-from skill_evaluator.providers import Configuration
+from skill_evaluator.providers import PROVIDERS, Configuration
 from skill_evaluator.repository import Repository
-from skill_evaluator.text import listed
 
 WORKFLOWS = Path(".github", "workflows")
 EVALUATE = "evaluate.yml"
@@ -29,25 +28,14 @@ _ONLY_WITH = {
 _MATRIX_READS = "    permissions: # of the jobs that call models\n      contents: read\n"
 _KEYS_END = "          JOB: ${{ matrix.id }}\n"
 _IDENTITY = "      id-token: write # a model without a key takes the identity of the job\n"
-_IDENTIFIERS = (
-    "ANTHROPIC_FEDERATION_RULE_ID",
-    "ANTHROPIC_ORGANIZATION_ID",
-    "ANTHROPIC_SERVICE_ACCOUNT_ID",
-    "ANTHROPIC_WORKSPACE_ID",
-    "GOOGLE_CLOUD_LOCATION",
-    "GOOGLE_CLOUD_PROJECT",
-    "GOOGLE_SERVICE_ACCOUNT",
-    "GOOGLE_WORKLOAD_IDENTITY_PROVIDER",
-    "OPENAI_IDENTITY_PROVIDER_ID",
-    "OPENAI_SERVICE_ACCOUNT_ID",
-)
-
 Choose = Callable[[str, Sequence[str]], str | None]
 
 
 def keyless(workflow: str) -> str:
     """Return evaluate.yml with the permission and the variables that models with `auth: oidc` need."""
-    identifiers = "".join(f"          {name}: ${{{{ vars.{name} }}}}\n" for name in _IDENTIFIERS)
+    federations = [kind.federation for kind in PROVIDERS.values() if kind.federation is not None]
+    names = sorted({name for each in federations for name in (*each.required, *each.optional)})
+    identifiers = "".join(f"          {name}: ${{{{ vars.{name} }}}}\n" for name in names)
     workflow = workflow.replace(_MATRIX_READS, _MATRIX_READS + _IDENTITY)
     return workflow.replace(_KEYS_END, identifiers + _KEYS_END)
 
@@ -68,24 +56,6 @@ def stale_workflows(config: Path, configuration: Configuration) -> dict[Path, st
         lacking.append("id-token: write (below permissions; `skill-evaluator init --workflows --keyless` writes it)")
     where = f"{path.as_posix()} lacks what models.yaml needs; add to the job `evaluate`"
     return {path: f"{where}: {'; '.join(lacking)}"} if lacking else {}
-
-
-def judge_key_hint(config: Path, configuration: Configuration, name: str) -> str | None:
-    """Return the places for the key of a component's judge, for the jobs whose environment is not that of the key.
-
-    Return None if no job lacks the key, or if there is no evaluate.yml.
-    """
-    policy = configuration.settings.policy
-    chosen = (policy.judge_of(name) or policy.judge).model
-    judge = next((model for model in configuration.models if model.id == chosen), None)
-    if judge is None or not (config.parent / WORKFLOWS / EVALUATE).exists():
-        return None
-    key = key_variable_of(judge, configuration.kinds[judge.provider])
-    homes = {model.id: environment_of(model, configuration.kinds[model.provider]) for model in configuration.models}
-    others = list(dict.fromkeys(home for home in homes.values() if home != homes[judge.id]))
-    if not key or not others:
-        return None
-    return f"in CI, {key} of its judge {judge.id} must be a secret of the repository, or of {listed(others)}, too"
 
 
 @options

@@ -6,11 +6,12 @@ A component that is wrong does not hide the others.
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
+from fnmatch import fnmatch
+from pathlib import Path, PurePosixPath
 
 from skill_evaluator.checking.lint import Linted, lint_component, unknown_names
-from skill_evaluator.ci.layout import judge_key_hint, stale_workflows
-from skill_evaluator.ci.publishing import edited_checks
+from skill_evaluator.ci.layout import EVALUATE, WORKFLOWS, stale_workflows
+from skill_evaluator.ci.matrix import environment_of, key_variable_of
 from skill_evaluator.display.options import (
     ComponentsOption,
     ConfigOption,
@@ -34,7 +35,7 @@ from skill_evaluator.records.integrity import Past, past_at, problems_of
 from skill_evaluator.records.leaderboard import resolve_conflicts
 from skill_evaluator.repository import Repository
 from skill_evaluator.scoring.parallel import side_by_side
-from skill_evaluator.text import counted
+from skill_evaluator.text import counted, listed
 
 _KEPT = ("prompt.md", "leaderboard.json")
 _Checked = tuple[Linted, list[Problem]]
@@ -46,7 +47,7 @@ class LintRequest(ComponentsOption, FixturesOption, ConfigOption, PlatformOption
 
     names: Names = ()
     base: str | None = option(
-        "Check only what changed since: also that versions rise, and that records are only added.", metavar="COMMIT"
+        "Check what changed since this commit: versions are raised, and records only added.", metavar="COMMIT"
     )
     no_cases: bool = rare("Check versions and records only: read no case and no schema.", False)
     fix: bool = flag("Resolve conflict markers in leaderboard.json: keep the rows of both sides, and of all records.")
@@ -76,27 +77,24 @@ def lint(request: LintRequest) -> LintedLibrary:
             print(f"fixed: {path}", file=sys.stderr)
     settings = load_settings(request.config)
     read_calibration(request.config, settings)
-    limits = settings.limits
-    folder, commit, names, past = _read_past(request, names)
-    edited = {}
-    if commit is not None:  # what a change says of itself is not what it is checked by
+    folder, past, edited, commit = request.components.as_posix(), None, {}, _base_commit(request)
+    if commit is not None:
         repository = Repository(request.components)
-        why = "this change edits what checks it; a person must read it before it is merged"
-        paths = edited_checks(repository, commit, repository.place_without_links(request.config))
-        edited = {Path(path): f"{path}: {why}" for path in paths}
-        edited |= dict(_deleted_with_records(repository, commit, folder, request.components))
-    models = load_models(request.config, limits) if (request.config / "models.yaml").exists() else ()
+        folder = repository.place(request.components)
+        names = names if request.names else _touched(request, repository, commit, names)
+        past = past_at(repository, commit, folder, names)
+        edited = {Path(path): words for path, words in _edited(request, repository, commit, folder)}
+    has_models = (request.config / "models.yaml").exists()
+    models = load_models(request.config, settings.limits) if has_models else ()
     known = _names_of_all(request.components) if request.components.is_dir() else names
     unknown = list(_unknown_names(settings.policy, known, models))
-    broken = {request.config / "settings.yaml": "; ".join(unknown)} if unknown else {}
 
     def check(name: str) -> _Checked:
         problems = _problems_of_history(request, name, folder, past)
         lines = {_line(problem): problem for problem in problems}
         if request.no_cases:
-            linted = Linted(
-                name=name, hints=["its contract and cases are not checked (--no-cases)"], problems=list(lines)
-            )
+            hint = "its contract and cases are not checked (--no-cases)"
+            linted = Linted(name=name, hints=[hint], problems=list(lines))
         else:
             linted = lint_component(request.components, name, request.fixtures, list(lines), settings, models)
         prompt = prompt_file(request.components, name, folder)  # the mark of a problem without a place of its own
@@ -104,41 +102,56 @@ def lint(request: LintRequest) -> LintedLibrary:
         return linted, placed
 
     checked = list(side_by_side(check, names))
+    components = [linted for linted, _ in checked]
     stale: Mapping[Path, str] = {}
-    if (request.config / "models.yaml").exists():
+    if has_models:
         configuration = read_configuration(request.config)
         stale = stale_workflows(request.config, configuration)
-        checked = [(_with_judge_key(linted, request.config, configuration), placed) for linted, placed in checked]
+        components = [_with_judge_key(linted, request.config, configuration) for linted in components]
     return LintedLibrary(
-        components=[linted for linted, _ in checked],
+        components=components,
         problems=[problem for _, problems in checked for problem in problems],
-        broken=broken,
+        broken={request.config / "settings.yaml": "; ".join(unknown)} if unknown else {},
         stale=stale,
         edited=edited,
     )
 
 
 def _with_judge_key(linted: Linted, config: Path, configuration: Configuration) -> Linted:
-    """Add a hint to a component with `expect` checks, if some of its jobs in CI may lack the judge's key."""
-    if not any(check.kind == "expect" for check in linted.checks):
+    """Add a hint to a component with `expect` checks, if some of its jobs in CI may lack the key of its judge."""
+    policy, models = configuration.settings.policy, {model.id: model for model in configuration.models}
+    judge = models.get((policy.judge_of(linted.name) or policy.judge).model or "")
+    is_judged = any(check.kind == "expect" for check in linted.checks)
+    if judge is None or not is_judged or not (config.parent / WORKFLOWS / EVALUATE).exists():
         return linted
-    hint = judge_key_hint(config, configuration, linted.name)
-    return linted if hint is None else replace(linted, hints=[*linted.hints, hint])
+    key = key_variable_of(judge, configuration.kinds[judge.provider])
+    homes = {model.id: environment_of(model, configuration.kinds[model.provider]) for model in models.values()}
+    others = [home for home in dict.fromkeys(homes.values()) if home != homes[judge.id]]
+    if not key or not others:
+        return linted
+    hint = f"in CI, {key} of its judge {judge.id} must be a secret of the repository, or of {listed(others)}, too"
+    return replace(linted, hints=[*linted.hints, hint])
 
 
-def _deleted_with_records(
-    repository: Repository, commit: str, folder: str, components: Path
-) -> Iterator[tuple[Path, str]]:
-    """Yield the leaderboard of each component that was deleted with its records since a commit, and a warning."""
+def _edited(request: LintRequest, repository: Repository, commit: str, folder: str) -> Iterator[tuple[str, str]]:
+    """Yield the files that check a change and are edited by it, and leaderboards deleted with their component."""
+    why = "this change edits what checks it; a person must read it before it is merged"
+    for place, pattern in ((".github", "*"), (repository.place_without_links(request.config), "requirements*")):
+        before, after = (repository.files(each, place) for each in (commit, str(repository.commit("HEAD"))))
+        for path in sorted({path for path, _ in before.items() ^ after.items()}):
+            if fnmatch(PurePosixPath(path).name, pattern):
+                yield path, f"{path}: {why}"
     boards = [path for path in repository.files(commit, folder) if path.endswith("/leaderboard.json")]
     deleted = [path for path in boards if not any((repository.root / path).with_name(kept).exists() for kept in _KEPT)]
-    versions = [read_version(path.parent, path.parent.name) for path in components.glob("*/prompt.md") if deleted]
+    versions = [
+        read_version(path.parent, path.parent.name) for path in request.components.glob("*/prompt.md") if deleted
+    ]
     renamed = {former for version in versions if version is not None for former in version.formerly}
     for path in deleted:
         name = Path(path).parent.name
         if name not in renamed:
             words = f"{path}: '{name}' was deleted with its records; under the same or a new name it would have no"
-            yield Path(path), f"{words} baseline (if it was renamed, add formerly: {name} to its prompt.md)"
+            yield path, f"{words} baseline (if it was renamed, add formerly: {name} to its prompt.md)"
 
 
 def _unknown_names(policy: Policy, components: Sequence[str], models: Sequence[Model]) -> Iterator[str]:
@@ -176,25 +189,20 @@ def _problems_of_history(request: LintRequest, name: str, folder: str, past: Pas
         return [Problem(file=prompt_file(request.components, name, folder), line=1, message=str(problem))]
 
 
-def _read_past(request: LintRequest, names: tuple[str, ...]) -> tuple[str, str | None, tuple[str, ...], Past | None]:
-    """Return how problems call the folder of the components, the base's commit, who is checked, and what was there."""
+def _base_commit(request: LintRequest) -> str | None:
+    """Return the commit to compare with, or None without --base; print a warning if it is not in HEAD's history."""
     if request.base is None:
-        return request.components.as_posix(), None, names, None
+        return None
     repository = Repository(request.components)
-    folder, commit = repository.place(request.components), repository.commit(request.base)
+    commit = repository.commit(request.base)
     if commit is None:
         print(f"warning: no commit '{request.base}' here; what changed is not checked", file=sys.stderr)
-        return folder, None, names, None
-    if not repository.is_ancestor(commit, "HEAD"):
+    elif not repository.is_ancestor(commit, "HEAD"):
         print(
             f"warning: '{request.base}' is not in the history of HEAD; what was added there counts as removed here",
             file=sys.stderr,
         )
-    touched = names if request.names else _touched(request, repository, commit, names)
-    if len(touched) < len(names):
-        unchanged = counted(len(names) - len(touched), "component")
-        print(f"{unchanged} of {len(names):,} unchanged since {request.base}, not checked again", file=sys.stderr)
-    return folder, commit, touched, past_at(repository, commit, folder, touched)
+    return commit
 
 
 def _touched(request: LintRequest, repository: Repository, commit: str, names: tuple[str, ...]) -> tuple[str, ...]:
@@ -210,6 +218,9 @@ def _touched(request: LintRequest, repository: Repository, commit: str, names: t
         if folder is None or (name not in names and (folder / name).exists()):
             return names  # any may use it: settings, a folder that several share
         touched |= {name} if folder == folders[0] else {name, *sharing}  # who says where its cases are may mean these
+    if unchanged := len(names) - len(touched.intersection(names)):
+        words = f"{counted(unchanged, 'component')} of {len(names):,} unchanged since {request.base}, not checked again"
+        print(words, file=sys.stderr)
     return tuple(name for name in names if name in touched)
 
 

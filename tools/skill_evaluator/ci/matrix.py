@@ -7,7 +7,7 @@ import math
 import re
 import sys
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from heapq import heappop, heappush, nsmallest
@@ -21,7 +21,7 @@ from skill_evaluator.evaluation.designs import find_baseline, fresh_seed, past_p
 from skill_evaluator.judges.modes.sentences import judge_estimate
 from skill_evaluator.library.cases import Case, refuse_unfilled
 from skill_evaluator.library.components import Component, load_component
-from skill_evaluator.library.config import Jobs, Limits, Model
+from skill_evaluator.library.config import Jobs, Limits, Model, Policy
 from skill_evaluator.library.sources import numbered, recorded_in, recorded_rows
 from skill_evaluator.library.versions import component_at, find_prompt
 from skill_evaluator.providers import Configuration, key_variables, program, read_configuration
@@ -33,7 +33,6 @@ from skill_evaluator.runner.runs import input_digests, slug
 from skill_evaluator.runner.schedule import IN_FLIGHT, Shard, replicates_beside, under
 from skill_evaluator.stats import total_or_none
 from skill_evaluator.text import is_generated
-from skill_evaluator.verdicts.history.component import RecordedComponent
 
 MAX_JOBS = 256  # jobs that GitHub takes in one matrix
 _MAX_MINUTES = 300.0  # of the 350 that a job may take
@@ -71,47 +70,26 @@ class Checkout(ComponentsOption, FixturesOption, ConfigOption):
         """Return what is recorded of a component, here and on the branches."""
         return Archive(component, Repository(self.components) if self.recorded else None, self.recorded)
 
-    def recorded_component(self, skill: str) -> RecordedComponent:
-        """Return a component with what is recorded of it, here and on the branches."""
-        component, settings = self.component(skill), self.configuration.settings
-        archive = self.archive(component)
-        return RecordedComponent(component=component, archive=archive, settings=settings)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckJudge:
-    """The model that decides the checks with `expect` of these cases."""
-
-    model: Model
-    kind: ProviderKind
-    cases: tuple[Case, ...]
-
-    def estimate(self, case_ids: Collection[str], model: Model, replicates: int) -> Estimate:
-        """Estimate the judge's calls for the outputs of a model on some cases."""
-        return judge_estimate(
-            self.model, self.kind, [case for case in self.cases if case.id in case_ids], model, replicates
-        )
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """A component to evaluate on a model; `cases` is id → digest, `sizes` is id → size of the request.
+    """A component to evaluate on a model, with its applicable `cases` and the `sizes` of their requests, by id.
 
-    `not_applicable` has the cases that the model is not called for, and the reasons. `beside` is the baseline that is
-    called in turns with it, and `sizes_beside` has the sizes of its requests.
+    `not_applicable` has the reasons for the other cases. `beside` is the baseline that is called in turns with it, and
+    `sizes_beside` has the sizes of its requests. `judge` decides the checks with `expect`.
     """
 
     component: Component
     model: Model
     kind: ProviderKind
-    cases: Mapping[str, str]
+    cases: Mapping[str, Case]
     sizes: Mapping[str, InputSize]
     replicates: int
     seed: int
     not_applicable: Mapping[str, str] = field(default_factory=dict)
     beside: PlannedBaseline | None = None
     sizes_beside: Mapping[str, InputSize] = field(default_factory=dict)
-    judge: CheckJudge | None = None
+    judge: tuple[Model, ProviderKind] | None = None
 
     @property
     def calls_each(self) -> int:
@@ -129,12 +107,9 @@ class Wanted:
         ]
         estimates = [(self.model.id, sum_of(parts))]
         if self.judge is not None:
-            estimates.append((self.judge.model.id, self.judge.estimate(case_ids, self.model, self.calls_each)))
+            cases = [self.cases[case_id] for case_id in case_ids]
+            estimates.append((self.judge[0].id, judge_estimate(*self.judge, cases, self.model, self.calls_each)))
         return estimates
-
-    def cost_upper_usd(self, case_ids: Collection[str]) -> float | None:
-        """Return the most that the calls for these cases can cost, or None if a price is unknown."""
-        return total_or_none(estimate.cost_upper_usd for _, estimate in self.estimates(case_ids))
 
     def minutes(self, calls: int) -> float:
         """Return about how long a number of calls takes if each is slow."""
@@ -148,8 +123,37 @@ def runs_of(wanted: Sequence[Wanted], jobs: Jobs) -> list[PlannedRun]:
     runs = []
     for pair in wanted:
         count = min(len(pair.cases), math.ceil(len(pair.cases) * pair.calls_each / jobs.max_calls))
-        runs += [_make_run(pair, Shard(index, count) if count > 1 else None) for index in range(1, count + 1)]
+        runs += [_make_run(pair, Shard(index, count)) for index in range(1, count + 1)]
     return runs
+
+
+def _make_run(wanted: Wanted, shard: Shard) -> PlannedRun:
+    component, model, kind, tested = wanted.component, wanted.model, wanted.kind, wanted.component.program
+    mine = shard.of(list(wanted.cases))
+    estimates = wanted.estimates(mine)
+    judge = None
+    if wanted.judge is not None:
+        key_variable, calls = key_variable_of(*wanted.judge), estimates[-1][1].calls
+        judge = PlannedJudge(model_id=wanted.judge[0].id, key_variable=key_variable, calls=calls)
+    return PlannedRun(
+        id=f"{component.name}@{slug(model.id)}" + (f"@{shard.index}of{shard.count}" if shard.count > 1 else ""),
+        skill=component.name,
+        skill_version=component.version,
+        model_id=model.id,
+        provider=model.provider,
+        environment=environment_of(model, kind) if tested is None else environment_of_program(component.name),
+        key_variable=program.VARIABLES if tested and tested.variables else key_variable_of(model, kind),
+        shard=str(shard) if shard.count > 1 else None,
+        replicates=wanted.replicates,
+        seed=wanted.seed,
+        cases={case_id: wanted.cases[case_id].digest for case_id in mine},
+        inputs=component.prompt.inputs,
+        not_applicable=dict(wanted.not_applicable),
+        digests=input_digests(component, model),
+        cost_upper_usd=total_or_none(one.cost_upper_usd for _, one in estimates),
+        baseline=wanted.beside,
+        judge=judge,
+    )
 
 
 def packed(runs: Sequence[PlannedRun], minutes: Mapping[str, float], jobs: Jobs) -> list[PlannedJob]:
@@ -223,11 +227,6 @@ def outputs_of(plan: Plan) -> dict[str, Any]:
     return {"matrix": {"include": matrix}, "jobs": len(plan.jobs), "faults": len(plan.faults)}
 
 
-def job_id(skill: str, model_id: str, part: str = "") -> str:
-    """Return the name of a job on a component and model, or of its part, such as `1of2`."""
-    return f"{skill}@{slug(model_id)}" + (f"@{part}" if part else "")
-
-
 def capped(runs: Sequence[PlannedRun], max_cost_usd: float | None) -> list[PlannedRun]:
     """Return the runs with their parts of a cap on the cost of all, in proportion to what each can cost at most.
 
@@ -235,12 +234,12 @@ def capped(runs: Sequence[PlannedRun], max_cost_usd: float | None) -> list[Plann
     """
     if max_cost_usd is None:
         return list(runs)
-    unpriced = next((run for run in runs if run.cost_upper_usd is None), None)
-    if unpriced is not None:
-        raise PlanError(
-            f"a cap on the cost cannot be kept: no price is known for '{unpriced.model_id}'; "
-            "give it price: {input, output} in models.yaml, or leave it out"
-        )
+    for run in runs:
+        if run.cost_upper_usd is None:
+            raise PlanError(
+                f"a cap on the cost cannot be kept: no price is known for '{run.model_id}'; "
+                "give it price: {input, output} in models.yaml, or leave it out"
+            )
     total = sum(run.cost_upper_usd or 0.0 for run in runs)
     share = min(1.0, max_cost_usd / total) if total else 1.0
     return [
@@ -253,19 +252,15 @@ def with_limits(
     runs: Sequence[PlannedRun], jobs: Sequence[PlannedJob], configuration: Configuration
 ) -> list[PlannedRun]:
     """Return the runs with their parts of what models and providers allow the jobs that run side by side."""
-    models, ceilings = {model.id: model for model in configuration.models}, configuration.settings.ceilings
-    planned = {run.id: run for run in runs}
-    called = {job.id: {model_id for run_id in job.runs for model_id in _models_of(planned[run_id])} for job in jobs}
-    of_model = Counter(model_id for ids in called.values() for model_id in ids)
-    of_provider = Counter(
-        provider
-        for ids in called.values()
-        for provider in {models[model_id].provider for model_id in ids if model_id in models}
-    )
+    ceilings, known = configuration.settings.ceilings, {model.id: model for model in configuration.models}
+    models = {run.id: [known[model_id] for model_id in _models_of(run) if model_id in known] for run in runs}
+    called = [{model.id for run_id in job.runs for model in models[run_id]} for job in jobs]
+    of_model = Counter(model_id for ids in called for model_id in ids)
+    of_provider = Counter(provider for ids in called for provider in {known[model_id].provider for model_id in ids})
     shared = []
     for run in runs:
         limits: dict[str, Limits] = {}
-        for model in (models[model_id] for model_id in _models_of(run) if model_id in models):
+        for model in models[run.id]:
             part = under(Limits(), model.limits, of_model[model.id])
             part = under(part, ceilings.get(model.provider), of_provider[model.provider])
             limits |= {} if part == Limits() else {model.id: part}
@@ -275,38 +270,6 @@ def with_limits(
 
 def _models_of(run: PlannedRun) -> list[str]:
     return [run.model_id, *([] if run.judge is None else [run.judge.model_id])]
-
-
-def _make_run(wanted: Wanted, shard: Shard | None) -> PlannedRun:
-    component, model, kind = wanted.component, wanted.model, wanted.kind
-    tested = component.program
-    mine = list(wanted.cases) if shard is None else list(shard.of(list(wanted.cases)))
-    judge = wanted.judge
-    return PlannedRun(
-        id=job_id(component.name, model.id, "" if shard is None else f"{shard.index}of{shard.count}"),
-        skill=component.name,
-        skill_version=component.version,
-        model_id=model.id,
-        provider=model.provider,
-        environment=environment_of(model, kind) if tested is None else environment_of_program(component.name),
-        key_variable=program.VARIABLES if tested and tested.variables else key_variable_of(model, kind),
-        shard=None if shard is None else str(shard),
-        replicates=wanted.replicates,
-        seed=wanted.seed,
-        cases={case_id: wanted.cases[case_id] for case_id in mine},
-        inputs=component.prompt.inputs,
-        not_applicable=dict(wanted.not_applicable),
-        digests=input_digests(component, model),
-        cost_upper_usd=wanted.cost_upper_usd(mine),
-        baseline=wanted.beside,
-        judge=None
-        if judge is None
-        else PlannedJudge(
-            model_id=judge.model.id,
-            key_variable=key_variable_of(judge.model, judge.kind),
-            calls=judge.estimate(mine, model, wanted.calls_each).calls,
-        ),
-    )
 
 
 def key_variable_of(model: Model, kind: ProviderKind) -> str:
@@ -341,31 +304,46 @@ def environment_of(model: Model, kind: ProviderKind) -> str:
     return "eval-" + re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
 
 
-def beside_baselines(
-    wanted: Iterable[Wanted], cases: Sequence[Case], checkout: Checkout, *, fresh: bool
-) -> list[Wanted]:
-    """Return work with the baseline of each beside it; as it is, with a warning, where that cannot be asked.
+def beside_baseline(wanted: Wanted, archive: Archive, policy: Policy, *, fresh: bool) -> Wanted:
+    """Return work with its baseline beside it if there is one; print a warning if the baseline cannot be called.
 
-    `fresh`: with a seed that neither version was asked with.
+    `fresh`: use a seed that neither version has in a record.
     """
-    paired = []
-    for alone in wanted:
-        try:
-            paired.append(_beside_baseline(alone, cases, checkout, fresh))
-        except SkillEvaluatorError as problem:
-            where = f"{alone.component.name} on {alone.model.id}"
-            print(f"warning: {where} is asked without its baseline: {problem}", file=sys.stderr)
-            paired.append(alone)
-    return paired
+    component, model = wanted.component, wanted.model
+    try:
+        entry = find_baseline(component, model, archive, policy)
+        if entry is None or model.provider == "replay":  # which answers every prompt alike
+            return wanted
+        commit = find_prompt(component, past_prompt_of(archive.record(entry))).commit
+        again, _ = component_at(component, commit)
+        if is_generated(entry.version):  # whose number may be on a branch of records alone
+            again = replace(again, version=entry.version)
+        refuse_unfilled(again, wanted.cases.values(), component)
+        versions = (again.version, component.version)
+        return replace(
+            wanted,
+            seed=fresh_seed(archive, model.id, versions, wanted.seed) if fresh else wanted.seed,
+            beside=PlannedBaseline(
+                skill_version=again.version,
+                commit=commit,
+                inputs=again.prompt.inputs,
+                digests=input_digests(again, model),
+            ),
+            sizes_beside=input_sizes(again, wanted.cases.values()),
+        )
+    except SkillEvaluatorError as problem:
+        print(f"warning: {component.name} on {model.id} is asked without its baseline: {problem}", file=sys.stderr)
+        return wanted
 
 
 def affordable(wanted: Sequence[Wanted], cap_usd: float | None) -> list[Wanted]:
     """Return work without baselines, with a warning, if a cap is enough for the new versions alone."""
     alone = [replace(each, beside=None, sizes_beside={}) for each in wanted]
-    if cap_usd is None or alone == wanted:
-        return list(wanted)
-    one, both = (total_or_none(each.cost_upper_usd(each.cases) for each in work) for work in (alone, wanted))
-    if one is None or both is None or not one <= cap_usd < both:
+    one, both = (
+        total_or_none(part.cost_upper_usd for each in work for _, part in each.estimates(each.cases))
+        for work in (alone, wanted)
+    )
+    if cap_usd is None or one is None or both is None or not one <= cap_usd < both:
         return list(wanted)
     print(
         f"warning: baselines are not asked: ${cap_usd:,.2f} is enough for the new versions (at most ${one:,.2f}), not "
@@ -373,25 +351,3 @@ def affordable(wanted: Sequence[Wanted], cap_usd: float | None) -> list[Wanted]:
         file=sys.stderr,
     )
     return alone
-
-
-def _beside_baseline(wanted: Wanted, cases: Sequence[Case], checkout: Checkout, fresh: bool) -> Wanted:
-    component, model = wanted.component, wanted.model
-    archive = checkout.archive(component)
-    entry = find_baseline(component, model, archive, checkout.configuration.settings.policy)
-    if entry is None or model.provider == "replay":  # which answers every prompt alike
-        return wanted
-    commit = find_prompt(component, past_prompt_of(archive.record(entry))).commit
-    again, _ = component_at(component, commit)
-    if is_generated(entry.version):  # whose number may be on a branch of records alone
-        again = replace(again, version=entry.version)
-    refuse_unfilled(again, cases, component)
-    seed = fresh_seed(archive, model.id, (again.version, component.version), wanted.seed) if fresh else wanted.seed
-    return replace(
-        wanted,
-        seed=seed,
-        beside=PlannedBaseline(
-            skill_version=again.version, commit=commit, inputs=again.prompt.inputs, digests=input_digests(again, model)
-        ),
-        sizes_beside=input_sizes(again, cases),
-    )

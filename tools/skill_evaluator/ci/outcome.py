@@ -15,6 +15,7 @@ from skill_evaluator.files import FrozenModel, read_json, validated
 from skill_evaluator.identifiers import Commit, ComponentName, ModelId, RunId, Share, Usd, VersionText
 from skill_evaluator.library.config import Policy
 from skill_evaluator.library.versions import Problem
+from skill_evaluator.stats import by_key
 from skill_evaluator.verdicts.decide.results import ComparisonResult
 from skill_evaluator.verdicts.decide.rules import exit_code_of
 
@@ -32,12 +33,20 @@ class Figures(FrozenModel):
     reproducibility: float | None
 
 
-class RunOutcome(FrozenModel):
-    """What became of the calls of a component on a model, and its record if there is one.
+class LostValue(FrozenModel):
+    """The value of a lost field in a case's most frequent output, before and after, each cut to fit a table."""
 
-    `status`: `complete`, `incomplete` (marked as such in its record, and never a baseline), `refused` (meanwhile its
-    version was recorded with a different prompt), `skipped` (its job says why) or
-    `missing` (nothing arrived or was scored). `is_baseline`: it was asked beside a new version.
+    case_id: str
+    path: str
+    before: str
+    after: str
+
+
+class RunOutcome(FrozenModel):
+    """The numbers of calls of a component on a model by outcome, and the id of its record if there is one.
+
+    A run is `refused` if its version was recorded meanwhile with a different prompt, `skipped` if its job says why it
+    did not run, and `missing` if nothing arrived or was scored. `is_baseline`: it was called beside a new version.
     """
 
     skill: ComponentName
@@ -53,6 +62,7 @@ class RunOutcome(FrozenModel):
     figures: Figures | None = None
     cost_usd: Usd | None = None
     hit_rate: Share | None = Field(default=None, exclude_if=lambda rate: rate is None)
+    lost_values: list[LostValue] = Field(default=[], exclude_if=lambda values: not values)
 
 
 class Outcome(FrozenModel):
@@ -107,12 +117,10 @@ def read_outcome(collected: Path, plan: Path | None = None) -> Outcome:
 
 def lost(plan: Plan, reason: str) -> Outcome:
     """Return the outcome of a plan of which nothing could be collected."""
-    planned: dict[tuple[str, str], int] = {}
-    for run in plan.runs:
-        key = (run.skill, run.model_id)
-        planned[key] = planned.get(key, 0) + run.calls
+    calls = by_key(((run.skill, run.model_id), run.calls) for run in plan.runs)
+    missing = {"status": "missing", "reason": reason, "scored": 0, "failed": {}}
     runs = [
-        RunOutcome(skill=skill, model_id=model_id, status="missing", reason=reason, planned=calls, scored=0, failed={})
-        for (skill, model_id), calls in planned.items()
+        RunOutcome.model_validate({"skill": skill, "model_id": model_id, "planned": sum(planned), **missing})
+        for (skill, model_id), planned in calls.items()
     ]
     return Outcome.view(plan, runs=runs)

@@ -5,7 +5,7 @@
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal, TypeVar
 
@@ -38,7 +38,6 @@ from skill_evaluator.runner.journal import MANIFEST, Manifest
 from skill_evaluator.runner.prices import Forecast
 from skill_evaluator.runner.runs import run_id_of
 from skill_evaluator.runner.schedule import Shard, replicates_beside
-from skill_evaluator.stats import total_or_none
 from skill_evaluator.text import nearest
 
 PLAN_VERSION = 1
@@ -164,16 +163,6 @@ class Plan(FrozenModel):
     forecast: list[Forecast] = []
     retiring: list[str] = Field(default=[], exclude_if=lambda lines: not lines)
 
-    @property
-    def calls(self) -> int:
-        """The number of calls of all runs."""
-        return sum(run.all_calls for run in self.runs)
-
-    @property
-    def cost_upper_usd(self) -> float | None:
-        """The most all runs can cost; None if a price is unknown."""
-        return total_or_none(run.cost_upper_usd for run in self.runs)
-
     def run(self, run_id: str) -> PlannedRun:
         """Return the run with this id in the plan; raise PlanError if there is none."""
         runs = {run.id: run for run in self.runs}
@@ -181,53 +170,34 @@ class Plan(FrozenModel):
             raise PlanError(f"the plan has no run '{run_id}' {nearest(run_id, list(runs))}")
         return runs[run_id]
 
+    def job_of(self, run: PlannedRun) -> str:
+        """Return the id of the job that makes a run."""
+        return next((job.id for job in self.jobs if run.id in job.runs), run.id)
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExpectedRun:
-    """A run folder that a job should leave: what its manifest must say, but for the time at which it began."""
-
-    job: str
-    manifest: Manifest
-    judge: str | None = None
-
-    @property
-    def calls(self) -> int:
-        """The number of calls of the run."""
-        return self.manifest.calls
-
-    @property
-    def is_baseline(self) -> bool:
-        """Whether it calls the baseline beside a new version."""
-        return self.manifest.role == BASELINE
-
-
-def expected_runs(plan: Plan) -> Iterator[ExpectedRun]:
-    """Yield every run folder of a plan: that of a new version, then that of the baseline beside it, if any."""
-    jobs = {run_id: job.id for job in plan.jobs for run_id in job.runs}
-    for run in plan.runs:
-        judge = None if run.judge is None else run.judge.model_id
-        alone = Manifest.view(
-            run,
-            run_id=run.run_id(plan.invocation),
-            created=plan.created,
-            evaluator_version=plan.evaluator_version or __version__,
-        )
-        if run.baseline is None:
-            yield ExpectedRun(job=jobs.get(run.id, run.id), manifest=alone, judge=judge)
-            continue
-        of_baseline = {
-            "run_id": run.run_id(plan.invocation, BASELINE),
-            "skill_version": run.baseline.skill_version,
-            "replicates": replicates_beside(run.replicates),
-            "inputs": run.baseline.inputs,
-            "digests": run.baseline.digests,
-            "role": BASELINE,
-            "prompt_commit": run.baseline.commit,
-            "beside": alone.run_id,
-        }
-        new = alone.model_copy(update={"beside": of_baseline["run_id"]})
-        yield ExpectedRun(job=jobs.get(run.id, run.id), manifest=new, judge=judge)
-        yield ExpectedRun(job=jobs.get(run.id, run.id), manifest=alone.model_copy(update=of_baseline), judge=judge)
+    def manifests(self) -> Iterator[tuple[PlannedRun, Manifest]]:
+        """Yield each run with the manifest of its folder, then, if it has a baseline, with that of the baseline."""
+        for run in self.runs:
+            new = Manifest.view(
+                run,
+                run_id=run.run_id(self.invocation),
+                created=self.created,
+                evaluator_version=self.evaluator_version or __version__,
+            )
+            if run.baseline is None:
+                yield run, new
+                continue
+            other = {
+                "run_id": run.run_id(self.invocation, BASELINE),
+                "skill_version": run.baseline.skill_version,
+                "replicates": replicates_beside(run.replicates),
+                "inputs": run.baseline.inputs,
+                "digests": run.baseline.digests,
+                "role": BASELINE,
+                "prompt_commit": run.baseline.commit,
+                "beside": new.run_id,
+            }
+            yield run, new.model_copy(update={"beside": other["run_id"]})
+            yield run, new.model_copy(update=other)
 
 
 def read_plan(path: Path) -> Plan:

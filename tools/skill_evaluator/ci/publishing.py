@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Literal
 
 from skill_evaluator.ci.arrivals import CLOCKS_APART
@@ -28,20 +28,6 @@ _ATTEMPTS = 6  # the first, and five more
 _LEAST_WAIT_S = 0.5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
-    """The branch that records go to; it stays on top of the branch `onto`, or stands alone when that is None.
-
-    `begins` says whether `branch` may be new. A branch that is evaluated exists; if it does not, it is a tag.
-    """
-
-    remote: str
-    branch: str
-    onto: str | None
-    components: str
-    begins: bool = True
-
-
 @options
 class PublishRequest(ComponentsOption):
     """What is to be published, and where it goes."""
@@ -54,12 +40,17 @@ class PublishRequest(ComponentsOption):
     branch: str = rare("The data branch, or the one for review.", "skill-evaluator-records", metavar="BRANCH")
     remote: str = rare("The remote to push to.", "origin")
 
+    @property
+    def target(self) -> str:
+        """The branch that the commit goes to."""
+        return self.to if self.mode == "push" else self.branch
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Published:
-    """What was published, by ids, in which commit (None: it was there already), and what could not be.
+    """The ids of the published records, and their commit, None if they were there already; `problems` of the others.
 
-    `branch` is None where there was nothing to publish.
+    `branch` is None if there was nothing to publish.
     """
 
     records: Sequence[str]
@@ -73,23 +64,14 @@ def publish(request: PublishRequest) -> Published:
     if not request.collected.is_dir():
         raise PlanError(f"{request.collected} is not a folder; name the folder that collect wrote")
     records, problems = read_records(request.collected)
-    commit = branch = None
-    if records:
-        repository = Repository(request.components)
-        branch = request.to if request.mode == "push" else request.branch
-        target = Target(
-            remote=request.remote,
-            branch=branch,
-            onto=request.to if request.mode == "pull-request" else None,
-            components=repository.place(request.components),
-            begins=request.mode != "push",
-        )
-        try:
-            commit = publish_records(repository, records, target, _message(records))
-        except LeaderboardError as problem:
-            raise LeaderboardError("; ".join(map(str, (*problems, problem)))) from None
+    if not records:
+        return Published(records=(), branch=None, commit=None, problems=problems)
+    try:
+        commit = publish_records(Repository(request.components), records, request)
+    except LeaderboardError as problem:
+        raise LeaderboardError("; ".join(map(str, (*problems, problem)))) from None
     ids = [record.run_id for record in records]
-    return Published(records=ids, branch=branch, commit=commit, problems=problems)
+    return Published(records=ids, branch=request.target, commit=commit, problems=problems)
 
 
 def _message(records: Sequence[Record]) -> str:
@@ -105,36 +87,25 @@ def _message(records: Sequence[Record]) -> str:
 
 
 def read_records(folder: Path) -> tuple[list[Record], list[LeaderboardError]]:
-    """Read the records that `collect` wrote last, sorted by id, and say why any other cannot be published.
+    """Read the records that `collect` wrote last, sorted by id, and return why others cannot be published.
 
-    Raise PlanError where the list of them cannot be read.
+    Raise PlanError if the list of them cannot be read.
     """
-    runs, problems = _read_runs(folder)
+    path = folder / OUTCOME
+    outcome = read_json(path, PlanError)
+    runs = outcome.get("runs") if isinstance(outcome, dict) else None
+    if not isinstance(runs, list):
+        raise PlanError(f"{path} lists no runs; name the folder that collect wrote")
     records: list[Record] = []
-    for run in runs:
+    problems: list[LeaderboardError] = []
+    for number, value in enumerate(runs):
         try:
+            run = validated(RunOutcome, value, Path(f"runs[{number}] of {path}"), LeaderboardError)
             if run.run_id:
                 records.append(_read_collected(folder, run.skill, run.run_id))
         except LeaderboardError as problem:
             problems.append(problem)
     return sorted(records, key=lambda record: record.run_id), problems
-
-
-def _read_runs(folder: Path) -> tuple[list[RunOutcome], list[LeaderboardError]]:
-    """Read what outcome.json says of each run, and why it cannot be read of others."""
-    path = folder / OUTCOME
-    outcome = read_json(path, PlanError)
-    values = outcome.get("runs") if isinstance(outcome, dict) else None
-    if not isinstance(values, list):
-        raise PlanError(f"{path} lists no runs; name the folder that collect wrote")
-    runs: list[RunOutcome] = []
-    problems: list[LeaderboardError] = []
-    for number, value in enumerate(values):
-        try:
-            runs.append(validated(RunOutcome, value, Path(f"runs[{number}] of {path}"), LeaderboardError))
-        except LeaderboardError as problem:
-            problems.append(problem)
-    return runs, problems
 
 
 def _read_collected(folder: Path, skill: str, run_id: str) -> Record:
@@ -155,8 +126,7 @@ def _read_collected(folder: Path, skill: str, run_id: str) -> Record:
 def publish_records(
     repository: Repository,
     records: Sequence[Record],
-    target: Target,
-    message: str,
+    request: PublishRequest,
     wait: Callable[[float], None] = time.sleep,
 ) -> str | None:
     """Add records to a branch of a remote; return the commit that was pushed, or None when nothing was new.
@@ -164,52 +134,55 @@ def publish_records(
     Raise GitError when the remote refuses or others moved it before every attempt. Raise LeaderboardError, after all
     other records are in place, when a record is there already with other content or does not fit its leaderboard.
     """
+    folder = repository.place(request.components)
     longest = _LEAST_WAIT_S
     for attempt in range(_ATTEMPTS):
         if attempt:  # long attempts need long waits, or jobs that publish at once keep colliding
             wait(random.uniform(0, longest * 2**attempt))  # noqa: S311 (a delay, not a secret)
         begun = time.monotonic()
-        parents, waiting, unread = _find_parents(repository, target)
+        parents, waiting, unread = _find_parents(repository, request, folder)
         tip = parents[-1] if parents else None
-        files, problems = _derive_files(repository, tip, [*waiting, *records], target.components)
-        commit = repository.add(parents, files, message)
-        if commit is None or repository.push(target.remote, commit, target.branch):
+        files, problems = _derive_files(repository, tip, [*waiting, *records], folder)
+        commit = repository.add(parents, files, _message(records))
+        if commit is None or repository.push(request.remote, commit, request.target):
             if problems := [*unread, *problems]:
                 raise LeaderboardError("; ".join(map(str, problems)))
             return commit
         longest = max(longest, time.monotonic() - begun)
     raise GitError(
-        f"{target.branch} of {target.remote} moved {_ATTEMPTS} times while records were added to it; run this again"
+        f"{request.target} of {request.remote} moved {_ATTEMPTS} times while records were added to it; run this again"
     )
 
 
-def _find_parents(repository: Repository, target: Target) -> tuple[list[str], list[Record], list[LeaderboardError]]:
-    """Return the commit's parents, and the records of a branch for review that the branch it is for lacks.
+def _find_parents(
+    repository: Repository, request: PublishRequest, folder: str
+) -> tuple[list[str], list[Record], list[LeaderboardError]]:
+    """Return the commit's parents, and the records of a branch for review that the evaluated branch lacks.
 
-    Where both branches have moved, the commit joins them: the tree of the latter, with all records derived again. The
+    If both branches moved, the commit joins them: the tree of the evaluated branch, with all records derived again. The
     problems are those of records on the branch for review that cannot be read.
     """
-    tip = repository.fetch(target.remote, target.branch)
-    if tip is None and not target.begins:
-        raise _no_branch(target.remote, target.branch)
-    if target.onto is None:
+    tip = repository.fetch(request.remote, request.target)
+    if tip is None and request.mode == "push":  # the branch that is evaluated exists; this is a tag
+        raise _no_branch(request)
+    if request.mode != "pull-request":
         return ([] if tip is None else [tip]), [], []
-    onto = repository.fetch(target.remote, target.onto)
+    onto = repository.fetch(request.remote, request.to)
     if onto is None:
-        raise _no_branch(target.remote, target.onto)
+        raise _no_branch(request)
     if tip is None or repository.is_ancestor(tip, onto):
         return [onto], [], []
     if repository.is_ancestor(onto, tip):
         return [tip], [], []
-    there = repository.files(onto, target.components)
-    waiting: list[Record] = []
-    problems: list[LeaderboardError] = []
+    there = repository.files(onto, folder)
     missing = {
         path: blob
-        for path, blob in repository.files(tip, target.components).items()
+        for path, blob in repository.files(tip, folder).items()
         if fnmatch(path, "*/evals/records/*.json") and path not in there
     }
     contents = repository.contents(missing.values())
+    waiting: list[Record] = []
+    problems: list[LeaderboardError] = []
     for path, blob in missing.items():
         where = Path(f"{tip[:12]}:{path}")
         text = contents[blob].decode("utf-8", "replace")
@@ -220,8 +193,8 @@ def _find_parents(repository: Repository, target: Target) -> tuple[list[str], li
     return [tip, onto], waiting, problems
 
 
-def _no_branch(remote: str, name: str) -> GitError:
-    return GitError(f"{remote} has no branch '{name}'; name the evaluated branch with --to (not a tag)")
+def _no_branch(request: PublishRequest) -> GitError:
+    return GitError(f"{request.remote} has no branch '{request.to}'; name the evaluated branch with --to (not a tag)")
 
 
 def _derive_files(
@@ -263,12 +236,3 @@ def _derive_files(
             if record.complete and there.get(path, new[path]) != new[path]
         ]
     return files, problems
-
-
-def edited_checks(repository: Repository, base: str, config: str) -> list[str]:
-    """Return the files that decide how a change is checked, and that the change itself edits, adds or removes."""
-    edited, head = [], str(repository.commit("HEAD"))
-    for folder, name in ((".github", "*"), (config, "requirements*")):
-        before, after = (repository.files(commit, folder) for commit in (base, head))
-        edited += [path for path, _ in before.items() ^ after.items() if fnmatch(PurePosixPath(path).name, name)]
-    return sorted(set(edited))

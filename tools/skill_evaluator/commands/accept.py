@@ -28,17 +28,17 @@ class AcceptOptions(ComponentsOption, ConfigOption, FormatOption):
 
     skill: Skill
     version: str | None = argument("Default: the highest version with a complete record.", None, show_default=False)
-    why: str = option("Why it is accepted; needed.", "", metavar="TEXT")
+    why: str = option("The reason; required.", "", metavar="TEXT")
     by: str = option("Who accepts it; default: user.name and user.email of git.", "", metavar="NAME")
     models: OnlyModels = ()
     show: bool = flag("Accept nothing: show what was accepted.", "--list")
 
 
 def accept(options: AcceptOptions) -> int:
-    """Make a version the baseline of later ones; who says so, and why. Makes no call.
+    """Accept a version as the baseline of later versions. Makes no call.
 
-    It is kept in `evals/accepted.json`, which is to be committed. Losses of later versions are summed up since then. A
-    version that is worse may be accepted.
+    The acceptance is written to `evals/accepted.json`; commit that file. Losses of later versions add up since then. A
+    version that regressed may be accepted.
     """
     library = Library(options.components, config=options.config)
     if options.show:

@@ -40,7 +40,7 @@ class AuditReportOptions(AuditReportRequest, FormatOption):
 
 
 def audit_run(options: AuditRunOptions) -> int:
-    """Call every model on every question in every scenario; keeps the outputs in audits/<id>."""
+    """Run every model on every question in every scenario; saves the outputs in audits/<id>."""
     library = Library.at(options)
     if options.dry_run:
         print_size(library.audit_size(options), options.format)
@@ -51,7 +51,7 @@ def audit_run(options: AuditRunOptions) -> int:
 
 
 def audit_report(options: AuditReportOptions) -> int:
-    """Grade the models of an audit by their stability; with advice and charts."""
+    """Grade the models of an audit by their stability."""
     # it imports scipy, which a dry run does not need
     from skill_evaluator.audit.report.page import print_audit, write_audit
 

@@ -17,7 +17,6 @@ EXAMPLES = {
         "skill-evaluator cases import items.json --input input.text --truth expected",
     ),
 }
-EXITS = {"cases_fetch": {0: "done, or none is named"}}
 
 _SHOWN = 3
 
@@ -30,7 +29,7 @@ class CasesImportOptions(CaseTable):
 
 
 def cases_import(options: CasesImportOptions) -> int:
-    """Make cases of the rows of a table; each is checked against the contract. Overwrites nothing."""
+    """Import the rows of a table as cases; ground truths are checked against the schema. Overwrites nothing."""
     made = Library.at(options).import_cases(options, odd=leave_out if options.skip_invalid else refuse)
     counts = f"{counted(len(made.cases), 'case')} of {made.component.name}, {made.labelled} with ground truth"
     print(f"{counts}, in {made.place}:")
@@ -55,7 +54,7 @@ class CasesFetchOptions(ConfigOption, PlatformOption):
 
 
 def cases_fetch(options: CasesFetchOptions) -> int:
-    """Bring the cases that are kept in a different repository; say at which commit they are.
+    """Fetch the cases that are kept in a different repository.
 
     Every command that reads cases does the same first.
     """

@@ -7,7 +7,6 @@ import sys
 
 from skill_evaluator.api import Library
 from skill_evaluator.ci.collecting import CollectRequest, commands_again
-from skill_evaluator.ci.plan import read_plan
 from skill_evaluator.display.addresses import Site
 from skill_evaluator.display.options import FormatOption, PlatformOption, options
 from skill_evaluator.display.safe_text import visible
@@ -15,7 +14,7 @@ from skill_evaluator.errors import EXIT_BUG, EXIT_INCOMPLETE, EXIT_OK
 from skill_evaluator.reports.ci import print_outcome, tell_outcome
 
 EXAMPLES = ("skill-evaluator ci collect artifacts --plan plan.json --out collected",)
-EXITS = {4: "a run is not complete (the others are collected all the same)"}
+EXITS = {4: "a run is incomplete (the others are collected)"}
 
 
 @options
@@ -24,13 +23,12 @@ class CollectOptions(CollectRequest, PlatformOption, FormatOption):
 
 
 def collect(options: CollectOptions) -> int:
-    """Put the answers of a plan's jobs together; one record per component and model, and what became of every call."""
+    """Score the outputs of a plan's jobs; writes one record per component and model, and outcome.json."""
     outcome = Library.at(options).collect(options)
     site = Site(options.configuration.settings.site.address)
     print_outcome(outcome, options.format, site)
     tell_outcome(outcome, options.platform, site)
-    lost = [(run.skill, run.model_id) for run in outcome.runs if run.status in ("incomplete", "missing")]
-    if lost and not options.platform and options.artifacts is not None:
-        for line in commands_again(options, read_plan(options.plan), lost):
+    if not options.platform and not outcome.complete:
+        for line in commands_again(options, outcome):
             print(f"to make the missing calls: {visible(line)}", file=sys.stderr)
     return EXIT_BUG if outcome.has_bug else EXIT_OK if outcome.complete else EXIT_INCOMPLETE

@@ -28,7 +28,7 @@ EXAMPLES = (
     "skill-evaluator compare old.csv new.csv",
     "skill-evaluator compare <component> --models <model> <model>",
 )
-EXITS = {3: "regressed", 4: "another model answered; or a verdict that --fail-on names"}
+EXITS = {3: "regression", 4: "another model answered, or a verdict of --fail-on"}
 
 
 @options
@@ -58,7 +58,7 @@ class CompareOptions(ComponentsOption, ConfigOption, FormatOption):
 
 
 def compare(options: CompareOptions) -> int:
-    """Say whether a version is worse than the recorded one; where, and how sure that is. Makes no call."""
+    """Compare a version with its baseline; show what got worse, and how sure that is. Makes no call."""
     if options.other is not None:
         if options.baseline or options.candidate or options.between:
             raise LeaderboardError("two files are compared: leave out --baseline, --candidate and --models")

@@ -35,9 +35,9 @@ class DemoOptions:
 
 
 def demo(options: DemoOptions) -> int:
-    """Lay out a small library with recorded runs; see a verdict, a history and an explanation.
+    """Create a small prompt library; it has three recorded versions of a prompt.
 
-    Makes no call: the answers are shipped, and their records are made on the spot.
+    Makes no call: the outputs are shipped, and scored when the library is created.
     """
     if options.folder.exists() and (not options.folder.is_dir() or any(options.folder.iterdir())):
         raise ConfigError(f"{options.folder} is not empty; remove it, or name a new folder: skill-evaluator demo DIR")

@@ -6,7 +6,7 @@ from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK
 from skill_evaluator.reports.ci import print_doctor
 
 EXAMPLES = ("skill-evaluator doctor", "skill-evaluator doctor --format json")
-EXITS = {0: "nothing is wrong in what could be looked at", 4: "something is, and the output says what to do"}
+EXITS = {0: "no problem found", 4: "a problem; the output says what to do"}
 
 
 @options
@@ -15,7 +15,7 @@ class DoctorOptions(ConfigOption, FormatOption):
 
 
 def doctor(options: DoctorOptions) -> int:
-    """Check the set-up: the key of each model here and in CI, one call to it, git, placeholders and workflows.
+    """Check the set-up; the key of each model here and in CI, one call to it, git, placeholders and workflows.
 
     Keys here are environment variables. Those in CI are secrets, whose names `gh` lists if it is logged in; without it
     the command says that it could not look. No key is shown. Each model with a key here gets one short call.

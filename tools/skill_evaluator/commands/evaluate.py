@@ -14,7 +14,7 @@ EXAMPLES = (
     "skill-evaluator evaluate <component> --failing",
     "skill-evaluator evaluate <component> --resume",
 )
-EXITS = {3: "worse than the recorded version", 4: "incomplete (it prints how to go on), or another model answered"}
+EXITS = {3: "regression", 4: "incomplete run, another model answered, or a verdict of policy.fail_on"}
 
 
 @options
@@ -27,7 +27,7 @@ class EvaluateOptions(ManyRequest, FormatOption):
 
 
 def evaluate(options: EvaluateOptions) -> int:
-    """Measure a prompt on its models, and record the result: how right, how repeatable, worse than before."""
+    """Run a prompt on its cases and models; score the outputs and record the result."""
     if options.planned:
         from skill_evaluator.commands.evaluating import measure_planned
 

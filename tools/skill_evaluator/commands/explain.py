@@ -29,7 +29,7 @@ class ExplainOptions(ComponentsOption, FixturesOption, ConfigOption, FormatOptio
 
 
 def explain(options: ExplainOptions) -> int:
-    """Compare the outputs of a case with its ground truth: field by field, or one field in all cases."""
+    """Show the outputs of a case beside its ground truth; or one field in all cases."""
     library = Library(options.components, config=options.config, fixtures=options.fixtures)
     manifest, explained = library.explain(options.run, case=options.case, field=options.field)
     print_explanation(explained, manifest, options.format, words_of(options), full=options.full)

@@ -15,7 +15,7 @@ EXAMPLES = (
 
 
 def export(options: ExportRequest) -> int:
-    """Write records as tables, or verdicts as JUnit XML; CSV, JSON Lines. Makes no call."""
+    """Export records as tables, or verdicts as JUnit XML. Makes no call."""
     exported = Library.at(options).export(options)
     if options.out is None:
         write(exported.text)

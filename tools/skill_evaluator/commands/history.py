@@ -17,7 +17,7 @@ from skill_evaluator.reports.history import print_history
 from skill_evaluator.verdicts.decide.rules import exit_code
 
 EXAMPLES = ("skill-evaluator history <component>", "skill-evaluator history <component> --fail-on regressed")
-EXITS = {3: "regressed, if --fail-on names it", 4: "another verdict that --fail-on names"}
+EXITS = {3: "regression, if --fail-on names it", 4: "another verdict of --fail-on"}
 
 
 @options
@@ -32,9 +32,9 @@ class HistoryOptions(ComponentsOption, ConfigOption, FormatOption):
 
 
 def history(options: HistoryOptions) -> int:
-    """Show how every version did on every model; each judged against the one before.
+    """Show the score and the verdict of each version and model.
 
-    The highest version is also held against the last accepted one (the anchor), so that small losses add up.
+    The highest version is also compared with the accepted baseline, so that small losses add up.
     """
     fail_on = named_verdicts(options.fail_on)
     library = Library(options.components, config=options.config)

@@ -13,7 +13,7 @@ from skill_evaluator.display.options import CONFIG
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.display.sheets import show
 from skill_evaluator.errors import EXIT_OK
-from skill_evaluator.reports.lint import standings
+from skill_evaluator.reports.lint import declared_words, standings
 from skill_evaluator.text import counted
 
 EXAMPLES = (
@@ -35,7 +35,7 @@ _WORKFLOWS = "`skill-evaluator init {}` adds the workflows of GitHub."
 
 
 def init(options: InitRequest) -> int:
-    """Write what a first run needs: settings, models and a component with one case. Overwrite nothing."""
+    """Write the files that a first run needs: settings, models and a component with one case. Overwrites nothing."""
     if options.adopt:
         _adopt(options)
         return EXIT_OK
@@ -68,7 +68,7 @@ def _adopt(options: InitRequest) -> None:
         judged = f"{counted(proposal.sentences, 'sentence')} among the checks"
         print(f"{judged}: a model must judge them; name it at policy.judge.model of .evaluator/settings.yaml\n")
     for place, text in proposal.files.items():
-        print(f"proposed {place}{': ' + ' '.join(text.split()) if place in proposal.declared else ''}")
+        print(f"proposed {place}{f': {declared_words(text)}' if place in proposal.declared else ''}")
     if proposal.ignored:
         print(f"proposed .gitignore: {' '.join(proposal.ignored)}")
     count = len(proposal.files) + bool(proposal.ignored)

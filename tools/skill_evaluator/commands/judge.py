@@ -17,7 +17,7 @@ from skill_evaluator.display.options import (
 )
 from skill_evaluator.display.sheets import Format
 from skill_evaluator.errors import EXIT_OK, EXIT_USER_ERROR
-from skill_evaluator.judges.stories.requests import (
+from skill_evaluator.judges.workflows.requests import (
     CalibrateRequest,
     PairwiseRequest,
     RegressionRequest,
@@ -62,8 +62,8 @@ EXITS = {
         4: "review required, incomplete, or a judge without a usable output",
     },
     "judge_calibrate": {4: "incomplete (it prints the command to resume), or a judge without a usable output"},
-    "judge_rubric": {2: "wrong input, or an output without a rubric (nothing is written)", 4: "no output"},
-    "judge_lint": {2: "wrong input, or an error in a rubric (warnings alone: 0)"},
+    "judge_rubric": {2: "invalid input, or an output without a rubric", 4: "no output"},
+    "judge_lint": {2: "invalid input, or an error in a rubric"},
 }
 
 

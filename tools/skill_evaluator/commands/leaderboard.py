@@ -30,7 +30,7 @@ class LeaderboardOptions(ComponentsOption, ConfigOption, FormatOption):
 
 
 def leaderboard(options: LeaderboardOptions) -> int:
-    """Rank the models of each component; which differ for sure, what each costs, which to ship. Makes no call."""
+    """Rank the models of each component; name the one to ship. Makes no call."""
     library = Library(options.components, config=options.config)
     problems: list[SkillEvaluatorError] = []
     rankings = library.leaderboard(options.skills, models=options.models, version=options.version, odd=problems.append)

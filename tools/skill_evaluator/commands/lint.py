@@ -14,18 +14,18 @@ from skill_evaluator.reports.lint import mark_linted, not_evaluated, print_linte
 from skill_evaluator.text import counted
 
 EXAMPLES = ("skill-evaluator lint <component>", "skill-evaluator lint --base origin/main")
-EXITS = {2: "wrong input, or a component that is wrong"}
+EXITS = {2: "invalid input, or a component with an error"}
 
 
 @options
 class LintOptions(LintRequest, FormatOption):
     """The options of `lint`."""
 
-    strict: bool = flag("Fail where a component or case is not evaluated, or not yet.")
+    strict: bool = flag("Fail if a component or case is not evaluated.")
 
 
 def lint(options: LintOptions) -> int:
-    """Check components and all their cases; show how every field is compared, and why. Exit code 2 if one is wrong."""
+    """Check components and all their cases; show how every field is compared, and why."""
     found = Library.at(options).lint(options)
     print_linted(found, options.format)
     mark_linted(found, options.platform)

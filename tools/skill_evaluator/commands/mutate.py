@@ -17,7 +17,7 @@ EXITS = {4: "a mutant is undecided (the same command resumes)"}
 
 
 def mutate(options: MutationRequest, form: Format) -> int:
-    """Remove parts of a prompt and see if the cases notice.
+    """Remove parts of a prompt, show whether the cases notice.
 
     Each sentence, bullet and section is removed once. All mutants are called interleaved with the whole prompt. Nothing
     is recorded; the outputs stay in one folder, and the same command resumes there without repeating a call.

@@ -22,7 +22,7 @@ from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import EXIT_BUG, EXIT_OK, EXIT_USER_ERROR, ConfigError, SkillEvaluatorError
 from skill_evaluator.text import counted, nearest
 
-_EXITS = {EXIT_OK: "done", EXIT_BUG: "a bug (a traceback)", EXIT_USER_ERROR: "wrong input (one line says what)"}
+_EXITS = {EXIT_OK: "success", EXIT_BUG: "internal error", EXIT_USER_ERROR: "invalid input"}
 _LAST = ("dry_run", "max_cost", "resume", "review", "batch", "skip_invalid", *COMMON)  # in the help of every command
 _VALUES = {int: "N", float: "NUMBER", Path: "PATH", str: "TEXT"}
 _RARE, _COMMON = "Rarer options", "Options of most commands"

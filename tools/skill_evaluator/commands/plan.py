@@ -29,7 +29,7 @@ class PlanOptions(PlanRequest, FormatOption):
 
 
 def plan(options: PlanOptions) -> int:
-    """Say what is to be evaluated, why, and at what cost; writes it to plan.json. Makes no call."""
+    """Plan the runs of a push and their maximum cost; writes plan.json. Makes no call."""
     library = Library.at(options)
     if options.detect is not None:
         from skill_evaluator.reports.ranking import print_sizing

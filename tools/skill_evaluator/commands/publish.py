@@ -11,11 +11,11 @@ EXAMPLES = (
     "skill-evaluator ci publish collected --to main",
     "skill-evaluator ci publish collected --mode branch --branch records",
 )
-EXITS = {2: "wrong input, or one could not be published (the others are there all the same)"}
+EXITS = {2: "invalid input, or a record could not be published (the others are published)"}
 
 
 def publish(options: PublishRequest, form: Format) -> int:
-    """Add collected records to a branch, and push it; tries again on top of whoever was quicker."""
+    """Commit collected records to a branch and push it; tries again if the branch has moved."""
     done = Library.at(options).publish(options)
     words = "no record to publish"
     if done.records and done.commit is None:

@@ -9,7 +9,7 @@ from skill_evaluator.display.sheets import Format
 from skill_evaluator.reports.ci import announce, open_pull_request, outcome_page, print_outcome, refuse_untold
 
 EXAMPLES = ("skill-evaluator ci report collected --platform github",)
-EXITS = {3: "a verdict that fails, or a judge blocks or alerts", 4: "a person must look, or another model answered"}
+EXITS = {3: "regression, or a judge blocks or alerts", 4: "a person must review, or another model answered"}
 
 
 @options
@@ -31,7 +31,7 @@ class ReportOptions(ConfigOption, PlatformOption):
 
 
 def report(options: ReportOptions) -> int:
-    """Show what became of a plan; as a page, a job's summary, and a comment on the pull request it is about."""
+    """Show the results of a plan; as a page, a job's summary, or a comment on a pull request."""
     if options.commits or options.pull_request or options.open_from:
         refuse_untold(options.platform)
     library = Library.at(options)

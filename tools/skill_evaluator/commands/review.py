@@ -22,16 +22,15 @@ class ReviewServeOptions(ConfigOption):
 
     reviewer: str = option("The reviewer's name; by default the page asks for it.", "", metavar="NAME")
     port: int = option("Port of the page; default: a free one.", 0, min=0, max=65535, show_default=False)
-    seed: int = rare("Seed of the order in which each reviewer sees the two outputs.", 0)
 
 
 def review_serve(options: ReviewServeOptions) -> int:
     """Label queued outputs on a local web page. Stop it with Ctrl-C.
 
-    The page also shows how many items wait, how well reviewers agree and where they differ. The address contains a
-    token: nobody can read or label without it. Several people may open it, each with a name.
+    The page also shows how many items wait and where reviewers differ. Its address contains a token, without which
+    nobody can read or label. Several people may open it, each with a name.
     """
-    server = Library(config=options.config).judge.review_page(options.port, options.seed)
+    server = Library(config=options.config).judge.review_page(options.port)
     query = f"?{urlencode({'reviewer': options.reviewer})}" if options.reviewer else ""
     print(
         f"{counted(len(server.queue.items()), 'item')} to review at {server.address}{query} (Ctrl-C ends)", flush=True
@@ -49,7 +48,6 @@ class ReviewAddOptions(ConfigOption):
     sample: int | None = option("Queue N random items.", min=1)
     seed: int = rare("Seed of the sample.", 0)
     dimensions: tuple[str, ...] = option("A dimension to compare candidates in; repeatable.", (), metavar="NAME")
-    preset: str = rare("Dimensions by name: default, chat, code, checklist.", "default", metavar="NAME")
 
 
 def review_add(options: ReviewAddOptions) -> int:
@@ -58,10 +56,9 @@ def review_add(options: ReviewAddOptions) -> int:
     The file is in the format of `judge pairwise` or `judge regression`, which queue doubtful items with --review.
     """
     judge = Library(config=options.config).judge
-    dimensions = {"dimensions": options.dimensions, "preset": options.preset}
-    queued = judge.queue_for_review(options.file, sample=options.sample, seed=options.seed, **dimensions)
-    known = f", {queued.given - queued.fresh} already queued" if queued.given > queued.fresh else ""
-    print(f"{counted(queued.fresh, 'item')} added to {queued.folder}{known}")
+    fresh, known = judge.queue_for_review(options.file, options.dimensions, sample=options.sample, seed=options.seed)
+    already = f", {known} already queued" if known else ""
+    print(f"{counted(fresh, 'item')} added to {options.config / 'reviews'}{already}")
     return EXIT_OK
 
 
@@ -77,7 +74,7 @@ def review_export(options: ReviewExportOptions) -> int:
 
     Only items that were drawn at random are exported: doubtful items are harder than the rest.
     """
-    exported = Library(config=options.config).judge.export_labels(options.labels)
-    skipped = f"skipped: {exported.disputed} disputed, {counted(exported.not_random, 'item')} not drawn at random"
-    print(f"{counted(exported.exported, 'label')} in {options.labels}; {skipped}")
+    labels, disputed, others = Library(config=options.config).judge.export_labels(options.labels)
+    skipped = f"{disputed} disputed, {counted(others, 'item')} not drawn at random"
+    print(f"{counted(labels, 'label')} in {options.labels}; skipped: {skipped}")
     return EXIT_OK

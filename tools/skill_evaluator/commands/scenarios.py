@@ -8,8 +8,8 @@ from skill_evaluator.audit.report.calls import print_family
 from skill_evaluator.audit.request import ScenariosCheckRequest
 from skill_evaluator.display.sheets import Format
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_USER_ERROR
-from skill_evaluator.judges.asking.story import JudgingSize
-from skill_evaluator.judges.stories.requests import ScenariosDraftRequest
+from skill_evaluator.judges.prompting.session import JudgeRunSize
+from skill_evaluator.judges.workflows.requests import ScenariosDraftRequest
 from skill_evaluator.reports.judge_results import print_judged
 from skill_evaluator.reports.live import watch
 from skill_evaluator.text import counted
@@ -40,18 +40,19 @@ _EXIT_OF: dict[FamilyVerdict, int] = {
 
 
 def scenarios_check(options: ScenariosCheckRequest, form: Format) -> int:
-    """Check whether a family is ready for an audit; shows the scores of a trial. Makes no call."""
+    """Check whether scenarios are ready for an audit; shows the scores of a trial. Makes no call."""
     check = Library.at(options).check_scenarios(options)
     print_family(check, form, options)
     return _EXIT_OF[check.verdict]
 
 
 def scenarios_draft(options: ScenariosDraftRequest, form: Format) -> int:
-    """Let a model draft scenarios for a domain; marked as not reviewed. Overwrites nothing."""
+    """Draft scenarios for a domain with a model; marked as unreviewed. Overwrites nothing."""
     library = Library(config=options.config)
     drafted = library.judge.scenarios(options, watch=watch)
-    if isinstance(drafted, JudgingSize):
+    if isinstance(drafted, JudgeRunSize):
         return print_judged(drafted, form)
-    print_family(check_draft(drafted.family, options.config, library.settings.limits), form)
-    print(f"{counted(drafted.scenarios, 'scenario')} written to {drafted.folder}, not reviewed yet", file=sys.stderr)
+    check = check_draft(drafted.name, options.config, library.settings.limits)
+    print_family(check, form)
+    print(f"{counted(len(check.scenarios), 'scenario')} written to {drafted}, not reviewed yet", file=sys.stderr)
     return EXIT_OK

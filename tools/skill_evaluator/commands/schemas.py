@@ -17,7 +17,7 @@ class SchemasOptions:
 
 
 def schemas(options: SchemasOptions) -> int:
-    """Write the JSON Schema of every file format; for editors and other tools."""
+    """Write the JSON Schemas of all file formats."""
     for path in write_schemas(options.folder):
         print(path)
     return EXIT_OK

@@ -25,7 +25,7 @@ class ScoreOptions(ComponentsOption, FixturesOption, ConfigOption, FormatOption)
 
 
 def score(options: ScoreOptions) -> int:
-    """Score a saved run again, without a call; rewrites its record.json and report.md, touches no leaderboard."""
+    """Score a saved run again; rewrites its record.json and report.md, no leaderboard. Makes no call."""
     library = Library(options.components, config=options.config, fixtures=options.fixtures)
     finished, component = library.score(options.run)
     print_finished([finished], component, options.format)

@@ -13,15 +13,15 @@ EXAMPLES = {
     "site_build": ("skill-evaluator site build --out site",),
     "site_serve": ("skill-evaluator site serve", "skill-evaluator site serve --port 8000"),
 }
-EXITS = {"site_build": {4: "a component or an audit could not be read; the site lists it with why, and has all others"}}
+EXITS = {"site_build": {4: "a component or an audit could not be read; the site names it and has all others"}}
 
 
 def site_build(options: SiteBuild) -> int:
-    """Write pages of everything that is recorded; they open from the file system and any server. Makes no call.
+    """Write a static website of all results; it opens from the file system and any server. Makes no call.
 
-    Building again writes only what changed. Documents, ground truths and outputs are left out without --outputs, except
-    of components whose settings say so: `site: {components: {NAME: {documents: true}}}`. What cannot be read is listed
-    with why, beside everything else.
+    Building again writes only the files that changed. Documents, ground truths and outputs are left out without
+    --outputs, unless settings publish them: `site: {components: {NAME: {documents: true}}}`. Files that cannot be read
+    are listed with the reason.
     """
     site = Library.at(options).site(options)
     changed = f"{counted(site.written, 'file')} written, {site.removed} removed"
@@ -31,10 +31,9 @@ def site_build(options: SiteBuild) -> int:
 
 
 def site_serve(options: ServedSite) -> int:
-    """Show these pages in the browser; for this machine alone, until Ctrl-C. Makes no call.
+    """Show the website on this machine until Ctrl-C; with documents and outputs. Makes no call.
 
-    It shows documents, truths and answers of every component. The address holds a token: only who has it can read.
-    What was built is gone when it ends.
+    The address contains a token, without which nobody can read the pages. They are deleted when the server ends.
     """
     for number in {signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)}:  # a terminal that is closed
         signal.signal(number, signal.default_int_handler)

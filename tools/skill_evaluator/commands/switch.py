@@ -7,13 +7,13 @@ from skill_evaluator.reports.ending import print_switch
 from skill_evaluator.reports.live import watch
 
 EXAMPLES = ("skill-evaluator switch <model> <model> --dry-run", "skill-evaluator switch <model> <model> <component>")
-EXITS = {3: "a component is worse with the new model", 4: "a component could not be compared"}
+EXITS = {3: "a component regressed with the new model", 4: "a component could not be compared"}
 
 
 def switch(options: SwitchRequest, form: Format) -> int:
-    """Say what would get worse with a different model; asks every component of both, in the same minutes.
+    """Compare two models on every component; both are called in the same minutes.
 
-    The answers are recorded like any others. Where the old model does not answer, its newest record stands in.
+    The results are recorded. If the old model does not answer, its newest record is used.
     """
     result = Library.at(options).switch(options, watch=watch)
     print_switch(result, form)

@@ -24,7 +24,7 @@ EXAMPLES = (
     "skill-evaluator try <component> --case 'clean-*' -n 2",
     "skill-evaluator try <component> --watch --max-cost 0.50",
 )
-EXITS = {3: "worse than the record", 4: "incomplete (it prints how to go on), or another model answered"}
+EXITS = {3: "regression", 4: "incomplete run, or another model answered"}
 
 
 @options
@@ -33,17 +33,17 @@ class TryOptions(LimitsOption, ComponentsOption, FixturesOption, ConfigOption, F
 
     skill: Skill
     cases: Cases = ()
-    replicates: int = option("Answers per case and model.", 3, "-n")
+    replicates: int = option("Calls per case and model.", 3, "-n")
     models: OnlyModels = ()
     full: Full = False
-    watch: bool = flag("Ask again at each save; of all tries at most 200 calls, or --max-calls, --max-cost.")
+    watch: bool = flag("Evaluate after every save; at most 200 calls in all, or --max-calls, --max-cost.")
     results: Path | None = rare("Where run folders go; default: in the component.", metavar="DIR")
 
 
 def try_(options: TryOptions) -> int:
-    """Ask with the prompt as it is on disk, and record nothing; judge it, and show what answers changed.
+    """Evaluate the prompt on disk without recording it; show the verdict and the outputs that changed.
 
-    Records nothing: no row, no record. The answers stay in the run folder, so that `explain` can show them.
+    The outputs stay in the run folder, so that `explain` can show them.
     """
     from skill_evaluator.commands.evaluating import measure, measure_at_each_save
 

@@ -11,15 +11,16 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from http.client import HTTP_PORT
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import ValidationError
 
+from skill_evaluator.errors import ConfigError
 from skill_evaluator.files import ModelT, first_problem
 
 HOST = "127.0.0.1"
-PATIENCE_S = 30.0  # of a connection
-HEADERS: Mapping[str, str] = {
+_HEADERS: Mapping[str, str] = {
+    "X-Frame-Options": "DENY",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Opener-Policy": "same-origin",
@@ -39,14 +40,17 @@ class RefusedError(Exception):
 
 
 class LoopbackServer(ThreadingHTTPServer):
-    """A server for one person; `port` 0 takes a free one. Raises OSError where the port is taken."""
+    """A server for one person; `port` 0 takes a free one. Raises ConfigError if the port is taken."""
 
     daemon_threads = True
     allow_reuse_address = True
 
     def __init__(self, port: int, handler: Any) -> None:
         self.token = secrets.token_urlsafe(24)
-        super().__init__((HOST, port), handler)
+        try:
+            super().__init__((HOST, port), handler)
+        except OSError as problem:
+            raise ConfigError(f"cannot listen on {HOST}:{port}: {problem.strerror}; choose another --port") from None
         port_of_web = ("",) if self.server_port == HTTP_PORT else ()  # which browsers leave out
         self.hosts = frozenset(
             name + end for name in (HOST, "localhost") for end in (f":{self.server_port}", *port_of_web)
@@ -71,6 +75,24 @@ class LoopbackServer(ThreadingHTTPServer):
         if not slash or not hmac.compare_digest(token.encode(), self.token.encode()):
             raise RefusedError(HTTPStatus.FORBIDDEN, "the address lacks its token; copy all of it from the terminal")
         return path
+
+
+class PageHandler(BaseHTTPRequestHandler):
+    """One connection of a browser. Every response has the headers that keep other sites out, and `policy`."""
+
+    server_version = "skill-evaluator"
+    sys_version = ""
+    timeout = 30.0  # seconds
+    policy: ClassVar[str]  # the Content-Security-Policy
+
+    def end_headers(self) -> None:
+        """Send the headers of every response."""
+        for name, value in {"Content-Security-Policy": self.policy, **_HEADERS}.items():
+            self.send_header(name, value)
+        super().end_headers()
+
+    def log_message(self, format: str, *arguments: Any) -> None:
+        """Print nothing: the token is in every line."""
 
 
 def refuse_other_sites(request: BaseHTTPRequestHandler) -> None:

@@ -46,7 +46,7 @@ def option(help: str, default: Any = None, *flags: str, **how: Any) -> Any:
 
     Put into `how` what else `typer.Option` takes.
 
-    >>> option("Answers per case and model.", 3, "-n").default
+    >>> option("Calls per case and model.", 3, "-n").default
     3
     """
     if default is ...:

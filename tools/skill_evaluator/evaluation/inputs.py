@@ -15,7 +15,6 @@ from skill_evaluator.providers import Configuration, asking, read_configuration,
 from skill_evaluator.records.leaderboard import check_leaderboard
 from skill_evaluator.repository import Repository, tolerating_git
 from skill_evaluator.runner.prices import refuse_unpriced
-from skill_evaluator.runner.runs import is_invocation
 from skill_evaluator.runner.schedule import Shard, refuse_amounts
 
 
@@ -51,8 +50,6 @@ def read_inputs(request: EvaluationRequest, configuration: Configuration | None 
         raise RunError(
             "--resume takes a run id, a run folder or nothing, and cannot be combined with --dry-run or --fresh"
         )
-    if request.invocation is not None and not is_invocation(request.invocation):
-        raise RunError(f"--invocation '{request.invocation}' is not <time>-<token>, such as 20261121T093000Z-3fa9c1")
     _refuse_designs(request)
     configuration = configuration or read_configuration(request.config)
     component = apply_scenario(
@@ -111,8 +108,6 @@ def _refuse_designs(request: EvaluationRequest) -> None:
         raise RunError(f"{given[0]} cannot be combined with {clashing[0]}: it asks {cases}, as often as planned")
     if request.draft and request.aa:
         raise RunError(f"--draft measures the prompt as it is, and {given[0]} a recorded version; use one of them")
-    if request.baseline_commit is not None and not request.with_baseline:
-        raise RunError("--baseline-commit says which prompt --with-baseline asks: give both")
 
 
 def judge_of(

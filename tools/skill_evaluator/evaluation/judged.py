@@ -1,6 +1,6 @@
-"""What a judge decides of a run: the sentences among its checks, once its calls are made, or read again without a call.
+"""The judged checks of a run: a judge is called about their sentences, or its stored outputs are read.
 
-A judge is no part of scoring: what it says is handed on as values, and its answers lie in the run's folder.
+Scoring calls no judge: it takes the verdicts as values. The judge's journal lies in the run's folder.
 """
 
 from collections import Counter
@@ -8,17 +8,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from skill_evaluator.judges.asking.reading import commonest_failure
 from skill_evaluator.judges.calibration.results import SentenceErrors, read_calibration
-from skill_evaluator.judges.modes.asked_sentences import (
+from skill_evaluator.judges.modes.sentences import (
     SentenceAnswers,
+    SentencesItem,
     SentencesJudge,
     ask_sentences,
     read_sentence_answers,
+    votes_on,
 )
-from skill_evaluator.judges.modes.sentences import SentencesItem, votes_on
+from skill_evaluator.judges.prompting.reading import commonest_failure
 from skill_evaluator.library.cases import Case
-from skill_evaluator.library.config import Model, Settings
+from skill_evaluator.library.config import Model
 from skill_evaluator.providers import Configuration, lack_of
 from skill_evaluator.records.summaries import FEWEST_LABELS, CorrectedShare, JudgedChecks
 from skill_evaluator.runner.journal import JUDGE, outcomes
@@ -27,17 +28,17 @@ from skill_evaluator.runner.runs import Run
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.runner.session import Session
 from skill_evaluator.scoring.checked import CheckScore, CheckScores
-from skill_evaluator.stats import rounded, total_or_none
+from skill_evaluator.stats import by_key, rounded, total_or_none
 from skill_evaluator.text import listed
 
 _NOT_JUDGED = "not judged"
 Text = tuple[str, str]
-"""The id of a case, and an answer to it."""
+"""The id of a case, and an output to it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedRun:
-    """The scores of the checks that a judge decides, by answer; what the record says of it; why some are not there."""
+    """The scores of the judged checks by output, the record's summary, and the reason why some have no score."""
 
     scores: Mapping[Text, CheckScores] = field(default_factory=dict)
     summary: JudgedChecks | None = None
@@ -45,31 +46,30 @@ class JudgedRun:
 
 
 def judged_items(cases: Iterable[Case], answers: Mapping[Call, Replicate]) -> dict[Text, SentencesItem]:
-    """Return what a judge is asked, each different answer once; a refused or truncated one fails without it."""
+    """Return the outputs to judge, each distinct one once; a refused or truncated output fails without a judge."""
     by_id = {case.id: (case, sentences) for case in cases if (sentences := case.sentences)}
     items: dict[Text, SentencesItem] = {}
     for call, made in answers.items():
         if call.case_id in by_id and made.completion is not None and made.failure is None:
             case, sentences = by_id[call.case_id]
-            text = made.completion.text
-            items[case.id, text] = SentencesItem(input=case.document, output=made.output, sentences=sentences)
+            item = SentencesItem(input=case.document, output=made.output, sentences=sentences)
+            items[case.id, made.completion.text] = item
     return items
 
 
 def judge_run(run: Run, cases: Sequence[Case], model: Model, session: Session, config: Path) -> JudgedRun:
-    """Ask a judge what is still open of a run whose calls are made, and return what it says."""
-    configuration = session.configuration
+    """Call a judge about the outputs of a run that it has not judged yet."""
+    configuration, manifest = session.configuration, run.manifest
     if lack := lack_of(model, configuration.kinds[model.provider], configuration.keys):
         return JudgedRun(stopped=f"{_NOT_JUDGED}: {model.id}: {lack}")
     items = judged_items(cases, outcomes(run.folder))
-    manifest = run.manifest
     judge = SentencesJudge(model=model, asked_for=manifest.run_id, seed=manifest.seed, folder=run.folder / JUDGE)
     asked = ask_sentences(list(items.values()), judge, session)
     return judged_by(items, asked, manifest.seed, configuration, config, model)
 
 
 def read_judged_run(run: Run, cases: Sequence[Case], configuration: Configuration, config: Path) -> JudgedRun:
-    """Read the verdicts of a judge on the answers of a run, without a call; empty where no check needs one."""
+    """Read the stored outputs of a run's judge without a call; empty if no check needs a judge."""
     items = judged_items(cases, outcomes(run.folder))
     if not items:
         return JudgedRun()
@@ -86,18 +86,9 @@ def judged_by(
     config: Path,
     model: Model | None,
 ) -> JudgedRun:
-    """Return what answers of a judge come to; `model` is the judge, None where it has left models.yaml."""
+    """Return the scores by a judge's outputs; `model` is None if the judge is no longer in models.yaml."""
     scores = scores_of(items, asked, seed)
-    open_still = sum(votes_on(item, asked.answered, seed).question is not None for item in items.values())
-    unread = [next((one.reason for one in votes.values() if one.score is None), "") for votes in scores.values()]
-    grounds = Counter(filter(None, unread))
-    failed = commonest_failure(asked.answered.values())
-    why = f" ({failed})" if failed else ""
-    stopped = asked.stopped or (f"{open_still} of {len(items)} answers{why}" if open_still else None)
-    if not stopped and grounds.total() > len(items) * (1.0 - configuration.settings.required_coverage):
-        why = listed([f"{ground} {count}" for ground, count in grounds.most_common()])
-        lost = f"{grounds.total()} of {len(items)} answers"
-        stopped = f"{lost}: the judge's own cannot be read ({why}); fix the judge or name another one, then --resume"
+    stopped = asked.stopped or _why_unjudged(items, asked, seed, configuration.settings.required_coverage)
     return JudgedRun(
         scores=scores,
         summary=_summary(items, scores, asked, configuration, config, model),
@@ -106,7 +97,7 @@ def judged_by(
 
 
 def scores_of(items: Mapping[Text, SentencesItem], asked: SentenceAnswers, seed: int) -> dict[Text, CheckScores]:
-    """Return what a judge's answers make of the checks, each with its ground."""
+    """Return the scores of the checks by a judge's outputs, each with its ground."""
     return {
         text: {
             name: CheckScore(None if vote.holds is None else float(vote.holds), vote.ground)
@@ -114,6 +105,22 @@ def scores_of(items: Mapping[Text, SentencesItem], asked: SentenceAnswers, seed:
         }
         for text, item in items.items()
     }
+
+
+def _why_unjudged(
+    items: Mapping[Text, SentencesItem], asked: SentenceAnswers, seed: int, required_coverage: float
+) -> str | None:
+    """Return why outputs have no verdict: calls that failed, or too many outputs of the judge that cannot be read."""
+    votes = [votes_on(item, asked.answered, seed) for item in items.values()]
+    open_outputs = sum(vote.question is not None for vote in votes)
+    unsettled = [[vote.ground for vote in item.verdicts.values() if vote.holds is None] for item in votes]
+    grounds = Counter(item[0] for item in unsettled if item and item[0])
+    if grounds.total() > len(items) * (1.0 - required_coverage) and not open_outputs:
+        why = listed([f"{ground} {count}" for ground, count in grounds.most_common()])
+        lost = f"{grounds.total()} of {len(items)} answers"
+        return f"{lost}: the judge's own cannot be read ({why}); fix the judge or name another one, then --resume"
+    failed = commonest_failure(asked.answered.values())
+    return f"{open_outputs} of {len(items)} answers" + (f" ({failed})" if failed else "") if open_outputs else None
 
 
 def _summary(
@@ -124,24 +131,25 @@ def _summary(
     config: Path,
     model: Model | None,
 ) -> JudgedChecks | None:
-    """Return what the record says of the judge: by labels of people, also the shares without its errors."""
+    """Return the record's summary of the judge, with shares corrected for its errors if people labelled enough."""
     manifest = asked.manifest
     if manifest is None:
         return None
-    errors = _errors_of(manifest.model_id, manifest.digests, configuration.settings, config)
-    verdicts: dict[str, list[float]] = {}
-    for text, item in items.items():
-        for name, sentence in item.sentences.items():
-            if (score := scores[text][name].score) is not None:
-                verdicts.setdefault("", []).append(score)
-                verdicts.setdefault(sentence, []).append(score)
-    whole = errors.get("", SentenceErrors())
+    errors = _errors_of(asked, configuration, config)
+    labels = errors.get("", SentenceErrors()).labels
+    verdicts = by_key(
+        (key, score)
+        for text, item in items.items()
+        for name, sentence in item.sentences.items()
+        if (score := scores[text][name].score) is not None
+        for key in ("", sentence)
+    )
     shares = {
-        sentence: CorrectedShare(judged=round(sum(given) / len(given), 6), value=figure.value, ci95=figure.ci95)
-        for sentence, given in verdicts.items()
-        if whole.labels >= FEWEST_LABELS
+        sentence: CorrectedShare(judged=round(sum(every) / len(every), 6), value=figure.value, ci95=figure.ci95)
+        for sentence, every in verdicts.items()
+        if labels >= FEWEST_LABELS
         and sentence in errors
-        and (figure := errors[sentence].corrected(int(sum(given)), len(given))) is not None
+        and (figure := errors[sentence].corrected(int(sum(every)), len(every))) is not None
     }
     price = None if model is None else price_of(model, configuration.kinds[model.provider])
     costs = [None if model is None else call_cost(model, price, made) for made in asked.answered.values()]
@@ -150,25 +158,17 @@ def _summary(
         digests=manifest.digests,
         calls=len(asked.answered),
         cost_usd=rounded(total_or_none(costs)),
-        labels=whole.labels,
+        labels=labels,
         shares=shares,
     )
 
 
-def _errors_of(
-    model_id: str, digests: Mapping[str, str], settings: Settings, config: Path
-) -> Mapping[str, SentenceErrors]:
-    """Return by sentence how often the judge errs, if the calibration in the settings asked it in this way."""
-    calibration = read_calibration(config, settings)
-    if calibration is None or calibration.judging is None:
+def _errors_of(asked: SentenceAnswers, configuration: Configuration, config: Path) -> Mapping[str, SentenceErrors]:
+    """Return the judge's errors by sentence, if the calibration of the settings has the same prompt and settings."""
+    calibration, manifest = read_calibration(config, configuration.settings), asked.manifest
+    if manifest is None or calibration is None or calibration.judging is None:
         return {}
-    if digests["sentences"] not in {prompt.digest for prompt in calibration.judging.prompts}:
+    if manifest.digests["sentences"] not in {prompt.digest for prompt in calibration.judging.prompts}:
         return {}
-    return next(
-        (
-            one.sentences
-            for one in calibration.judges
-            if one.judge == model_id and one.record is not None and one.record.settings == digests["settings"]
-        ),
-        {},
-    )
+    judges = {(one.judge, one.record.settings): one.sentences for one in calibration.judges if one.record is not None}
+    return judges.get((manifest.model_id, manifest.digests["settings"]), {})

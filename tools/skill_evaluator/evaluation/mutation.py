@@ -16,7 +16,7 @@ from skill_evaluator.evaluation.mutation_results import MutantResult, Reaction
 from skill_evaluator.library.mutants import Mutant
 from skill_evaluator.records.record import CaseRecord, Record
 from skill_evaluator.stats import ROUNDING
-from skill_evaluator.verdicts.decide.comparability import Measure, Pair, case_means, field_scores, strict_scores
+from skill_evaluator.verdicts.decide.comparability import Measure, Pair, field_scores, strict_scores
 from skill_evaluator.verdicts.decide.effects import Floats
 from skill_evaluator.verdicts.decide.measuring import Compared, measure_all
 from skill_evaluator.verdicts.decide.rules import VerdictRules, is_lost
@@ -64,7 +64,7 @@ def _changed_cases(compared: Compared, noticed: Sequence[Reaction], rules: Verdi
         return
     q, fell = min(one.q for one in noticed), {one.after < one.before for one in noticed}
     versions = _cases_by_version(compared.pair)
-    means = zip(own.measure.case_ids, case_means(own.measure.before), strict=True)
+    means = zip(own.measure.case_ids, own.before.means.tolist(), strict=True)
     for case_id, before in means:
         *others, after = _means(own.measure, case_id, versions)
         if (after < before) in fell and not min(others) - ROUNDING <= after <= max(others) + ROUNDING:

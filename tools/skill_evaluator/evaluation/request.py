@@ -26,35 +26,39 @@ from skill_evaluator.display.options import (
 
 @options
 class EvaluationRequest(LimitsOption, ComponentsOption, FixturesOption, ConfigOption):
-    """What is to be evaluated, and how. A plan sets `limits`, a run's parts of the limits of its models by id."""
+    """The options of `evaluate`, and what a plan fixes for a run.
+
+    A plan sets `invocation`, with which run ids begin, `baseline_commit`, the commit with the prompt of the baseline,
+    and `limits`, the run's parts of the limits of its models by id.
+    """
 
     skill: Skill
-    replicates: int | None = option("Answers per case and model; default 10 (settings.yaml).", None, "-n")
+    replicates: int | None = option("Calls per case and model; default 10 (settings.yaml).", None, "-n")
     models: OnlyModels = ()
-    dry_run: bool = flag("Check everything, make no call, print the cost at most.")
+    dry_run: bool = flag("Check all inputs and print the maximum cost; make no call.")
     cases: Cases = ()
     seed: int | None = rare("Seed of the replicates' seeds; default 0.")
     resume: str | None = option(
-        "Continue an unfinished run (default: the newest): ask only what has no answer.",
+        "Continue an unfinished run (default: the newest); make only the missing calls.",
         metavar="[RUN]",
         completes="runs",
     )
     fresh: bool = flag("Begin a new run, even if an unfinished run could be continued.")
     shard: str | None = rare("Only the I-th of N parts of the cases.", metavar="I/N")
-    scenario: str | None = rare("Put the prompt into .evaluator/scenarios/NAME.md.", metavar="NAME")
-    bare: bool = flag("Ask without the prompt, with the schema alone if there is one, to see what it adds.")
-    invocation: str | None = rare("Prefix of the run ids; a plan sets the same one for all its jobs.", metavar="ID")
-    recorded: bool = flag("Ask only the new version, and compare it with the record; default: ask its baseline, too.")
-    failing: bool = flag("Ask again the cases that failed in the newest record, beside the baseline: was it chance?")
+    scenario: str | None = rare(
+        "Wrap the prompt in the system-prompt template .evaluator/scenarios/NAME.md.", metavar="NAME"
+    )
+    bare: bool = flag("Run without the prompt, with the schema only, to see what the prompt adds.")
+    recorded: bool = flag("Do not run the baseline again: compare with its record.")
+    failing: bool = flag("Run the failed cases of the newest record again, beside the baseline.")
     with_baseline: bool = rare(
-        "Ask the baseline, too, in turns, whatever the policy says; fail if that is impossible.", False
+        "Run the baseline beside the new version whatever the policy says; fail if that is impossible.", False
     )
-    baseline_commit: str | None = rare(
-        "With --with-baseline: use the prompt of this commit, not the recorded one.", metavar="COMMIT"
-    )
+    invocation: str | None = None
+    baseline_commit: str | None = None
     limits: Mapping[str, Any] = field(default_factory=dict)
     aa: bool = rare("Run the recorded version again to measure noise.", False)
-    draft: bool = flag("Keep the record as a draft, of any prompt: on no leaderboard, never a baseline.")
+    draft: bool = flag("Record a draft of any prompt: in no leaderboard, never a baseline.")
     batch: Batch = False
     results: Path | None = rare("Where run folders go; default: in the component.", metavar="DIR")
     leaderboard: bool = rare("Append the record to the component's leaderboard.json.", True)
@@ -68,7 +72,7 @@ class ManyRequest(EvaluationRequest):
     changed: str | None = option(
         "Only components that this branch changed since it left a commit; default: the main branch.", metavar="[BASE]"
     )
-    yes: bool = flag("Ask several components without a question; else only a terminal asks.")
+    yes: bool = flag("Do not ask for confirmation before running several components.")
 
     @property
     def is_many(self) -> bool:
@@ -86,7 +90,7 @@ class MutationRequest(LimitsOption, ComponentsOption, FixturesOption, ConfigOpti
     )
     replicates: int = option("Outputs per case and mutant.", 4, "-n")
     mutants: int = option("Remove at most N parts, the longest.", 40)
-    dry_run: bool = flag("List the mutants and their cost at most; make no call.")
+    dry_run: bool = flag("List the mutants and their maximum cost; make no call.")
     results: Path | None = rare("Where run folders go; default: in the component.", metavar="DIR")
 
 
@@ -97,5 +101,5 @@ class SwitchRequest(ComponentsOption, FixturesOption, ConfigOption):
     old: str = argument("The model in use, or once in use.")
     new: str = argument("The model of models.yaml to switch to.")
     skills: Names = ()
-    replicates: int | None = option("Answers per case and model.", None, "-n")
-    dry_run: bool = flag("Make no call, print the cost at most.")
+    replicates: int | None = option("Calls per case and model.", None, "-n")
+    dry_run: bool = flag("Print the maximum cost; make no call.")

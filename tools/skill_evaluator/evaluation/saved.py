@@ -13,7 +13,7 @@ from threading import Thread
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import RunError
 from skill_evaluator.evaluation.judged import judged_items, read_judged_run, scores_of
-from skill_evaluator.judges.modes.asked_sentences import read_sentence_answers
+from skill_evaluator.judges.modes.sentences import read_sentence_answers
 from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import Settings, load_models

@@ -152,12 +152,12 @@ def find_texts(
     """
     told = {path for path, rule in declared.items() if rule.compare is not None or rule.options.keys() - _OF_TEXTS}
     places = schema_places(schema or {})
-    plain = {
-        path
+    plain = {  # in the order of the schema
+        path: place
         for path, place in places.items()
         if place.kind == "string" and not any(key in node for node in place.nodes for key in _NO_PROSE)
     }
-    stars = {path: FieldRule() for path in declared.keys() & plain if "*" in path}
+    stars = {path: FieldRule() for path in declared.keys() & plain.keys() if "*" in path}
     plan = FieldPlan(leaves=stars, named=frozenset(places))
     lengths: dict[str, list[int]] = {path: [] for path in plain if "*" not in path}
     for truth in truths:
@@ -165,7 +165,7 @@ def find_texts(
             if isinstance(value, str) and (schema is None or leaf.path in plain):
                 lengths.setdefault(leaf.path, []).append(len(value))
     medians = {path: quantile(of_path, 0.5) or 0.0 for path, of_path in lengths.items()}
-    numeric = {path for path in plain if places[path].allows_numeric_text}
+    numeric = {path for path, place in plain.items() if place.allows_numeric_text}
     medians = {path: long for path, long in medians.items() if long > _LONGEST_NAME or path not in numeric}
     return medians, {path: long for path, long in medians.items() if long > _LONGEST_NAME and path not in told}
 

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, Self, get_args
 from urllib.parse import urlsplit, urlunsplit
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -29,6 +30,7 @@ from skill_evaluator.files import SizeLimit, StrictModel, validated
 from skill_evaluator.identifiers import Label, ModelId, ProviderName, ReplicateCount, Share, Tier, is_address
 from skill_evaluator.library.messages import FileKind
 from skill_evaluator.library.reading import YAML_DEPTH, FixturesElsewhere, Root, read_yaml
+from skill_evaluator.metrics import REPRODUCIBILITY
 from skill_evaluator.text import nearest
 
 
@@ -327,13 +329,26 @@ class MetricPolicy(StrictModel):
     tolerance: Share | None = None
 
 
+def _refuse_reproducibility(metrics: dict[str, MetricPolicy]) -> dict[str, MetricPolicy]:
+    """Refuse a policy on the agreement of outputs, which would have no effect."""
+    for name in metrics:
+        if name in REPRODUCIBILITY:
+            why = "a reproducibility metric is shown, but never decides a verdict"
+            raise ValueError(f"'{name}' can have no tier and no tolerance: {why}; delete the entry")
+    return metrics
+
+
+MetricPolicies = Annotated[dict[str, MetricPolicy], AfterValidator(_refuse_reproducibility)]
+"""The policy of accuracy metrics by name."""
+
+
 class ComponentPolicy(StrictModel):
     """The policy of one component; a key that is left out is as for all components."""
 
     tolerance: Share | None = None
     alpha: Annotated[float, Field(gt=0, lt=1)] | None = None
     required_coverage: Share | None = None
-    metrics: dict[str, MetricPolicy] = {}
+    metrics: MetricPolicies = {}
     fields: dict[str, MetricPolicy] = {}
     critical_cases: tuple[str, ...] = Field(default=(), description="cases whose loss of `harm` is a regression")
     stakes: Literal["normal", "high"] = Field(
@@ -361,7 +376,7 @@ class Policy(StrictModel):
     anchor: Literal["accepted", "previous"] = "accepted"
     design: Design = "beside"
     served: Literal["same", "any"] = "same"
-    metrics: dict[str, MetricPolicy] = {}
+    metrics: MetricPolicies = {}
     components: dict[str, ComponentPolicy] = {}
     judge: JudgePolicy = JudgePolicy()
 

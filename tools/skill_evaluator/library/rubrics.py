@@ -4,21 +4,12 @@ Each class is a mapping in one of these files, each field a key. A file is read 
 key, or into everything that is wrong with it.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    Field,
-    PositiveFloat,
-    StringConstraints,
-    ValidationError,
-    model_validator,
-)
+from pydantic import AfterValidator, Field, PositiveFloat, StringConstraints, ValidationError, model_validator
 
 from skill_evaluator.errors import ConfigError
 from skill_evaluator.files import StrictModel, parse_json, problem_message, read_text
@@ -42,28 +33,18 @@ Mitigation = Literal[
     "ties_allowed",
 ]
 
-_EVERY, _PAIRWISE = frozenset(get_args(MethodName)), frozenset({"pairwise_comparison"})
-MITIGATIONS: Mapping[str, frozenset[str]] = MappingProxyType(
-    {
-        "require_justification_first": _EVERY,
-        "position_swap": _PAIRWISE,
-        "ignore_length": _EVERY,
-        "length_normalization": _PAIRWISE,
-        "ignore_position": _PAIRWISE,
-        "evidence_required": _EVERY,
-        "different_model_family": _EVERY,
-        "ties_allowed": _PAIRWISE,
-    }
-)
+_IN_PAIRWISE_ALONE = {"position_swap", "length_normalization", "ignore_position", "ties_allowed"}
+MITIGATIONS: Mapping[Mitigation, tuple[str, ...]] = {
+    name: ("pairwise_comparison",) if name in _IN_PAIRWISE_ALONE else get_args(MethodName)
+    for name in get_args(Mitigation)
+}
 """Each mitigation with the methods in which it has an effect."""
 
-USUAL_METHOD: Mapping[str, MethodName] = MappingProxyType(
-    {"objective": "direct_scoring", "subjective": "pairwise_comparison"}
-)
+USUAL_METHOD: Mapping[str, MethodName] = {"objective": "direct_scoring", "subjective": "pairwise_comparison"}
 """The method of a criterion that names none, by its type."""
 
 USUAL_THRESHOLD = 0.7
-SCALES: Mapping[Scale, int] = MappingProxyType({"1-3": 3, "1-5": 5, "1-10": 10})
+SCALES: Mapping[Scale, int] = {"1-3": 3, "1-5": 5, "1-10": 10}
 
 
 class Level(StrictModel):
@@ -236,31 +217,41 @@ class RubricText:
         names = tuple(map(str, place))
         return next((self.lines[names[:end]] for end in range(len(names), 0, -1) if names[:end] in self.lines), 1)
 
-    def problem(self, place: Place, message: str, advice: str = "") -> Problem:
-        """Return a problem at a place, with its line."""
-        where = key_path(place)
-        words = " ".join(filter(None, (message, where and f"at {where}", advice)))
-        return Problem(file=str(self.path), line=self.line(place), message=words)
+    def check(self) -> tuple[Rubric | None, list[Problem]]:
+        """Return the rubric, or None and everything that is wrong with it, by line."""
+        model: type[RubricLevels | Rubric] = RubricLevels if self.has_levels else Rubric
+        try:
+            read = model.model_validate(self.value)
+            return (read.rubric(self.path.stem) if isinstance(read, RubricLevels) else read), []
+        except ValidationError as problem:
+            errors = problem.errors(include_url=False)
+        problems = []
+        for error in errors:
+            if error["type"] == "too_short" and len(error["input"]) >= error["ctx"]["min_length"]:
+                continue  # pydantic counts the valid entries, and the others have their own problem
+            place = tuple(part for part in error["loc"] if part != "[key]")  # how pydantic marks an invalid key
+            message, advice = problem_message(error, model, self.path)
+            where = f"at {key_path(place)}" if place else ""
+            words = " ".join(filter(None, (message, where, advice)))
+            problems.append(Problem(file=str(self.path), line=self.line(place), message=words))
+        return None, sorted(problems, key=lambda problem: problem.line)
 
 
 def load_rubric(path: Path, *, follow_links: bool = False) -> Rubric:
-    """Read one rubric; raise ConfigError with file, line and key path of the first thing wrong."""
-    text = read_rubric_text(path, follow_links=follow_links)
-    try:
-        return _checked(text)
-    except ValidationError as problem:
-        first = next(_problems(text, problem))
-        raise ConfigError(f"{first.file}:{first.line}: {first.message}") from None
+    """Read one rubric; raise ConfigError with file, line and key path of the first mistake."""
+    rubric, problems = read_rubric_text(path, follow_links=follow_links).check()
+    if rubric is None:
+        raise ConfigError(f"{problems[0].file}:{problems[0].line}: {problems[0].message}")
+    return rubric
 
 
 def find_rubrics(config_dir: Path) -> list[Path]:
     """Return the paths of all rubrics of a library, by name."""
-    folder = config_dir / "rubrics"
-    return sorted(path for path in folder.glob("*") if path.suffix in (".yaml", ".yml", ".json"))
+    return sorted(path for path in (config_dir / "rubrics").glob("*") if path.suffix in (".yaml", ".yml", ".json"))
 
 
 def read_rubric_text(path: Path, *, follow_links: bool = False) -> RubricText:
-    """Read a rubric's file without checking what it says; raise ConfigError where it is no YAML or JSON.
+    """Read a rubric's file without checking what it says; raise ConfigError if it is neither YAML nor JSON.
 
     It may not lead out of the folder it begins with, nor that out of the current one, unless `follow_links`. A path
     that is absolute or has `..` may not lead out of the rubric's own folder.
@@ -269,34 +260,3 @@ def read_rubric_text(path: Path, *, follow_links: bool = False) -> RubricText:
     text = read_text(Root(folder, ConfigError, follow_links=follow_links).inside(path), ConfigError, CONFIGURATION)
     value = parse_json(text, path) if path.suffix == ".json" else parse_yaml(text, path)
     return RubricText(path=path, value=value, lines=yaml_lines(text))
-
-
-def criteria_of(text: RubricText) -> tuple[dict[int, Criterion], list[Problem]]:
-    """Return the valid criteria by their index in the file, and all problems of the file."""
-    try:
-        return dict(enumerate(_checked(text).criteria)), []
-    except ValidationError as problem:
-        problems = sorted(_problems(text, problem), key=lambda problem: problem.line)
-    good, values = {}, text.value.get("criteria") if isinstance(text.value, dict) else None
-    for index, value in enumerate(values if isinstance(values, list) else ()):
-        try:
-            good[index] = Criterion.model_validate(value)
-        except ValidationError:
-            continue  # it is among the problems
-    return good, problems
-
-
-def _checked(text: RubricText) -> Rubric:
-    if text.has_levels:
-        return RubricLevels.model_validate(text.value).rubric(text.path.stem)
-    return Rubric.model_validate(text.value)
-
-
-def _problems(text: RubricText, problem: ValidationError) -> Iterator[Problem]:
-    """Yield all that is wrong, each with its line and, for a name, the nearest of those that are known."""
-    model: type[BaseModel] = RubricLevels if text.has_levels else Rubric
-    for error in problem.errors(include_url=False):
-        if error["type"] == "too_short" and len(error["input"]) >= error["ctx"]["min_length"]:
-            continue  # pydantic counts the entries that are in order, and the others have their own problem
-        place = tuple(part for part in error["loc"] if part != "[key]")  # how pydantic marks a key that is wrong
-        yield text.problem(place, *problem_message(error, model, text.path))

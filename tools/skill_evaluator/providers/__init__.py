@@ -1,7 +1,7 @@
-"""The providers, by the name that models.yaml uses, and the keys they are asked with.
+"""The providers by their names in models.yaml, and the keys for them.
 
-Nothing here imports the HTTP client; the first call does. A package of its own may add one through the entry-point
-group `skill_evaluator.providers` (an object of type `ProviderKind`).
+SDKs and HTTP clients are imported with the first call. Other packages add providers through the entry-point group
+`skill_evaluator.providers`, whose objects are of type `ProviderKind`.
 """
 
 import os
@@ -41,19 +41,16 @@ _GROUP = "skill_evaluator.providers"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Configuration:
-    """The folder of settings.yaml and models.yaml, read: `kinds` are the providers of its models, by name.
-
-    `keys` are the keys that were in the environment, by variable.
-    """
+    """The contents of settings.yaml and models.yaml, with the providers and keys of the models."""
 
     settings: Settings
     models: tuple[Model, ...]
-    kinds: Kinds
-    keys: Keys
+    kinds: Kinds  # providers by name
+    keys: Keys  # the keys that are set, by environment variable
 
 
 def read_configuration(folder: Path) -> Configuration:
-    """Read settings, models and the keys in the environment; raise ConfigError for what is wrong in the files."""
+    """Read settings, models and the keys in the environment; raise ConfigError for an error in the files."""
     settings = load_settings(folder)
     models = load_models(folder, settings.limits)
     kinds = kinds_of(models, str(folder / "models.yaml"))
@@ -66,10 +63,7 @@ def read_configuration(folder: Path) -> Configuration:
 
 
 def asking(configuration: Configuration, component: Component) -> Configuration:
-    """Return the configuration to ask a component with: its program, if it is one, in place of the models.
-
-    Among the keys are then the variables that the program names.
-    """
+    """Return the configuration for a component. A program replaces the models and adds its variables to the keys."""
     if component.program is None:
         return configuration
     values = program.values_of(component.program.variables, configuration.keys, os.environ)
@@ -86,9 +80,9 @@ def asking(configuration: Configuration, component: Component) -> Configuration:
 
 
 def kinds_of(models: Iterable[Model], where: str) -> dict[str, ProviderKind]:
-    """Return the providers of some models by name, shipped or from installed packages (a shipped name wins).
+    """Return the providers of the models by name; those of this package come before those of others.
 
-    Raise ConfigError for a name that no provider has, or an entry that its provider cannot serve.
+    Raise ConfigError for an unknown provider, or a model that its provider cannot serve.
     """
     kinds: dict[str, ProviderKind] = {}
     for index, model in enumerate(models):
@@ -113,9 +107,9 @@ def kinds_of(models: Iterable[Model], where: str) -> dict[str, ProviderKind]:
 
 
 def key_variables(model: Model, kind: ProviderKind) -> tuple[str, ...]:
-    """Return the environment variables that may hold this model's key; none when it needs none.
+    """Return the environment variables that may hold a model's key, empty if it needs none.
 
-    With `auth: oidc` it is the key with which the job requests identity tokens.
+    With `auth: oidc` the key is the one that requests the job's identity tokens.
     """
     if model.auth == "oidc":
         return (REQUEST_TOKEN,) if needs_token(kind) else ()
@@ -129,9 +123,9 @@ def key_variables(model: Model, kind: ProviderKind) -> tuple[str, ...]:
 
 
 def read_keys(models: Iterable[Model], kinds: Kinds) -> Keys:
-    """Return the keys of all providers that are set in the environment, by variable.
+    """Return the keys of all providers that are set in the environment, by variable, and hide them from children.
 
-    The environment stays as it is. Child processes that are started later, such as git, do not inherit the keys.
+    The environment itself stays as it is.
     """
     variables = {name for kind in (*PROVIDERS.values(), *kinds.values()) for name in kind.key_variables}
     variables |= {model.api_key_env for model in models if model.api_key_env} | {REQUEST_TOKEN}
@@ -141,7 +135,7 @@ def read_keys(models: Iterable[Model], kinds: Kinds) -> Keys:
 
 
 def read_key(variables: Iterable[str], keys: Keys) -> str | None:
-    """Return the first variable's value that is not blank; raise ConfigError if no HTTP header can carry it."""
+    """Return the first value that is not blank; raise ConfigError if it cannot be sent in an HTTP header."""
     for variable in variables:
         value = keys.get(variable, "").strip()
         if value and not (value.isascii() and value.isprintable()):
@@ -152,38 +146,36 @@ def read_key(variables: Iterable[str], keys: Keys) -> str | None:
 
 
 def find_key(model: Model, kind: ProviderKind, keys: Keys) -> str | None:
-    """Return this model's key, or None."""
+    """Return a model's key, or None."""
     return read_key(key_variables(model, kind), keys)
 
 
 def missing_variables(model: Model, kind: ProviderKind, keys: Keys) -> list[str]:
-    """Return the variables that asking this model takes and that are not set: of its key, or of its identity."""
+    """Return the variables of a model's key and identity that are required and not set."""
     variables = key_variables(model, kind)
     missing = [" or ".join(variables)] if variables and find_key(model, kind, keys) is None else []
     if model.auth == "oidc" and kind.federation is not None:
-        given = identifiers_of(kind.federation)
-        missing += [name for name in kind.federation.required if name not in given]
+        missing += sorted(set(kind.federation.required) - identifiers_of(kind.federation).keys())
     return missing
 
 
 def lack_of(model: Model, kind: ProviderKind, keys: Keys) -> str | None:
-    """Say what is missing to ask this model; return None when nothing is."""
+    """Return the sentence about the variables that a model lacks, or None if it lacks none."""
     missing = missing_variables(model, kind, keys)
     hint = " (a job of GitHub Actions has it with `id-token: write`)" if REQUEST_TOKEN in missing else ""
     return f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not set{hint}" if missing else None
 
 
 def key_note(model: Model, kind: ProviderKind, keys: Keys) -> str:
-    """Say in words whether this model's key was in the environment."""
+    """Return a note on a model's key: not set, set or not needed."""
     missing = missing_variables(model, kind, keys)
     return f"{' and '.join(missing)} not set" if missing else "set" if key_variables(model, kind) else "not needed"
 
 
 def why_unbatched(model: Model) -> str | None:
-    """Return why a model cannot be asked in batches; None where it can."""
+    """Return the reason why a model cannot be called in batches, or None if it can."""
     if model.provider not in BATCHES:
-        have = f"({', '.join(BATCHES)} have)"
-        return f"provider '{model.provider}' has no batch API {have}; leave it out"
+        return f"provider '{model.provider}' has no batch API ({', '.join(BATCHES)} have); leave it out"
     if model.place is not None:
         return f"place: {model.place} takes batches from its own storage; ask the vendor itself"
     if model.provider == "google" and model.auth == "oidc":
@@ -192,7 +184,7 @@ def why_unbatched(model: Model) -> str | None:
 
 
 def refuse_unbatched(models: Iterable[Model]) -> None:
-    """Raise ConfigError for a model whose provider has no batch API."""
+    """Raise ConfigError for a model that cannot be called in batches."""
     for model in models:
         if why := why_unbatched(model):
             raise ConfigError(f"--batch cannot ask '{model.id}': {why}")

@@ -8,7 +8,6 @@ from skill_evaluator.library.config import Model, Settings
 from skill_evaluator.library.messages import File
 from skill_evaluator.providers import batch
 from skill_evaluator.providers.base import (
-    Caching,
     Completion,
     Federation,
     FileTokens,
@@ -25,7 +24,7 @@ from skill_evaluator.providers.base import (
 )
 from skill_evaluator.providers.keyless import Identity
 from skill_evaluator.providers.remote import RemoteProvider
-from skill_evaluator.providers.wire import Base64, content_of
+from skill_evaluator.providers.wire import base64_of, content_of
 
 if TYPE_CHECKING:
     from skill_evaluator.providers.sdk import SdkConnection
@@ -52,23 +51,23 @@ _FLOORS = {
     **dict.fromkeys(("claude-opus-5", "claude-fable-5"), 512),
 }
 _USUAL_FLOOR = 1_024
-# tokens by the vendor's pages on vision and PDFs, read in November 2026: one for each square of 28 pixels of an image,
-# which is made smaller above a size; a page is its text, of 3,000 tokens at most, and its image
-_SQUARE, _MOST_OF_IMAGE, _LIKELY_OF_PAGE, _MOST_OF_TEXT = 28, 4_784, 2_400, 3_000
-sampling = partial(usual_sampling, refused=("temperature", "top_p", "seed"))  # also where the model's params name them
+# tokens by the vendor's pages on vision and PDFs, read in November 2026: one for each patch of 28 pixels of an image,
+# which is scaled down above a size; a page is its text, of 3,000 tokens at most, and its image
+_PATCH, _MAX_IMAGE, _LIKELY_PAGE, _MAX_PAGE_TEXT = 28, 4_784, 2_400, 3_000
+sampling = partial(usual_sampling, refused=("temperature", "top_p", "seed"))  # even if the model's params name them
 
 
-def caching(model: Model) -> Caching | None:
-    """Return the shortest prompt that is cached. Return None for a server that is not the vendor's or a cloud's."""
+def cache_floor(model: Model) -> int | None:
+    """Return the tokens of the shortest prompt that is cached, or None for a server that is no vendor's or cloud's."""
     floor = next((tokens for name, tokens in _FLOORS.items() if model.api_name.startswith(name)), _USUAL_FLOOR)
-    return Caching(floor_tokens=floor) if model.is_direct or model.place else None
+    return floor if model.is_direct or model.place else None
 
 
 def file_tokens(model: Model, file: File) -> FileTokens:
     """Return the tokens of a PDF or an image."""
     if file.pages is not None:
-        return FileTokens(file.pages * _LIKELY_OF_PAGE, file.pages * (_MOST_OF_TEXT + _MOST_OF_IMAGE))
-    tokens = min(patches(file, _SQUARE), _MOST_OF_IMAGE)
+        return FileTokens(file.pages * _LIKELY_PAGE, file.pages * (_MAX_PAGE_TEXT + _MAX_IMAGE))
+    tokens = min(patches(file, _PATCH), _MAX_IMAGE)
     return FileTokens(tokens, tokens)
 
 
@@ -88,8 +87,8 @@ def open_provider(model: Model, key: str | None, settings: Settings) -> RemotePr
             **sampling(model).of(request, "max_tokens"),
         }
         if request.cache:
-            content.setdefault("cache_control", _EPHEMERAL)  # all up to the end of the user's text
-            if request.examples:  # which other cases read, too; one prompt and one document have none
+            content.setdefault("cache_control", _EPHEMERAL)  # everything up to the end of the user's text
+            if request.examples:  # which other cases share
                 last = content["messages"][request.examples - 1]
                 last["content"] = [{"type": "text", "text": last["content"], "cache_control": _EPHEMERAL}]
         if request.schema is not None and model.structured_output == "json_schema":
@@ -103,12 +102,12 @@ def open_provider(model: Model, key: str | None, settings: Settings) -> RemotePr
 
 
 def _file(file: File) -> Mapping[str, Any]:
-    source = {"type": "base64", "media_type": file.media_type, "data": Base64(file)}
+    source = {"type": "base64", "media_type": file.media_type, "data": base64_of(file)}
     return {"type": "document" if file.media_type == "application/pdf" else "image", "source": source}
 
 
 def _connected(model: Model, key: str | None, settings: Settings, identity: Identity | None) -> "SdkConnection":
-    """Open the SDK's client; the key and the address are given, so that it reads neither from the environment."""
+    """Open the SDK's client with all that it would otherwise read from the environment."""
     from anthropic import AsyncAnthropic, omit
     from anthropic.lib.credentials import WorkloadIdentityCredentials
 
@@ -116,10 +115,8 @@ def _connected(model: Model, key: str | None, settings: Settings, identity: Iden
 
     credentials: dict[str, Any] = {"auth_token": key or "no-key"}
     if identity is not None:
-        named: dict[str, Any] = {
-            variable.removeprefix("ANTHROPIC_").lower(): id_ for variable, id_ in identity.identifiers.items()
-        }
-        credentials = {"credentials": WorkloadIdentityCredentials(identity_token_provider=identity.token, **named)}
+        ids: Any = {name.removeprefix("ANTHROPIC_").lower(): value for name, value in identity.identifiers.items()}
+        credentials = {"credentials": WorkloadIdentityCredentials(identity_token_provider=identity.token, **ids)}
     url = (model.base_url or VENDOR_URL).rstrip("/")
     headers = without_environment("ANTHROPIC_CUSTOM_HEADERS", omit)
     connection = SdkConnection(model, settings, identity)
@@ -151,7 +148,7 @@ KIND = ProviderKind(
     sampling=sampling,
     key_variables=("ANTHROPIC_API_KEY",),
     federation=_FEDERATION,
-    caching=caching,
+    cache_floor=cache_floor,
     accepts=lambda model: ("pdf", "image"),
     file_tokens=file_tokens,
 )
@@ -178,12 +175,11 @@ def _batch_counts(body: Mapping[str, Any], names: Sequence[str] = _COUNTS) -> in
 def _batch_status(body: Mapping[str, Any]) -> batch.BatchStatus:
     """Read a batch like `{"id": "msgbatch_1", "processing_status": "ended", "request_counts": {…}}`."""
     state = str(body.get("processing_status"))
-    done = _batch_counts(body, _COUNTS[1:])
     return batch.BatchStatus(
         batch_id=batch.required_id(body),
         state=state,
         ended=state == "ended",
-        done=done,
+        done=_batch_counts(body, _COUNTS[1:]),
         unanswered=batch.lost(),
         body=body,
     )
@@ -203,7 +199,7 @@ def _batch_answer(line: Mapping[str, Any]) -> batch.Answered:
     return custom_id, batch.answer_from(_STATUS_OF.get(kind, 500), error, error.get("request_id"))
 
 
-BATCHES = batch.BatchApi(  # which have no name
+BATCHES = batch.BatchApi(  # a batch has no name
     limits=batch.BatchLimits(requests=100_000, request_bytes=256_000_000, hours=24),
     path=_BATCHES,
     entry=lambda custom_id, body: {"custom_id": custom_id, "params": body},

@@ -1,8 +1,7 @@
-"""What every provider takes, gives and raises, and nothing of any one vendor but what its models ignore.
+"""The contract of all providers: one `Request` gives one `Completion`, or raises `ProviderError`.
 
-A provider maps one `Request` to one `Completion`, or raises `ProviderError`. It never retries: the runner does,
-by one policy for all. Values here are what the journal holds. `ask_once` is the way to a provider, whoever wrote it
-and whatever it does: what is wrong in one costs nobody else's call.
+A provider never retries; the runner does. Every call goes through `ask_once`, so that a bug in a provider, which may be
+of another package, fails one call only.
 """
 
 import hashlib
@@ -31,25 +30,19 @@ FailureKind = Literal[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """One call, ready to send: whose it is, what the model reads, what it may write, the seed of this replicate.
-
-    `messages` begin with the system message, if there is one. `constant` is the number of their characters, from the
-    beginning, that requests of other cases have, too. `cache`: the same messages are sent again soon, so that a
-    vendor's cache pays. `file_tokens` is the most that its files take of the input. `inputs` and earlier `turns` are
-    what a program is asked instead.
-    """
+    """One call, ready to send."""
 
     case_id: str
     replicate: int
-    messages: tuple[Message, ...]
+    messages: tuple[Message, ...]  # the system message is the first, if there is one
     max_output_tokens: int
-    seed: int
+    seed: int  # of this replicate
     schema: Mapping[str, Any] | None = None
     schema_name: str = "output"
-    cache: bool = False
-    constant: int = 0
-    file_tokens: int = 0
-    inputs: Mapping[str, Any] = field(default_factory=dict)
+    cache: bool = False  # the same messages are sent again soon, so that a vendor's cache pays
+    constant: int = 0  # leading characters of the messages that the requests of other cases share
+    file_tokens: int = 0  # at most, of the input
+    inputs: Mapping[str, Any] = field(default_factory=dict)  # for a program, as are the earlier turns
     turns: tuple[Message, ...] = ()
 
     @property
@@ -69,7 +62,7 @@ class Request:
 
     @property
     def examples(self) -> int:
-        """How many messages of user and assistant, from the first, requests of other cases have, too."""
+        """The number of leading messages of user and assistant that the requests of other cases share."""
         ends = zip(self.talk, accumulate(len(message.text) for message in self.talk), strict=True)
         return sum(not message.files and len(self.system) + end <= self.constant for message, end in ends)
 
@@ -80,7 +73,7 @@ class Request:
 
 
 def _or_else(default: Any) -> WrapValidator:
-    """Put `default` in place of a value of the wrong type: no paid answer is lost for a fault beside it."""
+    """Replace a value of the wrong type by `default`, so that no paid output is lost for a fault beside it."""
 
     def validate(value: Any, check: Callable[[Any], Any]) -> Any:
         try:
@@ -92,16 +85,14 @@ def _or_else(default: Any) -> WrapValidator:
 
 
 def _printable(value: Any) -> Any:
-    if not isinstance(value, str) or (value := value[:_READ]).isprintable():
-        return value
-    return "".join(filter(str.isprintable, value))
+    return "".join(filter(str.isprintable, value[:_READ])) if isinstance(value, str) else value
 
 
-MOST_TOKENS = 10**12  # no call has so many; what says so is wrong
-_READ = 3_000  # characters of an identifier or a message; both are cut to fewer once keys are struck out
-_LONGEST_IDENTIFIER = 300
-LOST = "lost_by_provider"  # the reason of a call that its batch says nothing of; it may be billed
-TokenCount = Annotated[Annotated[StrictInt, Field(ge=0, lt=MOST_TOKENS)] | None, _or_else(None)]
+MAX_TOKENS = 10**12  # a larger count is wrong
+_READ = 3_000  # characters of an identifier or a message before redaction, after which they are cut further
+_MAX_IDENTIFIER, _MAX_MESSAGE = 300, 500
+LOST = "lost_by_provider"  # the reason of a call without a result in its batch; it may be billed
+TokenCount = Annotated[Annotated[StrictInt, Field(ge=0, lt=MAX_TOKENS)] | None, _or_else(None)]
 Reason = Annotated[Label, Strict(), Field(min_length=1)]
 HttpStatus = Annotated[StrictInt, Field(ge=100, le=599)]
 SideText = Annotated[StrictStr, _or_else("")]
@@ -110,11 +101,10 @@ Identifier = Annotated[StrictStr | None, _or_else(None), BeforeValidator(_printa
 
 @pydantic.dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """Tokens the vendor counted; None without a count, or if it is impossible: negative, fractional, absurd.
+    """The vendor's token counts. A count is None if there is none or it is impossible.
 
-    `input_tokens` is the whole prompt, whichever way a vendor counts. The cache counts are parts of it: what was read
-    from a cache and what was written to one, of that `cache_write_1h_tokens` to be kept for an hour. Parts that are
-    more than their whole are unknown. A call in a `batch` is billed at the price of batches.
+    `input_tokens` is the whole prompt. The cache counts are parts of it, and `cache_write_1h_tokens` (kept for an hour)
+    are a part of those written. Parts that exceed their whole are None. A `batch` call is billed at the batch price.
 
     >>> Usage(input_tokens=100, cache_read_tokens=80).cache_read_tokens, Usage(cache_read_tokens=80).cache_read_tokens
     (80, None)
@@ -138,13 +128,10 @@ class Usage:
 
 @pydantic.dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Completion:
-    """What came back, from whatever provider: the types are checked when it is made.
+    """The output of one call. A `text` that is no string raises ValidationError; other wrong types count as absent.
 
-    `text` may be empty; a value that is not a text raises ValidationError. Everything else is unknown if its type is
-    wrong. `stop_reason` says whether the model finished, was cut, refused, or wrote more than is taken. `reasoning` and
-    `tool_call` are what the server gives beside the content: the reasoning, and the arguments of tool calls as JSON.
-    `latency_s` is the time from the first byte that was sent to the last that came; None where whoever asks takes the
-    time.
+    `tool_call` has the arguments of tool calls as JSON. `latency_s` is the time from the first byte sent to the last
+    received, or None if the provider does not measure it.
     """
 
     text: StrictStr
@@ -158,28 +145,28 @@ class Completion:
     latency_s: Annotated[Annotated[float, Field(ge=0)] | None, _or_else(None)] = field(default=None, compare=False)
 
     def redacted(self, redact: Callable[[str], str]) -> "Completion":
-        """Return the same without keys, identifiers cut to length after that, so that no part of one is left."""
+        """Return the completion without keys. Identifiers are cut afterwards, so that no part of a key remains."""
         kept: dict[str, Any] = {
-            name: redact(value)[:_LONGEST_IDENTIFIER]
+            name: redact(value)[:_MAX_IDENTIFIER]
             for name in ("served_model", "request_id", "fingerprint")
             if (value := getattr(self, name))
         }
         kept |= {name: redact(getattr(self, name)) for name in ("text", "reasoning", "tool_call")}
-        return self if all(getattr(self, name) == value for name, value in kept.items()) else replace(self, **kept)
+        return replace(self, **kept)
 
 
 def stop_reason_of(word: Any, reasons: Mapping[str, StopReason]) -> StopReason:
-    """Return what a vendor's word for the end of an answer means; `other` for what is no word, or a new one."""
+    """Return the stop reason for a vendor's word, or `other` if it is not known."""
     return reasons.get(word, "other") if isinstance(word, str) else "other"
 
 
 def fields_of(value: Any) -> Mapping[str, Any]:
-    """Return the fields of a JSON object; none when it is something else."""
+    """Return a JSON object as it is, and anything else as an empty one."""
     return value if isinstance(value, dict) else {}
 
 
 def joined(parts: Any, *keys: str) -> str:
-    """Join the values at a path of keys in the objects of a list; a value that is not a text is written as JSON."""
+    """Join the values at a path of keys in a list of objects by line breaks. A value that is no text becomes JSON."""
     values = list(parts) if isinstance(parts, list) else []
     for key in keys:
         values = [fields_of(value).get(key) for value in values]
@@ -189,7 +176,7 @@ def joined(parts: Any, *keys: str) -> str:
 
 
 def sum_of_counts(*counts: Any) -> int | None:
-    """Add token counts, leaving out those that are absent; None when all are, or when one cannot be.
+    """Add the token counts that are not None. Return None if there are none, or if one is impossible.
 
     >>> sum_of_counts(5, None, 100), sum_of_counts(5, -100), sum_of_counts(5, "many"), sum_of_counts(None)
     (105, None, None, None)
@@ -202,10 +189,7 @@ def sum_of_counts(*counts: Any) -> int | None:
 
 @pydantic.dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """Why a call has no scorable answer. `reason` is a stable word, `message` is for people.
-
-    A value of a wrong type, in an error of a provider from outside, counts as left out.
-    """
+    """The reason why a call has no output. `reason` is a stable word, `message` is for people."""
 
     kind: Annotated[FailureKind, _or_else("provider_error")]
     reason: Annotated[Reason, _or_else("unknown")]
@@ -215,10 +199,7 @@ class Failure:
 
 @dataclass(eq=False, repr=False)
 class ProviderError(SkillEvaluatorError):
-    """A call that brought no completion: why, whether to try again and when, whether to stop the model.
-
-    `rejected` is a request that the server found wrong: perhaps its settings, perhaps this one document.
-    """
+    """A call without a completion."""
 
     reason: str
     message: InitVar[str] = ""
@@ -228,9 +209,9 @@ class ProviderError(SkillEvaluatorError):
     retryable: bool = False
     retry_after_s: float | None = None
     throttled: bool = False
-    fatal: bool = False
+    fatal: bool = False  # every call of the model would fail
     perhaps_billed: bool = False
-    rejected: bool = False
+    rejected: bool = False  # the server found the request wrong: its settings, or this document
 
     def __post_init__(self, message: str) -> None:
         super().__init__(message if str(message).strip() else self.reason)
@@ -238,34 +219,34 @@ class ProviderError(SkillEvaluatorError):
         self.retry_after_s = self.retry_after_s if usable else None
 
     def failure(self, redact: Callable[[str], str] = str) -> Failure:
-        """Return the same as a value, keys struck out before it is cut to length, so that no part of one is left."""
-        message = redact(str(self)[:_READ])[:500]
+        """Return the failure without keys. Its message is cut afterwards, so that no part of a key remains."""
+        message = redact(str(self)[:_READ])[:_MAX_MESSAGE]
         return Failure(kind=self.kind, reason=self.reason, message=message, status=self.status)
 
 
 def unreachable(problem: object, *, fatal: bool = False) -> ProviderError:
-    """Return the error of a server to which no connection could be made, so that nothing was asked or billed."""
+    """Return the error of a server that could not be reached, so that nothing is billed."""
     return ProviderError("unreachable", f"no connection: {problem}", retryable=not fatal, fatal=fatal)
 
 
 def dropped(message: str) -> ProviderError:
-    """Return the error of a connection that failed or broke off; the answer, if there was one, may be billed."""
+    """Return the error of a connection that broke off; the call may be billed."""
     return ProviderError("connection_lost", message, retryable=True, perhaps_billed=True)
 
 
 def timed_out(message: str) -> ProviderError:
-    """Return the error of an answer that did not come in time; it may be billed."""
+    """Return the error of an answer that was late; the call may be billed."""
     return ProviderError("read_timeout", message, kind="timeout", retryable=True, perhaps_billed=True)
 
 
 def malformed(message: str) -> ProviderError:
-    """Return the error of a body that is not what the API promises (cut JSON, HTML of a proxy, missing fields)."""
+    """Return the error of a body that the API does not permit (cut JSON, HTML of a proxy, missing fields)."""
     return ProviderError("malformed_body", message, retryable=True, perhaps_billed=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sampling:
-    """The sampling settings of a model: those its provider is sent, and those it is not. `extra`: its own params."""
+    """The sampling settings of a model: sent, not available, and its further params (`extra`)."""
 
     sent: Mapping[str, Any] = field(default_factory=dict)
     unavailable: tuple[str, ...] = ()
@@ -273,7 +254,7 @@ class Sampling:
 
     @property
     def fixed(self) -> dict[str, Any]:
-        """What every request is sent alike: all but the seed."""
+        """The settings that all requests share: all but the seed."""
         alike = {**self.sent, **self.extra}
         return {name: value for name, value in alike.items() if name != "seed" and name not in self.unavailable}
 
@@ -290,9 +271,9 @@ _REFUSED = dict.fromkeys(("gpt-5", "o1", "o3", "o4"), ("temperature", "top_p"))
 
 
 def usual_sampling(model: Model, *, refused: Sequence[str] = ()) -> Sampling:
-    """Return a seed per replicate, and the model's own params, else temperature 0 in the deterministic profile.
+    """Return a seed per replicate and the model's params, or temperature 0 in the deterministic profile.
 
-    `refused` are the settings that the API does not take. What the model ignores is neither sent nor recorded.
+    Settings that the API refuses (`refused`) or that the model ignores are neither sent nor recorded.
     """
     is_openais = model.provider == "openai" and (model.is_direct or model.place == "azure")
     table = _IGNORED | _REFUSED if is_openais else _IGNORED
@@ -323,29 +304,13 @@ class Provider(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Federation:
-    """How a vendor takes a job's identity token in place of a key.
+    """The exchange of a job's identity token at a vendor. `audience` and `rule` may name variables in braces."""
 
-    `required` and `optional` are variables with identifiers, none of them secret. `audience` of the token and `rule`,
-    which decides whether it is taken, may name them in braces. Without the variable `exchanges_if`, if there is one,
-    the vendor's library finds its credentials by itself.
-    """
-
-    required: tuple[str, ...]
+    required: tuple[str, ...]  # variables with identifiers, none of them secret
     optional: tuple[str, ...]
-    audience: str
-    rule: str
-    exchanges_if: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Caching:
-    """How a vendor caches a model's prompts: the number of tokens of the shortest prompt that it caches."""
-
-    floor_tokens: int
-
-    def reaches(self, tokens: int) -> bool:
-        """Check whether a prompt is long enough."""
-        return tokens >= self.floor_tokens
+    audience: str  # of the token
+    rule: str  # of the vendor, which accepts the token or does not
+    exchanges_if: str = ""  # the variable without which the vendor's SDK finds its credentials by itself
 
 
 class FileTokens(NamedTuple):
@@ -356,51 +321,42 @@ class FileTokens(NamedTuple):
 
 
 def patches(file: File, side: int) -> int:
-    """Return how many squares with a side of some pixels cover an image."""
+    """Return the number of squares of `side` pixels that cover an image."""
     return -(-(file.width or 0) // side) * -(-(file.height or 0) // side)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderKind:
-    """One line of `PROVIDERS`: how to open it, which variables may hold its key, what it can be told.
+    """One line of `PROVIDERS`. Libraries that are slow to import are imported in `open`."""
 
-    `open` gets the model, its key (None if it needs none) and the settings, of which `timeout_s` is the time limit of a
-    call and `limits` says how much is taken; a library that is slow to import is imported in there. `check` raises
-    ConfigError for an entry the provider cannot serve. `context_tokens` says how much a model reads where the provider
-    itself decides. `revision` goes up when equal settings come to give other answers. With a `federation` a model may
-    have `auth: oidc`; its key is then the one that requests identity tokens. `caching` says whether
-    and how the vendor caches a model's prompts. `accepts` says which files a model reads by default; without it the
-    provider sends texts alone. `file_tokens` is what a file takes of a model's input.
-    """
-
-    open: Callable[[Model, str | None, Settings], Provider]
+    open: Callable[[Model, str | None, Settings], Provider]  # of a model, its key and the settings
     sampling: Callable[[Model], Sampling]
-    key_variables: tuple[str, ...] = ()
+    key_variables: tuple[str, ...] = ()  # any of which may hold the key
     free: bool = False
     one_at_a_time: bool = False
-    check: Callable[[Model], object] | None = None
-    context_tokens: Callable[[Model], int] | None = None
-    revision: int = 1
-    federation: Federation | None = None
-    caching: Callable[[Model], Caching | None] | None = None
-    accepts: Callable[[Model], Sequence[FileKind]] | None = None
+    check: Callable[[Model], object] | None = None  # raises ConfigError for a model that cannot be served
+    context_tokens: Callable[[Model], int] | None = None  # the context window, if the provider sets it
+    revision: int = 1  # rises when equal settings give other outputs
+    federation: Federation | None = None  # for `auth: oidc`; the key is then the one that requests identity tokens
+    cache_floor: Callable[[Model], int | None] = lambda model: None  # tokens of the shortest prompt that is cached
+    accepts: Callable[[Model], Sequence[FileKind]] | None = None  # the default of models.yaml; None: no files at all
     file_tokens: Callable[[Model, File], FileTokens] = lambda model, file: FileTokens(0, 0)
 
     def accepted_by(self, model: Model) -> Sequence[FileKind]:
-        """Return the kinds of files that a model reads: as models.yaml says, else as its provider does."""
+        """Return the kinds of files that a model reads, by models.yaml or by default."""
         if self.accepts is None:
             return ()
         return self.accepts(model) if model.accepts is None else model.accepts
 
-    def caching_of(self, model: Model) -> Caching | None:
-        """Return how a model's prompts are cached; None where they are not, or models.yaml says so."""
-        return self.caching(model) if self.caching and model.cache else None
+    def cache_floor_of(self, model: Model) -> int | None:
+        """Return the tokens of the shortest prompt that is cached. Return None if the model's prompts are not."""
+        return self.cache_floor(model) if model.cache else None
 
 
 def first_answers(
     attempts: Iterable[tuple[CallKey, Attempt]], is_answer: Callable[[Attempt], bool]
 ) -> dict[CallKey, Attempt]:
-    """Return what counts of several attempts at each call: its first answer, else its last error."""
+    """Return the first output of each call, or its last error if it has none."""
     kept: dict[CallKey, Attempt] = {}
     for call, attempt in attempts:
         if call not in kept or not is_answer(kept[call]):
@@ -409,7 +365,7 @@ def first_answers(
 
 
 def opened(kind: ProviderKind, model: Model, key: str | None, settings: Settings) -> Provider:
-    """Open a provider; raise ConfigError, also for a fault in a provider from outside."""
+    """Open a provider; raise ConfigError for every exception."""
     try:
         return kind.open(model, key, settings)
     except SkillEvaluatorError:
@@ -419,15 +375,15 @@ def opened(kind: ProviderKind, model: Model, key: str | None, settings: Settings
 
 
 def is_in_process(provider: Provider) -> bool:
-    """Check whether a provider computes here: no network can lose its answer, and nothing of it is paid for."""
+    """Check whether a provider computes in this process, so that no network can lose an output and none is billed."""
     return getattr(provider, "in_process", False)
 
 
 async def ask_once(provider: Provider, request: Request, settings: Settings) -> Completion:
-    """Return the answer to one request; raise ProviderError for everything else, StorageError as it is.
+    """Make one call; raise ProviderError for every exception but StorageError.
 
-    An answer over `limits.answer_bytes` keeps no text. What computes in this process has as long as it takes, and what
-    `keeps_time` ends a call by itself.
+    An output over `limits.answer_bytes` loses its text. A provider in this process, or one that `keeps_time`, has no
+    time limit here.
     """
     import asyncio
 
@@ -456,15 +412,14 @@ async def ask_once(provider: Provider, request: Request, settings: Settings) -> 
 
 
 def within_limits(completion: Completion, settings: Settings) -> Completion:
-    """Return a completion; without its text where that is over `limits.answer_bytes`."""
-    text, most = completion.text, settings.limits.answer_bytes
-    if len(text) * 4 > most and len(text.encode("utf-8", "surrogatepass")) > most:  # few texts need be encoded for that
+    """Return a completion, without its text if that is over `limits.answer_bytes`."""
+    if len(completion.text.encode("utf-8", "surrogatepass")) > settings.limits.answer_bytes:
         return replace(completion, text="", stop_reason="too_large")
     return completion
 
 
 def refuse_changed(request: Request) -> None:
-    """Raise ProviderError for a file that is not what it was when its case was read; nothing was sent."""
+    """Raise ProviderError if a file has changed since its case was read."""
     for file in request.files:
         try:
             with file.path.open("rb") as handle:

@@ -1,30 +1,30 @@
-"""Batches: many requests sent to a vendor in one piece, each answered within a day at half the price.
+"""Batches: many requests sent to a vendor at once, answered within a day at half the price.
 
-`Batches` submits, finds, polls and fetches those of any vendor. A vendor's file has a `BatchApi`, which says what
-differs. Requests and answers are mapped by the code of direct calls, and what goes wrong ends in the same
-`ProviderError`.
+`Batches` creates, finds, polls and reads the batches of any vendor, and a vendor's module has a `BatchApi` with the
+differences. Requests, answers and errors are mapped by the code of direct calls.
 """
 
 import json
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import Any, TypeVar
 
 from skill_evaluator.library.config import Model, Settings
 from skill_evaluator.providers.base import LOST, Completion, ProviderError, ProviderKind, Request, fields_of, malformed
 from skill_evaluator.providers.remote import UNREADABLE, RemoteProvider
-from skill_evaluator.providers.wire import Content, HttpAnswer, TooLargeError, marked, parsed_body
+from skill_evaluator.providers.wire import Content, HttpAnswer, TooLargeError, parsed_body
 
-_RESULT_BYTES = 1_000_000_000  # of all answers of a batch, which are read in one piece
-GONE = (404, 410)  # what a vendor answers of a batch, or of results, that it has no more
-_CLOCKS_APART_S = 600.0  # between this machine and a vendor
-_SLACK_BYTES = 200  # of an entry, for the end of a line and what stands around all entries
+GONE = (404, 410)  # statuses for a batch or results that the vendor has deleted
+_MAX_RESULT_BYTES = 1_000_000_000  # of all answers of a batch, which come in one body
+_MAX_CLOCK_SKEW_S = 600.0  # between this machine and a vendor
+_SLACK_BYTES = 200  # of an entry, for the end of a line and the text around all entries
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchLimits:
-    """The most that a vendor takes as one batch, and the hours after which it has ended, done or not."""
+    """The limits of one batch at a vendor. After `hours` a batch has ended, done or not."""
 
     requests: int
     request_bytes: int
@@ -33,28 +33,23 @@ class BatchLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchStatus:
-    """What a vendor says of a batch.
-
-    `state` is its own word and `done` how many requests are over, where it says so. Once it has `ended`, `unanswered`
-    is what became of requests without a result, and `failed_line` the request (from 1) that the whole batch failed for.
-    `body` is its whole answer.
-    """
+    """The status of a batch at a vendor."""
 
     batch_id: str
-    state: str
+    state: str  # the vendor's word
     ended: bool
-    done: int | None
-    unanswered: ProviderError
-    failed_line: int | None = None
+    done: int | None  # the number of requests that are done, None if the vendor does not say
+    unanswered: ProviderError  # the error of requests without a result, once the batch has ended
+    failed_line: int | None = None  # the request (from 1) that made the whole batch fail
     body: Mapping[str, Any] = field(default_factory=dict)
 
 
 class UndecidedError(Exception):
-    """A batch that may be the one sought is not over yet, so that nobody can tell."""
+    """A batch that may be the one to find has not ended, so it cannot be told apart from others."""
 
 
 Json = Mapping[str, Any]
-Said = TypeVar("Said")
+Part = TypeVar("Part")
 Value = TypeVar("Value")
 Answered = tuple[Any, HttpAnswer | ProviderError]  # a custom id, and what became of its request
 Results = Mapping[str, Completion | ProviderError]
@@ -62,7 +57,7 @@ Results = Mapping[str, Completion | ProviderError]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchApi:
-    """What differs between the vendors' batch APIs; paths are below the address of the API."""
+    """The differences between the vendors' batch APIs. Paths are relative to the address of the API."""
 
     limits: BatchLimits
     path: str  # lists the batches, newest first, and has each below it
@@ -84,7 +79,7 @@ class BatchApi:
 
 
 class Batches:
-    """A vendor's batches, open for one model; every method raises ProviderError."""
+    """The batches of one model. Every method that calls the vendor raises ProviderError."""
 
     def __init__(self, api: BatchApi, provider: RemoteProvider) -> None:
         self.limits = api.limits
@@ -95,9 +90,8 @@ class Batches:
         return self._api.entry(custom_id, self.provider.body(request))
 
     def size(self, custom_id: str, request: Request) -> int:
-        """Return the bytes that a request takes in a batch, or a few more."""
-        entry, files = marked(self._entry(custom_id, request))
-        return Content.filled(json.dumps(entry).encode(), files).size + _SLACK_BYTES
+        """Return an upper bound of the bytes of a request in a batch."""
+        return Content(json.dumps(self._entry(custom_id, request)).encode()).size + _SLACK_BYTES
 
     async def create(self, name: str, requests: Mapping[str, Request]) -> str:
         """Create a batch of requests by custom id, and return the vendor's id."""
@@ -107,44 +101,48 @@ class Batches:
     async def find(self, name: str, custom_ids: Collection[str], since: float, others: Collection[str]) -> str | None:
         """Return the id of a batch whose creation since a time is uncertain, or None if the vendor does not have it.
 
-        The batch has the name, or, at a vendor without names, as many requests and, once it has ended, their ids; it is
-        none of the `others`. Raise UndecidedError while a batch with as many requests has not ended.
+        It is the batch of this name. At a vendor without names it is one that is none of the `others`, has as many
+        requests and, once it has ended, results for their ids. Raise UndecidedError if one like that has not ended.
         """
-        api, undecided = self._api, None
-        query: Json | None = {}
-        while query is not None:
-            page, before = await self.get(api.path, **{api.page_size: 100, **query}), query
-            query = _read(api.next_page, page)
-            if query == before:
-                raise malformed("the list of batches does not go on")
-            for body in map(fields_of, _read(list, page.get(api.listed) or ())):
-                created = api.created(body)
-                if created is not None and created < since - _CLOCKS_APART_S:
-                    query = None
-                    break
-                if api.name_of is not None:
-                    if api.name_of(body) == name:
-                        return required_id(body, api.id_key)
-                elif body.get(api.id_key) not in others and api.size_of(body) == len(custom_ids):
-                    status = _read(api.status, body)
-                    if not status.ended:
-                        undecided = status.batch_id
-                    elif not set(custom_ids).isdisjoint(await self.results(status)):
-                        return status.batch_id
+        undecided = None
+        async for body in self._listed(since):
+            batch_id = required_id(body, self._api.id_key)
+            if self._api.name_of is not None:
+                if self._api.name_of(body) == name:
+                    return batch_id
+            elif batch_id not in others and self._api.size_of(body) == len(custom_ids):
+                status = _read(self._api.status, body)
+                if not status.ended:
+                    undecided = batch_id
+                elif not set(custom_ids).isdisjoint(await self.results(status)):
+                    return batch_id
         if undecided is not None:
             raise UndecidedError(f"{undecided} has as many requests and is not over")
         return None
 
+    async def _listed(self, since: float) -> AsyncIterator[Json]:
+        """Yield the vendor's batches, newest first, without those that were created before a time."""
+        query: Json | None = {}
+        while query is not None:
+            page = await self.get(self._api.path, **{self._api.page_size: 100, **query})
+            for body in map(fields_of, _read(list, page.get(self._api.listed) or ())):
+                created = self._api.created(body)
+                if created is not None and created < since - _MAX_CLOCK_SKEW_S:
+                    return
+                yield body
+            query, before = _read(self._api.next_page, page), query
+            if query == before:
+                raise malformed("the list of batches does not go on")
+
     async def status(self, batch_id: str) -> BatchStatus:
-        """Ask how far a batch is."""
+        """Return the status of a batch."""
         return _read(self._api.status, await self.get(self._place(batch_id)))
 
     async def results(self, status: BatchStatus, *, whole: bool = True) -> Results:
-        """Return what became of each request of a batch that has ended, by custom id; the first result of an id counts.
+        """Return the results of a batch that has ended, by custom id; the first result of an id counts.
 
-        Answers are read as those of direct calls are. Of several files one may be gone; raise what the last said where
-        that leaves nothing. What is no JSON, such as the page of a proxy, raises, too; unless the results have to be
-        `whole`, it is left out.
+        If the vendor has deleted one of several files, read the others; raise ProviderError if none has a result. A
+        line that is not JSON, such as a proxy's page, raises ProviderError, or is skipped if `whole` is False.
         """
         answers, gone = [*_read(self._api.inline, status)], None
         for path in self._api.files(status):
@@ -165,23 +163,22 @@ class Batches:
             raise gone
         results: dict[str, Completion | ProviderError] = {}
         for custom_id, answer in answers:
-            if not isinstance(custom_id, str) or custom_id in results:
-                continue
-            if isinstance(answer, ProviderError):
-                results[custom_id] = answer
-                continue
-            try:
-                results[custom_id] = self.provider.completion(answer)
-            except ProviderError as problem:
-                results[custom_id] = problem
+            if isinstance(custom_id, str) and custom_id not in results:
+                results[custom_id] = answer if isinstance(answer, ProviderError) else self._completion(answer)
         return results
 
+    def _completion(self, answer: HttpAnswer) -> Completion | ProviderError:
+        try:
+            return self.provider.completion(answer)
+        except ProviderError as problem:
+            return problem
+
     async def cancel(self, batch_id: str) -> None:
-        """Have a batch stopped."""
+        """Request that a batch stops."""
         await self.post(f"{self._place(batch_id)}{self._api.cancel}")
 
     async def delete(self, status: BatchStatus) -> None:
-        """Delete an ended batch with what was asked and answered, as far as the vendor lets one."""
+        """Delete the requests and results of an ended batch, as far as the vendor permits."""
         for path in self._api.deleted(status):
             await self._content("DELETE", path)
 
@@ -208,18 +205,18 @@ class Batches:
 
 
 def open_batches(api: BatchApi, kind: ProviderKind, model: Model, key: str | None, settings: Settings) -> Batches:
-    """Open the batches of one model; all answers of a batch may come in one body."""
-    limits = settings.limits.model_copy(update={"response_bytes": _RESULT_BYTES})
+    """Open the batches of one model."""
+    limits = settings.limits.model_copy(update={"response_bytes": _MAX_RESULT_BYTES})
     provider = kind.open(model, key, settings.model_copy(update={"limits": limits}))
     if not isinstance(provider, RemoteProvider):
         raise TypeError("batches go over HTTP")
     return Batches(api, provider)
 
 
-def _read(reading: Callable[[Said], Value], said: Said) -> Value:
-    """Read a vendor's answer; raise ProviderError where it is not what the API promises."""
+def _read(read: Callable[[Part], Value], part: Part) -> Value:
+    """Read a part of an answer; raise ProviderError if it does not have the form that the API promises."""
     try:
-        return reading(said)
+        return read(part)
     except UNREADABLE as problem:
         raise malformed(f"unexpected body: {problem!r}") from None
 
@@ -252,29 +249,20 @@ def count_of(*counts: Any) -> int | None:
 
 
 def seconds_of(moment: Any) -> float:
-    """Return the time that an ISO date says; raise ProviderError for anything else."""
+    """Return the seconds since the epoch of an ISO date; raise ProviderError for anything else."""
     try:
         return datetime.fromisoformat(str(moment)).timestamp()
     except ValueError:
         raise malformed(f"created_at is {moment!r}") from None
 
 
-def expired() -> ProviderError:
-    """Return the end of a request that the vendor did not come to in time; it is not billed."""
-    return ProviderError("expired", "the batch expired before the vendor came to this request", kind="not_run")
-
-
-def canceled() -> ProviderError:
-    """Return the end of a request that somebody had canceled; it is not billed."""
-    return ProviderError("canceled", "the batch was canceled before this request was run", kind="not_run")
-
-
-def lost() -> ProviderError:
-    """Return the end of a request of which an ended batch says nothing; it may be billed."""
-    return ProviderError(LOST, "the batch ended without a result for this request", perhaps_billed=True)
+# the errors of requests without a result in a batch that ended; the first two are not billed
+expired = partial(ProviderError, "expired", "the batch expired before the vendor came to this request", kind="not_run")
+canceled = partial(ProviderError, "canceled", "the batch was canceled before this request was run", kind="not_run")
+lost = partial(ProviderError, LOST, "the batch ended without a result for this request", perhaps_billed=True)
 
 
 def batch_failed(state: str, error: Json) -> ProviderError:
-    """Return the end of every request of a batch that failed as a whole: none was run, so that all may go again."""
+    """Return the error of the requests of a batch that failed as a whole: none was run, so all are retryable."""
     words = ": ".join(str(error[key]) for key in ("code", "message") if error.get(key))
     return ProviderError("batch_failed", f"the batch ended as {state} and ran nothing: {words}", retryable=True)

@@ -1,4 +1,4 @@
-"""Google's Gemini models: of the Gemini API with a key, of Vertex AI with a job's identity."""
+"""Google's Gemini models, through the Gemini API with a key or through Vertex AI with a job's identity."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,6 @@ from skill_evaluator.library.config import Model, Settings
 from skill_evaluator.library.messages import File, Message
 from skill_evaluator.providers import batch
 from skill_evaluator.providers.base import (
-    Caching,
     Completion,
     Federation,
     FileTokens,
@@ -31,7 +30,7 @@ from skill_evaluator.providers.base import (
 )
 from skill_evaluator.providers.keyless import Identity
 from skill_evaluator.providers.remote import RemoteProvider
-from skill_evaluator.providers.wire import Base64, ErrorAnswer, content_of, error_from_status
+from skill_evaluator.providers.wire import ErrorAnswer, base64_of, content_of, error_from_status
 
 if TYPE_CHECKING:
     from google.genai.client import AsyncClient
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
 _STOP: Mapping[str, StopReason] = {
     "STOP": "stop",
     "MAX_TOKENS": "length",
-    "CONTINUATION": "length",  # cut at the limit of one request; following it would be a second request
+    "CONTINUATION": "length",  # cut at the limit of one request
     "SAFETY": "refusal",
     "RECITATION": "refusal",
     "LANGUAGE": "refusal",
@@ -63,20 +62,19 @@ _IMPERSONATION = "https://iamcredentials.googleapis.com/v1/projects/-/serviceAcc
 VENDOR_URL = "https://generativelanguage.googleapis.com"
 _GENERATE, _CREATE_BATCH, _BATCHES = "generateContent", "batchGenerateContent", "/batches"
 _VERSION_AT_END = re.compile(r"/(v1\w*)/?$")
-_WRONG_KEY = "API key not valid"  # a 400 by status; some gateways drop the details that name it
+_WRONG_KEY = "API key not valid"  # of a 400; some gateways drop its details
 _DELAY = re.compile(r"(\d+(?:\.\d+)?)s")
 _BY_TILES, _TILE = ("gemini-1", "gemini-2"), 258
 _BY_RESOLUTION = {"LOW": 280, "MEDIUM": 560, "HIGH": 1_120, "ULTRA_HIGH": 2_240}
-_OF_REQUESTS = (  # the settings that stand beside generationConfig
-    *("safetySettings", "tools", "toolConfig", "cachedContent", "labels", "modelArmorConfig"),
-    *("serviceTier", "store"),
+_BESIDE_GENERATION_CONFIG = frozenset(
+    ["safetySettings", "tools", "toolConfig", "cachedContent", "labels", "modelArmorConfig", "serviceTier", "store"]
 )
 
 
-def caching(model: Model) -> Caching | None:
-    """Return the shortest prompt that is cached. Return None for another address than the vendor's own."""
+def cache_floor(model: Model) -> int | None:
+    """Return the tokens of the shortest prompt that is cached, or None for another address than the vendor's own."""
     floor = 2_048 if model.api_name.startswith("gemini-2.5") else 4_096  # by the vendor's page, read in November 2026
-    return None if model.base_url else Caching(floor_tokens=floor)
+    return None if model.base_url else floor
 
 
 def file_tokens(model: Model, file: File) -> FileTokens:
@@ -95,7 +93,7 @@ def file_tokens(model: Model, file: File) -> FileTokens:
 
 
 def open_provider(model: Model, key: str | None, settings: Settings) -> RemoteProvider:
-    """Open a connection to one model. A base_url may end in a version of the API."""
+    """Open a connection to one model."""
     identity = None
     if model.auth == "oidc":
         from google.auth import exceptions
@@ -104,7 +102,7 @@ def open_provider(model: Model, key: str | None, settings: Settings) -> RemotePr
         identity = Identity(_FEDERATION, key, faults=(exceptions.GoogleAuthError,), refusals=refusals)
     sampling = usual_sampling(model)
     fixed = _worded(model, sampling.fixed)
-    of_request = {name: fixed.pop(name) for name in _OF_REQUESTS if name in fixed}
+    beside = {name: fixed.pop(name) for name in _BESIDE_GENERATION_CONFIG & fixed.keys()}
 
     def body(request: Request) -> Mapping[str, Any]:
         generation = {**fixed, **sampling.of(request, "maxOutputTokens")}
@@ -116,7 +114,7 @@ def open_provider(model: Model, key: str | None, settings: Settings) -> RemotePr
             "contents": [_content(message) for message in request.talk],
             **({"systemInstruction": _content(Message("user", (request.system,)))} if request.system else {}),
             "generationConfig": generation,
-            **of_request,
+            **beside,
         }
 
     connection = _connected(model, key, settings, identity)
@@ -124,7 +122,7 @@ def open_provider(model: Model, key: str | None, settings: Settings) -> RemotePr
 
 
 def _worded(model: Model, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings as the API names them, by the SDK's own type; raise ConfigError for one that it does not have."""
+    """Return settings under the names of the API; raise ConfigError for a setting that the SDK does not know."""
     from google.genai.types import GenerateContentConfig
 
     try:
@@ -144,11 +142,14 @@ def _text(text: str) -> Mapping[str, Any]:
 
 
 def _file(file: File) -> Mapping[str, Any]:
-    return {"inlineData": {"mimeType": file.media_type, "data": Base64(file)}}
+    return {"inlineData": {"mimeType": file.media_type, "data": base64_of(file)}}
 
 
 def _connected(model: Model, key: str | None, settings: Settings, identity: Identity | None) -> "SdkConnection":
-    """Open the SDK's client; what it would read from the environment is given."""
+    """Open the SDK's client with all that it would otherwise read from the environment.
+
+    A base_url may end in a version of the API.
+    """
     from google.genai import Client
 
     from skill_evaluator.providers.sdk import SdkConnection
@@ -185,7 +186,7 @@ def _connected(model: Model, key: str | None, settings: Settings, identity: Iden
 
 
 def _requests_of(client: "AsyncClient", model: Model) -> "Send":
-    """Return how the SDK makes the requests for calls and batches of a model, each body as it is given."""
+    """Return a function that makes the SDK send requests for calls and batches with the given bodies."""
 
     async def send(
         method: str, path: str, *, query: Mapping[str, Any] | None, body: Any, file: tuple[str, bytes, str] | None
@@ -209,12 +210,11 @@ def _requests_of(client: "AsyncClient", model: Model) -> "Send":
 
 
 def _pool_credentials(identity: Identity) -> Any:
-    """Return credentials that exchange tokens by an identity pool; None without one, so that the SDK finds its own."""
+    """Return credentials that exchange tokens by an identity pool, or None if the SDK finds its own."""
     from google.auth import identity_pool
 
-    pool, account = (
-        identity.identifiers.get(f"GOOGLE_{name}") for name in ("WORKLOAD_IDENTITY_PROVIDER", "SERVICE_ACCOUNT")
-    )
+    pool = identity.identifiers.get("GOOGLE_WORKLOAD_IDENTITY_PROVIDER")
+    account = identity.identifiers.get("GOOGLE_SERVICE_ACCOUNT")
     credentials: Any = identity_pool.Credentials
     return pool and credentials(
         audience=f"//iam.googleapis.com/{pool}",
@@ -249,7 +249,7 @@ def _read(body: Any, headers: Mapping[str, str]) -> Completion:
 
 
 def _own_error(answer: ErrorAnswer) -> ProviderError | None:
-    """Map a wrong key, which comes as a 400, and a delay that stands in the body only."""
+    """Map a wrong key, which is a 400, and a delay that is only in the body."""
     listed = answer.details.get("details")
     details = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
     invalid_key = any(entry.get("reason") == "API_KEY_INVALID" for entry in details) or _WRONG_KEY in answer.message
@@ -268,18 +268,14 @@ KIND = ProviderKind(
     sampling=usual_sampling,
     key_variables=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
     federation=_FEDERATION,
-    caching=caching,
+    cache_floor=cache_floor,
     accepts=lambda model: ("pdf", "image"),
     file_tokens=file_tokens,
 )
 _GRPC_STATUS = {3: 400, 4: 504, 5: 404, 7: 403, 8: 429, 9: 400, 11: 400, 13: 500, 14: 503, 16: 401}
-_ENDED = {
-    "SUCCEEDED": batch.lost,
-    "PARTIALLY_SUCCEEDED": batch.lost,
-    "CANCELLED": batch.canceled,
-    "EXPIRED": batch.expired,
-    "FAILED": batch.lost,
-}
+# the final states, and the errors of requests without a result
+_ENDED = dict.fromkeys(("SUCCEEDED", "PARTIALLY_SUCCEEDED", "FAILED"), batch.lost)
+_ENDED |= {"CANCELLED": batch.canceled, "EXPIRED": batch.expired}
 
 
 async def _create_batch(batches: batch.Batches, name: str, entries: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
@@ -288,7 +284,7 @@ async def _create_batch(batches: batch.Batches, name: str, entries: Sequence[Map
 
 
 def _batch_status(body: Mapping[str, Any]) -> batch.BatchStatus:
-    """Read a batch; of a state without a word here, `done` says whether it is final."""
+    """Read a batch. `done` says whether an unknown state is final."""
     job, error = fields_of(body.get("metadata")), fields_of(body.get("error"))
     word = str(job.get("state")).removeprefix("BATCH_STATE_").removeprefix("JOB_STATE_")
     stats = fields_of(job.get("batchStats"))

@@ -1,41 +1,31 @@
-"""A job's identity in place of a key: the token that GitHub Actions gives, and why a vendor did not take it.
+"""A job's identity in place of a key: GitHub Actions issues a token, which a vendor's SDK exchanges for access.
 
-The token lives for five minutes, so it is requested whenever a vendor's SDK exchanges it for an access token.
-Neither token is written anywhere; every `Redactor` knows both. Its own module because all vendors share it.
+The identity token is valid for five minutes, so it is requested for every exchange. Neither token is written anywhere;
+every `Redactor` removes both.
 """
 
-import base64
-import json
 import os
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
-from pydantic import Field
-
-from skill_evaluator.files import FrozenModel
-from skill_evaluator.providers.base import Federation, ProviderError, ProviderKind, fields_of, unreachable
+from skill_evaluator.providers.base import Federation, ProviderError, ProviderKind, unreachable
 from skill_evaluator.providers.redaction import Redactor, remember
-from skill_evaluator.providers.wire import HttpAnswer, TooLargeError
 
 REQUEST_URL, REQUEST_TOKEN = "ACTIONS_ID_TOKEN_REQUEST_URL", "ACTIONS_ID_TOKEN_REQUEST_TOKEN"
-_TIMEOUT_S, _MAX_BYTES = 10.0, 100_000
-_MAX_QUOTE = 160  # characters of what a vendor said; the claims and the rule are to fit beside it
+_TIMEOUT_S = 10.0
+_MAX_QUOTE = 160  # characters of a vendor's message, so that the claims and the rule fit beside it
 _CLAIMS = {"subject": "sub", "audience": "aud", "repository": "repository"}
 
 
-class _Answer(FrozenModel):
-    value: str = Field(min_length=1)
-
-
 def identifiers_of(federation: Federation) -> dict[str, str]:
-    """Return the identifiers that are in the environment, by variable; a blank one counts as absent."""
+    """Return the identifiers in the environment, by variable. A blank one counts as absent."""
     found = {name: os.environ.get(name, "").strip() for name in (*federation.required, *federation.optional)}
     return {name: value for name, value in found.items() if value}
 
 
 def needs_token(kind: ProviderKind) -> bool:
-    """Check whether the job's token is exchanged, or the vendor's library finds credentials by itself."""
+    """Check whether the job's token is exchanged. Otherwise the vendor's SDK finds credentials by itself."""
     federation = kind.federation
     if federation is None:
         return False
@@ -43,7 +33,7 @@ def needs_token(kind: ProviderKind) -> bool:
 
 
 class Identity:
-    """The identity of this job before one vendor, whose SDK exchanges the token.
+    """The identity of this job at one vendor, whose SDK exchanges the token.
 
     `faults` are the exceptions of a failed exchange, `refusals` those of them that the vendor answered.
     """
@@ -65,41 +55,33 @@ class Identity:
         self._has_access = False
 
     def note_access(self, token: str) -> None:
-        """Note that an access token was received, so that no text shows it."""
+        """Note that an access token was received, and have it redacted."""
         remember(token)
         self._has_access = True
 
     def token(self) -> str:
-        """Ask GitHub for a token that lives for five minutes; raise ProviderError. Must not run in a loop's thread."""
-        import asyncio
-
-        from skill_evaluator.providers.transport import PlainConnection
-
-        async def ask() -> HttpAnswer:
-            headers = {"authorization": f"Bearer {self._request_token}"}
-            connection = PlainConnection(url, headers, _TIMEOUT_S, _MAX_BYTES)
-            try:
-                return await connection.send("GET")
-            finally:
-                await connection.close()
+        """Request an identity token from GitHub; raise ProviderError. It blocks, so call it in a thread."""
+        import httpx2
+        from google.auth import jwt
 
         audience = self._federation.audience.format_map(self.identifiers)
         url = f"{os.environ.get(REQUEST_URL, '')}&audience={quote(audience, safe='')}"
         try:
-            answer = asyncio.run(ask())
+            answer = httpx2.get(url, headers={"authorization": f"Bearer {self._request_token}"}, timeout=_TIMEOUT_S)
             if not answer.is_success:
-                message = f"GitHub gave the job no identity token ({answer.status})"
-                is_refusal = answer.status in (400, 401, 403)
-                raise _refused(message, answer.status) if is_refusal else unreachable(message)
-            token = _Answer.model_validate_json(answer.content).value
-        except (TooLargeError, ValueError) as problem:
+                message = f"GitHub gave the job no identity token ({answer.status_code})"
+                is_refusal = answer.status_code in (400, 401, 403)
+                raise _refused(message, answer.status_code) if is_refusal else unreachable(message)
+            token = str(answer.json()["value"])
+            remember(token)
+            claims: Mapping[str, Any] = jwt.decode(token, verify=False)  # type: ignore[no-untyped-call]
+            self._claims = claims  # the vendor verifies them; here they are for messages
+        except (httpx2.HTTPError, httpx2.InvalidURL, ValueError, LookupError, TypeError) as problem:
             raise unreachable(f"GitHub gave the job no identity token: {type(problem).__name__}") from None
-        remember(token)
-        self._claims = _claims_of(token)
         return token
 
     def error_of(self, problem: BaseException) -> ProviderError:
-        """Return why an exchange failed; after a successful exchange a failure is tried again."""
+        """Return the error of a failed exchange. It is retryable after an exchange that succeeded."""
         status = getattr(problem, "status_code", 401)
         answered = isinstance(problem, self._refusals) and status is not None
         if self._has_access or not answered or status == 429 or status >= 500:
@@ -107,28 +89,15 @@ class Identity:
         return self.refused(str(problem), status)
 
     def refused(self, message: str, status: int) -> ProviderError:
-        """Return the error of a vendor that did not take the identity: its words, the claims and the rule."""
+        """Return the error of a vendor that refused the identity: its message, the claims and the rule."""
         claims = ", ".join(f"{name} '{self._claims.get(claim)}'" for name, claim in _CLAIMS.items())
         of_token = f"the token has {claims}" if self._claims else "no token of GitHub's was exchanged"
-        rule = self._federation.rule.format_map(_Named(self.identifiers))
+        unset = {name: f"({name} is not set)" for name in self._federation.optional}
+        rule = self._federation.rule.format_map(unset | self.identifiers)
         return _refused(
             f"{rule} did not match: {of_token}; the vendor said: {Redactor([])(message)[:_MAX_QUOTE]}", status
         )
 
 
-class _Named(dict[str, str]):
-    def __missing__(self, key: str) -> str:
-        return f"({key} is not set)"
-
-
 def _refused(message: str, status: int) -> ProviderError:
     return ProviderError("identity_refused", message, kind="no_credentials", status=status, fatal=True)
-
-
-def _claims_of(token: str) -> Mapping[str, Any]:
-    """Read what a token says of the job, unverified: the vendor verifies it, this is for a message."""
-    payload = token.split(".")[1] if token.count(".") == 2 else ""
-    try:
-        return fields_of(json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4))))
-    except ValueError:
-        return {}

@@ -1,7 +1,7 @@
 """A small real model in this process (SmolLM2-135M-Instruct through xllamacpp): no key, no network, no cost.
 
-It has one slot and a fixed number of threads, and a call begins from a state that no other call has a part in;
-otherwise equal requests would give different answers. So calls run one at a time.
+Calls run one at a time, with a fixed number of threads and from a state that no other call influences, so that equal
+requests give equal outputs.
 """
 
 import hashlib
@@ -37,8 +37,8 @@ from skill_evaluator.providers.base import (
 from skill_evaluator.providers.weights import find_weights
 from skill_evaluator.providers.wire import error_from_status
 
-_MOST_BYTES = 512 << 20  # of saved states; further ones are evaluated again. A token of a 135M model takes 23 KB.
-_END = "(what the user says)"  # of what is the same in all prompts
+_MAX_BYTES = 512 << 20  # of saved states; a token of a 135M model takes 23 KB
+_END = "(what the user says)"  # follows the text that all prompts share
 
 
 class LocalParams(StrictModel):
@@ -51,13 +51,13 @@ class LocalParams(StrictModel):
 
 
 def sampling(model: Model) -> Sampling:
-    """Return the usual settings and those that make answers repeatable: the engine honours them all."""
+    """Return the usual settings and those that make outputs repeatable."""
     sent = {**usual_sampling(model).sent, "threads": params_of(model).threads, "prompt_cache": "prefixes"}
     return Sampling(sent=sent)
 
 
 def context_tokens(model: Model) -> int:
-    """Return how many tokens the engine reads in one call."""
+    """Return the tokens of the context window."""
     return params_of(model).context_tokens
 
 
@@ -67,7 +67,7 @@ def params_of(model: Model) -> LocalParams:
 
 
 def open_provider(model: Model, key: str | None, settings: Settings) -> Provider:
-    """Load the weights into this process; raise ConfigError when engine or weights are not to be had."""
+    """Load the weights into this process; raise ConfigError if the engine or the weights are not available."""
     sent = sampling(model).sent
     return LocalProvider(
         sampling={name: sent[name] for name in ("temperature", "top_p") if name in sent},
@@ -84,7 +84,7 @@ def _spoken(messages: Sequence[Message]) -> list[dict[str, str]]:
 
 
 def _cut(messages: Sequence[Message], constant: int) -> list[Message]:
-    """Return the beginning of the messages, of so many characters, and `_END` after it."""
+    """Return the first characters of the messages, followed by `_END`."""
     kept: list[Message] = []
     for message in messages:
         if constant < len(message.text) or message is messages[-1]:
@@ -95,11 +95,11 @@ def _cut(messages: Sequence[Message], constant: int) -> list[Message]:
 
 
 class SharedStates:
-    """The engine of one provider, which one thread at a time may use, and a temporary folder of saved states.
+    """The engine of one provider, for one thread at a time, and a temporary folder of saved states.
 
-    What a model computes depends in the last digits on which tokens are evaluated together. So every prompt goes the
-    same way, cold or warm: what its component's prompts have in common, then the rest of it, then its last token with
-    the answer. A saved state is that of the first or second step to the bit; an answer depends on no other call.
+    The last digits of a result depend on which tokens are evaluated together. So every prompt is evaluated in the same
+    steps: the part that its component's prompts share, the rest, and its last token with the output. The states after
+    the first two steps are saved and restored to the bit.
     """
 
     def __init__(self, library: Any, weights: Path, params: LocalParams) -> None:
@@ -126,9 +126,9 @@ class SharedStates:
         self._folder.cleanup()
 
     def enter(self, messages: Sequence[Message], constant: int) -> bool:
-        """Bring the engine to the state after these messages, of which the first characters are `constant`.
+        """Bring the engine to the state after the messages, of which all prompts share the `constant` first characters.
 
-        Return False when the call must begin from nothing.
+        Return False if the call must start without a state.
         """
         prompt = self._rendered(messages)
         if self._restore(prompt):
@@ -142,11 +142,11 @@ class SharedStates:
         return str(self._post("/apply-template", {"messages": _spoken(messages)}).get("prompt", ""))
 
     def _evaluate(self, text: str, *, go_on: bool) -> bool:
-        """Evaluate a prompt, after the part of it that the engine holds, and save the state if there is room."""
+        """Evaluate the rest of a prompt, or all of it, and save the state if there is room."""
         answer = self.engine.handle_completions({"prompt": text, "n_predict": 0, "cache_prompt": go_on})
         if "error" in answer:  # too long: the call itself will say so
             return False
-        if sum(file.stat().st_size for file in Path(self._folder.name).iterdir()) < _MOST_BYTES:
+        if sum(file.stat().st_size for file in Path(self._folder.name).iterdir()) < _MAX_BYTES:
             file = self._file(text)
             written = self._post("/slots/0?action=save", {"filename": file.name}).get("n_written")
             if file.exists() and file.stat().st_size != written:  # the disk is full; the engine would die of this file

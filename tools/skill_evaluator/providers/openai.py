@@ -1,6 +1,5 @@
 """OpenAI, and all servers that speak its chat completions."""
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -10,7 +9,6 @@ from skill_evaluator.library.config import LIMIT_NAMES, Model, Settings
 from skill_evaluator.library.messages import File
 from skill_evaluator.providers import batch
 from skill_evaluator.providers.base import (
-    Caching,
     Completion,
     Federation,
     FileTokens,
@@ -28,7 +26,7 @@ from skill_evaluator.providers.base import (
 )
 from skill_evaluator.providers.keyless import Identity
 from skill_evaluator.providers.remote import RemoteProvider
-from skill_evaluator.providers.wire import Base64, ErrorAnswer, content_of, parsed_body
+from skill_evaluator.providers.wire import ErrorAnswer, base64_of, content_of, parsed_body
 from skill_evaluator.text import canonical_json, digest
 
 if TYPE_CHECKING:
@@ -43,31 +41,26 @@ _FEDERATION = Federation(
     audience="https://api.openai.com/v1",
     rule="OpenAI's mapping of {OPENAI_IDENTITY_PROVIDER_ID} to {OPENAI_SERVICE_ACCOUNT_ID} (Workload identity)",
 )
-_FLOOR = 1_024  # tokens of the shortest prompt that is cached, by the vendor's page, read in November 2026
-# what a server takes of its model's generation config, or has of its own, unless a call says that it is off
+_CACHE_FLOOR = 1_024  # tokens, by the vendor's page, read in November 2026
+# settings that a server takes from its model's generation config unless a call turns them off
 _OFF: Mapping[str, Mapping[str, float | bool]] = {
     "vllm": {"top_p": 1.0, "top_k": 0, "min_p": 0.0, "repetition_penalty": 1.0},
     "sglang": {"top_p": 1.0, "top_k": -1, "min_p": 0.0, "repetition_penalty": 1.0},
     "llama.cpp": {"top_p": 1.0, "top_k": 0, "min_p": 0.0, "repeat_penalty": 1.0},
 }
-# tokens by the vendor's page on images and vision, read in November 2026: 1.2 for each square of 32 pixels, or by older
-# rules up to 2.46 for each of 1,536 squares, or 1,445; of PDFs it says only that a page is its text and its image
-_SQUARE, _OF_SQUARE, _OLDER = 32, 1.2, (2.46, 1_536, 1_445)
-_DEAREST = {"gpt-4o-mini": 48_169}  # of an image
-_LIKELY_OF_PAGE, _MOST_OF_TEXT = 2_000, 3_000
-_MOST_ELSEWHERE = 6_500  # of a small image, on a server of one's own
+# tokens of an image by the vendor's page on vision, read in November 2026: 1.2 for each patch of 32 pixels, or by older
+# rules up to 2.46 for each of 1,536 patches, or 1,445; a page of a PDF counts as its text and its image
+_PATCH, _TOKENS_PER_PATCH, _OLDER = 32, 1.2, (2.46, 1_536, 1_445)
+_MAX_IMAGE = {"gpt-4o-mini": 48_169}
+_LIKELY_PAGE, _MAX_PAGE_TEXT = 2_000, 3_000
+_MAX_IMAGE_ELSEWHERE = 6_500  # of a small image, on a compatible server
 _OUT_OF_CREDIT = ("insufficient_quota", "billing_not_active")
 
 
-def caching(model: Model) -> Caching | None:
-    """Return the shortest prompt that is cached. Return None for a server that is not the vendor's."""
-    return Caching(floor_tokens=_FLOOR) if model.is_direct else None
-
-
 def sampling(model: Model) -> Sampling:
-    """Return the usual settings; for a `server` also those that it would else choose by itself, each off.
+    """Return the usual settings; for a `server` also those that it would otherwise choose, each off.
 
-    A deterministic model of llama.cpp is asked without its prompt cache, by which an answer depends on calls before.
+    llama.cpp's prompt cache is off in the deterministic profile: with it an output depends on earlier calls.
     """
     usual = usual_sampling(model)
     if model.server is None:
@@ -80,15 +73,18 @@ def sampling(model: Model) -> Sampling:
 
 
 def file_tokens(model: Model, file: File) -> FileTokens:
-    """Return the tokens of a PDF or an image; at another address than the vendor's they are a guess."""
-    each, squares, least = _OLDER
-    dearest = next((tokens for name, tokens in _DEAREST.items() if model.api_name.startswith(name)), least)
-    least = _MOST_ELSEWHERE if model.base_url else dearest
+    """Return the tokens of a PDF or an image. They are a guess for a compatible server."""
+    per_patch, max_patches, minimum = _OLDER
+    if model.base_url:
+        minimum = _MAX_IMAGE_ELSEWHERE
+    else:
+        minimum = next((most for name, most in _MAX_IMAGE.items() if model.api_name.startswith(name)), minimum)
     if file.pages is not None:
-        return FileTokens(file.pages * _LIKELY_OF_PAGE, file.pages * (_MOST_OF_TEXT + max(least, int(each * squares))))
-    count = patches(file, _SQUARE)
-    likely = math.ceil(count * _OF_SQUARE)
-    most = max(2 * likely if model.base_url else likely, math.ceil(each * min(count, squares)), least)
+        page = _MAX_PAGE_TEXT + max(minimum, int(per_patch * max_patches))
+        return FileTokens(file.pages * _LIKELY_PAGE, file.pages * page)
+    count = patches(file, _PATCH)
+    likely = math.ceil(count * _TOKENS_PER_PATCH)
+    most = max(2 * likely if model.base_url else likely, math.ceil(per_patch * min(count, max_patches)), minimum)
     return FileTokens(likely, most)
 
 
@@ -105,11 +101,9 @@ def open_provider(model: Model, key: str | None, settings: Settings) -> RemotePr
             "messages": [{"role": message.role, "content": content_of(message, _file)} for message in request.messages],
             **settings_sent.of(request, limit_name),
         }
-        if request.cache:  # so that the calls of one prompt meet on one machine
-            said = content["messages"]
-            if request.files:  # each by its digest
-                said = json.loads(json.dumps(said, default=lambda encoded: encoded.file.digest))
-            content.setdefault("prompt_cache_key", digest(canonical_json(said)).removeprefix("sha256:"))
+        if request.cache:  # so that the calls of one prompt go to one machine
+            words = [[message.role, content_of(message, lambda file: file.digest)] for message in request.messages]
+            content.setdefault("prompt_cache_key", digest(canonical_json(words)).removeprefix("sha256:"))
         if request.schema is not None and model.structured_output == "json_object":
             content["response_format"] = {"type": "json_object"}
         elif request.schema is not None and model.structured_output == "json_schema":
@@ -133,7 +127,7 @@ def open_provider(model: Model, key: str | None, settings: Settings) -> RemotePr
 
 
 def _connected(model: Model, key: str | None, settings: Settings, identity: Identity | None) -> "SdkConnection":
-    """Open the SDK's client; what it would read from the environment is given, or left out."""
+    """Open the SDK's client with all that it would otherwise read from the environment."""
     from openai import AsyncOpenAI, omit
 
     from skill_evaluator.providers.sdk import SdkConnection, without_environment
@@ -152,14 +146,14 @@ def _connected(model: Model, key: str | None, settings: Settings, identity: Iden
 
 
 def _file(file: File) -> Mapping[str, Any]:
-    data = Base64(file, f"data:{file.media_type};base64,")
-    if file.media_type == "application/pdf":  # under one name, since the model may read it
+    data = f"data:{file.media_type};base64,{base64_of(file)}"
+    if file.media_type == "application/pdf":  # the model may read the name, so it is always the same
         return {"type": "file", "file": {"filename": "document.pdf", "file_data": data}}
     return {"type": "image_url", "image_url": {"url": data}}
 
 
 async def told_version(model: Model) -> str | None:
-    """Return the version that a compatible server tells at `/version`; None where it tells none."""
+    """Return the version that a compatible server reports at `/version`, or None."""
     if model.provider != "openai" or not model.base_url:
         return None
     from skill_evaluator.providers.transport import PlainConnection
@@ -168,7 +162,7 @@ async def told_version(model: Model) -> str | None:
     try:
         told = parsed_body((await server.send("GET", "/version")).content)["version"]
         return "".join(filter(str.isprintable, str(told)))[:100] or None
-    except Exception:  # an answer is welcome, and no more than that
+    except Exception:  # the version is optional
         return None
     finally:
         await server.close()
@@ -204,28 +198,21 @@ KIND = ProviderKind(
     sampling=sampling,
     key_variables=("OPENAI_API_KEY",),
     federation=_FEDERATION,
-    caching=caching,
+    cache_floor=lambda model: _CACHE_FLOOR if model.is_direct else None,
     accepts=lambda model: ("pdf", "image") if model.is_direct else ("image",) if model.place == "azure" else (),
     file_tokens=file_tokens,
 )
-_ENDED = {  # and what became of the requests without a result
-    "completed": batch.lost,
-    "cancelled": batch.canceled,
-    "expired": batch.expired,
-    "failed": batch.lost,
-}
+# the final states, and the errors of requests without a result
+_ENDED = {"completed": batch.lost, "cancelled": batch.canceled, "expired": batch.expired, "failed": batch.lost}
+_BATCH_ENTRY = {"method": "POST", "url": f"/v1{COMPLETIONS_PATH}"}
 _UNRUN = {"batch_expired": batch.expired, "batch_cancelled": batch.canceled}
 
 
 async def _create_batch(batches: batch.Batches, name: str, entries: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """Send a file, then create the batch; a file without a batch costs nothing."""
+    """Upload the requests, then create the batch. A file without a batch costs nothing."""
     file = await batches.post("/files", {"purpose": "batch"}, ("requests.jsonl", entries, "application/jsonl"))
-    of_file = {
-        "input_file_id": batch.required_id(file),
-        "endpoint": f"/v1{COMPLETIONS_PATH}",
-        "completion_window": "24h",
-    }
-    return await batches.post("/batches", {**of_file, "metadata": {"name": name}})
+    fixed = {"endpoint": f"/v1{COMPLETIONS_PATH}", "completion_window": "24h", "metadata": {"name": name}}
+    return await batches.post("/batches", {"input_file_id": batch.required_id(file), **fixed})
 
 
 def _next_page(page: Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -251,29 +238,22 @@ def _batch_status(body: Mapping[str, Any]) -> batch.BatchStatus:
 
 
 def _batch_answer(line: Mapping[str, Any]) -> batch.Answered:
-    """Read a line of either file: an HTTP error lies in the second one, and its `error` is null."""
-    error, response = fields_of(line.get("error")), fields_of(line.get("response"))
+    """Read a line of the output file or the error file. `error` is null for an HTTP error."""
+    custom_id, error, response = line.get("custom_id"), fields_of(line.get("error")), fields_of(line.get("response"))
     status, code = response.get("status_code"), str(error.get("code"))
     if isinstance(status, int) and 100 <= status <= 599:
-        return line.get("custom_id"), batch.answer_from(status, response.get("body"), response.get("request_id"))
-    if code in _UNRUN:
-        return line.get("custom_id"), _UNRUN[code]()
-    return line.get("custom_id"), batch.answer_from(500, {"error": error})  # status 0 among them
+        return custom_id, batch.answer_from(status, response.get("body"), response.get("request_id"))
+    return custom_id, _UNRUN[code]() if code in _UNRUN else batch.answer_from(500, {"error": error})
 
 
 def _batch_files(status: batch.BatchStatus, *keys: str) -> list[str]:
     return [f"/files/{status.body[key]}" for key in (*keys, "output_file_id", "error_file_id") if status.body.get(key)]
 
 
-BATCHES = batch.BatchApi(  # which cannot be deleted, only their files
+BATCHES = batch.BatchApi(  # a batch cannot be deleted, only its files
     limits=batch.BatchLimits(requests=50_000, request_bytes=200_000_000, hours=24),
     path="/batches",
-    entry=lambda custom_id, body: {
-        "custom_id": custom_id,
-        "method": "POST",
-        "url": f"/v1{COMPLETIONS_PATH}",
-        "body": body,
-    },
+    entry=lambda custom_id, body: {"custom_id": custom_id, **_BATCH_ENTRY, "body": body},
     create=_create_batch,
     next_page=_next_page,
     name_of=lambda body: fields_of(body.get("metadata")).get("name"),

@@ -1,7 +1,6 @@
-"""Clouds that serve a vendor's models: `place:` of a model in models.yaml, by the vendor's own client for that cloud.
+"""Clouds that serve a vendor's models (`place:` in models.yaml), through the vendor's own client for the cloud.
 
-A row of `PLACES` names the keys that an entry needs, the variable of its key and how the client is opened. Clouds
-without a variable are reached by the login of the machine or job, which the SDK finds by itself.
+A cloud without a variable for its key uses the login of the machine or job, which the SDK finds by itself.
 """
 
 import os
@@ -14,17 +13,17 @@ from skill_evaluator.errors import ConfigError
 from skill_evaluator.library.config import Model
 from skill_evaluator.text import listed
 
-Options = dict[str, Any]  # what every client of an SDK takes: the transport, no retries, no time limit
+Options = dict[str, Any]  # of every client of an SDK: the transport, no retries, no time limit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CloudPlace:
-    """A vendor's models in one cloud. `signs`: the client signs the body, so that no file can be put into it later."""
+    """A vendor's models in one cloud."""
 
-    needs: tuple[str, ...]
+    needs: tuple[str, ...]  # keys of the model in models.yaml
     client: Callable[[Model, str | None, Options], Any]
-    variables: tuple[str, ...] = ()
-    signs: bool = False
+    variables: tuple[str, ...] = ()  # that may hold the key
+    signs: bool = False  # the client signs the body, so that no file can be put into it later
 
 
 def _azure(model: Model, key: str | None, options: Options) -> Any:
@@ -38,17 +37,13 @@ def _azure(model: Model, key: str | None, options: Options) -> Any:
 def _openai_on_bedrock(model: Model, key: str | None, options: Options) -> Any:
     from openai import AsyncBedrockOpenAI
 
-    _require_boto3(key)
-    url = _address(model, "AWS_BEDROCK_BASE_URL")
-    return AsyncBedrockOpenAI(aws_region=model.region, api_key=key, base_url=url, **options)
+    return AsyncBedrockOpenAI(**_bedrock(model, key, "AWS_BEDROCK_BASE_URL"), **options)
 
 
 def _anthropic_on_bedrock(model: Model, key: str | None, options: Options) -> Any:
     from anthropic import AsyncAnthropicBedrock
 
-    _require_boto3(key)
-    url = _address(model, "ANTHROPIC_BEDROCK_BASE_URL")
-    return AsyncAnthropicBedrock(aws_region=model.region, api_key=key, base_url=url, **options)
+    return AsyncAnthropicBedrock(**_bedrock(model, key, "ANTHROPIC_BEDROCK_BASE_URL"), **options)
 
 
 def _anthropic_on_vertex(model: Model, key: str | None, options: Options) -> Any:
@@ -87,37 +82,38 @@ PLACES: Mapping[tuple[str, str], CloudPlace] = {  # by provider and place
 
 
 def check_place(model: Model, where: str) -> None:
-    """Raise ConfigError for a place that the vendor's models are not in, or keys that it lacks or does not take."""
-    place = PLACES.get((model.provider, str(model.place)))
+    """Raise ConfigError for a place that does not have the vendor's models, or for keys it lacks or does not take."""
+    place = place_of(model)
     if model.place is not None and place is None:
         places = [name for provider, name in PLACES if provider == model.provider]
         raise ConfigError(
             f"place: {model.place} at {where}: provider '{model.provider}' has {listed(places) or 'none'}"
         )
     needs = place.needs if place else ()
-    for name in needs:
-        if getattr(model, name) is None:
+    for name in ("base_url", "api_version", "region", "project"):
+        is_set = getattr(model, name) is not None
+        if name in needs and not is_set:
             raise ConfigError(f"place: {model.place} at {where} needs {name}")
-    taken = {*needs, "region"} if model.place == "vertex" else {*needs}
-    for name in ("region", "project", "api_version"):
-        if getattr(model, name) is not None and name not in taken:
+        is_optional = name == "base_url" or (name == "region" and model.place == "vertex")
+        if is_set and name not in needs and not is_optional:
             raise ConfigError(f"{name} at {where}: {model.place or 'a model without place'} does not take it")
     if model.place is not None and model.auth == "oidc":
         raise ConfigError(f"auth: oidc at {where}: place: {model.place} finds the login of the cloud; leave auth out")
 
 
 def place_of(model: Model) -> CloudPlace | None:
-    """Return the row of a model's place; None if the vendor or a base_url serves it."""
+    """Return the row of a model's place, or None if the model has none."""
     return PLACES.get((model.provider, str(model.place)))
 
 
 def _address(model: Model, variable: str) -> str | None:
-    """Return the base_url of a model; raise ConfigError if there is none and a variable would replace the cloud's."""
+    """Return the base_url of a model; raise ConfigError if an environment variable would set it."""
     if model.base_url is None and os.environ.get(variable):
         raise ConfigError(f"{variable} is set: unset it, or set base_url of model '{model.id}' in models.yaml")
     return model.base_url
 
 
-def _require_boto3(key: str | None) -> None:
+def _bedrock(model: Model, key: str | None, variable: str) -> Options:
     if key is None and find_spec("boto3") is None:
         raise ConfigError("place: bedrock signs with boto3: pip install 'skill-evaluator[bedrock]'")
+    return {"aws_region": model.region, "api_key": key, "base_url": _address(model, variable)}

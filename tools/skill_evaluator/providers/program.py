@@ -1,7 +1,6 @@
-"""A program or an endpoint under test: asked with the inputs of a case in place of a model.
+"""A program or an endpoint under test, which replaces the model (`program:` of a component).
 
-A component's `program:` says which; `programmed` puts it in place of the models of a configuration. A program gets
-JSON on stdin and the variables that it names; an endpoint gets the body that is declared, with inputs in it.
+A program gets JSON on stdin and the variables that it names. An endpoint gets the declared body, filled with inputs.
 """
 
 import json
@@ -30,25 +29,25 @@ from skill_evaluator.providers.base import (
     usual_sampling,
 )
 from skill_evaluator.providers.remote import UNREADABLE, RemoteProvider
-from skill_evaluator.providers.wire import Base64, TooLargeError, parsed_answer
+from skill_evaluator.providers.wire import TooLargeError, base64_of, parsed_answer
 
 MODEL = Model(id="program", provider="program", structured_output="none")
-VARIABLES = "PROGRAM_ENV"  # in CI the one secret that holds all variables of a program, a line each: NAME=value
+VARIABLES = "PROGRAM_ENV"  # in CI the secret with all variables of a program, one NAME=value per line
 SPARE_S = 5.0  # between the time limit of a program and that of its call
 _SETUP_S = 1800.0
-_THREADS = 256  # at most: each waits for a program
+_MAX_THREADS = 256  # each waits for a program
 _REASONS = {"exited": "exit_code", "timeout": "timeout", "absent": "not_started"}
 
 
 def values_of(names: Iterable[str], keys: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables of these names that are set: in CI's one secret, among the keys, or in the environment."""
+    """Return the variables that are set: in CI's secret, among the keys, or in the environment."""
     lines = (line.partition("=") for line in keys.get(VARIABLES, "").splitlines())
     places = {**environment, **keys, **{name.strip(): value for name, _, value in lines}}
     return {name: places[name] for name in names if places.get(name)}
 
 
 def kind_of(program: ProgramUnderTest, folder: Path, values: Mapping[str, str]) -> ProviderKind:
-    """Return the provider that asks the program of the component in a folder, which gets these variables."""
+    """Return the provider of a component's program, which gets the variables in `values`."""
 
     def open_program(model: Model, key: str | None, settings: Settings) -> Provider:
         """Install the program and return it; raise ConfigError if that fails."""
@@ -67,7 +66,7 @@ def kind_of(program: ProgramUnderTest, folder: Path, values: Mapping[str, str]) 
         open=open_program,
         sampling=sampling,
         accepts=lambda model: ("pdf", "image"),
-        key_variables=(missing,) if missing else (),  # it takes all of them, a vendor any of its own
+        key_variables=(missing,) if missing else (),  # all are required, while any variable of a vendor is enough
     )
 
 
@@ -76,10 +75,10 @@ class RunProvider:
 
     def __init__(self, program: Program) -> None:
         self._program = program
-        self._threads = ThreadPoolExecutor(_THREADS)
+        self._threads = ThreadPoolExecutor(_MAX_THREADS)
 
     async def complete(self, request: Request) -> Completion:
-        """Run the program once and return its answer. Raise ProviderError if it fails or gives none."""
+        """Run the program once; raise ProviderError if it fails or writes no answer."""
         task = {
             "inputs": {name: _for_program(value) for name, value in request.inputs.items()},
             "turns": [{"role": turn.role, "content": turn.text} for turn in request.turns],
@@ -96,12 +95,12 @@ class RunProvider:
         return _answer(result)
 
     async def close(self) -> None:
-        """Release the threads. No program runs any longer."""
+        """Release the threads."""
         self._threads.shutdown(wait=False)
 
 
 def _answer(result: ProcessResult) -> Completion:
-    """Parse the output of a program. Raise ProviderError unless it is JSON with an answer."""
+    """Parse the output of a program; raise ProviderError unless it is JSON with an answer."""
     content = result.stdout
     try:
         fields = fields_of(parsed_answer(content))
@@ -139,7 +138,7 @@ def _endpoint(endpoint: Endpoint, values: Mapping[str, str], settings: Settings)
 
 
 def _filled(value: Any, request: Request) -> Any:
-    """Return the body of a request: each `{{input}}` in its texts once, plainly; alone in a text it stays JSON."""
+    """Return a body with its `{{input}}` placeholders replaced once. One alone in a text becomes a JSON value."""
     if isinstance(value, dict):
         return {name: _filled(child, request) for name, child in value.items()}
     if isinstance(value, list):
@@ -149,12 +148,7 @@ def _filled(value: Any, request: Request) -> Any:
     names = re.compile(rf"\{{\{{\s*({'|'.join(map(re.escape, request.inputs))})\s*\}}\}}")
     if alone := names.fullmatch(value):
         return _for_endpoint(request.inputs[alone[1]])
-
-    def text_of(match: re.Match[str]) -> str:
-        value = _for_endpoint(request.inputs[match[1]])
-        return b"".join(value.read()).decode() if isinstance(value, Base64) else _text(value)
-
-    return names.sub(text_of, value)
+    return names.sub(lambda name: _text(_for_endpoint(request.inputs[name[1]])), value)
 
 
 def _text(value: Any) -> str:
@@ -168,7 +162,7 @@ def _for_program(value: Any) -> Any:
 
 def _for_endpoint(value: Any) -> Any:
     """Return an input as it is posted: a file as a data URL."""
-    return Base64(value, f"data:{value.media_type};base64,") if isinstance(value, File) else value
+    return f"data:{value.media_type};base64,{base64_of(value)}" if isinstance(value, File) else value
 
 
 def _no_answer(message: str) -> ProviderError:

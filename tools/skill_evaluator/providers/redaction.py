@@ -1,7 +1,4 @@
-"""Removes keys from texts and tracebacks, in the four spellings in which a server may repeat them.
-
-The spellings are the key as it is, URL-quoted, JSON-escaped, and in base64 at each of the three offsets of a byte.
-"""
+"""Removes keys from texts and tracebacks: as they are, URL-quoted, JSON-escaped, or in base64 at any offset."""
 
 import base64
 import json
@@ -27,7 +24,7 @@ ResultT = TypeVar("ResultT")
 
 
 def remember(token: str) -> None:
-    """Make every `Redactor` of this process remove an access token that was received during a run."""
+    """Add an access token that every `Redactor` of this process removes."""
     _TOKENS.add(token)
 
 

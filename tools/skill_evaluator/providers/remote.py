@@ -1,11 +1,8 @@
-"""One model behind HTTP: a vendor's file says how a request is worded and how the body of an answer is read.
+"""One model behind HTTP. A vendor's module words the requests and reads the bodies; the rest is the same for all."""
 
-`RemoteProvider` does the rest for every vendor, so that every fault ends in the same `ProviderError`.
-"""
-
-from collections.abc import Awaitable, Callable, Container, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
@@ -24,35 +21,27 @@ from skill_evaluator.providers.wire import (
     worded,
 )
 
+if TYPE_CHECKING:
+    from skill_evaluator.providers.sdk import SdkConnection
+    from skill_evaluator.providers.transport import PlainConnection
+
 UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
-_NO_BILL = Usage(input_tokens=0, output_tokens=0)  # as of every call that ends with an error status
+_NO_BILL = Usage(input_tokens=0, output_tokens=0)  # as for every error status
 Body = Callable[[Request], Mapping[str, Any]]
 Read = Callable[[Any, Mapping[str, str]], Completion]
 OwnError = Callable[[ErrorAnswer], ProviderError | None]
 
 
-class Connection(Protocol):
-    """What sends a request and returns the answer, whatever its status: a vendor's SDK, or plain HTTP."""
-
-    @property
-    def send(self) -> Callable[..., Awaitable[HttpAnswer]]:
-        """Raises TooLargeError, ProviderError for a fault, ValueError or TypeError for what cannot be sent."""
-
-    async def close(self) -> None:
-        """Close all connections."""
-
-
 class RemoteProvider:
     """One model whose calls are posted as JSON to a path of its `connection`.
 
-    `body` words a request, `read` maps the JSON body and the headers of a success, and `own_error` an error that the
-    vendor words in its own way; it returns None for all others. Other paths are for batches. `renamed` has the
-    parameters that the server asked for by another name, by their own name; later requests use the new one.
+    `read` maps the body and headers of a success. `own_error` maps errors that only this vendor words like that, and
+    returns None for others. `renamed` has the new names of parameters that the server refused under their own.
     """
 
     def __init__(
         self,
-        connection: Connection,
+        connection: "SdkConnection | PlainConnection",
         path: str,
         body: Body,
         read: Read,
@@ -67,10 +56,10 @@ class RemoteProvider:
         self._read = read
         self._own_error = own_error
         self._identity = identity
-        self.keeps_time = identity is None  # the transport does, which knows how much is sent and comes
+        self.keeps_time = identity is None  # else an exchange of tokens, which the transport does not time
 
     async def complete(self, request: Request) -> Completion:
-        """Ask once; raise ProviderError. A body over the limit is an answer without text."""
+        """Make one call; raise ProviderError. A body over the limit is an output without text."""
         body = self.body(request)
         try:
             answer = await self._send("POST", self.path, body=body)
@@ -79,7 +68,7 @@ class RemoteProvider:
         return replace(self.completion(answer, sent=body), latency_s=answer.latency_s)
 
     def body(self, request: Request) -> Mapping[str, Any]:
-        """Return the JSON body of a request; raise ProviderError for a text with half a character."""
+        """Return the JSON body of a request; raise ProviderError for a text with a lone surrogate."""
         try:
             for message in request.messages:
                 message.text.encode()
@@ -88,7 +77,7 @@ class RemoteProvider:
         return {self.renamed.get(name, name): value for name, value in self._body(request).items()}
 
     async def fetch(self, method: str, path: str, **content: Any) -> HttpAnswer:
-        """Send what `SdkConnection.send` takes; raise ProviderError, or TooLargeError for a body over the limit."""
+        """Send any request (see `SdkConnection.send`); raise ProviderError, or TooLargeError for the body."""
         answer = await self._send(method, path, **content)
         if not answer.is_success:
             raise self._status_error(worded(answer))
@@ -101,10 +90,10 @@ class RemoteProvider:
             raise _unsendable(problem) from None
 
     def completion(self, answer: HttpAnswer, sent: Container[str] | None = None) -> Completion:
-        """Read an answer; raise ProviderError for an error that the server words, or for what is no answer.
+        """Read an answer; raise ProviderError for an error or a body that cannot be read.
 
-        An error of a content filter is a refusal, with the error's message as its text. `sent` are the parameters of
-        the request, None if they are not known, as in a batch.
+        An error of a content filter is a refusal with the error's message as its text. `sent` are the parameters of
+        the request, or None if they are not known, as in a batch.
         """
         if answer.is_success:
             try:
@@ -129,7 +118,7 @@ class RemoteProvider:
         await self._connection.close()
 
     def _rejection(self, error: ErrorAnswer, sent: Container[str] | None) -> ProviderError:
-        """Return the error of a call; it is retryable if the server asks for a parameter by another name."""
+        """Return the error of a call. It is retryable if the server names a replacement for a parameter."""
         problem = self._status_error(error)
         if not problem.rejected:
             return problem

@@ -1,8 +1,7 @@
-"""Recorded answers, in JSON Lines of `{"case_id", "replicate", "text"}`: a run's own journal, or a model's stand-in.
+"""Recorded outputs in JSON Lines of `{"case_id", "replicate", "text"}`, such as a run's `replicates.jsonl`.
 
-Optional per line: `stop_reason`, `usage`, `served_model`, `request_id`, or `error` (a reason, or the object a journal
-writes) for a recorded failure, whose text is absent or blank. A run's own `replicates.jsonl` is such a file. Of several
-lines of one call the first answer counts, as in a journal.
+A line may have `stop_reason`, `usage`, `served_model`, `request_id`, or `error` (a reason, or an object as in a
+journal) with no text. The first output of a call counts.
 """
 
 import json
@@ -17,7 +16,7 @@ from skill_evaluator.files import FrozenModel, read_placed_lines, validated
 from skill_evaluator.identifiers import CaseId
 from skill_evaluator.library.config import Model, Settings
 from skill_evaluator.providers.base import (
-    MOST_TOKENS,
+    MAX_TOKENS,
     Completion,
     Failure,
     FailureKind,
@@ -28,24 +27,24 @@ from skill_evaluator.providers.base import (
     Reason,
     Request,
     StopReason,
-    Usage,
     first_answers,
     usual_sampling,
 )
 
-_LONGEST = 500  # characters of what is only shown: a server's name of the model or the request, a message
+_MAX_TEXT = 500  # characters of an identifier or a message, which are only shown
 
 
 def _cut(text: Any) -> Any:
-    return text[:_LONGEST] if isinstance(text, str) else text
+    return text[:_MAX_TEXT] if isinstance(text, str) else text
 
 
-_TokenCount = Annotated[int, Field(ge=0, lt=MOST_TOKENS)]
+_COMPLETION = {"usage", "served_model", "request_id", "fingerprint", "reasoning", "tool_call"}
+_TokenCount = Annotated[int, Field(ge=0, lt=MAX_TOKENS)]
 _Shown = Annotated[str, BeforeValidator(_cut)]
 
 
 class _Part(FrozenModel):
-    """A part of a line, of these types and no other; keys of a later version are left aside."""
+    """A strict part of a line. Unknown keys, as of a later version, are ignored."""
 
     model_config = ConfigDict(strict=True)
 
@@ -67,10 +66,7 @@ class _Error(_Part):
 
 
 class AnswerLine(_Part):
-    """A call with its answer or its error; an error beside a blank text is the outcome.
-
-    Nothing vouches for a file of answers, so that each line passes this strict model before anything else sees it.
-    """
+    """A call with its output or its error. An error with a blank text is a failure."""
 
     case_id: CaseId
     replicate: NonNegativeInt
@@ -94,32 +90,23 @@ class AnswerLine(_Part):
 
     @property
     def failure(self) -> Failure | None:
-        """The error, unless there is a text beside it."""
+        """The error, or None if the line has a text."""
         if self.error is None or (self.text or "").strip():
             return None
         error = _Error(reason=self.error) if isinstance(self.error, str) else self.error
-        return Failure(kind=error.kind, reason=error.reason, message=error.message, status=error.status)
+        return Failure(**error.model_dump())
 
     @property
     def completion(self) -> Completion | None:
-        """The answer, unless the call failed."""
+        """The output, or None if the call failed."""
         if self.failure is not None:
             return None
-        usage = Usage() if self.usage is None else Usage(**self.usage.model_dump())
-        return Completion(
-            text=self.text or "",
-            stop_reason=self.stop_reason or "stop",
-            usage=usage,
-            served_model=self.served_model,
-            request_id=self.request_id,
-            fingerprint=self.fingerprint,
-            reasoning=self.reasoning,
-            tool_call=self.tool_call,
-        )
+        fields = self.model_dump(include=_COMPLETION, exclude_none=True)
+        return Completion(**{**fields, "text": self.text or "", "stop_reason": self.stop_reason or "stop"})
 
 
 def line_at(path: Path, place: int) -> AnswerLine:
-    """Read a line again whose place is known, so that the text need not be held; raise RunError if it is gone."""
+    """Read the line at a byte position again; raise RunError if it is gone."""
     try:
         with path.open("rb") as handle:
             handle.seek(place)
@@ -129,14 +116,14 @@ def line_at(path: Path, place: int) -> AnswerLine:
 
 
 def check(model: Model) -> None:
-    """Raise ConfigError unless the entry names its file, and nothing else."""
+    """Raise ConfigError unless `file` is the only param of the model."""
     extra = model.params.extra
     if set(extra) != {"file"} or not isinstance(extra["file"], str):
         raise ConfigError(f"replay model '{model.id}' in models.yaml needs exactly one param: file: PATH")
 
 
 class ReplayProvider:
-    """Answers each call with its recorded line; a call without one fails with `not_recorded`."""
+    """Returns the recorded output of each call. A call without one fails with `not_recorded`."""
 
     def __init__(self, path: Path) -> None:
         lines = []
@@ -144,10 +131,10 @@ class ReplayProvider:
             line = validated(AnswerLine, value, Path(f"{path}:{number}"))
             lines.append(((line.case_id, line.replicate), (line.failure is None, place)))
         self._path = path
-        self._places = first_answers(lines, lambda line: line[0])  # the answers stay in the file: there may be many
+        self._places = first_answers(lines, lambda line: line[0])  # the texts stay in the file
 
     async def complete(self, request: Request) -> Completion:
-        """Return the recorded answer; raise ProviderError for a recorded failure or an absent line."""
+        """Return the recorded output; raise ProviderError for a failure or if the call has no line."""
         recorded = self._places.get((request.case_id, request.replicate))
         if recorded is None:
             raise ProviderError("not_recorded", f"no recorded answer for {request.case_id} #{request.replicate}")
@@ -162,7 +149,7 @@ class ReplayProvider:
 
 
 def open_provider(model: Model, key: str | None, settings: Settings) -> Provider:
-    """Read the recorded answers into memory; raise ConfigError naming the line that is wrong."""
+    """Check the recorded lines; raise ConfigError for the first invalid one."""
     file: Any = model.params.extra["file"]
     return ReplayProvider(Path(file))
 

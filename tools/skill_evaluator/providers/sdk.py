@@ -1,7 +1,7 @@
-"""What stands around the vendors' SDKs: an SDK words and signs a request, `Transport` sends it and keeps the answer.
+"""The connection to a vendor's SDK: the SDK words and signs a request, `Transport` sends it and keeps the answer.
 
-The answer is the body as it came, whatever the SDK makes of it. This module imports httpx2, so that it is imported only
-to make a call.
+The answer is the raw body, whatever the SDK makes of it. httpx2 is slow to import, so this module is imported when the
+first call is made.
 """
 
 import json
@@ -20,18 +20,17 @@ from skill_evaluator.providers.keyless import Identity
 from skill_evaluator.providers.places import Options, place_of
 from skill_evaluator.providers.redaction import remember
 from skill_evaluator.providers.transport import Http
-from skill_evaluator.providers.wire import Base64, Content, HttpAnswer, marked
+from skill_evaluator.providers.wire import Content, HttpAnswer, json_bytes
 
 Send = Callable[..., Awaitable[object]]  # method, path, query=, body=, file= (name, content, type) of a form
-_SET_BY_SDKS = ("authorization", "content-type", "accept", "anthropic-version", "anthropic-beta", "user-agent")
-_SET_BY_AIOHTTP = ("host", "content-length", "transfer-encoding", "connection")
+_SET_BY_SDKS = {"authorization", "content-type", "accept", "anthropic-version", "anthropic-beta", "user-agent"}
+_SET_BY_AIOHTTP = {"host", "content-length", "transfer-encoding", "connection"}
 
 
 @dataclass(slots=True)
 class _SdkCall:
-    """What the transport sends and receives during one call of an SDK."""
+    """What the transport received during one call of an SDK."""
 
-    files: Mapping[bytes, Base64]
     answer: HttpAnswer | None = None
     fault: Exception | None = None
 
@@ -40,14 +39,14 @@ _EXCHANGE: ContextVar[_SdkCall] = ContextVar("exchange")  # an SDK sends in the 
 
 
 class Transport(httpx2.AsyncBaseTransport):
-    """The transport of an SDK's HTTP client. It puts files in the place of their marks and keeps the answer."""
+    """The transport of an SDK's HTTP client. It adds the files to the body and keeps the answer."""
 
     def __init__(self, http: Http, note_access: Callable[[str], None] | None) -> None:
         self._http = http
         self._note_access = note_access
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Send a request of an SDK; errors of the transport leave the SDK as they are, or as the cause of its own."""
+        """Send a request of an SDK."""
         exchange = _EXCHANGE.get()
         exchange.answer = exchange.fault = None
         headers = {name: value for name, value in request.headers.items() if name not in _SET_BY_AIOHTTP}
@@ -55,7 +54,7 @@ class Transport(httpx2.AsyncBaseTransport):
         if self._note_access is not None and authorization.startswith("Bearer "):
             self._note_access(authorization.removeprefix("Bearer "))
         try:
-            content = Content.filled(await request.aread(), exchange.files)
+            content = Content(await request.aread())
             url = request.url.copy_with(username="", password="")  # they are in the headers by now
             answer = await self._http.send(request.method, str(url), headers, content)
         except Exception as problem:
@@ -70,7 +69,7 @@ class Transport(httpx2.AsyncBaseTransport):
 
 
 class SdkConnection:
-    """A vendor's SDK client. Its answers are the bodies that the transport received, so that no paid one is lost."""
+    """A vendor's SDK client. Its answers are raw bodies, so that no paid output is lost."""
 
     def __init__(self, model: Model, settings: Settings, identity: Identity | None) -> None:
         self.place = place_of(model)
@@ -94,19 +93,18 @@ class SdkConnection:
         body: Any = None,
         file: tuple[str, Sequence[Any], str] | None = None,
     ) -> HttpAnswer:
-        """Make a request and return the answer, whatever its status. Raise what `Http.send` raises.
+        """Make a request and return the answer of any status; raise the errors of `Http.send`.
 
-        `body` is JSON, or the fields of a form with a `file`: its name, its lines of JSON, its type.
+        `body` is JSON, or the fields of a form with a `file` (name, lines of JSON, type).
         """
         if self.place is not None and self.place.signs:
-            body = json.loads(b"".join(Content.of(body).read()))
-        (body, lines), files = marked([body, file and file[1]])
-        form_file = file and (file[0], "".join(json.dumps(line) + "\n" for line in lines).encode(), file[2])
-        exchange = _SdkCall(files)
+            body = json.loads(b"".join(Content(json_bytes(body)).read()))
+        form_file = file and (file[0], "".join(json.dumps(line) + "\n" for line in file[1]).encode(), file[2])
+        exchange = _SdkCall()
         token = _EXCHANGE.set(exchange)
         try:
             await self.send_by(method, path, query=query, body=body, file=form_file)
-        except Exception as problem:  # an SDK that cannot read an answer has no say
+        except Exception as problem:  # ignored if there is an answer, which the SDK could not read
             if exchange.answer is None:
                 raise (exchange.fault or self._fault(problem)) from None
         finally:
@@ -126,7 +124,7 @@ class SdkConnection:
         await self.close_by()
 
     def _fault(self, problem: BaseException) -> Exception:
-        """Return the error of a call that was never sent: a refused identity, or a request that cannot be encoded."""
+        """Return the error of a call that was not sent: no access, or a request that cannot be encoded."""
         link: BaseException | None = problem
         while link is not None:
             if isinstance(link, ProviderError):
@@ -141,7 +139,7 @@ class SdkConnection:
 
 
 def _requests_of(client: Any) -> Send:
-    """Return how the low-level methods of `AsyncOpenAI` and `AsyncAnthropic`, `get` to `delete`, make a request."""
+    """Return a function that sends by the low-level methods (`get` to `delete`) of OpenAI's or Anthropic's client."""
 
     async def send(
         method: str, path: str, *, query: Mapping[str, Any] | None, body: Any, file: tuple[str, bytes, str] | None
@@ -157,13 +155,12 @@ def _requests_of(client: Any) -> Send:
 
 
 def without_environment(variable: str, omit: Any) -> dict[str, Any]:
-    """Return the headers that a variable adds to an SDK's requests, each as `omit`: models.yaml alone decides on a run.
+    """Return default headers that leave out those of an environment variable, since models.yaml alone decides on a run.
 
     Raise ConfigError for a header that the SDK itself sets, such as the key.
     """
-    lines = (line.partition(":") for line in os.environ.get(variable, "").splitlines())
-    names = [name.strip().lower() for name, colon, _ in lines if colon]
-    for name in names:
-        if name in _SET_BY_SDKS:
-            raise ConfigError(f"{variable} sets the header {name}, which models.yaml decides on; unset the variable")
-    return dict.fromkeys(names, omit)
+    lines = [line.partition(":") for line in os.environ.get(variable, "").splitlines()]
+    headers = dict.fromkeys((name.strip().lower() for name, colon, _ in lines if colon), omit)
+    for name in headers.keys() & _SET_BY_SDKS:
+        raise ConfigError(f"{variable} sets the header {name}, which models.yaml decides on; unset the variable")
+    return headers

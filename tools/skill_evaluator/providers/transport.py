@@ -1,7 +1,7 @@
-"""HTTP by aiohttp, with limits: for endpoints under test, GitHub's identity tokens and the vendors' SDKs.
+"""HTTP by aiohttp with limits, for the vendors' SDKs and for endpoints under test.
 
-A key goes to no other origin and to no proxy that could read it, a body is read up to a limit only, and a fault becomes
-a `ProviderError`. Its own module because aiohttp is imported only where there is a call to make.
+A key is sent to no other origin and to no proxy that could read it. A body is read up to a limit. A fault becomes a
+`ProviderError`. aiohttp is slow to import, so this module is imported when the first call is made.
 """
 
 import asyncio
@@ -9,16 +9,18 @@ import os
 import re
 import time
 from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
 from typing import Any
-from urllib.parse import quote, urljoin, urlsplit
+from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 import httpx2
+from yarl import URL
 
 from skill_evaluator.identifiers import is_address
 from skill_evaluator.providers.base import ProviderError, dropped, timed_out, unreachable
-from skill_evaluator.providers.wire import Base64, Content, HttpAnswer, TooLargeError
+from skill_evaluator.providers.wire import Content, HttpAnswer, TooLargeError, json_bytes
 
 _HEADER_BYTES = 65_536  # of one header
 _READ_BYTES = 65_536
@@ -27,16 +29,15 @@ _MIN_BYTES_PER_S = 50_000  # large bodies, such as a batch of requests, get so m
 _IDLE_S = 5.0  # proxies may silently drop connections that are idle for longer
 _MAX_REDIRECTS = 3
 _REDIRECTS = (301, 302, 303, 307, 308)
-_SAFE_IN_URLS = "%/?#:@!$&'()*+,;=~[]"
 _FINAL = re.compile("CERTIFICATE_VERIFY_FAILED|WRONG_VERSION_NUMBER")  # words of OpenSSL
 _NOT_REACHED = (aiohttp.ClientConnectorError, aiohttp.ClientHttpProxyError)
 
 
 class Http:
-    """An aiohttp session with limits. It must be closed in the event loop that it was used in.
+    """An aiohttp session with limits. Close it in the event loop that used it.
 
-    An answer has to come within `timeout_s` and a little more for every byte that is sent or received. The proxy of the
-    environment is the one for the first address.
+    An answer must arrive within `timeout_s`, plus time for each byte sent or received. The environment's proxy for the
+    first address is used for all.
     """
 
     def __init__(self, timeout_s: float, max_bytes: int) -> None:
@@ -45,27 +46,34 @@ class Http:
         self._session: aiohttp.ClientSession | None = None
 
     async def send(self, method: str, url: str, headers: Mapping[str, str], content: Content) -> HttpAnswer:
-        """Send a request and return the answer, whatever its status.
+        """Send a request and return the answer of any status. Follow redirects within the origin.
 
-        An address that moved within its origin is followed. Raise TooLargeError if the body of a success is over the
-        limit, ProviderError for a fault, and ValueError or TypeError if the request cannot be sent.
+        Raise TooLargeError if the body of a success is over the limit, ProviderError for a fault, and ValueError or
+        TypeError if the request cannot be sent.
         """
-        length = {"content-length": str(content.size)} if content.parts else {}  # else aiohttp sends files in chunks
+        length = {"content-length": str(content.size)} if content.size else {}  # else aiohttp sends files in chunks
         begun = time.perf_counter()
+
+        async def body() -> AsyncIterator[bytes]:
+            nonlocal begun
+            begun = time.perf_counter()  # until now the request waited for the event loop
+            for part in content.read():
+                yield part
+
         try:
             async with asyncio.timeout(self._timeout_s + content.size / _MIN_BYTES_PER_S) as limit:
                 for _ in range(1 + _MAX_REDIRECTS):
+                    data = body() if content.size else None
                     async with self._opened(url).request(
-                        method, url, data=_payload(content), headers={**headers, **length}, allow_redirects=False
+                        method, url, data=data, headers={**headers, **length}, allow_redirects=False
                     ) as response:
                         if response.status in _REDIRECTS and "location" in response.headers:
-                            url = _moved_within(url, response.status, response.headers["location"])
+                            url = _moved_within(response)
                             continue
-                        body = await self._read(response, limit)
                         return HttpAnswer(
                             status=response.status,
-                            headers=_header_texts(response),
-                            content=body,
+                            headers={name.lower(): _header_text(value) for name, value in response.headers.items()},
+                            content=await self._read(response, limit),
                             latency_s=time.perf_counter() - begun,
                         )
         except TimeoutError:
@@ -100,7 +108,7 @@ class Http:
         return self._session
 
     async def _read(self, response: aiohttp.ClientResponse, limit: asyncio.Timeout) -> bytes:
-        """Read a body, cut to length if it is an error's. Bytes count unpacked, so that a small bomb ends early."""
+        """Read a body, the beginning if it is an error's. The limit is on decompressed bytes."""
         is_success = 200 <= response.status < 300
         max_bytes, body = self._max_bytes if is_success else _ERROR_BYTES, bytearray()
         while len(body) <= max_bytes and (part := await response.content.read(_READ_BYTES)):
@@ -112,7 +120,7 @@ class Http:
 
 
 class PlainConnection:
-    """An address that is posted to without an SDK."""
+    """An address that is called without an SDK."""
 
     def __init__(self, url: str, headers: Mapping[str, str], timeout_s: float, max_bytes: int) -> None:
         self._url = url
@@ -121,38 +129,27 @@ class PlainConnection:
         self._http = Http(timeout_s, max_bytes)
 
     async def send(self, method: str, path: str = "", *, body: Any = None) -> HttpAnswer:
-        """Send JSON, whose files are read while they are sent, or nothing; return the answer, whatever its status."""
-        headers = self._headers if body is None else {**self._headers, "content-type": "application/json"}
-        return await self._http.send(
-            method, self._url + path, headers, Content.of(body) if body is not None else Content()
-        )
+        """Send JSON, or no body; return the answer of any status."""
+        headers, content = self._headers, Content(b"")
+        if body is not None:
+            headers, content = {**headers, "content-type": "application/json"}, Content(json_bytes(body))
+        return await self._http.send(method, self._url + path, headers, content)
 
     async def close(self) -> None:
         """Close all connections."""
         await self._http.close()
 
 
-def _payload(content: Content) -> Any:
-    async def parts() -> AsyncIterator[bytes]:
-        for part in content.read():
-            yield part
-
-    whole = content.parts[0] if content.parts else None
-    return parts() if len(content.parts) > 1 or isinstance(whole, Base64) else whole
-
-
-def _header_texts(response: aiohttp.ClientResponse) -> dict[str, str]:
-    texts: dict[str, str] = {}
-    for name, value in response.headers.items():
-        texts.setdefault(name.lower(), value.encode("utf-8", "surrogateescape").decode(errors="replace"))
-    return texts
+def _header_text(value: str) -> str:
+    """Replace the bytes of a header that are not UTF-8, which aiohttp keeps as surrogates."""
+    return value.encode("utf-8", "surrogateescape").decode(errors="replace")
 
 
 def _proxy_for(url: str) -> str | None:
     """Return the proxy that the environment names for an address.
 
-    Raise ProviderError for one that does not speak HTTP, which would get the key to read, or that cannot be read; its
-    address, which may have a password in it, is in no message.
+    Raise ProviderError for an address that cannot be read, or for a proxy that does not speak HTTP, which could read
+    the key. The message does not contain the address of the proxy, since it may contain a password.
     """
     parts, proxies = urlsplit(url), getproxies()
     variable = f"{parts.scheme}_proxy" if proxies.get(parts.scheme) else "all_proxy"
@@ -169,10 +166,8 @@ def _proxy_for(url: str) -> str | None:
 
 def _description(problem: Exception, url: str) -> str:
     """Describe where and what went wrong, without the request, which has the key in it."""
-    if isinstance(problem, aiohttp.ClientConnectorError):
-        return f"{problem.host} port {problem.port}: {_reason(problem)}"
-    parts = urlsplit(url)
-    return f"{parts.hostname} port {parts.port or (443 if parts.scheme == 'https' else 80)}: {_reason(problem)}"
+    place = problem if isinstance(problem, aiohttp.ClientConnectorError) else URL(url)
+    return f"{place.host} port {place.port}: {_reason(problem)}"
 
 
 def _reason(problem: Exception) -> str:
@@ -196,26 +191,20 @@ def _reason(problem: Exception) -> str:
     return str(problem) or type(problem).__name__
 
 
-def _moved_within(url: str, status: int, location: str) -> str:
-    """Return where a request is to be sent again; raise ProviderError unless it is the same one at the same origin."""
-    try:
-        moved = quote(urljoin(url, location), safe=_SAFE_IN_URLS)
-        target = _origin(moved)
-    except ValueError:
-        target = "an address that cannot be read"
-    if status in (307, 308) and target == _origin(url):
-        return moved
-    why = f"a {status} loses what is posted" if target == _origin(url) else "the key would go with it"
+def _moved_within(response: aiohttp.ClientResponse) -> str:
+    """Return the address to send a request to again; raise ProviderError if the body or the key would be lost."""
+    origin = "an address that cannot be read"
+    is_same = False
+    with suppress(ValueError):
+        target = response.url.join(URL(response.headers["location"]))
+        origin, is_same = str(target.origin()), target.origin() == response.url.origin()
+        if is_same and response.status in (307, 308):
+            return str(target)
+    why = f"a {response.status} loses what is posted" if is_same else "the key would go with it"
     raise ProviderError(
         "redirected",
-        f"the server redirects to {target}, which is not followed, since {why}; "
+        f"the server redirects to {origin}, which is not followed, since {why}; "
         "if what is asked is there, set that address: base_url in models.yaml, or url of a program",
-        status=status,
+        status=response.status,
         fatal=True,
     )
-
-
-def _origin(url: str) -> str:
-    """Return scheme, host and port of an address, without what may be a secret in it."""
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}".lower()

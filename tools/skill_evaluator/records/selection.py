@@ -1,9 +1,10 @@
-"""Which of a component's recorded runs are compared.
+"""Which of a component's recorded runs are compared, and the version that is accepted.
 
 By default, for each model, the newest complete run of the highest version meets the newest of a lower version: of the
 accepted one, or of the next.
 """
 
+import datetime
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -12,11 +13,20 @@ from pathlib import Path
 import semver
 
 from skill_evaluator.errors import LeaderboardError
+from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Policy
 from skill_evaluator.library.versions import Bump, bump
-from skill_evaluator.records.archive import Archive, RecordedRun, precedence, versions_accepted
+from skill_evaluator.records.archive import (
+    Acceptance,
+    Archive,
+    RecordedRun,
+    accept_version,
+    precedence,
+    versions_accepted,
+)
 from skill_evaluator.records.record import Record
-from skill_evaluator.text import nearest
+from skill_evaluator.repository import author_at
+from skill_evaluator.text import listed, nearest
 
 _NO_LOWER = "there is no complete record of a lower version to compare with"
 
@@ -228,3 +238,76 @@ def same_series(record: Record, others: Iterable[Record]) -> list[Record]:
     moves = [run for run in runs if run.drift is not None and run.drift.moved]
     series = {run.run_id: sum(move in runs[: at + 1] for move in moves) for at, run in enumerate(runs)}
     return [run for run in runs if run is not record and series[run.run_id] == series[record.run_id]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accepted:
+    """A version that is accepted, with its records; `new`: it was not before, for the same reason.
+
+    `above` is a higher accepted version, with which later ones are still compared. `path` is the file to commit.
+    """
+
+    acceptance: Acceptance
+    new: bool
+    records: Sequence[Record]
+    above: str | None
+    path: Path
+
+
+def accept(
+    component: Component, archive: Archive, version: str | None, *, why: str, by: str, models: Sequence[str]
+) -> Accepted:
+    """Make a recorded version the accepted baseline of later ones, by default the highest; raise LeaderboardError.
+
+    A version that is worse may be accepted. `by` is by default git's author.
+    """
+    name = component.name
+    why, by = " ".join(why.split()), " ".join(by.split())
+    if not why:
+        raise LeaderboardError(f"say why it is accepted: skill-evaluator accept {name} … --why TEXT")
+    entries = runs_of_models(archive.entries, models, component.leaderboard_path)
+    version, runs = _to_accept(entries, version, models, name)
+    by = by or author_at(component.folder) or ""
+    if not by:
+        raise LeaderboardError("git knows no user.name and user.email here; say who accepts it: --by NAME")
+    acceptance = Acceptance(
+        version=version,
+        by=by,
+        why=why,
+        date=datetime.datetime.now(datetime.UTC).date(),
+        run_ids={model_id: [run.run_id for run in of_model] for model_id, of_model in runs.items()},
+        models=sorted(set(models)) or None,
+    )
+    records = [archive.record(run) for of_model in runs.values() for run in of_model]
+    lock = component.results_dir / ".accepted.lock"
+    before = accept_version(component.accepted_path, lock, name, acceptance)
+    versions = {one for model_id in runs for one in versions_accepted(archive.accepted, model_id)}
+    above = max(versions, key=precedence, default=version)
+    return Accepted(
+        acceptance=before or acceptance,
+        new=before is None,
+        records=records,
+        above=above if precedence(above) > precedence(version) else None,
+        path=component.accepted_path,
+    )
+
+
+def _to_accept(
+    entries: Sequence[RecordedRun], version: str | None, models: Sequence[str], skill: str
+) -> tuple[str, dict[str, list[RecordedRun]]]:
+    """Return the version to accept, and its complete runs by model; raise LeaderboardError where a model has none."""
+    runs = runs_of_versions(entries)
+    complete = [run for versions in runs.values() for of_version in versions.values() for run in of_version]
+    complete.sort(key=lambda run: run.standing)
+    unusable = [run for run in entries if run.usable is not None and version in (None, run.version)]
+    hint = "".join(f"; {run.usable:.0%} of the outputs of {run.run_id} could be read" for run in unusable[:1])
+    if not complete:
+        raise LeaderboardError(f"no run of '{skill}' is complete: there is nothing to accept{hint}")
+    version = version or complete[-1].version
+    accepted = {model_id: versions[version] for model_id, versions in sorted(runs.items()) if version in versions}
+    lacking = [model_id for model_id in models if model_id not in accepted]
+    if not accepted or lacking:
+        of_model = f" of {', '.join(lacking)}" if lacking else ""
+        there = listed(list(dict.fromkeys(run.version for run in reversed(complete))), most=10)
+        raise LeaderboardError(f"no complete record{of_model} of '{version}' to accept; there are: {there}{hint}")
+    return version, accepted

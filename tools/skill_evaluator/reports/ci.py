@@ -3,23 +3,34 @@
 Text from outside is never taken for mark-up, and a page has limits that keep the most important in it.
 """
 
+import shlex
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-
-from rich.text import Text
+from collections.abc import Iterator, Sequence
 
 from skill_evaluator.ci.doctor import DoctorReport
 from skill_evaluator.ci.matrix import outputs_of
-from skill_evaluator.ci.outcome import Outcome, RunOutcome, Status
+from skill_evaluator.ci.outcome import LostValue, Outcome, RunOutcome, Status
 from skill_evaluator.ci.plan import OnModels, Plan, PlannedRun
 from skill_evaluator.ci.platforms import PLATFORMS
 from skill_evaluator.display import cost_words, number
 from skill_evaluator.display.addresses import NO_SITE, Site
 from skill_evaluator.display.options import PlatformName
-from skill_evaluator.display.pages import Block, Fold, Page, Section, bullets, cut_table
-from skill_evaluator.display.safe_text import abridged, code_span, prose, visible
-from skill_evaluator.display.sheets import Cell, Format, Sheet, cells_of, markdown_table, print_result
+from skill_evaluator.display.pages import (
+    Block,
+    Fold,
+    Line,
+    Lines,
+    Only,
+    Page,
+    Section,
+    bullets,
+    cut_table,
+    page_of,
+    print_page,
+)
+from skill_evaluator.display.safe_text import abridged, code_span, prose
+from skill_evaluator.display.sheets import Cell, Format, Sheet, cells_of
 from skill_evaluator.errors import PlanError
 from skill_evaluator.library.versions import Problem
 from skill_evaluator.records.served import served_text
@@ -55,21 +66,7 @@ _MEANINGS = {  # the worst first
 
 def print_plan(plan: Plan, form: Format) -> None:
     """Print a plan to stdout."""
-    lines = [f"not run: {skipped.skill} on {', '.join(skipped.models)}: {skipped.reason}" for skipped in plan.skipped]
-    lines += [
-        f"judged by {run.judge.model_id}: {run.skill} on {run.model_id}: at most {run.judge.calls:,} calls"
-        for run in plan.runs
-        if run.judge
-    ]
-    lines += [f"wrong: {fault.file}:{fault.line}: {fault.message}" for fault in plan.faults]
-    lines += [f"{skill}: {words}" for skill, words in _few(plan).items()]
-    lines += [*plan.retiring, _total(plan)]
-    print_result(
-        form,
-        json=lambda: plan.model_dump(mode="json"),
-        markdown=lambda: plan_page(plan).markdown(),
-        text=lambda: [*_plan_sheets(plan), *(Text(visible(line), no_wrap=True) for line in lines)],
-    )
+    print_page(form, json=lambda: plan, page=lambda: plan_page(plan))
 
 
 def tell_plan(plan: Plan, platform: PlatformName | None, sha256: str) -> None:
@@ -81,16 +78,10 @@ def tell_plan(plan: Plan, platform: PlatformName | None, sha256: str) -> None:
             PLATFORMS[platform].annotate("warning", fault.message, fault.file, fault.line)
 
 
-def _plan_sheets(plan: Plan) -> list[Sheet | str]:
-    sheets: list[Sheet | str] = [_chosen_sheet(plan, visible)] if plan.runs else []
-    return [*sheets, "", forecast_sheet(plan.forecast), ""] if plan.forecast else sheets
-
-
 def plan_page(plan: Plan) -> Page:
     """Return the page of a plan."""
-    chosen = cut_table(_chosen_sheet(plan, code_span), _MOST_PLANNED) if plan.runs else []
-    retiring = map(code_span, plan.retiring)
-    few = bullets([*retiring, *(f"{code_span(skill)}: {code_span(words)}" for skill, words in _few(plan).items())])
+    chosen = cut_table(_chosen_sheet(plan), _MOST_PLANNED) if plan.runs else []
+    few = (Line(Cell(skill, code=True), f": {words}") for skill, words in _few(plan).items())
     tables = {
         "Forecast": forecast_sheet(plan.forecast),
         "Not evaluated": _skipped_sheet(plan.skipped),
@@ -99,7 +90,11 @@ def plan_page(plan: Plan) -> Page:
     }
     return Page(
         [
-            Section(name="the plan", heading="## Evaluation plan", blocks=[f"{_total(plan)}.", *chosen, few]),
+            Section(
+                name="the plan",
+                heading="## Evaluation plan",
+                blocks=[f"{_total(plan)}.", *chosen, Lines([*plan.retiring, *few], "-")],
+            ),
             *(
                 Section(name=title, heading=f"### {title}", blocks=cut_table(sheet, _MOST_PLANNED))
                 for title, sheet in tables.items()
@@ -117,23 +112,23 @@ def _few(plan: Plan) -> dict[str, str]:
     return {skill: can_show(len(ids)) for skill, ids in cases.items() if 0 < len(ids) < FEW_CASES}
 
 
-def _names(models: Sequence[str], quote: Callable[[str], str]) -> Cell:
-    return Cell(", ".join(map(quote, models)))
+def _names(models: Sequence[str]) -> Cell:
+    return Cell(", ".join(models), code=True)
 
 
-def _chosen_sheet(plan: Plan, quote: Callable[[str], str]) -> Sheet:
+def _chosen_sheet(plan: Plan) -> Sheet:
     rows = []
     for chosen in plan.chosen:
         entries = [entry for entry in plan.runs if entry.skill == chosen.skill and entry.model_id in chosen.models]
         size = map(Cell, (str(len(entries)), *_size(entries)))
-        names = (Cell(chosen.skill, code=True), _names(chosen.models, quote))
+        names = (Cell(chosen.skill, code=True), _names(chosen.models))
         besides = dict.fromkeys(entry.beside_words for entry in entries if entry.beside_words)
         rows.append((*names, *size, Cell("; ".join([chosen.reason, *besides]), code=True)))
     return Sheet(columns=_PLAN_COLUMNS, rows=rows, numbers=frozenset(_PLAN_COLUMNS[2:5]))
 
 
 def _skipped_sheet(skipped: Sequence[OnModels]) -> Sheet:
-    rows = [[Cell(one.skill, code=True), _names(one.models, code_span), Cell(one.reason, code=True)] for one in skipped]
+    rows = [[Cell(one.skill, code=True), _names(one.models), Cell(one.reason, code=True)] for one in skipped]
     return Sheet(columns=("component", "models", "why"), rows=rows)
 
 
@@ -176,15 +171,7 @@ def _size(runs: Sequence[PlannedRun]) -> tuple[str, str]:
 
 def print_outcome(outcome: Outcome, form: Format, site: Site = NO_SITE) -> None:
     """Print an outcome to stdout."""
-    print_result(
-        form,
-        json=lambda: outcome.model_dump(mode="json"),
-        markdown=lambda: outcome_page(outcome, site=site).markdown(),
-        text=lambda: [
-            _run_sheet(outcome),
-            *(Text(visible(f"not evaluated: {fault.file}: {fault.message}"), no_wrap=True) for fault in outcome.faults),
-        ],
-    )
+    print_page(form, json=lambda: outcome, page=lambda: outcome_page(outcome, site=site))
 
 
 def outcome_page(outcome: Outcome, published: bool = True, site: Site = NO_SITE) -> Page:
@@ -200,22 +187,41 @@ def outcome_page(outcome: Outcome, published: bool = True, site: Site = NO_SITE)
     changed = [result for result in worst_first if result.verdict != "unchanged"]
     unchanged = [result for result in worst_first if result.verdict == "unchanged"]
     compared = [*outcome.verdicts, *outcome.drift]
+    lost = {run.run_id: _lost_sheet(run.lost_values) for run in outcome.runs if run.run_id and run.lost_values}
     left = ((run.skill, run.model_id) for run in outcome.runs if run.status != "complete" and not run.is_baseline)
-    missing = {skill: f"{_NOT_MEASURED} in full on {listed(models)}, else " for skill, models in by_key(left).items()}
-    ends = {one.skill: missing.get(one.skill, "") + ending(one)[2].removeprefix("next: ") for one in worst_first}
-    following = bullets([f"next for {code_span(skill)}: {prose(words)}" for skill, words in ends.items()])
+    missing = {
+        skill: f"{_NOT_MEASURED} in full on {prose(listed(models))}, else " for skill, models in by_key(left).items()
+    }
+    ends = {one.skill: missing.get(one.skill, "") + _next(one, draft=outcome.draft) for one in worst_first}
+    following = bullets([f"next for {code_span(skill)}: {words}" for skill, words in ends.items()])
     runs: list[Block] = cut_table(_run_sheet(outcome, site), _MOST_RUNS)
+    folded = [Fold("Every run", runs)] if outcome.runs else []
     return Page(
         [
             Section(name="the summary", heading="## Evaluation", blocks=[*_summary(outcome), following, astray]),
             *_fault_sections(outcome.faults),
-            *(section for result in changed for section in comparison_sections(result, site)),
+            *(section for result in changed for section in comparison_sections(result, site, lost)),
             *(section for result in outcome.drift for section in _drift_sections(result, site)),
-            *([Section(name="the table of all runs", heading="## Every run", blocks=runs)] if outcome.runs else []),
+            Section(name="the table of all runs", blocks=[Only(("terminal",), runs), *folded]),
             *(section for result in unchanged for section in comparison_sections(result, site)),
             *([legend_section(compared)] if compared else []),
         ]
     )
+
+
+def _lost_sheet(values: Sequence[LostValue]) -> Sheet:
+    """Return the table of an output before and after for each lost field."""
+    rows = [[Cell(text, code=True) for text in (one.path, one.case_id, one.before, one.after)] for one in values]
+    return Sheet(columns=("lost value", "case", "before", "after"), rows=rows)
+
+
+def _next(result: ComparisonResult, *, draft: bool) -> str:
+    """Return what to do about a verdict, as Markdown; the outputs of a run of CI are in its artifacts."""
+    words = ending(result)[2].removeprefix("next: ")
+    if not words.startswith("look at"):
+        return prose(words)
+    compare = f"after a pull, {code_span(shlex.join(['skill-evaluator', 'compare', result.skill]))} shows where"
+    return f"{prose(words)}; {'the artifacts of this run have the outputs' if draft else compare}"
 
 
 def tell_outcome(outcome: Outcome, platform: PlatformName | None, site: Site) -> None:
@@ -344,13 +350,8 @@ def _conclusion(meaning: tuple[str, str], judged: Sequence[tuple[str, str]]) -> 
 
 def print_doctor(report: DoctorReport, form: Format) -> None:
     """Print what `doctor` found to stdout."""
-    sheet, lines = _key_sheet(report), _doctor_lines(report)
-    print_result(
-        form,
-        json=lambda: report.model_dump(mode="json"),
-        markdown=lambda: markdown_table(sheet) + "".join(f"- {code_span(line)}\n" for line in lines),
-        text=lambda: [sheet, *map(visible, lines)],
-    )
+    blocks: list[Block] = [_key_sheet(report), Lines(_doctor_lines(report))]
+    print_page(form, json=lambda: report, page=lambda: page_of("what doctor found", blocks))
 
 
 def _key_sheet(report: DoctorReport) -> Sheet:

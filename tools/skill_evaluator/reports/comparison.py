@@ -11,7 +11,7 @@ from rich.text import Text
 
 from skill_evaluator.display import WHOLE, arrow, interval, number, probability, signed, standing_word
 from skill_evaluator.display.addresses import NO_SITE, Site, linked
-from skill_evaluator.display.pages import Block, Fold, Page, Section, bullets, print_page
+from skill_evaluator.display.pages import Fold, Only, Page, Section, bullets, cut_table, print_page
 from skill_evaluator.display.safe_text import code_span, prose, visible
 from skill_evaluator.display.sheets import Cell, Format, Sheet, show
 from skill_evaluator.metrics.diagnosis.field_profile import Standing
@@ -30,6 +30,7 @@ from skill_evaluator.verdicts.decide.rules import WORST_FIRST
 MARKS = {"regressed": "▼", "improved": "▲", "unchanged": "=", "inconclusive": "?", "incomparable": "≠"}
 _MOST_NAMED, _MOST_LOST = 5, 3
 _MOST_METRICS, _MOST_MOVES, _MOST_REASONS = 4, 4, 3  # of the only model, where few are shown
+_MOST_MOVED = 6  # fields and cases of a model above the figures of a page
 _LEGEND = (
     "* critical · before → after: strict means · detects: the smallest drop this comparison finds 4 times in 5",
     "p: one-sided; the interval, shown from five cases on, excludes 0 if p ≤ 0.025",
@@ -39,7 +40,7 @@ _LEGEND = (
 STYLES = {"regressed": "bold red", "improved": "bold green", "inconclusive": "yellow", "incomparable": "yellow"}
 _MOST_ROWS, _MOST_FIELDS_OF_A_CASE = 10, 4
 _STANDINGS: tuple[Standing, ...] = ("stable_right", "stable_wrong", "flaky", "stable", "unscored")
-_NUMBERS = frozenset({"before → after", "change", "95 % interval", "p", "q", "detects", "n"})
+_NUMBERS = frozenset({"before → after", "change", "95 % interval", "p", "detects", "n"})
 
 
 def print_comparison(result: ComparisonResult, form: Format, site: Site = NO_SITE, *, full: bool = True) -> None:
@@ -107,31 +108,38 @@ def _brief_measures(model: ModelVerdict, *, several: bool) -> Sheet:
     return sheet.only(*columns[several:])
 
 
-def _moves(model: ModelVerdict) -> Sheet:
+def _moves(model: ModelVerdict, page: Callable[..., str] = lambda **_: "") -> Sheet:
     """Return a row for each field and case that moved, those beyond chance first."""
-    moved: list[tuple[str, str, float | None, float | None, str]] = []
+    moved: list[tuple[str, str, float | None, float | None, str, str]] = []
     for field in _moved_fields(model):
         assert field.verdict is not None  # noqa: S101  (all fields are tested)
         right = [(profile or {}).get("stable_right", 0) for profile in (field.profile_before, field.profile_after)]
         always = f"{right[0]} → {right[1]}"
-        moved.append((field.verdict, f"field {field.metric or WHOLE}", field.baseline, field.candidate, always))
+        path = field.metric or WHOLE
+        moved.append((field.verdict, f"field {path}", field.baseline, field.candidate, always, page(field=path)))
     for verdict, changes in (("regressed", model.cases.broke), ("improved", model.cases.fixed)):
         for case in changes:
             counts = listed([f"{path or WHOLE} {count}" for path, count in case.fields.items()], 2)
             name = f"case {case.case_id}{': ' * bool(counts)}{counts}"
-            moved.append((verdict, name, case.before, case.after, "–"))
+            moved.append((verdict, name, case.before, case.after, "–", page(case=case.case_id)))
     rows = [
-        [Cell(f"{MARKS[verdict]} {name}", STYLES.get(verdict, ""), code=True), Cell(arrow(before, after)), Cell(counts)]
-        for verdict, name, before, after, counts in moved
+        [
+            Cell(f"{MARKS[verdict]} {name}", STYLES.get(verdict, ""), code=True, link=link),
+            Cell(arrow(before, after)),
+            Cell(counts),
+        ]
+        for verdict, name, before, after, counts, link in moved
     ]
     rows.sort(key=lambda row: row[0].text[0] not in (MARKS["regressed"], MARKS["improved"]))
     return Sheet(columns=("what moved", "before → after", "cases right in every answer"), rows=rows)
 
 
-def comparison_sections(result: ComparisonResult, site: Site = NO_SITE) -> list[Section]:
+def comparison_sections(
+    result: ComparisonResult, site: Site = NO_SITE, values: Mapping[str, Sheet] = {}
+) -> list[Section]:
     """Return the sections of a page. Text from outside stands in code spans, so that none of it is taken for mark-up.
 
-    Of a model that is worse, what changed stands open; of the others all figures are folded away.
+    What moved furthest stands open, and `values` has the table of lost values by run id; all figures are folded away.
     """
     skill = linked(code_span(result.skill), site.page(result.skill))
     return [
@@ -140,7 +148,7 @@ def comparison_sections(result: ComparisonResult, site: Site = NO_SITE) -> list[
             heading=f"## {skill}: {scope_words(result)}{_lost_linked(result.skill, site, *result.models)}",
             blocks=[bullets([code_span(line) for line in _left_out(result)])],
         ),
-        *(model_section(result, model, site) for model in worst_first(result)),
+        *(model_section(result, model, site, values.get(model.candidate.run_id)) for model in worst_first(result)),
     ]
 
 
@@ -150,22 +158,26 @@ def legend_section(results: Sequence[ComparisonResult]) -> Section:
     return Section(name="how to read the figures", blocks=[Fold("How to read the figures", [bullets(lines)])])
 
 
-def model_section(result: ComparisonResult, model: ModelVerdict, site: Site = NO_SITE) -> Section:
+def model_section(
+    result: ComparisonResult, model: ModelVerdict, site: Site = NO_SITE, values: Sheet | None = None
+) -> Section:
     """Return the section of one model: its verdict, the reasons, what changed, the figures."""
     lost = _lost_linked(result.skill, site, model)
     versions = " → ".join(map(code_span, _versions(model)))
     reasons = [prose(reason) for reason in (*_turned(model), *model.reasons, *_notes(model))]
-    changed = list(changed_sheets(model, skill=result.skill, site=site))
-    measured: list[Block] = [measure_sheet(model)]
-    rest: list[Block] = [run_sheet(model)]
-    if model.verdict == "regressed":
-        figures = [*changed, *measured, Fold("The two runs", rest)]
-    else:  # a page of many models stays short
-        figures = [Fold("The figures", [*changed, *measured, *rest])]
+    moves = _moves(model, partial(site.page, result.skill))
+    largest = [Only(("markdown",), cut_table(moves, _MOST_MOVED))] if model.verdict != "unchanged" else []
+    figures = [*changed_sheets(model, skill=result.skill, site=site), measure_sheet(model), run_sheet(model)]
     return Section(
         name=f"{result.skill} on {model.model_id}",
         heading=f"### {MARKS[model.verdict]} {code_span(model.model_id)}: {with_served(model)}{lost}",
-        blocks=[f"{versions} · {_facts_of(model)}", bullets(reasons), *figures],
+        blocks=[
+            f"{versions} · {_facts_of(model)}",
+            bullets(reasons),
+            *largest,
+            *filter(None, [values]),
+            Fold("The figures", figures),
+        ],
     )
 
 
@@ -185,7 +197,7 @@ def reading_words(result: ComparisonResult) -> list[str]:
 
 
 def _family(result: ComparisonResult) -> str:
-    return f"q: p adjusted over {result.family}; α {result.alpha:g}"
+    return f"verdicts: by p adjusted over {result.family}; α {result.alpha:g}"
 
 
 def worst_first(result: ComparisonResult) -> list[ModelVerdict]:
@@ -242,6 +254,15 @@ def lost_words(*models: ModelVerdict, shown: Callable[[str, str], str] = lambda 
     return f"lost: {'; '.join(words)}" if words else ""
 
 
+def fell_most_words(model: ModelVerdict) -> str:
+    """Name the field whose mean fell furthest beyond its tolerance; "" without one, or if it is one that was lost."""
+    fell = [one for one in model.fields if one.difference is not None and one.difference < -one.tolerance]
+    most = min(fell, key=lambda one: one.difference or 0.0, default=None)
+    if most is None or most.metric in model.lost_fields or model.verdict == "incomparable":
+        return ""
+    return f"field {most.metric or WHOLE} {arrow(most.baseline, most.candidate)}"
+
+
 def _versions(model: ModelVerdict) -> list[str]:
     return [run.title for run in (model.baseline, model.candidate) if run is not None]
 
@@ -272,7 +293,9 @@ def _turned(model: ModelVerdict) -> Iterator[str]:
 
 
 def _notes(model: ModelVerdict) -> Iterator[str]:
-    """Yield the change since the accepted version, and the cases that moved within the noise."""
+    """Yield the field that fell most, the change since the accepted version, and cases that moved within the noise."""
+    if fell := fell_most_words(model):
+        yield f"fell most: {fell}"
     change = model.since_accepted
     if change is not None and change.verdict != "regressed":  # a regression is already a reason
         yield since_accepted_words(change)
@@ -342,12 +365,12 @@ def _more(count: int, of: str = "") -> Iterator[str]:
 
 def measure_sheet(model: ModelVerdict) -> Sheet:
     """Return the table of metrics."""
-    figures = ("95 % interval", "p", "q", "detects", "n")
+    figures = ("95 % interval", "p", "detects", "n")
     rows = []
     for result in model.metrics:
         usual = "advisory" if result.kind == "reproducibility" else "supporting"
         mark = " *" if result.tier == "critical" else "" if result.tier == usual else f" ({result.tier})"
-        chances = (interval(result.ci95, result.n_cases, signed), probability(result.p), probability(result.q))
+        chances = (interval(result.ci95, result.n_cases, signed), probability(result.p))
         counts = (number(result.detectable_drop), f"{result.n:,}" if result.n else "–")
         scores = (arrow(result.baseline, result.candidate), signed(result.difference))
         name = Cell(result.metric + mark, code=True)
@@ -362,11 +385,11 @@ def _verdict_cell(verdict: str | None) -> Cell:
 
 def _field_sheet(fields: Sequence[MeasureResult], page: Callable[..., str], replicates: int) -> Sheet:
     """Return the table of fields, with how each stands in the cases before and after, by so many answers at least."""
-    figures = ("before → after", "change", "95 % interval", "q")
+    figures = ("before → after", "change", "95 % interval", "p")
     rows = []
     for field in fields:
         mark = {"critical": " *", "supporting": " (supporting)", "advisory": ""}[field.tier]
-        chances = (interval(field.ci95, field.n_cases, signed), probability(field.q))
+        chances = (interval(field.ci95, field.n_cases, signed), probability(field.p))
         values = (arrow(field.baseline, field.candidate), signed(field.difference), *chances)
         before, after = field.profile_before or {}, field.profile_after or {}
         counts = {name: (before.get(name, 0), after.get(name, 0)) for name in _STANDINGS}

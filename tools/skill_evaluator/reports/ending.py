@@ -16,7 +16,7 @@ from skill_evaluator.display.safe_text import visible
 from skill_evaluator.display.sheets import Cell, Format, Sheet, show
 from skill_evaluator.records.faults import unusable_words
 from skill_evaluator.records.record import Record
-from skill_evaluator.reports.comparison import MARKS, STYLES, lost_words, scope_words, worst_first
+from skill_evaluator.reports.comparison import MARKS, STYLES, fell_most_words, lost_words, scope_words, worst_first
 from skill_evaluator.text import counted, listed, version_words
 from skill_evaluator.verdicts.decide.results import ComparisonResult, ModelVerdict, calibration_words, less_repeatable
 from skill_evaluator.verdicts.planning.sizing import can_show, profile_doubt
@@ -95,8 +95,10 @@ def _lost(model: ModelVerdict) -> str:
         return f"nothing was compared: {model.reasons[0]}" if model.reasons else "nothing was compared"
     if model.lost_fields or model.lost_cases:
         return lost_words(model)
+    most = fell_most_words(model)
     if model.verdict != "regressed":
-        return "nothing lost" if model.verdict != "inconclusive" else "no loss is shown, and none is ruled out"
+        lost = "nothing lost" if model.verdict != "inconclusive" else "no loss is shown, and none is ruled out"
+        return f"{lost}; fell most, not significantly: {most}" if most else lost
     since = model.since_accepted
     if since is not None and since.verdict == "regressed":
         return f"lost by all changes since {since.version}: {since.metric} {since.difference:+.3f}"
@@ -105,8 +107,8 @@ def _lost(model: ModelVerdict) -> str:
         return f"lost: {model.reasons[0]}"
     fell.sort(key=lambda one: one.tier != "critical")
     moved = [f"{one.metric} {arrow(one.baseline, one.candidate)}" for one in fell]
-    fields = [one for one in model.fields if (one.difference or 0.0) < 0.0 and one not in fell]
-    return f"lost: {listed(moved, _MOST_NAMED)}" + (f", in field {fields[0].metric}" if len(fields) == 1 else "")
+    named = any(one in fell for one in model.fields)
+    return f"lost: {listed(moved, _MOST_NAMED)}" + (f", most in {most}" if most and not named else "")
 
 
 def _next(skill: str, model: ModelVerdict, answers: Mapping[str, str] | None, folders: Sequence[str]) -> str:

@@ -14,7 +14,7 @@ from skill_evaluator.stats import by_key, mean_or_none, rounded
 from skill_evaluator.text import version_words
 
 if TYPE_CHECKING:  # it imports scipy
-    from skill_evaluator.verdicts.history.component import Accepted
+    from skill_evaluator.records.selection import Accepted
     from skill_evaluator.verdicts.history.series import History
 
 _MOVED, _VERBS = ("regressed", "improved"), ("fell", "rose")

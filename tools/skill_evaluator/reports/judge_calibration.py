@@ -3,27 +3,38 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 from skill_evaluator.display import number
-from skill_evaluator.display.pages import Block, Captioned, Heading, Line, Lines, Page, SiteBlock, page_of, print_page
+from skill_evaluator.display.pages import (
+    Block,
+    Captioned,
+    Heading,
+    Line,
+    Lines,
+    Only,
+    Page,
+    SiteBlock,
+    page_of,
+    print_page,
+    site_block,
+)
 from skill_evaluator.display.sheets import Cell, Format, Sheet
-from skill_evaluator.judges.asking.story import JudgingSize
 from skill_evaluator.judges.calibration.results import (
     ANY,
     BatchResult,
-    BiasResult,
-    DetectionResult,
     JudgeCalibration,
     JudgeResult,
     LabelAgreement,
     LabelMode,
 )
+from skill_evaluator.judges.prompting.session import JudgeRunSize
 from skill_evaluator.judges.statistics.agreement import Trust
-from skill_evaluator.judges.statistics.bounded import Figure
-from skill_evaluator.judges.stories.judging import Judged
+from skill_evaluator.judges.statistics.bounded import Figure, rate
+from skill_evaluator.judges.workflows.judging import Judged
 from skill_evaluator.reports.judge_results import print_judged
-from skill_evaluator.reports.judging import TRUSTED, interval_chart, point, row_of, share, trust_cell
-from skill_evaluator.text import counted, listed
+from skill_evaluator.reports.judging import TRUSTED, reasons, row_of, share, trust_cell
+from skill_evaluator.text import counted
 
 _ITEMS: dict[LabelMode, str] = {
     "pairwise": "pairs",
@@ -35,21 +46,12 @@ _RULE = (
     "A judge is trusted if the whole 95 % interval of κ with people is at {bar:.2f} or above, and not trusted if it is "
     "all below. Labels must be of items drawn at random. A pair has the verdict of both orders, a tie if they differ."
 )
-_FEW_CORRUPTIONS = (
-    "Corruptions are few kinds and plainer than the defects of a new prompt: expect a judge to find fewer in practice."
-)
-_BIASES = {
-    "position": "position",
-    "length": "length",
-    "self_preference": "self-preference",
-    "leniency": "leniency",
-    "noise": "noise",
-}
+_BIASES = ("position", "length", "self_preference", "leniency", "noise")  # others are probes
 
 
-def print_calibrated(judged: Judged | JudgingSize, form: Format) -> int:
+def print_calibrated(judged: Judged | JudgeRunSize, form: Format) -> int:
     """Print the calibration and the command to resume, or the size of a dry run. Return the exit code."""
-    if isinstance(judged, JudgingSize):
+    if isinstance(judged, JudgeRunSize):
         return print_judged(judged, form)
     calibration: JudgeCalibration = judged.results
     print_page(form, json=lambda: calibration.model_dump(mode="json"), page=lambda: calibration_page(calibration))
@@ -88,33 +90,22 @@ def _blocks(calibration: JudgeCalibration) -> Iterator[Block]:
         yield _trust_chart(charted, calibration.bar)
     for judge in calibration.judges:
         if judge.unusable is not None:
-            yield from _unusable_blocks(judge)
+            words = Cell(judge.judge, code=True), f": no usable output: {reasons(judge.unusable.unscored)}"
+            example = Cell(judge.unusable.example or "no text", code=True)
+            yield Only(("site",), [Line(*words)])
+            yield Only(("terminal", "markdown"), [Line(*words, "; for example: ", example)])
         for row in _shown(judge):
-            biases = [bias for bias in judge.biases if (bias.mode, bias.criterion) == (row.mode, row.criterion)]
-            yield Captioned(_six_lines(judge.judge, row, biases))
+            yield Captioned(_six_lines(judge, row))
             if row.strata:
                 yield Line("by stratum: ", *_strata_words(row))
-        yield from _sentence_lines(judge)
-        yield from _probe_lines(judge)
-        if judge.detection is not None:
-            yield from _detection_lines(judge.judge, judge.detection)
+        yield Lines([*_sentence_lines(judge), *_probe_lines(judge), *_detection_lines(judge)])
         if judge.batch is not None:
             yield from _batch_blocks(judge, judge.batch)
     if charted:
         yield Line(_RULE.format(bar=calibration.bar))
 
 
-def _unusable_blocks(judge: JudgeResult) -> Iterator[Block]:
-    unusable = judge.unusable
-    if unusable is not None:
-        reasons = listed([f"{count} {reason}" for reason, count in unusable.unscored.items()])
-        why = f" ({reasons})" if reasons else ""
-        yield Line(Cell(judge.judge, code=True), f": no figures, because no output of the judge counts{why}")
-        if unusable.example:
-            yield Line("for example: ", Cell(unusable.example, code=True))
-
-
-def _six_lines(judge: str, row: LabelAgreement, biases: Sequence[BiasResult]) -> Sheet:
+def _six_lines(judge: JudgeResult, row: LabelAgreement) -> Sheet:
     """Build the table of the six figures of a judge; its head has the decision."""
     items = row.criterion if row.mode == "score" else _ITEMS[row.mode]
     if row.mode == "pairwise" and row.criterion != "overall":
@@ -124,17 +115,20 @@ def _six_lines(judge: str, row: LabelAgreement, biases: Sequence[BiasResult]) ->
         f"{counted(row.unusable, 'output')} could not be read" if row.unusable else "",
     ]
     notes = ", ".join(filter(None, missing))
-    kappa = f"{share(row.trust.kappa)}" + ("" if row.correlation is None else f" · ρ {share(row.correlation)}")
+    rho = "" if row.correlation is None else f" · ρ {share(row.correlation)}"
+    confidence = "–"
+    if row.confidence is not None:
+        confidence = f"{number(row.confidence.right)} where right, {number(row.confidence.wrong)} where wrong"
     lines = {
         "labels": f"{row.n}{f' ({notes})' if notes else ''}",
         "agreement": share(row.agreement),
-        "weighted κ · Spearman's ρ" if row.correlation is not None else "κ": kappa,
+        "weighted κ · Spearman's ρ" if rho else "κ": f"{share(row.trust.kappa)}{rho}",
         "TPR · TNR": f"{share(row.sensitivity)} · {share(row.specificity)}",
-        "order flips": _order_words(row, biases),
-        "confidence": _confidence_words(row),
+        "order flips": _order_words(judge, row),
+        "confidence": confidence,
     }
+    title = f"{judge.judge}, {items}"
     rows = [[Cell(name), Cell(words)] for name, words in lines.items()]
-    title = f"{judge}, {items}"
     return Sheet(columns=(title, _decision(row.trust)), rows=rows, named=frozenset({title}))
 
 
@@ -149,17 +143,14 @@ def _decision(trust: Trust) -> str:
     return f"undecided: about {counted(trust.more_labels, 'more label')} would decide"
 
 
-def _order_words(row: LabelAgreement, biases: Sequence[BiasResult]) -> str:
-    """Describe position bias and the other biases that are present."""
+def _order_words(judge: JudgeResult, row: LabelAgreement) -> str:
+    """Describe position bias and the other biases that are significant."""
     flips = "–" if row.position is None else f"{share(row.position.flips)}, first {number(row.position.first.value)}"
-    present = [f"{_BIASES[bias.bias]} {share(bias.shift)}" for bias in biases if bias.present and bias.bias in _BIASES]
+    biases = [bias for bias in judge.biases if (bias.mode, bias.criterion) == (row.mode, row.criterion)]
+    present = [
+        f"{bias.bias.replace('_', '-')} {share(bias.shift)}" for bias in biases if bias.present and bias.bias in _BIASES
+    ]
     return f"{flips}; biases: {', '.join(present) or 'none'}" if biases else flips
-
-
-def _confidence_words(row: LabelAgreement) -> str:
-    if row.confidence is None:
-        return "–"
-    return f"{number(row.confidence.right)} where right, {number(row.confidence.wrong)} where wrong"
 
 
 def _strata_words(row: LabelAgreement) -> Iterator[str | Cell]:
@@ -169,91 +160,60 @@ def _strata_words(row: LabelAgreement) -> Iterator[str | Cell]:
         yield f" {TRUSTED[part.trust.trusted]}, κ {share(part.trust.kappa)}"
 
 
-def _sentence_lines(judge: JudgeResult) -> Iterator[Block]:
+def _sentence_lines(judge: JudgeResult) -> Iterator[Line]:
     """Yield a line for each sentence that has enough labels."""
-    lines = [
-        Line(
-            Cell(sentence, code=True), f": TPR {errors.yes_right} of {errors.yes}, TNR {errors.no_right} of {errors.no}"
-        )
-        for sentence, errors in judge.sentences.items()
-        if sentence
-    ]
-    if lines:
-        yield Lines(lines)
+    for sentence, errors in judge.sentences.items():
+        if sentence:
+            rates = f"TPR {errors.yes_right} of {errors.yes}, TNR {errors.no_right} of {errors.no}"
+            yield Line(Cell(sentence, code=True), f": {rates}")
 
 
-def _probe_lines(judge: JudgeResult) -> Iterator[Block]:
+def _probe_lines(judge: JudgeResult) -> Iterator[Line]:
     """Yield a line for each probe: how far the added text moves the verdicts."""
-    words = {True: "", False: ", not significant", None: ", not measurable"}
-    lines = [
-        Line(
-            Cell(judge.judge, code=True),
-            f", {bias.bias}: the added text moves the verdict by {share(bias.shift)} of the scale{words[bias.present]}",
-        )
-        for bias in judge.biases
-        if bias.bias not in _BIASES
-    ]
-    if lines:
-        yield Lines(lines)
+    significance = {True: "", False: ", not significant", None: ", not measurable"}
+    for bias in judge.biases:
+        if bias.bias not in _BIASES:
+            words = f"the added text moves the verdict by {share(bias.shift)} of the scale{significance[bias.present]}"
+            yield Line(Cell(judge.judge, code=True), f", {bias.bias}: {words}")
 
 
-def _detection_lines(judge: str, detection: DetectionResult) -> Iterator[Block]:
-    """Yield the two lines of a corruption test."""
-    overall = detection.overall
-    if overall is None:
-        return
-    kinds = ", ".join(f"{kind} {_of(figure)}" for kind, figure in detection.kinds.items())
-    dimensions = ", ".join(
-        f"{row.dimension} {_alarms(row.specificity)}" for row in detection.dimensions if row.dimension != ANY
-    )
-    alarms = overall.specificity
-    rate = Figure(
-        value=None if alarms.value is None else 1.0 - alarms.value,
-        ci95=None if alarms.ci95 is None else (1.0 - alarms.ci95[1], 1.0 - alarms.ci95[0]),
-        n=alarms.n,
-    )
-    unscored = f"; {counted(detection.unscored, 'pair')} without a usable output" if detection.unscored else ""
-    yield Lines(
-        [
-            Line(
-                Cell(judge, code=True),
-                f", found: {share(overall.sensitivity)} of corruptions ({kinds}){unscored}",
-            ),
-            Line(Cell(judge, code=True), f", false alarms: {share(rate)} of controls ({dimensions})"),
-        ]
-    )
-    yield Line(_FEW_CORRUPTIONS)
+def _detection_lines(judge: JudgeResult) -> Iterator[Line]:
+    """Yield the two lines of a corruption test: the share found, and the false alarms."""
+    test = judge.detection
+    if test is not None:
+        alarms = {row.dimension: rate(_misses(row.specificity), row.specificity.n) for row in test.dimensions}
+        whole = next(row for row in test.dimensions if row.dimension == ANY)
+        kinds = ", ".join(f"{kind} {one.n - _misses(one)} of {one.n}" for kind, one in test.kinds.items())
+        others = ", ".join(f"{name} {one.n - _misses(one)} of {one.n}" for name, one in alarms.items() if name != ANY)
+        unscored = f"; {counted(test.unscored, 'pair')} without a usable output" if test.unscored else ""
+        found = f"found: {share(whole.sensitivity)} of corruptions ({kinds}){unscored}"
+        yield Line(Cell(judge.judge, code=True), f", {found}")
+        yield Line(Cell(judge.judge, code=True), f", false alarms: {share(alarms[ANY])} of controls ({others})")
 
 
-def _of(figure: Figure) -> str:
-    return f"{round((figure.value or 0.0) * figure.n)} of {figure.n}"
-
-
-def _alarms(specificity: Figure) -> str:
-    return f"{round((1.0 - (specificity.value or 0.0)) * specificity.n)} of {specificity.n}"
+def _misses(figure: Figure) -> int:
+    return round((1.0 - (figure.value or 0.0)) * figure.n)
 
 
 def _batch_blocks(judge: JudgeResult, batch: BatchResult) -> Iterator[Block]:
     """Yield the rates by dimension, and the table of the judge's impact against the rated severity."""
-    rows = {row.criterion: row for row in judge.agreement if row.mode == "regression"}
-    whole = next(iter(rows.values()))
+    errors = {row.criterion: row for row in judge.agreement if row.mode == "regression"}
     cells = []
-    for rate in batch.dimensions:
-        row = rows.get(rate.dimension, whole if len(batch.dimensions) == 1 else None)
+    for one in batch.dimensions:
+        row = errors.get(one.dimension)
         figures = (None, None, None) if row is None else (row.trust.kappa, row.sensitivity, row.specificity)
-        trust = Cell("–") if row is None else trust_cell(row.trust.trusted)
-        cells.append(row_of([rate.dimension], rate.reported, rate.corrected, *figures, trust))
+        trust = "–" if row is None else trust_cell(row.trust.trusted)
+        cells.append(row_of([one.dimension], one.reported, one.corrected, *figures, trust))
     columns = ("dimension", "reported", "corrected", "κ", "TPR", "TNR", "")
     yield Captioned(
         Sheet(columns=columns, rows=cells, numbers=frozenset(columns[1:6])),
         f"{judge.judge}: rates of regressions in {counted(batch.pairs, 'pair')}",
         "Corrected: the rate without what the judge misses and makes up (Rogan and Gladen 1978), by TPR and TNR.",
     )
-    if sum(sum(counts.values()) for counts in batch.rated.values()):
-        levels = tuple(batch.rated)
-        impacts = [row_of([], f"people: {level}", *batch.rated[level].values()) for level in levels]
+    if batch.rated_kappa.n:
+        impacts = [row_of([], f"people: {level}", *counts.values()) for level, counts in batch.rated.items()]
         yield Captioned(
-            Sheet(columns=("rated severity", *(f"judge: {level}" for level in levels)), rows=impacts),
+            Sheet(columns=("rated severity", *(f"judge: {level}" for level in batch.rated)), rows=impacts),
             f"{judge.judge}: impact against rated severity, κ {share(batch.rated_kappa)}",
         )
     if batch.too_few:
@@ -261,25 +221,33 @@ def _batch_blocks(judge: JudgeResult, batch: BatchResult) -> Iterator[Block]:
 
 
 def _trust_chart(rows: Sequence[tuple[str, LabelAgreement]], bar: float) -> SiteBlock:
-    points = [point(f"{_ITEMS[row.mode]}: {row.criterion}", judge, row.trust.kappa) for judge, row in rows]
-    table = Sheet(
-        columns=("judge", "on", "κ, 95 % interval", "n", ""),
-        rows=[
-            row_of(
-                [judge], f"{_ITEMS[row.mode]}: {row.criterion}", row.trust.kappa, row.n, trust_cell(row.trust.trusted)
-            )
-            for judge, row in rows
-        ],
-        numbers=frozenset({"κ, 95 % interval", "n"}),
-    )
-    low = min([0.0, *(one["low"] for one in points if one["low"] is not None)])
+    """Return the site's chart of κ with its interval and the bar, and its table; without κ the table alone."""
+    points, cells = list[dict[str, Any]](), []
+    for judge, row in rows:
+        label, kappa = f"{_ITEMS[row.mode]}: {row.criterion}", row.trust.kappa
+        cells.append(row_of([judge], label, kappa, row.n, trust_cell(row.trust.trusted)))
+        if kappa.value is not None:
+            written = kappa.model_dump()  # with the digits that files have
+            low, high = written["ci95"] or (None, None)
+            bounds = {"value": written["value"], "low": low, "high": high}
+            points.append({"label": label, "series": judge, **bounds, "words": f"{label}, {judge}: {share(kappa)}"})
+    columns = ("judge", "on", "κ, 95 % interval", "n", "")
+    sheet = Captioned(Sheet(columns=columns, rows=cells, numbers=frozenset(columns[2:4])), "Agreement with people")
+    lowest = min(0.0, *(point["low"] or 0.0 for point in points), 0.0)
     counts = Counter(TRUSTED[row.trust.trusted] for _, row in rows)
-    return interval_chart(
-        ", ".join(f"{words} {count}" for words, count in counts.items()),
-        _RULE.format(bar=bar),
-        points,
-        Captioned(table, "Agreement with people"),
-        axis="κ",
-        domain=(max(-1.0, round(low - 0.05, 1)), 1.0),
-        marks={bar: f"the bar, {bar:.2f}", 0.0: "chance"},
-    )
+    chart = {
+        "kind": "chart",
+        "chart": "intervals",
+        "title": ", ".join(f"{words} {count}" for words, count in counts.items()),
+        "note": _RULE.format(bar=bar),
+        "rows": points,
+        "words": {
+            "labels": list(dict.fromkeys(point["label"] for point in points)),
+            "series": list(dict.fromkeys(point["series"] for point in points)),
+            "domain": [max(-1.0, round(lowest - 0.05, 1)), 1.0],
+            "title": "κ",
+        },
+        "more": {"marks": [{"at": bar, "words": f"the bar, {bar:.2f}"}, {"at": 0.0, "words": "chance"}]},
+        "sheet": site_block(sheet),
+    }
+    return chart if points else {**site_block(sheet), "note": _RULE.format(bar=bar)}

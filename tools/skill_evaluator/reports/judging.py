@@ -3,28 +3,16 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from types import MappingProxyType
-from typing import Any
 
 from skill_evaluator.display import number
-from skill_evaluator.display.pages import (
-    Block,
-    Captioned,
-    Heading,
-    Line,
-    Lines,
-    SiteBlock,
-    page_of,
-    print_page,
-    site_block,
-)
+from skill_evaluator.display.pages import Block, Captioned, Heading, Line, Lines, page_of, print_page
 from skill_evaluator.display.sheets import Cell, Format, Sheet, cells_of
-from skill_evaluator.judges.asking.reading import UnscoredReason
-from skill_evaluator.judges.asking.story import JudgingSize
 from skill_evaluator.judges.modes.pairwise import PanelPreferences
 from skill_evaluator.judges.modes.regression_results import PanelRegressions
 from skill_evaluator.judges.modes.scoring import PanelScores
 from skill_evaluator.judges.panel.results import CascadeResult
+from skill_evaluator.judges.prompting.reading import UnscoredReason
+from skill_evaluator.judges.prompting.session import JudgeRunSize
 from skill_evaluator.judges.statistics.bounded import Figure, mean_within
 from skill_evaluator.runner.prices import AMOUNTS, sum_of
 from skill_evaluator.text import counted
@@ -57,8 +45,8 @@ def row_of(names: Sequence[str], *values: Cell | Figure | str | int | None) -> l
 
 
 def is_off(figure: Figure, usual: float = 0.0) -> bool:
-    """Return whether a figure differs significantly from its usual value, by the six digits that files have."""
-    return figure.ci95 is not None and not round(figure.ci95[0], 6) <= usual <= round(figure.ci95[1], 6)
+    """Return whether a figure differs significantly from its usual value."""
+    return figure.excludes(usual)
 
 
 def reasons(counts: Mapping[UnscoredReason, int]) -> str:
@@ -66,71 +54,9 @@ def reasons(counts: Mapping[UnscoredReason, int]) -> str:
     return ", ".join(f"{count} {reason}" for reason, count in counts.items()) or "–"
 
 
-def severity_counts(counts: Mapping[str, int]) -> str:
-    """Return pairs by severity, as `none 30, low 2`."""
-    return ", ".join(f"{level} {count}" for level, count in counts.items())
-
-
 def trust_cell(trusted: bool | None) -> Cell:
     """Return whether a judge is trusted, coloured."""
     return Cell(TRUSTED[trusted], style=_TRUST_STYLES[trusted])
-
-
-def point(label: str, series: str, figure: Figure) -> dict[str, Any]:
-    """Return a point of a chart with its interval."""
-    written = figure.model_dump()  # with the digits that files have
-    low, high = written["ci95"] or (None, None)
-    name = label if label == series else f"{label}, {series}"
-    words = f"{name}: {share(figure)}, n {figure.n}"
-    return {"label": label, "series": series, "value": written["value"], "low": low, "high": high, "words": words}
-
-
-def interval_chart(
-    title: str,
-    note: str,
-    rows: Sequence[Mapping[str, Any]],
-    table: Captioned,
-    *,
-    axis: str,
-    domain: tuple[float, float] = (0.0, 1.0),
-    marks: Mapping[float, str] = MappingProxyType({}),
-) -> SiteBlock:
-    """Return a chart of points with their intervals, and its table; `marks` are lines to read them by."""
-    measured = [row for row in rows if row["value"] is not None]
-    words = {
-        "labels": list(dict.fromkeys(row["label"] for row in measured)),
-        "series": list(dict.fromkeys(row["series"] for row in measured)),
-        "domain": list(domain),
-        "title": axis,
-    }
-    more = {"marks": [{"at": at, "words": meaning} for at, meaning in marks.items()]}
-    return chart_block("intervals", title, note, measured, table, words=words, more=more)
-
-
-def chart_block(
-    name: str,
-    title: str,
-    note: str,
-    rows: Sequence[Mapping[str, Any]],
-    table: Captioned,
-    *,
-    words: Mapping[str, Any],
-    more: Mapping[str, Any],
-) -> SiteBlock:
-    """Return a chart by its specification's name; without a row its table stands alone."""
-    sheet = site_block(table)
-    if not rows:
-        return {**sheet, "note": note} if sheet else {}
-    return {
-        "kind": "chart",
-        "chart": name,
-        "title": title,
-        "note": note,
-        "rows": list(rows),
-        "words": words,
-        "more": more,
-        "sheet": sheet,
-    }
 
 
 def panel_blocks(words: str, panel: PanelScores | PanelPreferences | PanelRegressions) -> Iterator[Block]:
@@ -164,7 +90,7 @@ def bias_blocks(judges: Iterable[tuple[str, Sheet, Iterable[str]]]) -> Iterator[
         yield Lines(list(sentences))
 
 
-def print_judging_size(size: JudgingSize, form: Format) -> None:
+def print_judge_run_size(size: JudgeRunSize, form: Format) -> None:
     """Print the size of a judge run to stdout."""
     judging, judges, notes = size.judging, size.judges, size.notes
     total = sum_of([judge.estimate for judge in judges])

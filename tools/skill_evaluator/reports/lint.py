@@ -1,7 +1,9 @@
 """Linted components and rubrics → text, Markdown or JSON: field plans, hints, remarks and problems."""
 
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from json import loads
 from typing import Any
 
 from skill_evaluator.checking.lint import Linted, PlanLine
@@ -156,9 +158,18 @@ def standings(proposal: Proposal) -> Sheet:
         elif component.problems:
             standing, why = "wrong", component.problems[0]
         elif component.not_evaluated is not None:
-            standing, why = "not yet", component.not_evaluated.partition(": ")[2]
+            reason = component.not_evaluated.partition(": ")[2]
+            standing, why = "not yet", reason.replace(f"/{component.name}/", "/…/")
         else:
             untold = [] if component.labelled or component.checks else ["nothing says which answer is right"]
             standing, why = "ready", "; ".join((counted(component.cases, "case"), *untold, *component.inferred))
         rows.append((Cell(component.name), Cell(standing, "red" if standing == "wrong" else ""), Cell(why)))
     return Sheet(columns=("component", "evaluated", "why"), rows=rows)
+
+
+def declared_words(text: str) -> str:
+    """Return what a proposed evals/datasets.json declares: its contract, and how many fields are compared how."""
+    dataset = loads(text)["datasets"][0]
+    compared = Counter(rule["compare"] for rule in dataset.get("fields", {}).values())
+    words = [f"contract {dataset['schema']}"] if "schema" in dataset else []
+    return visible(", ".join([*words, *(f"{counted(n, 'field')} compared as {kind}" for kind, n in compared.items())]))

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from skill_evaluator.display import cost_words
-from skill_evaluator.display.sheets import Cell, Format, Sheet, cells_of, markdown_table, print_result
+from skill_evaluator.display.pages import Block, Line, Lines, page_of, print_page
+from skill_evaluator.display.sheets import Cell, Format, Sheet, cells_of
 from skill_evaluator.evaluation.dry_run import DryRun
 from skill_evaluator.runner.prices import AMOUNTS, Forecast
 from skill_evaluator.text import counted, version_words
@@ -32,24 +33,16 @@ def print_dry_run(dry: DryRun, form: Format) -> None:
     sheet = Sheet(columns=("model", "provider", "key", *AMOUNTS), rows=rows, numbers=frozenset(AMOUNTS))
     labelled = sum(case.labelled for case in cases)
     checked = f"{component.name} {version_words(component.version)}: {counted(len(cases), 'case')}, "
-    checked += f"{labelled} with ground truth, all in order\n"
-    checked += "".join(f"{line}\n" for line in (*component.inferred, *further))
-    print_result(
-        form,
-        json=lambda: {
-            "skill": component.name,
-            "dry_run": True,
-            "inferred": list(component.inferred),
-            "further": list(further),
-            "models": [asdict(estimate) for estimate in dry.estimates],
-            "forecast": [forecast.model_dump(mode="json") for forecast in dry.forecasts],
-        },
-        markdown=lambda: f"{markdown_table(sheet)}\n{markdown_table(forecast_sheet(dry.forecasts))}",
-        text=lambda: [
-            checked,
-            sheet,
-            "",
-            forecast_sheet(dry.forecasts),
-            "\ndry run: no call was made, nothing was written",
-        ],
-    )
+    checked += f"{labelled} with ground truth, all in order"
+    result = {
+        "skill": component.name,
+        "dry_run": True,
+        "inferred": list(component.inferred),
+        "further": list(further),
+        "models": [asdict(estimate) for estimate in dry.estimates],
+        "forecast": [forecast.model_dump(mode="json") for forecast in dry.forecasts],
+    }
+    first = Lines([checked, *component.inferred, *further])
+    last = Line("dry run: no call was made, nothing was written")
+    blocks: list[Block] = [first, sheet, forecast_sheet(dry.forecasts), last]
+    print_page(form, json=lambda: result, page=lambda: page_of("the dry run", blocks))

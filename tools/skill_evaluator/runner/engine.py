@@ -14,7 +14,7 @@ from itertools import chain
 from typing import Any
 
 from skill_evaluator.library.config import Model, Price, Settings
-from skill_evaluator.providers.base import Caching, Completion, Failure, Provider, ProviderError, Request, ask_once
+from skill_evaluator.providers.base import Completion, Failure, Provider, ProviderError, Request, ask_once
 from skill_evaluator.providers.redaction import Redactor
 from skill_evaluator.runner.cache_order import Prompt, cached_prompts, call_sequences, prompt_of
 from skill_evaluator.runner.limits import Budget, Gate, Pace, wait_before_retry
@@ -96,8 +96,8 @@ class Invocation:
 class ModelJob:
     """All that is needed to make one model's calls.
 
-    `caching`: how the vendor caches its prompts. `answered_before`: it is on record. `concurrency` calls are in flight
-    at most, from the beginning unless it is with `first_in_flight`.
+    `cache_floor`: tokens of the shortest prompt that the vendor caches. `answered_before`: it is on record.
+    `concurrency` calls are in flight at most, from the beginning unless it is with `first_in_flight`.
     """
 
     model: Model
@@ -107,7 +107,7 @@ class ModelJob:
     concurrency: int
     price: Price | None
     shared: Invocation
-    caching: Caching | None = None
+    cache_floor: int | None = None
     answered_before: bool = False
     first_in_flight: int | None = None
 
@@ -150,7 +150,7 @@ class Engine:
         first, fixed = job.first_in_flight, job.model.server is not None
         self.gate = Gate(job.concurrency, self._pause, first=first, fixed=fixed)
         self._pace = Pace(job.model.limits, self._pause)
-        self._cached = cached_prompts(job.calls, job.request_for, job.caching)
+        self._cached = cached_prompts(job.calls, job.request_for, job.cache_floor)
         self._most: dict[Prompt, Most] = {}
         self._rejected = 0
         self._succeeded = False

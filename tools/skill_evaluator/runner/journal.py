@@ -162,7 +162,7 @@ def refuse_other(folder: Path, planned: Manifest) -> None:
     if why := others or planned.differences(begun):
         raise RunError(
             f"{folder} holds answers of '{begun.skill}' by '{begun.model_id}', but this run has a different "
-            f"{listed(why)}: choose a new --invocation or --results"
+            f"{listed(why)}: choose a new folder with --results"
         )
 
 

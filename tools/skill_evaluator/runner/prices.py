@@ -21,7 +21,7 @@ from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Model, Price
 from skill_evaluator.library.messages import File
 from skill_evaluator.providers import Kinds, why_unbatched
-from skill_evaluator.providers.base import LOST, Caching, Completion, ProviderKind, Usage
+from skill_evaluator.providers.base import LOST, Completion, ProviderKind, Usage
 from skill_evaluator.records.served import parts_of
 from skill_evaluator.runner.schedule import (
     Replicate,
@@ -120,7 +120,7 @@ def estimate(
 ) -> Estimate:
     """Estimate what a model's run on cases of these sizes would take."""
     price, limit = price_of(model, kind), model.params.max_output_tokens
-    caching = kind.caching_of(model)
+    cache_floor = kind.cache_floor_of(model)
     sizes = {case_id: size.of_model(model, kind) for case_id, size in sizes.items()}
     cost = total_or_none(most_cost(price, size.most, limit, batch=batch) for size in sizes.values())
     return Estimate(
@@ -129,7 +129,9 @@ def estimate(
         output_tokens_upper=len(sizes) * replicates * limit,
         cost_upper_usd=None if cost is None else cost * replicates,
         cost_uncached_usd=total_or_none(_case_cost(price, size, limit, replicates) for size in sizes.values()),
-        cost_cached_usd=total_or_none(_case_cost(price, size, limit, replicates, caching) for size in sizes.values()),
+        cost_cached_usd=total_or_none(
+            _case_cost(price, size, limit, replicates, cache_floor) for size in sizes.values()
+        ),
         cost_batch_usd=None
         if why_unbatched(model)
         else total_or_none(_case_cost(price, size, limit, replicates, batch=True) for size in sizes.values()),
@@ -141,13 +143,13 @@ def _case_cost(
     size: InputSize,
     limit: int,
     replicates: int,
-    caching: Caching | None = None,
+    cache_floor: int | None = None,
     *,
     batch: bool = False,
 ) -> float | None:
     """Return what all replicates of a case cost at most, where all but the first read the cache, if it can be."""
     plain = Usage(input_tokens=size.most, output_tokens=limit, batch=batch)
-    read = caching is not None and replicates > 1 and caching.reaches(size.likely)
+    read = cache_floor is not None and replicates > 1 and size.likely >= cache_floor
     first = usage_cost(price, replace(plain, cache_write_tokens=size.most) if read else plain)
     later = usage_cost(price, replace(plain, cache_read_tokens=size.most) if read else plain)
     return None if first is None or later is None else first + (replicates - 1) * later

@@ -2,7 +2,6 @@
 
 import datetime
 import os
-import re
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -87,11 +86,6 @@ def new_invocation(now: datetime.datetime) -> str:
     machine begins in the same second still sort by time.
     """
     return f"{now:%Y%m%dT%H%M%SZ}-{now.microsecond * 4096 // 1_000_000:03x}{os.urandom(2).hex()[:3]}"
-
-
-def is_invocation(text: str) -> bool:
-    """Check whether run ids may begin with this."""
-    return re.fullmatch(r"\d{8}T\d{6}Z-[0-9a-f]{6}", text) is not None
 
 
 def run_id_of(invocation: str, skill: str, model_id: str, shard: Shard | None = None, mark: str = "") -> str:

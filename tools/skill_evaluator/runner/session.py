@@ -296,7 +296,7 @@ class _RunningModel:
             first_in_flight=min(begins, most),
             price=first.price,
             shared=shared,
-            caching=kind.caching_of(model),
+            cache_floor=kind.cache_floor_of(model),
             answered_before=first.run.manifest.run_id in first.questions.recorded,
         )
         engine = Engine(job, self.progress, self._keep)
@@ -347,7 +347,7 @@ class _RunningModel:
 def _batch_job(part: _RunningRun, kind: ProviderKind, key: str | None, shared: Invocation) -> BatchJob:
     """Return what a run needs to have its calls made in batches."""
     model = part.run.model
-    cached = cached_prompts(part.schedule, part.request_for, kind.caching_of(model))
+    cached = cached_prompts(part.schedule, part.request_for, kind.cache_floor_of(model))
     return BatchJob(
         run=part.run,
         batches=open_batches(BATCHES[model.provider], kind, model, key, shared.settings),

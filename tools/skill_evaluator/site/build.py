@@ -37,7 +37,7 @@ from skill_evaluator.errors import (
     SkillEvaluatorError,
     StorageError,
 )
-from skill_evaluator.judges.asking.judging import JUDGING
+from skill_evaluator.judges.prompting.judging import JUDGING
 from skill_evaluator.library.cases import find_cases
 from skill_evaluator.library.components import load_component
 from skill_evaluator.library.config import ComponentSite, Settings, load_models, load_settings, retiring

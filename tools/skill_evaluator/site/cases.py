@@ -17,7 +17,6 @@ from skill_evaluator.display import WHOLE, number
 from skill_evaluator.display.addresses import case_address, field_anchor
 from skill_evaluator.display.safe_text import abridged, value_pair, visible
 from skill_evaluator.errors import SkillEvaluatorError
-from skill_evaluator.judges.review.screens import differences
 from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.messages import File
@@ -33,7 +32,7 @@ from skill_evaluator.scoring.answer_views import MOST_OUTPUTS, CaseView, Distinc
 from skill_evaluator.site.component import is_flawless
 from skill_evaluator.site.public import PublicNames
 from skill_evaluator.site.writing import SiteFolder, data_script, fitting, program_digest
-from skill_evaluator.text import canonical_json, counted, digest, listed
+from skill_evaluator.text import canonical_json, counted, digest, listed, marked_differences
 from skill_evaluator.verdicts.history.component import RecordedComponent
 
 _DOCUMENT = 100_000  # characters of a document
@@ -280,7 +279,7 @@ def _check(check: Check, score: float) -> dict[str, Any]:
 
 def _leaf(leaf: Leaf, longest: int) -> dict[str, Any]:
     texts = value_pair(leaf.row.truth, leaf.row.output, longest)
-    parts = differences(*texts) if leaf.outcome == "wrong" else ([], [])
+    parts = marked_differences(*texts) if leaf.outcome == "wrong" else ([], [])
     if not any(
         not own and any(map(str.isalnum, part)) for part, own in parts[0]
     ):  # nothing in common to stand out from

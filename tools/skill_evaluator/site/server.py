@@ -28,18 +28,16 @@ from skill_evaluator.display.options import (
     option,
     options,
 )
-from skill_evaluator.errors import ConfigError, SkillEvaluatorError
+from skill_evaluator.errors import SkillEvaluatorError
 from skill_evaluator.site.build import SiteBuild, build_site
 from skill_evaluator.site.writing import POLICY
-
-_HEADERS = {"Content-Security-Policy": f"{POLICY}; frame-ancestors 'none'", **loopback.HEADERS}
 
 Later = Mapping[str, Callable[[], None]]
 _NOTHING: Later = MappingProxyType({})
 
 
 class SiteServer(loopback.LoopbackServer):
-    """A folder with a site; `port` 0 takes a free one. Raises OSError where the port is taken."""
+    """A folder with a site; `port` 0 takes a free one. Raises ConfigError if the port is taken."""
 
     def __init__(self, folder: Path, port: int = 0, later: Later = _NOTHING) -> None:
         """Listen, and answer nobody before `serve_forever`; `later` makes files."""
@@ -61,13 +59,11 @@ class SiteServer(loopback.LoopbackServer):
             self._later.clear()
 
 
-class _Request(SimpleHTTPRequestHandler):
+class _Request(loopback.PageHandler, SimpleHTTPRequestHandler):
     """One connection of a browser."""
 
     server: SiteServer
-    server_version = "skill-evaluator"
-    sys_version = ""
-    timeout = loopback.PATIENCE_S
+    policy = f"{POLICY}; frame-ancestors 'none'"
 
     def send_head(self) -> Any:
         """Take the token off the path, refuse whoever lacks it, and send a file or nothing."""
@@ -87,15 +83,6 @@ class _Request(SimpleHTTPRequestHandler):
             return None
         return super().send_head()
 
-    def end_headers(self) -> None:
-        """Send the headers that keep other sites out."""
-        for name, value in _HEADERS.items():
-            self.send_header(name, value)
-        super().end_headers()
-
-    def log_message(self, format: str, *arguments: Any) -> None:
-        """Print nothing: the token is in every line."""
-
 
 @options
 class ServedSite(ComponentsOption, FixturesOption, ConfigOption):
@@ -112,11 +99,5 @@ def serving(request: ServedSite) -> Iterator[SiteServer]:
     places = {name: value for name, value in vars(request).items() if name != "port"}
     with tempfile.TemporaryDirectory(prefix="skill-evaluator-site-") as folder:
         site = build_site(SiteBuild(out=Path(folder), own=True, **places))
-        try:
-            server = SiteServer(Path(folder), request.port, site.later)
-        except OSError as problem:
-            raise ConfigError(
-                f"cannot listen on {loopback.HOST}:{request.port}: {problem.strerror}; choose another --port"
-            ) from None
-        with server:
+        with SiteServer(Path(folder), request.port, site.later) as server:
             yield server

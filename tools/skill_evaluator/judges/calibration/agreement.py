@@ -1,19 +1,17 @@
-"""Labels and a judge's verdicts or scores on the same items → agreement with people, and biases. Makes no call.
+"""Agreement of judges with people by criterion and stratum, biases, and probes. Makes no call.
 
 Several people may score an item: the judge is compared with each of them alike, because a mean of several people is
-steadier than any person.
+steadier than any person. A probe is a text that is added to outputs before they are judged again.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from statistics import fmean
-from typing import TypeVar
+from types import MappingProxyType
+from typing import Any
 
 from skill_evaluator.errors import JudgeError
-from skill_evaluator.judges.asking.criteria import family_of
-from skill_evaluator.judges.asking.results import NoUsableOutput, StoredScore, StoredVerdict
-from skill_evaluator.judges.calibration.labels import LabelledItem, LabelledPair, ScoredItem
+from skill_evaluator.judges.calibration.corruption import json_value
+from skill_evaluator.judges.calibration.labels import LabelledPair, Labels, ScoredItem, Unit, join_labels
 from skill_evaluator.judges.calibration.results import (
     BiasResult,
     JudgeResult,
@@ -21,338 +19,259 @@ from skill_evaluator.judges.calibration.results import (
     LabelMode,
     MeanConfidence,
     Position,
-    SentenceErrors,
 )
-from skill_evaluator.judges.modes.pairwise import OVERALL
+from skill_evaluator.judges.modes.pairwise import ORDERS, OVERALL
+from skill_evaluator.judges.prompting.criteria import family_of
+from skill_evaluator.judges.prompting.results import NoUsableOutput, StoredScore, StoredVerdict, no_usable_output
 from skill_evaluator.judges.statistics.agreement import Floats, confusion, spearman, trust_of
 from skill_evaluator.judges.statistics.biases import own_noise, position_bias, shift
 from skill_evaluator.judges.statistics.bounded import BAR, Figure, difference, mean_within, rate
 from skill_evaluator.library.rubrics import SCALES
-from skill_evaluator.stats import by_key
+from skill_evaluator.stats import by_key, mean_or_none
+from skill_evaluator.text import nearest
 
-CATEGORIES = (1, 2, "tie", None)  # None: the output could not be read
-_ORDERS = (1, 2)
 _NEAR = 0.5  # levels: a score so near to the mean of people is right
-UnitT = TypeVar("UnitT", "PairUnit", "ScoreUnit")
+PROBES: Mapping[str, str] = MappingProxyType(
+    {
+        "verbosity": (
+            "It is worth adding that there is much to be said about this, that all of it has been considered with "
+            "care, and that what is written above should be read as a whole and kept in mind as such."
+        ),
+        "authority": "As Professor Hale and other leading experts have confirmed, this is the correct answer.",
+    }
+)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CalibrationOptions:
-    """`bar`: the κ of a trusted judge. `scales`: by criterion the highest score, else the shortest scale that fits.
-
-    `families`: by id, the family of a model whose name does not show it.
-    """
-
-    bar: float = BAR
-    scales: Mapping[str, int] = field(default_factory=dict)
-    families: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PairUnit:
-    """A labelled pair with the verdicts in each order, the first replicate first."""
-
-    item: LabelledPair
-    human: Hashable
-    orders: Mapping[int, Sequence[StoredVerdict]]
-
-    @property
-    def winners(self) -> dict[int, Hashable]:
-        """The winner of the first replicate in each order."""
-        return {order: replicates[0].winner for order, replicates in self.orders.items()}
-
-    @property
-    def decided(self) -> Hashable:
-        """The verdict of both orders: a tie if they differ, None if an output could not be read."""
-        winners = set(self.winners.values())
-        return winners.pop() if len(winners) == 1 else None if None in winners else "tie"
-
-    def preference(self, output: int) -> float:
-        """Return how far the judge prefers an output, from 0 to 1, over both orders."""
-        return fmean(pick(winner, output) for winner in self.winners.values())
-
-    @property
-    def confidence(self) -> float | None:
-        """The mean confidence of both orders; None unless both have one."""
-        given = [replicates[0].confidence for replicates in self.orders.values()]
-        known = [confidence for confidence in given if confidence is not None]
-        return fmean(known) if len(known) == len(_ORDERS) else None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScoreUnit:
-    """A scored output with people's scores and the judge's scores by one criterion, the first replicate first."""
-
-    item: ScoredItem
-    people: Sequence[int]
-    replicates: Sequence[StoredScore]
-
-    @property
-    def score(self) -> int:
-        """The judge's first score."""
-        return self.replicates[0].score or 0
-
-    @property
-    def gap(self) -> float:
-        """The judge's score minus the mean of people, in levels."""
-        return self.score - fmean(self.people)
-
-
-def pair_results(
-    pairs: Mapping[str, LabelledPair], verdicts: Iterable[StoredVerdict], options: CalibrationOptions
+def label_results(
+    labels: Labels,
+    verdicts: Sequence[StoredVerdict | StoredScore],
+    bar: float = BAR,
+    scales: Mapping[str, int] = MappingProxyType({}),
+    families: Mapping[str, str] = MappingProxyType({}),
 ) -> list[JudgeResult]:
-    """Compare every judge's verdicts with people's, overall and by criterion, and measure its biases."""
-    judges: dict[str, dict[str, dict[int, list[StoredVerdict]]]] = {}
-    for verdict in sorted(verdicts, key=lambda verdict: verdict.replicate):
-        if verdict.id in pairs:
-            orders = judges.setdefault(verdict.judge, {}).setdefault(verdict.id, {})
-            orders.setdefault(verdict.order, []).append(verdict)
-    names = [OVERALL, *dict.fromkeys(name for pair in pairs.values() for name in pair.criteria)]
+    """Compare every judge's verdicts and scores with people's, and measure its biases.
+
+    `bar` is the κ of a trusted judge. `scales` has the highest score of a criterion, by default that of the shortest
+    scale that fits. `families` has the family of a model whose name does not show it. Raise JudgeError for a score
+    beyond its scale.
+    """
     results = []
-    for judge, given in judges.items():
-        everything = [verdict for orders in given.values() for verdicts in orders.values() for verdict in verdicts]
-        if all(verdict.winner is None and not any(verdict.criteria.values()) for verdict in everything):
-            example = next((verdict.text for verdict in everything if verdict.text), None) or ""
-            results.append(JudgeResult(judge=judge, unusable=NoUsableOutput(unscored={}, example=example)))
-            continue
-        units = {name: pair_units(name, pairs, given) for name in names}
-        labels = {name: [pair for pair in pairs.values() if human_winner(name, pair) is not None] for name in names}
-        agreement = [
-            _by_stratum(mine, labels[name], partial(_pairs, name, options.bar)) for name, mine in units.items() if mine
-        ]
-        biases = _pair_biases(judge, units[OVERALL], options.families) if units[OVERALL] else []
-        results.append(JudgeResult(judge=judge, agreement=agreement, biases=biases))
+    for judge, lines in by_key((one.judge, one) for one in verdicts).items():
+        agreement, biases = list[LabelAgreement](), list[BiasResult]()
+        writers = {line.model for line in labels.of(ScoredItem)}
+        writers |= {model for line in labels.of(LabelledPair) for model in (line.model_1, line.model_2)}
+        own = {name for name in writers if name and family_of(name, families) == family_of(judge, families)}
+        for (mode, criterion), units in join_labels(labels, lines).items():
+            if any(unit.verdict is not None for unit in units):
+                highest = _highest(criterion, units, scales.get(criterion)) if mode == "score" else None
+                agreement.append(measure(mode, criterion, units, bar, highest))
+                if highest is not None:
+                    biases += score_biases(criterion, units, highest, own)
+                elif criterion == OVERALL:
+                    biases += pair_biases(units, own)
+        results.append(JudgeResult(judge=judge, agreement=agreement, biases=biases, unusable=_unusable(lines)))
     return results
 
 
-def human_winner(criterion: str, pair: LabelledPair) -> Hashable:
-    """Return the output that people prefer by a criterion. Return None if the pair has no such label."""
-    return pair.human if criterion == OVERALL else pair.criteria.get(criterion)
-
-
-def pair_units(
-    criterion: str, pairs: Mapping[str, LabelledPair], given: Mapping[str, Mapping[int, Sequence[StoredVerdict]]]
-) -> list[PairUnit]:
-    """Join the labels by a criterion with a judge's verdicts by it; only the overall verdict has a confidence."""
-    units = []
-    for name, orders in given.items():
-        human = human_winner(criterion, pairs[name])
-        if criterion != OVERALL:
-            orders = {
-                order: mine
-                for order, verdicts in orders.items()
-                if (mine := [_by_criterion(one, criterion) for one in verdicts if criterion in one.criteria])
-            }
-        if human is not None and orders:
-            units.append(PairUnit(item=pairs[name], human=human, orders=orders))
-    return units
-
-
-def _by_criterion(verdict: StoredVerdict, criterion: str) -> StoredVerdict:
-    return verdict.model_copy(update={"winner": verdict.criteria[criterion], "confidence": None})
-
-
-def _by_stratum(
-    units: Sequence[UnitT], items: Sequence[LabelledItem], measure: Callable[[Sequence[UnitT], int], LabelAgreement]
-) -> LabelAgreement:
-    """Measure all units and, if there are several strata, each stratum by itself."""
-    strata = by_key((unit.item.stratum, unit) for unit in units)
-    counts = by_key((item.stratum, item) for item in items)
-    whole = measure(units, len(items))
-    if len(strata) < 2:
-        return whole
-    parts = {stratum: measure(mine, len(counts[stratum])) for stratum, mine in strata.items()}
-    return whole.model_copy(update={"strata": parts})
-
-
-def _pairs(criterion: str, bar: float, units: Sequence[PairUnit], labels: int) -> LabelAgreement:
-    complete = [unit for unit in units if len(unit.orders) == len(_ORDERS)]
-    judged = complete or units
-    decided = [unit.decided for unit in judged]
-    people = [unit.human for unit in judged]
-    right = [verdict == human for verdict, human in zip(decided, people, strict=True)]
-    return LabelAgreement(
-        mode="pairwise",
-        criterion=criterion,
-        labels=labels,
-        n=len(judged),
-        unusable=decided.count(None),
-        agreement=rate(sum(right), len(right)),
-        trust=trust_of(confusion(decided, people, CATEGORIES), bar),
-        sensitivity=_recall(decided, people, 1),
-        specificity=_recall(decided, people, 2),
-        position=_position(complete) if complete else None,
-        confidence=mean_confidence([unit.confidence for unit in judged], right),
-    )
-
-
-def _recall(judge: Sequence[Hashable], people: Sequence[Hashable], label: Hashable) -> Figure:
-    """Return the share of one human label that the judge gives, too."""
-    given = [verdict == label for verdict, human in zip(judge, people, strict=True) if human == label]
-    return rate(sum(given), len(given))
-
-
-def _position(complete: Sequence[PairUnit]) -> Position:
-    by_order = [[unit.winners[order] for unit in complete] for order in _ORDERS]
-    bias = position_bias(*by_order)
-    people = [unit.human for unit in complete]
-    agreement = [
-        rate(sum(winner == human for winner, human in zip(winners, people, strict=True)), len(people))
-        for winners in by_order
+def _unusable(lines: Sequence[StoredVerdict | StoredScore]) -> NoUsableOutput | None:
+    """Describe a judge of which no stored line has a verdict; the lines do not say why."""
+    texts = (one.text for one in lines if isinstance(one, StoredVerdict) and one.text)
+    read = [
+        one.score if isinstance(one, StoredScore) else one.winner or any(one.criteria.values()) or None for one in lines
     ]
-    return Position(flips=bias.flips, first=bias.picks_first, agreement=(agreement[0], agreement[1]))
+    return no_usable_output({"wrong_format": read.count(None)}, len(lines), texts)
 
 
-def mean_confidence(confidences: Sequence[float | None], right: Sequence[bool]) -> MeanConfidence | None:
-    """Return the mean confidence of right and of wrong verdicts. Return None if no verdict has a confidence."""
-    known = [(given, was) for given, was in zip(confidences, right, strict=True) if given is not None]
-    means = [
-        fmean(given) if (given := [one for one, was in known if was is wanted]) else None for wanted in (True, False)
-    ]
-    return MeanConfidence(right=means[0], wrong=means[1]) if known else None
-
-
-def bias_result(bias: str, mode: LabelMode, criterion: str, shift: Figure) -> BiasResult:
-    """Build the row of a bias, which is present if the interval of its shift excludes 0."""
-    bounds = None if shift.ci95 is None else (round(shift.ci95[0], 6), round(shift.ci95[1], 6))  # as files have them
-    present = None if bounds is None else bounds[0] > 0 or bounds[1] < 0
-    return BiasResult(bias=bias, mode=mode, criterion=criterion, shift=shift, present=present)
-
-
-def _pair_biases(judge: str, units: Sequence[PairUnit], families: Mapping[str, str]) -> list[BiasResult]:
-    complete = [unit.winners for unit in units if len(unit.orders) == len(_ORDERS)]
-    shifts = {"position": position_bias(*([winners[order] for winners in complete] for order in _ORDERS)).lean}
-    shifts["length"] = _preference(units, [unit.item.longer for unit in units])
-    own = []
-    for unit in units:
-        writers = (unit.item.model_1, unit.item.model_2)
-        same = [_same_family(judge, writer, families) for writer in writers]
-        own.append(same.index(True) + 1 if None not in writers and sum(same) == 1 else None)
-    shifts["self_preference"] = _preference(units, own)
-    noise = own_noise([[one.winner for one in replicates] for replicates in unit.orders.values()] for unit in units)
-    if noise is not None:
-        shifts["noise"] = noise
-    return [bias_result(bias, "pairwise", OVERALL, figure) for bias, figure in shifts.items() if figure.n]
-
-
-def _same_family(judge: str, writer: str | None, families: Mapping[str, str]) -> bool:
-    return writer is not None and family_of(writer, families) == family_of(judge, families)
-
-
-def _preference(units: Sequence[PairUnit], outputs: Sequence[Hashable]) -> Figure:
-    """Return how much more often the judge prefers the named output of each pair than people do."""
-    named = [(unit, output) for unit, output in zip(units, outputs, strict=True) if output in _ORDERS]
-    people = [pick(unit.human, output) for unit, output in named]
-    return shift(people, [unit.preference(int(str(output))) for unit, output in named])
-
-
-def pick(winner: Hashable, output: Hashable) -> float:
-    """Return 1 if the output wins, 0 if the other one does, and ½ for a tie."""
-    return float(winner == output) if winner in _ORDERS else 0.5
-
-
-def score_results(
-    items: Mapping[str, ScoredItem], scores: Iterable[StoredScore], options: CalibrationOptions
-) -> list[JudgeResult]:
-    """Compare every judge's scores with people's by criterion, and measure its biases.
-
-    Raise JudgeError for a score beyond its scale.
-    """
-    judges: dict[str, dict[str, dict[str, list[StoredScore]]]] = {}
-    for score in sorted(scores, key=lambda score: score.replicate):
-        if score.id in items and score.criterion in items[score.id].scores:
-            criteria = judges.setdefault(score.judge, {})
-            criteria.setdefault(score.criterion, {}).setdefault(score.id, []).append(score)
-    results = []
-    for judge, criteria in judges.items():
-        agreement, biases = [], list[BiasResult]()
-        for criterion, given in criteria.items():
-            labelled = [item for item in items.values() if criterion in item.scores]
-            units = [
-                ScoreUnit(item=item, people=item.scores[criterion], replicates=given[item.id])
-                for item in labelled
-                if item.id in given and given[item.id][0].score is not None
-            ]
-            if units:
-                highest = _scale(criterion, units, options.scales.get(criterion))
-                whole = _by_stratum(units, labelled, partial(_scores, criterion, options.bar, highest))
-                agreement.append(whole.model_copy(update={"unusable": len(given) - len(units)}))
-                biases += _score_biases(criterion, units, highest, judge, options.families)
-        unusable = None if agreement else NoUsableOutput(unscored={})
-        results.append(JudgeResult(judge=judge, agreement=agreement, biases=biases, unusable=unusable))
-    return results
-
-
-def _scale(criterion: str, units: Sequence[ScoreUnit], named: int | None) -> int:
+def _highest(criterion: str, units: Sequence[Unit], named: int | None) -> int:
     """Return the highest score of the named scale, else of the shortest scale that has all scores."""
-    highest = max(max(*unit.people, *(one.score or 1 for one in unit.replicates)) for unit in units)
+    given = (score for unit in units for score in (*unit.people, *(unit.requests[0] if unit.verdict else ())))
+    highest = max(score or 1 for score in given)
     if named is not None and highest > named:
         raise JudgeError(f"a score by '{criterion}' is {highest}, and its scale ends at {named}")
     return named or next(end for end in SCALES.values() if highest <= end)
 
 
-def _scores(criterion: str, bar: float, highest: int, units: Sequence[ScoreUnit], labels: int) -> LabelAgreement:
-    judge, means = [unit.score for unit in units], [fmean(unit.people) for unit in units]
-    middle = (1 + highest) / 2
-    high = [unit.score > middle for unit in units if fmean(unit.people) > middle]
-    low = [unit.score <= middle for unit in units if fmean(unit.people) <= middle]
+def measure(
+    mode: LabelMode, criterion: str, units: Sequence[Unit], bar: float, highest: int | None = None
+) -> LabelAgreement:
+    """Return the figures of a judge by one criterion, over all units and by stratum.
+
+    `highest` is the end of the scale of scores. Pairs that were judged in one order are left out beside others.
+    """
+    called = [unit for unit in units if unit.requests]
+    called = [unit for unit in called if unit.in_both_orders] or called
+    judged = [unit for unit in called if unit.verdict is not None or mode == "pairwise"]
+    verdicts, people = [unit.verdict for unit in judged], [unit.label for unit in judged]
+    side = _side_of(mode, highest)
+    sides = [(side(label), side(verdict)) for verdict, label in zip(verdicts, people, strict=True)]
+    found, quiet = ([given == label for label, given in sides if label is wanted] for wanted in (True, False))
+    strata = by_key((unit.line.stratum if unit.line else "all", unit) for unit in units)
+    parts = {name: part for name, part in strata.items() if any(unit.requests for unit in part)}
     return LabelAgreement(
-        mode="score",
+        mode=mode,
         criterion=criterion,
-        labels=labels,
-        n=len(units),
-        agreement=mean_within([list(unit.people).count(unit.score) / len(unit.people) for unit in units]),
-        trust=trust_of(_score_table(units, range(1, highest + 1)), bar, "linear"),
-        correlation=spearman(judge, means),
-        sensitivity=rate(sum(high), len(high)),
-        specificity=rate(sum(low), len(low)),
-        confidence=mean_confidence(
-            [unit.replicates[0].confidence for unit in units], [abs(unit.gap) <= _NEAR for unit in units]
-        ),
+        labels=len(units),
+        n=len(judged),
+        unusable=sum(unit.verdict is None for unit in called),
+        agreement=mean_within([fmean(label == unit.verdict for label in unit.people) for unit in judged]),
+        trust=trust_of(_table(judged, highest), bar, "nominal" if highest is None else "linear"),
+        correlation=None if highest is None else spearman(verdicts, people),
+        sensitivity=rate(sum(found), len(found)),
+        specificity=rate(sum(quiet), len(quiet)),
+        position=_position(judged),
+        confidence=_confidence(judged),
+        strata={name: measure(mode, criterion, part, bar, highest) for name, part in parts.items() if len(parts) > 1},
     )
 
 
-def _score_table(units: Sequence[ScoreUnit], levels: Sequence[int]) -> Floats:
-    """Return the table [judge's score, people's score]: each item counts once, and each of its people alike."""
-    tables = (confusion([unit.score] * len(unit.people), unit.people, levels) / len(unit.people) for unit in units)
-    return sum(tables, start=confusion([], [], levels))
+def _side_of(mode: LabelMode, highest: int | None) -> Callable[[Any], bool | None]:
+    """Return the function that says of a verdict whether it is positive; None is neither, as a tie."""
+    if highest is not None:
+        return lambda score: score > (1 + highest) / 2
+    return {1: True, 2: False}.get if mode == "pairwise" else lambda verdict: verdict == 1  # a regression, or yes
 
 
-def _score_biases(
-    criterion: str, units: Sequence[ScoreUnit], highest: int, judge: str, families: Mapping[str, str]
-) -> list[BiasResult]:
-    means = [fmean(unit.people) for unit in units]
-    shifts = {"leniency": shift(means, [unit.score for unit in units], (1.0, float(highest)))}
-    lengths = [(len(unit.item.output), unit.gap) for unit in units if unit.item.output is not None]
-    shifts["length"] = spearman([length for length, _ in lengths], [gap for _, gap in lengths])
-    gaps: dict[bool, list[float]] = {True: [], False: []}
+def _table(units: Sequence[Unit], highest: int | None) -> Floats:
+    """Return the table [judge, people] of counts: each item counts once, and each of its people alike."""
+    given = dict.fromkeys(label for unit in units for label in (unit.verdict, *unit.people))
+    categories = list(given) if highest is None else list(range(1, highest + 1))
+    table = confusion([], [], categories)
+    for people, group in by_key((len(unit.people), unit) for unit in units).items():
+        verdicts = [unit.verdict for unit in group for _ in unit.people]
+        table += confusion(verdicts, [label for unit in group for label in unit.people], categories) / people
+    return table
+
+
+def _position(units: Sequence[Unit]) -> Position | None:
+    """Return the figures of both orders. Return None if the judge was called in one."""
+    if not units or not units[0].in_both_orders:
+        return None
+    orders = [[unit.requests[place][0] for unit in units] for place in (0, 1)]
+    bias = position_bias(*orders)
+    right = [sum(winner == unit.label for winner, unit in zip(order, units, strict=True)) for order in orders]
+    agreement = (rate(right[0], len(units)), rate(right[1], len(units)))
+    return Position(flips=bias.flips, first=bias.picks_first, agreement=agreement)
+
+
+def _confidence(units: Sequence[Unit]) -> MeanConfidence | None:
+    """Return the mean confidence of right and of wrong verdicts. Return None if no verdict has a confidence."""
+    sure: dict[bool, list[float]] = {True: [], False: []}
     for unit in units:
-        if unit.item.model is not None:
-            gaps[_same_family(judge, unit.item.model, families)].append(unit.gap / (highest - 1))
-    shifts["self_preference"] = difference(*(mean_within(gaps[own], -1.0, 1.0) for own in (True, False)))
-    noise = own_noise([[one.score for one in unit.replicates]] for unit in units)
-    if noise is not None:
-        shifts["noise"] = noise
+        if unit.confidence is not None:
+            near = isinstance(unit.line, ScoredItem) and abs(unit.verdict - unit.label) <= _NEAR
+            sure[near or unit.verdict == unit.label].append(unit.confidence)
+    means = {right: mean_or_none(given) for right, given in sure.items()}
+    return MeanConfidence(right=means[True], wrong=means[False]) if any(sure.values()) else None
+
+
+def pair_biases(units: Sequence[Unit], own_models: Collection[str]) -> list[BiasResult]:
+    """Return position bias, noise, and the preference for longer and for own outputs beyond people's."""
+    longer, own = list[tuple[Unit, int]](), list[tuple[Unit, int]]()
+    for unit in units:
+        if isinstance(unit.line, LabelledPair) and unit.requests:
+            lengths = [len(text or "") for text in (unit.line.output_1, unit.line.output_2)]
+            longer += [(unit, lengths.index(max(lengths)) + 1)] if 0 < min(lengths) < max(lengths) else []
+            mine = [model in own_models for model in (unit.line.model_1, unit.line.model_2) if model is not None]
+            own += [(unit, mine.index(True) + 1)] if len(mine) == len(ORDERS) and sum(mine) == 1 else []
+    complete = [unit for unit in units if unit.in_both_orders]
+    orders = [[unit.requests[place][0] for unit in complete] for place in (0, 1)]
+    shifts = {
+        "position": position_bias(*orders).lean,
+        "length": _beyond_people(longer),
+        "self_preference": _beyond_people(own),
+        "noise": own_noise(unit.requests for unit in units),
+    }
+    return _results("pairwise", OVERALL, shifts)
+
+
+def _beyond_people(named: Sequence[tuple[Unit, int]]) -> Figure:
+    """Return how much more often the judge prefers the named output of each pair than people do."""
+    return shift([_pick(unit.label, output) for unit, output in named], [_preference(*one) for one in named])
+
+
+def _preference(unit: Unit, output: int) -> float:
+    """Return how far the judge prefers an output, from 0 to 1, over its orders."""
+    return fmean(_pick(request[0], output) for request in unit.requests)
+
+
+def _pick(winner: object, output: int) -> float:
+    """Return 1 if the output wins, 0 if the other one does, and ½ for a tie."""
+    return float(winner == output) if winner in ORDERS else 0.5
+
+
+def score_biases(criterion: str, units: Sequence[Unit], highest: int, own_models: Collection[str]) -> list[BiasResult]:
+    """Return noise, and how far scores are above people's: on average, with length, and for own outputs."""
+    scored = [(unit, unit.line) for unit in units if unit.verdict is not None and isinstance(unit.line, ScoredItem)]
+    lengths = [(len(item.output), unit.verdict - unit.label) for unit, item in scored if item.output is not None]
+    gaps: dict[bool, list[float]] = {True: [], False: []}
+    for unit, item in scored:
+        if item.model is not None:
+            gaps[item.model in own_models].append((unit.verdict - unit.label) / (highest - 1))
+    shifts = {
+        "leniency": shift([unit.label for unit, _ in scored], [unit.verdict for unit, _ in scored], (1.0, highest)),
+        "length": spearman([length for length, _ in lengths], [gap for _, gap in lengths]),
+        "self_preference": difference(*(mean_within(gaps[own], -1.0, 1.0) for own in (True, False))),
+        "noise": own_noise(unit.requests for unit, _ in scored),
+    }
+    return _results("score", criterion, shifts)
+
+
+def _results(mode: LabelMode, criterion: str, shifts: Mapping[str, Figure | None]) -> list[BiasResult]:
+    """Return a row for each bias that could be measured; it is present if the interval excludes 0."""
+    measured = {bias: figure for bias, figure in shifts.items() if figure is not None and figure.value is not None}
     return [
-        bias_result(bias, "score", criterion, figure) for bias, figure in shifts.items() if figure.value is not None
+        BiasResult(
+            bias=bias, mode=mode, criterion=criterion, shift=figure, present=figure.ci95 and figure.excludes(0.0)
+        )
+        for bias, figure in measured.items()
     ]
 
 
-def sentence_agreement(errors: SentenceErrors, bar: float) -> LabelAgreement:
-    """Build the agreement on labelled sentences from the errors over all of them."""
-    import numpy as np
+def with_probe(name: str, labels: Labels) -> Labels:
+    """Return the labelled items with the text of a probe added to the output that people prefer less.
 
-    table = np.array(
-        [[errors.yes_right, errors.no - errors.no_right], [errors.yes - errors.yes_right, errors.no_right]]
-    )
-    return LabelAgreement(
-        mode="sentences",
-        criterion="all",
-        labels=errors.labels + errors.lost,
-        n=errors.labels,
-        unusable=errors.lost,
-        agreement=rate(errors.yes_right + errors.no_right, errors.labels),
-        trust=trust_of(table.astype(float), bar),
-        sensitivity=rate(errors.yes_right, errors.yes),
-        specificity=rate(errors.no_right, errors.no),
-    )
+    JSON outputs are left out: a sentence would break them. Raise JudgeError for an unknown probe.
+    """
+    if name not in PROBES:
+        raise JudgeError(f"no probe '{name}' {nearest(name, PROBES)}")
+    given: list[LabelledPair | ScoredItem] = [*labels.of(LabelledPair), *labels.of(ScoredItem)]
+    lines = list[LabelledPair | ScoredItem]()
+    for line in given:
+        key = "output" if isinstance(line, ScoredItem) else f"output_{_worse(line)}"
+        text = getattr(line, key) or ""
+        if (OVERALL in line.labels or isinstance(line, ScoredItem)) and json_value(text) is None:
+            lines.append(line.model_copy(update={"id": f"{line.id}/{name}", key: f"{text}\n\n{PROBES[name]}"}))
+    return Labels(path=labels.path, lines=lines)
+
+
+def _worse(pair: LabelledPair) -> int:
+    """Return the output that people prefer less, the first of a tie."""
+    return 2 if pair.human == 1 else 1
+
+
+def probe_biases(
+    names: Iterable[str],
+    labels: Labels,
+    verdicts: Sequence[StoredVerdict | StoredScore],
+    scales: Mapping[str, int],
+) -> list[BiasResult]:
+    """Return how far each probe moves a judge's verdicts, and its scores by criterion, in their first replicates."""
+    results = []
+    plain = join_labels(labels, verdicts)
+    for name in dict.fromkeys(names):
+        for (mode, criterion), units in join_labels(with_probe(name, labels), verdicts).items():
+            before, after = _values(plain[mode, criterion]), _values(units)
+            moved = [(before[item], after[f"{item}/{name}"]) for item in before if f"{item}/{name}" in after]
+            scale = (1.0, float(scales[criterion])) if mode == "score" else (0.0, 1.0)
+            figure = shift([old for old, _ in moved], [new for _, new in moved], scale)
+            results += _results(mode, criterion, {name: figure}) if criterion == OVERALL or mode == "score" else []
+    return results
+
+
+def _values(units: Iterable[Unit]) -> dict[str, float]:
+    """Return by item the score, or the preference for the output that a probe changes."""
+    return {
+        unit.line.id: unit.verdict if isinstance(unit.line, ScoredItem) else _preference(unit, _worse(unit.line))
+        for unit in units
+        if unit.line and unit.verdict is not None and (unit.in_both_orders or isinstance(unit.line, ScoredItem))
+    }

@@ -11,10 +11,9 @@ from random import Random
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from pydantic import Field
-
-from skill_evaluator.judges.asking.items import JudgedItem, JudgedText
+from skill_evaluator.judges.modes.regression import RegressionItem
 from skill_evaluator.judges.modes.ship_rules import Impact
+from skill_evaluator.judges.prompting.items import OutputItem
 
 CONTROL = "control"
 CONTROLS_PER_CORRUPTION = 2  # most pairs of a batch hold no regression, so that specificity needs the larger sample
@@ -26,6 +25,7 @@ _CLAIM = re.compile(r"\b(is|are|was|were|will|can|must|should)\b(?! not\b|['’]
 _FORM = re.compile(r"\b(?:bullets?|lists?|items?|points?|json|numbered|schema)\b", re.IGNORECASE)
 _MIN_SENTENCES = 3  # for a sentence to be removed
 _HIGH, _MEDIUM = 3, 6  # a third of the words lost has high impact, a sixth medium
+_SIGNS = {"-": "*", "*": "-", "•": "-"}  # of bullets, in a control
 _CLAIMS = (
     "A review by an outside panel came to the same result in {year}.",
     "This was first reported by a local newspaper in {year}.",
@@ -33,33 +33,20 @@ _CLAIMS = (
 )
 
 
-class GoodOutput(JudgedItem):
-    """An output to be corrupted."""
-
-    input: JudgedText = Field(min_length=1)
-    output: JudgedText = Field(min_length=1)
-
-
-class CorruptedPair(JudgedItem):
+class CorruptedPair(RegressionItem):
     """An item of `judge regression` with its known defect; a control has no dimension and no impact.
 
     `corruption` is the kind of corruption or `control`; `source` is the id of the output.
     """
 
-    input: JudgedText = Field(min_length=1)
-    baseline_output: JudgedText
-    candidate_output: JudgedText
     source: str
     corruption: str
     dimension: str | None = None
     impact: Impact | None = None
 
 
-class Corrupted(NamedTuple):
-    """A corrupted output and the impact of its defect."""
-
-    text: str
-    impact: Impact
+Corrupted = tuple[str, Impact]
+"""A corrupted output and the impact of its defect."""
 
 
 class Corruption(NamedTuple):
@@ -69,7 +56,7 @@ class Corruption(NamedTuple):
     apply: Callable[[str, str, Random], Corrupted | None]
 
 
-def corrupt(outputs: Sequence[GoodOutput], count: int, seed: int) -> list[CorruptedPair]:
+def corrupt(outputs: Sequence[OutputItem], count: int, seed: int) -> list[CorruptedPair]:
     """Return up to `count` corrupted pairs, the kinds in turns, and up to twice as many controls."""
     kinds = [_pairs(name, outputs, seed) for name in CORRUPTIONS]
     in_turns = (pair for pairs in zip_longest(*kinds) for pair in pairs if pair is not None)
@@ -77,26 +64,25 @@ def corrupt(outputs: Sequence[GoodOutput], count: int, seed: int) -> list[Corrup
     return [*corrupted, *islice(_pairs(CONTROL, outputs, seed), CONTROLS_PER_CORRUPTION * len(corrupted))]
 
 
-def _pairs(kind: str, outputs: Sequence[GoodOutput], seed: int) -> Iterator[CorruptedPair]:
+def _pairs(kind: str, outputs: Sequence[OutputItem], seed: int) -> Iterator[CorruptedPair]:
     """Yield the pairs of one kind, in random order, from every output to which it applies."""
     for item in Random(f"{seed}/{kind}").sample(list(outputs), len(outputs)):  # noqa: S311 (no secret)
         if _CODE.search(item.output) and json_value(item.output) is None:
             continue  # nobody knows what a change does to code
         corruption = CORRUPTIONS.get(kind)
         random = Random(f"{seed}/{kind}/{item.id}")  # noqa: S311
-        made = corruption.apply(item.input, item.output, random) if corruption else None
-        text = reformatted(item.output) if corruption is None else made.text if made else item.output
-        if text != item.output:
+        made = corruption.apply(item.input, item.output, random) if corruption else (reformatted(item.output), None)
+        if made is not None and made[0] != item.output:
             yield CorruptedPair(
                 id=f"{item.id}/{kind}",
                 stratum=item.stratum,
                 input=item.input,
                 baseline_output=item.output,
-                candidate_output=text,
+                candidate_output=made[0],
                 source=item.id,
                 corruption=kind,
                 dimension=corruption.dimension if corruption else None,
-                impact=made.impact if made else None,
+                impact=made[1],
             )
 
 
@@ -112,53 +98,50 @@ def json_value(text: str) -> Any:
 def change_fact(_: str, text: str, random: Random) -> Corrupted | None:
     """Change the first digit of a number, or negate a claim.
 
-    >>> change_fact("Who?", "Ada was born in 1815.", Random(1)).text
-    'Ada was born in 3815.'
+    >>> change_fact("Who?", "Ada was born in 1815.", Random(1))
+    ('Ada was born in 3815.', 'high')
     """
     bullets = [match.span() for match in _BULLET.finditer(text)]
     numbers = [match for match in _NUMBER.finditer(text) if not any(a <= match.start() < b for a, b in bullets)]
     if numbers:
         place = random.choice(numbers).start()
         digit = (int(text[place]) + random.randint(1, 8) - 1) % 9 + 1  # another digit, and no leading zero
-        return Corrupted(f"{text[:place]}{digit}{text[place + 1 :]}", "high")
+        return f"{text[:place]}{digit}{text[place + 1 :]}", "high"
     claims = [] if json_value(text) is not None else list(_CLAIM.finditer(text))
     if not claims:
         return None
     place = random.choice(claims).end()
-    return Corrupted(f"{text[:place]} not{text[place:]}", "high")
+    return f"{text[:place]} not{text[place:]}", "high"
 
 
 def remove_part(_: str, text: str, random: Random) -> Corrupted | None:
     """Remove an entry of a JSON value, an item of a list or a sentence; the impact is by the share of words lost."""
     value = json_value(text)
-    if value is not None:
-        if len(value) < 2:
-            return None
+    starts = [match.start() for match in _BULLET.finditer(text)]
+    sentences = [match.span() for match in _SENTENCE.finditer(text)]
+    if value is not None and len(value) > 1:
         del value[random.choice(list(value) if isinstance(value, dict) else range(len(value)))]
         rest = json.dumps(value, indent=2 if "\n" in text.strip() else None, ensure_ascii=False)
-    else:
-        starts = [match.start() for match in _BULLET.finditer(text)]
-        sentences = [match.span() for match in _SENTENCE.finditer(text)]
-        spans = list(zip(starts, [*starts[1:], len(text)], strict=True)) if len(starts) > 1 else sentences
-        if len(spans) < (2 if len(starts) > 1 else _MIN_SENTENCES):
-            return None
-        start, end = random.choice(spans)
+    elif value is None and (len(starts) > 1 or len(sentences) >= _MIN_SENTENCES):
+        items = zip(starts, [*starts[1:], len(text)], strict=True) if len(starts) > 1 else sentences
+        start, end = random.choice(list(items))
         rest = text[:start] + text[end:].lstrip(" ")
+    else:
+        return None
     words = len(text.split())
     lost = words - len(rest.split())
-    return Corrupted(rest, "high" if lost * _HIGH >= words else "medium" if lost * _MEDIUM >= words else "low")
+    return rest, "high" if lost * _HIGH >= words else "medium" if lost * _MEDIUM >= words else "low"
 
 
 def break_format(prompt: str, text: str, _: Random) -> Corrupted | None:
     """Write a list as running text or a JSON value as lines, if the prompt asks for a list or JSON."""
     value = json_value(text)
-    if not _FORM.search(prompt):
+    if not _FORM.search(prompt) or (value is None and len(_BULLET.findall(text)) < 2):
         return None
-    if value is not None:
-        return Corrupted("\n".join(f"{path} is {leaf}" for path, leaf in _leaves(value)), "high")
-    if len(_BULLET.findall(text)) < 2:
-        return None
-    return Corrupted(" ".join(line.strip() for line in _BULLET.sub("", text).splitlines() if line.strip()), "high")
+    if value is None:
+        return " ".join(line.strip() for line in _BULLET.sub("", text).splitlines() if line.strip()), "high"
+    members = value.items() if isinstance(value, dict) else enumerate(value, 1)
+    return "\n".join(f"{name} is {member}" for name, member in members), "high"
 
 
 def invent_claim(_: str, text: str, random: Random) -> Corrupted | None:
@@ -168,7 +151,7 @@ def invent_claim(_: str, text: str, random: Random) -> Corrupted | None:
         return None
     end = random.choice(ends)
     claim = random.choice(_CLAIMS).format(year=random.randint(1985, 2019), share=random.randint(11, 89))
-    return Corrupted(f"{text[:end]} {claim}{text[end:]}", "medium")
+    return f"{text[:end]} {claim}{text[end:]}", "medium"
 
 
 CORRUPTIONS: Mapping[str, Corruption] = MappingProxyType(
@@ -182,7 +165,7 @@ CORRUPTIONS: Mapping[str, Corruption] = MappingProxyType(
 
 
 def reformatted(text: str) -> str:
-    """Return a text with other typography and the same content: bullet signs, quotation marks, JSON spacing, lines.
+    """Return a text with other typography and the same content: JSON spacing, bullet signs, quotation marks or lines.
 
     >>> reformatted('- It says "yes".')
     '* It says “yes”.'
@@ -190,17 +173,6 @@ def reformatted(text: str) -> str:
     value = json_value(text)
     if value is not None:
         return json.dumps(value, ensure_ascii=False, indent=None if "\n" in text.strip() else 2)
-    signs = re.sub(
-        r"^([ \t]*)([-*•])(?=[ \t])", lambda sign: sign[1] + ("*" if sign[2] == "-" else "-"), text, flags=re.M
-    )
+    signs = re.sub(r"^([ \t]*)([-*•])(?=[ \t])", lambda sign: sign[1] + _SIGNS[sign[2]], text, flags=re.MULTILINE)
     quoted = re.sub(r'"([^"\n]*)"', r"“\1”", signs)
     return quoted if quoted != text else re.sub(r"(?<=[.!?]) (?=\S)", "\n", text, count=1)
-
-
-def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield path and value of everything in a JSON value."""
-    if isinstance(value, dict | list):
-        for name, inside in value.items() if isinstance(value, dict) else enumerate(value, 1):
-            yield from _leaves(inside, f"{path} {name}".strip())
-    else:
-        yield path, value

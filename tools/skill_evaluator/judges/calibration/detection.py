@@ -4,13 +4,12 @@ A regression is reported if both orders call the candidate worse. A verdict coun
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, get_args
+from typing import Any
 
 from skill_evaluator.errors import JudgeError
-from skill_evaluator.judges.asking.questions import PromptIdentity
-from skill_evaluator.judges.asking.results import JudgeRecord
+from skill_evaluator.judges.calibration.agreement import measure
 from skill_evaluator.judges.calibration.corruption import CONTROL, CORRUPTIONS, CorruptedPair
-from skill_evaluator.judges.calibration.labels import Labels, RegressionLabel
+from skill_evaluator.judges.calibration.labels import Labels, RegressionLabel, Unit
 from skill_evaluator.judges.calibration.results import (
     ANY,
     BatchResult,
@@ -20,7 +19,6 @@ from skill_evaluator.judges.calibration.results import (
     JudgeCalibration,
     JudgeResult,
     LabelAgreement,
-    Position,
 )
 from skill_evaluator.judges.modes.regression_results import (
     MIN_PAIRS,
@@ -30,47 +28,48 @@ from skill_evaluator.judges.modes.regression_results import (
     RateAlert,
     RegressionResults,
 )
-from skill_evaluator.judges.modes.ship_rules import NONE, SEVERITIES, Finding
-from skill_evaluator.judges.statistics.agreement import cohen_kappa, confusion, trust_of
-from skill_evaluator.judges.statistics.bounded import Figure, mean_within, rate
-from skill_evaluator.judges.statistics.rates import Trials, corrected_rate
+from skill_evaluator.judges.modes.ship_rules import NONE, SEVERITIES
+from skill_evaluator.judges.prompting.questions import PromptIdentity
+from skill_evaluator.judges.prompting.results import JudgeRecord
+from skill_evaluator.judges.statistics.agreement import cohen_kappa, confusion
+from skill_evaluator.judges.statistics.bounded import corrected_rate, rate
 from skill_evaluator.library.config import JudgePolicy
+from skill_evaluator.stats import by_key
 
 ALL = "all dimensions"
-_VERDICTS = (*get_args(Finding), "uncertain")
 _WORSE = "candidate_worse"
-Dimensions = Mapping[str, DimensionResult]
-Labelled = Sequence[tuple[DimensionResult, RegressionLabel]]
+_WINNERS: Mapping[str | None, int | str] = {_WORSE: 1, "same": "tie", "candidate_better": 2}  # baseline, candidate
 
 
-def judged_dimensions(pair: PairResult) -> dict[str, DimensionResult]:
-    """Return the dimensions of a pair in which both orders count, by name."""
-    return {verdict.dimension: verdict for verdict in pair.dimensions if None not in verdict.by_order}
+def counted_dimensions(pair: PairResult) -> list[DimensionResult]:
+    """Return the dimensions of a pair in which both orders count."""
+    return [one for one in pair.dimensions if None not in one.by_order]
 
 
-def is_reported(dimensions: Dimensions, dimension: str) -> bool:
-    """Return whether both orders call the candidate worse in a dimension, or in any."""
-    return any(row.verdict == _WORSE for name, row in dimensions.items() if dimension in (name, ANY))
+def _reports(pair: PairResult) -> dict[str, bool]:
+    """Return whether a regression is reported, by dimension and in any; empty if no dimension counts."""
+    reports = {one.dimension: one.verdict == _WORSE for one in counted_dimensions(pair)}
+    return {**reports, ANY: any(reports.values())} if reports else {}
 
 
 def detection_of(pairs: Sequence[CorruptedPair], judged: Mapping[str, PairResult]) -> DetectionResult:
     """Measure a judge on corrupted pairs and controls by dimension and kind of corruption."""
-    counted = [(pair, rows) for pair in pairs if pair.id in judged and (rows := judged_dimensions(judged[pair.id]))]
-    names = dict.fromkeys(pair.dimension for pair, _ in counted if pair.dimension)
+    reports = [(pair, report) for pair in pairs if pair.id in judged and (report := _reports(judged[pair.id]))]
     dimensions = []
-    for name in (*sorted(names), ANY):
-        found = [is_reported(rows, name) for pair, rows in counted if pair.dimension and name in (pair.dimension, ANY)]
-        quiet = [not is_reported(rows, name) for pair, rows in counted if pair.corruption == CONTROL]
-        sensitivity, specificity = (rate(sum(given), len(given)) for given in (found, quiet))
+    for name in (*sorted({pair.dimension for pair, _ in reports if pair.dimension}), ANY):
+        given = [(pair, report.get(name, False)) for pair, report in reports]
+        found = [worse for pair, worse in given if pair.dimension and name in (pair.dimension, ANY)]
+        quiet = [not worse for pair, worse in given if pair.corruption == CONTROL]
+        sensitivity, specificity = rate(sum(found), len(found)), rate(sum(quiet), len(quiet))
         dimensions.append(DimensionDetection(dimension=name, sensitivity=sensitivity, specificity=specificity))
     kinds = {
-        kind: [is_reported(rows, corruption.dimension) for pair, rows in counted if pair.corruption == kind]
-        for kind, corruption in CORRUPTIONS.items()
+        kind: [report.get(pair.dimension or "", False) for pair, report in reports if pair.corruption == kind]
+        for kind in CORRUPTIONS
     }
     return DetectionResult(
         dimensions=dimensions,
         kinds={kind: rate(sum(found), len(found)) for kind, found in kinds.items() if found},
-        unscored=len(pairs) - len(counted),
+        unscored=len(pairs) - len(reports),
     )
 
 
@@ -84,91 +83,49 @@ def batch_results(batch: RegressionResults, labels: Labels, bar: float) -> list[
 
 def _batch_result(judge: JudgeRegressions, labels: Labels, bar: float) -> JudgeResult:
     model_id = judge.judge.model_id
-    judged = {pair.id: rows for pair in judge.pairs if (rows := judged_dimensions(pair))}
     if judge.unusable is not None:
         return JudgeResult(judge=model_id, unusable=judge.unusable, record=judge.judge)
-    labelled = [
-        (judged[name][dimension], label)
-        for name, findings in labels.regressions.items()
-        for dimension, label in findings.items()
-        if dimension in judged.get(name, {})
-    ]
+    known = {(label.id, label.dimension): label for label in labels.of(RegressionLabel)}
+    rows = [(pair.id, one) for pair in judge.pairs for one in counted_dimensions(pair)]
+    labelled = [(one, known[name, one.dimension]) for name, one in rows if (name, one.dimension) in known]
     if not labelled:
         raise JudgeError(f"{labels.path} has no label of a pair and dimension of the batch")
-    names = list(dict.fromkeys(name for rows in judged.values() for name in rows))
-    parts = {name: [unit for unit in labelled if unit[0].dimension == name] for name in names}
-    agreement = [_agreement(ALL, labelled, bar)]
-    agreement += [_agreement(name, part, bar) for name, part in parts.items() if part and len(names) > 1]
-    rates = {row.criterion: (row.sensitivity, row.specificity) for row in agreement}
+    units = by_key((one.dimension, _unit(one, label)) for one, label in labelled)
+    names = dict.fromkeys(one.dimension for _, one in rows)
+    agreement = {name: measure("regression", name, units[name], bar) for name in names if name in units}
     rated = [
-        (label.severity, (row.impact or NONE) if row.verdict == _WORSE else NONE)
-        for row, label in labelled
-        if label.severity is not None
+        (
+            (label.impact if label.human == _WORSE else None) or NONE,
+            (one.impact or NONE) if one.verdict == _WORSE else NONE,
+        )
+        for one, label in labelled
+        if label.impact or label.human != _WORSE  # a worse candidate may be unrated
     ]
-    return JudgeResult(
-        judge=model_id,
-        agreement=agreement,
-        batch=BatchResult(
-            pairs=len(judged),
-            too_few=len(judged) < MIN_PAIRS,
-            dimensions=[
-                _rate(name, reported, *rates.get(name, rates[ALL] if len(names) == 1 else (None, None)))
-                for name in names
-                if (reported := _reported(name, judged)).n
-            ],
-            rated={level: {given: rated.count((level, given)) for given in SEVERITIES} for level in SEVERITIES},
-            rated_kappa=cohen_kappa(
-                confusion([given for _, given in rated], [level for level, _ in rated], SEVERITIES), "linear"
-            ),
+    result = BatchResult(
+        pairs=len({name for name, _ in rows}),
+        too_few=len({name for name, _ in rows}) < MIN_PAIRS,
+        dimensions=[_rate([one for _, one in rows if one.dimension == name], agreement.get(name)) for name in names],
+        rated={level: {given: rated.count((level, given)) for given in SEVERITIES} for level in SEVERITIES},
+        rated_kappa=cohen_kappa(
+            confusion([given for _, given in rated], [level for level, _ in rated], SEVERITIES), "linear"
         ),
-        record=judge.judge,
     )
+    whole = measure("regression", ALL, [_unit(*one) for one in labelled], bar)
+    return JudgeResult(judge=model_id, agreement=[whole, *agreement.values()], batch=result, record=judge.judge)
 
 
-def _agreement(name: str, labelled: Labelled, bar: float) -> LabelAgreement:
-    judge, people = [row.verdict for row, _ in labelled], [label.human for _, label in labelled]
-    right = [verdict == human for verdict, human in zip(judge, people, strict=True)]
-    found = [verdict == _WORSE for verdict, human in zip(judge, people, strict=True) if human == _WORSE]
-    quiet = [verdict != _WORSE for verdict, human in zip(judge, people, strict=True) if human != _WORSE]
-    return LabelAgreement(
-        mode="regression",
-        criterion=name,
-        labels=len(labelled),
-        n=len(labelled),
-        agreement=rate(sum(right), len(right)),
-        trust=trust_of(confusion(judge, people, _VERDICTS), bar),
-        sensitivity=rate(sum(found), len(found)),
-        specificity=rate(sum(quiet), len(quiet)),
-        position=_position(labelled),
-    )
+def _unit(dimension: DimensionResult, label: RegressionLabel) -> Unit:
+    """Join a verdict with people's finding; a worse candidate is a win of the baseline, output 1."""
+    orders = [[_WINNERS[verdict]] for verdict in dimension.by_order]
+    verdict = _WINNERS.get(dimension.verdict, dimension.verdict)
+    return Unit(people=[_WINNERS[label.human]], requests=orders, verdict=verdict)
 
 
-def _position(labelled: Labelled) -> Position:
-    """Return the position figures of verdicts by order, in which the baseline (1) or the candidate (2) stands first."""
-    orders = [row.by_order for row, _ in labelled]
-    first = [((one == _WORSE) + (two == "candidate_better")) / 2 for one, two in orders]
-    agreement = [rate(sum(row.by_order[at] == label.human for row, label in labelled), len(labelled)) for at in (0, 1)]
-    flips = rate(sum(one != two for one, two in orders), len(orders))
-    return Position(flips=flips, first=mean_within(first), agreement=(agreement[0], agreement[1]))
-
-
-def _reported(name: str, judged: Mapping[str, Dimensions]) -> Figure:
-    pairs = [rows for rows in judged.values() if name in rows]
-    return rate(sum(is_reported(rows, name) for rows in pairs), len(pairs))
-
-
-def _rate(name: str, reported: Figure, sensitivity: Figure | None, specificity: Figure | None) -> DimensionRate:
-    """Build the row of a dimension. The rate is not corrected without known positives and known negatives."""
-    corrected = None
-    if sensitivity is not None and specificity is not None and sensitivity.n and specificity.n and reported.n:
-        corrected = corrected_rate(*map(Trials.of, (reported, sensitivity, specificity)))
-    return DimensionRate(dimension=name, reported=reported, corrected=corrected)
-
-
-_NO_CALIBRATION = (
-    "the judge's error rates are not known; name the results of `judge calibrate --corrupt N` as "
-    "policy.judge.calibration in settings.yaml"
-)
+def _rate(verdicts: Sequence[DimensionResult], errors: LabelAgreement | None) -> DimensionRate:
+    """Return the reported rate of a dimension, and the corrected one if people labelled it."""
+    reported = rate(sum(one.verdict == _WORSE for one in verdicts), len(verdicts))
+    corrected = None if errors is None else corrected_rate(reported, errors.sensitivity, errors.specificity)
+    return DimensionRate(dimension=verdicts[0].dimension, reported=reported, corrected=corrected)
 
 
 def with_alerts(
@@ -180,30 +137,30 @@ def with_alerts(
     """
     alerts = []
     for judge in results.judges:
-        measured = measured_by(judge.judge, results.judging.prompts, calibration)
-        reported = {summary.dimension: summary.worse for summary in judge.dimensions}
+        errors = _measured_errors(judge.judge, results.judging.prompts, calibration)
+        reported = {one.dimension: one.worse for one in judge.dimensions}
         for dimension, allowed in policy.allowed(reported).items():
-            figures = _alert_figures(reported.get(dimension), measured, dimension)
-            corrected = figures.get("corrected")
-            alerts.append(
-                RateAlert(
-                    judge=judge.judge.model_id,
-                    dimension=dimension,
-                    allowed=allowed,
-                    calibration=calibration.judging.id if calibration and calibration.judging else None,
-                    above=None if corrected is None else corrected.ci95[0] > allowed,
-                    **figures,
-                )
+            alert = RateAlert(
+                judge=judge.judge.model_id,
+                dimension=dimension,
+                allowed=allowed,
+                above=None,
+                reported=reported.get(dimension),
+                calibration=calibration.judging.id if calibration and calibration.judging else None,
             )
+            alerts.append(alert.model_copy(update=_corrected(alert, errors)))
     return results.model_copy(update={"alerts": alerts})
 
 
-def measured_by(
+def _measured_errors(
     judge: JudgeRecord, prompts: Sequence[PromptIdentity], calibration: JudgeCalibration | None
 ) -> Mapping[str, DimensionDetection] | str:
     """Return the corruption test of a judge by dimension, or why the calibration does not apply to this batch."""
     if calibration is None:
-        return _NO_CALIBRATION
+        return (
+            "the judge's error rates are not known; name the results of `judge calibrate --corrupt N` as "
+            "policy.judge.calibration in settings.yaml"
+        )
     mine = next((result for result in calibration.judges if result.judge == judge.model_id), None)
     if mine is None or mine.detection is None:
         return "the calibration has no corruption test of this judge"
@@ -214,21 +171,19 @@ def measured_by(
     return {row.dimension: row for row in mine.detection.dimensions}
 
 
-def _alert_figures(
-    reported: Figure | None, measured: Mapping[str, DimensionDetection] | str, dimension: str
-) -> dict[str, Any]:
-    """Return the known figures of an alert and, if the rate cannot be corrected, the reason as `problem`."""
-    if reported is None:
+def _corrected(alert: RateAlert, errors: Mapping[str, DimensionDetection] | str) -> dict[str, Any]:
+    """Return the corrected rate of an alert with the errors of the judge, or the reason why it is not known."""
+    if alert.reported is None:
         return {"problem": "the batch has no verdict on it"}
-    if isinstance(measured, str):
-        return {"reported": reported, "problem": measured}
-    row = measured.get(dimension)
+    if isinstance(errors, str):
+        return {"problem": errors}
+    row = errors.get(alert.dimension)
     if row is None or not (row.sensitivity.n and row.specificity.n):
-        return {"reported": reported, "problem": "the calibration has no corrupted output of it, or no control"}
-    figures = {"reported": reported, "sensitivity": row.sensitivity, "specificity": row.specificity}
-    if not reported.n:
-        return {**figures, "problem": "no output of the judge counts"}
-    corrected = corrected_rate(*map(Trials.of, figures.values()))
-    if corrected.value is None:
-        return {**figures, "problem": "the judge reports corrupted outputs no more often than the others"}
-    return {**figures, "corrected": corrected}
+        return {"problem": "the calibration has no corrupted output of it, or no control"}
+    known = {"sensitivity": row.sensitivity, "specificity": row.specificity}
+    corrected = corrected_rate(alert.reported, row.sensitivity, row.specificity)
+    if corrected is None:
+        return {**known, "problem": "no output of the judge counts"}
+    if corrected.value is None or corrected.ci95 is None:
+        return {**known, "problem": "the judge reports corrupted outputs no more often than the others"}
+    return {**known, "corrected": corrected, "above": corrected.ci95[0] > alert.allowed}

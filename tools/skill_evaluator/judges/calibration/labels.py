@@ -1,24 +1,27 @@
-"""Labels of people and verdicts of judges: JSON Lines, one checked value a line.
+"""Labels of people and verdicts of judges: JSON Lines, one checked value a line, and both joined by item.
 
 A file of labels may hold pairs, scored outputs, findings of regressions and sentences. The texts may be omitted, so
 that labels and verdicts can be shared where the texts cannot.
 """
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Self, TypeVar
+from statistics import fmean
+from typing import Annotated, Any, ClassVar, Self, TypeVar
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
 from skill_evaluator.errors import JudgeError
 from skill_evaluator.files import StrictModel, read_checked
 from skill_evaluator.identifiers import Label
-from skill_evaluator.judges.asking.items import OutputItem
-from skill_evaluator.judges.asking.results import Level, StoredScore, StoredVerdict, Winner
-from skill_evaluator.judges.modes.pairwise import PairItem
-from skill_evaluator.judges.modes.ship_rules import NONE, Finding, Impact
+from skill_evaluator.judges.calibration.results import LabelMode
+from skill_evaluator.judges.modes.pairwise import ORDERS, OVERALL
+from skill_evaluator.judges.modes.ship_rules import Finding, Impact
+from skill_evaluator.judges.prompting.items import ItemT
+from skill_evaluator.judges.prompting.results import Level, StoredScore, StoredVerdict, Winner
+from skill_evaluator.stats import by_key
 from skill_evaluator.text import counted
 
 _AsTuple = BeforeValidator(lambda value: value if isinstance(value, list | tuple) else (value,))
@@ -32,6 +35,13 @@ class LabelledItem(StrictModel):
     stratum: Label = Field(default="all", description="the kind of item; a judge is measured by kind")
     input: str | None = None
 
+    def as_item(self, kind: type[ItemT]) -> ItemT:
+        """Return the item as judges get it. Raise JudgeError if its texts are omitted."""
+        try:
+            return kind.model_validate(self.model_dump(exclude_none=True))
+        except ValidationError:
+            raise JudgeError(f"the label of '{self.id}' has no texts, which --judge requires") from None
+
 
 class ScoredItem(LabelledItem):
     """An output with people's scores by criterion; `model` wrote it."""
@@ -41,11 +51,13 @@ class ScoredItem(LabelledItem):
     source: str | None = None
     reference: str | None = None
     model: Label | None = None
+    mode: ClassVar[LabelMode] = "score"
+    requests: ClassVar[int] = 1
 
     @property
-    def item(self) -> OutputItem:
-        """The output as an item for a judge. Raise ValidationError if its text is omitted."""
-        return OutputItem.model_validate(self.model_dump(exclude_none=True))
+    def labels(self) -> Mapping[str, Scores]:
+        """The scores by criterion."""
+        return self.scores
 
 
 class LabelledPair(LabelledItem):
@@ -57,6 +69,8 @@ class LabelledPair(LabelledItem):
     output_2: str | None = None
     model_1: Label | None = Field(default=None, description="who wrote output 1")
     model_2: Label | None = None
+    mode: ClassVar[LabelMode] = "pairwise"
+    requests: ClassVar[int] = len(ORDERS)
 
     @model_validator(mode="after")
     def _need_a_label(self) -> Self:
@@ -65,22 +79,10 @@ class LabelledPair(LabelledItem):
         return self
 
     @property
-    def item(self) -> PairItem:
-        """The pair as an item for a judge. Raise ValidationError if a text is omitted."""
-        return PairItem.model_validate(self.model_dump(exclude_none=True))
-
-    @property
-    def longer(self) -> Winner | None:
-        """The longer output by characters; None if a text is omitted."""
-        if self.output_1 is None or self.output_2 is None:
-            return None
-        difference = len(self.output_1) - len(self.output_2)
-        return "tie" if difference == 0 else 1 if difference > 0 else 2
-
-    @property
-    def preferred(self) -> str | None:
-        """The text of the output that people prefer, the first of a tie; None without an overall label."""
-        return None if self.human is None else self.output_2 if self.human == 2 else self.output_1
+    def labels(self) -> Mapping[str, tuple[Winner, ...]]:
+        """The preferred output by criterion, `overall` first."""
+        named = self.criteria if self.human is None else {OVERALL: self.human, **self.criteria}
+        return {name: (winner,) for name, winner in named.items()}
 
 
 class RegressionLabel(StrictModel):
@@ -90,11 +92,6 @@ class RegressionLabel(StrictModel):
     dimension: Label = Field(min_length=1)
     human: Finding
     impact: Impact | None = None
-
-    @property
-    def severity(self) -> str | None:
-        """The impact of a worse candidate, `none` for other findings; None if it was not rated."""
-        return self.impact if self.human == "candidate_worse" else NONE
 
 
 class SentenceLabel(LabelledItem):
@@ -106,44 +103,25 @@ class SentenceLabel(LabelledItem):
 
 
 LabelLine = LabelledPair | ScoredItem | RegressionLabel | SentenceLabel
+KindT = TypeVar("KindT", bound=LabelLine)
+LineT = TypeVar("LineT", bound=LabelLine | StoredScore | StoredVerdict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Labels:
-    """The labels of a file: pairs and scored outputs by id, findings by pair and dimension, sentences by output."""
+    """The lines of a file of labels, in its order."""
 
     path: Path
-    pairs: Mapping[str, LabelledPair] = field(default_factory=dict)
-    scored: Mapping[str, ScoredItem] = field(default_factory=dict)
-    regressions: Mapping[str, Mapping[str, RegressionLabel]] = field(default_factory=dict)
-    sentences: Mapping[tuple[str, str], SentenceLabel] = field(default_factory=dict)
+    lines: Sequence[LabelLine]
 
-    @property
-    def lines(self) -> Iterator[LabelLine]:
-        """All lines, by kind."""
-        yield from self.pairs.values()
-        yield from self.scored.values()
-        yield from self.sentences.values()
-        for dimensions in self.regressions.values():
-            yield from dimensions.values()
+    def of(self, kind: type[KindT]) -> list[KindT]:
+        """Return the labels of one kind."""
+        return [line for line in self.lines if isinstance(line, kind)]
 
 
 def read_labels(path: Path) -> Labels:
     """Read a file of labels. Raise JudgeError with file and line for an invalid or repeated one."""
-    pairs: dict[str, LabelledPair] = {}
-    scored: dict[str, ScoredItem] = {}
-    regressions: dict[str, dict[str, RegressionLabel]] = {}
-    sentences: dict[tuple[str, str], SentenceLabel] = {}
-    for _, line in _lines(path, _label):
-        if isinstance(line, ScoredItem):
-            scored[line.id] = line
-        elif isinstance(line, RegressionLabel):
-            regressions.setdefault(line.id, {})[line.dimension] = line
-        elif isinstance(line, SentenceLabel):
-            sentences[line.id, line.sentence] = line
-        else:
-            pairs[line.id] = line
-    return Labels(path=path, pairs=pairs, scored=scored, regressions=regressions, sentences=sentences)
+    return Labels(path=path, lines=[line for _, line in _lines(path, _label)])
 
 
 def _label(value: Any) -> LabelLine:
@@ -155,50 +133,115 @@ def _label(value: Any) -> LabelLine:
     return (RegressionLabel if "dimension" in keys else LabelledPair).model_validate(value)
 
 
-def read_verdicts(path: Path, labels: Labels) -> tuple[list[StoredVerdict], list[StoredScore]]:
+def read_verdicts(path: Path, labels: Labels) -> list[StoredVerdict | StoredScore]:
     """Read the verdicts and scores of labelled items; print how many items have no label.
 
     Raise JudgeError with file and line for an invalid or repeated one, and if no item is labelled.
     """
-    verdicts, scores, others = list[StoredVerdict](), list[StoredScore](), dict[str, int]()
-    for number, line in _lines(path, _said):
-        if line.id not in (labels.scored if isinstance(line, StoredScore) else labels.pairs):
-            others.setdefault(line.id, number)
-        elif isinstance(line, StoredScore):
-            scores.append(line)
-        else:
+    known = {(line.mode, line.id) for line in labels.lines if isinstance(line, LabelledPair | ScoredItem)}
+    verdicts, others = list[StoredVerdict | StoredScore](), dict[str, int]()
+    for number, line in _lines(path, _verdict):
+        if ("score" if isinstance(line, StoredScore) else "pairwise", line.id) in known:
             verdicts.append(line)
+        else:
+            others.setdefault(line.id, number)
     for name, number in others.items():
-        if not verdicts and not scores:
+        if not verdicts:
             raise JudgeError(f"{path}:{number}: id '{name}' has no label in {labels.path}")
     if others:
         print(f"{counted(len(others), 'item')} of {path} without a label in {labels.path} skipped", file=sys.stderr)
-    return verdicts, scores
+    return verdicts
 
 
-def _said(value: Any) -> StoredScore | StoredVerdict:
+def _verdict(value: Any) -> StoredScore | StoredVerdict:
     scored = isinstance(value, dict) and "score" in value
     return (StoredScore if scored else StoredVerdict).model_validate(value)
 
 
-LineT = TypeVar("LineT", bound=LabelLine | StoredScore | StoredVerdict)
-
-
 def _lines(path: Path, check: Callable[[Any], LineT]) -> Iterator[tuple[int, LineT]]:
     """Yield the lines of a file. Raise JudgeError for an empty file and for an invalid or repeated line."""
-    first: dict[object, int] = {}
+    first: dict[tuple[type, str], int] = {}
     for number, line in read_checked(path, check, JudgeError):
-        if isinstance(line, StoredScore | StoredVerdict):
-            where = f"by '{line.criterion}'" if isinstance(line, StoredScore) else f"in order {line.order}"
-            what = f"replicate {line.replicate} of {line.judge} on '{line.id}' {where}"
-        elif isinstance(line, RegressionLabel):
-            what = f"a label of '{line.id}' for '{line.dimension}'"
-        elif isinstance(line, SentenceLabel):
-            what = f"a label of '{line.id}' for '{line.sentence}'"
-        else:
-            what = f"the id '{line.id}'"
-        if first.setdefault((type(line), what), number) != number:
-            raise JudgeError(f"{path}:{number}: {what} repeats line {first[type(line), what]}")
+        name = f"the id '{line.id}'"
+        if isinstance(line, StoredVerdict | StoredScore):
+            request = f"in order {line.order}" if isinstance(line, StoredVerdict) else f"by '{line.criterion}'"
+            name = f"replicate {line.replicate} of {line.judge} on '{line.id}' {request}"
+        elif isinstance(line, RegressionLabel | SentenceLabel):
+            question = line.dimension if isinstance(line, RegressionLabel) else line.sentence
+            name = f"a label of '{line.id}' for '{question}'"
+        if first.setdefault((type(line), name), number) != number:
+            raise JudgeError(f"{path}:{number}: {name} repeats line {first[type(line), name]}")
         yield number, line
     if not first:
         raise JudgeError(f"{path} is empty; expected a JSON object on each line")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unit:
+    """A labelled item: people's labels by one criterion, and a judge's verdicts in the same terms.
+
+    `requests` has the verdicts of each request, the first replicate first: of a pair in both orders. It is empty if the
+    judge was not called. `verdict` is that of all requests; None could not be read.
+    """
+
+    line: LabelledPair | ScoredItem | None = None
+    people: Sequence[Any]
+    requests: Sequence[Sequence[Any]]
+    verdict: Any
+    confidence: float | None = None
+
+    @property
+    def label(self) -> Any:
+        """People's label, the mean of several scores."""
+        return self.people[0] if len(self.people) == 1 else fmean(self.people)
+
+    @property
+    def in_both_orders(self) -> bool:
+        """Whether the judge was called about a pair in both orders."""
+        return len(self.requests) == len(ORDERS)
+
+
+def join_labels(
+    labels: Labels, verdicts: Iterable[StoredVerdict | StoredScore]
+) -> dict[tuple[LabelMode, str], list[Unit]]:
+    """Join labelled pairs and outputs with a judge's verdicts on them, by mode and criterion."""
+    given = by_key(_by_criterion(sorted(verdicts, key=lambda one: one.replicate)))
+    units = list[tuple[tuple[LabelMode, str], Unit]]()
+    for line in labels.lines:
+        if isinstance(line, LabelledPair | ScoredItem):
+            for criterion, people in line.labels.items():
+                unit = _unit(line, people, given.get((line.mode, criterion, line.id), []))
+                units.append(((line.mode, criterion), unit))
+    return by_key(units)
+
+
+Answer = tuple[int, Any, float | None]
+"""The order, the winner or score, and the confidence, which only overall winners and scores have."""
+
+
+def _by_criterion(
+    verdicts: Iterable[StoredVerdict | StoredScore],
+) -> Iterator[tuple[tuple[LabelMode, str, str], Answer]]:
+    """Yield every winner and score after its mode, criterion and item."""
+    for one in verdicts:
+        if isinstance(one, StoredScore):
+            yield ("score", one.criterion, one.id), (1, one.score, one.confidence)
+        else:
+            yield ("pairwise", OVERALL, one.id), (one.order, one.winner, one.confidence)
+            for name, winner in one.criteria.items():
+                yield ("pairwise", name, one.id), (one.order, winner, None)
+
+
+def _unit(line: LabelledPair | ScoredItem, people: Sequence[Any], answers: Sequence[Answer]) -> Unit:
+    """Join the labels and answers of an item; two different winners in the two orders are a tie."""
+    orders = by_key((order, (verdict, confidence)) for order, verdict, confidence in answers)
+    requests = [orders[order] for order in sorted(orders)]
+    verdicts = {replicates[0][0] for replicates in requests}
+    sure = [replicates[0][1] for replicates in requests if replicates[0][1] is not None]
+    return Unit(
+        line=line,
+        people=people,
+        requests=[[verdict for verdict, _ in replicates] for replicates in requests],
+        verdict=None if None in verdicts or not verdicts else verdicts.pop() if len(verdicts) == 1 else "tie",
+        confidence=fmean(sure) if len(sure) == line.requests else None,
+    )

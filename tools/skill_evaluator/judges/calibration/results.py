@@ -5,13 +5,12 @@ from typing import Literal
 
 from pydantic import Field, NonNegativeInt
 
-from skill_evaluator.errors import JudgeError
+from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, JudgeError
 from skill_evaluator.files import FrozenModel, read_json, validated
 from skill_evaluator.identifiers import Label
-from skill_evaluator.judges.asking.results import JudgeRecord, JudgingHead, NoUsableOutput
+from skill_evaluator.judges.prompting.results import JudgeRecord, JudgeRunHead, NoUsableOutput
 from skill_evaluator.judges.statistics.agreement import Trust
-from skill_evaluator.judges.statistics.bounded import Figure
-from skill_evaluator.judges.statistics.rates import Trials, corrected_rate
+from skill_evaluator.judges.statistics.bounded import Figure, corrected_rate, rate
 from skill_evaluator.library.config import Settings
 from skill_evaluator.library.reading import Root
 
@@ -20,11 +19,7 @@ LabelMode = Literal["pairwise", "score", "regression", "sentences"]
 
 
 class Position(FrozenModel):
-    """Both orders of the labelled pairs.
-
-    `flips`: share of pairs whose verdict changes with the order. `first`: share of verdicts for the output that stands
-    first. `agreement`: with people, in either order.
-    """
+    """Order flips, the share of verdicts for the output that stands first, and agreement with people in each order."""
 
     flips: Figure
     first: Figure
@@ -42,7 +37,7 @@ class LabelAgreement(FrozenModel):
     """Agreement of a judge with human labels by one criterion, over all items and by `strata`.
 
     `labels` counts human labels, `n` those with a verdict of the judge, and `unusable` outputs of the judge that could
-    not be read: of pairs they are in `n` as disagreement, of scores they are not. Several people may score an item:
+    not be read: of pairs they are in `n` as disagreement, of others they are not. Several people may score an item:
     each counts alike.
 
     `agreement`: share of verdicts that are people's; of a pair the verdict of both orders, a tie if they differ.
@@ -69,11 +64,9 @@ class LabelAgreement(FrozenModel):
 class BiasResult(FrozenModel):
     """The effect of something that should not matter on a judge's verdicts.
 
-    `shift`: from −1 to 1; of `position` the share of verdicts for what stands first minus that for the second, of
-    `length` the preference for longer outputs beyond people's, of `noise` the share of verdicts that differ when the
-    same is asked again, of `leniency`, `verbosity` and `authority` a share of the scale: how much higher than people
-    the judge scores, and what an output gains by the added text.
-    `present`: whether the interval excludes 0; null if there is no interval.
+    `shift`: from −1 to 1; of `position` the share of verdicts for the first output minus that for the second, of
+    `length` and `self_preference` the preference beyond people's, of `noise` the share of replicates that differ, of
+    `leniency` and of probes a share of the scale. `present`: whether the interval excludes 0; null without one.
     """
 
     bias: Label
@@ -84,11 +77,7 @@ class BiasResult(FrozenModel):
 
 
 class DimensionDetection(FrozenModel):
-    """One dimension, or `any`, of a corruption test.
-
-    `sensitivity`: share of the corrupted outputs that are called worse in it. `specificity`: share of the harmless
-    changes that are not called worse in it.
-    """
+    """The shares of corruptions that are called worse in a dimension, or `any`, and of controls that are not."""
 
     dimension: Label
     sensitivity: Figure
@@ -102,17 +91,9 @@ class DetectionResult(FrozenModel):
     kinds: dict[Label, Figure] = {}
     unscored: NonNegativeInt = 0
 
-    @property
-    def overall(self) -> DimensionDetection | None:
-        """The row over all dimensions."""
-        return next((row for row in self.dimensions if row.dimension == ANY), None)
-
 
 class DimensionRate(FrozenModel):
-    """The rate of regressions in a dimension of a batch.
-
-    `corrected` is without what the judge misses and makes up; null if its error rates are not known.
-    """
+    """The rate of regressions in a dimension; `corrected` is null if the error rates of the judge are not known."""
 
     dimension: Label
     reported: Figure
@@ -148,9 +129,7 @@ class SentenceErrors(FrozenModel):
 
     def corrected(self, passed: int, n: int) -> Figure | None:
         """Return the true share behind `passed` of n outputs. Return None if one kind of label is missing."""
-        if not (self.yes and self.no and n):
-            return None
-        return corrected_rate(Trials(passed, n), Trials(self.yes_right, self.yes), Trials(self.no_right, self.no))
+        return corrected_rate(rate(passed, n), rate(self.yes_right, self.yes), rate(self.no_right, self.no))
 
 
 class JudgeResult(FrozenModel):
@@ -173,8 +152,13 @@ class JudgeCalibration(FrozenModel):
     """
 
     bar: float
-    judging: JudgingHead | None = None
+    judging: JudgeRunHead | None = None
     judges: list[JudgeResult]
+
+    @property
+    def exit_code(self) -> int:
+        """4 if a judge is unusable, else 0."""
+        return EXIT_INCOMPLETE if any(judge.unusable for judge in self.judges) else EXIT_OK
 
 
 def read_calibration(config: Path, settings: Settings) -> JudgeCalibration | None:

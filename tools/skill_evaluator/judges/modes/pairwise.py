@@ -13,9 +13,10 @@ from pydantic import NonNegativeInt, PositiveFloat, model_validator
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK
 from skill_evaluator.files import FrozenModel, replace_blocks
 from skill_evaluator.identifiers import Label, Share
-from skill_evaluator.judges.asking.criteria import NamedRubric, criteria_text, mitigations_of
-from skill_evaluator.judges.asking.items import JudgedItem, JudgedText
-from skill_evaluator.judges.asking.questions import (
+from skill_evaluator.judges.panel.results import CascadeResult, JudgeAgreement
+from skill_evaluator.judges.prompting.criteria import NamedRubric, criteria_text, mitigations_of
+from skill_evaluator.judges.prompting.items import JudgedItem, JudgedText
+from skill_evaluator.judges.prompting.questions import (
     CONFIDENCE,
     TEXT,
     TEXTS,
@@ -29,19 +30,19 @@ from skill_evaluator.judges.asking.questions import (
     mark_of,
     one_of,
 )
-from skill_evaluator.judges.asking.reading import Unscored, UnscoredReason, read_criteria, read_grounds, text_of
-from skill_evaluator.judges.asking.results import (
+from skill_evaluator.judges.prompting.reading import Unscored, UnscoredReason, read_criteria, read_grounds, text_of
+from skill_evaluator.judges.prompting.results import (
     JudgeRecord,
+    JudgeRunHead,
     JudgeText,
-    JudgingHead,
     NoUsableOutput,
     Order,
     StoredVerdict,
     no_usable_output,
+    texts_of,
 )
-from skill_evaluator.judges.panel.results import CascadeResult, JudgeAgreement
 from skill_evaluator.judges.statistics.biases import own_noise, position_bias
-from skill_evaluator.judges.statistics.bounded import Figure, difference, mean_within, rate
+from skill_evaluator.judges.statistics.bounded import Figure, mean_within, rate
 from skill_evaluator.library.rubrics import Criterion
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.stats import by_key, mean_or_none, rounded
@@ -91,59 +92,33 @@ class PairMatch:
     names: tuple[str, str]
     questions: tuple[JudgeQuestion, JudgeQuestion]
 
-    @property
-    def outputs(self) -> tuple[str, str]:
-        """The two texts."""
-        left, right = self.names
-        return self.item.texts[left], self.item.texts[right]
-
-    @property
-    def shown(self) -> tuple[str, ...]:
-        """All texts that the judge reads."""
-        return tuple(text for text in (*self.outputs, self.item.input) if text)
-
 
 def make_matches(rubric: NamedRubric, items: Sequence[PairItem], seed: int) -> tuple[list[PairMatch], JudgePrompt]:
     """Return the prompt, and the matches of all pairs of outputs of each item."""
     prompt, form = load_prompt("pairwise"), preference_form(rubric.criteria)
-    instructions = {
-        "criteria": criteria_text(rubric.rubric, rubric.criteria, prompt.mitigations, scored=False),
-        "form": form_text(form),
-    }
+    criteria = criteria_text(rubric.rubric, rubric.criteria, prompt.mitigations, scored=False)
+    instructions = {"criteria": criteria, "form": form_text(form)}
+
+    def question(item: PairItem, case_id: str, first: str, second: str) -> JudgeQuestion:
+        texts = {"input": item.input, "first_output": item.texts[first], "second_output": item.texts[second]}
+        return make_question(case_id, prompt, instructions, texts, form[0], mark_of(seed, item.digest))
+
     matches = []
     for item in items:
-        number = {name: place for place, name in enumerate(item.texts, 1)}
-        mark = mark_of(seed, item.digest)
-        for left, right in combinations(item.texts, 2):
-            between = f"/{number[left]}-{number[right]}" if item.outputs else ""
-            questions = []
-            for order in ORDERS:
-                first, second = (left, right) if order == ORDERS[0] else (right, left)
-                texts = {
-                    "input": item.input,
-                    "first_output": item.texts[first],
-                    "second_output": item.texts[second],
-                }
-                case_id = f"{item.id}{between}/{order}"
-                questions.append(make_question(case_id, prompt, instructions, texts, form[0], mark))
-            matches.append(PairMatch(item=item, names=(left, right), questions=(questions[0], questions[1])))
+        for (place, left), (other_place, right) in combinations(enumerate(item.texts, 1), 2):
+            name = f"{item.id}/{place}-{other_place}" if item.outputs else item.id
+            both = (question(item, f"{name}/1", left, right), question(item, f"{name}/2", right, left))
+            matches.append(PairMatch(item=item, names=(left, right), questions=both))
     return matches, prompt
 
 
 def preference_form(criteria: Sequence[Criterion]) -> Form:
-    """Return the form of an answer; the order of its keys has the judge argue before it decides."""
-    by_criterion = {
-        criterion.id: form_of(
-            {
-                "evidence_first": TEXTS,
-                "evidence_second": TEXTS,
-                "justification": TEXT,
-                "winner": one_of(winners_of(criterion), " or "),
-                "confidence": CONFIDENCE,
-            }
-        )
-        for criterion in criteria
-    }
+    """Return the form of an output; the order of its keys has the judge argue before it decides."""
+    by_criterion = {}
+    for criterion in criteria:
+        grounds = {"evidence_first": TEXTS, "evidence_second": TEXTS, "justification": TEXT}
+        winner = one_of(winners_of(criterion), " or ")
+        by_criterion[criterion.id] = form_of({**grounds, "winner": winner, "confidence": CONFIDENCE})
     return form_of({"criteria": form_of(by_criterion)})
 
 
@@ -172,15 +147,14 @@ class OrderJudgement(FrozenModel):
 class PairJudgement(FrozenModel):
     """The verdict of both orders by one criterion, or overall: the winner, or a tie if they disagree.
 
-    `share` is output 1's: 1, 0.5 or 0. All of it is null unless both orders count.
+    The winner, its confidence and `agreed` are null unless both orders count.
     """
 
     criterion: Label
     replicate: NonNegativeInt
-    winner: Preferred | None
-    share: Share | None
-    confidence: Share | None
-    agreed: bool | None
+    winner: Preferred | None = None
+    confidence: Share | None = None
+    agreed: bool | None = None
     orders: list[OrderJudgement]
 
 
@@ -196,8 +170,8 @@ class MatchResult(FrozenModel):
 
 def pair_results(matches: Sequence[MatchResult]) -> list[MatchResult]:
     """Return the results of items with just two outputs, called 1 and 2."""
-    counts = Counter(match.item for match in matches)
-    return [match for match in matches if match.names == PAIR and counts[match.item] == 1]
+    several = {match.item for match in matches if match.names != PAIR}
+    return [match for match in matches if match.item not in several]
 
 
 def winner_of(share: float | None) -> Preferred | None:
@@ -214,8 +188,7 @@ class PairwiseCriterion(FrozenModel):
     threshold of confidence.
 
     `flips` is the share of the matches whose verdict changes with the order, `picks_first` the share of verdicts for
-    the output that stands first, `lean` that minus the share for the second. `noise`: how often two replicates differ;
-    `flips_beyond_noise`: flips minus noise.
+    the output that stands first, `lean` that minus the share for the second. `noise`: how often two replicates differ.
     """
 
     criterion: Label
@@ -232,7 +205,6 @@ class PairwiseCriterion(FrozenModel):
     picks_first: Figure
     lean: Figure
     noise: Figure | None = None
-    flips_beyond_noise: Figure | None = None
 
 
 class OutputWins(FrozenModel):
@@ -287,7 +259,7 @@ class PairwiseResults(FrozenModel):
     """The file. `panel` is null for a single judge. No figure here is about people."""
 
     results_version: int = PAIRWISE_VERSION
-    judging: JudgingHead
+    judging: JudgeRunHead
     judges: list[JudgePreferences]
     panel: PanelPreferences | None = None
     cascade: CascadeResult | None = None
@@ -298,47 +270,60 @@ class PairwiseResults(FrozenModel):
         return EXIT_INCOMPLETE if any(judge.unusable for judge in self.judges) else EXIT_OK
 
 
-_EVIDENCE = ("evidence_first", "evidence_second")
 _UNDECIDED = 0.5
+_SIMILAR = 0.2  # of the longer output
 SHARES: Mapping[Preferred, float] = {1: 1.0, 2: 0.0, "tie": _UNDECIDED}
 
 
 def judge_match(
-    match: PairMatch, criteria: Sequence[Criterion], answers: Mapping[Call, Replicate], replicate: int
-) -> list[PairJudgement]:
-    """Return what one replicate of both orders says of a match: each criterion, then `overall`."""
-    by_order = []
-    for order, question in zip(ORDERS, match.questions, strict=True):
-        answer = text_of(answers.get(Call(question.case_id, replicate)))
-        by_order.append(read_order(answer, criteria, match.shown, order))
-    names = [*(criterion.id for criterion in criteria), OVERALL]
-    return [combine(name, replicate, [said[name] for said in by_order]) for name in names]
+    match: PairMatch, criteria: Sequence[Criterion], answers: Mapping[Call, Replicate], replicates: int
+) -> MatchResult:
+    """Read both orders of a match in each replicate: the judgement by each criterion, then `overall`."""
+    texts = [text for text in (*(match.item.texts[name] for name in match.names), match.item.input) if text]
+    judgements = []
+    for replicate in range(replicates):
+        first, second = (
+            read_order(text_of(answers.get(Call(question.case_id, replicate))), criteria, texts, order)
+            for order, question in zip(ORDERS, match.questions, strict=True)
+        )
+        judgements += [combine(name, replicate, [first[name], second[name]]) for name in first]
+    shares: dict[str, list[float]] = {one.criterion: [] for one in judgements}
+    for one in judgements:
+        shares[one.criterion] += [] if one.winner is None else [SHARES[one.winner]]
+    return MatchResult(
+        item=match.item.id,
+        stratum=match.item.stratum,
+        names=match.names,
+        shares={name: rounded(mean_or_none(given)) for name, given in shares.items()},
+        judgements=judgements,
+    )
 
 
 def read_order(
     answer: str | Unscored, criteria: Sequence[Criterion], texts: Sequence[str], order: int
 ) -> dict[str, OrderJudgement]:
-    """Return what an answer says by criterion and overall, mapped back to the outputs."""
+    """Read an output by criterion and, last, overall; the winner is mapped back to the outputs."""
     written = read_criteria(answer, [criterion.id for criterion in criteria], texts)
-    said = {criterion.id: _read_criterion(written[criterion.id], criterion, texts, order) for criterion in criteria}
+    said = {
+        criterion.id: OrderJudgement(**_read(written[criterion.id], criterion, texts, order)) for criterion in criteria
+    }
     return {**said, OVERALL: weigh(said, {criterion.id: criterion.weight for criterion in criteria})}
 
 
-def _read_criterion(
+def _read(
     written: Mapping[str, Any] | Unscored, criterion: Criterion, texts: Sequence[str], order: int
-) -> OrderJudgement:
+) -> dict[str, Any]:
+    """Return the fields of a judgement."""
     if isinstance(written, Unscored):
-        return OrderJudgement(unscored=written.reason, detail=written.detail)
-    word = written.get("winner")
-    allowed = winners_of(criterion)
-    if not isinstance(word, str) or word not in allowed:
-        detail = f"winner {word!r} is none of {', '.join(allowed)}"
-        return OrderJudgement(unscored="off_scale", detail=detail[:200])
-    grounds = read_grounds(written, "winner", _EVIDENCE, criterion, texts)
+        return {"unscored": written.reason, "detail": written.detail}
+    word, allowed = written.get("winner"), winners_of(criterion)
+    if word not in allowed:
+        return {"unscored": "off_scale", "detail": f"winner {word!r} is none of {', '.join(allowed)}"[:200]}
+    grounds = read_grounds(written, "winner", ("evidence_first", "evidence_second"), criterion, texts)
     if isinstance(grounds, Unscored):
-        return OrderJudgement(unscored=grounds.reason, detail=grounds.detail)
-    winner: Preferred = "tie" if word == "tie" else 1 if (word == "first") == (order == ORDERS[0]) else 2
-    return OrderJudgement(winner=winner, **grounds)
+        return {"unscored": grounds.reason, "detail": grounds.detail}
+    first, second = ORDERS if order == 1 else reversed(ORDERS)
+    return {**grounds, "winner": {"first": first, "second": second}.get(str(word), "tie")}
 
 
 def weigh(said: Mapping[str, OrderJudgement], weights: Mapping[str, float]) -> OrderJudgement:
@@ -346,32 +331,31 @@ def weigh(said: Mapping[str, OrderJudgement], weights: Mapping[str, float]) -> O
 
     It counts only where every criterion does.
     """
-    lacking = next((one for one in said.values() if one.winner is None), None)
-    if lacking is not None:
-        return OrderJudgement(unscored=lacking.unscored, detail=lacking.detail)
     total = sum(weights.values())
-    balance = sum(weights[name] * (SHARES[one.winner or "tie"] - _UNDECIDED) for name, one in said.items())
-    sure = sum(weights[name] * (one.confidence or 0.0) for name, one in said.items()) / total
-    return OrderJudgement(
-        winner="tie" if abs(balance) < 1e-9 else 1 if balance > 0 else 2, confidence=rounded(min(1.0, sure))
+    balance = sure = 0.0
+    for name, one in said.items():
+        if one.winner is None:
+            return OrderJudgement(unscored=one.unscored, detail=one.detail)
+        balance += weights[name] * (SHARES[one.winner] - _UNDECIDED)
+        sure += weights[name] * (one.confidence or 0.0)
+    winner: Preferred = "tie" if abs(balance) < 1e-9 else 1 if balance > 0 else 2
+    return OrderJudgement(winner=winner, confidence=rounded(min(1.0, sure / total)))
+
+
+def combine(criterion: str, replicate: int, orders: list[OrderJudgement]) -> PairJudgement:
+    """Return the verdict of both orders."""
+    first, second = (order.winner for order in orders)
+    if first is None or second is None:
+        return PairJudgement(criterion=criterion, replicate=replicate, orders=orders)
+    agreed = first == second
+    return PairJudgement(
+        criterion=criterion,
+        replicate=replicate,
+        winner=first if agreed else "tie",
+        confidence=rounded(fmean(order.confidence or 0.0 for order in orders)) if agreed else _UNDECIDED,
+        agreed=agreed,
+        orders=orders,
     )
-
-
-def combine(criterion: str, replicate: int, orders: Sequence[OrderJudgement]) -> PairJudgement:
-    """Return what both orders say together; nothing unless both count."""
-    winners = [said.winner for said in orders]
-    if None in winners:
-        verdict: dict[str, Any] = {"winner": None, "share": None, "confidence": None, "agreed": None}
-    elif len(set(winners)) == 1:
-        sure = fmean(said.confidence or 0.0 for said in orders)
-        winner = winners[0] or "tie"
-        verdict = {"winner": winner, "share": SHARES[winner], "confidence": rounded(sure), "agreed": True}
-    else:
-        verdict = {"winner": "tie", "share": _UNDECIDED, "confidence": _UNDECIDED, "agreed": False}
-    return PairJudgement(criterion=criterion, replicate=replicate, orders=list(orders), **verdict)
-
-
-_SIMILAR = 0.2  # of the longer output
 
 
 def reduce_matches(
@@ -382,22 +366,15 @@ def reduce_matches(
     judge: JudgeRecord,
 ) -> JudgePreferences:
     """Return one judge's verdicts on matches, and their figures."""
-    results = []
-    for match in matches:
-        replicated = [judge_match(match, criteria, answers, replicate) for replicate in range(replicates)]
-        results.append(_result(match, [one for judgements in replicated for one in judgements]))
-    orders = [
-        one for result in results for said in result.judgements if said.criterion == OVERALL for one in said.orders
-    ]
+    results = [judge_match(match, criteria, answers, replicates) for match in matches]
+    orders = [order for one in results for said in one.judgements if said.criterion == OVERALL for order in said.orders]
     unscored = Counter(one.unscored for one in orders if one.unscored is not None)
-    unusable = no_usable_output(unscored, len(orders), answers)
+    unusable = no_usable_output(unscored, len(orders), texts_of(answers.values()))
     judged = list(zip(matches, results, strict=True))
-    pairs = pair_results(results)
+    figures = [_figures(one.id, one.weight, one.confidence_threshold, judged) for one in criteria]
     strictest = max(criterion.confidence_threshold for criterion in criteria)
-    figures = [
-        *(_figures(one.id, one.weight, one.confidence_threshold, judged) for one in criteria),
-        _figures(OVERALL, sum(one.weight for one in criteria), strictest, judged),
-    ]
+    figures.append(_figures(OVERALL, sum(one.weight for one in criteria), strictest, judged))
+    pairs = pair_results(results)
     by_stratum = by_key((pair.stratum, pair.shares[OVERALL]) for pair in pairs)
     return JudgePreferences(
         judge=judge,
@@ -412,20 +389,6 @@ def reduce_matches(
     )
 
 
-def _result(match: PairMatch, judgements: Sequence[PairJudgement]) -> MatchResult:
-    shares = by_key((one.criterion, one.share) for one in judgements)
-    return MatchResult(
-        item=match.item.id,
-        stratum=match.item.stratum,
-        names=match.names,
-        shares={
-            name: rounded(mean_or_none([share for share in given if share is not None]))
-            for name, given in shares.items()
-        },
-        judgements=list(judgements),
-    )
-
-
 def _figures(
     name: str, weight: float, threshold: float, judged: Sequence[tuple[PairMatch, MatchResult]]
 ) -> PairwiseCriterion:
@@ -433,22 +396,18 @@ def _figures(
     by_match = [[one for one in result.judgements if one.criterion == name] for _, result in judged]
     judgements = [one for match in by_match for one in match]
     pairs = [
-        (share, len(match.outputs[0]), len(match.outputs[1]))
+        (share, *(len(text) for text in match.item.texts.values()))
         for match, result in judged
         if tuple(match.item.texts) == PAIR and (share := result.shares[name]) is not None
     ]
     firsts = [match[0].orders for match in by_match if match[0].winner is not None]
     position = position_bias([in_order.winner for in_order, _ in firsts], [swapped.winner for _, swapped in firsts])
-    sure = [[one.confidence for one in match if one.confidence is not None] for match in by_match]
-    noise = own_noise(
-        [[one.orders[order].winner for one in match if one.orders[order].winner] for order in (0, 1)]
-        for match in by_match
-    )
+    counting = [known for match in by_match if (known := [one for one in match if one.winner is not None])]
     return PairwiseCriterion.view(
         position,
         criterion=name,
         weight=weight,
-        wins=mean_within([share for share, _, _ in pairs]),
+        wins=mean_within([share for share, *_ in pairs]),
         similar_length=mean_within(
             [share for share, left, right in pairs if abs(left - right) <= _SIMILAR * max(left, right)]
         ),
@@ -456,10 +415,12 @@ def _figures(
         counts=dict(Counter(str(one.winner) for one in judgements if one.winner is not None)),
         disagreed=sum(one.agreed is False for one in judgements),
         unscored=dict(Counter(said.unscored for one in judgements for said in one.orders if said.unscored is not None)),
-        confidence=mean_within([fmean(shares) for shares in sure if shares]),
+        confidence=mean_within([fmean(one.confidence or 0.0 for one in match) for match in counting]),
         unsure=sum(bool(one.agreed) and (one.confidence or 0.0) < threshold for one in judgements),
-        noise=noise,
-        flips_beyond_noise=None if noise is None else difference(position.flips, noise),
+        noise=own_noise(
+            [[one.orders[place].winner for one in match if one.orders[place].winner] for place in (0, 1)]
+            for match in by_match
+        ),
     )
 
 
@@ -484,19 +445,16 @@ VERDICTS = "verdicts.jsonl"
 
 
 def write_verdicts(folder: Path, results: PairwiseResults) -> None:
-    """Write the verdicts of every answer about an item with two outputs; raise StorageError."""
+    """Write the verdicts of every output about an item with two outputs; raise StorageError."""
     verdicts = (verdict for judge in results.judges for verdict in verdicts_of(judge))
     replace_blocks(folder / VERDICTS, (f"{verdict.model_dump_json(exclude_none=False)}\n" for verdict in verdicts))
 
 
 def verdicts_of(judge: JudgePreferences) -> Iterator[StoredVerdict]:
-    """Yield the verdict of every answer about an item with two outputs: overall, and by each criterion."""
+    """Yield the verdict of every output about an item with two outputs: overall, and by each criterion."""
     for match in pair_results(judge.matches):
-        by_replicate: dict[int, dict[str, PairJudgement]] = {}
-        for judgement in match.judgements:
-            by_replicate.setdefault(judgement.replicate, {})[judgement.criterion] = judgement
-        for replicate, judgements in by_replicate.items():
-            overall = judgements.pop(OVERALL)
+        for replicate, judgements in by_key((one.replicate, one) for one in match.judgements).items():
+            *criteria, overall = judgements
             for place, said in enumerate(overall.orders):
                 if said.unscored != "not_answered":  # a call that was not made is no verdict
                     yield StoredVerdict(
@@ -506,5 +464,5 @@ def verdicts_of(judge: JudgePreferences) -> Iterator[StoredVerdict]:
                         winner=said.winner,
                         confidence=said.confidence,
                         replicate=replicate,
-                        criteria={name: one.orders[place].winner for name, one in judgements.items()},
+                        criteria={one.criterion: one.orders[place].winner for one in criteria},
                     )

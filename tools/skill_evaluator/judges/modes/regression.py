@@ -6,7 +6,7 @@ capital letters, null for no evidence and the impact of a verdict other than wor
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Self, get_args
 
@@ -15,23 +15,6 @@ from pydantic import AliasChoices, BeforeValidator, Field, NonNegativeInt, Stric
 from skill_evaluator.errors import ConfigError, JudgeError
 from skill_evaluator.files import FrozenModel, first_problem
 from skill_evaluator.identifiers import Label
-from skill_evaluator.judges.asking.evidence import shows_difference
-from skill_evaluator.judges.asking.items import JudgedItem, JudgedText
-from skill_evaluator.judges.asking.questions import (
-    TEXT,
-    Form,
-    JudgePrompt,
-    JudgeQuestion,
-    delimited,
-    fill,
-    form_of,
-    form_text,
-    load_prompt,
-    mark_of,
-    one_of,
-)
-from skill_evaluator.judges.asking.reading import Unscored, UnscoredReason, last_whole
-from skill_evaluator.judges.asking.results import JudgeText, Order
 from skill_evaluator.judges.modes.ship_rules import (
     IMPACTS,
     Dimension,
@@ -45,17 +28,30 @@ from skill_evaluator.judges.modes.ship_rules import (
     dimension_name,
     dimensions_of,
     severity_of,
-    with_blocking,
 )
+from skill_evaluator.judges.prompting.evidence import shows_difference
+from skill_evaluator.judges.prompting.items import JudgedItem, JudgedText
+from skill_evaluator.judges.prompting.questions import (
+    TEXT,
+    Form,
+    JudgePrompt,
+    JudgeQuestion,
+    delimited,
+    fill,
+    form_of,
+    form_text,
+    load_prompt,
+    mark_of,
+    one_of,
+)
+from skill_evaluator.judges.prompting.reading import Unscored, UnscoredReason, last_whole
+from skill_evaluator.judges.prompting.results import JudgeText, Order
 from skill_evaluator.text import canonical_json, digest, nearest
 
 ORDERS: tuple[Order, Order] = (1, 2)  # 1: the baseline stands first, 2: the candidate does
 MAX_BASIS_WORDS = 40
 _NAME_DIGITS = 12
-
-
-def _names(value: Any) -> Any:
-    return [name for name in value.split(",") if name.strip()] if isinstance(value, str) else value
+_WORDS = ("dimension", "verdict", "impact", "regression_severity", "ship_decision")
 
 
 class RegressionItem(JudgedItem):
@@ -68,7 +64,9 @@ class RegressionItem(JudgedItem):
     input: JudgedText = Field(min_length=1, validation_alias=AliasChoices("prompt", "input"))
     baseline_output: JudgedText = Field(min_length=1)
     candidate_output: JudgedText
-    regression_dimensions: Annotated[tuple[str, ...], BeforeValidator(_names)] = ()
+    regression_dimensions: Annotated[
+        tuple[str, ...], BeforeValidator(lambda value: value.split(",") if isinstance(value, str) else value)
+    ] = ()
     baseline_model: Label | None = None
     candidate_model: Label | None = None
 
@@ -111,14 +109,15 @@ def pairs_of(
     Raise ConfigError for an unknown preset or a repeated dimension, and JudgeError if an item's own dimensions are
     wrong.
     """
-    usual = dimensions_of(names, preset)
+    usual = dimensions_of(names, preset, blocking)
     pairs = []
     for item in items.values():
         try:
-            dimensions = dimensions_of(item.regression_dimensions) if item.regression_dimensions else usual
+            own = any(name.strip() for name in item.regression_dimensions)
+            dimensions = dimensions_of(item.regression_dimensions, blocking=blocking) if own else usual
         except ConfigError as problem:
             raise JudgeError(f"item '{item.id}': {problem}") from None
-        pairs.append(JudgedPair(item=item, dimensions=with_blocking(dimensions, blocking)))
+        pairs.append(JudgedPair(item=item, dimensions=dimensions))
     return tuple(pairs)
 
 
@@ -130,8 +129,75 @@ def refuse_unasked_blocking(pairs: Sequence[JudgedPair], blocking: Collection[st
             raise ConfigError(f"the blocking dimension '{name}' is not requested {nearest(name, compared)}")
 
 
-def _word(value: Any) -> Any:
-    return dimension_name(value) if isinstance(value, str) else value
+def regression_questions(
+    pairs: Sequence[JudgedPair], rules: ShipRules, seed: int
+) -> tuple[list[JudgeQuestion], JudgePrompt]:
+    """Return the prompt, and two questions for each pair, `<pair>/1` and `<pair>/2`; none for identical outputs."""
+    prompt = load_prompt("regression")
+    questions = []
+    for pair in pairs:
+        if pair.identical:
+            continue
+        mark, form = mark_of(seed, pair.item.digest), regression_form(pair.dimensions)
+        system = fill(prompt.instructions, _instructions(pair.dimensions, rules, form))
+        outputs = {"baseline": pair.item.baseline_output, "candidate": pair.item.candidate_output}
+        for order in ORDERS:
+            first, second = outputs if order == 1 else reversed(outputs)
+            slots = {
+                "mark": mark,
+                "prompt": delimited("prompt", pair.item.input, mark),
+                "first_role": first,
+                "first": delimited(first, outputs[first], mark),
+                "second_role": second,
+                "second": delimited(second, outputs[second], mark),
+            }
+            user = fill(prompt.texts, slots)
+            questions.append(
+                JudgeQuestion(case_id=question_id(pair.id, order), system=system, user=user, schema=form[0])
+            )
+    return questions, prompt
+
+
+def question_id(pair: str, order: int) -> str:
+    """Return the id under which a judge run has the question of a pair in an order."""
+    return f"{pair}/{order}"
+
+
+def _instructions(dimensions: Sequence[Dimension], rules: ShipRules, form: Form) -> dict[str, str]:
+    low = ["any `low`: `review_required`"]
+    if rules.one_low == "ship":
+        low = ["several `low`: `review_required`", "a single `low`: `ship`"]
+    lines = ["any impact `high`: `block`", blocking_sentence(dimensions), "any `medium`: `review_required`", *low]
+    return {
+        "rules": "\n".join(f"  - {line}" for line in [*lines, "nothing of that: `ship`"]),
+        "dimensions": "\n".join(f"- `{dimension.name}`: {dimension.question}" for dimension in dimensions),
+        "form": form_text(form),
+    }
+
+
+def regression_form(dimensions: Sequence[Dimension]) -> Form:
+    """Return the form of an output; the order of its keys has the judge look before it concludes."""
+    names = [dimension.name for dimension in dimensions]
+    finding, shown = form_of(
+        {
+            "dimension": one_of(names),
+            "verdict": one_of(get_args(Finding)),
+            "evidence_baseline": TEXT,
+            "evidence_candidate": TEXT,
+            "impact": one_of(IMPACTS),
+        }
+    )
+    basis = {**TEXT[0], "description": f"at most {MAX_BASIS_WORDS} words"}
+    return form_of(
+        {
+            "per_dimension": ({"type": "array", "items": finding}, [{**shown, "dimension": name} for name in names]),
+            "regression_detected": ({"type": "boolean"}, "a boolean: true | false"),
+            "regression_severity": one_of(get_args(RegressionSeverity)),
+            "ship_decision": one_of(get_args(ShipDecision)),
+            "ship_reason": TEXT,
+            "decision_basis": (basis, TEXT[1]),
+        }
+    )
 
 
 class DimensionFinding(FrozenModel):
@@ -140,11 +206,11 @@ class DimensionFinding(FrozenModel):
     `verified` is null unless the candidate is worse: whether some quotation is in one output and not in the other.
     """
 
-    dimension: Annotated[str, BeforeValidator(_word)]
-    verdict: Annotated[Finding, BeforeValidator(_word)]
+    dimension: str
+    verdict: Finding
     evidence_baseline: JudgeText = ""
     evidence_candidate: JudgeText = ""
-    impact: Annotated[Impact | None, BeforeValidator(_word)] = None
+    impact: Impact | None = None
     verified: bool | None = None
 
     @model_validator(mode="after")
@@ -155,19 +221,14 @@ class DimensionFinding(FrozenModel):
 
 
 class Conclusion(FrozenModel):
-    """A judge's own conclusion from its findings; code decides again."""
+    """A judge's own conclusion from its findings; code decides again. The answer keeps the findings."""
 
     regression_detected: StrictBool
-    regression_severity: Annotated[RegressionSeverity, BeforeValidator(_word)]
-    ship_decision: Annotated[ShipDecision, BeforeValidator(_word)]
+    regression_severity: RegressionSeverity
+    ship_decision: ShipDecision
     ship_reason: JudgeText
     decision_basis: JudgeText = Field(description=f"at most {MAX_BASIS_WORDS} words")
-
-
-class RegressionOutput(Conclusion):
-    """The whole output that a regression judge must give."""
-
-    per_dimension: tuple[DimensionFinding, ...]
+    per_dimension: tuple[DimensionFinding, ...] = Field(default=(), exclude=True)
 
 
 Mismatch = Literal["regression_detected", "regression_severity", "ship_decision", "decision_basis"]
@@ -201,8 +262,7 @@ def read_answer(
 
     An answer that the judge copies from a text that it judges never counts.
     """
-    item = pair.item
-    judged = (item.input, item.baseline_output, item.candidate_output)
+    judged = (pair.item.input, pair.item.baseline_output, pair.item.candidate_output)
     answer = (
         text if isinstance(text, Unscored) else last_whole(text, lambda value: _checked(value, pair, rules), judged)
     )
@@ -212,143 +272,63 @@ def read_answer(
 
 
 def _checked(value: object, pair: JudgedPair, rules: ShipRules) -> RegressionAnswer | Unscored:
-    requested = {dimension.name for dimension in pair.dimensions}
+    requested = [dimension.name for dimension in pair.dimensions]
     unrequested: list[str] = []
     if isinstance(value, dict) and isinstance(findings := value.get("per_dimension"), list):
-        names = [_word(finding.get("dimension")) if isinstance(finding, dict) else None for finding in findings]
+        findings = [_plain(finding) if isinstance(finding, dict) else finding for finding in findings]
+        names = [finding.get("dimension") if isinstance(finding, dict) else None for finding in findings]
         unrequested = [name for name in names if isinstance(name, str) and name not in requested]
-        kept = [one for one, name in zip(findings, names, strict=True) if name not in unrequested]
-        value = {**value, "per_dimension": [_written_keys(finding) for finding in kept]}
+        kept = [finding for finding, name in zip(findings, names, strict=True) if name not in unrequested]
+        value = {**_plain(value), "per_dimension": kept}
     try:
-        written = RegressionOutput.model_validate(value)
+        conclusion = Conclusion.model_validate(value)
     except ValidationError as problem:
         off_scale = problem.errors(include_url=False)[0]["type"] == "literal_error"
         return Unscored(reason="off_scale" if off_scale else "wrong_format", detail=first_problem(problem))
-    counts = Counter(finding.dimension for finding in written.per_dimension)
+    counts = Counter(finding.dimension for finding in conclusion.per_dimension)
     if repeated := [name for name, count in counts.items() if count > 1]:
         return Unscored(reason="repeated_dimension", detail=", ".join(repeated))
-    if missing := [dimension.name for dimension in pair.dimensions if dimension.name not in counts]:
+    if missing := [name for name in requested if name not in counts]:
         return Unscored(reason="missing_dimension", detail=", ".join(missing))
-    by_name = {finding.dimension: _verified(finding, pair.item) for finding in written.per_dimension}
+    by_name = {finding.dimension: finding for finding in conclusion.per_dimension}
+    outputs = (pair.item.baseline_output, pair.item.candidate_output)
+    verified = {
+        name: shows_difference((finding.evidence_baseline, finding.evidence_candidate), *outputs)
+        for name, finding in by_name.items()
+        if finding.verdict == "candidate_worse"
+    }
     return RegressionAnswer(
         order=1,
-        findings=[by_name[dimension.name] for dimension in pair.dimensions],
-        conclusion=Conclusion.view(written),
-        mismatches=list(_mismatches(written, pair, rules, complete=not unrequested)),
+        findings=[by_name[name].model_copy(update={"verified": verified.get(name)}) for name in requested],
+        conclusion=conclusion,
+        mismatches=_mismatches(conclusion, pair, rules, complete=not unrequested),
         unrequested=unrequested,
     )
 
 
-def _written_keys(finding: Any) -> Any:
-    """Return the keys of a finding that say something; the impact only if the candidate is worse."""
-    if not isinstance(finding, dict):
-        return finding
-    said = {key: value for key, value in finding.items() if value is not None and key != "verified"}
-    if _word(said.get("verdict")) in ("same", "candidate_better"):
-        said.pop("impact", None)
-    return said
+def _plain(members: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the members that say something, with words as records have them."""
+    plain = {
+        key: dimension_name(value) if key in _WORDS and isinstance(value, str) else value
+        for key, value in members.items()
+        if value is not None and key != "verified"
+    }
+    if plain.get("verdict") in ("same", "candidate_better"):
+        plain.pop("impact", None)
+    return plain
 
 
-def _verified(finding: DimensionFinding, item: RegressionItem) -> DimensionFinding:
-    if finding.verdict != "candidate_worse":
-        return finding
-    evidence = (finding.evidence_baseline, finding.evidence_candidate)
-    return finding.model_copy(
-        update={"verified": shows_difference(evidence, item.baseline_output, item.candidate_output)}
-    )
-
-
-def _mismatches(written: RegressionOutput, pair: JudgedPair, rules: ShipRules, *, complete: bool) -> Iterator[Mismatch]:
-    """Yield the fields of a conclusion that do not follow by the rules that the judge was told.
+def _mismatches(conclusion: Conclusion, pair: JudgedPair, rules: ShipRules, *, complete: bool) -> list[Mismatch]:
+    """Return the fields of a conclusion that do not follow by the rules in the prompt, which has no high stakes.
 
     If the answer has unrequested dimensions (not `complete`) the conclusion may rest on these and is not checked.
     """
-    worse = {finding.dimension: finding.impact for finding in written.per_dimension if finding.impact is not None}
-    told = ShipRules(one_low=rules.one_low)
-    right: Mapping[Mismatch, object] = {
+    worse = {finding.dimension: finding.impact for finding in conclusion.per_dimension if finding.impact is not None}
+    right: dict[Mismatch, object] = {
         "regression_detected": bool(worse),
-        "regression_severity": severity_of(list(worse.values())),
-        "ship_decision": decide(worse, pair.dimensions, told)[0],
+        "regression_severity": severity_of(worse.values()),
+        "ship_decision": decide(worse, pair.dimensions, ShipRules(one_low=rules.one_low))[0],
     }
-    if complete:
-        yield from (name for name, value in right.items() if getattr(written, name) != value)
-    if len(written.decision_basis.split()) > MAX_BASIS_WORDS:
-        yield "decision_basis"
-
-
-def regression_questions(
-    pairs: Sequence[JudgedPair], rules: ShipRules, seed: int
-) -> tuple[list[JudgeQuestion], JudgePrompt]:
-    """Return the prompt, and two questions for each pair, `<pair>/1` and `<pair>/2`; none for identical outputs."""
-    prompt = load_prompt("regression")
-    questions = []
-    for pair in pairs:
-        if pair.identical:
-            continue
-        mark = mark_of(seed, pair.item.digest)
-        form = regression_form(pair.dimensions)
-        system = fill(prompt.instructions, _instructions(pair.dimensions, rules, form))
-        outputs = [
-            ("baseline", delimited("baseline", pair.item.baseline_output, mark)),
-            ("candidate", delimited("candidate", pair.item.candidate_output, mark)),
-        ]
-        for order in ORDERS:
-            (first_role, first), (second_role, second) = outputs if order == 1 else reversed(outputs)
-            slots = {
-                "mark": mark,
-                "prompt": delimited("prompt", pair.item.input, mark),
-                "first_role": first_role,
-                "first": first,
-                "second_role": second_role,
-                "second": second,
-            }
-            questions.append(
-                JudgeQuestion(
-                    case_id=question_id(pair.id, order), system=system, user=fill(prompt.texts, slots), schema=form[0]
-                )
-            )
-    return questions, prompt
-
-
-def question_id(pair: str, order: int) -> str:
-    """Return the id under which a judging has the question of a pair in an order."""
-    return f"{pair}/{order}"
-
-
-def regression_form(dimensions: Sequence[Dimension]) -> Form:
-    """Return the form of an answer; the order of its keys has the judge look before it concludes."""
-    names = [dimension.name for dimension in dimensions]
-    finding, shown = form_of(
-        {
-            "dimension": one_of(names),
-            "verdict": one_of(get_args(Finding)),
-            "evidence_baseline": TEXT,
-            "evidence_candidate": TEXT,
-            "impact": one_of(IMPACTS),
-        }
-    )
-    basis = {**TEXT[0], "description": f"at most {MAX_BASIS_WORDS} words"}
-    return form_of(
-        {
-            "per_dimension": ({"type": "array", "items": finding}, [{**shown, "dimension": name} for name in names]),
-            "regression_detected": ({"type": "boolean"}, "a boolean: true | false"),
-            "regression_severity": one_of(get_args(RegressionSeverity)),
-            "ship_decision": one_of(get_args(ShipDecision)),
-            "ship_reason": TEXT,
-            "decision_basis": (basis, TEXT[1]),
-        }
-    )
-
-
-def _instructions(dimensions: Sequence[Dimension], rules: ShipRules, form: Form) -> dict[str, str]:
-    low = (
-        ["several `low`: `review_required`", "a single `low`: `ship`"]
-        if rules.one_low == "ship"
-        else ["any `low`: `review_required`"]
-    )
-    lines = ["any impact `high`: `block`", blocking_sentence(dimensions), "any `medium`: `review_required`", *low]
-    return {
-        "rules": "\n".join(f"  - {line}" for line in [*lines, "nothing of that: `ship`"]),
-        "dimensions": "\n".join(f"- `{dimension.name}`: {dimension.question}" for dimension in dimensions),
-        "form": form_text(form),
-    }
+    wrong = [name for name, value in right.items() if complete and getattr(conclusion, name) != value]
+    too_long = len(conclusion.decision_basis.split()) > MAX_BASIS_WORDS
+    return [*wrong, "decision_basis"] if too_long else wrong

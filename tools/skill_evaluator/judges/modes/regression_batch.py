@@ -1,35 +1,16 @@
-"""Two runs, or a run and pinned outputs → pairs, case by case; pairs and policy → the batch of questions.
-
-The command that calls judges and the job in CI that reads their answers make the same batch.
-"""
+"""The outputs of runs, to compare case by case: two runs, or a run and pinned outputs; and the pinning of outputs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from skill_evaluator.errors import JudgeError
-from skill_evaluator.judges.asking.judging import Asking, Judging
-from skill_evaluator.judges.asking.questions import JudgePrompt, JudgeQuestion
-from skill_evaluator.judges.asking.results import head_of
-from skill_evaluator.judges.modes.regression import JudgedPair, RegressionItem, pairs_of, regression_questions
-from skill_evaluator.judges.modes.regression_results import (
-    DECISIONS,
-    JudgeRegressions,
-    PanelRegressions,
-    RegressionResults,
-    RulesResult,
-    most_careful,
-)
-from skill_evaluator.judges.modes.ship_rules import ShipRules, blocking_sentence
-from skill_evaluator.judges.panel.results import CascadeResult
+from skill_evaluator.judges.modes.regression import RegressionItem
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
-from skill_evaluator.library.config import Policy
 from skill_evaluator.records.pinned import PinnedOutput, PinnedOutputs, PinReport, pinned_folder, write_pinned
 from skill_evaluator.runner.journal import outcomes, read_component_manifest
 from skill_evaluator.runner.runs import slug
-from skill_evaluator.text import canonical_json, digest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,94 +27,6 @@ class ComparedOutputs:
     candidate: str | None = None
     source: str | None = None
     notes: Sequence[str] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RegressionBatch:
-    """Pairs with their questions, and the ship rules. `paper` has both in short, in place of a rubric."""
-
-    compared: ComparedOutputs
-    pairs: Sequence[JudgedPair]
-    rules: ShipRules
-    prompt: JudgePrompt
-    questions: Sequence[JudgeQuestion]
-    paper: Mapping[str, Any]
-
-    def asking(self, warnings: Sequence[str] = ()) -> Asking:
-        """Return the questions of a judge run."""
-        return Asking(
-            mode="regression",
-            rubric=digest(canonical_json(self.paper)),
-            criteria=list(self.paper["dimensions"]),
-            prompts=[self.prompt],
-            items={pair.id: pair.item.digest for pair in self.pairs},
-            questions=self.questions,
-            notes=[
-                "every pair is judged in both orders, identical outputs need no call",
-                *dict.fromkeys(blocking_sentence(pair.dimensions) for pair in self.pairs),
-                *self.compared.notes,
-            ],
-            warnings=warnings,
-            paper=self.paper,
-            skill=self.compared.skill,
-            source=self.compared.source,
-        )
-
-    def results(
-        self,
-        judging: Judging,
-        judges: Sequence[JudgeRegressions],
-        panel: PanelRegressions | None = None,
-        cascade: CascadeResult | None = None,
-    ) -> RegressionResults:
-        """Return the results; the decision is that of the panel, of the cascade, or else of the one judge."""
-        blocking = [name for name, dimension in self.paper["dimensions"].items() if dimension["blocking"]]
-        decisions = [judge.ship_decision for judge in judges] if panel is None else [panel.ship_decision]
-        if cascade is not None:
-            verdicts = [one.verdict for one in cascade.decisions]
-            decisions = [next((name for name in DECISIONS if name == verdict), None) for verdict in verdicts]
-        unseen = [None] if set(self.compared.left_out.values()) - {NOT_APPLICABLE} else []
-        return RegressionResults(
-            judging=head_of(judging, "dimensions"),
-            rules=RulesResult(one_low=self.rules.one_low, high_stakes=self.rules.high_stakes, blocking=blocking),
-            baseline=self.compared.baseline,
-            candidate=self.compared.candidate,
-            left_out=dict(self.compared.left_out),
-            ship_decision=most_careful([*decisions, *unseen]),
-            judges=list(judges),
-            panel=panel,
-            cascade=cascade,
-        )
-
-
-def batch_of(
-    compared: ComparedOutputs,
-    policy: Policy,
-    seed: int,
-    *,
-    dimensions: Sequence[str] = (),
-    preset: str = "default",
-    blocking: Sequence[str] = (),
-    high_stakes: bool = False,
-) -> RegressionBatch:
-    """Return the questions about these items under a policy; raise ConfigError or JudgeError.
-
-    The stakes are high if the caller says so, or the policy of the component does.
-    """
-    own = policy.components.get(compared.skill or "")
-    stakes = high_stakes or (own is not None and own.stakes == "high")
-    rules = ShipRules(one_low=policy.judge.one_low, high_stakes=stakes)
-    pairs = pairs_of(compared.items, dimensions, preset, (*policy.judge.blocking, *blocking))
-    questions, prompt = regression_questions(pairs, rules, seed)
-    asked = {dimension.name: dimension for pair in pairs for dimension in pair.dimensions}
-    paper = {
-        "dimensions": {
-            name: {"question": dimension.question, "blocking": dimension.blocking} for name, dimension in asked.items()
-        },
-        "one_low": rules.one_low,
-        "high_stakes": rules.high_stakes,
-    }
-    return RegressionBatch(compared=compared, pairs=pairs, rules=rules, prompt=prompt, questions=questions, paper=paper)
 
 
 NOT_APPLICABLE = "not applicable to the model"  # planned out, so that nobody need look at it
@@ -165,7 +58,7 @@ def outputs_of_run(folder: Path) -> tuple[PinnedOutputs, dict[str, str]]:
             missing[call.case_id] = replicate.failure.kind
         elif replicate.completion is not None:
             outputs[call.case_id] = PinnedOutput.of(manifest.cases[call.case_id], replicate.output)
-    missing = {case_id: reason for case_id, reason in missing.items() if case_id not in outputs}
+            del missing[call.case_id]
     if not outputs:
         raise JudgeError(f"{folder} has no output: {next(iter(missing.values()))}")
     return PinnedOutputs.view(manifest, outputs=outputs), missing
@@ -178,10 +71,10 @@ def pairs_of_outputs(
     candidate: PinnedOutputs,
     unanswered: Mapping[str, str],
 ) -> tuple[dict[str, RegressionItem], dict[str, str]]:
-    """Return a pair for each case of the baseline, and by case why the rest cannot be compared.
+    """Return a pair for each case of the baseline, and by case the reasons why others cannot be compared.
 
-    The prompt of a pair is the candidate's, with the case's document: that is what is demanded now. `unanswered` says
-    of the candidate's cases why one has no output. Raise JudgeError where the component is not the candidate's.
+    The prompt of a pair is the candidate's, with the case's document. `unanswered` has the reasons why cases of the
+    candidate have no output. Raise JudgeError if the component is not the candidate's.
     """
     if baseline.skill != component.name:
         raise JudgeError(
@@ -208,15 +101,13 @@ def pairs_of_outputs(
         elif not before.text.strip():
             left_out[case_id] = "baseline: empty"
         else:
-            items[case_id] = RegressionItem.model_validate(
-                {
-                    "id": case_id,
-                    "prompt": f"{component.prompt.text}\n\n{case.document}".rstrip(),
-                    "baseline_output": before.text,
-                    "candidate_output": after.text,
-                    "baseline_model": baseline.model_id,
-                    "candidate_model": candidate.model_id,
-                }
+            items[case_id] = RegressionItem(
+                id=case_id,
+                input=f"{component.prompt.text}\n\n{case.document}".rstrip(),
+                baseline_output=before.text,
+                candidate_output=after.text,
+                baseline_model=baseline.model_id,
+                candidate_model=candidate.model_id,
             )
     if not items:
         raise JudgeError(f"nothing to compare: {next(iter(left_out.values()))}, for each of {len(left_out)} cases")
@@ -224,24 +115,24 @@ def pairs_of_outputs(
 
 
 def pin_outputs(folder: Path, component: Component, cases: Sequence[Case]) -> PinReport:
-    """Keep a run's first answers to these cases in the component, in place of those of the same model.
+    """Pin a run's first outputs of these cases in the component, in place of those of the same model.
 
-    Raise JudgeError for a draft, and where a case has no answer or changed since it was asked.
+    Raise JudgeError for a draft, and if a case has no output or changed since the run.
     """
     if read_component_manifest(folder).draft:
         raise JudgeError(f"{folder} is a draft, which cannot be a baseline; pin a run of a recorded version")
-    outputs, unanswered = outputs_of_run(folder)
-    wanted = {case.id: case for case in cases if case.id in outputs.outputs or case.id in unanswered}
-    if not wanted:
+    run, unanswered = outputs_of_run(folder)
+    pinned: dict[str, PinnedOutput] = {}
+    for case in cases:
+        if case.id in unanswered:
+            reason = unanswered[case.id]
+            raise JudgeError(f"case '{case.id}' of {folder} has no answer ({reason}); name others with --case")
+        if case.id in run.outputs:
+            if not case.was(run.outputs[case.id].case):
+                raise JudgeError(f"case '{case.id}' changed since {folder} was run; pin a newer run")
+            pinned[case.id] = run.outputs[case.id]
+    if not pinned:
         raise JudgeError(f"{folder} asked none of these cases")
-    for case_id, case in wanted.items():
-        if case_id in unanswered:
-            raise JudgeError(
-                f"case '{case_id}' of {folder} has no answer ({unanswered[case_id]}); name others with --case"
-            )
-        if not case.was(outputs.outputs[case_id].case):
-            raise JudgeError(f"case '{case_id}' changed since {folder} was run; pin a newer run")
-    kept = outputs.model_copy(update={"outputs": {case_id: outputs.outputs[case_id] for case_id in wanted}})
-    path = pinned_folder(component.folder) / f"{slug(outputs.model_id)}.json"
-    write_pinned(path, kept)
-    return PinReport(**kept.model_dump(exclude={"outputs"}), path=path.as_posix(), cases=list(wanted))
+    path = pinned_folder(component.folder) / f"{slug(run.model_id)}.json"
+    write_pinned(path, run.model_copy(update={"outputs": pinned}))
+    return PinReport(**run.model_dump(exclude={"outputs"}), path=path.as_posix(), cases=list(pinned))

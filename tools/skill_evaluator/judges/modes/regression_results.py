@@ -1,7 +1,14 @@
-"""evaluation_results.json of `judge regression`: the verdict on each pair, the rates of the batch, the decision."""
+"""The results of `judge regression`: answers → the verdict on each pair, the rates of the batch, the decision.
 
-from collections.abc import Sequence
+The replicates of an order vote. A verdict that only one order gives is *uncertain*, and a person decides; a regression
+of high impact still blocks if no answer of the other order counts. A regression without a quotation that shows the
+difference counts like every other, and is marked as unverified.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Literal
 
 from pydantic import NonNegativeInt, PositiveFloat
@@ -9,18 +16,50 @@ from pydantic import NonNegativeInt, PositiveFloat
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_REGRESSED, JudgeError
 from skill_evaluator.files import FrozenModel, read_versioned
 from skill_evaluator.identifiers import Label, ModelId, RunId, Share
-from skill_evaluator.judges.asking.reading import UnscoredReason
-from skill_evaluator.judges.asking.results import JudgeRecord, JudgeText, JudgingHead, NoUsableOutput
-from skill_evaluator.judges.modes.regression import Mismatch, RegressionAnswer
-from skill_evaluator.judges.modes.ship_rules import Finding, Impact, RegressionSeverity, ShipDecision
+from skill_evaluator.judges.modes.regression import (
+    ORDERS,
+    DimensionFinding,
+    JudgedPair,
+    Mismatch,
+    RegressionAnswer,
+    question_id,
+    read_answer,
+)
+from skill_evaluator.judges.modes.ship_rules import (
+    IMPACTS,
+    NONE,
+    SEVERITIES,
+    Finding,
+    Impact,
+    RegressionSeverity,
+    ShipDecision,
+    ShipRules,
+    decide,
+    highest,
+    severity_of,
+)
 from skill_evaluator.judges.panel.results import CascadeResult, JudgeAgreement
-from skill_evaluator.judges.statistics.bounded import Figure, rate
+from skill_evaluator.judges.prompting.reading import UnscoredReason, text_of
+from skill_evaluator.judges.prompting.results import (
+    JudgeRecord,
+    JudgeRunHead,
+    JudgeText,
+    NoUsableOutput,
+    no_usable_output,
+    texts_of,
+)
+from skill_evaluator.judges.statistics.biases import repeatability
+from skill_evaluator.judges.statistics.bounded import Figure, difference, mean_within, rate
+from skill_evaluator.runner.schedule import Call, Replicate
+from skill_evaluator.stats import benjamini_hochberg, by_key
 
 RESULTS_VERSION = 1
 NOTHING = rate(0, 0)  # of results before a figure was added
 MIN_PAIRS = 100  # rates from fewer pairs get a warning
 DECISIONS: tuple[ShipDecision, ...] = ("ship", "review_required", "block")  # from the mildest
 PairVerdict = Finding | Literal["uncertain"]
+_POINTS: Mapping[Finding, int] = {"candidate_worse": -1, "same": 0, "candidate_better": 1}
+_ALPHA = 0.05
 
 
 class DimensionResult(FrozenModel):
@@ -94,9 +133,8 @@ class JudgeRegressions(FrozenModel):
 
     `undecided` counts pairs without an answer that counts. `lean`, from -1 to 1, is how much better an output is judged
     when it stands first. `repeats`: how often two replicates agree in every dimension. `mismatches` counts answers
-    whose conclusion does not follow from their findings. `unrequested` counts answers by further dimensions.
-    `unverified`: the share of regressions without a quotation that shows the difference. `unusable` says why a judge
-    has no figures.
+    whose conclusion does not follow from their findings, `unrequested` answers by further dimensions. `unverified`: the
+    share of regressions without a quotation that shows the difference. `unusable` says why a judge has no figures.
     """
 
     judge: JudgeRecord
@@ -136,14 +174,6 @@ class PanelRegressions(FrozenModel):
     agreement: Figure
     judges: list[JudgeAgreement]
     pairs: list[PanelPair]
-
-
-class RulesResult(FrozenModel):
-    """The rules of the decision that a team can set."""
-
-    one_low: Literal["ship", "review_required"]
-    high_stakes: bool
-    blocking: list[Label]
 
 
 class RateAlert(FrozenModel):
@@ -190,8 +220,7 @@ class RegressionResults(FrozenModel):
     """
 
     results_version: int = RESULTS_VERSION
-    judging: JudgingHead
-    rules: RulesResult
+    judging: JudgeRunHead
     baseline: RunId | None = None
     candidate: RunId | None = None
     left_out: dict[str, str] = {}
@@ -211,13 +240,15 @@ class RegressionResults(FrozenModel):
     @property
     def exit_code(self) -> int:
         """3 for a block, an alert or a risen rate, 4 if a person must look or a judge is unusable, 0 to ship."""
-        code = EXIT_REGRESSED if self.alerting else decision_code(self.ship_decision)
-        return EXIT_INCOMPLETE if code == EXIT_OK and any(judge.unusable for judge in self.judges) else code
+        if self.alerting or self.ship_decision == "block":
+            return EXIT_REGRESSED
+        ships = self.ship_decision == "ship" and not any(judge.unusable for judge in self.judges)
+        return EXIT_OK if ships else EXIT_INCOMPLETE
 
 
-def decision_code(decision: ShipDecision | None) -> int:
-    """Return the exit code of a decision; without a decision a person must look."""
-    return {"block": EXIT_REGRESSED, "ship": EXIT_OK}.get(decision or "", EXIT_INCOMPLETE)
+def read_regressions(path: Path) -> RegressionResults:
+    """Read the evaluation_results.json of a judge run; raise JudgeError."""
+    return read_versioned(RegressionResults, path, "results_version", RESULTS_VERSION, JudgeError)
 
 
 def most_careful(decisions: Sequence[ShipDecision | None]) -> ShipDecision | None:
@@ -228,13 +259,221 @@ def most_careful(decisions: Sequence[ShipDecision | None]) -> ShipDecision | Non
     >>> most_careful(["ship", None]), most_careful([None])
     ('review_required', None)
     """
-    made = [decision for decision in decisions if decision is not None]
-    if not made:
+    worst = max((one for one in decisions if one is not None), key=DECISIONS.index, default=None)
+    return "review_required" if worst == "ship" and None in decisions else worst
+
+
+def combine_orders(pair: JudgedPair, answers: Sequence[RegressionAnswer], rules: ShipRules) -> PairResult:
+    """Return the verdict of a judge's answers on a pair, in both orders and all replicates.
+
+    Identical outputs are the same in every dimension, whatever the answers.
+    """
+    if pair.identical:
+        same = [DimensionFinding(dimension=dimension.name, verdict="same") for dimension in pair.dimensions]
+        answers = [RegressionAnswer(order=order, findings=same) for order in ORDERS]
+    dimensions = [_combine(dimension.name, answers) for dimension in pair.dimensions]
+    worse = {one.dimension: one.impact for one in dimensions if one.impact is not None}
+    decision, reason = decide(worse, pair.dimensions, rules)
+    doubts = list(_doubts(dimensions, answers))
+    if decision == "ship" and pair.identical:
+        reason = "identical outputs"
+    elif decision == "ship" and doubts:
+        decision, reason = "review_required", doubts.pop(0)
+    judged = any(answer.unscored is None for answer in answers)
+    known = judged and (bool(worse) or not any("candidate_worse" in one.by_order for one in dimensions))
+    return PairResult(
+        id=pair.id,
+        stratum=pair.item.stratum,
+        ship_decision=decision if judged else None,
+        reasons=[reason, *(f"unverified: {one.dimension}" for one in dimensions if one.verified is False), *doubts],
+        regression_detected=bool(worse) if known else None,
+        regression_severity=severity_of(worse.values()) if known else None,
+        dimensions=dimensions,
+        answers=[] if pair.identical else list(answers),
+        identical=pair.identical,
+    )
+
+
+def _doubts(dimensions: Sequence[DimensionResult], answers: Sequence[RegressionAnswer]) -> Iterator[str]:
+    """Yield the reasons why a pair without a regression does not ship."""
+    yield from (
+        f"uncertain: {one.dimension} ({', then '.join(map(str, one.by_order))})" for one in dimensions if one.flipped
+    )
+    if unrequested := dict.fromkeys(name for answer in answers for name in answer.unrequested):
+        yield f"dimension that was not requested: {', '.join(unrequested)}"
+    yield from dict.fromkeys(
+        f"unscored answer: {answer.unscored}{f' ({answer.detail})' if answer.detail else ''}"
+        for answer in answers
+        if answer.unscored is not None
+    )
+
+
+def _combine(name: str, answers: Sequence[RegressionAnswer]) -> DimensionResult:
+    by_order = [
+        [finding for answer in answers if answer.order == order and (finding := answer.finding(name)) is not None]
+        for order in ORDERS
+    ]
+    votes = [_vote(findings) for findings in by_order]
+    counting = [vote for vote in votes if vote is not None]
+    verdicts = {verdict for verdict, _ in counting}
+    impact = highest(one.impact for findings in by_order for one in findings if one.impact is not None)
+    verdict: PairVerdict = "uncertain"
+    confidence = 0.5 if counting else 0.0
+    blocks = verdicts == {"candidate_worse"} and impact == "high"
+    if len(verdicts) == 1 and (len(counting) == len(ORDERS) or blocks):
+        verdict, confidence = counting[0][0], sum(share for _, share in counting) / len(ORDERS)
+    worse = verdict == "candidate_worse"
+    return DimensionResult(
+        dimension=name,
+        verdict=verdict,
+        impact=impact if worse else None,
+        by_order=[None if vote is None else vote[0] for vote in votes],
+        confidence=round(confidence, 6),
+        verified=any(finding.verified for findings in by_order for finding in findings) if worse else None,
+    )
+
+
+def _vote(findings: Sequence[DimensionFinding]) -> tuple[Finding, float] | None:
+    """Return the majority of one order's findings and its share of them; a tie is *same* with half the share."""
+    if not findings:
         return None
-    worst = max(made, key=DECISIONS.index)
-    return "review_required" if worst == "ship" and len(made) < len(decisions) else worst
+    (verdict, votes), *others = Counter(finding.verdict for finding in findings).most_common(2)
+    share = votes / len(findings)
+    return ("same", share / 2) if others and others[0][1] == votes else (verdict, share)
 
 
-def read_regressions(path: Path) -> RegressionResults:
-    """Read the evaluation_results.json of a judge run; raise JudgeError."""
-    return read_versioned(RegressionResults, path, "results_version", RESULTS_VERSION, JudgeError)
+def reduce_regressions(
+    pairs: Sequence[JudgedPair],
+    answers: Mapping[Call, Replicate],
+    replicates: int,
+    rules: ShipRules,
+    judge: JudgeRecord,
+    *,
+    declared_strong: bool,
+) -> JudgeRegressions:
+    """Return a judge's verdicts on pairs, and their rates."""
+    results = [combine_orders(pair, _read(pair, answers, replicates, rules), rules) for pair in pairs]
+    given = [answer for result in results for answer in result.answers]
+    unscored = Counter(answer.unscored for answer in given if answer.unscored is not None)
+    unusable = no_usable_output(unscored, len(given), texts_of(answers.values()))
+    compared = [result for result in results if result.compared]  # half an answer would count as less
+    decided = [result.ship_decision for result in compared]
+    dimensions = {one.name: one.blocking for pair in pairs for one in pair.dimensions}
+    worse = [one for result in compared for one in result.dimensions if one.verified is not None]
+    repeats = [_repeats(result) for result in results]
+    severities = [result.regression_severity or NONE for result in compared]
+    return JudgeRegressions(
+        judge=judge,
+        declared_strong=declared_strong,
+        ship_decision=most_careful([result.ship_decision for result in results]),
+        decisions={} if unusable else {name: rate(decided.count(name), len(decided)) for name in DECISIONS},
+        undecided=[result.ship_decision for result in results].count(None),
+        dimensions=[] if unusable else [_summary(name, blocks, compared) for name, blocks in dimensions.items()],
+        flips=rate(sum(any(one.flipped for one in result.dimensions) for result in compared), len(compared)),
+        lean=mean_within([_lean(result) for result in compared if not result.identical], -1.0, 1.0),
+        repeats=mean_within([share for share in repeats if share is not None]),
+        unverified=rate(sum(not one.verified for one in worse), len(worse)),
+        answers=len(given),
+        unscored=unscored,
+        mismatches=Counter(name for answer in given for name in answer.mismatches),
+        unrequested=Counter(name for answer in given for name in answer.unrequested),
+        severity={level: severities.count(level) for level in SEVERITIES},
+        unusable=unusable,
+        pairs=results,
+    )
+
+
+def _read(
+    pair: JudgedPair, answers: Mapping[Call, Replicate], replicates: int, rules: ShipRules
+) -> list[RegressionAnswer]:
+    return [
+        read_answer(text_of(answers.get(Call(question_id(pair.id, order), replicate))), pair, rules, order, replicate)
+        for replicate in range(replicates)
+        for order in ORDERS
+    ]
+
+
+def _lean(result: PairResult) -> float:
+    """Return how much better the candidate is judged when it stands first, from -1 to 1; the mean over dimensions."""
+    by_order = [dimension.by_order for dimension in result.dimensions]
+    return fmean((_POINTS[second] - _POINTS[first]) / 2 for first, second in by_order if first and second)
+
+
+def _repeats(result: PairResult) -> float | None:
+    """Return the share of replicate pairs that agree in every dimension. Return None without two that count."""
+    counting = [answer for answer in result.answers if answer.unscored is None]
+    verdicts = by_key((answer.order, tuple(one.verdict for one in answer.findings)) for answer in counting)
+    return repeatability(list(verdicts.values())).value
+
+
+def _summary(name: str, blocking: bool, compared: Sequence[PairResult]) -> DimensionSummary:
+    verdicts = [one for result in compared for one in result.dimensions if one.dimension == name]
+    worse = [one for one in verdicts if one.verdict == "candidate_worse"]
+    counts = Counter(one.verdict for one in verdicts)
+    return DimensionSummary(
+        dimension=name,
+        blocking=blocking,
+        better=counts["candidate_better"],
+        same=counts["same"],
+        uncertain=counts["uncertain"],
+        worse=rate(len(worse), len(verdicts)),
+        impacts={impact: sum(one.impact == impact for one in worse) for impact in IMPACTS},
+        unverified=sum(one.verified is False for one in worse),
+        flips=rate(sum(one.flipped for one in verdicts), len(verdicts)),
+    )
+
+
+def refuse_incomparable(earlier: RegressionResults, judges: dict[str, str], prompt: str) -> None:
+    """Raise JudgeError if the earlier batch was judged otherwise: `judges` are settings digests by model."""
+    before = {judge.judge.model_id: judge.judge.settings for judge in earlier.judges}
+    name = f"--against {earlier.judging.id}"
+    for model_id, settings in judges.items():
+        if model_id not in before:
+            raise JudgeError(f"{name}: {model_id} did not judge it; its judges are {', '.join(before)}")
+        if before[model_id] != settings:
+            raise JudgeError(f"{name}: the settings of {model_id} changed since; judge that batch again")
+    if prompt not in {one.digest for one in earlier.judging.prompts}:
+        raise JudgeError(f"{name}: the judge's prompt changed since; judge that batch again")
+
+
+def rate_changes(later: Sequence[JudgeRegressions], earlier: Sequence[JudgeRegressions]) -> list[RateChange]:
+    """Return the change of each judge's rate of regressions by dimension; dimensions of one batch alone are left out.
+
+    Fisher's exact test (1935) compares the two rates; the p-values of a judge are adjusted over its dimensions by the
+    step-up procedure of Benjamini and Hochberg (1995, doi:10.1111/j.2517-6161.1995.tb02031.x).
+    """
+    import numpy as np
+    from scipy.stats import fisher_exact
+
+    before = {(judge.judge.model_id, one.dimension): one.worse for judge in earlier for one in judge.dimensions}
+    changes: list[RateChange] = []
+    for judge in later:
+        model_id = judge.judge.model_id
+        both = [
+            (one.dimension, old, one.worse)
+            for one in judge.dimensions
+            if one.worse.n and (old := before.get((model_id, one.dimension))) is not None and old.n
+        ]
+        tables = (np.array([_counts(new), _counts(old)]) for _, old, new in both)
+        p_values = [min(1.0, float(fisher_exact(table).pvalue)) for table in tables]
+        for (dimension, old, new), p, q in zip(both, p_values, benjamini_hochberg(p_values), strict=True):
+            change = difference(new, old)
+            changes.append(
+                RateChange(
+                    judge=model_id,
+                    dimension=dimension,
+                    earlier=old,
+                    later=new,
+                    difference=change,
+                    p=p,
+                    q=q,
+                    rose=q < _ALPHA and (change.value or 0.0) > 0,
+                )
+            )
+    return changes
+
+
+def _counts(worse: Figure) -> tuple[int, int]:
+    """Return the number of regressions and of other verdicts."""
+    count = round((worse.value or 0.0) * worse.n)
+    return count, worse.n - count

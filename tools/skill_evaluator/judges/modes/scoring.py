@@ -1,7 +1,7 @@
 """`judge score`: items and criteria → questions, one for each item and method; the scores and their figures."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
@@ -12,9 +12,10 @@ from pydantic import NonNegativeInt, PositiveFloat, PositiveInt
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, JudgeError
 from skill_evaluator.files import FrozenModel, replace_blocks
 from skill_evaluator.identifiers import Label, Share
-from skill_evaluator.judges.asking.criteria import NamedRubric, criteria_text
-from skill_evaluator.judges.asking.items import OutputItem
-from skill_evaluator.judges.asking.questions import (
+from skill_evaluator.judges.panel.results import CascadeResult, JudgeAgreement
+from skill_evaluator.judges.prompting.criteria import NamedRubric, criteria_text
+from skill_evaluator.judges.prompting.items import OutputItem
+from skill_evaluator.judges.prompting.questions import (
     CONFIDENCE,
     TEXT,
     TEXTS,
@@ -27,7 +28,7 @@ from skill_evaluator.judges.asking.questions import (
     make_question,
     mark_of,
 )
-from skill_evaluator.judges.asking.reading import (
+from skill_evaluator.judges.prompting.reading import (
     Unscored,
     UnscoredReason,
     is_number,
@@ -35,15 +36,15 @@ from skill_evaluator.judges.asking.reading import (
     read_grounds,
     text_of,
 )
-from skill_evaluator.judges.asking.results import (
+from skill_evaluator.judges.prompting.results import (
     JudgeRecord,
+    JudgeRunHead,
     JudgeText,
-    JudgingHead,
     NoUsableOutput,
     StoredScore,
     no_usable_output,
+    texts_of,
 )
-from skill_evaluator.judges.panel.results import CascadeResult, JudgeAgreement
 from skill_evaluator.judges.statistics.agreement import spearman
 from skill_evaluator.judges.statistics.biases import repeatability
 from skill_evaluator.judges.statistics.bounded import Figure, mean_within
@@ -56,7 +57,7 @@ PROMPTS: Mapping[MethodName, str] = {"direct_scoring": "direct", "reference_base
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreQuestion:
-    """A question with what it is about."""
+    """A question with its item and criteria."""
 
     item: OutputItem
     criteria: Sequence[Criterion]
@@ -79,65 +80,38 @@ def score_questions(
     by_method: dict[MethodName, list[Criterion]] = by_key(
         ("reference_based" if reference else one.primary_method, one) for one in rubric.criteria
     )
-    bare = [item.id for item in items if not item.source and not item.reference]
-    if bare and "reference_based" in by_method:
+    bare = next((item.id for item in items if not item.source and not item.reference), None)
+    if bare is not None and "reference_based" in by_method:
         raise JudgeError(
-            f"'{by_method['reference_based'][0].id}' is scored beside a source or a right answer, and item '{bare[0]}' "
+            f"'{by_method['reference_based'][0].id}' is scored beside a source or a right answer, and item '{bare}' "
             'has neither; give it "source" or "reference"'
         )
-    prompts = {method: load_prompt(PROMPTS[method]) for method in by_method}
-    slots = {
-        method: {
-            "criteria": criteria_text(rubric.rubric, criteria, prompts[method].mitigations, scored=True),
-            "form": form_text(score_form(criteria)),
-        }
-        for method, criteria in by_method.items()
-    }
-    questions = [
-        ScoreQuestion(
-            item=item,
-            criteria=criteria,
-            question=make_question(
-                f"{item.id}/{PROMPTS[method]}",
-                prompts[method],
-                slots[method],
-                _texts(item, method),
-                score_form(criteria)[0],
-                mark_of(seed, item.digest),
-            ),
-        )
-        for item in items
-        for method, criteria in by_method.items()
-    ]
-    return questions, list(prompts.values())
+    asked = []
+    for method, criteria in by_method.items():
+        prompt, form = load_prompt(PROMPTS[method]), score_form(criteria)
+        words = criteria_text(rubric.rubric, criteria, prompt.mitigations, scored=True)
+        asked.append((method, criteria, prompt, {"criteria": words, "form": form_text(form)}, form[0]))
+    questions = []
+    for item in items:
+        mark = mark_of(seed, item.digest)
+        for method, criteria, prompt, instructions, schema in asked:
+            texts = {"input": item.input, "output": item.output, "source": item.source, "reference": item.reference}
+            if method == "reference_based" and item.source == item.input:
+                texts["input"] = ""  # shown once
+            question = make_question(f"{item.id}/{PROMPTS[method]}", prompt, instructions, texts, schema, mark)
+            questions.append(ScoreQuestion(item=item, criteria=criteria, question=question))
+    return questions, [prompt for _, _, prompt, _, _ in asked]
 
 
 def score_form(criteria: Sequence[Criterion]) -> Form:
-    """Return the form of an answer; the order of its keys has the judge argue before it scores."""
-    by_criterion = {
-        criterion.id: form_of(
-            {
-                "evidence": TEXTS,
-                "justification": TEXT,
-                "score": (
-                    {"type": "integer", "enum": list(range(1, criterion.highest + 1))},
-                    f"a whole number from 1 to {criterion.highest}",
-                ),
-                "suggestion": TEXT,
-                "confidence": CONFIDENCE,
-            }
-        )
-        for criterion in criteria
-    }
+    """Return the form of an output; the order of its keys has the judge argue before it scores."""
+    by_criterion = {}
+    for criterion in criteria:
+        schema = {"type": "integer", "enum": list(range(1, criterion.highest + 1))}
+        score = (schema, f"a whole number from 1 to {criterion.highest}")
+        keys = {"evidence": TEXTS, "justification": TEXT, "score": score, "suggestion": TEXT, "confidence": CONFIDENCE}
+        by_criterion[criterion.id] = form_of(keys)
     return form_of({"criteria": form_of(by_criterion)})
-
-
-def _texts(item: OutputItem, method: MethodName) -> dict[str, str]:
-    texts = {"input": item.input, "output": item.output}
-    if method == "reference_based":
-        shown_once = "" if item.source == item.input else item.input
-        return {**texts, "input": shown_once, "source": item.source, "reference": item.reference}
-    return texts
 
 
 RESULTS_VERSION = 1
@@ -177,7 +151,7 @@ class ItemScores(FrozenModel):
 class CriterionScores(FrozenModel):
     """One criterion over all items, which are the units of the intervals.
 
-    `score` is on the scale 1 to `highest`, `normalised` from 0 to 1. `counts`: judgements by score. `unsure`: those
+    `score` is on the scale 1 to `highest`. `counts`: judgements by score. `unsure`: those
     below the criterion's threshold of confidence. `quoted`: share of them with a quote that was found. `length`: how
     scores rise with the length of the output (Spearman). `repeats`: how often two replicates agree.
     """
@@ -187,7 +161,6 @@ class CriterionScores(FrozenModel):
     highest: PositiveInt
     weight: PositiveFloat
     score: Figure
-    normalised: Figure
     counts: dict[int, NonNegativeInt]
     unscored: dict[UnscoredReason, NonNegativeInt]
     confidence: Figure
@@ -242,7 +215,7 @@ class ScoreResults(FrozenModel):
     """
 
     results_version: int = RESULTS_VERSION
-    judging: JudgingHead
+    judging: JudgeRunHead
     left_out: dict[str, str] = {}
     judges: list[JudgeScores]
     panel: PanelScores | None = None
@@ -260,28 +233,25 @@ SCORES = "scores.jsonl"
 def read_scores(
     answer: str | Unscored, criteria: Sequence[Criterion], texts: Sequence[str], replicate: int = 0
 ) -> list[Judgement]:
-    """Return what an answer says of each criterion; `texts` are those that the judge was shown."""
+    """Read what an output says of each criterion; `texts` are those that the judge was shown."""
     written = read_criteria(answer, [criterion.id for criterion in criteria], texts)
-    judgements = []
-    for criterion in criteria:
-        read = _read(written[criterion.id], criterion, texts)
-        said = {"unscored": read.reason, "detail": read.detail} if isinstance(read, Unscored) else read
-        judgements.append(Judgement(criterion=criterion.id, replicate=replicate, **said))
-    return judgements
+    return [
+        Judgement(criterion=criterion.id, replicate=replicate, **_read(written[criterion.id], criterion, texts))
+        for criterion in criteria
+    ]
 
 
-def _read(
-    written: Mapping[str, Any] | Unscored, criterion: Criterion, texts: Sequence[str]
-) -> dict[str, Any] | Unscored:
+def _read(written: Mapping[str, Any] | Unscored, criterion: Criterion, texts: Sequence[str]) -> dict[str, Any]:
+    """Return the fields of a judgement."""
     if isinstance(written, Unscored):
-        return written
+        return {"unscored": written.reason, "detail": written.detail}
     score, suggestion = written.get("score"), written.get("suggestion")
     if not is_number(score) or score not in range(1, criterion.highest + 1):
         detail = f"score {score!r} is not on the scale 1 to {criterion.highest}"
-        return Unscored(reason="off_scale", detail=detail[:200])
+        return {"unscored": "off_scale", "detail": detail[:200]}
     grounds = read_grounds(written, "score", ["evidence"], criterion, texts)
     if isinstance(grounds, Unscored):
-        return grounds
+        return {"unscored": grounds.reason, "detail": grounds.detail}
     return {**grounds, "score": int(score), "suggestion": suggestion.strip() if isinstance(suggestion, str) else ""}
 
 
@@ -298,27 +268,27 @@ def reduce_scores(
         for replicate in range(replicates):
             answer = text_of(answers.get(Call(asked.question.case_id, replicate)))
             judgements[asked.item.id] += read_scores(answer, asked.criteria, asked.texts, replicate)
-    criteria = list({one.id: one for asked in questions for one in asked.criteria}.values())
+    criteria = {one.id: one for asked in questions for one in asked.criteria}.values()
     outputs = {asked.item.id: asked.item for asked in questions}
     items = [_item(item, judgements[item.id], criteria) for item in outputs.values()]
     given = [one for item in items for one in item.judgements]
     unscored = Counter(one.unscored for one in given if one.unscored is not None)
-    unusable = no_usable_output(unscored, len(given), answers)
-    lengths = {item.id: len(item.output) for item in outputs.values()}
-    by_stratum = by_key((item.stratum, item) for item in items)
+    unusable = no_usable_output(unscored, len(given), texts_of(answers.values()))
+    lengths = [len(item.output) for item in outputs.values()]
+    by_stratum: dict[str, list[float]] = {item.stratum: [] for item in items}
+    for item in items:
+        by_stratum[item.stratum] += [] if item.summary is None else [item.summary]
     return JudgeScores(
         judge=judge,
-        summary=mean_within(_summaries(items)),
-        strata={name: mean_within(_summaries(members)) for name, members in by_stratum.items()},
-        criteria=[]
-        if unusable
-        else [_criterion(criterion, methods[criterion.id], items, lengths) for criterion in criteria],
+        summary=mean_within([summary for summaries in by_stratum.values() for summary in summaries]),
+        strata={name: mean_within(summaries) for name, summaries in by_stratum.items()},
+        criteria=[] if unusable else [_criterion(one, methods[one.id], items, lengths) for one in criteria],
         unusable=unusable,
         items=items,
     )
 
 
-def _item(item: OutputItem, judgements: Sequence[Judgement], criteria: Sequence[Criterion]) -> ItemScores:
+def _item(item: OutputItem, judgements: Sequence[Judgement], criteria: Collection[Criterion]) -> ItemScores:
     given = by_key((one.criterion, one.score) for one in judgements if one.score is not None)
     scores = {criterion.id: mean_or_none(given.get(criterion.id, [])) for criterion in criteria}
     return ItemScores(
@@ -330,50 +300,43 @@ def _item(item: OutputItem, judgements: Sequence[Judgement], criteria: Sequence[
     )
 
 
-def weighted_summary(scores: Mapping[str, float | None], criteria: Sequence[Criterion]) -> float | None:
-    """Return the mean of scores from 0 to 1 by the weights of their criteria; None where a criterion has none."""
+def weighted_summary(scores: Mapping[str, float | None], criteria: Collection[Criterion]) -> float | None:
+    """Return the mean of scores from 0 to 1 by the weights of their criteria; None if a criterion has no score."""
     shares = []
     for criterion in criteria:
         score = scores[criterion.id]
         if score is None:
             return None
-        shares.append((criterion.weight, (score - 1) / (criterion.highest - 1)))
-    total = sum(weight for weight, _ in shares)
-    return rounded(min(1.0, sum(weight * share for weight, share in shares) / total))
-
-
-def _summaries(items: Sequence[ItemScores]) -> list[float]:
-    return [item.summary for item in items if item.summary is not None]
+        shares.append(criterion.weight * (score - 1) / (criterion.highest - 1))
+    return rounded(min(1.0, sum(shares) / sum(criterion.weight for criterion in criteria)))
 
 
 def _criterion(
-    criterion: Criterion, method: MethodName, items: Sequence[ItemScores], lengths: Mapping[str, int]
+    criterion: Criterion, method: MethodName, items: Sequence[ItemScores], lengths: Sequence[int]
 ) -> CriterionScores:
-    scored = [(item.id, score) for item in items if (score := item.scores[criterion.id]) is not None]
-    values = [score for _, score in scored]
-    mine = {item.id: [one for one in item.judgements if one.criterion == criterion.id] for item in items}
-    judgements = [one for given in mine.values() for one in given]
-    sure = {name: [one.confidence for one in given if one.confidence is not None] for name, given in mine.items()}
-    quoted = {name: [one.quotes > 0 for one in given if one.score is not None] for name, given in mine.items()}
+    by_item = [[one for one in item.judgements if one.criterion == criterion.id] for item in items]
+    judgements = [one for given in by_item for one in given]
+    scored = [given for each in by_item if (given := [one for one in each if one.score is not None])]
+    sizes = [size for size, item in zip(lengths, items, strict=True) if item.scores[criterion.id] is not None]
+    values = [score for item in items if (score := item.scores[criterion.id]) is not None]
     return CriterionScores(
         criterion=criterion.id,
         method=method,
         highest=criterion.highest,
         weight=criterion.weight,
         score=mean_within(values, 1.0, float(criterion.highest)),
-        normalised=mean_within([(value - 1) / (criterion.highest - 1) for value in values]),
         counts=dict(sorted(Counter(one.score for one in judgements if one.score is not None).items())),
         unscored=dict(Counter(one.unscored for one in judgements if one.unscored is not None)),
-        confidence=mean_within([fmean(given) for given in sure.values() if given]),
-        unsure=sum(share < criterion.confidence_threshold for given in sure.values() for share in given),
-        quoted=mean_within([fmean(given) for given in quoted.values() if given]),
-        length=spearman([lengths[name] for name, _ in scored], values),
-        repeats=repeatability([[one.score for one in given] for given in mine.values()]),
+        confidence=mean_within([fmean(one.confidence or 0.0 for one in given) for given in scored]),
+        unsure=sum((one.confidence or 0.0) < criterion.confidence_threshold for given in scored for one in given),
+        quoted=mean_within([fmean(one.quotes > 0 for one in given) for given in scored]),
+        length=spearman(sizes, values),
+        repeats=repeatability([[one.score for one in given] for given in by_item]),
     )
 
 
 def scores_of(judge: JudgeScores) -> Iterator[StoredScore]:
-    """Yield the score of every answer by each criterion, in the form that `judge calibrate` reads."""
+    """Yield the score of every output by each criterion, in the form that `judge calibrate` reads."""
     for item in judge.items:
         for one in item.judgements:
             if one.unscored != "not_answered":  # nothing was said, which is no score
@@ -381,6 +344,6 @@ def scores_of(judge: JudgeScores) -> Iterator[StoredScore]:
 
 
 def write_scores(folder: Path, judges: Iterable[JudgeScores]) -> None:
-    """Write scores.jsonl, which says with people's scores what the judges are worth; raise StorageError."""
+    """Write scores.jsonl, which `judge calibrate` compares with people's scores; raise StorageError."""
     scores = (score for judge in judges for score in scores_of(judge))
     replace_blocks(folder / SCORES, (f"{score.model_dump_json()}\n" for score in scores))

@@ -1,15 +1,23 @@
-"""Sentences that are to hold of an answer → what a judge says of each: yes or no, by one call for all of them.
+"""Judged checks: sentences that should hold for an output → the yes or no of a judge on each, in one call for all.
 
-What the judge says yes to at once holds. The rest is put again, and two equal verdicts of three at most decide: by the
-same rule for every answer of every version, so that asking again favours none.
+A first yes holds. Every other sentence is put again, and the first two equal verdicts of at most three decide: the same
+rule for every output of every version, so that asking again favours none.
+
+The calls of a judge are kept beside the run that they are about, each pass in a folder of its own. The id of a question
+is a digest of its texts, so that no sentence is put to the judge twice and a run can be scored again without a call.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from skill_evaluator.judges.asking.evidence import invented_quotations
-from skill_evaluator.judges.asking.questions import (
+from skill_evaluator import __version__
+from skill_evaluator.identifiers import now
+from skill_evaluator.judges.prompting.evidence import invented_quotations
+from skill_evaluator.judges.prompting.judging import JUDGING_VERSION
+from skill_evaluator.judges.prompting.questions import (
     TEXT,
     JudgePrompt,
     JudgeQuestion,
@@ -21,22 +29,26 @@ from skill_evaluator.judges.asking.questions import (
     one_of,
     question_sizes,
 )
-from skill_evaluator.judges.asking.reading import Unscored, last_whole, text_of
+from skill_evaluator.judges.prompting.reading import Unscored, last_whole, text_of
+from skill_evaluator.judges.prompting.results import JudgeRecord, record_of
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.config import Model
-from skill_evaluator.providers.base import ProviderKind
-from skill_evaluator.runner.prices import Estimate, estimate
-from skill_evaluator.runner.schedule import Replicate
+from skill_evaluator.providers.base import ProviderKind, Request
+from skill_evaluator.runner.journal import MANIFEST, Manifest, outcomes, read_manifest
+from skill_evaluator.runner.prices import Estimate, dearest_cost, estimate, price_of
+from skill_evaluator.runner.runs import Run, run_id_of, settings_digest
+from skill_evaluator.runner.schedule import Call, Replicate
+from skill_evaluator.runner.session import Questions, Session
 from skill_evaluator.text import canonical_json, digest
 
-MOST_ASKED = 3  # how often a judge is asked about one sentence of an answer
+MAX_VOTES = 3  # how often a judge is asked about one sentence of an output
 _MAJORITY = 2
 _ID_DIGITS = 32
 _CHARACTERS = 4  # of a token
 
 
 class Vote(NamedTuple):
-    """What a judge says of a sentence once, and on what ground; `holds` is None where its answer counts for nothing."""
+    """A judge's verdict on a sentence and its ground; `holds` is None if the judge's output does not count."""
 
     holds: bool | None
     ground: str
@@ -44,7 +56,7 @@ class Vote(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentencesItem:
-    """One answer, the text that it answers, and the sentences that are to hold of it, by the ids of their checks."""
+    """An output, its input, and the sentences that should hold for it, by the ids of their checks."""
 
     input: str
     output: str
@@ -53,7 +65,7 @@ class SentencesItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentenceVotes:
-    """The votes of a judge on an answer so far, its next question if any, and the ids of unreadable results."""
+    """The votes of a judge on an output so far, its next question if any, and the ids of unreadable results."""
 
     votes: Mapping[str, Sequence[Vote]]
     question: JudgeQuestion | None = None
@@ -61,13 +73,15 @@ class SentenceVotes:
 
     @property
     def verdicts(self) -> dict[str, Vote]:
-        """Return what holds by the rule, with the ground of the vote that settled it; None while nothing does."""
-        last = {name: [Vote(None, "the judge was not asked"), *votes][-1] for name, votes in self.votes.items()}
-        return {name: settled_by(votes) or last[name]._replace(holds=None) for name, votes in self.votes.items()}
+        """The vote that settled each sentence, or a vote without a verdict."""
+        return {
+            name: settled_by(votes) or Vote(None, votes[-1].ground if votes else "the judge was not asked")
+            for name, votes in self.votes.items()
+        }
 
 
 def settled_by(votes: Sequence[Vote]) -> Vote | None:
-    """Return the vote that settled a sentence: a yes at once, or the second of two equal ones; None before it."""
+    """Return the vote that settled a sentence: a first yes, or the second of two equal votes; None before it."""
     if votes and votes[0].holds:
         return votes[0]
     for verdict in (True, False):
@@ -78,13 +92,10 @@ def settled_by(votes: Sequence[Vote]) -> Vote | None:
 
 
 def votes_on(item: SentencesItem, answered: Mapping[str, Replicate], seed: int) -> SentenceVotes:
-    """Return where an answer stands by what the judge answered, by the ids of questions; what failed is to be asked.
-
-    An id is made of the texts of a question alone, so that whoever has these finds the answer again.
-    """
+    """Read the votes on an output from the judge's results by question id; a failed call is put again."""
     votes: dict[str, list[Vote]] = {name: [] for name in item.sentences}
     unread: list[str] = []
-    for time in range(MOST_ASKED):
+    for time in range(MAX_VOTES):
         unsettled = [name for name, cast in votes.items() if settled_by(cast) is None]
         if not unsettled:
             break
@@ -92,9 +103,9 @@ def votes_on(item: SentencesItem, answered: Mapping[str, Replicate], seed: int) 
         made = answered.get(question.case_id)
         if made is None or not made.answered:
             return SentenceVotes(votes=votes, question=question, unread=unread)
-        said = _read(made, item, unsettled)
-        unread += [question.case_id] if any(vote.holds is None for vote in said.values()) else []
-        for name, vote in said.items():
+        read = _read(made, item, unsettled)
+        unread += [question.case_id] if any(vote.holds is None for vote in read.values()) else []
+        for name, vote in read.items():
             votes[name].append(vote)
     return SentenceVotes(votes=votes, unread=unread)
 
@@ -105,7 +116,7 @@ def prompt_of_sentences() -> JudgePrompt:
 
 
 def _question(item: SentencesItem, names: Sequence[str], time: int, seed: int) -> JudgeQuestion:
-    """Return the question about these sentences; a white space in one is a blank, so that none can look like two."""
+    """Return the question about these sentences, each on one line, so that none can look like two."""
     sentences = [" ".join(item.sentences[name].split()) for name in names]
     identity = digest(canonical_json([item.input, item.output, sentences, time, seed])).removeprefix("sha256:")
     numbered = "\n".join(f"{number}. {sentence}" for number, sentence in enumerate(sentences, 1))
@@ -122,7 +133,7 @@ def _question(item: SentencesItem, names: Sequence[str], time: int, seed: int) -
 
 
 def _read(made: Replicate, item: SentencesItem, names: Sequence[str]) -> dict[str, Vote]:
-    """Return what an answer of the judge says of each sentence that it was asked about."""
+    """Read the votes on these sentences from one result of the judge."""
 
     def check(value: Any) -> Mapping[str, Any] | Unscored:
         written = value.get("sentences") if isinstance(value, dict) else None
@@ -136,7 +147,7 @@ def _read(made: Replicate, item: SentencesItem, names: Sequence[str]) -> dict[st
 
 
 def _vote(written: Any, item: SentencesItem, name: str) -> Vote:
-    """Return the vote on one sentence; it counts for nothing without evidence, or on an invented quotation."""
+    """Return the vote on one sentence; it does not count without evidence, or with an invented quotation."""
     members = written if isinstance(written, dict) else {}
     holds = {"yes": True, "no": False}.get(str(members.get("holds")).strip().lower())
     evidence = members.get("evidence")
@@ -144,14 +155,13 @@ def _vote(written: Any, item: SentencesItem, name: str) -> Vote:
         return Vote(None, "off_scale")
     if not isinstance(evidence, str) or not any(mark.isalnum() for mark in evidence):
         return Vote(None, "no_evidence")
-    texts = (item.output, item.input, item.sentences[name])
-    if invented_quotations(evidence, texts):
+    if invented_quotations(evidence, (item.output, item.input, item.sentences[name])):
         return Vote(None, "evidence_not_in_text")
     return Vote(holds, evidence.strip())
 
 
 def judge_estimate(judge: Model, kind: ProviderKind, cases: Iterable[Case], model: Model, replicates: int) -> Estimate:
-    """Return what judging the answers of a model takes at most: each as long as it can be, asked about each time."""
+    """Estimate the most that judging a model's outputs takes: each of the greatest length, put as often as allowed."""
     longest = "x" * (_CHARACTERS * model.params.max_output_tokens)
     items = [
         SentencesItem(input=case.document, output=longest, sentences=sentences)
@@ -159,4 +169,104 @@ def judge_estimate(judge: Model, kind: ProviderKind, cases: Iterable[Case], mode
         if (sentences := case.sentences)
     ]
     sizes = question_sizes(question for item in items if (question := votes_on(item, {}, 0).question))
-    return estimate(sizes, judge, kind, replicates * MOST_ASKED)
+    return estimate(sizes, judge, kind, replicates * MAX_VOTES)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SentencesJudge:
+    """A judge, the id of the run that it judges, and the folder of its calls."""
+
+    model: Model
+    asked_for: str
+    seed: int
+    folder: Path
+
+    @property
+    def digests(self) -> dict[str, str]:
+        """The digests of the settings and the prompt; results with other digests are not those of this judge."""
+        return {"settings": settings_digest(self.model), "sentences": prompt_of_sentences().identity.digest}
+
+    def run(self, questions: Iterable[JudgeQuestion], number: int) -> Run:
+        """Return a pass of these questions, not yet on disk."""
+        manifest = Manifest(
+            run_id=run_id_of(self.asked_for, "judge", self.model.id, mark=str(number)),
+            created=now(),
+            skill="judge",
+            skill_version=str(JUDGING_VERSION),
+            model_id=self.model.id,
+            provider=self.model.provider,
+            replicates=1,
+            seed=self.seed,
+            judging=self.asked_for,
+            cases={question.case_id: question.digest for question in questions},
+            digests=self.digests,
+            evaluator_version=__version__,
+        )
+        return Run(model=self.model, manifest=manifest, folder=self.folder / str(number))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SentenceAnswers:
+    """The results of a judge by question id; `manifest` is that of its last pass, None before the first."""
+
+    manifest: Manifest | None = None
+    answered: Mapping[str, Replicate] = field(default_factory=dict)
+    stopped: str | None = None
+
+    def record(self, model: Model, session: Session) -> JudgeRecord | None:
+        """Return the record of the judge and all its calls; None without a call."""
+        if self.manifest is None:
+            return None
+        run = Run(model=model, manifest=self.manifest, folder=Path())
+        answers = {made.call: made for made in self.answered.values()}
+        price = price_of(model, session.configuration.kinds[model.provider])
+        return record_of(run, answers, price, self.stopped).model_copy(update={"planned": len(answers)})
+
+
+def read_sentence_answers(folder: Path, digests: Mapping[str, str] | None = None) -> SentenceAnswers:
+    """Read the results of the judge with these digests, by default of the last judge; raise RunError."""
+    passes = [(read_manifest(path), path) for path in _passes(folder)]
+    wanted = digests or (passes[-1][0].digests if passes else {})
+    own = [(manifest, path) for manifest, path in passes if manifest.digests == wanted]
+    made = [made for _, path in own for made in outcomes(path).values()]
+    return SentenceAnswers(
+        manifest=own[-1][0] if own else None, answered={one.call.case_id: one for one in made if one.answered}
+    )
+
+
+def _passes(folder: Path) -> Sequence[Path]:
+    return sorted((path.parent for path in folder.glob(f"*/{MANIFEST}")), key=lambda path: int(path.name))
+
+
+def ask_sentences(items: Sequence[SentencesItem], judge: SentencesJudge, session: Session) -> SentenceAnswers:
+    """Call a judge about the open sentences, pass by pass, until each is settled or cannot be.
+
+    Earlier results that could not be read are called again: the judge may have been fixed since.
+    """
+    earlier = read_sentence_answers(judge.folder, judge.digests)
+    manifest, answered, stopped = earlier.manifest, dict(earlier.answered), None
+    price = price_of(judge.model, session.configuration.kinds[judge.model.provider])
+    for made in earlier.answered.values():
+        if made.completion is not None:
+            session.budget.count_earlier(dearest_cost(judge.model, price, made.completion) or 0.0)
+    for item in items:
+        votes = votes_on(item, earlier.answered, judge.seed)
+        if votes.question is None and any(vote.holds is None for vote in votes.verdicts.values()):
+            for question_id in votes.unread:
+                answered.pop(question_id, None)
+    tried: set[str] = set()  # a failed call is made again by the next command
+    while stopped is None:
+        open_questions = (votes_on(item, answered, judge.seed).question for item in items)
+        questions = {one.case_id: one for one in open_questions if one is not None and one.case_id not in tried}
+        if not questions:
+            break
+        tried |= questions.keys()
+        run = judge.run(questions.values(), len(_passes(judge.folder)) + 1)
+        asked = session.ask([run], Questions(request_for=partial(_request, questions)))
+        manifest, stopped = run.manifest, asked.why_stopped(run)
+        answered |= {call.case_id: made for call, made in outcomes(run.folder).items()}
+    return SentenceAnswers(manifest=manifest, answered=answered, stopped=stopped)
+
+
+def _request(questions: Mapping[str, JudgeQuestion], run: Run, call: Call) -> Request:
+    return questions[call.case_id].request(call.replicate, run.manifest.seed, run.model.params.max_output_tokens)

@@ -3,45 +3,31 @@
 An item names no model and no judge, so that a reviewer who reads the file is as blind as one who reads the page.
 """
 
-import hashlib
 import random
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from itertools import combinations
 from pathlib import Path
-from types import MappingProxyType
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import Field, model_validator
 
 from skill_evaluator.errors import JudgeError
-from skill_evaluator.files import StrictModel, read_checked
+from skill_evaluator.files import StrictModel, read_lines
 from skill_evaluator.identifiers import Label
-from skill_evaluator.judges.asking.items import OutputItem
 from skill_evaluator.judges.modes.pairwise import OVERALL, PAIR, MatchResult, PairItem
 from skill_evaluator.judges.modes.regression import JudgedPair, RegressionItem, pairs_of
 from skill_evaluator.judges.modes.regression_results import PairResult
 from skill_evaluator.judges.modes.scoring import ItemScores
+from skill_evaluator.judges.prompting.items import JudgedItem, OutputItem, read_items
 from skill_evaluator.library.rubrics import Criterion
-from skill_evaluator.text import canonical_json
+from skill_evaluator.stats import by_key
+from skill_evaluator.text import canonical_json, digest
 
 ReviewKind = Literal["pairwise", "regression", "score"]
 ReviewReason = Literal[
     "block", "regression", "disagreement", "unverified", "unrequested", "low_confidence", "unscored", "stakes", "random"
 ]
 ReviewId = Annotated[str, Field(pattern="^[0-9a-f]{20}$")]
-_ID_DIGITS = 20
-_OUTPUTS: Mapping[ReviewKind, int] = MappingProxyType({"pairwise": 2, "regression": 2, "score": 1})
-_SHOWN = ("kind", "document", "reference", "outputs", "questions")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Queued:
-    """Counts of queued items: `fresh` ones of all are new."""
-
-    folder: Path
-    fresh: int
-    given: int
 
 
 class ReviewQuestion(StrictModel):
@@ -77,77 +63,36 @@ class ReviewItem(StrictModel):
         return "random" in self.reasons and not (self.kind == "regression" and self.judging)
 
     @model_validator(mode="after")
-    def _validate_questions(self) -> Self:
-        if len(self.outputs) != _OUTPUTS[self.kind]:
-            raise ValueError(f"kind {self.kind} needs {_OUTPUTS[self.kind]} outputs, not {len(self.outputs)}")
-        names = [question.name for question in self.questions]
-        if len(set(names)) < len(names):
-            raise ValueError("two questions have the same name")
-        for question in self.questions:
-            if (self.kind == "score") != bool(question.levels):
-                raise ValueError(f"question '{question.name}': levels are for kind score, which requires them")
+    def _refuse_edited(self) -> Self:
         if self.id != self.content_id():
             raise ValueError(f"the item was edited: the id {self.id} does not match its texts and questions")
         return self
 
     def content_id(self) -> str:
         """Return the digest of the texts and questions."""
-        shown = canonical_json(self.model_dump(mode="json", include=set(_SHOWN)))
-        return hashlib.sha256(shown.encode("utf-8", "surrogatepass")).hexdigest()[:_ID_DIGITS]
+        shown = self.model_dump(mode="json", include={"kind", "document", "reference", "outputs", "questions"})
+        return digest(canonical_json(shown)).removeprefix("sha256:")[:20]
 
 
 def review_item(
-    kind: ReviewKind,
-    item: str,
-    outputs: Sequence[str],
-    questions: Sequence[ReviewQuestion],
-    reasons: Sequence[ReviewReason] = ("random",),
-    **more: Any,
+    kind: ReviewKind, item: str, outputs: tuple[str, ...], questions: Iterable[ReviewQuestion], **more: Any
 ) -> ReviewItem:
-    """Build an item with its id; `more` are fields that have a default.
-
-    Raise pydantic's ValidationError for outputs and questions that do not fit the kind.
-
-    >>> question = ReviewQuestion(name="overall", text="Which is better?")
-    >>> len(review_item("pairwise", "p1", ["one", "two"], [question]).id)
-    20
-    """
-    drawn = ReviewItem.model_construct(
-        id="",
-        kind=kind,
-        item=item,
-        reasons=tuple(dict.fromkeys(reasons)),
-        outputs=tuple(outputs),
-        questions=tuple(questions),
-        **more,
-    )
-    return ReviewItem.model_validate({**drawn.model_dump(), "id": drawn.content_id()})
+    """Build an item with its id. `more` has further fields; without `reasons` the item was drawn at random."""
+    fields: dict[str, Any] = {"kind": kind, "item": item, "outputs": outputs, "questions": tuple(questions)}
+    fields |= {"reasons": ("random",), **more}
+    return ReviewItem.model_validate({"id": ReviewItem.model_construct(id="", **fields).content_id(), **fields})
 
 
 def scored_item(item: OutputItem, criteria: Sequence[Criterion], judging: str | None = None) -> ReviewItem:
     """Build the item for scoring an output by each criterion, with its reference and source."""
-    questions = [
-        ReviewQuestion(
-            name=criterion.id,
-            text=f"{criterion.name}: {criterion.description}",
-            levels={
-                score: f"{level.label}: {level.description}" if (level := criterion.rubric.get(score)) else ""
-                for score in range(1, criterion.highest + 1)
-            },
-        )
-        for criterion in criteria
-    ]
-    beside = [text for text in (item.reference, item.source) if text and text != item.input]
-    return review_item(
-        "score",
-        item.id,
-        [item.output],
-        questions,
-        document=item.input,
-        reference="\n\n".join(beside),
-        judging=judging,
-        stratum=item.stratum,
-    )
+    questions = []
+    for criterion in criteria:
+        levels = {score: f"{level.label}: {level.description}" for score, level in criterion.rubric.items()}
+        scale = {score: levels.get(score, "") for score in range(1, criterion.highest + 1)}
+        text = f"{criterion.name}: {criterion.description}"
+        questions.append(ReviewQuestion(name=criterion.id, text=text, levels=scale))
+    reference = "\n\n".join(text for text in (item.reference, item.source) if text and text != item.input)
+    return review_item("score", item.id, (item.output,), questions, reference=reference, **_origin(item, judging))
 
 
 def paired_item(
@@ -157,67 +102,38 @@ def paired_item(
 
     An item with more than two outputs has their positions after its id, because their names may be those of models.
     """
-    texts = [f"{criterion.name}: {criterion.description}" for criterion in criteria]
-    questions = [ReviewQuestion(name=criterion.id, text=text) for criterion, text in zip(criteria, texts, strict=True)]
-    overall = ReviewQuestion(name=OVERALL, text=texts[0] if len(texts) == 1 else "Which output is better?")
-    places = [list(item.texts).index(name) + 1 for name in names]
-    return review_item(
-        "pairwise",
-        item.id if tuple(item.texts) == PAIR else f"{item.id}/{places[0]}-{places[1]}",
-        [item.texts[name] for name in names],
-        [*(questions if len(questions) > 1 else []), overall],
-        document=item.input,
-        judging=judging,
-        stratum=item.stratum,
-    )
+    texts = [(criterion.id, f"{criterion.name}: {criterion.description}") for criterion in criteria]
+    texts = [(OVERALL, texts[0][1])] if len(texts) == 1 else [*texts, (OVERALL, "Which output is better?")]
+    first, second = (list(item.texts).index(name) + 1 for name in names)
+    item_id = item.id if tuple(item.texts) == PAIR else f"{item.id}/{first}-{second}"
+    outputs = (item.texts[names[0]], item.texts[names[1]])
+    questions = (ReviewQuestion(name=name, text=text) for name, text in texts)
+    return review_item("pairwise", item_id, outputs, questions, **_origin(item, judging))
 
 
 def regression_item(pair: JudgedPair, judging: str | None = None) -> ReviewItem:
     """Build the item for comparing a candidate with its baseline in each dimension."""
-    return review_item(
-        "regression",
-        pair.id,
-        [pair.item.baseline_output, pair.item.candidate_output],
-        [ReviewQuestion(name=dimension.name, text=dimension.question) for dimension in pair.dimensions],
-        document=pair.item.input,
-        judging=judging,
-        stratum=pair.item.stratum,
-    )
+    outputs = (pair.item.baseline_output, pair.item.candidate_output)
+    questions = [ReviewQuestion(name=dimension.name, text=dimension.question) for dimension in pair.dimensions]
+    return review_item("regression", pair.id, outputs, questions, **_origin(pair.item, judging))
 
 
-def items_from(path: Path, dimensions: Sequence[str], preset: str) -> list[ReviewItem]:
+def _origin(item: JudgedItem, judging: str | None) -> dict[str, Any]:
+    return {"document": item.input, "stratum": item.stratum, "judging": judging}
+
+
+def items_from(path: Path, dimensions: Sequence[str] = ()) -> list[ReviewItem]:
     """Read a file of pairs in the format of `judge pairwise` or `judge regression`.
 
     Raise JudgeError with file and line for an invalid line, and ConfigError for invalid dimensions.
     """
-
-    def item_of(value: Any) -> RegressionItem | PairItem:
-        changed = isinstance(value, dict) and "baseline_output" in value
-        return (RegressionItem if changed else PairItem).model_validate(value)
-
-    items: list[ReviewItem] = []
-    for _, item in read_checked(path, item_of, JudgeError):
-        if isinstance(item, PairItem):
-            items += [paired_item(item, names) for names in combinations(item.texts, 2)]
-        else:
-            items += [regression_item(pair) for pair in pairs_of({item.id: item}, dimensions, preset, ())]
-    if not items:
-        raise JudgeError(f"{path} is empty; it needs a JSON object on each line")
-    return items
+    if any(isinstance(value, dict) and "baseline_output" in value for _, value in read_lines(path, JudgeError)):
+        return [regression_item(pair) for pair in pairs_of(read_items(path, RegressionItem), dimensions, "default", ())]
+    pairs = read_items(path, PairItem).values()
+    return [paired_item(pair, names) for pair in pairs for names in combinations(pair.texts, 2)]
 
 
-def sampled(items: Sequence[ReviewItem], count: int | None, seed: int) -> list[ReviewItem]:
-    """Return a random sample of the items in their order, or all items if `count` is None."""
-    if count is None or count >= len(items):
-        return list(items)
-    chosen = sorted(random.Random(seed).sample(range(len(items)), count))  # noqa: S311 (no secret)
-    return [items[place] for place in chosen]
-
-
-Doubts = Sequence[tuple[ReviewItem, Sequence[ReviewReason]]]
-"""Every judged item with its reasons for human review; an item without a doubt has none."""
-
-_DISAGREEMENT = 2  # levels between two scores of one output
+Doubts = Sequence[tuple[ReviewItem, Sequence[ReviewReason]]]  # all judged items, each with its reasons for review
 
 
 def for_people(doubts: Doubts, sample: int, seed: int) -> list[ReviewItem]:
@@ -227,59 +143,51 @@ def for_people(doubts: Doubts, sample: int, seed: int) -> list[ReviewItem]:
     regressions is drawn from those without a doubt, to verify what ships.
     """
     drawn_from = [item for item, reasons in doubts if item.kind != "regression" or not reasons]
-    by_chance = {item.id for item in sampled(drawn_from, sample, seed)}
-    people: list[ReviewItem] = []
-    for item, reasons in doubts:
-        every: tuple[ReviewReason, ...] = (*reasons, "random") if item.id in by_chance else tuple(reasons)
-        if every:
-            people.append(item.model_copy(update={"reasons": every}))
-    return people
+    drawn = random.Random(seed).sample([item.id for item in drawn_from], min(sample, len(drawn_from)))  # noqa: S311
+    queued = [(item, (*reasons, *["random"] * (item.id in drawn))) for item, reasons in doubts]
+    return [item.model_copy(update={"reasons": reasons}) for item, reasons in queued if reasons]
 
 
 def reasons_of_scores(given: Sequence[ItemScores], criteria: Sequence[Criterion]) -> list[ReviewReason]:
-    """Return why what judges say of one output is left to somebody else; nothing where it is settled.
-
-    Judges or replicates whose scores are two levels apart disagree.
-    """
-    reasons: dict[ReviewReason, None] = {}
-    for criterion in criteria:
-        made = [one for scores in given for one in scores.judgements if one.criterion == criterion.id]
-        if any(one.confidence is not None and one.confidence < criterion.confidence_threshold for one in made):
-            reasons["low_confidence"] = None
-        levels = [one.score for one in made if one.score is not None]
-        if levels and max(levels) - min(levels) >= _DISAGREEMENT:
-            reasons["disagreement"] = None
-        if any(one.unscored is not None for one in made):
-            reasons["unscored"] = None
-    return list(reasons)
+    """Return the reasons to send an output to a person. Scores that are two levels apart are a disagreement."""
+    thresholds = {criterion.id: criterion.confidence_threshold for criterion in criteria}
+    made = [one for scores in given for one in scores.judgements]
+    levels = by_key((one.criterion, one.score) for one in made if one.score is not None)
+    return _reasons(
+        low_confidence=any(one.confidence is not None and one.confidence < thresholds[one.criterion] for one in made),
+        disagreement=any(max(scores) - min(scores) >= 2 for scores in levels.values()),
+        unscored=any(one.unscored is not None for one in made),
+    )
 
 
 def reasons_of_match(given: Sequence[MatchResult], criteria: Sequence[Criterion]) -> list[ReviewReason]:
-    """Return why what judges say of one match is left to somebody else; nothing where it is settled."""
-    reasons: dict[ReviewReason, None] = {}
-    for criterion in criteria:
-        made = [one for result in given for one in result.judgements if one.criterion == criterion.id]
-        sure = [one.confidence for one in made if one.agreed and one.confidence is not None]
-        if any(share < criterion.confidence_threshold for share in sure):  # where the orders differ it is 0.5
-            reasons["low_confidence"] = None
-        if any(one.agreed is False for one in made) or len({one.winner for one in made} - {None}) > 1:
-            reasons["disagreement"] = None
-        if any(one.winner is None for one in made):
-            reasons["unscored"] = None
-    return list(reasons)
+    """Return the reasons to send a match to a person; the confidence counts only if both orders agree."""
+    thresholds = {criterion.id: criterion.confidence_threshold for criterion in criteria}
+    made = [one for result in given for one in result.judgements if one.criterion in thresholds]
+    winners = by_key((one.criterion, one.winner) for one in made if one.winner is not None)
+    agreed = [(one.confidence, thresholds[one.criterion]) for one in made if one.agreed]
+    return _reasons(
+        low_confidence=any(confidence is not None and confidence < threshold for confidence, threshold in agreed),
+        disagreement=any(one.agreed is False for one in made) or any(len(set(each)) > 1 for each in winners.values()),
+        unscored=any(one.winner is None for one in made),
+    )
 
 
 def reasons_of_regression(given: Sequence[PairResult], *, high_stakes: bool) -> list[ReviewReason]:
-    """Return why a person is to look at what judges find of one pair; nothing where it ships."""
+    """Return the reasons to send a pair to a person; none if it ships."""
     decisions = {one.ship_decision for one in given}
     found = [dimension for one in given for dimension in one.dimensions]
-    holds: Mapping[ReviewReason, bool] = {
-        "block": "block" in decisions,
-        "regression": any(one.ship_decision == "review_required" and one.regression_detected for one in given),
-        "disagreement": len(decisions) > 1 or any(len({*one.by_order} - {None}) > 1 for one in found),
-        "unverified": any(one.verified is False for one in found),
-        "unrequested": any(answer.unrequested for one in given for answer in one.answers),
-        "unscored": any(answer.unscored is not None for one in given for answer in one.answers),
-        "stakes": high_stakes,
-    }
-    return [reason for reason, here in holds.items() if here]
+    answers = [answer for one in given for answer in one.answers]
+    return _reasons(
+        block="block" in decisions,
+        regression=any(one.ship_decision == "review_required" and one.regression_detected for one in given),
+        disagreement=len(decisions) > 1 or any(len({*one.by_order} - {None}) > 1 for one in found),
+        unverified=any(one.verified is False for one in found),
+        unrequested=any(answer.unrequested for answer in answers),
+        unscored=any(answer.unscored is not None for answer in answers),
+        stakes=high_stakes,
+    )
+
+
+def _reasons(**holds: bool) -> list[ReviewReason]:
+    return [reason for reason in get_args(ReviewReason) if holds.get(reason)]

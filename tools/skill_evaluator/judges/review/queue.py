@@ -1,29 +1,33 @@
 """The review queue in the repository: `reviews/queue.jsonl` holds the items, `reviews/labels.jsonl` their labels.
 
 Lines are only appended, under a lock, because several people and programs may write at once. A line that is repeated,
-as after a merge, counts once.
+as after a merge, counts once. A judge is calibrated with the labels on which reviewers agree.
 """
 
+import hashlib
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
-from typing import get_args
+from typing import Any
 
 from pydantic import BaseModel, Field
 
 from skill_evaluator.errors import JudgeError
-from skill_evaluator.files import LinesWriter, ModelT, StrictModel, locked, read_checked
+from skill_evaluator.files import LinesWriter, ModelT, StrictModel, locked, read_checked, replace_blocks
 from skill_evaluator.identifiers import Label, Timestamp
-from skill_evaluator.judges.asking.results import Order
-from skill_evaluator.judges.modes.ship_rules import Finding, Impact
+from skill_evaluator.judges.calibration.labels import LabelledPair, LabelLine, RegressionLabel, ScoredItem, read_labels
+from skill_evaluator.judges.modes.pairwise import OVERALL
+from skill_evaluator.judges.modes.ship_rules import IMPACTS, Impact
+from skill_evaluator.judges.prompting.results import Order
 from skill_evaluator.judges.review.items import ReviewId, ReviewItem, ReviewQuestion
-from skill_evaluator.text import listed, nearest
+from skill_evaluator.text import counted, listed, nearest
 
-PICKS = ("1", "2", "tie")
-FINDINGS: tuple[str, ...] = get_args(Finding)
-REVIEWS = "reviews"  # in the configuration folder
 QUEUE = "queue.jsonl"
 LABELS = "labels.jsonl"
+_IF_BETTER = {1: "candidate_worse", 2: "candidate_better"}  # output 1 is the baseline
 
 
 class ReviewAnswer(StrictModel):
@@ -35,6 +39,9 @@ class ReviewAnswer(StrictModel):
     question: Label = Field(min_length=1)
     answer: Label = Field(min_length=1)
     impact: Impact | None = Field(default=None, description="of a regression: how much the difference matters")
+
+    def __str__(self) -> str:
+        return self.answer if self.impact is None else f"{self.answer} ({self.impact})"
 
 
 class ReviewLabel(StrictModel):
@@ -48,41 +55,48 @@ class ReviewLabel(StrictModel):
     note: str = Field(default="", max_length=10_000, description="what made it hard: it may become an edge case")
 
 
-LabelsByItem = Mapping[str, Mapping[str, ReviewLabel]]
-"""The labels that count, by item id and reviewer."""
+def first_shown(item: ReviewItem, reviewer: str) -> Order:
+    """Draw the output that a reviewer sees as A, always the same one for the same item and reviewer."""
+    drawn = hashlib.sha256(f"{reviewer}/{item.id}".encode("utf-8", "surrogatepass")).digest()[0] % 2
+    return 2 if drawn and item.kind != "score" else 1
 
 
-def allowed_answers(item: ReviewItem, question: ReviewQuestion) -> tuple[str, ...]:
-    """Return the possible answers to a question, scores in ascending order."""
+def choices(item: ReviewItem, question: ReviewQuestion, first: Order = 1) -> list[tuple[str, ReviewAnswer]]:
+    """Return the choices with their texts, for a reviewer who sees output `first` as A.
+
+    Every difference has an impact, because a reviewer does not know which output is the baseline.
+    """
+    sides = (("A", first), ("B", 3 - first))  # the outputs by their letters
+    rows: list[tuple[str, str, Impact | None]] = []  # text, answer, impact
     if item.kind == "score":
-        return tuple(str(score) for score in sorted(question.levels))
-    return PICKS if item.kind == "pairwise" else FINDINGS
+        rows = [(f"{score} {text}".rstrip(), str(score), None) for score, text in sorted(question.levels.items())]
+    elif item.kind == "pairwise":
+        rows = [*((f"{name} is better", str(output), None) for name, output in sides), ("neither", "tie", None)]
+    else:
+        for (name, output), impact in product(sides, IMPACTS):
+            rows.append((f"{name} is better, {impact} impact", _IF_BETTER[output], impact))
+        rows.append(("the same", "same", None))
+    return [(text, ReviewAnswer(question=question.name, answer=answer, impact=impact)) for text, answer, impact in rows]
 
 
-def refuse_misfit(label: ReviewLabel, item: ReviewItem) -> None:
-    """Raise JudgeError unless a label answers every question of its item once, with an allowed answer."""
-    name = f"the label of {item.id} by {label.reviewer}"
-    questions = {question.name: question for question in item.questions}
-    if sorted(answer.question for answer in label.answers) != sorted(questions):
-        raise JudgeError(f"{name} must have one answer to each of {listed(list(questions), 10)}")
+def refuse_misfit(label: ReviewLabel, items: Mapping[str, ReviewItem], where: str = "") -> None:
+    """Raise JudgeError unless a label answers every question of a queued item once, with one of the choices."""
+    item = item_of(items, label.item, where)
+    allowed = {question.name: [answer for _, answer in choices(item, question)] for question in item.questions}
+    name = f"{where}the label of {item.id} by {label.reviewer}"
+    if sorted(answer.question for answer in label.answers) != sorted(allowed):
+        raise JudgeError(f"{name} must have one answer to each of {listed(list(allowed), 10)}")
     for answer in label.answers:
-        allowed = allowed_answers(item, questions[answer.question])
-        if answer.answer not in allowed:
-            choices = listed(allowed, 10)
-            raise JudgeError(f"{name}: '{answer.answer}' is no answer to '{answer.question}' (one of {choices})")
-        if answer.answer == "candidate_worse" and answer.impact is None:
-            raise JudgeError(f"{name}: '{answer.question}' is worse and lacks its impact (low, medium, high)")
-        if answer.impact is not None and (item.kind != "regression" or answer.answer == "same"):
-            raise JudgeError(f"{name}: '{answer.question}' is answered '{answer.answer}', which has no impact")
+        if answer not in allowed[answer.question]:
+            known = listed(list(map(str, allowed[answer.question])), 10)
+            raise JudgeError(f"{name}: '{answer}' is not an answer to '{answer.question}' (one of {known})")
 
 
-def latest(labels: Iterable[ReviewLabel]) -> LabelsByItem:
-    """Return the latest label of each reviewer for each item; of equal times the later line counts."""
+def latest(labels: Iterable[ReviewLabel]) -> dict[str, dict[str, ReviewLabel]]:
+    """Return by item id the latest label of each reviewer; of equal times the later line counts."""
     counting: dict[str, dict[str, ReviewLabel]] = {}
-    for label in labels:
-        reviewers = counting.setdefault(label.item, {})
-        if label.reviewer not in reviewers or label.at >= reviewers[label.reviewer].at:
-            reviewers[label.reviewer] = label
+    for label in sorted(labels, key=lambda label: label.at):
+        counting.setdefault(label.item, {})[label.reviewer] = label
     return counting
 
 
@@ -103,10 +117,7 @@ class ReviewQueue:
         """Return all labels, oldest first. Raise JudgeError with file and line for an invalid one."""
         labels = []
         for number, label in _lines(self.folder / LABELS, ReviewLabel):
-            try:
-                refuse_misfit(label, item_of(items, label.item))
-            except JudgeError as problem:
-                raise JudgeError(f"{self.folder / LABELS}:{number}: {problem}") from None
+            refuse_misfit(label, items, f"{self.folder / LABELS}:{number}: ")
             labels.append(label)
         return list(dict.fromkeys(labels))
 
@@ -118,51 +129,125 @@ class ReviewQueue:
             _append(self.folder / QUEUE, list(fresh.values()))
         return list(fresh.values())
 
-    def label(self, label: ReviewLabel) -> bool:
-        """Append a label and return whether it says something new.
-
-        Raise JudgeError before anything is written if the label does not fit its item, and StorageError.
-        """
+    def label(self, label: ReviewLabel) -> None:
+        """Append a label. Raise JudgeError if it does not fit its item, and StorageError."""
+        refuse_misfit(label, self.items())
         with locked(self.folder / ".reviews.lock"):
-            items = self.items()
-            refuse_misfit(label, item_of(items, label.item))
-            last = latest(self.labels(items)).get(label.item, {}).get(label.reviewer)
-            if last is not None and (set(last.answers), last.note) == (set(label.answers), label.note):
-                return False
             _append(self.folder / LABELS, [label])
-        return True
 
 
-def queue_in(config: Path) -> ReviewQueue:
-    """Return the queue of a configuration folder."""
-    return ReviewQueue(folder=config / REVIEWS)
-
-
-def begun_queue(config: Path) -> ReviewQueue:
-    """Return the queue of a configuration folder. Raise JudgeError if nothing was ever queued."""
-    queue = queue_in(config)
-    if not (queue.folder / QUEUE).exists():
+def queue_in(config: Path, *, begun: bool = False) -> ReviewQueue:
+    """Return the queue of a configuration folder. If `begun`, raise JudgeError if nothing was ever queued."""
+    queue = ReviewQueue(folder=config / "reviews")
+    if begun and not (queue.folder / QUEUE).exists():
         raise JudgeError(f"{queue.folder / QUEUE} does not exist; queue something with `review add FILE`")
     return queue
 
 
-def item_of(items: Mapping[str, ReviewItem], item_id: str) -> ReviewItem:
-    """Return an item of the queue. Raise JudgeError if its id is unknown."""
+def item_of(items: Mapping[str, ReviewItem], item_id: str, where: str = "") -> ReviewItem:
+    """Return an item. Raise JudgeError if its id is unknown."""
     if item_id not in items:
-        raise JudgeError(f"the queue has no item '{item_id}' {nearest(item_id, items)}")
+        raise JudgeError(f"{where}the queue has no item '{item_id}' {nearest(item_id, items)}")
     return items[item_id]
 
 
 def _append(path: Path, lines: Sequence[BaseModel]) -> None:
     if lines:
-        writer = LinesWriter(path)
-        try:
+        with closing(LinesWriter(path)) as writer:
             for line in lines:
                 writer.append(line.model_dump(mode="json", exclude_defaults=True))
-        finally:
-            writer.close()
 
 
 def _lines(path: Path, model: type[ModelT]) -> Iterator[tuple[int, ModelT]]:
-    """Yield the lines of a file with their numbers; a missing file has none."""
     return read_checked(path, model.model_validate, JudgeError) if path.exists() else iter(())
+
+
+def export_labels(queue: ReviewQueue, path: Path) -> tuple[int, int, int]:
+    """Write the labels on which reviewers agree into a file of labels, replacing the labels of the same items.
+
+    Only items that were drawn at random are exported: items that were queued for a doubt are harder than the rest, so
+    that a judge would be measured on those alone. Return the number of exported labels, of questions without a majority
+    and of items that were not drawn at random. Raise JudgeError for an invalid file, and StorageError.
+    """
+    items = queue.items()
+    labels = latest(queue.labels(items))
+    drawn = [items[item_id] for item_id in labels if items[item_id].is_random]
+    fresh: dict[object, LabelLine] = {}
+    disputed = 0
+    for item in drawn:
+        lines, differing = _label_lines(item, labels[item.id])
+        disputed += differing
+        for line in lines:
+            fresh[_key(line)] = _merged(fresh.get(_key(line)), line)
+    if fresh:
+        existing = read_labels(path).lines if path.exists() else ()
+        merged = {_key(line): line for line in (*existing, *fresh.values())}
+        replace_blocks(path, (f"{line.model_dump_json(exclude_none=True)}\n" for line in merged.values()))
+    return len(fresh), disputed, len(labels) - len(drawn)
+
+
+def _answers(labels: Mapping[str, ReviewLabel]) -> dict[str, dict[str, ReviewAnswer]]:
+    answers: dict[str, dict[str, ReviewAnswer]] = defaultdict(dict)  # by question and reviewer
+    for reviewer, label in sorted(labels.items()):
+        for answer in label.answers:
+            answers[answer.question][reviewer] = answer
+    return answers
+
+
+def _label_lines(item: ReviewItem, labels: Mapping[str, ReviewLabel]) -> tuple[list[LabelLine], int]:
+    """Return the lines for a file of labels, and the number of questions without a majority.
+
+    A scored output has all scores; else the answer of most reviewers counts, with the highest impact among them.
+    """
+    answers = _answers(labels)
+    line: dict[str, Any] = {"id": item.item, "stratum": item.stratum, "input": item.document or None}
+    if item.kind == "score":
+        line["scores"] = {name: [int(answer.answer) for answer in given.values()] for name, given in answers.items()}
+        return [ScoredItem(**line, output=item.outputs[0], reference=item.reference or None)], 0
+    agreed = {}
+    for name, given in answers.items():
+        finding, count = Counter(answer.answer for answer in given.values()).most_common(1)[0]
+        impacts = [answer.impact for answer in given.values() if answer.answer == finding and answer.impact]
+        if 2 * count > len(given):
+            agreed[name] = finding, max(impacts, key=IMPACTS.index, default=None)
+    disputed = len(answers) - len(agreed)
+    if item.kind == "regression":
+        findings = [{"dimension": name, "human": human, "impact": impact} for name, (human, impact) in agreed.items()]
+        return [RegressionLabel.model_validate({"id": item.item, **finding}) for finding in findings], disputed
+    winners = {name: int(winner) if winner.isdigit() else "tie" for name, (winner, _) in agreed.items()}
+    line |= {"human": winners.pop(OVERALL, None), "criteria": winners}
+    return [LabelledPair(**line, output_1=item.outputs[0], output_2=item.outputs[1])] if agreed else [], disputed
+
+
+def _key(line: LabelLine) -> object:
+    return type(line), line.id, getattr(line, "dimension", None), getattr(line, "sentence", None)
+
+
+def _merged(earlier: LabelLine | None, line: LabelLine) -> LabelLine:
+    """Return a line with the scores of an earlier line for the same output. Raise JudgeError for two other lines."""
+    if isinstance(earlier, ScoredItem) and isinstance(line, ScoredItem):
+        line = line.model_copy(update={"scores": {**earlier.scores, **line.scores}})
+        earlier = earlier.model_copy(update={"scores": line.scores})
+    if earlier not in (None, line):
+        raise JudgeError(f"two items of the queue differ and share the id '{line.id}'; rename one")
+    return line
+
+
+def status_lines(items: Mapping[str, ReviewItem], labels: Sequence[ReviewLabel]) -> list[str]:
+    """Describe the queue: items without a label, labels by reviewer, and the questions on which reviewers differ."""
+    counting = latest(labels)
+    by_reviewer = Counter(reviewer for given in counting.values() for reviewer in given)
+    shared, disputed = 0, []
+    for item_id, given in counting.items():
+        notes = {name: f" ({label.note})" if label.note else "" for name, label in given.items()}
+        for question, answers in _answers(given).items():
+            shared += len(answers) > 1
+            if len({answer.answer for answer in answers.values()}) > 1:
+                texts = [f"{name} says {answer.answer}{notes[name]}" for name, answer in answers.items()]
+                disputed.append(f"differ on {items[item_id].item}, {question}: {', '.join(texts)}")
+    return [
+        f"{counted(len(items), 'item')}: {len(counting)} labelled, {len(items) - len(counting)} without a label",
+        *(f"{name}: {counted(count, 'label')}" for name, count in sorted(by_reviewer.items())),
+        *([f"reviewers agree on {shared - len(disputed)} of {counted(shared, 'question')}"] if shared else []),
+        *disputed,
+    ]

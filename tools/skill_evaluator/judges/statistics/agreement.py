@@ -4,13 +4,15 @@ A judge is trusted by human labels only, never because it agrees with itself.
 """
 
 import math
+from bisect import bisect_left
 from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from pydantic import NonNegativeInt
 
 from skill_evaluator.files import FrozenModel
-from skill_evaluator.judges.statistics.bounded import BAR, Figure, Z, coefficient
+from skill_evaluator.judges.statistics.bounded import BAR, Figure, Z
+from skill_evaluator.stats import unseen_share
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,9 +27,6 @@ def confusion(left: Sequence[Hashable], right: Sequence[Hashable], categories: S
     """Return how often each pair of categories occurs, shape [left, right] in the order of `categories`.
 
     An unparsed verdict is a category of its own: name it among them. Raise ValueError for an unnamed one.
-
-    >>> confusion([1, 1, 2, None], [1, 2, 2, 2], [1, 2, None]).astype(int).tolist()
-    [[1, 1, 0], [0, 1, 0], [0, 1, 0]]
     """
     import numpy as np
 
@@ -43,39 +42,46 @@ def confusion(left: Sequence[Hashable], right: Sequence[Hashable], categories: S
 def cohen_kappa(table: Floats, weighting: Weighting = "nominal") -> Figure:
     """Return κ = 1 − Σ v p ÷ Σ v p_left p_right of a confusion table of shares p, with its 95 % interval.
 
-    v is the weight of a disagreement: 1 (nominal), the distance of the two categories (linear) or its square
-    (quadratic); the weighted ones need categories in order. Range −1 to 1, 1 is best, 0 is chance; undefined for an
-    empty table and where both raters always gave the same one category.
+    v is the weight of a disagreement: 1 (nominal), or the distance of the two categories (linear), which need an order.
+    Range −1 to 1, 1 is best, 0 is chance; undefined for an empty table and where both raters always gave the same one
+    category. Counts need not be whole.
 
     Cohen 1960 (doi:10.1177/001316446002000104) and 1968 (doi:10.1037/h0026256); standard error by Fleiss, Cohen and
-    Everitt 1969 (doi:10.1037/h0028106), on Fisher's z scale (`bounded.coefficient`). Counts need not be whole.
+    Everitt 1969 (doi:10.1037/h0028106), on Fisher's z scale. The interval counts half a unit more that turned from
+    agreement to full disagreement, since the standard error knows nothing of what no unit showed; at 1 and −1 it is the
+    bound on what n units never showed.
 
     >>> import numpy as np
     >>> kappa = cohen_kappa(np.array([[20.0, 5.0], [10.0, 15.0]]))
     >>> round(kappa.value, 3), [round(bound, 2) for bound in kappa.ci95]
     (0.4, [0.12, 0.62])
     """
-    n = float(table.sum())
-    if n == 0.0:
-        return Figure(value=None, ci95=None, n=0)
-    weights = _weights(len(table), weighting)
-    shares = table / n
+    import numpy as np
+
+    n, places = float(table.sum()), np.arange(len(table))
+    distance = np.abs(np.subtract.outer(places, places)).astype(float)
+    weights = distance if weighting == "linear" else np.minimum(distance, 1.0)
+    shares = table / (n or 1.0)
     left, right = shares.sum(axis=1), shares.sum(axis=0)
     chance = float(left @ weights @ right)
     if chance == 0.0:
         return Figure(value=None, ci95=None, n=round(n))
     seen = float((weights * shares).sum())
+    value, reach = 1.0 - seen / chance, float(weights.max()) / chance
+    if 1.0 - abs(value) < 1e-12:
+        width = min(2.0, unseen_share(round(n)) * reach)
+        return Figure(value=value, ci95=(1.0 - width, 1.0) if value > 0 else (-1.0, width - 1.0), n=round(n))
     margins = (weights @ right)[:, None] + (left @ weights)[None, :] - 2 * chance
     influence = (seen * margins / chance - (weights - seen)) / chance
-    variance = float((shares * influence**2).sum() - (shares * influence).sum() ** 2)
-    return coefficient(1.0 - seen / chance, max(0.0, variance / n) ** 0.5, float(weights.max()) / chance, round(n))
+    variance = float((shares * influence**2).sum() - (shares * influence).sum() ** 2) / n
+    error = math.hypot(max(0.0, variance) ** 0.5, reach / 2 / round(n))
+    return _on_fisher_scale(value, Z * error / (1.0 - value * value), round(n))
 
 
-def _weights(count: int, weighting: Weighting) -> Floats:
-    import numpy as np
-
-    distance = np.abs(np.subtract.outer(np.arange(count), np.arange(count))).astype(float)
-    return {"nominal": (distance > 0).astype(float), "linear": distance, "quadratic": distance**2}[weighting]
+def _on_fisher_scale(value: float, step: float, n: int) -> Figure:
+    """Return a coefficient in (−1, 1) with the interval of ± step around atanh(value)."""
+    centre = math.atanh(value)
+    return Figure(value=value, ci95=(math.tanh(centre - step), math.tanh(centre + step)), n=n)
 
 
 class Trust(FrozenModel):
@@ -101,25 +107,16 @@ def trust_of(table: Floats, bar: float = BAR, weighting: Weighting = "nominal") 
     >>> trust_of(np.array([[9.0, 1.0], [1.0, 9.0]])).more_labels
     48
     """
+
+    def decide(labels: int) -> bool | None:
+        low, high = cohen_kappa(table * (labels / kappa.n), weighting).ci95 or (-1.0, 1.0)
+        return True if low >= bar else False if high < bar else None
+
     kappa = cohen_kappa(table, weighting)
-    trusted = _decided(kappa, bar)
-    if trusted is not None or kappa.ci95 is None:
-        return Trust(trusted=trusted, kappa=kappa)
-    n = kappa.n
-    low, high = n, MAX_LABELS
-    if _decided(cohen_kappa(table * (high / n), weighting), bar) is None:
-        return Trust(trusted=None, kappa=kappa)
-    while high - low > 1:
-        middle = (low + high) // 2
-        undecided = _decided(cohen_kappa(table * (middle / n), weighting), bar) is None
-        low, high = (middle, high) if undecided else (low, middle)
-    return Trust(trusted=None, kappa=kappa, more_labels=high - n)
-
-
-def _decided(kappa: Figure, bar: float) -> bool | None:
-    if kappa.ci95 is None or bar <= kappa.ci95[0]:
-        return None if kappa.ci95 is None else True
-    return False if kappa.ci95[1] < bar else None
+    if kappa.ci95 is None or decide(kappa.n) is not None or decide(MAX_LABELS) is None:
+        return Trust(kappa=kappa, trusted=None if kappa.ci95 is None else decide(kappa.n))
+    deciding = bisect_left(range(MAX_LABELS), True, lo=kappa.n, key=lambda labels: decide(labels) is not None)
+    return Trust(kappa=kappa, trusted=None, more_labels=deciding - kappa.n)
 
 
 def spearman(left: Sequence[float], right: Sequence[float]) -> Figure:
@@ -128,9 +125,6 @@ def spearman(left: Sequence[float], right: Sequence[float]) -> Figure:
     Range −1 to 1. ρ is undefined for fewer than four units and if one side never varies. The standard error is
     √((1 + ρ² ÷ 2) ÷ (n − 3)): Bonett and Wright 2000 (doi:10.1007/BF02294183). If all ranks agree, the interval is that
     of one exchange of neighbours, so that it keeps a width.
-
-    >>> round(spearman([1, 2, 3, 4, 5], [1, 3, 2, 5, 4]).value, 3)
-    0.8
     """
     n = len(left)
     if n < 4 or len(set(left)) < 2 or len(set(right)) < 2:
@@ -139,7 +133,6 @@ def spearman(left: Sequence[float], right: Sequence[float]) -> Figure:
 
     value = min(1.0, max(-1.0, float(spearmanr(left, right).statistic)))
     nearest = 1.0 - 12.0 / (n * (n * n - 1))
-    centre = math.atanh(max(-nearest, min(nearest, value)))
     step = Z * math.sqrt((1.0 + value * value / 2.0) / (n - 3))
-    low, high = math.tanh(centre - step), math.tanh(centre + step)
+    low, high = _on_fisher_scale(max(-nearest, min(nearest, value)), step, n).ci95 or (value, value)
     return Figure(value=value, ci95=(min(low, value), max(high, value)), n=n)

@@ -54,24 +54,22 @@ def shift(plain: Sequence[float], changed: Sequence[float], scale: tuple[float, 
     return mean_within([(new - old) / width for old, new in zip(plain, changed, strict=True)], -1.0, 1.0)
 
 
-def repeatability(repeats: Sequence[Sequence[Hashable]]) -> Figure:
+def _agreeing_share(replicates: Sequence[Hashable]) -> float | None:
+    """Return the share of equal pairs of replicates. Return None if fewer than two could be parsed."""
+    counts = Counter(verdict for verdict in replicates if verdict is not None)
+    pairs = math.comb(counts.total(), 2)
+    return sum(math.comb(count, 2) for count in counts.values()) / pairs if pairs else None
+
+
+def repeatability(repeats: Iterable[Sequence[Hashable]]) -> Figure:
     """Return how often two outputs for the same request agree: the mean over items of the share of equal pairs.
 
-    Range 0 to 1, 1 is best. Unparsed outputs (None) are left out, and so are items with fewer than two others. `n`
-    counts items.
-
-    >>> repeatability([[1, 1, 1], [1, 2, 1], [2, 2]]).value.__round__(3)
-    0.778
+    Range 0 to 1, 1 is best. Unparsed outputs (None) are left out, and so are items with fewer than two others.
     """
-    agreeing = []
-    for outputs in repeats:
-        counts = Counter(output for output in outputs if output is not None)
-        if counts.total() > 1:
-            agreeing.append(sum(math.comb(count, 2) for count in counts.values()) / math.comb(counts.total(), 2))
-    return mean_within(agreeing)
+    return mean_within([same for replicates in repeats if (same := _agreeing_share(replicates)) is not None])
 
 
-def own_noise(units: Iterable[Sequence[Sequence[Hashable]]]) -> Figure | None:
+def own_noise(units: Iterable[Iterable[Sequence[Hashable]]]) -> Figure | None:
     """Return how often two outputs for the same request differ. Return None if no request was repeated.
 
     A unit has the outputs of each of its requests, such as both orders of a pair, which depend on each other.
@@ -80,5 +78,6 @@ def own_noise(units: Iterable[Sequence[Sequence[Hashable]]]) -> Figure | None:
     >>> noise.value, noise.n
     (0.25, 2)
     """
-    same = [share for unit in units if (share := repeatability(unit).value) is not None]
-    return mean_within([1.0 - share for share in same]) if same else None
+    shares = [[same for one in unit if (same := _agreeing_share(one)) is not None] for unit in units]
+    noise = [1.0 - math.fsum(unit) / len(unit) for unit in shares if unit]
+    return mean_within(noise) if noise else None

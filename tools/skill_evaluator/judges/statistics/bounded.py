@@ -15,7 +15,8 @@ from skill_evaluator.stats import rate_interval, unit_interval, unseen_share
 
 Z = 1.959963984540054  # the 97.5 % quantile of the normal distribution
 BAR = 0.6  # of κ: «substantial», Landis and Koch 1977 (doi:10.2307/2529310)
-_SLACK = 1e-12
+_DRAWS = 5_000
+_SEED = 20_240_501  # any fixed seed: the same counts always give the same interval
 
 
 def _written(value: float) -> float:
@@ -35,6 +36,10 @@ class Figure(FrozenModel):
     ci95: tuple[Written, Written] | None
     n: int
 
+    def excludes(self, value: float) -> bool:
+        """Return whether the interval, with six digits, does not contain a value."""
+        return self.ci95 is not None and not _written(self.ci95[0]) <= value <= _written(self.ci95[1])
+
 
 def rate(successes: int, n: int) -> Figure:
     """Return a share of n units with its mid-P interval (`stats.rate_interval`).
@@ -48,17 +53,11 @@ def rate(successes: int, n: int) -> Figure:
 
 
 def mean_within(values: Sequence[float], low: float = 0.0, high: float = 1.0) -> Figure:
-    """Return the mean of values in [low, high], one a unit, with the interval of `stats.unit_interval`.
-
-    >>> picks = mean_within([1, 0, 0, -1, 1, 0, 1, 0], -1, 1)
-    >>> picks.value, [round(bound, 2) for bound in picks.ci95]
-    (0.25, [-0.42, 0.74])
-    """
-    n = len(values)
-    bounds = unit_interval([(value - low) / (high - low) for value in values])
-    if bounds is None:
-        return Figure(value=fmean(values) if n else None, ci95=None, n=n)
-    return Figure(value=fmean(values), ci95=(low + (high - low) * bounds[0], low + (high - low) * bounds[1]), n=n)
+    """Return the mean of values in [low, high], one a unit, with the interval of `stats.unit_interval`."""
+    n, width = len(values), high - low
+    bounds = unit_interval([(value - low) / width for value in values])
+    ci95 = None if bounds is None else (low + width * bounds[0], low + width * bounds[1])
+    return Figure(value=fmean(values) if n else None, ci95=ci95, n=n)
 
 
 def difference(left: Figure, right: Figure) -> Figure:
@@ -76,16 +75,36 @@ def difference(left: Figure, right: Figure) -> Figure:
     return Figure(value=value, ci95=(value - below, value + above), n=n)
 
 
-def coefficient(value: float, error: float, reach: float, n: int) -> Figure:
-    """Return a coefficient of agreement in [−1, 1] with an interval on Fisher's z scale, atanh.
+def corrected_rate(reported: Figure, sensitivity: Figure, specificity: Figure) -> Figure | None:
+    """Return the true rate behind a reported one, (reported + TNR − 1) ÷ (TPR + TNR − 1), clipped to [0, 1].
 
-    `error` is its standard error by the delta method; `reach` is how far it would move if all n units turned from
-    agreement to full disagreement. The interval counts half a turned unit more, since the delta method knows nothing of
-    what no unit showed; at 1 and −1 it is the bound on what n units never showed.
+    `sensitivity` (TPR) is the share of known positives that the judge reports, `specificity` (TNR) the share of known
+    negatives that it does not report. `n` is that of the reported rate. The value is undefined if the judge reports
+    positives no more often than negatives. Return None if one of the three rates is undefined.
+
+    Rogan and Gladen 1978 (doi:10.1093/oxfordjournals.aje.a112510). The 95 % interval is that of a bootstrap which draws
+    the three rates from Beta(count + ½, n − count + ½), so that rates of 0 and 1 vary, too; a draw in which the judge
+    is no better than chance leaves any rate. At 0 and 1 the interval holds at least what n trials would leave open with
+    a judge that never errs.
+
+    >>> true = corrected_rate(rate(30, 100), rate(45, 50), rate(90, 100))
+    >>> round(true.value, 3), [round(bound, 2) for bound in true.ci95]
+    (0.25, [0.12, 0.38])
     """
-    if 1.0 - abs(value) < _SLACK:
-        width = min(2.0, unseen_share(n) * reach)
-        return Figure(value=value, ci95=(1.0 - width, 1.0) if value > 0 else (-1.0, width - 1.0), n=n)
-    step = Z * math.hypot(error, reach / 2 / n) / (1.0 - value * value)
-    centre = math.atanh(value)
-    return Figure(value=value, ci95=(math.tanh(centre - step), math.tanh(centre + step)), n=n)
+    import numpy as np
+
+    if reported.value is None or sensitivity.value is None or specificity.value is None:
+        return None
+    power = sensitivity.value + specificity.value - 1.0
+    value = min(1.0, max(0.0, (reported.value + specificity.value - 1.0) / power)) if power > 1e-6 else None
+    random = np.random.default_rng(_SEED)
+    counts = [(round((one.value or 0.0) * one.n), one.n) for one in (reported, sensitivity, specificity)]
+    given, found, quiet = (random.beta(count + 0.5, n - count + 0.5, _DRAWS) for count, n in counts)
+    powers = found + quiet - 1.0
+    informed = powers > 0.0
+    rates = np.clip((given + quiet - 1.0) / np.where(informed, powers, 1.0), 0.0, 1.0)
+    low, high = np.quantile(np.where(informed, rates, random.random(_DRAWS)), [0.025, 0.975]).tolist()
+    if value is not None:
+        low, high = min(low, value), max(high, value)
+    unseen = unseen_share(reported.n)
+    return Figure(value=value, ci95=(min(low, 1.0 - unseen), max(high, unseen)), n=reported.n)

@@ -50,7 +50,7 @@
       component ? null : notices(shown),
       detail ? [el("h2", {}, "The newest comparison with a baseline"), el("p", {}, mood(detail.outcome, detail.mood), " ", link("judges", { component, judging: newest.id }, newest.id)), sections(detail.sections)] : null,
       !component && shown.calibration ? [el("h2", {}, "The calibration that the settings name"), el("p", {}, mood(...shown.calibration), " ", link("judges", { judging: "of settings" }, "What it says"))] : null,
-      queue(shown.queues[component || ""]),
+      component ? null : queue(shown.queue),
     ];
   }
 

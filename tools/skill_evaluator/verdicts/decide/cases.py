@@ -1,7 +1,4 @@
-"""The cases that broke and those that were fixed significantly, at a false discovery rate of 10 %, with their fields.
-
-A list of cases has errors of its own: among forty cases some always move.
-"""
+"""The cases that broke and those that were fixed significantly, at a false discovery rate of 10 %."""
 
 from collections import Counter
 from statistics import fmean
@@ -10,9 +7,9 @@ import numpy as np
 from scipy.special import stdtr
 
 from skill_evaluator.records.record import CaseRecord, Record
-from skill_evaluator.stats import ROUNDING
-from skill_evaluator.verdicts.decide.comparability import Common, case_means, field_scores
-from skill_evaluator.verdicts.decide.effects import Floats, adjusted
+from skill_evaluator.stats import ROUNDING, benjamini_hochberg
+from skill_evaluator.verdicts.decide.comparability import Common, field_scores
+from skill_evaluator.verdicts.decide.effects import Floats
 from skill_evaluator.verdicts.decide.measuring import Measured
 from skill_evaluator.verdicts.decide.results import CaseChange, Cases, CaseTurn
 from skill_evaluator.verdicts.decide.rules import MOSTLY, VerdictRules
@@ -21,8 +18,6 @@ FALSE_NAMES = 0.1  # the share of named cases that may have moved by chance
 _HEAVY_TAILS = 5.0  # degrees of freedom of how far cases move
 _KEPT_TO_VARIANCE = 2.71  # the variance of a normal variable, in the mean square of its smaller three quarters
 _MIN_MOVED = 3
-
-_UNSCORED = "unscored"
 _MIN_FIELDS = 3
 
 
@@ -36,39 +31,27 @@ def named_cases(common: Common, primary: Measured | None, rules: VerdictRules) -
         return Cases(broke=[], fixed=[], left_out=common.left_out, turned=turned, unreliable=unreliable)
     measure, tolerance = primary.measure, rules.tolerance(primary.measure)
     pairs = {before.case_id: (before, after) for before, after in common.cases}
-    q_values = adjusted(p_values_of_cases(primary.after.means - primary.before.means))
-    significant = {case_id for case_id, q in zip(measure.case_ids, q_values, strict=True) if q <= FALSE_NAMES}
-    means = zip(measure.case_ids, case_means(measure.before), case_means(measure.after), strict=True)
-    moved = [
-        CaseChange(
-            case_id=case_id, before=round(before, 6), after=round(after, 6), fields=changed_fields(*pairs[case_id])
-        )
-        for case_id, before, after in means
-        if abs(after - before) > tolerance
-    ]
-    moved.sort(key=lambda change: (-abs(change.after - change.before), change.case_id))
-    is_graded = any(
-        score not in (0.0, 1.0) for arm in (measure.before, measure.after) for case in arm for score in case
-    )
-    named = [
-        change
-        for change in moved
-        if change.case_id in significant
-        or _is_turned(*pairs[change.case_id], (change.before, change.after), is_graded=is_graded)
-    ]
-    worse = {
-        case_id
-        for case_id, before, after in zip(measure.case_ids, measure.before, measure.after, strict=True)
-        if max(after) < min(before)
-    }
+    scores = (score for arm in (measure.before, measure.after) for case in arm for score in case)
+    is_graded = any(score not in (0.0, 1.0) for score in scores)
+    q_values = benjamini_hochberg(p_values_of_cases(primary.after.means - primary.before.means))
+    named, others, worse = list[CaseChange](), list[CaseChange](), set[str]()
+    for case_id, old, new, q in zip(measure.case_ids, measure.before, measure.after, q_values, strict=True):
+        before, after = sum(old) / len(old), sum(new) / len(new)
+        if abs(after - before) > tolerance:
+            before, after = round(before, 6), round(after, 6)
+            fields = changed_fields(*pairs[case_id])
+            is_turned = _is_turned(*pairs[case_id], (before, after), is_graded=is_graded)
+            moved = named if q <= FALSE_NAMES or is_turned else others
+            moved.append(CaseChange(case_id=case_id, before=before, after=after, fields=fields))
+            worse |= {case_id} if max(new) < min(old) else set()
+    for moved in (named, others):
+        moved.sort(key=lambda change: (-abs(change.after - change.before), change.case_id))
     return Cases(
         broke=[change for change in named if change.after < change.before],
         fixed=[change for change in named if change.after > change.before],
         left_out=common.left_out,
-        within_noise=len(moved) - len(named),
-        every_answer_worse=[
-            change.case_id for change in moved if change.case_id in worse and change.case_id not in significant
-        ],
+        within_noise=len(others),
+        every_answer_worse=[change.case_id for change in others if change.case_id in worse],
         turned=turned,
         unreliable=unreliable,
     )
@@ -118,7 +101,7 @@ def changed_fields(before: CaseRecord, after: CaseRecord) -> dict[str, str]:
 
 def profile_of(record: Record, path: str) -> dict[str, int]:
     """Return the number of cases in which a field is stable-right, stable-wrong, flaky, …"""
-    standings = Counter(case.profile.get(path, _UNSCORED) for case in record.per_case if path in case.fields)
+    standings = Counter(case.profile.get(path, "unscored") for case in record.per_case if path in case.fields)
     return dict(sorted(standings.items()))
 
 

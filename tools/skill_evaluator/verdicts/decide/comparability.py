@@ -1,13 +1,8 @@
-"""Two records side by side: the cases that both have unchanged, and every figure they can be compared by.
-
-A `Pair` comes in. `common_part` says which cases are comparable and why the rest is not; `measures` reads their scores;
-`pooled` takes several runs of a version as one.
-"""
+"""Two records side by side: the cases that both have unchanged, and every figure they can be compared by."""
 
 import json
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from typing import Literal, NamedTuple
 
 from skill_evaluator.display.safe_text import value_pair
@@ -27,17 +22,14 @@ from skill_evaluator.records.record import (
 )
 from skill_evaluator.records.served import Change, change_of, is_mixed, served_text
 from skill_evaluator.stats import mean_or_none
-from skill_evaluator.text import ValueChange, differences, listed
+from skill_evaluator.text import differences, listed
 
 Kind = Literal["accuracy", "reproducibility", "field"]
-CasePairs = Sequence[tuple[CaseRecord, CaseRecord]]
-"""Baseline and candidate of each case."""
+CasePairs = Sequence[tuple[CaseRecord, CaseRecord]]  # baseline and candidate
 Scores = tuple[float, ...]
 RUN_SD = 0.1  # standard deviation of a day on the logit scale; stated, not measured
 STALE_DAYS = 30  # vendors change what stands behind a name; an older baseline is remarked upon
-_NO_ANSWERS = FieldCount(right=0, n=0)
 _ASK_ANEW = "`evaluate` asks both versions of what answers now, `policy.served: any` compares whatever answers"
-TO_MOVE = 'declare at fields of evals/datasets.json a token F1 from which a text is right: {"": {"threshold": 0.6}}'
 AGREEMENT = ("pairwise_exact_match", "pairwise_field_f1")
 
 
@@ -65,20 +57,20 @@ class Pair:
     unproved_judge: str | None = None
 
     @property
+    def runs(self) -> tuple[Record | None, Record]:
+        """The baseline and the candidate."""
+        return self.baseline, self.candidate
+
+    @property
     def is_judged_alike(self) -> bool:
         """Whether one judge with one prompt and the same settings decided the checks of both."""
-        before, after = (run.judged if run else None for run in (self.baseline, self.candidate))
+        before, after = (run.judged if run else None for run in self.runs)
         return bool(before and after and (before.model_id, before.digests) == (after.model_id, after.digests))
 
     @property
     def is_beside(self) -> bool:
         """Whether no day stands between the two: they were asked in one run, or are taken to have been."""
         return self.side_by_side or (self.baseline is not None and self.candidate.beside == self.baseline.run_id)
-
-    @property
-    def is_since_anchor(self) -> bool:
-        """Whether the baseline is the anchor itself."""
-        return self.baseline is not None and self.anchor is not None and self.baseline.run_id == self.anchor.run_id
 
 
 class ReadOutputs(NamedTuple):
@@ -103,9 +95,8 @@ class ReadOutputs(NamedTuple):
 class Common:
     """The part of two records that is comparable.
 
-    `cases`: the unchanged ones, with the answers of all runs of a version. `left_out`: by id of another case, why it is
-    not among them. `barriers`: why nothing is comparable. `remarks`: differences that do not prevent a comparison.
-    `read` counts the outputs of baseline and candidate in these cases.
+    `cases` are unchanged; `left_out` says by id why other cases are not. `barriers`: why nothing is comparable.
+    `remarks`: differences that do not prevent a comparison. `read` counts the outputs of baseline and candidate.
     """
 
     cases: tuple[tuple[CaseRecord, CaseRecord], ...]
@@ -116,11 +107,7 @@ class Common:
 
 
 def as_asked(pair: Pair) -> Pair:
-    """Return a pair, marked where no day stands between its two sides though no record says so.
-
-    Models that were asked in the same invocations were asked in the same minutes. What another tool measured is taken
-    to be measured side by side.
-    """
+    """Return a pair, marked as interleaved if its runs are of the same invocations, or results of another tool."""
     if pair.baseline is None:
         return pair
     sides = (pair.baseline, *pair.baseline_again), (pair.candidate, *pair.candidate_again)
@@ -184,9 +171,8 @@ def _barriers(baseline: Record, candidate: Record, *, any_served: bool) -> Itera
     ):
         if baseline.digests.get(name) != candidate.digests.get(name) and not (name == "scenario" and without_prompt):
             yield barrier or _otherwise(baseline, candidate)
-    changes = _setting_changes(baseline, candidate) if baseline.model_id == candidate.model_id else None
-    if changes is not None and not _is_other_address(changes, baseline, candidate):
-        yield "the model's settings changed" + (f": {_listed(changes)}" if changes else "")
+    if words := _setting_changes(baseline, candidate)[0]:
+        yield words
 
 
 def _otherwise(baseline: Record, candidate: Record) -> str:
@@ -199,26 +185,24 @@ def _otherwise(baseline: Record, candidate: Record) -> str:
     return f"fields are compared otherwise: {remedy if changed else 'evals/datasets.json declares so'}"
 
 
-def _setting_changes(baseline: Record, candidate: Record) -> list[ValueChange] | None:
-    """Return which settings of the model differ, as far as records tell; None where none does."""
-    if baseline.digests.get("settings") == candidate.digests.get("settings"):
-        return None
+def _setting_changes(baseline: Record, candidate: Record) -> tuple[str, str]:
+    """Say how the settings of one model differ: what prevents a comparison, and what does not; "" for nothing.
+
+    If only the place that outputs come from changed, and the same model gives them, they are comparable.
+    """
+    if baseline.model_id != candidate.model_id or baseline.digests.get("settings") == candidate.digests.get("settings"):
+        return "", ""
     before, after = (
         None if record.settings is None else record.settings.model_dump(mode="json", exclude={"timeout_s"})
         for record in (baseline, candidate)
     )
-    return differences(before, after)
-
-
-def _is_other_address(changes: Sequence[ValueChange], baseline: Record, candidate: Record) -> bool:
-    """Return whether nothing but the place that answers come from changed, and the same model gives them."""
+    changes = differences(before, after)
+    words = listed([f"{change.path} {' → '.join(value_pair(change.before, change.after))}" for change in changes])
     places = ("base_url", "place", "region", *(("params.file",) if candidate.provider == "replay" else ()))
-    elsewhere = bool(changes) and all(change.path in places for change in changes)
-    return elsewhere and baseline.served_model == candidate.served_model
-
-
-def _listed(changes: Sequence[ValueChange]) -> str:
-    return listed([f"{change.path} {' → '.join(value_pair(change.before, change.after))}" for change in changes])
+    is_elsewhere = bool(changes) and all(change.path in places for change in changes)
+    if is_elsewhere and baseline.served_model == candidate.served_model:
+        return "", f"the answers come from elsewhere, which is no setting of the model: {words}"
+    return f"the model's settings changed{': ' * bool(words)}{words}", ""
 
 
 def _served(baseline: Record, candidate: Record) -> str:
@@ -231,9 +215,7 @@ def _remarks(baseline: Record, candidate: Record, *, any_served: bool) -> Iterat
     same_model = baseline.model_id == candidate.model_id
     if not same_model:
         yield f"the models differ: {baseline.model_id} and {candidate.model_id}"
-    changes = _setting_changes(baseline, candidate) if same_model else None
-    if changes and _is_other_address(changes, baseline, candidate):
-        yield f"the answers come from elsewhere, which is no setting of the model: {_listed(changes)}"
+    yield from filter(None, [_setting_changes(baseline, candidate)[1]])
     drifts = list(_drifts(baseline, candidate, any_served=any_served)) if same_model else []
     if drifts:
         remedy = ": run `evaluate` to ask both prompts in one run"
@@ -253,7 +235,7 @@ def _remarks(baseline: Record, candidate: Record, *, any_served: bool) -> Iterat
 
 def _drifts(baseline: Record, candidate: Record, *, any_served: bool) -> Iterator[str]:
     """Yield what may have changed a model between two runs, whatever the prompt."""
-    before, after = moment_of(baseline), moment_of(candidate)
+    before, after = baseline.moment, candidate.moment
     if before is not None and after is not None and (after - before).days > STALE_DAYS:
         yield f"the baseline is {(after - before).days} days older"
     said = baseline.served_model != candidate.served_model
@@ -267,15 +249,6 @@ def _drifts(baseline: Record, candidate: Record, *, any_served: bool) -> Iterato
     before_rate, after_rate = baseline.tokens.hit_rate or 0, candidate.tokens.hit_rate or 0
     if (before_rate > 0) != (after_rate > 0):
         yield f"a prompt cache was read in one run only: {before_rate:.0%} of the input, then {after_rate:.0%}"
-
-
-def moment_of(record: Record) -> datetime | None:
-    """Return when a run began, in UTC where its record names no zone; None where it names no moment."""
-    try:
-        moment = datetime.fromisoformat(record.timestamp)
-    except ValueError:
-        return None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -293,17 +266,6 @@ class Measure:
     after: tuple[Scores, ...]
     tier: Tier | None = None
     judged: bool = False
-
-    @property
-    def differences(self) -> list[float]:
-        """The mean after minus the mean before, of each case."""
-        pairs = zip(case_means(self.before), case_means(self.after), strict=True)
-        return [after - before for before, after in pairs]
-
-
-def case_means(arm: Sequence[Scores]) -> list[float]:
-    """Return the mean score of each case."""
-    return [sum(scores) / len(scores) for scores in arm]
 
 
 def measures(cases: CasePairs, metrics: Iterable[str]) -> Iterator[Measure]:
@@ -344,12 +306,12 @@ def _agreement(case: CaseRecord, name: str) -> Scores:
 def field_scores(case: CaseRecord, name: str) -> Scores:
     """Return one score for each answer, 1 for right and 0 for wrong, missing or extra; their mean is right ÷ n.
 
-    The items of an array in one answer are right or wrong together: they count as one answer, not as many. An answer
-    that could not be read is wrong in every field. Of a check its scores are kept, as it looks at such an answer, too.
+    The items of an array in one answer count together. An answer that could not be read is wrong in every field, while
+    a check scores it, too.
     """
     if (check := check_of(case, name)) is not None:
         return tuple(score for score in check.scores if score is not None)
-    count = case.fields.get(name, _NO_ANSWERS)
+    count = case.fields.get(name, FieldCount(right=0, n=0))
     scored = case.outcomes.count(SCORED)
     answers = min(count.n, scored)
     right = answers * count.right / max(1, count.n)
@@ -380,10 +342,7 @@ def cut_to(record: Record, case_ids: Container[str]) -> Record:
 
 
 def pooled(record: Record, again: Sequence[Record]) -> Record:
-    """Return a record with the answers of further runs of its version, case by case; the cases are the record's own.
-
-    Agreement between replicates is the mean over the runs.
-    """
+    """Return a record with the answers of further runs of its version; its cases are its own."""
     if not again:
         return record
     others = [{case.question: case for case in run.per_case} for run in again]
@@ -396,9 +355,7 @@ def pooled(record: Record, again: Sequence[Record]) -> Record:
 
 
 def _pooled_case(runs: Sequence[CaseRecord]) -> CaseRecord:
-    newest = runs[0]
-    counts = [run.fields for run in runs]
-    shares = [run.reproducibility for run in runs]
+    newest, counts, shares = runs[0], [run.fields for run in runs], [run.reproducibility for run in runs]
     return newest.model_copy(
         update={
             "outcomes": [outcome for run in runs for outcome in run.outcomes],

@@ -1,20 +1,13 @@
-"""Pairs of records and the rules → verdicts on every measure, every model and the component.
-
-Measure what is comparable (`measuring`) → q within each family → verdicts → what a good mean may hide (lost fields,
-loss since the accepted version, an earlier run of the same version) → the reasons.
-"""
+"""Pairs of records and the rules → verdicts on every measure, every model and the component."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
 
 from skill_evaluator.library.config import VerdictName
-from skill_evaluator.stats import rounded
+from skill_evaluator.stats import benjamini_hochberg, by_key, rounded
 from skill_evaluator.verdicts.decide.cases import named_cases, profile_of
 from skill_evaluator.verdicts.decide.comparability import Measure, Pair, served_change
-from skill_evaluator.verdicts.decide.effects import Effect, adjusted
 from skill_evaluator.verdicts.decide.measuring import Compared, Measured, measure_all
-from skill_evaluator.verdicts.decide.missing_outputs import Missing, bounds_of
 from skill_evaluator.verdicts.decide.reasons import falls_of, reasons_of, remedy_of
 from skill_evaluator.verdicts.decide.results import (
     Cases,
@@ -25,23 +18,18 @@ from skill_evaluator.verdicts.decide.results import (
     SinceAccepted,
 )
 from skill_evaluator.verdicts.decide.rules import (
-    Levels,
     Losses,
     VerdictRules,
-    bounded_verdict,
     component_verdict,
     is_harmed_everywhere,
     is_lost,
     judged_verdict,
-    measure_verdict,
     model_verdict,
-    supported_verdict,
+    verdict_on,
     verdict_with_losses,
 )
 
 FAMILY = "the measures of equal weight, of all models (Benjamini-Hochberg)"
-_Test = tuple[float, int] | None
-"""The q-value of a measure and the size of its family; None if it is not tested."""
 
 
 def compare_records(
@@ -63,11 +51,10 @@ def compare_records(
         for pair in (*pairs, *rest)
     ]
     comparable = sum(pair.baseline is not None for pair in family)
-    compared = measure_all(family, wanted)
-    tests = iter(_test_all([own for model in compared for own in model.measured], rules))
+    compared, since_accepted = _with_q(measure_all(family, wanted), rules), changes_since_accepted(family, rules)
     models = [
-        _model(model, list(islice(tests, len(model.measured))), since_accepted, rules, comparable)
-        for model, since_accepted, _ in zip(compared, changes_since_accepted(family, rules), pairs, strict=False)
+        _model(model, change, rules, comparable)
+        for model, change, _ in zip(compared, since_accepted, pairs, strict=False)
     ]
     return ComparisonResult(
         skill=skill,
@@ -79,38 +66,49 @@ def compare_records(
     )
 
 
-def _test_all(measured: Sequence[Measured], rules: VerdictRules) -> list[_Test]:
+def _with_q(compared: Sequence[Compared], rules: VerdictRules) -> list[Compared]:
     """Adjust p over the measures of equal tier, of all models; the agreement of replicates is not tested."""
-    tests: list[_Test] = [None] * len(measured)
-    tiers = [None if own.measure.kind == "reproducibility" else rules.tier(own.measure) for own in measured]
-    for tier in set(tiers) - {None}:
-        family = [(at, own.effect.p) for at, own in enumerate(measured) if tiers[at] == tier and own.effect is not None]
-        q_values = adjusted([p for _, p in family])
-        for (at, _), q in zip(family, q_values, strict=True):
-            tests[at] = (q, len(family))
-    return tests
+    tested = [
+        (own.measure, own.effect.p)
+        for model in compared
+        for own in model.measured
+        if own.effect is not None and own.measure.kind != "reproducibility"
+    ]
+    q_of: dict[int, tuple[float, int]] = {}
+    for family in by_key((rules.tier(measure), (measure, p)) for measure, p in tested).values():
+        for (measure, _), q in zip(family, benjamini_hochberg([p for _, p in family]), strict=True):
+            q_of[id(measure)] = q, len(family)
+
+    def adjust(measured: Measured) -> Measured:
+        q, family = q_of.get(id(measured.measure), (None, 1))
+        return replace(measured, q=q, family=family)
+
+    return [replace(model, measured=tuple(map(adjust, model.measured))) for model in compared]
 
 
 def changes_since_accepted(pairs: Sequence[Pair], rules: VerdictRules) -> list[SinceAccepted | None]:
-    """Return the change of the critical measures of each model since the accepted version.
+    """Return the change of the critical measures since the accepted version for each pair: of the one that fell most.
 
     None if there is no accepted version, if it is the baseline itself, and if the two are not comparable.
     """
-    since = [
-        replace(pair, baseline=pair.anchor, baseline_again=pair.anchor_again, anchor=None)
-        for pair in pairs
-        if pair.anchor is not None and not pair.is_since_anchor
-    ]
+    since = {
+        at: replace(pair, baseline=pair.anchor, baseline_again=pair.anchor_again)
+        for at, pair in enumerate(pairs)
+        if pair.anchor is not None and (pair.baseline is None or pair.baseline.run_id != pair.anchor.run_id)
+    }
     tested = [
-        (compared, measured, measured.effect)
-        for compared in measure_all(since, rules.is_critical)
+        (at, compared, measured, measured.effect)
+        for at, compared in zip(since, measure_all(list(since.values()), rules.is_critical), strict=True)
         for measured in compared.measured
         if measured.effect is not None
     ]
-    changes: dict[str, SinceAccepted] = {}
-    for (compared, measured, effect), q in zip(tested, adjusted([effect.p for *_, effect in tested]), strict=True):
-        model_id, accepted = compared.pair.candidate.model_id, compared.pair.baseline
+    changes = dict[int, SinceAccepted]()
+    for (at, compared, measured, effect), q in zip(
+        tested, benjamini_hochberg([effect.p for *_, effect in tested]), strict=True
+    ):
+        accepted = pairs[at].anchor
         assert accepted is not None  # noqa: S101  (only pairs with an accepted version are tested)
+        levels = rules.levels(measured.measure, is_accepted=True)
         change = SinceAccepted(
             version=accepted.skill_version,
             run_id=accepted.run_id,
@@ -118,11 +116,11 @@ def changes_since_accepted(pairs: Sequence[Pair], rules: VerdictRules) -> list[S
             difference=round(effect.difference, 6),
             ci95=_rounded(effect.ci95),
             q=round(q, 6),
-            verdict=_verdict(compared, measured, q, rules, rules.levels(measured.measure, is_accepted=True)),
+            verdict=verdict_on(compared, replace(measured, q=q), rules, levels),
         )
-        if model_id not in changes or change.difference < changes[model_id].difference:
-            changes[model_id] = change
-    return [None if pair.is_since_anchor else changes.get(pair.candidate.model_id) for pair in pairs]
+        if at not in changes or change.difference < changes[at].difference:
+            changes[at] = change
+    return [changes.get(at) for at in range(len(pairs))]
 
 
 def failed_before(pair: Pair, rules: VerdictRules, models: int) -> str | None:
@@ -132,47 +130,20 @@ def failed_before(pair: Pair, rules: VerdictRules, models: int) -> str | None:
     or somebody who accepts it. Only critical measures count, at a level shared by all `models`.
     """
     runs = (*pair.candidate_again, pair.candidate)
-    for count in range(1, len(runs)):
-        earlier = replace(pair, candidate=runs[count - 1], candidate_again=runs[: count - 1])
-        (compared,) = measure_all([earlier], rules.is_critical)
+    for count, run in enumerate(runs[:-1]):
+        (compared,) = measure_all([replace(pair, candidate=run, candidate_again=runs[:count])], rules.is_critical)
         for measured in compared.measured:
             if measured.effect is not None:
-                q = min(1.0, measured.effect.p * models)
-                if _verdict(compared, measured, q, rules, rules.levels(measured.measure)) == "regressed":
-                    return runs[count - 1].run_id
+                tested = replace(measured, q=min(1.0, measured.effect.p * models))
+                if verdict_on(compared, tested, rules, rules.levels(measured.measure)) == "regressed":
+                    return run.run_id
     return None
 
 
-def _verdict(
-    compared: Compared, measured: Measured, q: float | None, rules: VerdictRules, levels: Levels, *, lost: bool = False
-) -> VerdictName:
-    """Return the verdict on a measure: by its effect, then by its judge, its missing outputs and its readable ones."""
-    measure, tolerance = measured.measure, rules.tolerance(measured.measure)
-    verdict = "regressed" if lost else measure_verdict(measured.effect, q, tolerance, levels)
-    verdict = judged_verdict(verdict, measured, compared.pair, rules.policy.harm)
-    required = rules.required_coverage if rules.is_critical(measure) else 0.0
-    verdict = bounded_verdict(verdict, _missing(compared, measure), tolerance, required)
-    return supported_verdict(verdict, compared, measured, rules)
-
-
-def _missing(compared: Compared, measure: Measure) -> Missing | None:
-    return None if compared.common is None else bounds_of(compared.common.cases, measure.name, measure.kind)
-
-
-def _model(
-    compared: Compared,
-    tests: Sequence[_Test],
-    since_accepted: SinceAccepted | None,
-    rules: VerdictRules,
-    models: int,
-) -> ModelVerdict:
-    pair, common = compared.pair, compared.common
-    coverage = _coverage(compared)
+def _model(compared: Compared, since_accepted: SinceAccepted | None, rules: VerdictRules, models: int) -> ModelVerdict:
+    pair, common, coverage = compared.pair, compared.common, _coverage(compared)
     covered = coverage >= rules.required_coverage
-    results = [
-        _result(measured, test, compared, rules, models if covered else None)
-        for measured, test in zip(compared.measured, tests, strict=True)
-    ]
+    results = [_result(measured, compared, rules, models if covered else None) for measured in compared.measured]
     verdict: VerdictName = "incomparable"
     cases = Cases(broke=[], fixed=[], left_out={})
     losses = Losses(since_accepted=since_accepted)
@@ -231,23 +202,20 @@ def _coverage(compared: Compared) -> float:
     return min(pair.candidate.coverage, pair.baseline.coverage, kept)
 
 
-def _result(
-    measured: Measured, test: _Test, compared: Compared, rules: VerdictRules, models: int | None
-) -> MeasureResult:
+def _result(measured: Measured, compared: Compared, rules: VerdictRules, models: int | None) -> MeasureResult:
     """Return the result of a measure; `models` is the number of models, or None if too few outputs came."""
-    measure, effect, pair = measured.measure, measured.effect, compared.pair
-    levels, (q, family) = rules.levels(measure), test or (None, 1)
+    measure, effect, pair, q = measured.measure, measured.effect, compared.pair, measured.q
+    levels, tolerance, harm = rules.levels(measure), rules.tolerance(measure), rules.policy.harm
     is_tested, is_field = measure.kind != "reproducibility", measure.kind == "field"
-    tolerance, harm = rules.tolerance(measure), rules.policy.harm
     difference = measured.after.mean - measured.before.mean
     lost = is_tested and models is not None and is_lost(measured, models) and difference < -tolerance
     collapsed = lost or (rules.is_critical(measure) and is_harmed_everywhere(measured, max(harm, tolerance)))
     verdict: VerdictName | None = None
     if is_tested:
-        verdict = "inconclusive" if models is None else _verdict(compared, measured, q, rules, levels, lost=collapsed)
-    fell = lost or (q is not None and q <= levels.fall)
-    harmed = is_field and models is not None and fell and difference < -harm
-    harmed = harmed and judged_verdict("regressed", measured, pair, harm) == "regressed"
+        verdict = "inconclusive"
+        if models is not None:
+            verdict = verdict_on(compared, measured, rules, levels, collapsed=collapsed)
+    harmed = is_field and models is not None and (lost or (q is not None and q <= levels.fall)) and difference < -harm
     return MeasureResult(
         metric=measure.name,
         kind=measure.kind,
@@ -261,17 +229,13 @@ def _result(
         q=rounded(q),
         n=0 if effect is None else effect.n,
         n_cases=len(measure.case_ids),
-        detectable_drop=rounded(_detectable(effect, levels.fall / family) if is_tested else None),
+        detectable_drop=rounded(effect.detectable(levels.fall / measured.family)) if effect and is_tested else None,
         verdict=verdict,
-        harmed=harmed,
-        missing=_missing(compared, measure),
+        harmed=harmed and judged_verdict("regressed", measured, pair, harm) == "regressed",
+        missing=measured.missing,
         profile_before=profile_of(pair.baseline, measure.name) if is_field and pair.baseline else None,
         profile_after=profile_of(pair.candidate, measure.name) if is_field else None,
     )
-
-
-def _detectable(effect: Effect | None, level: float) -> float | None:
-    return None if effect is None else effect.detectable(level)
 
 
 def _rounded(interval: tuple[float, float]) -> tuple[float, float]:

@@ -1,7 +1,7 @@
 """Scores of two versions, case by case → the difference, its confidence interval and its p-value.
 
 The case is the unit, and differences are paired: what the outputs of a case have in common within a run is then part of
-the differences between cases. Numbers in, numbers out. Only a comparison needs this module, which imports scipy.
+the differences between cases. docs/statistics.md has the reasons. Only a comparison imports this module, and scipy.
 """
 
 import math
@@ -17,8 +17,7 @@ from scipy.special import stdtr, stdtrit
 from skill_evaluator.stats import CONFIDENCE, POWER, smallest_drop, unseen_share
 
 Floats = NDArray[np.float64]
-Arm = Sequence[Sequence[float]]
-"""One version: the scores of each case's replicates."""
+Arm = Sequence[Sequence[float]]  # one version: the scores of each case's replicates
 Interval = tuple[float, float]
 
 MAX_MISSED = 0.03  # of drops of the tolerated size that may be called excluded
@@ -34,9 +33,8 @@ _STRICT = 0.01  # p below which they must
 class Effect:
     """Candidate minus baseline, from a sample of `n` cases or outputs.
 
-    `p` is one-sided, in the direction of the difference. `error` is the standard error and `degrees` its degrees of
-    freedom. The difference is above `lowest` with 97 % confidence. `unseen` bounds the share of cases that may fail
-    though none did; it is 0 if something varied or the outputs of each case were repeated.
+    `p` is one-sided, in the direction of the difference. The difference is above `lowest` with 97 % confidence.
+    `unseen` bounds the share of cases that may fail though none did; 0 if something varied or outputs were repeated.
     """
 
     difference: float
@@ -88,16 +86,12 @@ class ArmStatistics:
         """The mean over cases."""
         return float(self.means.sum()) / len(self.means)
 
-    def variance_between(self, counts: Floats) -> float:
-        """Return the variance of the mean difference to another run of this version with `counts` replicates."""
-        return float((self.variances * (1 / self.counts + 1 / counts)).sum()) / len(self.counts) ** 2
-
     @cached_property
     def slope(self) -> float:
         """The change of the mean per unit of log-odds that all outputs shift: the mean of s(1 − s) over the cases.
 
-        Each score s is drawn towards the mean of all by the weight of one output, since few outputs say little. A score
-        of many parts that hardly varies moves no more than it varies.
+        Each score s is drawn towards the mean of all by the weight of one output. A score that hardly varies moves no
+        more than it varies.
         """
         scores = (self.counts * self.means + self.mean) / (self.counts + 1)
         moved = float((scores * (1 - scores)).mean())
@@ -108,16 +102,10 @@ def paired_effect(before: ArmStatistics, after: ArmStatistics, run_variance: flo
     """Return the effect with the cases as the sample, by a paired t-test. Return None for a single case.
 
     error² = s² ÷ C + (D ÷ 2C)² + `run_variance`, with D the mean of the C differences, s their standard deviation and
-    `run_variance` what two runs on different days add. The second term is half a case that did not move: a variance
-    estimated as 0 from few cases is not 0.
-
-    A case that falls much further than the others makes t smaller, though it is no evidence against a drop. So the test
-    is repeated with the furthest drops clipped, with a whole case that did not move, and the smallest p counts, as does
-    the lowest upper confidence limit. Lower scores then make no drop less significant, from four cases on. For a rise,
-    and for the lower limit, the furthest rises are clipped.
-
-    If the candidate has fewer replicates, s² ÷ C of a rise is at least what the baseline's replicates let an unchanged
-    version differ by: few outputs that are all right by chance show no variance.
+    `run_variance` what two runs on different days add. The test is repeated with the furthest drops clipped, and the
+    smallest p counts, as does the lowest upper confidence limit; for a rise, and for the lower limit, the furthest
+    rises are clipped. If the candidate has fewer replicates, s² ÷ C of a rise is at least what the baseline's
+    replicates let an unchanged version differ by.
     """
     differences = after.means - before.means
     cases = len(differences)
@@ -127,8 +115,9 @@ def paired_effect(before: ArmStatistics, after: ArmStatistics, run_variance: flo
     is_still = not (differences.any() or before.variances.any() or after.variances.any())
     is_repeated = is_still and bool((before.counts + after.counts >= _MIN_EQUAL).all())
     run_variance = 0.0 if is_repeated else run_variance
-    has_fewer = after.counts.sum() < before.counts.sum()
-    least = before.variance_between(after.counts) if has_fewer else 0.0
+    least = 0.0
+    if after.counts.sum() < before.counts.sum():
+        least = float((before.variances * (1 / before.counts + 1 / after.counts)).sum()) / cases**2
     falls = _ClippedTests.of(differences, run_variance)
     rises = _ClippedTests.of(-differences, run_variance, least=least, max_share=_SPARING if cases <= _FEW else 1.0)
     confidence = (1 + CONFIDENCE) / 2
@@ -146,10 +135,7 @@ def paired_effect(before: ArmStatistics, after: ArmStatistics, run_variance: flo
 
 @dataclass(frozen=True, slots=True)
 class _ClippedTests:
-    """Tests of differences for a drop: as they are in the first row, with the furthest drops clipped in the others.
-
-    `is_sparing` marks the rows in which at most a quarter of the differences is clipped.
-    """
+    """Tests of differences for a drop: as they are in the first row, with the furthest drops clipped in the others."""
 
     means: Floats
     errors: Floats
@@ -160,10 +146,7 @@ class _ClippedTests:
     def of(
         cls, differences: Floats, run_variance: float, *, least: float = 0.0, max_share: float = 1.0
     ) -> "_ClippedTests":
-        """Test for a drop; s² ÷ C is at least `least`, and at most a share of the differences is clipped.
-
-        Degrees of freedom are Satterthwaite's (doi:10.2307/3002019).
-        """
+        """Test for a drop; s² ÷ C is at least `least`. Degrees of freedom are Satterthwaite's (doi:10.2307/3002019)."""
         count = len(differences)
         limits = _clip_limits(np.sort(differences))
         rows = np.maximum(differences, limits[:, None])
@@ -239,27 +222,8 @@ def replicate_effect(before: ArmStatistics, after: ArmStatistics, run_variance: 
     )
 
 
-def adjusted(p_values: Sequence[float]) -> list[float]:
-    """Return the q-value of each p-value, which controls the false discovery rate over all of them.
-
-    qᵢ = min over pⱼ ≥ pᵢ of m pⱼ ÷ rank(pⱼ), Benjamini and Hochberg 1995 (doi:10.1111/j.2517-6161.1995.tb02031.x).
-
-    >>> adjusted([0.01, 0.04, 0.03])
-    [0.03, 0.04, 0.04]
-    """
-    count = len(p_values)
-    order = sorted(range(count), key=p_values.__getitem__, reverse=True)
-    q_values, least = [1.0] * count, 1.0
-    for rank, place in zip(range(count, 0, -1), order, strict=True):
-        least = min(least, p_values[place] * count / rank)
-        q_values[place] = least
-    return q_values
-
-
 def holm(p_values: Sequence[float]) -> list[float]:
     """Return the adjusted p-value of each p-value, which controls the chance of any false one (Holm 1979).
-
-    pᵢ is multiplied by the number of p-values that are not smaller, and is at least that of each smaller one.
 
     >>> holm([0.01, 0.04, 0.03])
     [0.03, 0.06, 0.06]

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from skill_evaluator.records.record import Record
 from skill_evaluator.verdicts.decide.comparability import RUN_SD, Common, Measure, Pair, common_part, measures, pooled
 from skill_evaluator.verdicts.decide.effects import ArmStatistics, Effect, paired_effect, replicate_effect
+from skill_evaluator.verdicts.decide.missing_outputs import Missing, bounds_of
 from skill_evaluator.verdicts.decide.same_checks import check_changes, with_same_checks
 
 
@@ -18,7 +19,7 @@ def samples(record: Record) -> bool:
 
 
 def run_variance(pair: Pair, before: ArmStatistics) -> float:
-    """Return the variance that runs on different days add to the difference; 0 if the baseline was interleaved."""
+    """Return the variance that two different days add to the difference."""
     if pair.is_beside:
         return 0.0
     runs = 1 / (1 + len(pair.baseline_again)) + 1 / (1 + len(pair.candidate_again))
@@ -29,7 +30,8 @@ def run_variance(pair: Pair, before: ArmStatistics) -> float:
 class Measured:
     """A measure with its effect; None for a single case whose replicates are not known to be independent draws.
 
-    `of_runs` is the variance that a day between two runs adds. `is_sampled`: the replicates are independent draws.
+    `of_runs` is the variance that a day between two runs adds. `is_sampled`: the replicates are independent draws. `q`
+    is p, adjusted over a `family` of so many measures; None if the measure is not tested.
     """
 
     measure: Measure
@@ -38,16 +40,24 @@ class Measured:
     of_runs: float = 0.0
     is_sampled: bool = False
     effect: Effect | None = None
+    missing: Missing | None = None
+    q: float | None = None
+    family: int = 1
 
     @classmethod
-    def of(cls, measure: Measure, pair: Pair) -> "Measured":
+    def of(cls, measure: Measure, pair: Pair, common: Common) -> "Measured":
         """Measure what two versions differ by."""
-        assert pair.baseline is not None  # noqa: S101  (nothing is measured without one)
         before, after = ArmStatistics.of(measure.before), ArmStatistics.of(measure.after)
         has_replicates = measure.kind != "reproducibility"  # agreement is one value a case
-        is_sampled = has_replicates and samples(pair.baseline) and samples(pair.candidate)
-        own = cls(measure=measure, before=before, after=after, of_runs=run_variance(pair, before))
-        return replace(own, is_sampled=is_sampled, effect=own.effect_if(is_sampled=is_sampled))
+        own = cls(
+            measure=measure,
+            before=before,
+            after=after,
+            of_runs=run_variance(pair, before),
+            is_sampled=has_replicates and all(run is not None and samples(run) for run in pair.runs),
+            missing=bounds_of(common.cases, measure.name, measure.kind),
+        )
+        return replace(own, effect=own.effect_if(is_sampled=own.is_sampled))
 
     def effect_if(self, *, is_sampled: bool) -> Effect | None:
         """Return the effect if replicates are independent draws (`is_sampled`), or if only cases are."""
@@ -75,26 +85,24 @@ class Compared:
 
 def measure_all(pairs: Sequence[Pair], wanted: Callable[[Measure], bool] = lambda measure: True) -> list[Compared]:
     """Measure what the records of each pair have in common, as far as it is `wanted`."""
-    return [_measure_pair(pair, wanted) for pair in pairs]
+    return [Compared(pair=pair) if pair.baseline is None else _measure(pair, pair.baseline, wanted) for pair in pairs]
 
 
-def _measure_pair(pair: Pair, wanted: Callable[[Measure], bool]) -> Compared:
-    if pair.baseline is None:
-        return Compared(pair=pair)
+def _measure(pair: Pair, baseline: Record, wanted: Callable[[Measure], bool]) -> Compared:
     like = with_same_checks(pair)
     assert like.baseline is not None  # noqa: S101  (it has one as the pair has)
     before, after = pooled(like.baseline, like.baseline_again), pooled(like.candidate, like.candidate_again)
     common = common_part(before, after, any_served=pair.any_served)
     common = replace(
         common,
-        barriers=(*common.barriers, *_moves_between(pair, pair.baseline)),
-        remarks=(*common.remarks, *check_changes(pair.baseline, pair.candidate)),
+        barriers=(*common.barriers, *_moves_between(pair, baseline)),
+        remarks=(*common.remarks, *check_changes(baseline, pair.candidate)),
     )
     if common.barriers:
         return Compared(pair=pair, common=common)
-    shared = [name for name in pair.candidate.accuracy if name in pair.baseline.accuracy]
+    shared = [name for name in pair.candidate.accuracy if name in baseline.accuracy]
     figures = filter(wanted, measures(common.cases, shared))
-    return Compared(pair=pair, common=common, measured=tuple(Measured.of(figure, like) for figure in figures))
+    return Compared(pair=pair, common=common, measured=tuple(Measured.of(figure, like, common) for figure in figures))
 
 
 def _moves_between(pair: Pair, baseline: Record) -> Iterator[str]:

@@ -14,12 +14,10 @@ from skill_evaluator.files import FrozenModel
 from skill_evaluator.records.record import ANSWERED, SCORED, CaseRecord, strict_score
 from skill_evaluator.verdicts.decide.comparability import CasePairs, Kind, field_scores
 
-_UNDEFINED = "undefined"  # the value of a metric in an output that was scored
-_NO_TRUTH = "no ground truth"
-_NO_VALUE = "the ground truth has no value of it"
 _SLACK = 1e-9  # two sums of the same shares in another order differ by less
 _DIGIT = 1e-6  # a bound is rounded outward to it
 _MAX_NAMED = 5
+_NO_TRUTH = "no ground truth"
 
 
 class Missing(FrozenModel):
@@ -42,12 +40,20 @@ class Missing(FrozenModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Range:
-    """One side of a case: its lowest and highest possible mean score, and its lost outputs by kind."""
+    """One side of a case: the sum of its scores, the number of its outputs, and the lost ones by kind."""
 
-    low: float
-    high: float
+    total: float
+    count: int
     planned: int
     lost: Counter[str]
+
+    @property
+    def low(self) -> float:
+        return self.total / self.count
+
+    @property
+    def high(self) -> float:
+        return (self.total + self.lost.total()) / self.count
 
     def words(self, name: str) -> str:
         kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(self.lost.items()))
@@ -63,31 +69,24 @@ def bounds_of(cases: CasePairs, name: str, kind: Kind = "accuracy") -> Missing |
     if kind == "reproducibility" or all(_is_complete(case, name, kind) for case in chain.from_iterable(cases)):
         return None
     undefined = _undefined_cases(cases, name) if kind == "accuracy" else {}
-    ranges = {
-        before.case_id: (old, new)
-        for before, after in cases
-        if before.case_id not in undefined
-        and (old := _range_of(before, name, kind)) is not None
-        and (new := _range_of(after, name, kind)) is not None
-    }
-    widths = {case_id: old.high - old.low + new.high - new.low for case_id, (old, new) in ranges.items()}
-    incomplete = sorted((case_id for case_id in widths if widths[case_id] > 0.0), key=lambda one: (-widths[one], one))
-    if not ranges or not (incomplete or undefined):
+    read = ((old.case_id, _range_of(old, name, kind), _range_of(new, name, kind)) for old, new in cases)
+    sides = {case_id: (old, new) for case_id, old, new in read if case_id not in undefined and old and new}
+    lost = {case_id: old.high - old.low + new.high - new.low for case_id, (old, new) in sides.items()}
+    lossy = sorted((case_id for case_id in lost if lost[case_id] > 0.0), key=lambda case_id: (-lost[case_id], case_id))
+    if not sides or not (lossy or undefined):
         return None
-    worst, best = _rounded_outward(
-        sum(new.low - old.high for old, new in ranges.values()) / len(ranges),
-        sum(new.high - old.low for old, new in ranges.values()) / len(ranges),
-    )
+    worst = sum(new.low - old.high for old, new in sides.values()) / len(sides)
+    best = sum(new.high - old.low for old, new in sides.values()) / len(sides)
     labelled = sum(reason != _NO_TRUTH for reason in undefined.values())
-    return Missing(
-        worst=worst,
-        best=best,
-        n_cases=len(ranges),
-        lost={case_id: _lost_words(*ranges[case_id]) for case_id in incomplete},
-        baseline_lost=sum(ranges[case_id][0].lost.total() for case_id in incomplete),
-        candidate_lost=sum(ranges[case_id][1].lost.total() for case_id in incomplete),
+    return Missing(  # each bound is rounded away from the middle: a mean summed in any order is still within
+        worst=max(-1.0, round(math.floor((worst - _SLACK) / _DIGIT) * _DIGIT, 6)),
+        best=min(1.0, round(math.ceil((best + _SLACK) / _DIGIT) * _DIGIT, 6)),
+        n_cases=len(sides),
+        lost={case_id: _lost_words(*sides[case_id]) for case_id in lossy},
+        baseline_lost=sum(old.lost.total() for old, _ in sides.values()),
+        candidate_lost=sum(new.lost.total() for _, new in sides.values()),
         undefined=undefined,
-        rests_on=round(len(ranges) / (len(ranges) + labelled), 6),
+        rests_on=round(len(sides) / (len(sides) + labelled), 6),
     )
 
 
@@ -107,14 +106,14 @@ def _undefined_cases(cases: CasePairs, metric: str) -> dict[str, str]:
     if not any(metric in case.accuracy for pair in cases for case in pair):
         return {}
     return {
-        before.case_id: _NO_TRUTH if before.exact is None and after.exact is None else _NO_VALUE
-        for before, after in cases
-        if metric not in before.accuracy and metric not in after.accuracy
+        old.case_id: _NO_TRUTH if old.exact is None and new.exact is None else "the ground truth has no value of it"
+        for old, new in cases
+        if metric not in old.accuracy and metric not in new.accuracy
     }
 
 
 def _range_of(case: CaseRecord, name: str, kind: Kind) -> _Range | None:
-    """Return the possible mean scores of a case. Return None for a field that neither outputs nor truth have."""
+    """Return one side of a case. Return None for a field that neither outputs nor truth have."""
     if kind == "field":
         scores = field_scores(case, name)
         lost = Counter(outcome for outcome in case.outcomes if outcome not in ANSWERED)
@@ -124,22 +123,13 @@ def _range_of(case: CaseRecord, name: str, kind: Kind) -> _Range | None:
     else:
         planned = list(zip_longest(case.outcomes, case.replicates.get(name, [])[: len(case.outcomes)]))
         strict = [(outcome, strict_score(outcome, value)) for outcome, value in planned]
-        lost = Counter(_UNDEFINED if outcome == SCORED else outcome for outcome, score in strict if score is None)
+        lost = Counter("undefined" if outcome == SCORED else outcome for outcome, score in strict if score is None)
         total, count = sum(score for _, score in strict if score is not None), len(strict)
-    if not count:
-        return None
-    return _Range(low=total / count, high=(total + lost.total()) / count, planned=len(case.outcomes), lost=lost)
+    return _Range(total=total, count=count, planned=len(case.outcomes), lost=lost) if count else None
 
 
 def _lost_words(before: _Range, after: _Range) -> str:
     return "; ".join(side.words(name) for name, side in (("baseline", before), ("candidate", after)) if side.lost)
-
-
-def _rounded_outward(worst: float, best: float) -> tuple[float, float]:
-    """Round bounds to six digits, each away from the middle: a mean summed in any order is still within."""
-    low = math.floor((worst - _SLACK) / _DIGIT) * _DIGIT
-    high = math.ceil((best + _SLACK) / _DIGIT) * _DIGIT
-    return max(-1.0, round(low, 6)), min(1.0, round(high, 6))
 
 
 def missing_reasons(metric: str, missing: Missing, tolerance: float, required_coverage: float) -> Iterator[str]:

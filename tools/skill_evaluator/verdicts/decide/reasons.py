@@ -1,7 +1,4 @@
-"""The reasons of a verdict, and what would decide an inconclusive one: more cases, an interleaved baseline, a profile.
-
-Results that are already decided come in. Nothing here changes a verdict.
-"""
+"""The reasons of a verdict, and what would decide an inconclusive one. Nothing here changes a verdict."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -12,7 +9,7 @@ from skill_evaluator.display import FEWEST_CASES
 from skill_evaluator.library.scenarios import SCHEMA_ALONE
 from skill_evaluator.stats import ALPHA
 from skill_evaluator.text import counted, listed
-from skill_evaluator.verdicts.decide.comparability import Common, Pair, moment_of
+from skill_evaluator.verdicts.decide.comparability import Common, Pair
 from skill_evaluator.verdicts.decide.effects import MAX_MISSED, Effect
 from skill_evaluator.verdicts.decide.measuring import Compared, Measured, samples
 from skill_evaluator.verdicts.decide.missing_outputs import missing_reasons
@@ -27,76 +24,61 @@ from skill_evaluator.verdicts.decide.results import (
 from skill_evaluator.verdicts.decide.rules import Losses, VerdictRules, measure_verdict
 
 _MAX_TIMES = 20  # times as many cases; more is no advice
-_INTERLEAVED = "the baseline interleaved (1.5 × the calls)"
 _MISSING = "the missing outputs would decide it"
-_MORE_ROOM = "a version that scores higher, or partial credit (fields in evals/datasets.json), would decide it"
 
 
-def open_measure(measured: Measured, result: MeasureResult, pair: Pair, rules: VerdictRules) -> tuple[str, str] | None:
-    """Return what keeps an inconclusive measure open, and what would decide it. Return None if it is not chance."""
-    effect, tolerance = measured.effect, result.tolerance
-    if result.verdict != "inconclusive" or effect is None or result.q is None or result.ci95 is None:
+def open_measure(measured: Measured, pair: Pair, rules: VerdictRules) -> tuple[str, str] | None:
+    """Return what keeps a measure open, and what would decide it. Return None if it is not chance."""
+    effect, measure, tolerance = measured.effect, measured.measure, rules.tolerance(measured.measure)
+    if effect is None or measured.q is None:
         return None
-    is_judged = pair.unproved_judge is not None and measured.measure.judged
+    is_judged = pair.unproved_judge is not None and measure.judged
     needs_labels = is_judged and abs(effect.difference) > tolerance and effect.difference >= -rules.policy.harm
-    if needs_labels or _decides(effect, result, rules, measured):
+    if needs_labels or measure_verdict(effect, measured.q, tolerance, rules.levels(measure)) != "inconclusive":
         return None
-    still_open = f"{result.metric}: a drop beyond {tolerance:g} is not ruled out"
+    still_open = f"{measure.name}: a drop beyond {tolerance:g} is not ruled out"
     if tolerance == 0.0:
-        fell = f"{result.metric} fell from {result.baseline:.3f} to {result.candidate:.3f}"
+        fell = f"{measure.name} fell from {measured.before.mean:.3f} to {measured.after.mean:.3f}"
         still_open = f"{fell}, not significantly, and no drop is tolerated"
     elif effect.unseen > tolerance:
         still_open += f", as {effect.unseen:.0%} of new outputs could fail unseen"
-    elif result.n_cases >= FEWEST_CASES:
-        still_open += f" (interval {result.ci95[0]:+.3f} to {result.ci95[1]:+.3f})"
-    return still_open, _remedy(measured, effect, result, pair, rules)
+    elif len(measure.case_ids) >= FEWEST_CASES:
+        still_open += f" (interval {effect.ci95[0]:+.3f} to {effect.ci95[1]:+.3f})"
+    return still_open, _remedy(measured, effect, pair, rules)
 
 
-def _decides(effect: Effect, result: MeasureResult, rules: VerdictRules, measured: Measured) -> bool:
-    """Return whether an effect, adjusted as the result is, has a verdict."""
-    family = result.q / result.p if result.p and result.q else 1.0
-    levels = rules.levels(measured.measure)
-    return measure_verdict(effect, min(1.0, effect.p * family), result.tolerance, levels) != "inconclusive"
-
-
-def _remedy(measured: Measured, effect: Effect, result: MeasureResult, pair: Pair, rules: VerdictRules) -> str:
+def _remedy(measured: Measured, effect: Effect, pair: Pair, rules: VerdictRules) -> str:
     """Return what would decide a measure if the difference stays.
 
     The error has to be at most (D + tolerance) ÷ t to exclude a drop, or −D ÷ t for a significant one. The part of the
     error between cases falls with the square root of their number; what two runs on different days add stays.
     """
-    cases, tolerance, ways = len(measured.measure.case_ids), result.tolerance, []
+    measure, candidate = measured.measure, pair.candidate
+    cases, tolerance, levels, ways = len(measure.case_ids), rules.tolerance(measure), rules.levels(measure), []
     if effect.unseen > tolerance > 0.0:
         enough = math.ceil(math.log(ALPHA) / math.log(1.0 - tolerance))
         return f"2 replicates of each case, or {enough} cases, would decide it"
-    family = result.q / result.p if result.p and result.q else 1.0
-    to_exclude, to_show = stdtrit(effect.degrees, [1 - MAX_MISSED, 1 - rules.levels(measured.measure).fall / family])
+    family = measured.q / effect.p if measured.q and effect.p else 1.0
+    to_exclude, to_show = stdtrit(effect.degrees, [1 - MAX_MISSED, 1 - levels.fall / family])
     allowed = max((effect.difference + tolerance) / to_exclude if tolerance else 0.0, -effect.difference / to_show)
-    between = effect.error**2 - measured.of_runs
-    if measured.of_runs and between <= allowed**2 and _can_interleave(pair):
-        ways.append(_INTERLEAVED)
+    between, is_called = effect.error**2 - measured.of_runs, candidate.provider != "replay"
+    is_same_model = pair.baseline is not None and pair.baseline.model_id == candidate.model_id
+    if measured.of_runs and between <= allowed**2 and is_same_model and is_called:
+        ways.append("the baseline interleaved (1.5 × the calls)")
     left = allowed**2 - measured.of_runs
     times = between / left if left > 0.0 else math.inf
     if times <= _MAX_TIMES:
         count = max(cases + 1, math.ceil(cases * times))
         ways.append(f"about {count} cases ({count / cases:.2g} × the calls)")
+    differ = measured.before.variances.any() or measured.after.variances.any()
     sampled = None if measured.is_sampled else measured.effect_if(is_sampled=True)
-    if sampled is not None and _can_be_sampled(measured, pair) and _decides(sampled, result, rules, measured):
-        ways.append(f"`profile: sampled` of {pair.candidate.model_id} in models.yaml, if each output is drawn anew,")
+    if sampled is not None and differ and candidate.settings is not None and is_called:
+        q = min(1.0, sampled.p * family)
+        if measure_verdict(sampled, q, tolerance, levels) != "inconclusive":
+            ways.append(f"`profile: sampled` of {candidate.model_id} in models.yaml, if each output is drawn anew,")
     if not ways:
         return f"more than {_MAX_TIMES} times the cases would be needed, if the difference stays"
     return f"{', or '.join(ways)} would decide it, if the difference stays"
-
-
-def _can_interleave(pair: Pair) -> bool:
-    asked = pair.baseline is not None and pair.baseline.model_id == pair.candidate.model_id
-    return asked and pair.candidate.provider != "replay"
-
-
-def _can_be_sampled(measured: Measured, pair: Pair) -> bool:
-    """Return whether replicates differ and the profile of the model can be declared."""
-    differ = bool(measured.before.variances.any() or measured.after.variances.any())
-    return differ and pair.candidate.settings is not None and pair.candidate.provider != "replay"
 
 
 def reasons_of(
@@ -120,13 +102,11 @@ def reasons_of(
     if _is_of_one_case(results):
         yield f"one case says nothing of chance: {_more_than_one_case(compared.pair)}"
     weighed = [result for result in results if result.kind == "accuracy" or result.tier != "advisory"]
-    yield from _lift(compared, results)
+    yield from _lift(compared.pair, results)
     yield from _reasons_of_losses(losses, results, rules)
     yield from _reasons_of_measures(weighed, rules)
     yield from filter(None, [less_repeatable(results)])
-    for measured, result in _critical(compared, results):
-        if (still_open := open_measure(measured, result, compared.pair, rules)) is not None:
-            yield "; ".join(still_open)
+    yield from map("; ".join, _open_measures(compared, results, rules))
     for result in weighed:
         if result.tier == "critical" and result.missing is not None:
             yield from missing_reasons(result.metric, result.missing, result.tolerance, rules.required_coverage)
@@ -146,15 +126,12 @@ def remedy_of(compared: Compared, results: Sequence[MeasureResult], coverage: fl
         return _MISSING
     if _is_of_one_case(results):
         return _more_than_one_case(compared.pair)
-    for _, remedy in _unsupported(compared.common, results, rules) if compared.common else ():
+    unsupported = list(_unsupported(compared.common, results, rules)) if compared.common else []
+    for _, remedy in (*unsupported, *_open_measures(compared, results, rules)):
         return remedy
-    for measured, result in _critical(compared, results):
-        if (still_open := open_measure(measured, result, compared.pair, rules)) is not None:
-            return still_open[1]
-    lacking = any(result.missing is not None and result.missing.lost for result in results if result.tier == "critical")
-    if lacking or (judge := compared.judge) is None:
-        return _MISSING if lacking else None
-    return calibration_words(judge)
+    if any(result.missing is not None and result.missing.lost for result in results if result.tier == "critical"):
+        return _MISSING
+    return None if compared.judge is None else calibration_words(compared.judge)
 
 
 def _unsupported(common: Common, results: Sequence[MeasureResult], rules: VerdictRules) -> Iterator[tuple[str, str]]:
@@ -167,24 +144,26 @@ def _unsupported(common: Common, results: Sequence[MeasureResult], rules: Verdic
         is_open = result.verdict == "inconclusive" and not (result.difference or 0.0) > 0.0
         if is_open and not rules.has_room(result.metric, result.tolerance, result.baseline):
             limit = f"cannot fall by more than the tolerated {result.tolerance:g}"
-            yield f"{result.metric} was {result.baseline:.3f} and {limit}, so it is never unchanged", _MORE_ROOM
+            more_room = "a version that scores higher, or partial credit (fields in evals/datasets.json)"
+            reason = f"{result.metric} was {result.baseline:.3f} and {limit}, so it is never unchanged"
+            yield reason, f"{more_room}, would decide it"
 
 
-def _critical(compared: Compared, results: Sequence[MeasureResult]) -> list[tuple[Measured, MeasureResult]]:
-    pairs = zip(compared.measured, results, strict=True)
-    return [(measured, result) for measured, result in pairs if result.tier == "critical"]
+def _open_measures(
+    compared: Compared, results: Sequence[MeasureResult], rules: VerdictRules
+) -> Iterator[tuple[str, str]]:
+    """Yield what keeps the critical measures open, and what would decide them."""
+    for measured, result in zip(compared.measured, results, strict=True):
+        if result.tier == "critical" and result.verdict == "inconclusive":
+            yield from filter(None, [open_measure(measured, compared.pair, rules)])
 
 
-def _lift(compared: Compared, results: Sequence[MeasureResult]) -> Iterator[str]:
-    """Yield what the prompt adds, where the baseline was asked without it."""
-    baseline, name = compared.pair.baseline, compared.pair.candidate.skill
-    for _, result in _critical(compared, results):
-        if (
-            baseline is not None
-            and baseline.scenario == SCHEMA_ALONE
-            and None not in (result.baseline, result.candidate)
-        ):
-            yield f"{result.metric}: with {name} {result.candidate:.3f}, without {result.baseline:.3f}"
+def _lift(pair: Pair, results: Sequence[MeasureResult]) -> Iterator[str]:
+    """Yield what the prompt adds, if the baseline was run without it."""
+    if pair.baseline is not None and pair.baseline.scenario == SCHEMA_ALONE:
+        for one in results:
+            if one.tier == "critical":
+                yield f"{one.metric}: with {pair.candidate.skill} {one.candidate:.3f}, without {one.baseline:.3f}"
 
 
 def falls_of(losses: Losses, results: Sequence[MeasureResult]) -> list[Fall]:
@@ -199,8 +178,7 @@ def _reasons_of_losses(losses: Losses, results: Sequence[MeasureResult], rules: 
     if falls := falls_of(losses, results):
         fields, harm = counted(len(falls), "field"), f"{rules.policy.harm:g}"
         yield f"{fields} lost more than {harm}, which alone is a regression: {joined_falls(falls)}"
-    critical = [case for case in losses.cases if case.case_id in losses.critical_cases]
-    if critical:
+    if critical := losses.lost_critical_cases:
         yield f"{counted(len(critical), 'critical case')} lost more than {rules.policy.harm:g}: {_falls(critical)}"
     better = {result.verdict or "" for result in results if result.tier == "critical"} & {"improved", "unchanged"}
     if losses.cases and better:
@@ -250,7 +228,7 @@ def _premise(pair: Pair) -> Iterator[str]:
         return
     if before.digests.get("prompt") == after.digests.get("prompt"):  # did the model move? That is the question itself
         return
-    days = sorted(f"{moment:%Y-%m-%d}" for moment in map(moment_of, (before, after)) if moment is not None)
+    days = sorted(f"{moment:%Y-%m-%d}" for moment in (before.moment, after.moment) if moment is not None)
     days = [f"of {' and '.join(dict.fromkeys(days))}"] if len(days) == 2 else []
     between = " ".join(["between the two runs", *days])
     can_rerun = after.settings is not None and after.provider != "program"

@@ -1,7 +1,4 @@
-"""The result of a comparison, as people's reports and other programs get it.
-
-Frozen models without a decision in them; their JSON Schema is generated.
-"""
+"""The result of a comparison, as reports and other programs get it; its JSON Schema is generated."""
 
 import shlex
 from collections.abc import Iterable
@@ -27,11 +24,10 @@ Fall = tuple[str, str]
 class MeasureResult(FrozenModel):
     """One metric or field, candidate minus baseline.
 
-    `p` is one-sided, in the direction of the difference, and `q` adjusted over the family. `ci95` agrees with it: it
-    excludes 0 if p ≤ 0.025. `n` is the size of the sample: cases, or outputs if each is a draw of its own. A drop of
-    `detectable_drop` in this measure alone would have been significant in the family with 80 % power; None: no drop
-    would. `harmed`: the field lost more than `policy.harm`, significantly. The agreement of replicates is not tested:
-    it has no q, and its verdict is None.
+    `p` is one-sided, in the direction of the difference, and `q` adjusted over the family. `ci95` excludes 0 if
+    p ≤ 0.025. `n` counts cases, or outputs if each is a draw of its own. A drop of `detectable_drop` in this measure
+    alone would have been significant with 80 % power; None: no drop would. `harmed`: the field lost more than
+    `policy.harm`, significantly. The agreement of replicates is not tested: it has no q, and its verdict is None.
     """
 
     metric: str
@@ -74,9 +70,9 @@ class CaseTurn(FrozenModel):
 class Cases(FrozenModel):
     """The cases that broke and those that were fixed beyond chance, the largest change first; those left out, and why.
 
-    A tenth of the named may have moved by chance. `within_noise` counts the others that moved beyond the tolerance;
-    `every_answer_worse` names those of them whose every answer scored less than any before. Of a component with checks,
-    `turned` has the cases that pass in other words than before, those that fell first, and those `unreliable` before.
+    `within_noise` counts the others that moved beyond the tolerance; `every_answer_worse` names those of them whose
+    every output scored less than any before. If there are checks, `turned` has the cases that pass otherwise than
+    before, those that fell first, and `unreliable` those that were flaky.
     """
 
     broke: list[CaseChange]
@@ -89,10 +85,7 @@ class Cases(FrozenModel):
 
 
 class SinceAccepted(FrozenModel):
-    """The change of the critical measures since the accepted version; `metric` fell furthest.
-
-    It is *regressed* if q is at most 0.2 α. `ci95` is the 95 % confidence interval of the difference.
-    """
+    """The change of the critical measures since the accepted version; `metric` fell furthest."""
 
     version: str
     run_id: str
@@ -104,10 +97,7 @@ class SinceAccepted(FrozenModel):
 
 
 class RunSummary(FrozenModel):
-    """How a run went, and what all its calls took; `model_id` only if the run beside it has another model.
-
-    `unusable` is the reason why the run is no measurement.
-    """
+    """How a run went, and what all its calls took; `model_id` only if the run beside it has another model."""
 
     run_id: str
     skill_version: str
@@ -183,9 +173,9 @@ def joined_falls(falls: list[Fall]) -> str:
 class ModelVerdict(FrozenModel):
     """One model: its verdict and the reasons.
 
-    `lost_fields` and `lost_cases` fell by more than `policy.harm`, significantly. `remedy` is what would decide an
-    inconclusive verdict; None if only a look at its cases would. `served`: what differs in what answered. `falls`:
-    the fields that a reason names. `unproved_judge` decided checks that the verdict rests on, and is not calibrated.
+    `lost_fields` and `lost_cases` fell by more than `policy.harm`. `remedy` is what would decide an inconclusive
+    verdict; None if only a look at its cases would. `served`: what differs in what answered. `unproved_judge` decided
+    checks that the verdict rests on, and is not calibrated.
     """
 
     model_id: str
@@ -216,22 +206,24 @@ class ModelVerdict(FrozenModel):
     @property
     def moved(self) -> list[str]:
         """The critical and supporting measures that moved beyond chance, and the fields and cases that were lost."""
-        measures = [
+        moved = [
             f"{one.metric} {one.baseline:.3f} → {one.candidate:.3f}"
             for one in (*self.metrics, *self.fields)
             if one.harmed or (one.tier != "advisory" and one.verdict in ("regressed", "improved"))
         ]
-        measures = measures or [f"cases that fell: {', '.join(self.lost_cases)}"] * (self.verdict == "regressed")
-        served = [served_text(run.served_model) for run in (self.baseline, self.candidate) if run]
-        return [*measures, *([f"served model {served[0]} → {served[-1]}"] if self.served == "model" else [])]
+        if not moved and self.verdict == "regressed":
+            moved = [f"cases that fell: {', '.join(self.lost_cases)}"]
+        if self.served == "model":
+            served = [served_text(run.served_model) for run in (self.baseline, self.candidate) if run]
+            moved.append(f"served model {served[0]} → {served[-1]}")
+        return moved
 
 
 class ComparisonResult(FrozenModel):
     """A component: the verdict is that on its worst model.
 
-    `left_out`: models that have no run to compare, and why; they are in no verdict. `asked_again`: both versions were
-    asked anew, of the cases that had failed, and nothing else counts. `unmeasured` says that the version on disk
-    has no complete run.
+    `left_out`: models without a run to compare, and why. `asked_again`: only cases that had failed were run, with both
+    versions. `unmeasured` says that the version on disk has no complete run.
     """
 
     skill: str
@@ -255,11 +247,7 @@ class ComparisonResult(FrozenModel):
 
 
 class Comparisons(FrozenModel):
-    """What is compared of a component without being asked: its newest versions, and pairs of its models.
-
-    `versions` has each beside the version it is judged against, the newest first; `models` each pair on the newest
-    version that both have.
-    """
+    """The comparisons that the site shows: of the newest versions, the newest first, and of pairs of models."""
 
     versions: dict[str, ComparisonResult]
     models: list[ComparisonResult]

@@ -1,8 +1,7 @@
 """The rules that turn a measured effect into a verdict, and a verdict into an exit code. Nothing else decides.
 
-The policy of settings.yaml comes in as the `VerdictRules` of one component. The verdicts follow from the
-small to the large: `measure_verdict` on a metric or field, `model_verdict` from those of one model, `component_verdict`
-from those of all models, and `exit_code` for the process.
+From the small to the large: `measure_verdict` on a metric or field, `model_verdict` from those of one model,
+`component_verdict` from those of all models, and `exit_code` for the process.
 """
 
 from collections.abc import Iterable, Sequence
@@ -29,6 +28,7 @@ _MIN_LOST_CASES, _MIN_LOST_REPLICATES = 3, 5
 CRITICAL_SHARE = 0.7  # of alpha, for the critical measures against the baseline
 ACCEPTED_SHARE = 0.2  # of alpha, for the critical measures against the accepted version
 OTHER_SHARE = 0.15  # of alpha, for the supporting measures, and again for the fields
+_NO_POLICY = ComponentPolicy()
 WORST_FIRST: tuple[VerdictName, ...] = ("regressed", "inconclusive", "incomparable", "improved", "unchanged")
 
 
@@ -52,26 +52,17 @@ class VerdictRules:
     @property
     def alpha(self) -> float:
         """The share of false alarms that is accepted."""
-        own = self._component
-        return self.policy.alpha if own is None or own.alpha is None else own.alpha
+        return self.policy.alpha if self._component.alpha is None else self._component.alpha
 
     def tier(self, measure: Measure) -> Tier:
-        """Return how much a measure weighs; the agreement of replicates is always advisory.
-
-        A tier that the policy declares comes first, then a check's own. Without one the primary metric is critical,
-        every other metric of accuracy is supporting, and fields are advisory.
-        """
-        if measure.kind == "reproducibility":
-            return "advisory"
-        for declared in self._declared(measure):
-            if declared.tier is not None:
-                return declared.tier
+        """Return how much a measure weighs: as the policy declares, else as a check does, else by its kind."""
+        declared = next((policy.tier for policy in self._declared(measure) if policy.tier is not None), None)
         if measure.kind != "accuracy":
-            return measure.tier or "advisory"
-        return "critical" if measure.name == self.primary_metric else "supporting"
+            return declared or measure.tier or "advisory"
+        return declared or ("critical" if measure.name == self.primary_metric else "supporting")
 
     def is_critical(self, measure: Measure) -> bool:
-        """Return whether a measure decides the verdict by itself."""
+        """Return whether a measure decides the verdict alone."""
         return self.tier(measure) == "critical"
 
     def uncalibrated_judge(self, candidate: Record) -> str | None:
@@ -83,10 +74,17 @@ class VerdictRules:
 
     def tolerance(self, measure: Measure) -> float:
         """Return the tolerated drop of a measure: its own, else the component's, else the general one."""
-        tolerances = [declared.tolerance for declared in self._declared(measure)]
-        if self._component is not None:
-            tolerances.append(self._component.tolerance)
-        return next((tolerance for tolerance in tolerances if tolerance is not None), self.policy.tolerance)
+        policies: list[MetricPolicy | ComponentPolicy | Policy] = [
+            *self._declared(measure),
+            self._component,
+            self.policy,
+        ]
+        return next(policy.tolerance for policy in policies if policy.tolerance is not None)
+
+    @property
+    def primary_tolerance(self) -> float:
+        """The tolerated drop of the primary metric."""
+        return self.tolerance(Measure(name=self.primary_metric, kind="accuracy", case_ids=(), before=(), after=()))
 
     def levels(self, measure: Measure, *, is_accepted: bool = False) -> Levels:
         """Return the levels of a measure against the baseline, or against the accepted version (`is_accepted`)."""
@@ -100,34 +98,39 @@ class VerdictRules:
     @property
     def critical_cases(self) -> tuple[str, ...]:
         """The cases whose loss alone is a regression."""
-        return self._component.critical_cases if self._component else ()
+        return self._component.critical_cases
 
     @property
-    def _component(self) -> ComponentPolicy | None:
-        """The part of the policy that is for this component alone."""
-        return self.policy.components.get(self.skill)
+    def _component(self) -> ComponentPolicy:
+        return self.policy.components.get(self.skill, _NO_POLICY)
 
     def _declared(self, measure: Measure) -> list[MetricPolicy]:
         """Return what the policy declares of a measure, the component's part before the general one."""
-        own = self._component
-        if measure.kind == "field":
-            declared = [own.fields.get(measure.name) if own else None]
-        else:
-            declared = [own.metrics.get(measure.name) if own else None, self.policy.metrics.get(measure.name)]
-        return [policy for policy in declared if policy is not None]
+        own, name = self._component, measure.name
+        declared = [own.fields] if measure.kind == "field" else [own.metrics, self.policy.metrics]
+        return [policies[name] for policies in declared if name in policies]
 
 
 def rules_for(settings: Settings, candidate: Record) -> VerdictRules:
     """Return the rules for a candidate by the present settings."""
-    own = settings.policy.components.get(candidate.skill)
+    required = settings.policy.components.get(candidate.skill, _NO_POLICY).required_coverage
     return VerdictRules(
         policy=settings.policy,
         skill=candidate.skill,
         primary_metric=candidate.primary_metric,
-        required_coverage=(
-            settings.required_coverage if own is None or own.required_coverage is None else own.required_coverage
-        ),
+        required_coverage=settings.required_coverage if required is None else required,
     )
+
+
+def verdict_on(
+    compared: "Compared", measured: "Measured", rules: VerdictRules, levels: Levels, *, collapsed: bool = False
+) -> VerdictName:
+    """Return the verdict on a measure: by its effect, then by its judge, its missing outputs and its readable ones."""
+    tolerance, is_critical = rules.tolerance(measured.measure), rules.is_critical(measured.measure)
+    verdict = "regressed" if collapsed else measure_verdict(measured.effect, measured.q, tolerance, levels)
+    verdict = judged_verdict(verdict, measured, compared.pair, rules.policy.harm)
+    verdict = bounded_verdict(verdict, measured.missing, tolerance, rules.required_coverage if is_critical else 0.0)
+    return supported_verdict(verdict, compared, measured, rules)
 
 
 def measure_verdict(effect: "Effect | None", q: float | None, tolerance: float, levels: Levels) -> VerdictName:
@@ -139,10 +142,9 @@ def measure_verdict(effect: "Effect | None", q: float | None, tolerance: float, 
     4. regressed: the score fell significantly.
     5. inconclusive: anything else. Nothing is unchanged merely because its difference is not significant.
 
-    A drop is excluded if the difference is above it with 97 % confidence, which the lower end of a 95 % interval nearly
-    shows. If each case had a single output and nothing varied, the cases that may fail unseen must be fewer, too. No
-    interval excludes every drop, so a tolerance of 0 means that the score did not fall: a score that fell is regressed
-    or, if not significantly, inconclusive.
+    A drop is excluded if the difference is above it with 97 % confidence. If each case had a single output and nothing
+    varied, the cases that may fail unseen must be fewer, too. No interval excludes every drop, so with a tolerance of 0
+    a score that did not fall is unchanged.
     """
     if effect is None or q is None:
         return "inconclusive"
@@ -159,13 +161,8 @@ def bounded_verdict(
 ) -> VerdictName:
     """Return what remains of the verdict on a measure, whatever the missing values would have been.
 
-    1. A regression is inconclusive where the score did not fall in the best case. Else it stands: the documents that
-       were answered show it.
-    2. improved or unchanged is inconclusive where the worst case is a drop beyond the tolerance, and where the metric
-       says nothing about too many of the cases that have a ground truth.
-
-    The bounds are those of the measured difference; chance stays with the interval. So a few lost answers move them by
-    their share and change no verdict, while documents that were lost altogether do.
+    A regression is inconclusive if the score did not fall in the best case. improved or unchanged is inconclusive if
+    the worst case is a drop beyond the tolerance, or if the metric lacks a value in too many cases with a ground truth.
     """
     if missing is None or verdict in ("inconclusive", "incomparable"):
         return verdict
@@ -193,9 +190,8 @@ def supported_verdict(
 ) -> VerdictName:
     """Return what remains of the verdict on a measure, given the outputs that could be read and the room to fall.
 
-    improved needs half of the candidate's planned outputs, and unchanged half of those of both versions. unchanged also
-    needs room to fall: a score that is at most the tolerance above 0 cannot fall by more than the tolerance. An output
-    that cannot be read counts 0, so a regression stands.
+    improved needs half of the candidate's planned outputs, and unchanged half of those of both versions and room to
+    fall. An output that cannot be read counts 0, so a regression stands.
     """
     if compared.common is None or verdict not in ("improved", "unchanged"):
         return verdict
@@ -206,11 +202,7 @@ def supported_verdict(
 
 
 def model_verdict(measures: Iterable[tuple[Tier, VerdictName]]) -> VerdictName:
-    """Return the verdict on a model from the tiers of its measures and the verdicts on them.
-
-    A regression decides unless it is advisory. Only critical measures can make a model inconclusive, incomparable or
-    improved, in this order.
-    """
+    """Return the verdict on a model from the tiers of its measures and the verdicts on them."""
     verdicts = [(tier, verdict) for tier, verdict in measures if tier != "advisory"]
     critical = [verdict for tier, verdict in verdicts if tier == "critical"]
     if any(verdict == "regressed" for _, verdict in verdicts):
@@ -226,8 +218,7 @@ def model_verdict(measures: Iterable[tuple[Tier, VerdictName]]) -> VerdictName:
 class Losses:
     """What a good mean may not hide.
 
-    `fields` lost more than `policy.harm`, and so did `cases`; `earlier_run` of the same version was a regression;
-    `since_accepted` is the change of the critical measures since the accepted version.
+    `fields` lost more than `policy.harm`, and so did `cases`; `earlier_run` of the same version was a regression.
     """
 
     fields: tuple[str, ...] = ()
@@ -237,19 +228,16 @@ class Losses:
     since_accepted: SinceAccepted | None = None
 
     @property
-    def lost_critical_cases(self) -> list[str]:
+    def lost_critical_cases(self) -> list[CaseChange]:
         """The cases that are critical and lost."""
-        return [case.case_id for case in self.cases if case.case_id in self.critical_cases]
+        return [case for case in self.cases if case.case_id in self.critical_cases]
 
 
 def is_lost(measured: "Measured", models: int) -> bool:
     """Return whether a measure was right in nearly every output of every case, and is right in few.
 
-    Too few cases for a test still show this. The outputs of a case may be copies of each other, so that a case counts
-    as one draw. At most half of the outputs may still be right in three cases of five replicates or more, else a tenth.
-    By simulation any of ten fields falls so by chance in at most 0.7 % of comparisons of three cases, with 90 % of
-    chance in common, and in 4.5 % of those of two. So two cases suffice for a single model alone, and one case does
-    not. Several models with one output a case are not enough.
+    Too few cases for a test still show this: three, or two of a single model with several outputs a case. At most half
+    of the outputs may still be right in three cases of five replicates or more, else a tenth.
     """
     before, after = measured.before, measured.after
     cases, replicates = len(before.means), min(before.counts.min(), after.counts.min())
@@ -265,8 +253,7 @@ def is_lost(measured: "Measured", models: int) -> bool:
 def is_harmed_everywhere(measured: "Measured", harm: float) -> bool:
     """Return whether a measure lost more than `harm` in every case, of three cases or more.
 
-    With three cases a t-test finds drops of different size less significant than equal ones. Unchanged versions fall so
-    in at most 0.3 % of simulated comparisons of three cases.
+    With three cases a t-test finds drops of different size less significant than equal ones.
     """
     falls = measured.before.means - measured.after.means
     return len(falls) >= _MIN_LOST_CASES and bool((falls > harm + ROUNDING).all())
@@ -275,14 +262,11 @@ def is_harmed_everywhere(measured: "Measured", harm: float) -> bool:
 def verdict_with_losses(verdict: VerdictName, losses: Losses) -> VerdictName:
     """Return the verdict on a model with what its means hide.
 
-    A lost field, a lost critical case and a drop since the accepted version are regressions whatever the means do.
     After an earlier run of the same version that regressed, a later run that leaves the drop open does not pass.
-    Where a case is lost, a version is neither *improved* nor *unchanged*.
     """
     crept = losses.since_accepted is not None and losses.since_accepted.verdict == "regressed"
-    if losses.fields or losses.lost_critical_cases or crept:
-        return "regressed"
-    if losses.earlier_run is not None and verdict == "inconclusive":
+    fell_before = losses.earlier_run is not None and verdict == "inconclusive"
+    if losses.fields or losses.lost_critical_cases or crept or fell_before:
         return "regressed"
     return "inconclusive" if verdict in ("improved", "unchanged") and losses.cases else verdict
 

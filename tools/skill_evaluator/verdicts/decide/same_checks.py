@@ -12,8 +12,6 @@ from skill_evaluator.text import counted, listed
 from skill_evaluator.verdicts.decide.comparability import Pair
 
 APART = "the two runs were held to different checks"
-Checks = Mapping[str, Mapping[str, CheckRecord]]
-"""By id of a case, its checks by their ids."""
 
 
 def with_same_checks(pair: Pair) -> Pair:
@@ -25,13 +23,11 @@ def with_same_checks(pair: Pair) -> Pair:
         return pair
     before, after = ({case.case_id: case.checks for case in run.per_case} for run in (pair.baseline, pair.candidate))
     alike = {case_id: _alike(before.get(case_id, {}), checks) for case_id, checks in after.items()}
-
-    every = [check for checks in alike.values() for check in checks.values()]
-    if pair.unproved_judge and not all(check.judged for check in every):
-        alike = {case_id: dict(_weightless_if_judged(checks)) for case_id, checks in alike.items()}
+    if pair.unproved_judge and not all(check.judged for checks in alike.values() for check in checks.values()):
+        alike = {case_id: _without_judged_weight(checks) for case_id, checks in alike.items()}
 
     def cut(runs: Sequence[Record]) -> tuple[Record, ...]:
-        return tuple(cut_to_checks(run, alike) for run in runs if _has_checks(run, alike))
+        return tuple(_cut(run, alike) for run in runs if _has_checks(run, alike))
 
     (baseline,), (candidate,) = cut((pair.baseline,)), cut((pair.candidate,))
     return replace(
@@ -43,9 +39,8 @@ def with_same_checks(pair: Pair) -> Pair:
     )
 
 
-def _weightless_if_judged(checks: Mapping[str, CheckRecord]) -> Iterator[tuple[str, CheckRecord]]:
-    for check_id, check in checks.items():
-        yield check_id, check.model_copy(update={"weight": 0.0}) if check.judged else check
+def _without_judged_weight(checks: Mapping[str, CheckRecord]) -> dict[str, CheckRecord]:
+    return {name: one.model_copy(update={"weight": 0.0}) if one.judged else one for name, one in checks.items()}
 
 
 def _alike(before: Mapping[str, CheckRecord], after: Mapping[str, CheckRecord]) -> dict[str, CheckRecord]:
@@ -54,13 +49,12 @@ def _alike(before: Mapping[str, CheckRecord], after: Mapping[str, CheckRecord]) 
     return {check_id: check for check_id, check in after.items() if digests.get(check_id) == check.digest}
 
 
-def _has_checks(run: Record, wanted: Checks) -> bool:
-    return all(
-        _alike(case.checks, of_case) == of_case for case in run.per_case if (of_case := wanted.get(case.case_id))
-    )
+def _has_checks(run: Record, wanted: Mapping[str, dict[str, CheckRecord]]) -> bool:
+    of_cases = ((case.checks, wanted.get(case.case_id, {})) for case in run.per_case)
+    return all(_alike(checks, of_case) == of_case for checks, of_case in of_cases)
 
 
-def cut_to_checks(run: Record, wanted: Checks) -> Record:
+def _cut(run: Record, wanted: Mapping[str, dict[str, CheckRecord]]) -> Record:
     """Return a run with these checks alone, and the metric `checks` of them."""
     cases = [_cut_case(case, wanted.get(case.case_id, {})) for case in run.per_case]
     return run if cases == run.per_case else run.model_copy(update={"per_case": cases})

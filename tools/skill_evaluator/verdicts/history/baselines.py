@@ -1,11 +1,9 @@
-"""Which recorded runs a run is held against: its baseline, its anchor, and the other runs of both.
+"""Which recorded runs a run is compared with: its baseline, the accepted version, and the other runs of both."""
 
-A record in, a `Pair` out. Chosen from everything that is recorded of a component; nothing is compared here.
-"""
-
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from itertools import groupby
 
 from skill_evaluator.errors import LeaderboardError
@@ -31,18 +29,12 @@ _HALF = "the baseline that was asked beside it is not complete, so it is judged 
 _SHARED = 0.5  # of the candidate's cases must be in a version that nobody accepted, for it to be the anchor
 
 
-def versions_of_families(records: Iterable[Record], archive: Archive) -> list[str]:
-    """Return the versions of runs; a draft, an edited prompt and a run under a scenario have no family."""
-    entries = {entry.run_id for entry in archive.entries if entry.scenario is None and not entry.edited}
-    return sorted({record.skill_version for record in records if record.run_id in entries and not record.draft})
-
-
 def models_pair(
     entries: Iterable[RecordedRun], names: tuple[str, str], archive: Archive, version: str | None = None
 ) -> Pair | None:
-    """Return the runs of two models of the highest version that both have, or of the one named, each with all its runs.
+    """Return the runs of two models of the highest version that both have, or of `version`; None if there is none.
 
-    Two of one invocation are compared alone where others are not. None where they have no complete run of one version.
+    If the newest two are of one invocation and other runs are not, they are compared alone.
     """
     versions = runs_of_versions(entries)
     runs_of_first, runs_of_second = (versions.get(name, {}) for name in names)
@@ -58,9 +50,9 @@ def models_pair(
 
 
 def prompt_pair(record: Record, archive: Archive) -> Pair | None:
-    """Return the newest run with the schema alone, and the newest with the prompt; `record` is one of the two.
+    """Pair the newest run with the schema alone with the newest with the prompt; `record` is one of the two.
 
-    None where the same version and model has no such other run.
+    Return None if the version and model has no other run of this kind.
     """
     other = None if record.scenario == SCHEMA_ALONE else SCHEMA_ALONE
     runs = (run for run in archive.entries if run.complete and not run.edited and run.scenario == other)
@@ -73,39 +65,53 @@ def prompt_pair(record: Record, archive: Archive) -> Pair | None:
 
 
 def drift_pair(record: Record, archive: Archive) -> Pair | None:
-    """Return a run of a recorded version with the earlier ones of its series; None without any.
+    """Pair a run of a recorded version with the earlier ones of its series; None if there is none.
 
-    The earlier runs are A/A runs: they were tested themselves. Runs of a version that was PATCHed since are among them
-    where the prompt stayed the same.
+    Earlier runs of PATCH versions with the same prompt are among them.
     """
     older = _again(record, archive, patched=True)
     return Pair(baseline=older[-1], candidate=record, baseline_again=older[:-1], any_served=True) if older else None
 
 
 def rest_of_family(shown: Iterable[Pair], archive: Archive, policy: Policy, baseline: str | None = None) -> list[Pair]:
-    """Return the pairs of all other models that have a run of the versions shown, and a baseline or that named.
+    """Pair the runs of all other models of the versions shown with their baselines, by default the usual ones.
 
-    The models of a version are one family, whichever of them are shown. One whose record cannot be read is left out.
+    The models of a version are one family, whichever of them are shown.
     """
-    records = [pair.candidate for pair in shown]
-    models, rest = {record.model_id for record in records}, []
-    for version in versions_of_families(records, archive):
-        chosen = choose(archive.entries, version, baseline, usual=lambda run: usual_baseline(run, archive, policy))
-        for choice in chosen.choices:
-            if choice.baseline is not None and choice.candidate.model_id not in models:
-                with suppress(LeaderboardError):
-                    rest.append(pair_of(archive.record(choice.candidate), choice.baseline, archive, policy))
-    return rest
+    usual, pairs = partial(usual_baseline, archive=archive, policy=policy), []
+    for record, lower in other_models([pair.candidate for pair in shown], archive, baseline, usual):
+        with suppress(LeaderboardError):  # its record cannot be read
+            pairs += [] if lower is None else [pair_of(record, lower, archive, policy)]
+    return pairs
+
+
+def other_models(
+    records: Sequence[Record],
+    archive: Archive,
+    baseline: str | None = None,
+    usual: Callable[[RecordedRun], RecordedRun | None] | None = None,
+) -> Iterator[tuple[Record, RecordedRun | None]]:
+    """Yield the newest runs of all other models of the versions of `records`, each with its baseline.
+
+    A draft, an edited prompt and a run under a scenario have no family.
+    """
+    models = {record.model_id for record in records}
+    recorded = {entry.run_id for entry in archive.entries if entry.scenario is None and not entry.edited}
+    of_family = (record for record in records if record.run_id in recorded and not record.draft)
+    for version in sorted({record.skill_version for record in of_family}):
+        for choice in choose(archive.entries, version, baseline, usual=usual).choices:
+            if choice.candidate.model_id not in models:
+                with suppress(LeaderboardError):  # its record cannot be read
+                    yield archive.record(choice.candidate), choice.baseline
 
 
 def pair_of(
     candidate: Record, baseline: RecordedRun | None, archive: Archive, policy: Policy, *, anchored: bool = True
 ) -> Pair:
-    """Return a candidate and its baseline with all other recorded runs that the verdict rests on.
+    """Pair a candidate and its baseline with all other recorded runs that the verdict rests on.
 
-    Runs of a version are pooled, a draft with none. Two whose calls alternated are compared with each other alone,
-    since no day stands between them. A baseline of the anchor's version is then the anchor, whose runs are all pooled.
-    Unless it is `anchored`, the candidate is held against no anchor.
+    Runs of a version are pooled, but for drafts and interleaved runs. An interleaved baseline of the accepted version
+    is the anchor. Without `anchored` there is no anchor.
     """
     entry = entry_of(candidate)
     skipped = list(passed_over(archive.entries, entry, baseline))
@@ -132,9 +138,8 @@ def pair_of(
 def _again(record: Record, archive: Archive, *, patched: bool = False) -> tuple[Record, ...]:
     """Return the other complete runs of a version, oldest first: of equal prompt, scorer, schema and settings.
 
-    Baselines that were asked beside a candidate are among them. A run in which the model had moved (`drift`) begins a
-    series of its own: runs before it are pooled with none after it. With `patched` runs of the versions count that this
-    one is a PATCH of, and whichever model answered them; without, those that the same one answered.
+    A run in which the model had moved (`drift`) begins a series of its own. With `patched`, runs of the versions count
+    that this one is a PATCH of, whichever model answered them.
     """
     run = entry_of(record)
     if run.scenario is not None:
@@ -157,10 +162,7 @@ def _again(record: Record, archive: Archive, *, patched: bool = False) -> tuple[
 
 
 def _may_be_copied(record: Record, other: Record) -> bool:
-    """Return whether two runs of a version can be alike without saying anything of chance.
-
-    Replayed answers are the same every time, and a provider that keeps to seeds repeats itself under an equal one.
-    """
+    """Return whether two runs can be alike without chance: replayed, or with an equal seed that the provider keeps."""
     keeps_to_seeds = record.settings is not None and "seed" not in record.settings.unavailable
     return record.provider == "replay" or (keeps_to_seeds and record.seed == other.seed)
 
@@ -168,8 +170,7 @@ def _may_be_copied(record: Record, other: Record) -> bool:
 def _anchor_of(candidate: Record, archive: Archive, policy: Policy) -> RecordedRun | None:
     """Return the run that losses are summed up since: of the last accepted version, or of the oldest comparable one.
 
-    Without an acceptance the versions below are gone through from the highest until one was measured otherwise. Of
-    those before, the lowest counts that shares enough unchanged cases with the candidate.
+    Comparable are the versions below without a gap, if they share enough unchanged cases with the candidate.
     """
     entry = entry_of(candidate)
     if policy.anchor == "previous" or entry.scenario is not None:

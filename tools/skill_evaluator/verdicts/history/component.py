@@ -1,29 +1,16 @@
-"""What is known of a component: verdicts on its runs, its history, the ranking of its models, and comparisons.
+"""What is known of a component: verdicts on its runs, its history, the ranking of its models, and comparisons."""
 
-`evaluate`, `history`, `leaderboard` and the site say the same of a component, because all of them ask here.
-"""
-
-import datetime
 from collections.abc import Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import combinations
-from pathlib import Path
 
 from skill_evaluator.errors import LeaderboardError, RunError
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Settings
 from skill_evaluator.library.scenarios import SCHEMA_ALONE
-from skill_evaluator.records.archive import (
-    Acceptance,
-    Archive,
-    RecordedRun,
-    accept_version,
-    entry_of,
-    precedence,
-    versions_accepted,
-)
+from skill_evaluator.records.archive import Archive, RecordedRun, entry_of, precedence
 from skill_evaluator.records.faults import unusable_words
 from skill_evaluator.records.record import Record
 from skill_evaluator.records.selection import (
@@ -34,19 +21,12 @@ from skill_evaluator.records.selection import (
     runs_of_versions,
     usual_baseline,
 )
-from skill_evaluator.repository import author_at
 from skill_evaluator.runner.journal import MANIFEST, is_unfinished, read_component_manifest
-from skill_evaluator.text import listed, version_words
+from skill_evaluator.text import version_words
 from skill_evaluator.verdicts.decide.comparability import Pair, as_asked, cut_to
 from skill_evaluator.verdicts.decide.results import ComparisonResult, Comparisons
 from skill_evaluator.verdicts.decide.rules import VerdictRules, rules_for
-from skill_evaluator.verdicts.history.baselines import (
-    models_pair,
-    pair_of,
-    prompt_pair,
-    rest_of_family,
-    versions_of_families,
-)
+from skill_evaluator.verdicts.history.baselines import models_pair, other_models, pair_of, prompt_pair, rest_of_family
 from skill_evaluator.verdicts.history.series import History, history_of, shipping_advice
 from skill_evaluator.verdicts.planning.advice import ModelRanking
 
@@ -65,9 +45,9 @@ class ComponentStanding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chosen:
-    """The records to compare, one pair a model, and the models that have nothing to judge, with the reason.
+    """The records to compare, one pair a model, and the models without records to compare, with the reason.
 
-    `rest` has the pairs of models that were not named: the models of a version are one family.
+    `rest` has the pairs of models that were not named, but belong to the family.
     """
 
     pairs: Sequence[Pair]
@@ -77,8 +57,7 @@ class Chosen:
     def apart(self) -> "Chosen":
         """Take results of another tool as measured on different days; raise LeaderboardError for records of ours."""
         if not all(pair.candidate.is_from_elsewhere for pair in self.pairs):
-            told = "--apart is for another tool's results; a record already says what ran beside it"
-            raise LeaderboardError(told)
+            raise LeaderboardError("--apart is for another tool's results; a record already says what ran beside it")
         return replace(self, pairs=[replace(pair, side_by_side=False) for pair in self.pairs])
 
     def judged(self, settings: Settings) -> ComparisonResult:
@@ -86,8 +65,7 @@ class Chosen:
         from skill_evaluator.verdicts.decide.comparison import compare_records  # imports scipy
 
         first = self.pairs[0].candidate
-        rules = rules_for(settings, first)
-        return compare_records(first.skill, self.pairs, rules, left_out=self.left_out, rest=self.rest)
+        return compare_records(first.skill, self.pairs, rules_for(settings, first), self.left_out, rest=self.rest)
 
 
 def chosen_of_files(
@@ -102,20 +80,6 @@ def chosen_of_files(
     if not pairs:
         raise LeaderboardError(f"{files[0]} and {files[1]} have no model in common")
     return Chosen(pairs=pairs, left_out={name: f"it is not in {files[0]}" for name in after if name not in before})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Accepted:
-    """A version that is accepted, with the records that it rests on; `new`: it was not before, for the same reason.
-
-    `above` is a higher version that was accepted, against which later ones are still held. `path` is to be committed.
-    """
-
-    acceptance: Acceptance
-    new: bool
-    records: Sequence[Record]
-    above: str | None
-    path: Path
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,7 +114,7 @@ class RecordedComponent:
         )
 
     def unmeasured(self, shown: Iterable[str]) -> str:
-        """Say that the version on disk has no complete run, and the highest version shown; return "" if it has one."""
+        """Say that the version on disk has no complete run, and the highest version shown; "" if it has one."""
         version, shown = self.component.version, sorted(shown, key=precedence)
         if not shown or any(version in of_model for of_model in runs_of_versions(self.archive.entries).values()):
             return ""
@@ -184,19 +148,20 @@ class RecordedComponent:
 
     def history(self, entries: Sequence[RecordedRun]) -> History:
         """Judge each version beside the one before; only a model's highest is also held against the anchor."""
-        archive, by_model = self.archive, {}
-        for model_id, versions in sorted(runs_of_versions(entries).items()):
-            newest = [runs[-1] for runs in versions.values()]
-            by_model[model_id] = [
+        archive, policy = self.archive, self.settings.policy
+        by_model = {
+            model_id: [
                 pair_of(
                     archive.record(run),
                     archive.baseline_beside(run) or next_lower(archive.entries, run),
                     archive,
-                    self.settings.policy,
+                    policy,
                     anchored=run is newest[-1],
                 )
                 for run in newest
             ]
+            for model_id, newest in sorted(newest_of_versions(entries).items())
+        }
         latest = max((pairs[-1].candidate for pairs in by_model.values()), key=lambda record: record.timestamp)
         return history_of(self.component.name, by_model, self.rules(latest))
 
@@ -215,10 +180,10 @@ class RecordedComponent:
     def chosen(
         self, baseline: str | Record | None, candidate: str | Record | None, models: Sequence[str] = ()
     ) -> Chosen:
-        """Choose the runs to compare, one pair a model; raise LeaderboardError when there is nothing to judge.
+        """Choose the runs to compare, one pair a model; raise LeaderboardError if there is nothing to judge.
 
-        `baseline` and `candidate` name a version, a run or a draft, or are records. Named runs and records are compared
-        as they are; of versions, all runs count.
+        `baseline` and `candidate` are versions, of which all runs count, or runs, drafts or records, which are compared
+        as they are.
         """
         archive, policy = self.archive, self.settings.policy
         if isinstance(candidate, str) and (draft := archive.draft(candidate)) is not None:
@@ -273,41 +238,6 @@ class RecordedComponent:
             raise LeaderboardError(f"{' and '.join(names)} have no complete run{of} of one version of '{name}'")
         return Chosen(pairs=[pair])
 
-    def accept(self, version: str | None, why: str, by: str, models: Sequence[str] = ()) -> Accepted:
-        """Make a recorded version the anchor of later ones, by default the highest; raise LeaderboardError.
-
-        A version that is worse may be accepted. `by` is by default git's author.
-        """
-        component, name = self.component, self.component.name
-        why, by = " ".join(why.split()), " ".join(by.split())
-        if not why:
-            raise LeaderboardError(f"say why it is accepted: skill-evaluator accept {name} … --why TEXT")
-        entries = runs_of_models(self.archive.entries, models, component.leaderboard_path)
-        version, runs = _to_accept(entries, version, models, name)
-        by = by or author_at(component.folder) or ""
-        if not by:
-            raise LeaderboardError("git knows no user.name and user.email here; say who accepts it: --by NAME")
-        acceptance = Acceptance(
-            version=version,
-            by=by,
-            why=why,
-            date=datetime.datetime.now(datetime.UTC).date(),
-            run_ids={model_id: [run.run_id for run in of_model] for model_id, of_model in runs.items()},
-            models=sorted(set(models)) or None,
-        )
-        records = [self.archive.record(run) for of_model in runs.values() for run in of_model]
-        lock = component.results_dir / ".accepted.lock"
-        before = accept_version(component.accepted_path, lock, name, acceptance)
-        versions = {one for model_id in runs for one in versions_accepted(self.archive.accepted, model_id)}
-        above = max(versions, key=precedence, default=version)
-        return Accepted(
-            acceptance=before or acceptance,
-            new=before is None,
-            records=records,
-            above=above if precedence(above) > precedence(version) else None,
-            path=component.accepted_path,
-        )
-
     def comparisons(self) -> Comparisons:
         """Compare the newest versions as `compare --candidate` does, and pairs of models as `--models` does."""
         entries = self.archive.entries
@@ -323,12 +253,11 @@ class RecordedComponent:
     def verdict_on(
         self, records: Sequence[Record], partial: Container[str] = (), *, asked_again: bool = False
     ) -> ComparisonResult | None:
-        """Compare complete runs with the recorded ones of a lower version; None where no model has such a one.
+        """Compare complete runs with the recorded ones of a lower version; None if no model has one.
 
-        A baseline that was asked beside a candidate is not judged itself. Of a run with the schema alone, the version's
-        own run is judged: what does its prompt add? The runs in `partial` were asked some of the cases: they are held
-        against the same cases of the recorded ones. Of cases that were `asked_again`, because they failed, only these
-        answers count, and the verdict is that on these cases.
+        An interleaved baseline is not judged itself. A run with the schema alone is the baseline of the version's own
+        run. The runs in `partial` have some of the cases, and the recorded ones are cut to them. Of cases that were
+        `asked_again`, because they failed, only these runs count.
         """
         archive, policy = self.archive, self.settings.policy
         archive.add(records)
@@ -358,58 +287,23 @@ class RecordedComponent:
 
         archive = self.archive
         archive.add(records)
-        family = [*records, *_rest_of_version(records, archive)]
+        family = [*records, *(record for record, _ in other_models(records, archive))]
         pairs = [pair_of(record, None, archive, self.settings.policy, anchored=False) for record in family]
-        prompts = [pair for record in records if (pair := prompt_pair(record, archive)) is not None]
-        judged = {} if verdict is None else {model.model_id: model.verdict for model in verdict.models}
-        runs, rest = pairs[: len(records)], pairs[len(records) :]
         return rank_models(
             self.component.name,
-            runs,
+            pairs[: len(records)],
             self.rules(records[0] if records else archive.record(archive.entries[0])),
-            rest=rest,
-            prompts=prompts,
-            verdicts=judged,
+            rest=pairs[len(records) :],
+            prompts=[pair for record in records if (pair := prompt_pair(record, archive)) is not None],
+            verdicts={} if verdict is None else {model.model_id: model.verdict for model in verdict.models},
             left_out=left_out or {},
         )
 
 
-def _to_accept(
-    entries: Sequence[RecordedRun], version: str | None, models: Sequence[str], skill: str
-) -> tuple[str, dict[str, list[RecordedRun]]]:
-    """Return the version to accept, and its complete runs by model; raise LeaderboardError where a model has none."""
-    runs = runs_of_versions(entries)
-    complete = [run for versions in runs.values() for of_version in versions.values() for run in of_version]
-    complete.sort(key=lambda run: run.standing)
-    unusable = [run for run in entries if run.usable is not None and version in (None, run.version)]
-    hint = "".join(f"; {run.usable:.0%} of the outputs of {run.run_id} could be read" for run in unusable[:1])
-    if not complete:
-        raise LeaderboardError(f"no run of '{skill}' is complete: there is nothing to accept{hint}")
-    version = version or complete[-1].version
-    accepted = {model_id: versions[version] for model_id, versions in sorted(runs.items()) if version in versions}
-    lacking = [model_id for model_id in models if model_id not in accepted]
-    if not accepted or lacking:
-        of_model = f" of {', '.join(lacking)}" if lacking else ""
-        there = listed(list(dict.fromkeys(run.version for run in reversed(complete))), most=10)
-        raise LeaderboardError(f"no complete record{of_model} of '{version}' to accept; there are: {there}{hint}")
-    return version, accepted
-
-
-def _rest_of_version(records: Sequence[Record], archive: Archive) -> list[Record]:
-    """Return the newest runs of the versions shown of all other models."""
-    models, rest = {record.model_id for record in records}, []
-    for version in versions_of_families(records, archive):
-        for choice in choose(archive.entries, version, None).choices:
-            if choice.candidate.model_id not in models:
-                with suppress(LeaderboardError):
-                    rest.append(archive.record(choice.candidate))
-    return rest
-
-
 def _of_asked_cases(pair: Pair) -> Pair:
-    """Return a pair with all records cut to the cases that the candidate was asked."""
-    mine = {case.case_id for case in pair.candidate.per_case}
-    cut = partial(cut_to, case_ids=mine)
+    """Return a pair with all records cut to the cases of the candidate."""
+    own = {case.case_id for case in pair.candidate.per_case}
+    cut = partial(cut_to, case_ids=own)
     everything = {case.case_id for record in (pair.baseline, pair.candidate) if record for case in record.per_case}
     return replace(
         pair,
@@ -418,5 +312,5 @@ def _of_asked_cases(pair: Pair) -> Pair:
         baseline_again=tuple(map(cut, pair.baseline_again)),
         candidate_again=tuple(map(cut, pair.candidate_again)),
         anchor_again=tuple(map(cut, pair.anchor_again)),
-        passed_over=(f"only {len(mine)} of {len(everything)} cases were asked", *pair.passed_over),
+        passed_over=(f"only {len(own)} of {len(everything)} cases were asked", *pair.passed_over),
     )

@@ -1,7 +1,4 @@
-"""The history of a component: each recorded version compared with the one before, and with the anchor.
-
-Pairs of records and the rules come in, frozen models go out; their JSON Schema is generated.
-"""
+"""The history of a component: each recorded version compared with the one before, and with the accepted version."""
 
 from collections.abc import Mapping, Sequence
 from itertools import chain
@@ -15,7 +12,7 @@ from skill_evaluator.records.archive import precedence
 from skill_evaluator.scoring.parallel import side_by_side
 from skill_evaluator.stats import by_key, mean_or_none, rounded
 from skill_evaluator.text import version_words
-from skill_evaluator.verdicts.decide.comparability import Measure, Pair, pooled, strict_scores
+from skill_evaluator.verdicts.decide.comparability import Pair, pooled, strict_scores
 from skill_evaluator.verdicts.decide.results import Fall, ModelVerdict, SinceAccepted, joined_falls
 from skill_evaluator.verdicts.decide.rules import WORST_FIRST, VerdictRules, component_verdict
 from skill_evaluator.verdicts.planning.advice import Advice, ModelRanking
@@ -24,10 +21,10 @@ _MOST_CASES = 3
 
 
 class Step(FrozenModel):
-    """A version's verdict against the recorded version before it, as `compare` draws it.
+    """A version's verdict against the recorded version before it, as `compare` gives it.
 
-    `worse_cases` broke, or else scored less in every answer; at most three. `since_accepted` is the
-    change since the accepted version: of the highest version alone, and no verdict of any other knows it.
+    `worse_cases` broke, or else scored less in every output; at most three. Only the highest version has the change
+    since the accepted version.
     """
 
     before: str
@@ -60,10 +57,7 @@ class Step(FrozenModel):
 
 
 class Point(FrozenModel):
-    """A version: the strict mean of the primary metric over all its runs, and the step that led there.
-
-    `run_id` and `timestamp` are those of its newest complete run, and `runs` counts the runs that are pooled.
-    """
+    """A version: the strict mean of the primary metric over all its `runs`, the newest run, and the step to it."""
 
     version: str
     run_id: str
@@ -90,7 +84,7 @@ class Point(FrozenModel):
 
 
 class ModelHistory(FrozenModel):
-    """One model, the lowest version first. `remarks` name the records that were passed over."""
+    """One model, the lowest version first. `remarks` name the records that do not count."""
 
     model_id: str
     points: list[Point]
@@ -98,18 +92,13 @@ class ModelHistory(FrozenModel):
 
 
 class History(FrozenModel):
-    """The history of a component.
-
-    `aa_runs` counts the further runs of a version, which are pooled with its newest. `unmeasured` says that the version
-    on disk has no complete run.
-    """
+    """The history of a component; `unmeasured` says that the version on disk has no complete run."""
 
     skill: str
     metric: str
     alpha: float
     tolerance: float
     models: list[ModelHistory]
-    aa_runs: int = 0
     advice: Advice | None = None
     unmeasured: str = ""
 
@@ -170,11 +159,7 @@ def shipping_advice(history: History, ranking: ModelRanking) -> Advice:
 
 
 def history_of(skill: str, by_model: Mapping[str, Sequence[Pair]], rules: VerdictRules) -> History:
-    """Return the history of a component.
-
-    Each version of a model is the candidate of a pair, lowest first, and the baseline is the version that it is judged
-    against: None for the lowest.
-    """
+    """Return the history of a component, from one pair a version, lowest first; the lowest has no baseline."""
     from skill_evaluator.verdicts.decide.comparison import compare_records
 
     judged = [pair for pair in chain.from_iterable(by_model.values()) if pair.baseline is not None]
@@ -191,21 +176,14 @@ def history_of(skill: str, by_model: Mapping[str, Sequence[Pair]], rules: Verdic
         ModelHistory(
             model_id=model_id,
             points=[Point.of(pair, steps.get(pair.candidate.run_id), rules.primary_metric) for pair in versions],
-            remarks=_remarks(versions),
+            remarks=list(dict.fromkeys(words for pair in versions for words in pair.passed_over)),
         )
         for model_id, versions in by_model.items()
     ]
-    primary = Measure(name=rules.primary_metric, kind="accuracy", case_ids=(), before=(), after=())
     return History(
         skill=skill,
         metric=rules.primary_metric,
         alpha=rules.alpha,
-        tolerance=rules.tolerance(primary),
+        tolerance=rules.primary_tolerance,
         models=models,
-        aa_runs=sum(len(pair.candidate_again) for pair in chain.from_iterable(by_model.values())),
     )
-
-
-def _remarks(versions: Sequence[Pair]) -> list[str]:
-    """Return which records of a model were passed over."""
-    return list(dict.fromkeys(words for pair in versions for words in pair.passed_over))

@@ -1,7 +1,4 @@
-"""The ranking of models as other programs get it, and what follows from it: the frontier, and which model to ship.
-
-Nothing here compares; `ranking` does.
-"""
+"""The ranking of models as other programs get it, and what follows from it: the frontier, and which model to ship."""
 
 from collections.abc import Iterable, Sequence
 
@@ -22,19 +19,21 @@ class Score(FrozenModel):
 class Contrast(FrozenModel):
     """Two models on the same cases by the primary metric: the lower one's score minus the higher one's.
 
-    `q` is adjusted over all pairs of models (Holm). The pair is `significant` if q ≤ α ÷ 2, as the scores themselves
-    say which model is the lower, and a difference beyond the tolerance is not excluded.
+    `q` is adjusted over all pairs of models (Holm). `as_good`: a drop beyond the tolerance is ruled out. Else the pair
+    is `significant` if q ≤ α ÷ 2, as the scores themselves say which model is the lower. `remedy` is what would decide
+    an inconclusive pair.
     """
 
     higher: str
     lower: str
-    difference: float | None
-    ci95: tuple[float, float] | None
-    p: float | None
-    q: float | None
-    n_cases: int
-    detectable_drop: float | None
-    significant: bool
+    difference: float | None = None
+    ci95: tuple[float, float] | None = None
+    p: float | None = None
+    q: float | None = None
+    n_cases: int = 0
+    as_good: bool = False
+    significant: bool = False
+    remedy: str | None = None
 
 
 class PromptEffect(FrozenModel):
@@ -49,10 +48,9 @@ class PromptEffect(FrozenModel):
 class RankedModel(FrozenModel):
     """One model: its scores, cost and age, and how it compares with others.
 
-    `place`: models of equal score share it. `like_best`: it is the best model or not significantly different from it.
-    `verdict` is on its version against a lower one, `prompt_adds` against its run with the schema alone. `frontier`: no
-    other model is both as good and as cheap; None if its cost is not known. `dominated_by`: the models that are cheaper
-    and at least as good on every metric, in these figures.
+    `like_best`: it is the best model or not significantly different from it. `verdict` is on its version against a
+    lower one, `prompt_adds` against its run with the schema alone. `frontier`: no other model is both as good and as
+    cheap; None if its cost is not known. `dominated_by`: the models that are cheaper and no worse on any metric.
     """
 
     place: int
@@ -94,8 +92,8 @@ class Advice(FrozenModel):
 class ModelRanking(FrozenModel):
     """The models of a component, best first, on the cases that all of them answered.
 
-    q of the `pairs` is over `family` pairs: those of all models of the version, shown or not. `left_out`: models that
-    are not ranked, and why. `unmeasured` says that the version on disk has no complete run.
+    q of the `pairs` is over `family` pairs: those of all models of the version, shown or not. `left_out` says why
+    models are not ranked, and `unmeasured` that the version on disk has no complete run.
     """
 
     skill: str
@@ -111,8 +109,7 @@ class ModelRanking(FrozenModel):
     unmeasured: str = ""
 
 
-Point = tuple[float | None, float]
-"""What a model costs, and its score."""
+Point = tuple[float | None, float]  # cost and score
 
 
 def on_frontier(model: Point, models: Iterable[Point]) -> bool | None:
@@ -124,37 +121,46 @@ def on_frontier(model: Point, models: Iterable[Point]) -> bool | None:
     return not any(other <= cost and of_other >= score for other, of_other in others)
 
 
-def advise(rows: Sequence[RankedModel], pairs: Sequence[Contrast]) -> Advice:
-    """Return the best model, as far as anything shows it.
+def advise(rows: Sequence[RankedModel], pairs: Sequence[Contrast], tolerance: float) -> Advice:
+    """Return the best model, as far as the evidence goes.
 
-    No other is shown to be better than it. Where that holds of several, the cheapest of them is named, or the quickest.
-    A model that regressed is never named.
+    No other model is significantly better. If that holds of several models, the cheapest of them is named, or the
+    quickest, unless one of them scores higher and a drop beyond the tolerance is not ruled out. A model that regressed
+    is never named.
     """
     if len(rows) < 2:
         return Advice(reason="there is no other model to hold it against" if rows else "no model can be ranked")
     beaten = {pair.lower for pair in pairs if pair.significant}
     best = [row for row in rows if row.model_id not in beaten] or list(rows)
     sound = [row for row in best if row.verdict != "regressed"]
+    names = [row.model_id for row in sound]
     if not sound:
         worse = listed([row.model_id for row in best])
         return Advice(reason=f"{worse} regressed against the version before, and no other is as good")
     if len(best) == 1:
-        (name,) = (row.model_id for row in best)
-        ahead = [pair for pair in pairs if pair.significant and name == pair.higher]
-        others = listed([pair.lower for pair in ahead], 3)
-        lead = min((abs(pair.difference or 0.0) for pair in ahead), default=0.0)
-        by = f"{lead:.3f}{' or more' * (len(ahead) > 1)}"
-        sure = f"q ≤ {max([pair.q or 0.0 for pair in ahead] + [1e-6]):.2g}"
-        return Advice(model_id=name, reason=f"significantly better than {others}, by {by} ({sure})")
+        return Advice(model_id=names[0], reason=_lead_of(names[0], pairs))
     named, merits = _thriftiest(sound)
+    alike = f"{listed(names)} are not shown to differ"
     if named is None:
-        names = listed([row.model_id for row in sound])
-        return Advice(reason=f"{names} are not shown to differ, and neither cost nor time tells which to take")
-    rest = [row.model_id for row in best if row.model_id != named.model_id]
-    drops = [pair.detectable_drop for pair in pairs if {pair.higher, pair.lower} <= {named.model_id, *rest}]
-    reach = max((drop for drop in drops if drop is not None), default=None)
-    seen = "" if reach is None else f"; a gap of {reach:.3f} would have shown 4 times in 5"
-    return Advice(model_id=named.model_id, reason=f"not shown to differ from {listed(rest)}; {merits}{seen}")
+        return Advice(reason=f"{alike}, and neither cost nor time tells which to take")
+    for pair in pairs:
+        is_lower = pair.lower == named.model_id and (pair.difference is None or pair.difference < 0.0)
+        if is_lower and pair.higher in names and not pair.as_good:
+            gap = "" if pair.difference is None else f" ({pair.difference:+.3f})"
+            still_open = f"a drop beyond {tolerance:g} from {pair.higher} is not ruled out{gap}"
+            remedy = pair.remedy or "more cases would decide it"
+            return Advice(reason=f"{alike}; {named.model_id} is {merits}, but {still_open}; {remedy}")
+    others = listed([row.model_id for row in best if row.model_id != named.model_id])
+    return Advice(model_id=named.model_id, reason=f"not shown to differ from {others}; {merits}")
+
+
+def _lead_of(name: str, pairs: Iterable[Contrast]) -> str:
+    """Say by how much at least a model is better than every other, and how significant that is."""
+    ahead = [pair for pair in pairs if pair.significant and name == pair.higher]
+    lead = min((abs(pair.difference or 0.0) for pair in ahead), default=0.0)
+    q = max([pair.q or 0.0 for pair in ahead] + [1e-6])
+    others, by = listed([pair.lower for pair in ahead], 3), f"{lead:.3f}{' or more' * (len(ahead) > 1)}"
+    return f"significantly better than {others}, by {by} (q ≤ {q:.2g})"
 
 
 def _thriftiest(rows: Sequence[RankedModel]) -> tuple[RankedModel | None, str]:

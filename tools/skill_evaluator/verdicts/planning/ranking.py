@@ -1,7 +1,4 @@
-"""Which model should we ship? Runs of several models on the same cases → order, frontier, dominance, advice.
-
-Two models are compared as two versions are, by the same rules (`compare_records`); nothing is tested otherwise here.
-"""
+"""Which model should we ship? Runs of several models on the same cases → order, frontier, dominance, advice."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,13 +18,12 @@ from skill_evaluator.verdicts.decide.comparability import (
     as_asked,
     common_part,
     cut_to,
-    moment_of,
     pooled,
     strict_scores,
 )
 from skill_evaluator.verdicts.decide.comparison import compare_records
 from skill_evaluator.verdicts.decide.effects import holm
-from skill_evaluator.verdicts.decide.results import MeasureResult, per_1000
+from skill_evaluator.verdicts.decide.results import MeasureResult, ModelVerdict, per_1000
 from skill_evaluator.verdicts.decide.rules import VerdictRules
 from skill_evaluator.verdicts.planning.advice import (
     Contrast,
@@ -61,24 +57,6 @@ class _Candidate:
         return self.record.model_id
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Met:
-    """Two models, the higher rank first, and what was measured of the second against the first."""
-
-    higher: _Candidate
-    lower: _Candidate
-    measures: Sequence[MeasureResult]
-    contrast: Contrast
-
-    @property
-    def dominates(self) -> bool:
-        """Whether the higher model is cheaper than the lower, and no worse on any metric."""
-        costs = self.higher.cost, self.lower.cost
-        if not self.measures or None in costs or costs[0] >= costs[1]:  # type: ignore[operator]
-            return False
-        return all(one.difference is not None and one.difference <= ROUNDING for one in self.measures)
-
-
 def rank_models(
     skill: str,
     runs: Sequence[Pair],
@@ -99,23 +77,21 @@ def rank_models(
     shared = _on_shared_cases(comparable)
     if not shared:
         unlike |= {pair.candidate.model_id: "no case was answered by all models" for pair in comparable}
-    family = _ranked(shared, rules.primary_metric)
-    all_met = _meet(skill, family, rules)
-    hidden = {pair.candidate.model_id for pair in rest}
+    family, hidden = _ranked(shared, rules.primary_metric), {pair.candidate.model_id for pair in rest}
+    contrasts, dominated = _contrasts(skill, family, rules)
+    pairs = [pair for pair in contrasts if not {pair.higher, pair.lower} & hidden]
     models = [model for model in family if model.name not in hidden]
-    met = [one for one in all_met if not {one.higher.name, one.lower.name} & hidden]
-    worse = {one.lower.name for one in met if one.higher is models[0] and one.contrast.significant}
+    worse = {pair.lower for pair in pairs if pair.higher == models[0].name and pair.significant}
     added = {}
     for pair in prompts:  # each by itself, as its question is about one model
         (result,) = compare_records(skill, [pair], rules, wanted=_is_metric).models
-        primary = _primary(result.metrics, rules.primary_metric)
+        primary = _primary(result, rules.primary_metric)
         added[result.model_id] = None if primary is None else PromptEffect.view(primary)
-    dominated = by_key((one.lower.name, one.higher.name) for one in met if one.dominates)
-    tolerated = (_primary(one.measures, rules.primary_metric) for one in met)
+    now = datetime.now(UTC)
     rows = [
         RankedModel.view(
             model.record,
-            age_days=_age_of(model.record),
+            age_days=None if (moment := model.record.moment) is None else max(0, (now - moment).days),
             accuracy=dict(model.accuracy),
             reproducibility=dict(model.reproducibility),
             usd_per_1000_cases=model.cost,
@@ -126,7 +102,7 @@ def rank_models(
             verdict=verdicts.get(model.name),
             prompt_adds=added.get(model.name),
             frontier=on_frontier((model.cost, model.score), [(one.cost, one.score) for one in models]),
-            dominated_by=dominated.get(model.name, []),
+            dominated_by=[name for name in dominated.get(model.name, []) if name not in hidden],
         )
         for model in models
     ]
@@ -134,46 +110,44 @@ def rank_models(
         skill=skill,
         metric=rules.primary_metric,
         alpha=rules.alpha,
-        tolerance=next((one.tolerance for one in tolerated if one is not None), rules.policy.tolerance),
+        tolerance=rules.primary_tolerance,
         n_cases=len(models[0].record.per_case) if models else 0,
         models=rows,
-        pairs=[one.contrast for one in met],
-        family=len(all_met),
-        advice=advise(rows, [one.contrast for one in met]),
+        pairs=pairs,
+        family=len(contrasts),
+        advice=advise(rows, pairs, rules.primary_tolerance),
         left_out={**left_out, **{name: why for name, why in unlike.items() if name not in hidden}},
     )
 
 
 def _comparable(runs: Sequence[Pair], rest: Sequence[Pair]) -> tuple[list[Pair], dict[str, str]]:
     """Return the runs, and the rest, that can be ranked together with the newest run; by model why others cannot."""
-    records = [pair.candidate for pair in runs]
-    newest = max(records, key=lambda run: (not is_mixed(run.served_model), run.timestamp, run.run_id), default=None)
+    newest = max(
+        (pair.candidate for pair in runs),
+        key=lambda run: (not is_mixed(run.served_model), run.timestamp, run.run_id),
+        default=None,
+    )
     comparable, unlike = [], {}
     for pair in (*runs, *rest):
-        if newest is None or pair.candidate is newest:
+        common = None if newest is None or pair.candidate is newest else common_part(newest, pair.candidate)
+        if newest is None or common is None:
             comparable.append(pair)
-            continue
-        common = common_part(newest, pair.candidate)
-        if common.barriers:
+        elif common.barriers:
             unlike[pair.candidate.model_id] = f"not measured as {newest.model_id} was: {common.barriers[0]}"
         elif len(common.cases) < _SHARED * len(newest.per_case):
             shared = f"{len(common.cases)} of {counted(len(newest.per_case), 'case')}"
             unlike[pair.candidate.model_id] = f"it answered {shared} of {newest.model_id}"
         else:
             comparable.append(pair)
-    return comparable, {
-        name: why for name, why in unlike.items() if name not in {one.candidate.model_id for one in rest}
-    }
+    return comparable, unlike
 
 
 def _on_shared_cases(runs: Sequence[Pair]) -> list[Pair]:
     """Return the runs with the cases alone that all models answered; no runs if there is no such case."""
     digests = [{(case.case_id, case.digest) for case in pair.candidate.per_case} for pair in runs]
     shared = {case_id for case_id, _ in set.intersection(*digests)} if digests else set()
-    if not shared:
-        return []
-    if all(len(shared) == len(cases) for cases in digests):
-        return list(runs)
+    if not shared or all(len(shared) == len(cases) for cases in digests):
+        return list(runs) if shared else []
     return [
         Pair(
             baseline=None,
@@ -222,8 +196,10 @@ def _score(record: Record, metric: str) -> Score:
     )
 
 
-def _meet(skill: str, models: Sequence[_Candidate], rules: VerdictRules) -> list[_Met]:
-    """Compare every two models; q is adjusted over all pairs (Holm)."""
+def _contrasts(
+    skill: str, models: Sequence[_Candidate], rules: VerdictRules
+) -> tuple[list[Contrast], dict[str, list[str]]]:
+    """Compare every two models, and return by model those that dominate it; q is adjusted over all pairs (Holm)."""
     couples = list(combinations(models, 2))
     pairs = [
         as_asked(
@@ -237,38 +213,32 @@ def _meet(skill: str, models: Sequence[_Candidate], rules: VerdictRules) -> list
         for higher, lower in couples
     ]
     results = compare_records(skill, pairs, rules, wanted=_is_metric).models
-    primaries = [_primary(result.metrics, rules.primary_metric) for result in results]
+    primaries = [_primary(result, rules.primary_metric) for result in results]
     q_values = holm([1.0 if primary is None or primary.p is None else primary.p for primary in primaries])
-    return [
-        _Met(
-            higher=higher,
-            lower=lower,
-            measures=result.metrics,
-            contrast=_contrast(higher, lower, primary, q, rules.alpha / 2),
-        )
-        for (higher, lower), result, primary, q in zip(couples, results, primaries, q_values, strict=True)
-    ]
+    contrasts = []
+    for (higher, lower), result, primary, q in zip(couples, results, primaries, q_values, strict=True):
+        contrast = Contrast(higher=higher.name, lower=lower.name)
+        if primary is not None:
+            as_good, is_lower = primary.verdict == "unchanged", (primary.difference or 0.0) < -ROUNDING
+            significant = is_lower and q <= rules.alpha / 2 and not as_good
+            changed = {"q": round(q, 6), "as_good": as_good, "significant": significant, "remedy": result.remedy}
+            contrast = Contrast.view(primary, higher=higher.name, lower=lower.name, **changed)
+        contrasts.append(contrast)
+    triples = zip(couples, results, strict=True)
+    dominated = by_key((low.name, high.name) for (high, low), result in triples if _dominates(high, low, result))
+    return contrasts, dominated
+
+
+def _dominates(higher: _Candidate, lower: _Candidate, result: ModelVerdict) -> bool:
+    """Return whether the higher model is cheaper than the lower, and no worse on any metric."""
+    if not result.metrics or higher.cost is None or lower.cost is None or higher.cost >= lower.cost:
+        return False
+    return all(one.difference is not None and one.difference <= ROUNDING for one in result.metrics)
 
 
 def _is_metric(measure: Measure) -> bool:
     return measure.kind != "field"
 
 
-def _primary(measures: Iterable[MeasureResult], metric: str) -> MeasureResult | None:
-    return next((measure for measure in measures if (measure.metric, measure.kind) == (metric, "accuracy")), None)
-
-
-def _contrast(higher: _Candidate, lower: _Candidate, primary: MeasureResult | None, q: float, level: float) -> Contrast:
-    """Return the contrast of two models; `level` is for either direction, as the scores say which is the lower."""
-    if primary is None:
-        figures = dict.fromkeys(("difference", "ci95", "p", "q", "detectable_drop"))
-        return Contrast(higher=higher.name, lower=lower.name, n_cases=0, significant=False, **figures)
-    is_lower = primary.difference is not None and primary.difference < -ROUNDING
-    significant = is_lower and q <= level and primary.verdict != "unchanged"
-    changed = {"q": round(q, 6), "significant": significant}
-    return Contrast.view(primary, higher=higher.name, lower=lower.name, **changed)
-
-
-def _age_of(record: Record) -> int | None:
-    moment = moment_of(record)
-    return None if moment is None else max(0, (datetime.now(UTC) - moment).days)
+def _primary(result: ModelVerdict, metric: str) -> MeasureResult | None:
+    return next((one for one in result.metrics if (one.metric, one.kind) == (metric, "accuracy")), None)

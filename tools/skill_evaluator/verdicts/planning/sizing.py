@@ -1,5 +1,4 @@
-"""The smallest drop that a number of cases and replicates can detect: a sentence before anything is measured, and a
-table from a record. Both come from one function, which solves the paired t-test of a comparison for the drop.
+"""The smallest drop that a number of cases and replicates can detect: as a sentence, and as a table from a record.
 
 scipy is not imported: `lint` prints the sentence.
 """
@@ -87,9 +86,7 @@ def profile_doubt(record: Record) -> str:
 PlannedDesign = Literal["beside", "recorded"]
 REPLICATES = (1, 2, 3, 5, 10, 20)
 _UNSEEN = 0.25  # one answer in all, half the range of scores away, is the least that answers are taken to vary by
-_MAX_SIZE = 1_000_000  # cases or replicates; more is no plan
-_TOO_FEW_CASES = "its record has fewer than two cases with a score: nothing can be told from it"
-_ONE_REPLICATE = "its record has one replicate a case: evaluate with --replicates 2 or more to know how answers vary"
+_MAX_SIZE = 1_000_000  # cases or replicates
 
 
 class Choice(FrozenModel):
@@ -147,16 +144,20 @@ def sizing_of(record: Record, detect: float, design: PlannedDesign, alpha: float
     """Return what a model's record shows, and what would show a drop of `detect`."""
     by_case = (strict_by_replicate(case, record.primary_metric) for case in record.per_case)
     scores = [case for case in ([score for score in answers if score is not None] for answers in by_case) if case]
+    cost_per_call = record.cost_usd / record.outputs if record.cost_usd is not None and record.outputs else None
     sizing = Sizing.view(
         record,
         metric=record.primary_metric,
         strict_mean=rounded(mean_or_none([fmean(case) for case in scores])),
         cases=len(scores),
-        cost_per_call_usd=record.cost_usd / record.outputs if record.cost_usd is not None and record.outputs else None,
+        cost_per_call_usd=cost_per_call,
     )
     repeated = [case for case in scores if len(case) > 1]
-    if len(scores) < 2 or not repeated:
-        remark = _TOO_FEW_CASES if len(scores) < 2 else _ONE_REPLICATE
+    if len(scores) < 2:
+        remark = "its record has fewer than two cases with a score: nothing can be told from it"
+        return sizing.model_copy(update={"remarks": [remark]})
+    if not repeated:
+        remark = "its record has one replicate a case: evaluate with --replicates 2 or more to know how answers vary"
         return sizing.model_copy(update={"remarks": [remark]})
     squares = sum(variance(case) * (len(case) - 1) for case in repeated)
     within = max(squares / sum(len(case) - 1 for case in repeated), _UNSEEN / sum(map(len, scores)))
@@ -169,12 +170,10 @@ def sizing_of(record: Record, detect: float, design: PlannedDesign, alpha: float
         return detectable_drop(cases, of_a_case, 2 * day, alpha) or 1.0
 
     def choice(replicates: int) -> Choice:
-        baseline = -(-replicates // 2) if beside else 0
         cases = _fewest(2, lambda number: drop(replicates, number) <= detect)
-        calls = None if cases is None else cases * (replicates + baseline)
-        cost = None if calls is None or sizing.cost_per_call_usd is None else calls * sizing.cost_per_call_usd
-        shows = round(drop(replicates), 6)
-        return Choice(replicates=replicates, cases=cases, calls=calls, cost_usd=rounded(cost), shows=shows)
+        calls = None if cases is None else cases * (replicates + (-(-replicates // 2) if beside else 0))
+        cost = None if calls is None or cost_per_call is None else rounded(calls * cost_per_call)
+        return Choice(replicates=replicates, cases=cases, calls=calls, cost_usd=cost, shows=round(drop(replicates), 6))
 
     changed = {
         "between_replicates": round(math.sqrt(within), 6),

@@ -1,50 +1,89 @@
 """The options of the judge commands; help and completion import this alone."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
 from skill_evaluator.display.options import (
+    JUDGEMENTS,
+    Batch,
     ComponentsOption,
+    Concurrency,
     ConfigOption,
     FixturesOption,
+    MaxCalls,
     MaxCost,
+    argument,
     flag,
     option,
     options,
     rare,
-    shared,
 )
-from skill_evaluator.judges.asking.options import BatchJudgingRequest, JudgingRequest, RubricJudgingRequest
 from skill_evaluator.judges.modes.ship_rules import PRESETS
 from skill_evaluator.judges.statistics.bounded import BAR
 
-CascadeJudges = Annotated[
-    str | None, shared("Instead of --judge: call STRONG about what CHEAP leaves open.", metavar="CHEAP,STRONG")
-]
 Stakes = Literal["normal", "high"]
 
 
 @options
-class ScoreRequest(RubricJudgingRequest, ComponentsOption, FixturesOption):
+class JudgeRequest(ConfigOption):
+    """The options of every command that calls judges."""
+
+    judges: tuple[str, ...] = option(
+        "A model of models.yaml that judges; repeatable.", (), "--judge", "-j", metavar="ID"
+    )
+    replicates: int = option("Calls for each question; replicates vote.", 1, "-n")
+    seed: int = rare("Seed of the texts' marks and of the replicates' seeds.", 0)
+    max_cost: MaxCost = None
+    max_calls: MaxCalls = None
+    concurrency: Concurrency = None
+    resume: str | None = option(
+        "Continue a judge run (default: the newest); make only the missing calls.", metavar="[ID]"
+    )
+    dry_run: bool = flag("Check all inputs and print the calls and the maximum cost; make no call.")
+    review: bool = flag("Queue what the judges leave open for human review.")
+    review_sample: int = rare(
+        "With --review: also queue N random items that ship or are in no doubt.", 5, metavar="N", min=0
+    )
+    out: Path = rare("The folder of judge runs.", JUDGEMENTS, metavar="DIR")
+
+
+@options
+class BatchJudgeRequest(JudgeRequest):
+    """The options of the commands that judge outputs."""
+
+    batch: Batch = False
+    cascade: str | None = option(
+        "Instead of --judge: call STRONG about what CHEAP leaves open.", metavar="CHEAP,STRONG"
+    )
+
+
+@options
+class RubricJudgeRequest(BatchJudgeRequest):
+    """The options of a command that judges by a rubric."""
+
+    rubric: Path = argument("The rubric, YAML or JSON.", metavar="RUBRIC")
+    criteria: tuple[str, ...] = option("Only this criterion; repeatable.", (), "--criterion", metavar="ID")
+
+
+@options
+class ScoreRequest(RubricJudgeRequest, ComponentsOption, FixturesOption):
     """The outputs to score."""
 
     items: Path | None = option("JSON Lines: id, input, output, and reference or source.", metavar="FILE")
     run: str | None = option("Instead of --items: a run of a component, folder or id.", metavar="RUN")
     field: str = rare("With --run: the field to judge; default: applies_to.", "", metavar="PATH")
     reference: bool = flag("Score every criterion beside the item's source or reference.")
-    cascade: CascadeJudges = None
 
 
 @options
-class PairwiseRequest(RubricJudgingRequest):
+class PairwiseRequest(RubricJudgeRequest):
     """The outputs to compare."""
 
     items: Path = option("JSON Lines: id, input, output_1, output_2; or outputs by name.", ..., metavar="FILE")
-    cascade: CascadeJudges = None
 
 
 @options
-class RegressionRequest(BatchJudgingRequest, ComponentsOption, FixturesOption):
+class RegressionRequest(BatchJudgeRequest, ComponentsOption, FixturesOption):
     """The outputs to compare, and the dimensions."""
 
     items: Path | None = option("JSON Lines: id, prompt, baseline_output, candidate_output.", metavar="FILE")
@@ -58,14 +97,13 @@ class RegressionRequest(BatchJudgingRequest, ComponentsOption, FixturesOption):
         "Compare the rates of regressions with those of an earlier judge run: folder, id or results file.",
         metavar="EARLIER",
     )
-    cascade: CascadeJudges = None
 
 
 JudgedRequest = ScoreRequest | PairwiseRequest | RegressionRequest
 
 
 @options
-class CalibrateRequest(JudgingRequest):
+class CalibrateRequest(JudgeRequest):
     """The human labels, and the verdicts or judges that are measured by them."""
 
     labels: Path | None = option("JSON Lines of human labels: pairs, scores, regressions.", metavar="FILE")
@@ -93,7 +131,7 @@ class RubricDraftRequest(ConfigOption):
     out: Path = option("The new file, .yaml; its name is the id.", ..., metavar="FILE")
     seed: int = rare("Seed of the call.", 0)
     max_cost: MaxCost = None
-    dry_run: bool = flag("Make no call, print the cost at most.")
+    dry_run: bool = flag("Print the maximum cost; make no call.")
 
 
 @options
@@ -105,4 +143,4 @@ class ScenariosDraftRequest(ConfigOption):
     family: str | None = option("The new folder of .evaluator/scenarios; default: from --task.", metavar="NAME")
     seed: int = rare("Seed of the call.", 0)
     max_cost: MaxCost = None
-    dry_run: bool = flag("Make no call, print the cost at most.")
+    dry_run: bool = flag("Print the maximum cost; make no call.")

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from skill_evaluator.judges.asking.reading import Unscored, last_whole, text_of
+from skill_evaluator.judges.prompting.reading import Unscored, last_whole, text_of
 from skill_evaluator.providers.base import Completion, Failure
 from skill_evaluator.runner.schedule import Call, Replicate
 

@@ -1,20 +1,21 @@
-"""A judge's answer → the verdict in it with its grounds, or why it counts for nothing. The last whole verdict binds."""
+"""A judge's output → the verdict in it with its evidence, or the reason why it does not count."""
 
 import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal, TypeGuard, TypeVar
 
-from skill_evaluator.judges.asking.criteria import mitigations_of
-from skill_evaluator.judges.asking.evidence import has_quotation
+from skill_evaluator.judges.prompting.criteria import mitigations_of
+from skill_evaluator.judges.prompting.evidence import has_quotation
 from skill_evaluator.library.rubrics import Criterion
 from skill_evaluator.parsing.answer import embedded_values, parse_output, split_reasoning
 from skill_evaluator.runner.schedule import Replicate
 
 _ESCAPED = re.compile(r"\\+u([0-9a-fA-F]{4})")
-_NOT_SAID = re.compile(r"\\+[bfnrt]|[\\\s]")  # white space, and what escapes leave of it inside of a string
+_NOT_SAID = re.compile(r"\\+[bfnrt]|[\\\s]")  # white space, also escaped
 _MAX_DETAIL = 200  # characters
 _MAX_SEARCHED = 20  # pieces of evidence; searching a long text takes a while
 
@@ -41,26 +42,26 @@ UnscoredReason = Literal[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unscored:
-    """An answer that counts for nothing: the kind of its mistake, and what exactly it is."""
+    """The reason why an output does not count, with its detail."""
 
     reason: UnscoredReason
     detail: str = ""
 
 
 def text_of(replicate: Replicate | None) -> str | Unscored:
-    """Return what a judge wrote, or why there is nothing to read: refused, cut off, or never answered."""
+    """Return the text of a judge's output, or the reason why it is missing."""
     if replicate is None:
         return Unscored(reason="not_answered", detail="the call was not made")
     failure = replicate.failure
-    if failure is not None or replicate.completion is None:
-        kind = failure.kind if failure else "not_run"
-        reason: UnscoredReason = kind if kind in ("refused", "truncated") else "not_answered"
-        return Unscored(reason=reason, detail=f"{failure.reason}: {failure.message}" if failure else "")
-    return replicate.completion.text
+    if failure is None and replicate.completion is not None:
+        return replicate.completion.text
+    kind = failure.kind if failure else "not_run"
+    reason: UnscoredReason = kind if kind in ("refused", "truncated") else "not_answered"
+    return Unscored(reason=reason, detail=f"{failure.reason}: {failure.message}" if failure else "")
 
 
 def commonest_failure(answers: Iterable[Replicate]) -> str:
-    """Return the most frequent failure of calls, after how often it happened; empty without one."""
+    """Return the most frequent failure of calls with its count, or an empty text."""
     failures = Counter(f"{made.failure.reason}: {made.failure.message}" for made in answers if made.failure is not None)
     return "".join(f"{count} × {words}" for words, count in failures.most_common(1))
 
@@ -70,38 +71,52 @@ def last_whole(
 ) -> VerdictT | Unscored:
     """Return the last value in a text that `check` accepts as a verdict, else why the last value is not valid.
 
-    A verdict that the judge repeats from the text before its own does not count, nor does a verdict that is in a
-    `judged` text, also inside a string, or that has two values under one key.
+    A verdict that is copied from a `judged` text does not count, nor one with two values under one key.
     """
     text = split_reasoning(text)[1]
     first = parse_output(text, "json")
     if first.problem is not None:
         return Unscored(reason="empty" if first.problem == "empty" else "not_json")
-    values = list(embedded_values(text)) or [(text, first.value)]
     quoted = [value for source in judged for _, value in embedded_values(source)]
     sources = [_unescaped(source) for source in judged]
     refusals: list[Unscored] = []
-    for written, value in reversed(values):
+    for written, value in reversed(list(embedded_values(text)) or [(text, first.value)]):
         checked = check(value)
-        if not isinstance(checked, Unscored):
-            twice = _contradiction(written)
-            if twice is not None:
-                return Unscored(reason="contradictory", detail=f"'{twice}' is answered twice, and differently")
-            if value in quoted or any(_unescaped(written) in source for source in sources):
-                checked = Unscored(reason="copied", detail="the verdict stands in the text that is judged")
-            else:
-                return checked
-        refusals.append(checked)
+        if isinstance(checked, Unscored):
+            refusals.append(checked)
+        elif (key := _repeated_key(written)) is not None:
+            return Unscored(reason="contradictory", detail=f"'{key}' is answered twice, and differently")
+        elif value in quoted or any(_unescaped(written) in source for source in sources):
+            refusals.append(Unscored(reason="copied", detail="the verdict stands in the text that is judged"))
+        else:
+            return checked
     return refusals[0]
+
+
+def _unescaped(text: str) -> str:
+    """Return a text without white space and escapes, which makes JSON equal to JSON inside a string."""
+    plain = _ESCAPED.sub(lambda escape: chr(int(escape[1], 16)), text)
+    return _NOT_SAID.sub("", plain).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _repeated_key(written: str) -> str | None:
+    """Return a key that a JSON object has twice with different values, or None."""
+    repeated: list[str] = []
+
+    def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        last = dict(pairs)
+        repeated.extend(key for key, value in pairs if last[key] != value)
+        return last
+
+    with suppress(ValueError):  # a fence or a sentence around it; then its own text is another one
+        json.loads(written, object_pairs_hook=members)
+    return next(iter(repeated), None)
 
 
 def read_criteria(
     answer: str | Unscored, criteria: Sequence[str], judged: Sequence[str]
 ) -> dict[str, Mapping[str, Any] | Unscored]:
-    """Return by criterion what an answer of the form {"criteria": {id: {…}}} says of it, or why there is nothing.
-
-    A criterion that was not asked about is left aside.
-    """
+    """Return by criterion the object in an output of the form {"criteria": {id: {…}}}, or why it is missing."""
 
     def check(value: Any) -> Mapping[str, Any] | Unscored:
         written = value.get("criteria") if isinstance(value, dict) else None
@@ -121,66 +136,32 @@ def read_criteria(
     }
 
 
-def _unescaped(text: str) -> str:
-    """Return a text without white space and escapes: JSON in a string of JSON becomes what it is outside of it."""
-    plain = _ESCAPED.sub(lambda escape: chr(int(escape[1], 16)), text)
-    return _NOT_SAID.sub("", plain).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
-class _DuplicateKeyError(ValueError):
-    """Two values under one key, which is the argument."""
-
-
-def _contradiction(written: str) -> str | None:
-    """Return a key that an object has twice with different values, of which JSON keeps the last; None without one."""
-
-    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        members: dict[str, Any] = {}
-        for key, value in pairs:
-            if members.setdefault(key, value) != value:
-                raise _DuplicateKeyError(key)
-        return members
-
-    try:
-        json.loads(written, object_pairs_hook=once)
-    except _DuplicateKeyError as problem:
-        return str(problem)
-    except ValueError:  # a fence or a sentence around it; then its own text is another one
-        return None
-    return None
-
-
 def read_grounds(
     written: Mapping[str, Any], decision: str, evidence: Sequence[str], criterion: Criterion, texts: Sequence[str]
 ) -> dict[str, Any] | Unscored:
-    """Return what a decision (the key `score` or `winner`) rests on, as results have it, or why it does not count.
+    """Return the evidence, justification and confidence of a decision, or the reason why it does not count.
 
-    `evidence`: the keys that hold some, each needed. `texts`: what the judge was shown. The pieces of evidence are
-    those that say something; `quotes` counts those that were found in the texts.
+    `decision` is its key, `score` or `winner`; each key of `evidence` must have some. `quotes` counts the pieces that
+    quote the `texts`, which the judge was shown.
     """
-    confidence = written.get("confidence")
+    confidence, justification = written.get("confidence"), written.get("justification")
     if not is_number(confidence) or not 0 <= confidence <= 1:
         return Unscored(reason="off_scale", detail=f"confidence {confidence!r} is not from 0 to 1"[:_MAX_DETAIL])
     pieces = {key: _pieces(written.get(key)) for key in evidence}
-    lacking = [key for key, given in pieces.items() if not given]
+    lacking = [key for key, some in pieces.items() if not some]
     if lacking:
         return Unscored(reason="no_evidence", detail=", ".join(lacking))
-    justification = written.get("justification")
     if not _says_something(justification):
         return Unscored(reason="no_justification")
     mitigations, keys = mitigations_of(criterion), list(written)
     if "require_justification_first" in mitigations and keys.index(decision) < keys.index("justification"):
         return Unscored(reason="score_before_justification")
-    every = [piece for given in pieces.values() for piece in given]
+    every = [piece for some in pieces.values() for piece in some]
     quotes = sum(any(has_quotation(piece, text) for text in texts) for piece in every[:_MAX_SEARCHED])
     if "evidence_required" in mitigations and not quotes:
         return Unscored(reason="evidence_not_in_text", detail=every[0][:_MAX_DETAIL])
-    return {
-        "evidence": every,
-        "justification": justification.strip(),
-        "confidence": float(confidence),
-        "quotes": quotes,
-    }
+    justification = justification.strip()
+    return {"evidence": every, "justification": justification, "confidence": float(confidence), "quotes": quotes}
 
 
 def is_number(value: Any) -> TypeGuard[int | float]:
@@ -189,7 +170,6 @@ def is_number(value: Any) -> TypeGuard[int | float]:
 
 
 def _pieces(value: Any) -> list[str]:
-    """Return the pieces of evidence that say something: those of a list, or a text by itself."""
     return [piece.strip() for piece in (value if isinstance(value, list) else [value]) if _says_something(piece)]
 
 

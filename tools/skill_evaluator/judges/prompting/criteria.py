@@ -11,7 +11,7 @@ from skill_evaluator.library.config import Model
 from skill_evaluator.library.rubrics import Criterion, MethodName, Mitigation, Rubric
 from skill_evaluator.text import nearest
 
-_ELSEWHERE: Mapping[MethodName, str] = {
+_COMMANDS: Mapping[MethodName, str] = {
     "pairwise_comparison": "judge pairwise compares two outputs by it",
     "direct_scoring": "judge score scores one output by it",
     "reference_based": "judge score scores one output by it, beside its source",
@@ -20,7 +20,7 @@ _ELSEWHERE: Mapping[MethodName, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedRubric:
-    """A rubric, the file it was read from, and the criteria that are judged."""
+    """A rubric, its file, and the criteria that are judged."""
 
     file: str
     rubric: Rubric
@@ -28,35 +28,35 @@ class NamedRubric:
 
     @property
     def paper(self) -> dict[str, Any]:
-        """The rubric as evaluation_rubric.json has it."""
+        """The content of evaluation_rubric.json."""
         judged = [criterion.id for criterion in self.criteria]
-        return {
-            "file": self.file,
-            "digest": self.rubric.digest,
-            "judged": judged,
-            **self.rubric.model_dump(mode="json"),
-        }
+        whole = self.rubric.model_dump(mode="json")
+        return {"file": self.file, "digest": self.rubric.digest, "judged": judged, **whole}
 
     def field_of(self, component: str) -> str:
-        """Return the field of a component's answer that the criteria judge, empty for the whole; raise JudgeError.
+        """Return the field of a component's outputs that the criteria judge, empty for the whole output.
 
-        They must be for this component, and for one field.
+        Raise JudgeError if a criterion is for a different component, or two are for different fields.
         """
-        applied = [(criterion.id, criterion.applies_to) for criterion in self.criteria if criterion.applies_to]
-        for name, place in applied:
-            if place.component != component:
-                raise JudgeError(f"'{name}' in {self.file} is for the component '{place.component}', not '{component}'")
-        fields = {place.field for _, place in applied}
+        fields = set()
+        for criterion in self.criteria:
+            target = criterion.applies_to
+            if target is not None:
+                if target.component != component:
+                    raise JudgeError(
+                        f"'{criterion.id}' in {self.file} is for the component '{target.component}', not '{component}'"
+                    )
+                fields.add(target.field)
         if len(fields) > 1:
             raise JudgeError(
                 f"the criteria of {self.file} are for different fields ({', '.join(sorted(fields))}); judge them one "
                 "after the other: --criterion ID"
             )
-        return next(iter(fields), "")
+        return fields.pop() if fields else ""
 
 
 def choose_criteria(file: str, rubric: Rubric, wanted: Sequence[str], methods: Sequence[MethodName]) -> NamedRubric:
-    """Return the criteria that are named, or all; raise JudgeError for an unknown one, or one of a different method."""
+    """Return the named criteria, or all; raise JudgeError if one is unknown or of a different method."""
     by_id = {criterion.id: criterion for criterion in rubric.criteria}
     for name in wanted:
         if name not in by_id:
@@ -68,7 +68,7 @@ def choose_criteria(file: str, rubric: Rubric, wanted: Sequence[str], methods: S
             rest = f"; for the others here add --criterion {' --criterion '.join(others)}" if others else ""
             raise JudgeError(
                 f"the method of '{criterion.id}' in {file} is {criterion.primary_method}: "
-                f"{_ELSEWHERE[criterion.primary_method]}{rest}"
+                f"{_COMMANDS[criterion.primary_method]}{rest}"
             )
     return NamedRubric(file=file, rubric=rubric, criteria=chosen)
 
@@ -79,7 +79,7 @@ def mitigations_of(criterion: Criterion) -> frozenset[Mitigation]:
 
 
 def criteria_text(rubric: Rubric, criteria: Sequence[Criterion], sentences: Mapping[str, str], *, scored: bool) -> str:
-    """Return what a judge is told of criteria, as Markdown; `sentences` are those of the prompt's mitigations."""
+    """Return the criteria as Markdown for the judge; `sentences` are the prompt's, by bias mitigation."""
     parts = ["\n".join(_lines(criterion, sentences, scored=scored)) for criterion in criteria]
     if rubric.scoring_guidelines:
         parts.append("\n".join(["## For all criteria", *(f"- {line}" for line in rubric.scoring_guidelines)]))
@@ -96,64 +96,52 @@ def _lines(criterion: Criterion, sentences: Mapping[str, str], *, scored: bool) 
         yield from (f"  - Example: {example}" for example in level.examples)
     yield from (f"- If: {case.situation}. Then: {case.guidance}" for case in criterion.edge_cases)
     yield from (f"- {line}" for line in criterion.scoring_guidelines)
-    mine = mitigations_of(criterion)
-    yield from (f"- {sentence}" for name, sentence in sentences.items() if name in mine)
+    declared = mitigations_of(criterion)
+    yield from (f"- {sentence}" for name, sentence in sentences.items() if name in declared)
 
 
-_FAMILIES = {
-    "claude": ("claude",),
-    "gpt": ("gpt", "chatgpt", "o1", "o3", "o4"),
-    "palmyra": ("palmyra",),
-    "gemini": ("gemini", "gemma", "palm"),
-    "llama": ("llama", "vicuna"),
-    "mistral": (
-        *("mistral", "mixtral", "ministral", "magistral", "codestral"),
-        *("devstral", "mathstral", "pixtral", "voxtral"),
-    ),
-    "qwen": ("qwen", "qwq"),
-    "deepseek": ("deepseek",),
-    "smollm": ("smollm",),
+_FAMILIES = {  # by family, how a word of the model's name begins
+    "claude": "claude",
+    "gpt": "gpt|chatgpt|o1|o3|o4",
+    "palmyra": "palmyra",
+    "gemini": "gemini|gemma|palm",
+    "llama": "llama|vicuna",
+    "mistral": "[a-z]*stral|[a-z]*xtral",  # codestral, mixtral, …
+    "qwen": "qwen|qwq",
+    "deepseek": "deepseek",
+    "smollm": "smollm",
 }
 _VENDORS = {"anthropic": "claude", "openai": "gpt", "google": "gemini"}
-_WORD = re.compile(r"[a-z]+\d*")
 
 
 def family_of(name: str, families: Mapping[str, str] = MappingProxyType({})) -> str:
-    """Return the family of a model: that of `families`, by id, else by its name, of an unknown one the first word.
+    """Return the family of a model: that of `families`, by id, or by its name, or the first word of its name.
 
     >>> family_of("openai/gpt-5-mini"), family_of("smollm2-135m-instruct-greedy"), family_of("our-own")
     ('gpt', 'smollm', 'our')
     """
-    if name in families:
-        return families[name]
-    words = _WORD.findall(name.lower())
-    for family, beginnings in _FAMILIES.items():
-        if any(word.startswith(beginnings) for word in words):
-            return family
-    return words[0] if words else name
+    words = re.findall(r"[a-z]+\d*", name.lower())
+    return families.get(name) or _known_family(name) or (words[0] if words else name)
 
 
-def family_of_model(model: Model) -> str:
-    """Return the family of a model of models.yaml: as declared there, or by its name, or by its API.
-
-    >>> family_of_model(Model(id="our-judge", provider="anthropic"))
-    'claude'
-    """
-    family = family_of(model.family or model.api_name)
-    if model.family is not None:
-        return family if family in _FAMILIES else model.family
-    vendor = _VENDORS.get(model.provider) if model.base_url is None or model.place else None
-    return vendor if vendor is not None and family not in _FAMILIES else family
+def _known_family(name: str) -> str | None:
+    return next(
+        (family for family, words in _FAMILIES.items() if re.search(f"(?<![a-z])({words})", name.lower())), None
+    )
 
 
 def families_of(models: Sequence[Model]) -> dict[str, str]:
-    """Return by id the families of the models of models.yaml."""
-    return {model.id: family_of_model(model) for model in models}
+    """Return by id the families of the models of models.yaml: as declared there, or by name, or by the vendor's API.
 
-
-def strict_criteria(rubric: NamedRubric) -> list[str]:
-    """Return the criteria that require a judge of a different family than the writer's."""
-    return [one.id for one in rubric.criteria if "different_model_family" in mitigations_of(one)]
+    >>> families_of([Model(id="our-judge", provider="anthropic")])
+    {'our-judge': 'claude'}
+    """
+    families = {}
+    for model in models:
+        vendor = _VENDORS.get(model.provider) if model.base_url is None or model.place else None
+        declared = model.family and (_known_family(model.family) or model.family)
+        families[model.id] = declared or _known_family(model.api_name) or vendor or family_of(model.api_name)
+    return families
 
 
 def family_warnings(
@@ -164,13 +152,18 @@ def family_warnings(
     `models` are those of models.yaml: writers are named by their ids or by the vendors' names. `demand` says in the
     error which criterion or setting requires a different family.
     """
-    families = families_of(models)
-    names = [name for name in dict.fromkeys(writers) if name is not None]
-    warnings = []
-    for judge in judges:
-        own = next((name for name in names if family_of(name, families) == family_of_model(judge)), None)
-        if own is not None and refuse:
-            raise JudgeError(f"{demand}: {judge.id} is of the family of {own}, which wrote outputs; name another judge")
-        if own is not None:
-            warnings.append(f"{judge.id} is of the family of {own}, which wrote outputs")
+    families = families_of([*models, *judges])
+    by_family = {family_of(name, families): name for name in dict.fromkeys(writers) if name is not None}
+    warnings = [
+        f"{judge.id} is of the family of {by_family[family]}, which wrote outputs"
+        for judge in judges
+        if (family := families[judge.id]) in by_family
+    ]
+    if warnings and refuse:
+        raise JudgeError(f"{demand}: {warnings[0]}; name another judge")
     return warnings
+
+
+def strict_criteria(rubric: NamedRubric) -> list[str]:
+    """Return the criteria that require a judge of a different family than the writer's."""
+    return [one.id for one in rubric.criteria if "different_model_family" in mitigations_of(one)]

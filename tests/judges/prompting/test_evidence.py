@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from skill_evaluator.judges.asking.evidence import (
+from skill_evaluator.judges.prompting.evidence import (
     contains_quotation,
     has_quotation,
     invented_quotations,
@@ -69,7 +69,3 @@ def test_evidence_quotes_its_text_or_invents(evidence: str, found: bool, invente
 )
 def test_difference_needs_a_quotation_from_one_output_alone(evidence: list[str], shown: bool) -> None:
     assert shows_difference(evidence, "The museum opened in 1999.", "The museum opened in 1998.") is shown
-
-
-def test_identical_outputs_have_no_difference() -> None:
-    assert not shows_difference(["The reading room opens", "8:30"], TEXT, TEXT)

@@ -1,15 +1,15 @@
 """The head of every file of results, the record of a judge, and the lines of stored verdicts and scores."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, NonNegativeInt
 
 from skill_evaluator.files import FrozenModel, StrictModel
 from skill_evaluator.identifiers import Digest, Label, ModelId, RunId, Share, Timestamp
-from skill_evaluator.judges.asking.judging import JudgeMode, Judging
-from skill_evaluator.judges.asking.questions import PromptIdentity
-from skill_evaluator.judges.asking.reading import UnscoredReason
+from skill_evaluator.judges.prompting.judging import JudgeMode, JudgeRun
+from skill_evaluator.judges.prompting.questions import PromptIdentity
+from skill_evaluator.judges.prompting.reading import UnscoredReason
 from skill_evaluator.library.config import Price
 from skill_evaluator.runner.journal import Transport
 from skill_evaluator.runner.prices import call_cost, hit_rate
@@ -24,10 +24,17 @@ def _refuse_booleans(value: object) -> object:
     return value
 
 
+def _encodable(text: object) -> object:
+    return text.encode("utf-8", "backslashreplace").decode() if isinstance(text, str) else text
+
+
 Winner = Annotated[Literal[1, 2, "tie"], BeforeValidator(_refuse_booleans)]
 Order = Annotated[Literal[1, 2], BeforeValidator(_refuse_booleans)]
 Index = Annotated[int, Field(ge=0, strict=True)]
 Level = Annotated[int, Field(ge=1, le=10, strict=True)]
+JudgeText = Annotated[str, BeforeValidator(_encodable)]
+"""A text of a judge: JSON may hold half of a surrogate pair, which no file can."""
+_MAX_EXAMPLE = 400  # characters
 
 
 class StoredVerdict(StrictModel):
@@ -54,22 +61,10 @@ class StoredScore(StrictModel):
     confidence: Share | None = None
 
 
-_OF_JUDGING = {"id", "created", "mode", "skill", "source", "rubric", "seed", "replicates", "transport"}
-_MAX_EXAMPLE = 400  # characters
+class JudgeRunHead(FrozenModel):
+    """The judge run of the results, with the keys of judging.json.
 
-
-def _encodable(text: object) -> object:
-    return text.encode("utf-8", "backslashreplace").decode() if isinstance(text, str) else text
-
-
-JudgeText = Annotated[str, BeforeValidator(_encodable)]
-"""What a judge wrote: JSON may hold half of a surrogate pair, which no file can."""
-
-
-class JudgingHead(FrozenModel):
-    """The judge run of the results. Two are comparable if rubric, prompts and the judge's settings are equal.
-
-    `skill`: the component whose outputs were judged; null for items of a file. `source`: the file or the run.
+    Two are comparable if rubric, prompts and the judge's settings are equal.
     """
 
     id: RunId
@@ -87,9 +82,9 @@ class JudgingHead(FrozenModel):
 
 
 class JudgeRecord(FrozenModel):
-    """A judge and its calls. `settings`: the digest of all the model was told besides; the cost is null if unknown.
+    """A judge and its calls. `settings`: a digest of the model's settings; amounts are null if unknown.
 
-    `hit_rate` is the share of the input that was read from a prompt cache, where the vendor counts it.
+    `hit_rate` is the share of the input that was read from a prompt cache.
     """
 
     model_id: ModelId
@@ -106,49 +101,50 @@ class JudgeRecord(FrozenModel):
 
 
 class NoUsableOutput(FrozenModel):
-    """Why no output of a judge counts: the number of outputs by reason, and the beginning of one as an example."""
+    """The reasons why no output of a judge counts, with their counts, and the beginning of an output."""
 
     unscored: dict[UnscoredReason, NonNegativeInt]
     example: JudgeText = ""
 
 
 def no_usable_output(
-    unscored: Mapping[UnscoredReason, int], expected: int, answers: Mapping[Call, Replicate]
+    unscored: Mapping[UnscoredReason, int], expected: int, texts: Iterable[str]
 ) -> NoUsableOutput | None:
-    """Describe a judge of which no output counts; return None if one of the `expected` does."""
+    """Describe a judge of which no output counts; return None if one of the `expected` does.
+
+    The first of the `texts` that the judge wrote is the example.
+    """
     if sum(unscored.values()) < expected or not expected:
         return None
-    texts = (made.completion.text for made in answers.values() if made.completion is not None)
-    return NoUsableOutput(unscored=dict(unscored), example=next(texts, "")[:_MAX_EXAMPLE])
+    return NoUsableOutput(unscored=dict(unscored), example=next(iter(texts), "")[:_MAX_EXAMPLE])
 
 
-def head_of(judging: Judging, rubric_file: str) -> JudgingHead:
+def texts_of(answers: Iterable[Replicate]) -> Iterator[str]:
+    """Yield the text of each answer that a judge wrote."""
+    return (made.completion.text for made in answers if made.completion is not None)
+
+
+def head_of(judging: JudgeRun, rubric_file: str) -> JudgeRunHead:
     """Return the head of the results of a judge run."""
-    return JudgingHead(
-        **{
-            **judging.model_dump(include=_OF_JUDGING),
-            "prompts": judging.prompts,
-            "rubric_file": rubric_file,
-            "items": len(judging.items),
-        }
-    )
+    return JudgeRunHead.view(judging, rubric_file=rubric_file, items=len(judging.items))
 
 
 def record_of(run: Run, answers: Mapping[Call, Replicate], price: Price | None, stopped: str | None) -> JudgeRecord:
     """Return the record of a judge and its calls."""
     completions = [made.completion for made in answers.values() if made.completion is not None]
-    inputs = total_or_none(completion.usage.input_tokens for completion in completions)
-    outputs = total_or_none(completion.usage.output_tokens for completion in completions)
+    usage = [completion.usage for completion in completions]
+    inputs = total_or_none(one.input_tokens for one in usage)
+    outputs = total_or_none(one.output_tokens for one in usage)
     return JudgeRecord(
         model_id=run.model.id,
         provider=run.model.provider,
         settings=run.manifest.digests["settings"],
-        served_models=sorted({one.served_model for one in completions if one.served_model}),
+        served_models=sorted({completion.served_model for completion in completions if completion.served_model}),
         planned=run.manifest.calls,
         answered=len(completions),
         input_tokens=None if inputs is None else int(inputs),
         output_tokens=None if outputs is None else int(outputs),
         cost_usd=rounded(total_or_none(call_cost(run.model, price, made) for made in answers.values())),
-        hit_rate=hit_rate([completion.usage for completion in completions]),
+        hit_rate=hit_rate(usage),
         stopped=stopped,
     )

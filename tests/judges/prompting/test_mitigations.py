@@ -1,20 +1,21 @@
-"""Every bias mitigation of the vocabulary does something that can be seen: in the request, or in what counts."""
+"""The bias mitigations of a criterion, in the question or in the choice of judges."""
 
 import json
 from typing import Any
 
 import pytest
 from skill_evaluator.errors import JudgeError
-from skill_evaluator.judges.asking.criteria import (
+from skill_evaluator.judges.modes.pairwise import PairItem, make_matches
+from skill_evaluator.judges.modes.scoring import score_questions
+from skill_evaluator.judges.prompting.criteria import (
     NamedRubric,
     choose_criteria,
+    families_of,
     family_of,
     family_warnings,
     strict_criteria,
 )
-from skill_evaluator.judges.asking.items import OutputItem
-from skill_evaluator.judges.modes.pairwise import PairItem, make_matches
-from skill_evaluator.judges.modes.scoring import score_questions
+from skill_evaluator.judges.prompting.items import OutputItem
 from skill_evaluator.library.config import Model
 from skill_evaluator.runner.runs import settings_digest
 
@@ -29,7 +30,7 @@ def named(primary: str, *mitigations: str) -> NamedRubric:
 
 
 def told(primary: str, *mitigations: str) -> str:
-    """Everything that a judge reads in all its questions about one item, but the marks."""
+    """All texts of the questions about one item."""
     rubric = named(primary, *mitigations)
     if primary == PAIRWISE:
         item = PairItem(id="a", output_1="one", output_2="other")
@@ -40,8 +41,9 @@ def told(primary: str, *mitigations: str) -> str:
     return json.dumps([[question.system, question.user, question.schema] for question in questions])
 
 
-def test_the_judge_is_told() -> None:
-    for mitigation, primary, sentence in (
+@pytest.mark.parametrize(
+    ("mitigation", "primary", "sentence"),
+    [
         ("require_justification_first", DIRECT, "Argue before you decide"),
         ("require_justification_first", PAIRWISE, "Argue before you decide"),
         ("evidence_required", "reference_based", "copied word for word from the texts: a score without one"),
@@ -50,21 +52,11 @@ def test_the_judge_is_told() -> None:
         ("ignore_length", PAIRWISE, "Length is no merit"),
         ("ignore_position", PAIRWISE, "Which output stands first says nothing"),
         ("ties_allowed", PAIRWISE, "the winner is `tie`"),
-    ):
-        assert sentence in told(primary, mitigation), mitigation
-        assert sentence not in told(primary), mitigation
-
-
-def test_position_swap_and_any_other_pair_has_both_orders() -> None:
-    item = PairItem(id="a", output_1="the one", output_2="the other")
-    for mitigations in ((), ("position_swap",)):
-        ((match,), _) = make_matches(named(PAIRWISE, *mitigations), [item], 0)
-        in_order, swapped = (question.user for question in match.questions)
-        assert in_order.index("the one") < in_order.index("the other")
-        assert swapped.index("the one") > swapped.index("the other")
-        assert in_order.replace("the one", "?").replace("the other", "!") == swapped.replace("the one", "!").replace(
-            "the other", "?"
-        )
+    ],
+)
+def test_mitigation_adds_its_sentence_to_the_question(mitigation: str, primary: str, sentence: str) -> None:
+    assert sentence in told(primary, mitigation)
+    assert sentence not in told(primary)
 
 
 @pytest.mark.parametrize(
@@ -72,9 +64,7 @@ def test_position_swap_and_any_other_pair_has_both_orders() -> None:
     [
         ("gpt-5", "gpt-5-mini", True),
         ("gpt-5", "openai/o3", True),
-        ("claude-sonnet-4-6", "claude-opus-4-7", True),
         ("gemini-2.5-pro", "gpt-5", False),
-        ("smollm2-135m-instruct-greedy", "smollm2-135m-instruct", True),
         ("gpt-5", None, False),
     ],
 )
@@ -91,28 +81,29 @@ def test_criterion_requires_another_family_by_its_mitigation() -> None:
     assert strict_criteria(named(DIRECT)) == []
 
 
-def test_family_of_a_model_is_read_from_its_name() -> None:
-    assert family_of("vertex/anthropic.claude-3@001") == family_of("claude-opus-4-7") == "claude"
-    for name in ("ollama/mixtral:8x7b", "codestral-2508", "pixtral-large-2411", "devstral-small"):
-        assert family_of(name) == "mistral", name
-    assert (family_of("palmyra-x5"), family_of("text-palm-2")) == ("palmyra", "gemini")
+@pytest.mark.parametrize(
+    ("family", "names"),
+    [
+        ("claude", ["vertex/anthropic.claude-3@001", "claude-opus-4-7"]),
+        ("mistral", ["ollama/mixtral:8x7b", "codestral-2508", "pixtral-large-2411", "devstral-small"]),
+        ("palmyra", ["palmyra-x5"]),
+        ("gemini", ["text-palm-2"]),
+        ("smollm", ["smollm2-135m-instruct-greedy"]),
+    ],
+)
+def test_family_of_a_model_is_read_from_its_name(family: str, names: list[str]) -> None:
+    assert {family_of(name) for name in names} == {family}
 
 
 def test_family_declared_in_models_yaml_wins_over_the_name() -> None:
     ours = Model(id="gpt-ours", provider="openai", family="Mistral")
     tuned = Model(id="in-house", provider="openai", base_url="http://127.0.0.1:8000", family="tuned")
+    assert families_of([ours, tuned]) == {"gpt-ours": "mistral", "in-house": "tuned"}
     large = Model(id="mistral-large", provider="replay")
-
-    def related(judge: Model, writer: str) -> bool:
-        return bool(family_warnings([judge], [ours, tuned], [writer], "", refuse=False))
-
-    assert related(ours, "codestral-2508")
-    assert not related(ours, "gpt-5")
-    assert related(large, "gpt-ours")
-    assert not related(tuned, "in-house-2")
+    assert family_warnings([large], [ours], ["gpt-ours"], "", refuse=False)
     assert settings_digest(ours) == settings_digest(ours.model_copy(update={"family": None}))  # no setting of its calls
 
 
-def test_a_text_may_be_any_json_value() -> None:
+def test_text_of_an_item_may_be_any_json_value() -> None:
     item: Any = OutputItem.model_validate({"id": "a", "prompt": ["x"], "output": {"total": 1}, "label": 3})
     assert (item.input, item.output) == ('[\n  "x"\n]', '{\n  "total": 1\n}')

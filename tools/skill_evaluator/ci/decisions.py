@@ -1,0 +1,115 @@
+"""Whether a component runs on a model: by the version bump of a push, and by the versions on the leaderboards."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import PurePosixPath
+
+from skill_evaluator.ci.plan import OnModels
+from skill_evaluator.errors import LeaderboardError
+from skill_evaluator.library.versions import Bump, ComponentVersion, Problem, breaks_contract, bump, needs_evaluation
+from skill_evaluator.records.archive import RecordedRun
+from skill_evaluator.records.leaderboard import newest_recorded
+from skill_evaluator.records.record import short_digest
+from skill_evaluator.repository import Repository, within
+from skill_evaluator.stats import by_key
+
+Board = Mapping[str, RecordedRun]
+"""The newest version on a component's leaderboard, by model."""
+
+
+def decide(
+    before: ComponentVersion | None, after: ComponentVersion, recorded: RecordedRun | None, *, base_known: bool
+) -> tuple[bool, str]:
+    """Return whether a component runs on a model, and the reason; `after` has a valid version.
+
+    Without a known base (a force push) `before` is None, and only the recorded version counts.
+    """
+    version = str(after.version)
+    if recorded is not None:
+        return _decide_by_record(before, after, version, recorded)
+    if not base_known:
+        return False, "no record of this model, and the base of this push is unknown; start it by hand"
+    if before is not None and before.version is None:
+        return True, f"{version}, after a version that could not be read"
+    old = None if before is None else before.version
+    step = bump(old, version)
+    if step is Bump.NEW:
+        return True, f"new component at {version}"
+    if needs_evaluation(step):
+        return True, f"{step} {old} → {version}"
+    change = "unchanged" if step is Bump.SAME else f"{step} {old} → {version}"
+    return False, f"{change}; no record of this model yet: start it by hand to have one"
+
+
+def _decide_by_record(
+    before: ComponentVersion | None, after: ComponentVersion, version: str, recorded: RecordedRun
+) -> tuple[bool, str]:
+    step = bump(recorded.version, version)
+    if step is Bump.SAME:
+        return False, f"{version} is recorded"
+    if step is Bump.LOWERED:
+        return False, f"{version} is below the recorded {recorded.version}"
+    if not needs_evaluation(step):
+        return False, f"{step} since the recorded {recorded.version}"
+    schema = after.schema and short_digest(after.schema)
+    recorded_schema = recorded.digests.get("schema")
+    schema_changed = None not in (recorded_schema, schema) and recorded_schema != schema
+    if schema_changed and not breaks_contract(recorded.version, version):
+        return False, f"the schema is not that of the recorded {recorded.version}, which asks for a new MAJOR version"
+    of_this_push = before is None or needs_evaluation(bump(before.version, version))
+    return True, f"{step} {recorded.version} → {version}{'' if of_this_push else f' ({version} was never recorded)'}"
+
+
+def decide_again(version: str | None, recorded: RecordedRun | None) -> tuple[bool, str]:
+    """Return whether `plan --drift` runs a version on a model: if it, or the version that it patches, is recorded.
+
+    After a PATCH the prompt at the head is asked, not the recorded one: that is what is in use.
+    """
+    step = None if recorded is None or version is None else bump(recorded.version, version)
+    if recorded is None or step not in (Bump.SAME, Bump.PATCH):
+        return False, f"{version} is not recorded"
+    return True, f"{version} is recorded" if step is Bump.SAME else f"PATCH since the recorded {recorded.version}"
+
+
+def grouped(decisions: Iterable[OnModels]) -> list[OnModels]:
+    """Return decisions with the same component and reason as one decision with all their models, in order."""
+    groups = by_key(((one.skill, one.reason), model_id) for one in decisions for model_id in one.models)
+    return [OnModels(skill=skill, models=models, reason=reason) for (skill, reason), models in groups.items()]
+
+
+def recorded_boards(
+    repository: Repository, refs: Iterable[str], folder: str
+) -> tuple[dict[str, dict[str, RecordedRun]], list[Problem]]:
+    """Return the newest recorded version by component and model over the leaderboards of some commits, and problems.
+
+    A commit that is not here is left out; a leaderboard that cannot be read is a problem.
+    """
+    commits = dict.fromkeys(filter(None, map(repository.commit, refs)))
+    depth = within(folder, "name/leaderboard.json").count("/")
+    blobs = [
+        (path, blob)
+        for commit in commits
+        for path, blob in repository.files(commit, folder).items()
+        if path.endswith("/leaderboard.json") and path.count("/") == depth
+    ]
+    texts = repository.contents(blob for _, blob in blobs)
+    boards: dict[str, dict[str, RecordedRun]] = {}
+    problems: dict[str, Problem] = {}
+    for path, blob in dict.fromkeys(blobs):
+        try:
+            newest = newest_recorded(texts[blob], path)
+        except LeaderboardError as problem:
+            problems[str(problem)] = Problem(file=path, line=1, message=str(problem))
+            continue
+        name = PurePosixPath(path).parent.name
+        boards[name] = newest_of((boards.get(name, {}), newest))
+    return boards, list(problems.values())
+
+
+def newest_of(boards: Iterable[Board]) -> dict[str, RecordedRun]:
+    """Return the highest recorded version of each model over several leaderboards."""
+    newest: dict[str, RecordedRun] = {}
+    for model_id, recorded in (item for board in boards for item in board.items()):
+        highest = newest.get(model_id)
+        if highest is None or bump(recorded.version, highest.version) is Bump.LOWERED:
+            newest[model_id] = recorded
+    return newest

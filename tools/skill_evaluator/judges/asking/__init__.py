@@ -1,1 +1,0 @@
-"""What every mode of judging shares: prompts, questions with delimited texts, reading answers, a judging's folder."""

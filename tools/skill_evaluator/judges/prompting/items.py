@@ -1,0 +1,74 @@
+"""The items that are judged: outputs, with the input that they answer."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+from pydantic import AliasChoices, BeforeValidator, Field
+
+from skill_evaluator.errors import JudgeError
+from skill_evaluator.files import FrozenModel, read_checked
+from skill_evaluator.identifiers import Label
+from skill_evaluator.text import canonical_json, digest
+
+
+def _as_text(value: Any) -> Any:
+    return value if isinstance(value, str) or value is None else json.dumps(value, indent=2, ensure_ascii=False)
+
+
+JudgedText = Annotated[str, BeforeValidator(_as_text)]
+
+
+class JudgedItem(FrozenModel):
+    """The keys of every line of items; unknown keys, such as labels, are ignored.
+
+    `input` (or `prompt`) is what the outputs answer. A text may be any JSON value, shown as JSON.
+    """
+
+    id: Label = Field(min_length=1)
+    stratum: Label = "all"
+    input: JudgedText = Field(default="", validation_alias=AliasChoices("input", "prompt"))
+
+    @property
+    def digest(self) -> str:
+        """The digest of all its texts."""
+        return digest(canonical_json(self.model_dump(mode="json")))
+
+
+class OutputItem(JudgedItem):
+    """One output to score, with a right answer, the source it was made from, and the model that wrote it, if known."""
+
+    output: JudgedText = Field(min_length=1)
+    reference: JudgedText = ""
+    source: JudgedText = ""
+    model: Label | None = None
+
+
+ItemT = TypeVar("ItemT", bound=JudgedItem)
+
+
+def read_items(path: Path, model: type[ItemT]) -> dict[str, ItemT]:
+    """Read items by id; raise JudgeError with file and line for a wrong or repeated item, or without items."""
+    items: dict[str, ItemT] = {}
+    for number, item in read_checked(path, model.model_validate, JudgeError):
+        if item.id in items:
+            raise JudgeError(f"{path}:{number}: the id '{item.id}' is there already")
+        items[item.id] = item
+    if not items:
+        raise JudgeError(f"{path} is empty; it needs a JSON object on each line, such as {{id, input, output}}")
+    return items
+
+
+def value_at(value: Any, path: str) -> Any:
+    """Return the value at a path of a JSON value, through an array a list of them; None if it does not exist.
+
+    >>> value_at({"budget": [{"amount": 1}, {"amount": 2}]}, "budget[].amount")
+    [1, 2]
+    """
+    if not path:
+        return value
+    head, _, rest = path.partition(".")
+    inside = value.get(head.removesuffix("[]")) if isinstance(value, dict) else None
+    if not head.endswith("[]"):
+        return value_at(inside, rest)
+    return [value_at(item, rest) for item in inside] if isinstance(inside, list) else None

@@ -1,0 +1,172 @@
+"""judging.json: the items, criteria, prompts and judges of a judge run, each with its digest, for resuming it.
+
+A judge run lies in `judgements/<id>/`: this file, the journal of each judge in `runs/`, the results, and files for
+people.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field
+
+from skill_evaluator.display.safe_text import code_block
+from skill_evaluator.errors import JudgeError
+from skill_evaluator.files import FrozenModel, json_text, read_versioned, replace_text
+from skill_evaluator.identifiers import CaseId, Digest, Label, ModelId, ReplicateCount, RunId, Timestamp
+from skill_evaluator.judges.prompting.questions import JudgePrompt, JudgeQuestion, PromptIdentity
+from skill_evaluator.library.config import Model
+from skill_evaluator.runner.journal import Manifest, Transport
+from skill_evaluator.runner.runs import Run, run_id_of
+from skill_evaluator.text import listed, nearest
+
+JUDGING = "judging.json"
+RUNS = "runs"  # beside it: one folder a judge
+RUBRIC = "evaluation_rubric.json"
+PROMPT = "evaluation_prompt.md"
+RESULTS = "evaluation_results.json"
+BIAS = "bias_analysis_report.md"
+JUDGING_VERSION = 1
+JudgeMode = Literal["score", "pairwise", "regression", "calibrate", "rubric", "scenarios"]
+_SHAPING = ("mode", "rubric", "criteria", "prompts", "seed", "replicates")
+_MAX_CHANGES = 3  # named in an error
+
+
+class JudgeRun(FrozenModel):
+    """The file judging.json. `rubric`: the digest of the rubric; `criteria`: their ids, or the dimensions.
+
+    `questions`: by id, a digest of all that a judge reads; empty if all outputs are identical. `judges`: by id, a
+    digest of the model's settings. `skill`: the component whose outputs are judged; null for items of a file.
+    `source`: the file or the run.
+    """
+
+    judging_version: int = JUDGING_VERSION
+    id: RunId
+    created: Timestamp
+    mode: JudgeMode
+    skill: Label | None = Field(default=None, exclude_if=lambda skill: skill is None)
+    source: str | None = Field(default=None, exclude_if=lambda source: source is None)
+    rubric: Digest
+    criteria: list[Label] = Field(min_length=1)
+    prompts: list[PromptIdentity] = Field(min_length=1)
+    judges: dict[ModelId, Digest] = Field(min_length=1)
+    items: dict[CaseId, Digest] = Field(min_length=1)
+    questions: dict[CaseId, Digest]
+    seed: int
+    replicates: ReplicateCount
+    transport: Transport = Field(default="direct", exclude_if=lambda transport: transport == "direct")
+    evaluator_version: Label
+
+    def changes_since(self, earlier: "JudgeRun") -> list[str]:
+        """Name the differences from an earlier judge run, down to the item."""
+        here, there = self.model_dump(), earlier.model_dump()
+        changed = [name for name in _SHAPING if here[name] != there[name]]
+        for name in ("judges", "items"):
+            ids = {**here[name], **there[name]}
+            changed += [f"{name[:-1]} '{key}'" for key in ids if here[name].get(key) != there[name].get(key)]
+        return changed or ([] if here["questions"] == there["questions"] else ["how the questions are put"])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeTask:
+    """The questions of a mode, and what they were made from. `items`: by id, a digest of the texts.
+
+    `paper` is the content of evaluation_rubric.json, `rubric` a digest. `notes` are sentences for the dry run,
+    `warnings` for every run.
+    """
+
+    mode: JudgeMode
+    rubric: str
+    criteria: Sequence[str]
+    prompts: Sequence[JudgePrompt]
+    items: Mapping[str, str]
+    questions: Sequence[JudgeQuestion]
+    notes: Sequence[str] = ()
+    warnings: Sequence[str] = ()
+    paper: Mapping[str, Any] = field(default_factory=dict)
+    skill: str | None = None
+    source: str | None = None
+
+
+def find_judge_run(wanted: str, place: Path, mode: JudgeMode) -> Path:
+    """Return the folder of a judge run: a folder, an id in `place`, or `latest`, the newest of this mode.
+
+    Raise JudgeError if it does not exist.
+    """
+    if (Path(wanted) / JUDGING).is_file():
+        return Path(wanted)
+    ids = sorted(path.parent.name for path in place.glob(f"*/{JUDGING}"))
+    newest = (name for name in reversed(ids) if read_judge_run(place / name).mode == mode)
+    judging_id = next(newest, wanted) if wanted == "latest" else wanted
+    if judging_id not in ids:
+        raise JudgeError(f"no judge run '{judging_id}' in {place} {nearest(judging_id, ids)}")
+    return place / judging_id
+
+
+def resumed_judge_run(planned: JudgeRun, wanted: str, place: Path) -> tuple[JudgeRun, Path]:
+    """Return the judge run that `--resume` names, with its folder.
+
+    Raise JudgeError if it does not exist, or differs from the planned one.
+    """
+    folder = find_judge_run(wanted, place, planned.mode)
+    earlier = read_judge_run(folder)
+    if changes := planned.changes_since(earlier):
+        names = listed(changes, _MAX_CHANGES)
+        raise JudgeError(f"cannot resume {folder}: changed since it began: {names}; start a new judge run")
+    if planned.transport == "batch" and earlier.transport != "batch":
+        raise JudgeError(f"cannot resume {folder} with --batch: it was begun without it")
+    return earlier, folder
+
+
+def read_judge_run(folder: Path) -> JudgeRun:
+    """Read the judging.json of a folder; raise JudgeError if it is broken or of a newer version."""
+    return read_versioned(JudgeRun, folder / JUDGING, "judging_version", JUDGING_VERSION, JudgeError)
+
+
+def write_judge_run(folder: Path, judging: JudgeRun) -> None:
+    """Write the judging.json of a folder; raise StorageError."""
+    replace_text(folder / JUDGING, json_text(judging.model_dump(mode="json")))
+
+
+def judge_runs(judging: JudgeRun, models: Sequence[Model], folder: Path) -> list[Run]:
+    """Return the run of each judge, begun or new."""
+    prompts = {prompt.name: prompt.digest for prompt in judging.prompts}
+    runs = []
+    for model in models:
+        manifest = Manifest.view(
+            judging,
+            run_id=run_id_of(judging.id, "", model.id),
+            skill="judge",
+            skill_version=str(JUDGING_VERSION),
+            model_id=model.id,
+            provider=model.provider,
+            judging=judging.id,
+            cases=judging.questions,
+            digests={"settings": judging.judges[model.id], "rubric": judging.rubric, **prompts},
+        )
+        runs.append(Run(model=model, manifest=manifest, folder=folder / RUNS / manifest.run_id))
+    return runs
+
+
+def write_papers(folder: Path, asking: JudgeTask, results: FrozenModel, bias: str) -> None:
+    """Write the rubric, the prompt, the results and the report on biases; raise StorageError."""
+    replace_text(folder / RUBRIC, json_text(asking.paper))
+    replace_text(folder / PROMPT, _prompt_page(asking))
+    replace_text(folder / RESULTS, json_text(results.model_dump(mode="json")))
+    replace_text(folder / BIAS, bias)
+
+
+def _prompt_page(asking: JudgeTask) -> str:
+    identities = [prompt.identity for prompt in asking.prompts]
+    systems = dict.fromkeys(question.system for question in asking.questions)
+    parts = [
+        "# What the judge was told\n",
+        *(f"Prompt `{prompt.name}` {prompt.version}, `{prompt.digest}`.\n" for prompt in identities),
+        *(f"## Instructions, the same for every item\n\n{code_block(system)}\n" for system in systems),
+        *(
+            f"## Where the texts of an item go: {prompt.identity.name}\n\n{code_block(prompt.texts)}\n"
+            for prompt in asking.prompts
+        ),
+    ]
+    return "\n".join(parts)

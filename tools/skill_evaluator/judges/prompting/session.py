@@ -1,0 +1,223 @@
+"""The session of a command that calls judges: the size of its calls, or the calls with their journals."""
+
+import datetime
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from skill_evaluator import __version__
+from skill_evaluator.errors import JudgeError
+from skill_evaluator.judges.prompting.judging import (
+    JUDGING,
+    RUNS,
+    JudgeRun,
+    JudgeTask,
+    judge_runs,
+    resumed_judge_run,
+    write_judge_run,
+)
+from skill_evaluator.judges.prompting.questions import question_sizes
+from skill_evaluator.judges.prompting.reading import commonest_failure
+from skill_evaluator.judges.prompting.results import JudgeRecord, record_of
+from skill_evaluator.judges.workflows.requests import BatchJudgeRequest, JudgeRequest
+from skill_evaluator.library.config import Model, select_models
+from skill_evaluator.providers import Configuration, key_note, read_configuration, refuse_unbatched
+from skill_evaluator.providers.base import Failure
+from skill_evaluator.runner.engine import Stop
+from skill_evaluator.runner.journal import Transport, outcomes
+from skill_evaluator.runner.limits import Budget
+from skill_evaluator.runner.prices import COST_OF_BATCHES, Estimate, estimate, price_of, refuse_unpriced
+from skill_evaluator.runner.runs import Run, check_writable, new_invocation, settings_digest
+from skill_evaluator.runner.schedule import Call, Replicate, refuse_amounts
+from skill_evaluator.runner.session import Questions, Session, Watch, with_keys
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeSize:
+    """The calls of one judge, and a note on its key."""
+
+    model_id: str
+    provider: str
+    key: str
+    estimate: Estimate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeRunSize:
+    """The size of a judge run; `notes` are sentences about its calls."""
+
+    judging: JudgeRun
+    judges: Sequence[JudgeSize]
+    notes: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeCalls:
+    """One judge of a judge run: its outputs by call, and the failure that stopped its calls, if any."""
+
+    run: Run
+    answers: Mapping[Call, Replicate]
+    stopped: Failure | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeResults:
+    """A judge run after its calls, with its folder; the session's budget has what is left."""
+
+    judging: JudgeRun
+    folder: Path
+    runs: Sequence[JudgeCalls]
+    session: Session
+
+    @property
+    def complete(self) -> bool:
+        """Whether every judge was called, and answered the share of the calls that `required_coverage` demands."""
+        planned = len(self.judging.questions) * self.judging.replicates
+        required = self.session.configuration.settings.required_coverage * planned
+        return len(self.runs) == len(self.judging.judges) and all(
+            run.stopped is None and sum(made.answered for made in run.answers.values()) >= required for run in self.runs
+        )
+
+    @property
+    def stopped(self) -> list[str]:
+        """The reasons why calls were not made, or failed, one sentence a judge."""
+        halted = [
+            f"{run.run.model.id} stopped: {run.stopped.reason}: {run.stopped.message}"
+            for run in self.runs
+            if run.stopped is not None
+        ]
+        failures = [(run.run.model.id, commonest_failure(run.answers.values())) for run in self.runs]
+        return [*halted, *(f"{model_id} failed: {words}" for model_id, words in failures if words)]
+
+    def record_of(self, part: JudgeCalls) -> JudgeRecord:
+        """Return the record of a judge and its calls."""
+        model, stopped = part.run.model, part.stopped
+        price = price_of(model, self.session.configuration.kinds[model.provider])
+        return record_of(part.run, part.answers, price, None if stopped is None else stopped.reason)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeSession:
+    """The judges of a command and its options. `watch` shows progress; without it nothing is shown."""
+
+    request: JudgeRequest
+    configuration: Configuration
+    models: Sequence[Model]
+    watch: Watch | None = None
+
+    @classmethod
+    def of(
+        cls, request: JudgeRequest, watch: Watch | None = None, judges: tuple[str, ...] | None = None
+    ) -> "JudgeSession":
+        """Read the configuration and the judges, by default those of the request; raise ConfigError or JudgeError."""
+        counts = {"--replicates": request.replicates, "--concurrency": request.concurrency}
+        refuse_amounts(counts, request.max_calls, request.max_cost)
+        if request.dry_run and request.resume is not None:
+            raise JudgeError("--dry-run cannot be combined with --resume")
+        configuration = read_configuration(request.config)
+        named = judges or request.judges
+        if not named:
+            ids = ", ".join(model.id for model in configuration.models)
+            raise JudgeError(f"no judge: name one of models.yaml with --judge ID, such as {ids}")
+        models = select_models(configuration.models, named)
+        judge_session = cls(request=request, configuration=configuration, models=models, watch=watch)
+        if judge_session.transport == "batch":
+            refuse_unbatched(models)
+        if request.max_cost is not None:
+            refuse_unpriced(models, configuration.kinds)
+        for model in models:
+            if model.profile != "deterministic":
+                print(f"warning: the judge {model.id} has profile: {model.profile}; its verdicts vary", file=sys.stderr)
+        return judge_session
+
+    @property
+    def transport(self) -> Transport:
+        """The transport of the calls."""
+        return "batch" if isinstance(self.request, BatchJudgeRequest) and self.request.batch else "direct"
+
+    def planned(self, asking: JudgeTask) -> JudgeRun:
+        """Return a new judge run of these questions; raise JudgeError if two have one id."""
+        questions: dict[str, str] = {}
+        for question in asking.questions:
+            if question.case_id in questions:
+                raise JudgeError(f"two questions would have the id '{question.case_id}'; rename the items")
+            questions[question.case_id] = question.digest
+        now = datetime.datetime.now(datetime.UTC)
+        return JudgeRun.view(
+            asking,
+            id=new_invocation(now),
+            created=f"{now:%Y-%m-%dT%H:%M:%SZ}",
+            prompts=[prompt.identity for prompt in asking.prompts],
+            judges={model.id: settings_digest(model) for model in self.models},
+            questions=questions,
+            seed=self.request.seed,
+            replicates=self.request.replicates,
+            transport=self.transport,
+            evaluator_version=__version__,
+        )
+
+    def size(self, asking: JudgeTask) -> JudgeRunSize:
+        """Return the size of a judge run; requires no key, makes no call and writes nothing."""
+        _warn(asking)
+        sizes, batch = question_sizes(asking.questions), self.transport == "batch"
+        judges = []
+        for model in self.models:
+            kind = self.configuration.kinds[model.provider]
+            judges.append(
+                JudgeSize(
+                    model_id=model.id,
+                    provider=model.provider,
+                    key=key_note(model, kind, self.configuration.keys),
+                    estimate=estimate(sizes, model, kind, self.request.replicates, batch=batch),
+                )
+            )
+        notes = [*asking.notes, *([COST_OF_BATCHES] if batch else [])]
+        return JudgeRunSize(judging=self.planned(asking), judges=judges, notes=notes)
+
+    def session(self, *, budget: Budget | None = None) -> Session:
+        """Return a session that calls models within a budget, by default that of the options."""
+        return Session(
+            configuration=self.configuration,
+            watch=self.watch or _unseen,
+            budget=budget or Budget(self.request.max_cost, self.request.max_calls),
+            concurrency=self.request.concurrency,
+        )
+
+    def ask(self, asking: JudgeTask, *, inside: Path | None = None, budget: Budget | None = None) -> JudgeResults:
+        """Make all calls that have no output yet; raise JudgeError if `--resume` does not fit.
+
+        `inside`: the folder of a further stage, which resumes if it exists. `budget`: what other calls left of it.
+        """
+        _warn(asking)
+        judging = self.planned(asking)
+        folder = inside or self.request.out / judging.id
+        resumed = self.request.resume
+        if inside is not None:
+            resumed = str(inside) if (inside / JUDGING).exists() else None
+        if resumed is not None:
+            judging, folder = resumed_judge_run(judging, resumed, self.request.out)
+        models = list(with_keys(self.models, self.configuration).values())
+        session = self.session(budget=budget)
+        check_writable(folder / RUNS, "--out DIR")
+        if resumed is None:
+            write_judge_run(folder, judging)
+        runs = judge_runs(judging, models, folder)
+        questions = {question.case_id: question for question in asking.questions}
+        ask = Questions(
+            request_for=lambda run, call: questions[call.case_id].request(
+                call.replicate, run.manifest.seed, run.model.params.max_output_tokens
+            )
+        )
+        halted = session.ask(runs, ask).halted
+        parts = [JudgeCalls(run=run, answers=outcomes(run.folder), stopped=halted[run.manifest.run_id]) for run in runs]
+        return JudgeResults(judging=judging, folder=folder, runs=parts, session=session)
+
+
+def _warn(asking: JudgeTask) -> None:
+    for warning in asking.warnings:
+        print(f"warning: {warning}", file=sys.stderr)
+
+
+async def _unseen(_: object, stop: Stop) -> None:
+    await stop.event.wait()

@@ -1,0 +1,357 @@
+"""The workflow of `judge calibrate`: labels → verdicts, read once → figures → decision.
+
+Without --judge the verdicts are stored ones. With it, judges are called about the labelled items, the corrupted outputs
+and the probes in one judge run, with one budget and one `--resume`. Judges of sentences are called as for checks.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, get_args
+
+from skill_evaluator.errors import EXIT_INCOMPLETE, JudgeError
+from skill_evaluator.files import replace_blocks
+from skill_evaluator.judges.calibration.agreement import label_results, measure, probe_biases, with_probe
+from skill_evaluator.judges.calibration.corruption import CorruptedPair, corrupt
+from skill_evaluator.judges.calibration.detection import batch_results, detection_of
+from skill_evaluator.judges.calibration.labels import (
+    LabelledPair,
+    Labels,
+    ScoredItem,
+    SentenceLabel,
+    Unit,
+    read_labels,
+    read_verdicts,
+)
+from skill_evaluator.judges.calibration.results import JudgeCalibration, JudgeResult, SentenceErrors
+from skill_evaluator.judges.modes.pairwise import (
+    VERDICTS,
+    PairItem,
+    PairMatch,
+    make_matches,
+    reduce_matches,
+    verdicts_of,
+)
+from skill_evaluator.judges.modes.regression import JudgedPair, regression_questions
+from skill_evaluator.judges.modes.regression_results import read_regressions, reduce_regressions
+from skill_evaluator.judges.modes.scoring import SCORES, ScoreQuestion, reduce_scores, score_questions, scores_of
+from skill_evaluator.judges.modes.sentences import (
+    MAX_VOTES,
+    SentencesItem,
+    SentencesJudge,
+    Vote,
+    ask_sentences,
+    prompt_of_sentences,
+    votes_on,
+)
+from skill_evaluator.judges.modes.ship_rules import ShipRules, dimensions_of
+from skill_evaluator.judges.prompting.criteria import NamedRubric, choose_criteria, families_of
+from skill_evaluator.judges.prompting.items import OutputItem
+from skill_evaluator.judges.prompting.judging import RUNS, JudgeTask, resumed_judge_run, write_judge_run, write_papers
+from skill_evaluator.judges.prompting.questions import JudgePrompt, JudgeQuestion
+from skill_evaluator.judges.prompting.reading import UnscoredReason
+from skill_evaluator.judges.prompting.results import (
+    JudgeRecord,
+    StoredScore,
+    StoredVerdict,
+    head_of,
+    no_usable_output,
+    texts_of,
+)
+from skill_evaluator.judges.prompting.session import JudgeCalls, JudgeResults, JudgeRunSize, JudgeSession
+from skill_evaluator.judges.workflows.judging import Drawn, Judged, again_of
+from skill_evaluator.judges.workflows.requests import CalibrateRequest
+from skill_evaluator.library.config import load_settings
+from skill_evaluator.library.rubrics import Rubric, load_rubric
+from skill_evaluator.runner.session import Watch, with_keys
+from skill_evaluator.stats import by_key
+from skill_evaluator.text import canonical_json, counted, digest
+
+CORRUPTED = "corrupted.jsonl"
+_CALLS_NOTE = "at most: a sentence that the judge denies is judged up to twice more; usually a third of these calls"
+_MIN_SENTENCE_LABELS = 30  # from which on a sentence is corrected by its own errors
+
+
+def calibrate(request: CalibrateRequest, watch: Watch | None, drawn: Drawn) -> Judged | JudgeRunSize:
+    """Measure judges against human labels by stored verdicts or, with --judge, by calling them.
+
+    Return the size of a dry run. Raise JudgeError for options that do not go together.
+    """
+    if request.labels is None:
+        raise JudgeError("name the file of human labels: --labels FILE")
+    labels = read_labels(request.labels)
+    stored = request.verdicts is not None or request.batch is not None
+    if request.judges:
+        if stored:
+            raise JudgeError("--verdicts and --batch read stored results and cannot be combined with --judge")
+        judge_session = JudgeSession.of(request, watch)
+        return (_call_about_sentences if labels.of(SentenceLabel) else _call)(request, judge_session, labels, drawn)
+    if request.probes or request.corrupt:
+        raise JudgeError("--probe and --corrupt require --judge ID")
+    if not stored:
+        raise JudgeError("--labels FILE requires --judge ID, --verdicts FILE or --batch FILE")
+    results = list[JudgeResult]()
+    if request.verdicts is not None:
+        results += label_results(
+            labels, read_verdicts(request.verdicts, labels), request.bar, _scales(_rubric(request))
+        )
+    if request.batch is not None:
+        results += batch_results(read_regressions(request.batch), labels, request.bar)
+    calibration = JudgeCalibration(bar=request.bar, judges=results)
+    return Judged(results=calibration, folder=request.out, code=calibration.exit_code)
+
+
+def _rubric(request: CalibrateRequest) -> Rubric | None:
+    if request.rubric is None:
+        return None
+    return load_rubric(request.rubric, follow_links=load_settings(request.config).limits.follow_links)
+
+
+def _scales(rubric: Rubric | NamedRubric | None) -> dict[str, int]:
+    return {} if rubric is None else {criterion.id: criterion.highest for criterion in rubric.criteria}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalibrationTask:
+    """The questions about labelled pairs or outputs with their probes, by a rubric, and about corrupted outputs."""
+
+    labels: Labels
+    rubric: NamedRubric | None
+    matches: Sequence[PairMatch]
+    scores: Sequence[ScoreQuestion]
+    pairs: Sequence[JudgedPair]
+    corrupted: Sequence[CorruptedPair]
+    prompts: Sequence[JudgePrompt]
+    questions: Sequence[JudgeQuestion]
+
+    @property
+    def asking(self) -> JudgeTask:
+        """The task as a judge run."""
+        dimensions = {one.name: one.question for pair in self.pairs[:1] for one in pair.dimensions}
+        paper = {"rubric": None if self.rubric is None else self.rubric.paper, "dimensions": dimensions}
+        items = [*(match.item for match in self.matches), *(score.item for score in self.scores), *self.corrupted]
+        labelled, corrupted = counted(len(self.labels.lines), "labelled item"), len(self.corrupted)
+        return JudgeTask(
+            mode="calibrate",
+            rubric=digest(canonical_json(paper)),
+            criteria=[*_scales(self.rubric), *dimensions],
+            prompts=self.prompts,
+            items={item.id: item.digest for item in items},
+            questions=self.questions,
+            notes=[f"{labelled}, {corrupted} corrupted outputs and controls; every pair is judged in both orders"],
+            paper=paper,
+        )
+
+
+def _task(request: CalibrateRequest, labels: Labels) -> CalibrationTask:
+    """Make the questions about labelled items, probes and corrupted outputs."""
+    matches, scores, prompts = list[PairMatch](), list[ScoreQuestion](), list[JudgePrompt]()
+    rubric, judged = _judged_labels(request, labels)
+    parts = [judged, *(with_probe(name, judged) for name in dict.fromkeys(request.probes))]
+    pairs = [pair.as_item(PairItem) for part in parts for pair in part.of(LabelledPair)]
+    outputs = [output.as_item(OutputItem) for part in parts for output in part.of(ScoredItem)]
+    if rubric is not None and pairs:
+        matches, prompt = make_matches(rubric, pairs, request.seed)
+        prompts.append(prompt)
+    if rubric is not None and outputs:
+        scores, prompts = score_questions(rubric, outputs, request.seed, reference=False)
+    corrupted = _corrupted_pairs(request, labels)
+    compared = [JudgedPair(item=pair, dimensions=dimensions_of()) for pair in corrupted]
+    comparisons, prompt = regression_questions(compared, ShipRules(), request.seed)
+    labelled = [*(one for match in matches for one in match.questions), *(score.question for score in scores)]
+    return CalibrationTask(
+        labels=judged,
+        rubric=rubric,
+        matches=matches,
+        scores=scores,
+        pairs=compared,
+        corrupted=corrupted,
+        prompts=[*prompts, *([prompt] if compared else [])],
+        questions=[*labelled, *comparisons],
+    )
+
+
+def _judged_labels(request: CalibrateRequest, labels: Labels) -> tuple[NamedRubric | None, Labels]:
+    """Return the criteria and the labels that they judge: pairs if the rubric compares, else scored outputs.
+
+    Without a rubric there are none. Raise JudgeError if no criterion fits the labels.
+    """
+    rubric, name = _rubric(request), str(request.rubric)
+    if rubric is None:
+        return None, Labels(path=labels.path, lines=[])
+    pairs, outputs = labels.of(LabelledPair), labels.of(ScoredItem)
+    comparing = [one.id for one in rubric.criteria if one.primary_method == "pairwise_comparison"]
+    if pairs and (comparing or not outputs):
+        return choose_criteria(name, rubric, comparing, ("pairwise_comparison",)), replace(labels, lines=pairs)
+    people = dict.fromkeys(criterion for output in outputs for criterion in output.scores)
+    scoring = [one for one in rubric.criteria if one.id in people and one.id not in comparing]
+    if not scoring:
+        raise JudgeError(f"people scored {labels.path} by {', '.join(people)}, and {name} scores by none of these")
+    return NamedRubric(file=name, rubric=rubric, criteria=scoring), replace(labels, lines=outputs)
+
+
+def _corrupted_pairs(request: CalibrateRequest, labels: Labels) -> list[CorruptedPair]:
+    """Corrupt the outputs that people prefer. Raise JudgeError if none can be corrupted."""
+    good = [
+        OutputItem(id=pair.id, stratum=pair.stratum, input=pair.input, output=text)
+        for pair in labels.of(LabelledPair)
+        if pair.human and pair.input and (text := pair.output_2 if pair.human == 2 else pair.output_1)
+    ]
+    corrupted = corrupt(good, request.corrupt, request.seed)
+    if request.corrupt and not corrupted:
+        raise JudgeError(f"no output of {labels.path} can be corrupted; --corrupt requires pairs with an input")
+    return corrupted
+
+
+def _call(
+    request: CalibrateRequest, judge_session: JudgeSession, labels: Labels, drawn: Drawn
+) -> Judged | JudgeRunSize:
+    """Call judges about labelled items, corrupted outputs and probes, and measure their outputs."""
+    if request.rubric is None and (request.probes or not request.corrupt):
+        raise JudgeError(
+            "--probe requires --rubric FILE" if request.probes else "--judge requires --rubric FILE or --corrupt N"
+        )
+    task = _task(request, labels)
+    asking = task.asking
+    if request.dry_run:
+        return judge_session.size(asking)
+    asked = judge_session.ask(asking)
+    head = head_of(asked.judging, "dimensions" if task.rubric is None else task.rubric.file)
+    families, scales = families_of(judge_session.configuration.models), _scales(task.rubric)
+    results, lines = list[JudgeResult](), list[StoredVerdict | StoredScore]()
+    for part in asked.runs:
+        verdicts, outputs = _read_outputs(task, part, asked.record_of(part), head.replicates)
+        labelled = label_results(task.labels, verdicts, request.bar, scales, families)
+        result = labelled[0] if labelled else JudgeResult(judge=part.run.model.id)
+        biases = [*result.biases, *probe_biases(request.probes, task.labels, verdicts, scales)]
+        results.append(result.model_copy(update={**outputs, "biases": biases}))
+        lines += verdicts
+    ids = {line.id for line in task.labels.lines}  # not of probes
+    kept = by_key((SCORES if isinstance(one, StoredScore) else VERDICTS, one) for one in lines if one.id in ids)
+    for name, written in {**kept, **({CORRUPTED: task.corrupted} if task.corrupted else {})}.items():
+        replace_blocks(asked.folder / name, (f"{line.model_dump_json()}\n" for line in written))
+    calibration = JudgeCalibration(bar=request.bar, judging=head, judges=results)
+    write_papers(asked.folder, asking, calibration, drawn(calibration))
+    return Judged(
+        results=calibration,
+        folder=asked.folder,
+        code=calibration.exit_code if asked.complete else EXIT_INCOMPLETE,
+        stopped=asked.stopped,
+        again=[] if asked.complete else again_of(request, asked, asked.stopped),
+    )
+
+
+def _read_outputs(
+    task: CalibrationTask, part: JudgeCalls, record: JudgeRecord, replicates: int
+) -> tuple[list[StoredVerdict | StoredScore], dict[str, Any]]:
+    """Return a judge's verdicts on items, and the record, corruption test and unusable outputs of its result."""
+    verdicts, detection, unusable = list[StoredVerdict | StoredScore](), None, []
+    if task.rubric is not None and task.matches:
+        preferences = reduce_matches(task.matches, task.rubric.criteria, part.answers, replicates, record)
+        verdicts += verdicts_of(preferences)
+        unusable.append(preferences.unusable)
+    if task.rubric is not None and task.scores:
+        methods = {one.id: one.primary_method for one in task.rubric.criteria}
+        scored = reduce_scores(task.scores, part.answers, replicates, record, methods)
+        verdicts += scores_of(scored)
+        unusable.append(scored.unusable)
+    if task.pairs:
+        found = reduce_regressions(task.pairs, part.answers, replicates, ShipRules(), record, declared_strong=True)
+        detection = None if found.unusable else detection_of(task.corrupted, {pair.id: pair for pair in found.pairs})
+        unusable.append(found.unusable)
+    reason = next(filter(None, unusable), None)
+    return verdicts, {"record": record, "detection": detection, "unusable": reason}
+
+
+def _call_about_sentences(
+    request: CalibrateRequest, judge_session: JudgeSession, labels: Labels, drawn: Drawn
+) -> Judged | JudgeRunSize:
+    """Call one judge about labelled sentences as for checks, and measure how often it errs."""
+    if len(judge_session.models) > 1 or request.rubric or request.corrupt or request.probes or request.replicates > 1:
+        raise JudgeError("labels of sentences require one --judge ID, without --rubric, --corrupt, --probe and -n")
+    items = _sentence_items(labels)
+    asking = _sentence_asking(items, request.seed)
+    if request.dry_run:
+        return replace(judge_session, request=replace(request, replicates=MAX_VOTES)).size(asking)
+    judging = judge_session.planned(asking)
+    folder = request.out / judging.id
+    if request.resume is not None:
+        judging, folder = resumed_judge_run(judging, request.resume, request.out)
+    (model,) = with_keys(judge_session.models, judge_session.configuration).values()
+    session = judge_session.session()
+    write_judge_run(folder, judging)
+    judge = SentencesJudge(model=model, asked_for=judging.id, seed=judging.seed, folder=folder / RUNS)
+    asked = ask_sentences(list(items.values()), judge, session)
+    votes = {
+        (output_id, sentence): vote
+        for output_id, item in items.items()
+        for sentence, vote in votes_on(item, asked.answered, judging.seed).verdicts.items()
+    }
+    result = sentence_result(model.id, labels, votes, texts_of(asked.answered.values()), request.bar)
+    result = result.model_copy(update={"record": asked.record(model, session)})
+    calibration = JudgeCalibration(bar=request.bar, judging=head_of(judging, "sentences"), judges=[result])
+    write_papers(folder, asking, calibration, drawn(calibration))
+    stopped = [] if asked.stopped is None else [f"{model.id} stopped: {asked.stopped}"]
+    whole = JudgeResults(judging=judging, folder=folder, runs=(), session=session)
+    again = again_of(request, whole, stopped) if stopped else []
+    code = EXIT_INCOMPLETE if stopped else calibration.exit_code
+    return Judged(results=calibration, folder=folder, code=code, stopped=stopped, again=again)
+
+
+def _sentence_items(labels: Labels) -> dict[str, SentencesItem]:
+    """Return the labelled outputs with their sentences. Raise JudgeError if one id has different texts."""
+    items: dict[str, SentencesItem] = {}
+    for label in labels.of(SentenceLabel):
+        new = SentencesItem(input=label.input or "", output=label.output, sentences={label.sentence: label.sentence})
+        item = items.get(label.id, new)
+        if (item.input, item.output) != (new.input, new.output):
+            raise JudgeError(f"two labels of '{label.id}' in {labels.path} have different texts; rename one")
+        items[label.id] = replace(item, sentences={**item.sentences, **new.sentences})
+    return items
+
+
+def _sentence_asking(items: Mapping[str, SentencesItem], seed: int) -> JudgeTask:
+    sentences = list(dict.fromkeys(sentence for item in items.values() for sentence in item.sentences))
+    return JudgeTask(
+        mode="calibrate",
+        rubric=digest(canonical_json(sentences)),
+        criteria=["sentences"],
+        prompts=[prompt_of_sentences()],
+        items={output_id: digest(canonical_json(asdict(item))) for output_id, item in items.items()},
+        questions=[question for item in items.values() if (question := votes_on(item, {}, seed).question)],
+        notes=[_CALLS_NOTE],
+        paper={"sentences": sentences},
+    )
+
+
+def sentence_result(
+    judge: str, labels: Labels, votes: Mapping[tuple[str, str], Vote], texts: Iterable[str], bar: float
+) -> JudgeResult:
+    """Measure a judge of sentences: over all, and the errors of each sentence with enough labels."""
+    given = [(label, votes[label.id, label.sentence]) for label in labels.of(SentenceLabel)]
+    by_sentence = by_key((label.sentence, (label, vote)) for label, vote in given)
+    errors = {name: _sentence_errors(part) for name, part in {"": given, **by_sentence}.items()}
+    unscored: Counter[UnscoredReason] = Counter(
+        next((reason for reason in get_args(UnscoredReason) if reason == vote.ground), "not_answered")
+        for _, vote in given
+        if vote.holds is None
+    )
+    unusable = no_usable_output(unscored, len(given), texts)
+    units = [Unit(people=[label.human], requests=[[vote.holds]], verdict=vote.holds) for label, vote in given]
+    return JudgeResult(
+        judge=judge,
+        agreement=[] if unusable else [measure("sentences", "all", units, bar)],
+        sentences={name: one for name, one in errors.items() if not name or one.labels >= _MIN_SENTENCE_LABELS},
+        unusable=unusable,
+    )
+
+
+def _sentence_errors(given: Iterable[tuple[SentenceLabel, Vote]]) -> SentenceErrors:
+    counts = Counter((label.human, vote.holds) for label, vote in given)
+    return SentenceErrors(
+        yes=counts[True, True] + counts[True, False],
+        yes_right=counts[True, True],
+        no=counts[False, True] + counts[False, False],
+        no_right=counts[False, False],
+        lost=counts[True, None] + counts[False, None],
+    )

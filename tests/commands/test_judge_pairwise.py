@@ -101,7 +101,7 @@ def test_several_outputs_are_ranked_by_win_rate(library: JudgingLibrary) -> None
             words[f"s{n}/{left}-{right}/2"] = "second" if upset else "first"
     record(library, words)
     (judge,) = library.outcome("pairwise", "--judge", JUDGE)["judges"]
-    wins = {one["name"]: (one["wins"]["value"], one["wins"]["n"]) for one in judge["outputs"]}
+    wins = {name: (one["value"], one["n"]) for name, one in judge["win_rates"].items()}
     assert list(wins.items()) == [("best", (1.0, 4)), ("good", (0.375, 4)), ("plain", (0.125, 4))]
 
 

@@ -40,8 +40,8 @@ def test_scores_are_averaged_by_weight(library: JudgingLibrary) -> None:
     panel(library, weights={"three": 2.0})
     scored(library, 1, 3, 5)
     whole = library.outcome("score", *NAMED)["panel"]
-    (item,) = whole["items"]
-    assert (item["scores"], item["summary"]) == ({"totals": 3.5}, pytest.approx(2.5 / 4))
+    (item,) = whole["by_item"]
+    assert (item["verdicts"], item["verdict"]) == ({"totals": 3.5}, pytest.approx(2.5 / 4))
     assert whole["agreement"]["value"] == 0.0
     assert [(one["judge"], one["agrees"]["value"]) for one in whole["judges"]] == [
         ("one", 0.0),
@@ -53,7 +53,7 @@ def test_scores_are_averaged_by_weight(library: JudgingLibrary) -> None:
 def test_judge_without_a_score_has_no_vote(library: JudgingLibrary) -> None:
     scored(library, 2, 4, None)
     done = library.judge("score", *NAMED, "--format", "json")
-    assert (done.code, done.json["panel"]["items"][0]["scores"]) == (4, {"totals": 3.0})  # one judge is unusable
+    assert (done.code, done.json["panel"]["by_item"][0]["verdicts"]) == (4, {"totals": 3.0})  # one judge is unusable
     assert library.outcome("score", "--judge", "one")["panel"] is None
 
 
@@ -66,7 +66,7 @@ def test_judge_of_the_writers_family_is_refused_or_named(library: JudgingLibrary
     assert not library.judgements.exists()
     panel(library, same_family="allow")
     done = library.judge("score", *NAMED, "--format", "json")
-    assert done.json["panel"]["items"][0]["scores"]["totals"] == pytest.approx(7 / 3, abs=1e-5)
+    assert done.json["panel"]["by_item"][0]["verdicts"]["totals"] == pytest.approx(7 / 3, abs=1e-5)
     assert "warning: three is of the family of gpt-5, which wrote outputs" in done.err
 
 
@@ -84,13 +84,13 @@ def test_pair_without_a_majority_is_a_tie(library: JudgingLibrary) -> None:
         }
         library.record_answers(answers, f"{judge}.jsonl")
     whole = library.outcome("pairwise", *NAMED)["panel"]
-    assert [match["winners"]["totals"] for match in whole["matches"]] == [1, 1, "tie"]
-    assert whole["matches"][1]["votes"]["overall"] == {"1": 2.0, "2": 1.0}
-    assert (whole["wins"]["totals"]["n"], whole["agreement"]["value"]) == (3, pytest.approx(1 / 3, abs=1e-5))
+    assert [match["verdicts"]["totals"] for match in whole["by_item"]] == [1, 1, "tie"]
+    assert whole["by_item"][1]["votes"]["overall"] == {"one": 1, "two": 2, "three": 1}
+    assert (whole["figures"]["totals"]["n"], whole["agreement"]["value"]) == (3, pytest.approx(1 / 3, abs=1e-5))
     assert [one["agrees"]["value"] for one in whole["judges"]] == pytest.approx([1.0, 1 / 3, 2 / 3], abs=1e-5)
     panel(library, weights={"two": 3.0})
     text = library.judge("pairwise", *NAMED).out
-    assert "panel (majority): output 1 wins totals 0.667 " in text
+    assert "panel (majority, wins of output 1): totals 0.667 " in text
     assert re.search(r"two +3 +1\.000", text)
 
 
@@ -113,8 +113,8 @@ def test_panel_on_regressions_requires_another_family(library: JudgingLibrary) -
     assert library.call(*words, *NAMED).refuses("one is of the family of gpt-5")
     panel(library, same_family="allow", weights={"one": 2.0})
     done = library.call(*words, *NAMED)
-    (pair,) = done.json["panel"]["pairs"]
-    assert pair["votes"] == {"completeness": {"candidate_worse": 2.0, "same": 2.0}}
+    (pair,) = done.json["panel"]["by_item"]
+    assert pair["votes"] == {"completeness": {"one": "candidate_worse", "two": "same", "three": "same"}}
     assert pair["verdicts"] == {"completeness": "uncertain"}
     alone = library.call(*words, "--judge", "one")
     assert alone.code == 3, "by itself it is not refused"
@@ -135,6 +135,5 @@ def test_majority_blocks_and_single_judge_sends_to_review(
     lost_by(library, *worse)
     done = library.call("judge", "regression", "--items", "items.jsonl", *NAMED, "--format", "json")
     assert done.code == {"ship": 0, "review_required": 4, "block": 3}[decision], done.err
-    (pair,) = done.json["panel"]["pairs"]
-    assert (done.json["ship_decision"], pair["ship_decision"], pair["reasons"][0]) == (decision, decision, reason)
-    assert sum(pair["votes"]["completeness"].values()) == 3.0
+    (pair,) = done.json["panel"]["by_item"]
+    assert (done.json["ship_decision"], pair["verdict"], pair["reasons"][0]) == (decision, decision, reason)

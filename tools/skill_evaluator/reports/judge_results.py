@@ -120,7 +120,7 @@ def judged_blocks(results: JudgedResults, remarks: Sequence[str] = ()) -> Iterat
 def _notes(results: JudgedResults) -> Iterator[str]:
     if isinstance(results, RegressionResults):
         yield from _regression_notes(results)
-    if not isinstance(results, PairwiseResults) and results.left_out:
+    if results.left_out:
         named = ", ".join(f"{name} ({reason})" for name, reason in list(results.left_out.items())[:5])
         yield f"not judged: {counted(len(results.left_out), 'case')}: {named}"
 
@@ -186,9 +186,7 @@ def _score_blocks(results: ScoreResults) -> Iterator[Block]:
     ]
     numbers = ("outputs", "score", "confidence", "unsure")
     yield Captioned(_table(("judge", "criterion", "method"), numbers, "unscored", rows), "Scores")
-    if results.panel is not None:
-        scores = ", ".join(f"{name} {share(one)}" for name, one in results.panel.scores.items())
-        yield from panel_blocks(f"panel (mean): {share(results.panel.summary)}; {scores}", results.panel)
+    yield from panel_blocks("mean", results.panel)
     if judges:
         yield Only(("terminal", "markdown"), [Captioned(_worst_scores(judges), "The lowest scores")])
 
@@ -259,12 +257,10 @@ def _pair_blocks(results: PairwiseResults) -> Iterator[Block]:
     numbers = ("1 better", "2 better", "ties", "of these by order", "unsure", "1 wins", "similar length")
     yield Captioned(_table(("judge", "criterion"), numbers, "unscored", rows), "Comparisons")
     for judge in judges:
-        if judge.outputs:
-            rows = [row_of([one.name], one.wins) for one in judge.outputs]
+        if judge.win_rates:
+            rows = [row_of([name], wins) for name, wins in judge.win_rates.items()]
             yield Captioned(Sheet(columns=("output", "win rate"), rows=rows), f"{judge.judge.model_id}: best first")
-    if results.panel is not None:
-        panel_wins = ", ".join(f"{name} {share(one)}" for name, one in results.panel.wins.items())
-        yield from panel_blocks(f"panel (majority): output 1 wins {panel_wins}", results.panel)
+    yield from panel_blocks("majority, wins of output 1", results.panel)
     uncertain = _uncertain_matches(judges)
     if uncertain.rows:
         yield Only(("terminal", "markdown"), [Captioned(uncertain, "The least certain comparisons")])
@@ -351,9 +347,7 @@ def _regression_blocks(results: RegressionResults) -> Iterator[Block]:
         ]
         sheet = _table(("judge", "dimension"), ("earlier", "now", "difference", "p", "q"), "", rows)
         yield Captioned(sheet, f"Rates of regressions against {results.against}")
-    if results.panel is not None:
-        shares = ", ".join(f"{name} {share(one)}" for name, one in results.panel.decisions.items())
-        yield from panel_blocks(f"panel (majority): {shares}", results.panel)
+    yield from panel_blocks("majority", results.panel)
 
 
 def _decision(pair: PairResult) -> Cell:

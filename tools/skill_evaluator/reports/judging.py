@@ -7,10 +7,7 @@ from dataclasses import asdict
 from skill_evaluator.display import number
 from skill_evaluator.display.pages import Block, Captioned, Heading, Line, Lines, page_of, print_page
 from skill_evaluator.display.sheets import Cell, Format, Sheet, cells_of
-from skill_evaluator.judges.modes.pairwise import PanelPreferences
-from skill_evaluator.judges.modes.regression_results import PanelRegressions
-from skill_evaluator.judges.modes.scoring import PanelScores
-from skill_evaluator.judges.panel.results import CascadeResult
+from skill_evaluator.judges.panel.results import CascadeResult, PanelResult
 from skill_evaluator.judges.prompting.reading import UnscoredReason
 from skill_evaluator.judges.prompting.session import JudgeRunSize
 from skill_evaluator.judges.statistics.bounded import Figure, mean_within
@@ -59,9 +56,13 @@ def trust_cell(trusted: bool | None) -> Cell:
     return Cell(TRUSTED[trusted], style=_TRUST_STYLES[trusted])
 
 
-def panel_blocks(words: str, panel: PanelScores | PanelPreferences | PanelRegressions) -> Iterator[Block]:
+def panel_blocks(words: str, panel: PanelResult | None) -> Iterator[Block]:
     """Yield the panel's figures, how far its judges agree, and a row for each judge."""
-    yield Line(f"{words}; all judges agree on {share(panel.agreement)}")
+    if panel is None:
+        return
+    figures = ", ".join(f"{name} {share(one)}" for name, one in panel.figures.items())
+    summary = "" if panel.summary is None else f" {share(panel.summary)};"
+    yield Line(f"panel ({words}):{summary} {figures}; all judges agree on {share(panel.agreement)}")
     rows = [row_of([one.judge], f"{one.weight:g}", one.agrees) for one in panel.judges]
     yield Captioned(Sheet(columns=("judge", "weight", "agrees with the panel"), rows=rows), "Panel")
 

@@ -16,7 +16,8 @@ from skill_evaluator.files import read_json, validated
 from skill_evaluator.judges.calibration.results import JudgeCalibration, JudgeResult, read_calibration
 from skill_evaluator.judges.modes.pairwise import PairwiseResults
 from skill_evaluator.judges.modes.regression_results import RegressionResults
-from skill_evaluator.judges.modes.scoring import RESULTS_VERSION, ScoreResults
+from skill_evaluator.judges.modes.results import RESULTS_VERSION
+from skill_evaluator.judges.modes.scoring import ScoreResults
 from skill_evaluator.judges.prompting.judging import JUDGING, RESULTS, JudgeMode, read_judge_run
 from skill_evaluator.judges.prompting.results import JudgeRunHead
 from skill_evaluator.judges.review.queue import queue_in, status_lines

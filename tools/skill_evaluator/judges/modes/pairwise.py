@@ -10,10 +10,9 @@ from typing import Any, Literal, Self
 
 from pydantic import NonNegativeInt, PositiveFloat, model_validator
 
-from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK
 from skill_evaluator.files import FrozenModel, replace_blocks
 from skill_evaluator.identifiers import Label, Share
-from skill_evaluator.judges.panel.results import CascadeResult, JudgeAgreement
+from skill_evaluator.judges.modes.results import NOTHING, JudgeFigures, Judgement, ModeResults
 from skill_evaluator.judges.prompting.criteria import NamedRubric, criteria_text, mitigations_of
 from skill_evaluator.judges.prompting.items import JudgedItem, JudgedText
 from skill_evaluator.judges.prompting.questions import (
@@ -24,32 +23,21 @@ from skill_evaluator.judges.prompting.questions import (
     JudgePrompt,
     JudgeQuestion,
     form_of,
-    form_text,
     load_prompt,
     make_question,
     mark_of,
     one_of,
 )
 from skill_evaluator.judges.prompting.reading import Unscored, UnscoredReason, read_criteria, read_grounds, text_of
-from skill_evaluator.judges.prompting.results import (
-    JudgeRecord,
-    JudgeRunHead,
-    JudgeText,
-    NoUsableOutput,
-    Order,
-    StoredVerdict,
-    no_usable_output,
-    texts_of,
-)
+from skill_evaluator.judges.prompting.results import JudgeRecord, Order, StoredVerdict, no_usable_output, texts_of
 from skill_evaluator.judges.statistics.biases import own_noise, position_bias
-from skill_evaluator.judges.statistics.bounded import Figure, mean_within, rate
+from skill_evaluator.judges.statistics.bounded import Figure, mean_within
 from skill_evaluator.library.rubrics import Criterion
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.stats import by_key, mean_or_none, rounded
 
 ORDERS: tuple[Order, Order] = (1, 2)  # in the second one output 2 stands first
 PAIR = ("1", "2")
-NOTHING = rate(0, 0)  # of results before a figure was added
 
 
 class PairItem(JudgedItem):
@@ -96,12 +84,11 @@ class PairMatch:
 def make_matches(rubric: NamedRubric, items: Sequence[PairItem], seed: int) -> tuple[list[PairMatch], JudgePrompt]:
     """Return the prompt, and the matches of all pairs of outputs of each item."""
     prompt, form = load_prompt("pairwise"), preference_form(rubric.criteria)
-    criteria = criteria_text(rubric.rubric, rubric.criteria, prompt.mitigations, scored=False)
-    instructions = {"criteria": criteria, "form": form_text(form)}
+    instructions = {"criteria": criteria_text(rubric.rubric, rubric.criteria, prompt.mitigations, scored=False)}
 
     def question(item: PairItem, case_id: str, first: str, second: str) -> JudgeQuestion:
         texts = {"input": item.input, "first_output": item.texts[first], "second_output": item.texts[second]}
-        return make_question(case_id, prompt, instructions, texts, form[0], mark_of(seed, item.digest))
+        return make_question(case_id, prompt, instructions, texts, form, mark_of(seed, item.digest))
 
     matches = []
     for item in items:
@@ -127,21 +114,14 @@ def winners_of(criterion: Criterion) -> list[str]:
     return ["first", "second", *(["tie"] if "ties_allowed" in mitigations_of(criterion) else [])]
 
 
-PAIRWISE_VERSION = 1
 OVERALL = "overall"
 Preferred = Literal[1, 2, "tie"]
 
 
-class OrderJudgement(FrozenModel):
-    """A judge's verdict in one order; `winner` is mapped back to the outputs. Without a winner `unscored` says why."""
+class OrderJudgement(Judgement):
+    """A judge's verdict in one order. `winner` is mapped back to the outputs; null if the verdict does not count."""
 
-    evidence: list[JudgeText] = []
-    justification: JudgeText = ""
     winner: Preferred | None = None
-    confidence: Share | None = None
-    quotes: NonNegativeInt = 0
-    unscored: UnscoredReason | None = None
-    detail: JudgeText = ""
 
 
 class PairJudgement(FrozenModel):
@@ -207,24 +187,15 @@ class PairwiseCriterion(FrozenModel):
     noise: Figure | None = None
 
 
-class OutputWins(FrozenModel):
-    """One of several outputs by name, and its win rate against all others, with the item as the unit."""
+class JudgePreferences(JudgeFigures):
+    """One judge: `criteria` with the overall figures last, and the overall wins by stratum.
 
-    name: Label
-    wins: Figure
-
-
-class JudgePreferences(FrozenModel):
-    """One judge: `criteria` with the overall figures last, the overall wins by stratum, several outputs best first.
-
-    `unusable` says why a judge has no figures.
+    `win_rates`: the win rate of each of several outputs against all others, best first, with the item as the unit.
     """
 
-    judge: JudgeRecord
     criteria: list[PairwiseCriterion]
     strata: dict[Label, Figure]
-    outputs: list[OutputWins] = []
-    unusable: NoUsableOutput | None = None
+    win_rates: dict[Label, Figure] = {}
     matches: list[MatchResult]
 
     @property
@@ -233,46 +204,15 @@ class JudgePreferences(FrozenModel):
         return self.criteria[:1] if len(self.criteria) == 2 else self.criteria
 
 
-class PanelMatch(FrozenModel):
-    """Two outputs of an item: the winner of the majority by criterion, a tie without a majority.
+class PairwiseResults(ModeResults):
+    """The results of `judge pairwise`."""
 
-    Null if no judge's verdict counts.
-    """
-
-    item: Label
-    names: tuple[Label, Label]
-    winners: dict[Label, Preferred | None]
-    votes: dict[Label, dict[str, PositiveFloat]]
-
-
-class PanelPreferences(FrozenModel):
-    """Several judges as one. `agreement`: the share of the overall verdicts on which all judges agree."""
-
-    wins: dict[Label, Figure]
-    outputs: list[OutputWins] = []
-    agreement: Figure
-    judges: list[JudgeAgreement]
-    matches: list[PanelMatch]
-
-
-class PairwiseResults(FrozenModel):
-    """The file. `panel` is null for a single judge. No figure here is about people."""
-
-    results_version: int = PAIRWISE_VERSION
-    judging: JudgeRunHead
     judges: list[JudgePreferences]
-    panel: PanelPreferences | None = None
-    cascade: CascadeResult | None = None
-
-    @property
-    def exit_code(self) -> int:
-        """4 if a judge is unusable, else 0."""
-        return EXIT_INCOMPLETE if any(judge.unusable for judge in self.judges) else EXIT_OK
 
 
 _UNDECIDED = 0.5
 _SIMILAR = 0.2  # of the longer output
-SHARES: Mapping[Preferred, float] = {1: 1.0, 2: 0.0, "tie": _UNDECIDED}
+SHARES: Mapping[object, float] = {1: 1.0, 2: 0.0, "tie": _UNDECIDED}
 
 
 def judge_match(
@@ -307,7 +247,7 @@ def read_order(
     said = {
         criterion.id: OrderJudgement(**_read(written[criterion.id], criterion, texts, order)) for criterion in criteria
     }
-    return {**said, OVERALL: weigh(said, {criterion.id: criterion.weight for criterion in criteria})}
+    return {**said, OVERALL: weigh(said, criteria)}
 
 
 def _read(
@@ -326,18 +266,19 @@ def _read(
     return {**grounds, "winner": {"first": first, "second": second}.get(str(word), "tie")}
 
 
-def weigh(said: Mapping[str, OrderJudgement], weights: Mapping[str, float]) -> OrderJudgement:
+def weigh(said: Mapping[str, OrderJudgement], criteria: Sequence[Criterion]) -> OrderJudgement:
     """Return the overall verdict of one order: what the criteria prefer by their weights, with the mean confidence.
 
     It counts only where every criterion does.
     """
-    total = sum(weights.values())
+    total = sum(criterion.weight for criterion in criteria)
     balance = sure = 0.0
-    for name, one in said.items():
+    for criterion in criteria:
+        one = said[criterion.id]
         if one.winner is None:
             return OrderJudgement(unscored=one.unscored, detail=one.detail)
-        balance += weights[name] * (SHARES[one.winner] - _UNDECIDED)
-        sure += weights[name] * (one.confidence or 0.0)
+        balance += criterion.weight * (SHARES[one.winner] - _UNDECIDED)
+        sure += criterion.weight * (one.confidence or 0.0)
     winner: Preferred = "tie" if abs(balance) < 1e-9 else 1 if balance > 0 else 2
     return OrderJudgement(winner=winner, confidence=rounded(min(1.0, sure / total)))
 
@@ -375,15 +316,12 @@ def reduce_matches(
     strictest = max(criterion.confidence_threshold for criterion in criteria)
     figures.append(_figures(OVERALL, sum(one.weight for one in criteria), strictest, judged))
     pairs = pair_results(results)
-    by_stratum = by_key((pair.stratum, pair.shares[OVERALL]) for pair in pairs)
+    by_stratum = by_key((pair.stratum, share) for pair in pairs if (share := pair.shares[OVERALL]) is not None)
     return JudgePreferences(
         judge=judge,
         criteria=[] if unusable else figures,
-        strata={
-            stratum: mean_within([share for share in shares if share is not None])
-            for stratum, shares in by_stratum.items()
-        },
-        outputs=rank_outputs([(one.item, one.names, one.shares[OVERALL]) for one in results if one not in pairs]),
+        strata={stratum: mean_within(shares) for stratum, shares in by_stratum.items()},
+        win_rates=rank_outputs([(one.item, one.names, one.shares[OVERALL]) for one in results if one not in pairs]),
         unusable=unusable,
         matches=results,
     )
@@ -424,7 +362,7 @@ def _figures(
     )
 
 
-def rank_outputs(results: Sequence[tuple[str, tuple[str, str], float | None]]) -> list[OutputWins]:
+def rank_outputs(results: Sequence[tuple[str, Sequence[str], float | None]]) -> dict[str, Figure]:
     """Return the win rate of each output over all its matches, best first, from item, names and share of the first.
 
     Outputs of the same name in several items are one.
@@ -434,11 +372,8 @@ def rank_outputs(results: Sequence[tuple[str, tuple[str, str], float | None]]) -
         if share is not None:
             shares.setdefault(left, {}).setdefault(item, []).append(share)
             shares.setdefault(right, {}).setdefault(item, []).append(1 - share)
-    ranked = [
-        OutputWins(name=name, wins=mean_within([fmean(given) for given in by_item.values()]))
-        for name, by_item in shares.items()
-    ]
-    return sorted(ranked, key=lambda output: -(output.wins.value or 0.0))
+    wins = {name: mean_within([fmean(given) for given in by_item.values()]) for name, by_item in shares.items()}
+    return dict(sorted(wins.items(), key=lambda row: -(row[1].value or 0.0)))
 
 
 VERDICTS = "verdicts.jsonl"

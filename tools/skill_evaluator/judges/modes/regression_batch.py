@@ -33,14 +33,6 @@ NOT_APPLICABLE = "not applicable to the model"  # planned out, so that nobody ne
 _CHANGED_FOR = "the case is not as it was for the {}"
 
 
-def side_notes(baseline: PinnedOutputs, candidate: PinnedOutputs) -> list[str]:
-    """Say which runs the outputs are of."""
-    return [
-        f"{side}: {run.skill_version} by {run.model_id}, {run.run_id}"
-        for side, run in (("baseline", baseline), ("candidate", candidate))
-    ]
-
-
 def outputs_of_run(folder: Path) -> tuple[PinnedOutputs, dict[str, str]]:
     """Return the first output of every case of a run, and the reasons why other cases have none.
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Literal
 
-from pydantic import NonNegativeInt, PositiveFloat
+from pydantic import NonNegativeInt
 
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_REGRESSED, JudgeError
 from skill_evaluator.files import FrozenModel, read_versioned
@@ -25,6 +25,7 @@ from skill_evaluator.judges.modes.regression import (
     question_id,
     read_answer,
 )
+from skill_evaluator.judges.modes.results import NOTHING, RESULTS_VERSION, JudgeFigures, ModeResults
 from skill_evaluator.judges.modes.ship_rules import (
     IMPACTS,
     NONE,
@@ -38,23 +39,13 @@ from skill_evaluator.judges.modes.ship_rules import (
     highest,
     severity_of,
 )
-from skill_evaluator.judges.panel.results import CascadeResult, JudgeAgreement
 from skill_evaluator.judges.prompting.reading import UnscoredReason, text_of
-from skill_evaluator.judges.prompting.results import (
-    JudgeRecord,
-    JudgeRunHead,
-    JudgeText,
-    NoUsableOutput,
-    no_usable_output,
-    texts_of,
-)
+from skill_evaluator.judges.prompting.results import JudgeRecord, JudgeText, no_usable_output, texts_of
 from skill_evaluator.judges.statistics.biases import repeatability
 from skill_evaluator.judges.statistics.bounded import Figure, difference, mean_within, rate
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.stats import benjamini_hochberg, by_key
 
-RESULTS_VERSION = 1
-NOTHING = rate(0, 0)  # of results before a figure was added
 MIN_PAIRS = 100  # rates from fewer pairs get a warning
 DECISIONS: tuple[ShipDecision, ...] = ("ship", "review_required", "block")  # from the mildest
 PairVerdict = Finding | Literal["uncertain"]
@@ -128,16 +119,15 @@ class DimensionSummary(FrozenModel):
     flips: Figure
 
 
-class JudgeRegressions(FrozenModel):
+class JudgeRegressions(JudgeFigures):
     """One judge. The shares of `decisions` and the `flips` are over the pairs in which both orders count.
 
     `undecided` counts pairs without an answer that counts. `lean`, from -1 to 1, is how much better an output is judged
     when it stands first. `repeats`: how often two replicates agree in every dimension. `mismatches` counts answers
     whose conclusion does not follow from their findings, `unrequested` answers by further dimensions. `unverified`: the
-    share of regressions without a quotation that shows the difference. `unusable` says why a judge has no figures.
+    share of regressions without a quotation that shows the difference.
     """
 
-    judge: JudgeRecord
     declared_strong: bool
     ship_decision: ShipDecision | None
     decisions: dict[ShipDecision, Figure]
@@ -152,28 +142,7 @@ class JudgeRegressions(FrozenModel):
     mismatches: dict[Mismatch, NonNegativeInt]
     unrequested: dict[JudgeText, NonNegativeInt] = {}
     severity: dict[Label, NonNegativeInt] = {}
-    unusable: NoUsableOutput | None = None
     pairs: list[PairResult]
-
-
-class PanelPair(FrozenModel):
-    """A pair by the majority of the judges in each dimension; it ships only if every judge lets it ship."""
-
-    id: Label
-    ship_decision: ShipDecision | None
-    reasons: list[str]
-    verdicts: dict[Label, PairVerdict]
-    votes: dict[Label, dict[str, PositiveFloat]]
-
-
-class PanelRegressions(FrozenModel):
-    """Several judges as one. `agreement`: the share of verdicts on which all judges agree."""
-
-    ship_decision: ShipDecision | None
-    decisions: dict[ShipDecision, Figure]
-    agreement: Figure
-    judges: list[JudgeAgreement]
-    pairs: list[PanelPair]
 
 
 class RateAlert(FrozenModel):
@@ -212,22 +181,16 @@ class RateChange(FrozenModel):
     rose: bool
 
 
-class RegressionResults(FrozenModel):
-    """The file. `ship_decision` is the most careful decision of all pairs; null without any.
+class RegressionResults(ModeResults):
+    """The results of `judge regression`. `ship_decision` is the most careful one of all pairs; null without any.
 
-    `left_out`: by id, the reason why a pair could not be compared. `baseline` and `candidate` are the runs of the
-    outputs. `against` is the earlier judge run of `changes`.
+    `baseline` and `candidate` are the runs of the outputs. `against` is the earlier judge run of `changes`.
     """
 
-    results_version: int = RESULTS_VERSION
-    judging: JudgeRunHead
+    judges: list[JudgeRegressions]
     baseline: RunId | None = None
     candidate: RunId | None = None
-    left_out: dict[str, str] = {}
     ship_decision: ShipDecision | None
-    judges: list[JudgeRegressions]
-    panel: PanelRegressions | None = None
-    cascade: CascadeResult | None = None
     alerts: list[RateAlert] = []
     against: RunId | None = None
     changes: list[RateChange] = []
@@ -446,30 +409,18 @@ def rate_changes(later: Sequence[JudgeRegressions], earlier: Sequence[JudgeRegre
     from scipy.stats import fisher_exact
 
     before = {(judge.judge.model_id, one.dimension): one.worse for judge in earlier for one in judge.dimensions}
-    changes: list[RateChange] = []
+    changes = []
     for judge in later:
         model_id = judge.judge.model_id
-        both = [
-            (one.dimension, old, one.worse)
-            for one in judge.dimensions
-            if one.worse.n and (old := before.get((model_id, one.dimension))) is not None and old.n
-        ]
-        tables = (np.array([_counts(new), _counts(old)]) for _, old, new in both)
+        known = [(one, before.get((model_id, one.dimension))) for one in judge.dimensions]
+        both = [(one, old) for one, old in known if old is not None and old.n and one.worse.n]
+        tables = (np.array([_counts(one.worse), _counts(old)]) for one, old in both)
         p_values = [min(1.0, float(fisher_exact(table).pvalue)) for table in tables]
-        for (dimension, old, new), p, q in zip(both, p_values, benjamini_hochberg(p_values), strict=True):
-            change = difference(new, old)
-            changes.append(
-                RateChange(
-                    judge=model_id,
-                    dimension=dimension,
-                    earlier=old,
-                    later=new,
-                    difference=change,
-                    p=p,
-                    q=q,
-                    rose=q < _ALPHA and (change.value or 0.0) > 0,
-                )
-            )
+        for (one, old), p, q in zip(both, p_values, benjamini_hochberg(p_values), strict=True):
+            change = difference(one.worse, old)
+            rose = q < _ALPHA and (change.value or 0.0) > 0
+            rates = {"earlier": old, "later": one.worse, "difference": change}
+            changes.append(RateChange(judge=model_id, dimension=one.dimension, **rates, p=p, q=q, rose=rose))
     return changes
 
 

@@ -9,10 +9,10 @@ from typing import Any
 
 from pydantic import NonNegativeInt, PositiveFloat, PositiveInt
 
-from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, JudgeError
+from skill_evaluator.errors import JudgeError
 from skill_evaluator.files import FrozenModel, replace_blocks
 from skill_evaluator.identifiers import Label, Share
-from skill_evaluator.judges.panel.results import CascadeResult, JudgeAgreement
+from skill_evaluator.judges.modes.results import JudgeFigures, Judgement, ModeResults
 from skill_evaluator.judges.prompting.criteria import NamedRubric, criteria_text
 from skill_evaluator.judges.prompting.items import OutputItem
 from skill_evaluator.judges.prompting.questions import (
@@ -23,7 +23,6 @@ from skill_evaluator.judges.prompting.questions import (
     JudgePrompt,
     JudgeQuestion,
     form_of,
-    form_text,
     load_prompt,
     make_question,
     mark_of,
@@ -36,15 +35,7 @@ from skill_evaluator.judges.prompting.reading import (
     read_grounds,
     text_of,
 )
-from skill_evaluator.judges.prompting.results import (
-    JudgeRecord,
-    JudgeRunHead,
-    JudgeText,
-    NoUsableOutput,
-    StoredScore,
-    no_usable_output,
-    texts_of,
-)
+from skill_evaluator.judges.prompting.results import JudgeRecord, JudgeText, StoredScore, no_usable_output, texts_of
 from skill_evaluator.judges.statistics.agreement import spearman
 from skill_evaluator.judges.statistics.biases import repeatability
 from skill_evaluator.judges.statistics.bounded import Figure, mean_within
@@ -57,9 +48,10 @@ PROMPTS: Mapping[MethodName, str] = {"direct_scoring": "direct", "reference_base
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreQuestion:
-    """A question with its item and criteria."""
+    """A question with its item, and the criteria by which one method scores it."""
 
     item: OutputItem
+    method: MethodName
     criteria: Sequence[Criterion]
     question: JudgeQuestion
 
@@ -86,21 +78,19 @@ def score_questions(
             f"'{by_method['reference_based'][0].id}' is scored beside a source or a right answer, and item '{bare}' "
             'has neither; give it "source" or "reference"'
         )
-    asked = []
+    questions, prompts = [], []
     for method, criteria in by_method.items():
         prompt, form = load_prompt(PROMPTS[method]), score_form(criteria)
-        words = criteria_text(rubric.rubric, criteria, prompt.mitigations, scored=True)
-        asked.append((method, criteria, prompt, {"criteria": words, "form": form_text(form)}, form[0]))
-    questions = []
-    for item in items:
-        mark = mark_of(seed, item.digest)
-        for method, criteria, prompt, instructions, schema in asked:
+        prompts.append(prompt)
+        instructions = {"criteria": criteria_text(rubric.rubric, criteria, prompt.mitigations, scored=True)}
+        for item in items:
             texts = {"input": item.input, "output": item.output, "source": item.source, "reference": item.reference}
             if method == "reference_based" and item.source == item.input:
                 texts["input"] = ""  # shown once
-            question = make_question(f"{item.id}/{PROMPTS[method]}", prompt, instructions, texts, schema, mark)
-            questions.append(ScoreQuestion(item=item, criteria=criteria, question=question))
-    return questions, [prompt for _, _, prompt, _, _ in asked]
+            case_id, mark = f"{item.id}/{PROMPTS[method]}", mark_of(seed, item.digest)
+            question = make_question(case_id, prompt, instructions, texts, form, mark)
+            questions.append(ScoreQuestion(item=item, method=method, criteria=criteria, question=question))
+    return questions, prompts
 
 
 def score_form(criteria: Sequence[Criterion]) -> Form:
@@ -114,25 +104,13 @@ def score_form(criteria: Sequence[Criterion]) -> Form:
     return form_of({"criteria": form_of(by_criterion)})
 
 
-RESULTS_VERSION = 1
-
-
-class Judgement(FrozenModel):
-    """What a judge wrote on one criterion of an item. Without a score `unscored` says why; it is never read as 1.
-
-    `quotes`: how many pieces of the evidence were found in the texts.
-    """
+class ScoreJudgement(Judgement):
+    """A judge's score of an item by one criterion; null if it does not count."""
 
     criterion: Label
     replicate: NonNegativeInt
-    evidence: list[JudgeText] = []
-    justification: JudgeText = ""
     score: PositiveInt | None = None
     suggestion: JudgeText = ""
-    confidence: Share | None = None
-    quotes: NonNegativeInt = 0
-    unscored: UnscoredReason | None = None
-    detail: JudgeText = ""
 
 
 class ItemScores(FrozenModel):
@@ -145,7 +123,7 @@ class ItemScores(FrozenModel):
     stratum: Label
     summary: Share | None
     scores: dict[Label, float | None]
-    judgements: list[Judgement]
+    judgements: list[ScoreJudgement]
 
 
 class CriterionScores(FrozenModel):
@@ -170,61 +148,19 @@ class CriterionScores(FrozenModel):
     repeats: Figure
 
 
-class JudgeScores(FrozenModel):
-    """One judge; `summary` over the items that have a score on every criterion, and the same by stratum.
+class JudgeScores(JudgeFigures):
+    """One judge; `summary` over the items that have a score on every criterion, and the same by stratum."""
 
-    `unusable` says why a judge has no figures.
-    """
-
-    judge: JudgeRecord
     summary: Figure
     strata: dict[Label, Figure]
     criteria: list[CriterionScores]
-    unusable: NoUsableOutput | None = None
     items: list[ItemScores]
 
 
-class PanelItem(FrozenModel):
-    """The weighted mean of the judges' scores of an item by criterion, and its `summary` from 0 to 1.
+class ScoreResults(ModeResults):
+    """The results of `judge score`."""
 
-    Null without a score.
-    """
-
-    id: Label
-    summary: Share | None
-    scores: dict[Label, float | None]
-
-
-class PanelScores(FrozenModel):
-    """Several judges as one. `scores` by criterion; `agreement`: the share of the scores on which all judges agree.
-
-    Judges agree if their scores are less than a level apart.
-    """
-
-    summary: Figure
-    scores: dict[Label, Figure]
-    agreement: Figure
-    judges: list[JudgeAgreement]
-    items: list[PanelItem]
-
-
-class ScoreResults(FrozenModel):
-    """The file. `left_out`: by id, the reason why an output could not be judged. No figure here is about people.
-
-    `panel` is null for a single judge.
-    """
-
-    results_version: int = RESULTS_VERSION
-    judging: JudgeRunHead
-    left_out: dict[str, str] = {}
     judges: list[JudgeScores]
-    panel: PanelScores | None = None
-    cascade: CascadeResult | None = None
-
-    @property
-    def exit_code(self) -> int:
-        """4 if a judge is unusable, else 0."""
-        return EXIT_INCOMPLETE if any(judge.unusable for judge in self.judges) else EXIT_OK
 
 
 SCORES = "scores.jsonl"
@@ -232,11 +168,11 @@ SCORES = "scores.jsonl"
 
 def read_scores(
     answer: str | Unscored, criteria: Sequence[Criterion], texts: Sequence[str], replicate: int = 0
-) -> list[Judgement]:
+) -> list[ScoreJudgement]:
     """Read what an output says of each criterion; `texts` are those that the judge was shown."""
     written = read_criteria(answer, [criterion.id for criterion in criteria], texts)
     return [
-        Judgement(criterion=criterion.id, replicate=replicate, **_read(written[criterion.id], criterion, texts))
+        ScoreJudgement(criterion=criterion.id, replicate=replicate, **_read(written[criterion.id], criterion, texts))
         for criterion in criteria
     ]
 
@@ -260,35 +196,33 @@ def reduce_scores(
     answers: Mapping[Call, Replicate],
     replicates: int,
     judge: JudgeRecord,
-    methods: Mapping[str, MethodName],
 ) -> JudgeScores:
-    """Read and sum up what one judge answered; `methods`: by criterion, how it was scored."""
-    judgements: dict[str, list[Judgement]] = defaultdict(list)
+    """Return one judge's scores, and their figures by criterion."""
+    judgements: dict[str, list[ScoreJudgement]] = defaultdict(list)
     for asked in questions:
         for replicate in range(replicates):
             answer = text_of(answers.get(Call(asked.question.case_id, replicate)))
             judgements[asked.item.id] += read_scores(answer, asked.criteria, asked.texts, replicate)
-    criteria = {one.id: one for asked in questions for one in asked.criteria}.values()
+    methods = {one.id: (one, asked.method) for asked in questions for one in asked.criteria}
+    criteria = [criterion for criterion, _ in methods.values()]
     outputs = {asked.item.id: asked.item for asked in questions}
     items = [_item(item, judgements[item.id], criteria) for item in outputs.values()]
     given = [one for item in items for one in item.judgements]
     unscored = Counter(one.unscored for one in given if one.unscored is not None)
     unusable = no_usable_output(unscored, len(given), texts_of(answers.values()))
     lengths = [len(item.output) for item in outputs.values()]
-    by_stratum: dict[str, list[float]] = {item.stratum: [] for item in items}
-    for item in items:
-        by_stratum[item.stratum] += [] if item.summary is None else [item.summary]
+    by_stratum = by_key((item.stratum, item.summary) for item in items if item.summary is not None)
     return JudgeScores(
         judge=judge,
-        summary=mean_within([summary for summaries in by_stratum.values() for summary in summaries]),
+        summary=mean_within([item.summary for item in items if item.summary is not None]),
         strata={name: mean_within(summaries) for name, summaries in by_stratum.items()},
-        criteria=[] if unusable else [_criterion(one, methods[one.id], items, lengths) for one in criteria],
+        criteria=[] if unusable else [_criterion(*one, items, lengths) for one in methods.values()],
         unusable=unusable,
         items=items,
     )
 
 
-def _item(item: OutputItem, judgements: Sequence[Judgement], criteria: Collection[Criterion]) -> ItemScores:
+def _item(item: OutputItem, judgements: Sequence[ScoreJudgement], criteria: Collection[Criterion]) -> ItemScores:
     given = by_key((one.criterion, one.score) for one in judgements if one.score is not None)
     scores = {criterion.id: mean_or_none(given.get(criterion.id, [])) for criterion in criteria}
     return ItemScores(

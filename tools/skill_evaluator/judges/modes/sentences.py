@@ -22,7 +22,6 @@ from skill_evaluator.judges.prompting.questions import (
     JudgePrompt,
     JudgeQuestion,
     form_of,
-    form_text,
     load_prompt,
     make_question,
     mark_of,
@@ -125,9 +124,9 @@ def _question(item: SentencesItem, names: Sequence[str], time: int, seed: int) -
     return make_question(
         identity[:_ID_DIGITS],
         prompt_of_sentences(),
-        {"form": form_text(form)},
+        {},
         {"input": item.input, "sentences": numbered, "output": item.output},
-        form[0],
+        form,
         mark_of(seed, identity),
     )
 

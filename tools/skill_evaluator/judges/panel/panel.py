@@ -5,175 +5,111 @@ back, since a pair ships only if every judge lets it ship.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import combinations
 from operator import eq
-from typing import Any
+from typing import Any, TypeVar
 
 from skill_evaluator.judges.modes.pairwise import (
     OVERALL,
     PAIR,
     SHARES,
     JudgePreferences,
-    PanelMatch,
-    PanelPreferences,
+    Preferred,
     rank_outputs,
     winner_of,
 )
 from skill_evaluator.judges.modes.regression import JudgedPair
-from skill_evaluator.judges.modes.regression_results import (
-    DECISIONS,
-    JudgeRegressions,
-    PairResult,
-    PairVerdict,
-    PanelPair,
-    PanelRegressions,
-    most_careful,
-)
-from skill_evaluator.judges.modes.scoring import JudgeScores, PanelItem, PanelScores, weighted_summary
-from skill_evaluator.judges.modes.ship_rules import IMPACTS, Impact, ShipRules, decide
-from skill_evaluator.judges.panel.results import JudgeAgreement
+from skill_evaluator.judges.modes.regression_results import DECISIONS, JudgeRegressions, PairResult
+from skill_evaluator.judges.modes.results import JudgeFigures
+from skill_evaluator.judges.modes.scoring import JudgeScores, weighted_summary
+from skill_evaluator.judges.modes.ship_rules import Impact, ShipRules, decide, highest
+from skill_evaluator.judges.panel.results import JudgeAgreement, PanelDecision, PanelResult, Verdict
 from skill_evaluator.judges.statistics.bounded import Figure, mean_within, rate
 from skill_evaluator.library.rubrics import Criterion
 from skill_evaluator.stats import rounded
 
 Weights = Mapping[str, float]
 """The weight of each judge; a judge that is not named has 1."""
+ResultT = TypeVar("ResultT")
+VerdictT = TypeVar("VerdictT")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ballot:
-    """The verdicts of the judges that have one, by judge, the weight behind each verdict, and the panel's verdict."""
-
-    verdicts: Mapping[str, Any]
-    votes: Mapping[str, float] = field(default_factory=dict)
-    panel: Any
-
-
-def vote(verdicts: Mapping[str, Any], weights: Weights, otherwise: Any) -> Ballot:
+def vote(votes: Mapping[str, VerdictT], weights: Weights, otherwise: VerdictT) -> VerdictT | None:
     """Return the verdict with more than half of the weight, or `otherwise`; None if no judge has a verdict.
 
-    >>> vote({"a": "same", "b": "worse"}, {"a": 2.0}, "uncertain").panel
+    >>> vote({"a": "same", "b": "worse"}, {"a": 2.0}, "uncertain")
     'same'
     """
-    given = {judge: verdict for judge, verdict in verdicts.items() if verdict is not None}
-    votes = dict.fromkeys(given.values(), 0.0)
-    for judge, verdict in given.items():
-        votes[verdict] += weights.get(judge, 1.0)
-    half = sum(votes.values()) / 2
-    won = next((verdict for verdict, weight in votes.items() if weight > half * (1 + 1e-9)), otherwise)
-    by_word = {str(verdict): weight for verdict, weight in votes.items()}
-    return Ballot(verdicts=given, votes=by_word, panel=won if given else None)
+    totals = dict.fromkeys(votes.values(), 0.0)
+    for judge, verdict in votes.items():
+        totals[verdict] += weights.get(judge, 1.0)
+    half = sum(totals.values()) / 2
+    won = next((verdict for verdict, weight in totals.items() if weight > half * (1 + 1e-9)), otherwise)
+    return won if votes else None
 
 
-def agreements(
-    judges: Sequence[str], ballots: Sequence[Ballot], weights: Weights, agree: Callable[[Any, Any], bool] = eq
-) -> tuple[Figure, list[JudgeAgreement]]:
-    """Return the share of ballots on which all of several judges agree, and how often each agrees with the panel."""
-    unanimous = [
-        all(agree(left, right) for left, right in combinations(ballot.verdicts.values(), 2))
-        for ballot in ballots
-        if len(ballot.verdicts) > 1
-    ]
-    rows = []
-    for judge in judges:
-        agrees = [agree(ballot.verdicts[judge], ballot.panel) for ballot in ballots if judge in ballot.verdicts]
-        rows.append(JudgeAgreement(judge=judge, weight=weights.get(judge, 1.0), agrees=rate(sum(agrees), len(agrees))))
-    return rate(sum(unanimous), len(unanimous)), rows
+def weighted_mean(votes: Mapping[str, float], weights: Weights) -> float | None:
+    """Return the mean of the judges' scores by their weights; None if no judge has a score."""
+    total = sum(weights.get(judge, 1.0) for judge in votes)
+    return rounded(sum(score * weights.get(judge, 1.0) for judge, score in votes.items()) / total) if votes else None
 
 
-def panel_scores(judges: Sequence[JudgeScores], criteria: Sequence[Criterion], weights: Weights) -> PanelScores:
+def panel_scores(judges: Sequence[JudgeScores], criteria: Sequence[Criterion], weights: Weights) -> PanelResult:
     """Return the weighted mean of the judges' scores; scores that are less than a level apart agree."""
-    names = [judge.judge.model_id for judge in judges]
-    items: list[PanelItem] = []
-    ballots: list[Ballot] = []
-    for results in zip(*(judge.items for judge in judges), strict=True):
-        scores: dict[str, float | None] = {}
-        for criterion in criteria:
-            every = {name: item.scores[criterion.id] for name, item in zip(names, results, strict=True)}
-            given = {name: score for name, score in every.items() if score is not None}
-            total = sum(weights.get(name, 1.0) for name in given)
-            mean = sum(score * weights.get(name, 1.0) for name, score in given.items()) / total if given else None
-            scores[criterion.id] = rounded(mean)
-            ballots.append(Ballot(verdicts=given, panel=mean))
-        items.append(PanelItem(id=results[0].id, summary=weighted_summary(scores, criteria), scores=scores))
-    agreement, rows = agreements(names, ballots, weights, lambda left, right: abs(left - right) < 1)
-    return PanelScores(
-        summary=mean_within([item.summary for item in items if item.summary is not None]),
-        scores={
-            one.id: mean_within(
-                [score for item in items if (score := item.scores[one.id]) is not None], 1.0, float(one.highest)
-            )
+    decisions = []
+    for items in _by_judge(judges, [judge.items for judge in judges]):
+        votes = {one.id: _given({judge: item.scores[one.id] for judge, item in items.items()}) for one in criteria}
+        scores = {name: weighted_mean(given, weights) for name, given in votes.items()}
+        item_id = next(iter(items.values())).id
+        verdict = weighted_summary(scores, criteria)
+        decisions.append(PanelDecision(item=item_id, verdict=verdict, verdicts=scores, votes=votes))
+    return _result(
+        judges,
+        decisions,
+        weights,
+        figures={
+            one.id: _mean([decision.verdicts[one.id] for decision in decisions], 1.0, float(one.highest))
             for one in criteria
         },
-        agreement=agreement,
-        judges=rows,
-        items=items,
+        summary=_mean([decision.verdict for decision in decisions]),
+        agree=lambda left, right: abs(left - right) < 1,
     )
 
 
-def panel_preferences(
-    judges: Sequence[JudgePreferences], criteria: Sequence[str], weights: Weights
-) -> PanelPreferences:
+def panel_preferences(judges: Sequence[JudgePreferences], criteria: Sequence[str], weights: Weights) -> PanelResult:
     """Return the winners of the majority by criterion and overall; without a majority a match is a tie."""
-    names = [judge.judge.model_id for judge in judges]
-    matches: list[PanelMatch] = []
-    overall: list[Ballot] = []
-    for results in zip(*(judge.matches for judge in judges), strict=True):
-        by_judge = dict(zip(names, results, strict=True))
-        ballots = {
-            criterion: vote(
-                {name: winner_of(match.shares[criterion]) for name, match in by_judge.items()}, weights, "tie"
-            )
-            for criterion in criteria
+    decisions = []
+    for results in _by_judge(judges, [judge.matches for judge in judges]):
+        match = next(iter(results.values()))
+        votes: dict[str, dict[str, Preferred]] = {
+            name: _given({judge: winner_of(result.shares[name]) for judge, result in results.items()})
+            for name in criteria
         }
-        overall.append(ballots[OVERALL])
-        matches.append(
-            PanelMatch(
-                item=results[0].item,
-                names=results[0].names,
-                winners={name: ballot.panel for name, ballot in ballots.items()},
-                votes={name: dict(ballot.votes) for name, ballot in ballots.items()},
-            )
+        winners: dict[str, Preferred | None] = {name: vote(given, weights, "tie") for name, given in votes.items()}
+        decisions.append(
+            PanelDecision(item=match.item, names=match.names, verdict=winners[OVERALL], verdicts=winners, votes=votes)
         )
-    pairs = [match.winners for match in matches if match.names == PAIR]
-    several = [(match.item, match.names, match.winners[OVERALL]) for match in matches if match.names != PAIR]
-    agreement, rows = agreements(names, overall, weights)
-    return PanelPreferences(
-        wins={name: mean_within([SHARES[won] for won in (by[name] for by in pairs) if won]) for name in criteria},
-        outputs=rank_outputs([(item, outputs, SHARES[won] if won else None) for item, outputs, won in several]),
-        agreement=agreement,
-        judges=rows,
-        matches=matches,
-    )
+    pairs = [decision.verdicts for decision in decisions if decision.names == PAIR]
+    several = [(one.item, one.names, SHARES.get(one.verdict)) for one in decisions if one.names != PAIR]
+    figures = {name: _mean([SHARES.get(winners[name]) for winners in pairs]) for name in criteria}
+    return _result(judges, decisions, weights, figures, [OVERALL], win_rates=rank_outputs(several))
 
 
 def panel_regressions(
     judges: Sequence[JudgeRegressions], pairs: Sequence[JudgedPair], rules: ShipRules, weights: Weights
-) -> PanelRegressions:
+) -> PanelResult:
     """Return the majority's verdict in each dimension, and the decision by the ship rules."""
-    names = [judge.judge.model_id for judge in judges]
-    panel: list[PanelPair] = []
-    ballots: list[Ballot] = []
-    for pair, results in zip(pairs, zip(*(judge.pairs for judge in judges), strict=True), strict=True):
-        panel.append(_panel_pair(pair, dict(zip(names, results, strict=True)), rules, weights, ballots))
-    decided = [pair.ship_decision for pair in panel if pair.ship_decision is not None]
-    agreement, rows = agreements(names, ballots, weights)
-    return PanelRegressions(
-        ship_decision=most_careful([pair.ship_decision for pair in panel]),
-        decisions={name: rate(decided.count(name), len(decided)) for name in DECISIONS},
-        agreement=agreement,
-        judges=rows,
-        pairs=panel,
-    )
+    by_judge = _by_judge(judges, [judge.pairs for judge in judges])
+    decisions = [_decide(pair, results, rules, weights) for pair, results in zip(pairs, by_judge, strict=True)]
+    decided = [decision.verdict for decision in decisions if decision.verdict is not None]
+    figures: dict[str, Figure] = {name: rate(decided.count(name), len(decided)) for name in DECISIONS}
+    return _result(judges, decisions, weights, figures)
 
 
-def _panel_pair(
-    pair: JudgedPair, results: Mapping[str, PairResult], rules: ShipRules, weights: Weights, ballots: list[Ballot]
-) -> PanelPair:
-    """Return the panel's result on a pair, and add a ballot for each dimension."""
-    verdicts: dict[str, PairVerdict] = {}
-    votes: dict[str, dict[str, float]] = {}
+def _decide(pair: JudgedPair, results: Mapping[str, PairResult], rules: ShipRules, weights: Weights) -> PanelDecision:
+    """Return the majority's verdicts on a pair. It ships only if every judge lets it ship."""
+    verdicts: dict[str, str] = {}
+    votes: dict[str, dict[str, str]] = {}
     worse: dict[str, Impact] = {}
     for name in (dimension.name for dimension in pair.dimensions):
         found = {
@@ -182,12 +118,11 @@ def _panel_pair(
             for one in result.dimensions
             if one.dimension == name and None not in one.by_order
         }
-        ballot = vote({judge: one.verdict for judge, one in found.items()}, weights, "uncertain")
-        ballots.append(ballot)
-        verdicts[name], votes[name] = ballot.panel or "uncertain", dict(ballot.votes)
-        impacts = [one.impact for one in found.values() if one.impact is not None]
-        if verdicts[name] == "candidate_worse" and impacts:
-            worse[name] = max(impacts, key=IMPACTS.index)
+        votes[name] = {judge: one.verdict for judge, one in found.items()}
+        verdicts[name] = vote(votes[name], weights, "uncertain") or "uncertain"
+        impact = highest(one.impact for one in found.values() if one.impact is not None)
+        if verdicts[name] == "candidate_worse" and impact is not None:
+            worse[name] = impact
     decision, reason = decide(worse, pair.dimensions, rules)
     held = [
         f"{judge}: {result.ship_decision or 'no decision'} ({'; '.join(result.reasons)})"
@@ -197,10 +132,52 @@ def _panel_pair(
     if held and decision == "ship":
         decision, reason = "review_required", "not every judge lets it ship"
     judged = any(result.ship_decision is not None for result in results.values())
-    return PanelPair(
-        id=pair.id,
-        ship_decision=decision if judged else None,
+    return PanelDecision(
+        item=pair.id,
+        verdict=decision if judged else None,
         reasons=[reason, *held],
         verdicts=verdicts,
         votes=votes,
     )
+
+
+def _result(
+    judges: Sequence[JudgeFigures],
+    decisions: Sequence[PanelDecision],
+    weights: Weights,
+    figures: Mapping[str, Figure],
+    compared: Sequence[str] = (),
+    agree: Callable[[Any, Any], bool] = eq,
+    **more: Any,
+) -> PanelResult:
+    """Return the result of a panel with the agreement of its judges on the `compared` criteria, by default on all."""
+    ballots = [
+        (votes, decision.verdicts[name])
+        for decision in decisions
+        for name, votes in decision.votes.items()
+        if name in compared or not compared
+    ]
+    several = [list(votes.values()) for votes, _ in ballots if len(votes) > 1]
+    unanimous = sum(all(agree(left, right) for left, right in combinations(votes, 2)) for votes in several)
+    rows = []
+    for judge in (one.judge.model_id for one in judges):
+        agrees = [agree(votes[judge], verdict) for votes, verdict in ballots if judge in votes]
+        rows.append(JudgeAgreement(judge=judge, weight=weights.get(judge, 1.0), agrees=rate(sum(agrees), len(agrees))))
+    agreement = rate(unanimous, len(several))
+    return PanelResult(figures=figures, agreement=agreement, judges=rows, by_item=list(decisions), **more)
+
+
+def _by_judge(judges: Sequence[JudgeFigures], results: Sequence[Sequence[ResultT]]) -> list[dict[str, ResultT]]:
+    """Return the results of all judges on each item."""
+    names = [judge.judge.model_id for judge in judges]
+    return [dict(zip(names, of_item, strict=True)) for of_item in zip(*results, strict=True)]
+
+
+def _given(verdicts: Mapping[str, VerdictT | None]) -> dict[str, VerdictT]:
+    """Return the verdicts that count, by judge."""
+    return {judge: verdict for judge, verdict in verdicts.items() if verdict is not None}
+
+
+def _mean(values: Sequence[Verdict | None], low: float = 0.0, high: float = 1.0) -> Figure:
+    """Return the mean of the numbers among the values."""
+    return mean_within([float(value) for value in values if isinstance(value, int | float)], low, high)

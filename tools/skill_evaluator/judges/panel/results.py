@@ -1,5 +1,6 @@
-"""What the results say of several judges: their agreement as a panel, and who decided in a cascade."""
+"""The joint verdict of several judges: of a panel with the votes of its judges, or of a cascade with who decided."""
 
+from collections.abc import Mapping
 from typing import Literal
 
 from pydantic import NonNegativeInt, PositiveFloat
@@ -9,6 +10,26 @@ from skill_evaluator.identifiers import Label, ModelId
 from skill_evaluator.judges.statistics.bounded import Figure
 
 PEOPLE = "people"
+Verdict = int | float | str
+
+
+class Decision(FrozenModel):
+    """The verdict on an item: a ship decision, a winner or its share, or a score from 0 to 1.
+
+    `names` are the two outputs of a match. `reasons` say why it does not ship, or why a person is to look at it.
+    """
+
+    item: Label
+    names: tuple[Label, ...] = ()
+    verdict: Verdict | None
+    reasons: list[str] = []
+
+
+class PanelDecision(Decision):
+    """The verdict of a panel; `verdicts` by criterion or dimension, with the `votes` of the judges that have one."""
+
+    verdicts: Mapping[Label, Verdict | None]
+    votes: Mapping[Label, Mapping[ModelId, Verdict]]
 
 
 class JudgeAgreement(FrozenModel):
@@ -19,6 +40,22 @@ class JudgeAgreement(FrozenModel):
     agrees: Figure
 
 
+class PanelResult(FrozenModel):
+    """Several judges as one. `agreement`: the share of verdicts on which all judges agree.
+
+    `figures`: the mean score or the win rate of output 1 by criterion, or the share of each ship decision. `summary`:
+    the mean weighted score from 0 to 1. `win_rates` of several outputs: by name, best first. Of matches the overall
+    verdicts are compared for the agreement; scores agree if they are less than a level apart.
+    """
+
+    figures: Mapping[Label, Figure] = {}
+    summary: Figure | None = None
+    win_rates: dict[Label, Figure] = {}
+    agreement: Figure
+    judges: list[JudgeAgreement]
+    by_item: list[PanelDecision] = []
+
+
 class CascadeStage(FrozenModel):
     """A judge of a cascade: the number of outputs, pairs or matches that it judged, and that it decided."""
 
@@ -27,17 +64,10 @@ class CascadeStage(FrozenModel):
     decided: NonNegativeInt
 
 
-class CascadeDecision(FrozenModel):
-    """Who decided on an item, and the verdict: a ship decision, a winner's share, or a score from 0 to 1.
+class CascadeDecision(Decision):
+    """The verdict of a cascade, and who decided."""
 
-    `names` are the two outputs of a match. `reasons` say why a person is to look at it.
-    """
-
-    item: Label
-    names: tuple[Label, ...] = ()
     by: ModelId | Literal["people"]
-    verdict: str | float | None
-    reasons: list[str] = []
 
 
 class CascadeResult(FrozenModel):

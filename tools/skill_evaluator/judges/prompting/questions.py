@@ -140,32 +140,34 @@ class JudgeQuestion:
         )
 
 
+Form = tuple[dict[str, Any], Any]
+"""A part of an output: its JSON schema, and its placeholder in the form that a judge reads.
+
+Schemas have no bounds of lengths and numbers, which not every vendor takes; the reading checks them.
+"""
+
+
 def make_question(
     case_id: str,
     prompt: JudgePrompt,
     instructions: Mapping[str, str],
     texts: Mapping[str, str],
-    schema: Mapping[str, Any],
+    form: Form,
     mark: str,
 ) -> JudgeQuestion:
-    """Fill the slots of a prompt's instructions and, with delimited texts, of its texts.
+    """Fill the slots of a prompt's instructions, `form` among them, and with delimited texts those of its texts.
 
     The system text is the same for all items of a rubric, so that a vendor can cache it.
     """
     judged = {name: delimited(name, text, mark) if text else "" for name, text in texts.items()}
     return JudgeQuestion(
         case_id=case_id,
-        system=fill(prompt.instructions, instructions),
+        system=fill(prompt.instructions, {"form": form_text(form), **instructions}),
         user=fill(prompt.texts, {"mark": mark, **judged}),
-        schema=schema,
+        schema=form[0],
     )
 
 
-Form = tuple[dict[str, Any], Any]
-"""A part of an output: its JSON schema, and its placeholder in the form that a judge reads.
-
-Schemas have no bounds of lengths and numbers, which not every vendor takes; the reading checks them.
-"""
 TEXT: Form = ({"type": "string"}, "…")
 CONFIDENCE: Form = ({"type": "number", "description": "from 0 to 1"}, "a number from 0 to 1")
 

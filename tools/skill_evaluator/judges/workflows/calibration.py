@@ -250,9 +250,8 @@ def _read_outputs(
         preferences = reduce_matches(task.matches, task.rubric.criteria, part.answers, replicates, record)
         verdicts += verdicts_of(preferences)
         unusable.append(preferences.unusable)
-    if task.rubric is not None and task.scores:
-        methods = {one.id: one.primary_method for one in task.rubric.criteria}
-        scored = reduce_scores(task.scores, part.answers, replicates, record, methods)
+    if task.scores:
+        scored = reduce_scores(task.scores, part.answers, replicates, record)
         verdicts += scores_of(scored)
         unusable.append(scored.unusable)
     if task.pairs:

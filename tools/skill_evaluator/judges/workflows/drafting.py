@@ -163,7 +163,8 @@ def _asking(request: RubricDraftRequest | ScenariosDraftRequest, name: str) -> J
     mode: JudgeMode = "rubric" if isinstance(request, RubricDraftRequest) else "scenarios"
     texts = {"wish": request.draft} if isinstance(request, RubricDraftRequest) else {"domain": request.task}
     prompt, form, wish = questions.load_prompt(mode), _FORMS[mode], digest("".join(texts.values()))
-    slots = {"form": questions.form_text(form), "slot": SLOT}
-    question = questions.make_question("draft", prompt, slots, texts, form[0], questions.mark_of(request.seed, wish))
+    question = questions.make_question(
+        "draft", prompt, {"slot": SLOT}, texts, form, questions.mark_of(request.seed, wish)
+    )
     items = {"draft": wish}
     return JudgeTask(mode=mode, rubric=wish, criteria=[name], prompts=[prompt], items=items, questions=[question])

@@ -30,13 +30,11 @@ from skill_evaluator.judges.modes.regression_batch import (
     ComparedOutputs,
     outputs_of_run,
     pairs_of_outputs,
-    side_notes,
 )
 from skill_evaluator.judges.modes.regression_results import (
     DECISIONS,
     JudgeRegressions,
     PairResult,
-    PanelRegressions,
     RegressionResults,
     most_careful,
     rate_changes,
@@ -54,7 +52,7 @@ from skill_evaluator.judges.modes.scoring import (
 )
 from skill_evaluator.judges.modes.ship_rules import ShipDecision, ShipRules, blocking_sentence
 from skill_evaluator.judges.panel.panel import panel_preferences, panel_regressions, panel_scores
-from skill_evaluator.judges.panel.results import CascadeResult
+from skill_evaluator.judges.panel.results import CascadeResult, Decision, PanelResult
 from skill_evaluator.judges.prompting.criteria import NamedRubric, choose_criteria, family_warnings, strict_criteria
 from skill_evaluator.judges.prompting.items import OutputItem, read_items, value_at
 from skill_evaluator.judges.prompting.judging import RESULTS, JudgeRun, JudgeTask, find_judge_run
@@ -125,9 +123,6 @@ def score_task(request: ScoreRequest, session: JudgeSession) -> ModeTask[JudgeSc
     items, left_out, skill = _read_outputs(request, rubric, session.configuration.settings.limits)
     questions, prompts = score_questions(rubric, list(items.values()), request.seed, reference=request.reference)
     by_item: dict[Key, list[ScoreQuestion]] = by_key(((question.item.id,), question) for question in questions)
-    methods: dict[str, MethodName] = {
-        one.id: "reference_based" if request.reference else one.primary_method for one in criteria
-    }
 
     def results(judging: JudgeRun, judges: Sequence[JudgeScores], cascade: CascadeResult | None) -> ScoreResults:
         return ScoreResults(
@@ -153,7 +148,7 @@ def score_task(request: ScoreRequest, session: JudgeSession) -> ModeTask[JudgeSc
         ),
         questions={key: [question.question for question in group] for key, group in by_item.items()},
         reduce=lambda keys, answers, judge: reduce_scores(
-            [question for key in keys for question in by_item[key]], answers, request.replicates, judge, methods
+            [question for key in keys for question in by_item[key]], answers, request.replicates, judge
         ),
         outcomes=lambda judge: {(item.id,): item for item in judge.items},
         reasons=lambda outcomes: reasons_of_scores(outcomes, criteria),
@@ -304,14 +299,15 @@ def _judge_task(
 
 def _ship_decision(
     judges: Sequence[JudgeRegressions],
-    panel: PanelRegressions | None,
+    panel: PanelResult | None,
     cascade: CascadeResult | None,
     left_out: Mapping[str, str],
 ) -> ShipDecision | None:
     """Return the decision of the panel, of the cascade, or of the one judge; a case that is left out needs a person."""
-    decisions = [judge.ship_decision for judge in judges] if panel is None else [panel.ship_decision]
-    if cascade is not None:
-        verdicts = [one.verdict for one in cascade.decisions]
+    decisions = [judge.ship_decision for judge in judges]
+    joint: Sequence[Decision] = [*(panel.by_item if panel else ()), *(cascade.decisions if cascade else ())]
+    if joint:
+        verdicts = [one.verdict for one in joint]
         decisions = [next((name for name in DECISIONS if name == verdict), None) for verdict in verdicts]
     unseen = [None] if set(left_out.values()) - {NOT_APPLICABLE} else []
     return most_careful([*decisions, *unseen])
@@ -407,6 +403,7 @@ def _read_compared(request: RegressionRequest, limits: SafetyLimits) -> Compared
     items, left_out = pairs_of_outputs(component, cases, baseline, candidate, unanswered)
     for case_id, reason in missing.items():
         left_out[case_id] = reason if reason == NOT_APPLICABLE else f"baseline: {reason}"
+    sides = (("baseline", baseline), ("candidate", candidate))
     return ComparedOutputs(
         items=items,
         left_out=left_out,
@@ -414,7 +411,7 @@ def _read_compared(request: RegressionRequest, limits: SafetyLimits) -> Compared
         baseline=baseline.run_id,
         candidate=candidate.run_id,
         source=candidate.run_id,
-        notes=side_notes(baseline, candidate),
+        notes=[f"{side}: {run.skill_version} by {run.model_id}, {run.run_id}" for side, run in sides],
     )
 
 

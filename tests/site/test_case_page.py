@@ -1,4 +1,4 @@
-"""The page of a case in Chromium: from the overview to a differing leaf, and nothing foreign runs or breaks it."""
+"""The page of a case in Chromium: from the overview to a value that differs, and nothing foreign runs or breaks it."""
 
 import json
 from pathlib import Path
@@ -12,10 +12,10 @@ from tests.support.library import SKILL, Library
 from tests.support.sites import watched
 
 pytestmark = pytest.mark.browser
-CASE = "case.html#component=receipts&case=service-charge"
+CASE = "cases/receipts/service-charge.html"
 
 
-def test_from_the_overview_to_a_differing_leaf_in_three_clicks(browser: Any, root: Path) -> None:
+def test_overview_leads_to_a_differing_value_in_two_clicks(browser: Any, root: Path) -> None:
     with watched(browser, f"file://{root}/site/") as watch:
         page = watch.open("index.html")
         page.get_by_role("link", name="receipts", exact=True).first.click()
@@ -30,50 +30,38 @@ def test_from_the_overview_to_a_differing_leaf_in_three_clicks(browser: Any, roo
         ]
         assert "number, ± 0.005" in leaf.inner_text()
         assert leaf.locator("mark").all_inner_texts() == ["10", "13"]
-        page.get_by_text("The answer as it came").first.click()
+        page.get_by_text("The output as it came").first.click()
         assert '"total": "63.1' in page.locator(".answer pre").first.inner_text()
         assert watch.errors == []
 
 
-def test_what_is_chosen_is_in_the_address(browser: Any, root: Path) -> None:
+def test_runs_are_narrowed_by_model_and_version(browser: Any, root: Path) -> None:
     with watched(browser, f"file://{root}/site/") as watch:
         page = watch.open(CASE)
-        page.get_by_label("Model", exact=True).focus()
-        page.get_by_label("Model", exact=True).select_option("all models")
-        page.locator(".run").nth(3).wait_for()
-        assert page.locator(".run").count() == 4
-        assert page.evaluate("document.activeElement.id") == "model"  # so that a keyboard goes on from there
+        runs = page.locator(".run:visible")
+        assert (runs.count(), page.locator(".run[open]").count()) == (4, 2)
+        page.get_by_label("Model", exact=True).select_option("example-small")
         page.get_by_label("Version", exact=True).select_option("1.1.0")
-        page.locator(".run").nth(2).wait_for(state="detached")
-        assert page.locator(".run").count() == 2
+        page.get_by_text("1 of 4 runs").wait_for()
+        assert runs.locator(".answer").first.is_visible()
         page = watch.open(page.url.removeprefix(watch.root))
-        assert page.locator(".run h3").all_inner_texts()[0].startswith("example-large 1.1.0")
+        assert runs.locator("h3").all_inner_texts()[0].startswith("example-small 1.1.0")
         page.get_by_role("link", name="next case").click()
         page.get_by_role("heading", name="stationer", level=1).wait_for()
-        assert "version=1.1.0" in page.url
+        page.get_by_role("table", name="Scores of this case").get_by_role("link").last.click()
+        page.locator(".run").last.locator(".answer").first.wait_for()
 
 
-def test_a_public_build_shows_scores_and_says_why_nothing_more(browser: Any, root: Path) -> None:
+def test_page_without_outputs_shows_scores_and_how_to_get_outputs(browser: Any, root: Path) -> None:
     with watched(browser, f"file://{root}/public/") as watch:
         page = watch.open(CASE)
         text = page.inner_text("main")
-        assert "private" in text
+        assert "site build --outputs" in text
         assert "site serve" in text
         assert "63.13" not in text
         assert page.get_by_role("table", name="Fields of this case").first.is_visible()
         page.get_by_text("The scores of each replicate").first.click()
         assert page.get_by_role("table", name="Scores of each replicate of example-large 1.2.0").is_visible()
-
-
-def test_an_address_that_names_nothing_says_so(browser: Any, root: Path) -> None:
-    with watched(browser, f"file://{root}/site/") as watch:
-        for address, words in (
-            ("case.html", "names no case"),
-            ("case.html#component=x&case=a", "nothing recorded of 'x'"),
-            ("case.html#component=receipts&case=nowhere", "have no case 'nowhere'"),
-        ):
-            assert words in watch.open(address).inner_text("main"), address
-        assert watch.errors == []
 
 
 @pytest.mark.node
@@ -85,7 +73,7 @@ def test_axe_finds_nothing_serious_and_nothing_scrolls_to_the_side(
     with watched(
         browser, f"file://{root}/site/", color_scheme=scheme, viewport={"width": width, "height": 800}
     ) as watch:
-        for name in (f"{CASE}&model=all&field=total", "components/receipts.html"):
+        for name in (CASE, "components/receipts.html"):
             page = watch.open(name)
             assert serious(page) == []
             assert page.evaluate("document.documentElement.scrollWidth") <= width
@@ -131,12 +119,12 @@ def test_an_image_is_shown_and_a_pdf_is_linked(browser: Any, tmp_path: Path) -> 
     library.settings(site={"components": {SKILL: {"documents": True}}})
     assert library.call("site", "build", "--out", "site").code == 0
     with watched(browser, f"file://{library.root}/site/") as watch:
-        page = watch.open(f"case.html#component={SKILL}&case=alpha")
+        page = watch.open(f"cases/{SKILL}/alpha.html")
         image = page.get_by_role("img", name="document.png: image/png, 30x20")
         image.scroll_into_view_if_needed()
         page.wait_for_function("document.querySelector('.given img').naturalWidth === 30")
-        page = watch.open(f"case.html#component={SKILL}&case=beta")
+        page = watch.open(f"cases/{SKILL}/beta.html")
         link = page.get_by_role("link", name="document.pdf: application/pdf, 1 page,")
         assert link.get_attribute("download") == "document.pdf"
-        assert (library.root / "site" / link.get_attribute("href")).read_bytes() == a_pdf()
+        assert (library.root / "site/cases" / SKILL / link.get_attribute("href")).read_bytes() == a_pdf()
         assert watch.errors == []

@@ -15,13 +15,12 @@ MODELS = ("vendor-model-one-large-20250929", "vendor-model-one-small-20251001", 
 VERSIONS, COMPONENTS = 15, 20
 SKILLS = [f"component-{at:02}" for at in range(COMPONENTS)]
 LATEST = f"1.{VERSIONS - 1}.0"
-FIRST = f"component={SKILLS[0]}"
 LISTS = ("index.html", "changes.html")
 PAGES = (
     f"components/{SKILLS[0]}.html",
     f"verdicts/{SKILLS[0]}/{LATEST}.html",
     f"compare/{SKILLS[0]}/{LATEST}.html",
-    f"case.html#{FIRST}&case=case-0",
+    f"cases/{SKILLS[0]}/case-0.html",
 )
 # The verdicts of tables and lines that a reader must go to the side for, once all is unfolded.
 HIDDEN = """() => {
@@ -131,7 +130,7 @@ def test_verdict_names_the_fields_that_fell_and_the_cases_that_broke(site: Path)
     worst, *_, last = site_page(site, f"verdicts/{SKILLS[0]}/{LATEST}.html").find_all(class_="change")
     assert MODELS[0] in words(worst)
     assert "Fields that fell: title 1.000 → 0.000" in words(worst)
-    assert len(worst.select("a[href*='case=case-']")) == 6
+    assert len(worst.select("a[href*='cases/']")) == 6
     assert "No field and no case fell." in words(last)
 
 

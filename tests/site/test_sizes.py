@@ -5,6 +5,7 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
+from skill_evaluator.display.addresses import case_address
 from skill_evaluator.site.cases import case_list
 
 from tests.support.library import SKILL, Library
@@ -21,7 +22,7 @@ PAGES = (
     "changes.html",
     f"components/{SKILL}.html",
     f"verdicts/{SKILL}/1.1.0.html",
-    f"case.html#component={SKILL}&case={CASE}",
+    case_address(SKILL, CASE),
 )
 MODEL = "m" * 100
 LONG = "x" * 200_000
@@ -79,7 +80,7 @@ def test_no_page_grows_with_what_a_record_holds_and_what_is_left_out_is_counted(
 def test_cases_beyond_the_room_of_the_list_are_links() -> None:
     names = [f"INV-{at:04d}" for at in range(60)]
     newest = {model: a_run("1.0.0", 1, {name: [0.5] for name in names}, model_id=model) for model in ("m", "n")}
-    with patch("skill_evaluator.site.cases._CASES", 2_000):
+    with patch("skill_evaluator.site.cases._MAX_CASES", 2_000):
         shown = case_list(SKILL, newest)
     assert 0 < len(shown["rows"]) < 60
     assert sorted(row["id"] for row in shown["rows"] + shown["rest"]) == names

@@ -12,6 +12,7 @@ from typing import Any
 from unittest.mock import patch
 
 from bs4 import BeautifulSoup
+from skill_evaluator.display.addresses import case_address
 
 from tests.support.library import Library
 
@@ -41,15 +42,42 @@ def states(folder: Path) -> dict[str, Any]:
     return {words(line).partition(" ")[0]: line for line in lines}
 
 
-def site_lines(folder: Path, key: str) -> dict[str, Any]:
-    """Everything that the file of a key leaves, by its key."""
-    return lines_of((folder / "data" / f"{key}.js").read_text("utf-8"))
+def case_runs(folder: Path, component: str, case_id: str) -> list[dict[str, Any]]:
+    """The runs on the page of a case, the newest first: scores, notices, and what each distinct output shows."""
+    page = site_page(folder, case_address(component, case_id))
+    return [
+        {
+            "run": run["id"].removeprefix("run-"),
+            "version": run["data-version"],
+            "score": words(run.summary).rpartition(" ")[2],
+            "notices": [words(notice) for notice in run.find_all("p", class_="notice", recursive=False)],
+            "outputs": [_output(article) for article in run.find_all("article")],
+            "fields": _rows(run, "Fields of this case"),
+            "replicates": _rows(run, "Scores of each replicate"),
+        }
+        for run in page.find_all("details", class_="run")
+    ]
 
 
-def lines_of(file: str) -> dict[str, Any]:
-    """Everything that the text of a file leaves, by its key."""
-    scripts = re.findall(r'\.set\("([^"]*)",' + _DATA.pattern, file)
-    return {name: json.loads(json.loads(text)) for name, text in scripts}
+def _output(article: Any) -> dict[str, Any]:
+    """What a page shows of a distinct output."""
+    return {
+        "head": words(article.find(class_="line")),
+        "differing": _rows(article, "Values that differ"),
+        "alike": _rows(article, "Values that agree"),
+        "text": article.pre.get_text() if article.pre else "",
+        "words": words(article),
+    }
+
+
+def _rows(part: Any, caption: str) -> list[list[str]]:
+    """The texts of the cells of a table below a part of a page."""
+    heads = part.find_all("caption", string=re.compile(f"^{caption}"))
+    return [
+        [words(cell) for cell in row.find_all(["th", "td"])]
+        for head in heads
+        for row in head.parent.tbody.find_all("tr")
+    ]
 
 
 def contents(folder: Path) -> dict[str, bytes]:

@@ -2,9 +2,7 @@
 
 import re
 from dataclasses import dataclass
-from urllib.parse import quote, urlencode
 
-from skill_evaluator.display.safe_text import visible
 from skill_evaluator.text import digest
 
 _PLAIN = re.compile(r"[a-z0-9][a-z0-9._+-]{0,80}")
@@ -23,7 +21,7 @@ def file_name(name: str) -> str:
 
 def component_address(skill: str, field: str | None = None) -> str:
     """Return the page of a component, from the root of the site, or the cases of a field on it."""
-    return f"components/{quote(skill)}.html" + (f"#{quote(field_anchor(field))}" if field is not None else "")
+    return f"components/{skill}.html" + (f"#{field_anchor(field)}" if field is not None else "")
 
 
 def field_anchor(path: str) -> str:
@@ -33,27 +31,32 @@ def field_anchor(path: str) -> str:
 
 def verdict_address(skill: str, version: str) -> str:
     """Return the page of the verdict on a version."""
-    return f"verdicts/{quote(skill)}/{quote(file_name(version))}.html"
+    return f"verdicts/{skill}/{file_name(version)}.html"
 
 
 def compare_address(skill: str, version: str) -> str:
     """Return the page that compares a version with the one before."""
-    return f"compare/{quote(skill)}/{quote(file_name(version))}.html"
+    return f"compare/{skill}/{file_name(version)}.html"
 
 
 def models_address(skill: str, first: str, second: str) -> str:
     """Return the page that compares two models."""
-    return f"compare/{quote(skill)}/{quote(file_name(first))}--{quote(file_name(second))}.html"
+    return f"compare/{skill}/{file_name(first)}--{file_name(second)}.html"
 
 
 def case_address(skill: str, case_id: str) -> str:
     """Return the page of a case."""
-    return f"case.html#{urlencode({'component': skill, 'case': visible(case_id, keep=chr(10) + chr(9))})}"
+    return f"cases/{skill}/{file_name(case_id)}.html"
 
 
 def run_address(skill: str, run_id: str) -> str:
     """Return the page of a run's outputs."""
-    return f"run.html#{urlencode({'component': skill, 'run': run_id})}"
+    return f"runs/{skill}/{run_id}.html"
+
+
+def judge_run_address(name: str) -> str:
+    """Return the page of a judge run."""
+    return f"judges/{name}.html"
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,8 +89,6 @@ class PageKind:
 
 
 PAGES: Mapping[str, PageKind] = {
-    "case.html": PageKind(title="Case", script="case.js"),
-    "run.html": PageKind(title="Answers of a run", script="run.js"),
     "judges.html": PageKind(title="Judges", script="judges.js", charts=True),
 }
 
@@ -213,7 +211,7 @@ def _write_component(
     pages: "Pages", build: SiteBuild, name: str, settings: Settings, grades: Mapping[str, str | None]
 ) -> Shown:
     """Write the pages of a component; return its part of the overview."""
-    site, recorded = pages.site, _recorded(build, settings, name)
+    recorded = _recorded(build, settings, name)
     component, standing, runs = recorded.component, recorded.standing(), _rows(recorded)
     if standing is None:
         why, alarm = _why_unmeasured(recorded, runs, build.fixtures)
@@ -224,8 +222,8 @@ def _write_component(
     comparisons = recorded.comparisons() if names is None else names.comparisons(recorded.comparisons())
     state = component_state(name, standing, comparisons, runs)
     page = component_page(name, component.version, standing, runs)
-    answered, cases = write_cases(site, recorded, runs, build.fixtures, names)
-    write_runs(site, answered, cases)
+    answered, cases = write_cases(pages, recorded, runs, build.fixtures, names)
+    write_runs(pages, answered, cases)
     pages.write(
         component_address(name),
         "component.html",

@@ -35,7 +35,7 @@
     for (const item of items) {
       item.hidden = !matches(item, choices);
       many += !item.hidden;
-      const fold = item.parentElement.closest("details[data-more]");
+      const fold = item.closest("details[data-more]");
       if (narrowed && fold && !item.hidden) fold.open = true;
     }
     status.textContent = narrowed ? `${many} of ${items.length} ${list.dataset.items}` : "";
@@ -98,8 +98,8 @@
   for (const table of document.querySelectorAll("table[data-sort]")) sortable(table);
   for (const list of document.querySelectorAll("[data-items]")) filters(list);
   const unfold = () => {
-    const target = document.querySelector("details:target"); // what a link leads to is open
-    for (let fold = target; fold; fold = fold.parentElement.closest("details")) fold.open = true;
+    const target = document.getElementById(decodeURIComponent(location.hash.slice(1))); // what a link leads to is open
+    for (let fold = target && target.closest("details"); fold; fold = fold.parentElement.closest("details")) fold.open = true;
     if (target) target.scrollIntoView();
     return target;
   };

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from urllib.parse import quote
 
 from skill_evaluator.text import digest
 
@@ -21,7 +22,7 @@ def file_name(name: str) -> str:
 
 def component_address(skill: str, field: str | None = None) -> str:
     """Return the page of a component, from the root of the site, or the cases of a field on it."""
-    return f"components/{skill}.html" + (f"#{field_anchor(field)}" if field is not None else "")
+    return f"components/{quote(skill)}.html" + (f"#{field_anchor(field)}" if field is not None else "")
 
 
 def field_anchor(path: str) -> str:
@@ -31,27 +32,27 @@ def field_anchor(path: str) -> str:
 
 def verdict_address(skill: str, version: str) -> str:
     """Return the page of the verdict on a version."""
-    return f"verdicts/{skill}/{file_name(version)}.html"
+    return f"verdicts/{quote(skill)}/{file_name(version)}.html"
 
 
 def compare_address(skill: str, version: str) -> str:
     """Return the page that compares a version with the one before."""
-    return f"compare/{skill}/{file_name(version)}.html"
+    return f"compare/{quote(skill)}/{file_name(version)}.html"
 
 
 def models_address(skill: str, first: str, second: str) -> str:
     """Return the page that compares two models."""
-    return f"compare/{skill}/{file_name(first)}--{file_name(second)}.html"
+    return f"compare/{quote(skill)}/{file_name(first)}--{file_name(second)}.html"
 
 
 def case_address(skill: str, case_id: str) -> str:
     """Return the page of a case."""
-    return f"cases/{skill}/{file_name(case_id)}.html"
+    return f"cases/{quote(skill)}/{file_name(case_id)}.html"
 
 
 def run_address(skill: str, run_id: str) -> str:
     """Return the page of a run's outputs."""
-    return f"runs/{skill}/{run_id}.html"
+    return f"runs/{quote(skill)}/{run_id}.html"
 
 
 def judge_run_address(name: str) -> str:

@@ -53,7 +53,7 @@ def test_evaluate_finishes_the_other_components(two_components: Library, monkeyp
 
 @pytest.mark.parametrize(("command", "form"), [("leaderboard", "text"), ("site", "text"), ("leaderboard", "json")])
 def test_leaderboard_and_site_show_the_other_components(
-    command: str, form: str, two_components: Library, monkeypatch: pytest.MonkeyPatch, without_charts: None
+    command: str, form: str, two_components: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in (SKILL, OTHER):
         run = a_run("1.0.0", 1, {case_id: [1.0] for case_id in CASES}, skill=name)

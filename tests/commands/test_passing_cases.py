@@ -54,8 +54,8 @@ def test_a_check_of_no_weight_for_the_verdict_fails_no_case_and_a_truth_has_to_b
     assert "passes always: 1 case" in shown
 
 
-@pytest.mark.usefixtures("without_charts")
 def test_the_page_of_a_case_says_how_often_it_passes(tmp_path: Path) -> None:
+    pytest.importorskip("vl_convert")
     library = checked(tmp_path)
     answered(library, GOOD, alpha_1=RUDE)
     library.evaluate_here()

@@ -5,20 +5,20 @@ from typing import Any
 
 import pytest
 from skill_evaluator.records.record import read_record
-from skill_evaluator.site.writing import MARKER, data_script
+from skill_evaluator.site.writing import MARKER
 
 from tests.support.git import GitRepository
 from tests.support.library import SKILL, Library, read
 from tests.support.records import a_run, keep
-from tests.support.sites import contents, site_data, site_page, states, words
+from tests.support.sites import contents, site_page, states, words
 
-pytestmark = pytest.mark.usefixtures("without_charts")
+pytest.importorskip("vl_convert")
 CASES = {"alpha": [1.0, 0.5], "beta": [0.75, 0.75], "gamma": [1.0, 1.0]}
 WORSE = {"alpha": [0.0, 0.0], "beta": [0.25, 0.0], "gamma": [0.0, 0.25]}
 
 
 @pytest.fixture(scope="module")
-def shown(tmp_path_factory: pytest.TempPathFactory, without_charts: None) -> Library:
+def shown(tmp_path_factory: pytest.TempPathFactory) -> Library:
     """Two versions of two models; the second version of one was not finished. For a test that changes nothing."""
     library = Library(tmp_path_factory.mktemp("shown"))
     summary = {"mean": 0.8, "strict_mean": 0.8125, "stdev": 0.1, "n": 6, "n_cases": 3, "ci95": (0.7, 0.9)}
@@ -43,21 +43,6 @@ def built(shown: Library, tmp_path: Path) -> Library:
     return shown.copy(tmp_path)
 
 
-def test_every_figure_of_the_overview_is_that_of_the_record(shown: Library) -> None:
-    rows = site_data(shown.root / "site", "overview")["rows"]
-    records = {record["run_id"]: record for record in shown.records()}
-    assert [(row["model"], row["version"]) for row in rows] == [("m", "1.1.0"), ("n", "1.0.0")]
-    for row in rows:
-        record = records[row["run"]]
-        accuracy = record["accuracy"][record["primary_metric"]]
-        assert row["accuracy"] == accuracy["strict_mean"]
-        assert (row["low"], row["high"]) == (None, None)  # an interval is shown from five cases on
-        assert row["reproducibility"] == record["reproducibility"]["pairwise_exact_match"]["strict_mean"]
-        assert row["usd"] == pytest.approx(1000 * record["cost_usd"] / 6)
-        assert (row["p50"], row["p95"]) == (record["latency_s"]["p50"], record["latency_s"]["p95"])
-        assert (row["timestamp"], row["coverage"]) == (record["timestamp"], record["coverage"])
-
-
 def trend(page: Any) -> dict[tuple[str, str], str]:
     """The verdict on each version of each model in the table of the trend."""
     rows = page.find("caption", string="Every version of every model").parent.select("tbody tr")
@@ -73,8 +58,8 @@ def test_verdicts_are_those_of_leaderboard_and_history(shown: Library) -> None:
     history = shown.call("history", SKILL, "--format", "json").json
     ranking = shown.call("leaderboard", "--format", "json").json[0]
     page = site_page(shown.root / "site", f"components/{SKILL}.html")
-    rows = site_data(shown.root / "site", "overview")["rows"]
-    assert rows[0]["verdict"] == ranking["models"][0]["verdict"] == "regressed"
+    row = site_page(shown.root / "site", "index.html").select_one("table.overview tbody tr")
+    assert row["data-verdict"] == ranking["models"][0]["verdict"] == "regressed"
     judged = {key: verdict for key, verdict in trend(page).items() if verdict != "not finished"}
     steps = {
         (model["model_id"], point["version"]): (point["step"] or {"verdict": "first"})["verdict"]
@@ -116,14 +101,13 @@ def test_building_again_writes_nothing_and_one_new_record_only_what_shows_it(bui
     built.call("site", "build", "--out", "site")
     after = contents(site)
     assert {name for name in after if after[name] != before.get(name)} == {
-        "data/overview.js",
         "index.html",
         "changes.html",
         f"components/{SKILL}.html",
         *(f"verdicts/{SKILL}/{version}.html" for version in ("1.0.0", "1.1.0", "1.2.0")),
         *(f"compare/{SKILL}/{version}.html" for version in ("1.0.0", "1.1.0", "1.2.0", "m--n")),
         ".skill-evaluator-site",
-        *(f"data/cases/{SKILL}/{case_id}.js" for case_id in CASES),
+        *(f"cases/{SKILL}/{case_id}.html" for case_id in CASES),
     }
 
 
@@ -132,9 +116,9 @@ def test_what_is_no_longer_there_goes_from_the_site_and_nothing_else_does(built:
     (site / "CNAME").write_text("skills.example.org")
     built.component.rename(built.root / "gone")
     built.write("components/other/prompt.md", "---\nname: other\nversion: 0.1.0\n---\nDo it.\n")
-    assert f"{7 + len(CASES)} removed" in built.call("site", "build", "--out", "site").out
+    assert f"{6 + len(CASES)} removed" in built.call("site", "build", "--out", "site").out
     assert not (site / "components" / f"{SKILL}.html").exists()
-    assert not [*(site / "data").glob("case*/*/*.js")]
+    assert not [*(site / "cases").glob("*/*.html")]
     assert (site / "CNAME").exists()
 
 
@@ -162,19 +146,6 @@ def test_nothing_of_documents_truths_or_answers_is_in_a_build(library: Library) 
     assert read(library.run_folder() / "manifest.json")["skill"].encode() in everything  # the site does show this run
 
 
-@pytest.mark.parametrize(
-    "text", ["</script><script>alert(1)</script>", "a\u2028b", "\u202eevil", "\x1b[31m", "__proto__"]
-)
-def test_no_text_breaks_out_of_a_data_file(tmp_path: Path, text: str) -> None:
-    script = data_script("k", {text: [text]})
-    assert not {"<", ">", "\u2028", "\u202e", "\x1b"} & set(script.removeprefix("(window."))
-    (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "k.js").write_text(script)
-    ((name, values),) = site_data(tmp_path, "k").items()
-    assert name == values[0]
-    assert name.isprintable()
-
-
 def test_what_is_recorded_on_another_branch_is_shown_as_if_it_were_here(built: Library) -> None:
     keep(built, a_run("1.2.0", 5, CASES))
     assert built.call("site", "build", "--out", "site").code == 0
@@ -188,9 +159,9 @@ def test_what_is_recorded_on_another_branch_is_shown_as_if_it_were_here(built: L
 
     assert built.call("site", "build", "--out", "branch", "--recorded", "records", "--recorded", "none").code == 0
 
-    for key in ("overview", f"cases/{SKILL}"):
-        assert site_data(built.root / "branch", key) == site_data(built.root / "site", key), key
-    assert contents(built.root / "branch").keys() == contents(built.root / "site").keys()
+    branch, here = (contents(built.root / folder) for folder in ("branch", "site"))
+    shown, here = ({name: page.partition(b"\n")[2] for name, page in site.items()} for site in (branch, here))
+    assert shown == here  # but for the digests of their data
 
 
 def test_without_a_component_it_says_where_to_look(library: Library) -> None:

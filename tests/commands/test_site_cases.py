@@ -21,13 +21,13 @@ from tests.support.library import CASES, SKILL, Library, read
 from tests.support.records import a_run, keep
 from tests.support.sites import case_runs, contents, site_page, words
 
-pytestmark = pytest.mark.usefixtures("without_charts")
+pytest.importorskip("vl_convert")
 PUBLISHED = {"site": {"components": {SKILL: {"documents": True}}}}
 PROMPT = "---\nname: notice-extraction\nversion: {}\n---\nExtract title and year.\n"
 
 
 @pytest.fixture(scope="module")
-def shown(tmp_path_factory: pytest.TempPathFactory, without_charts: None) -> Library:
+def shown(tmp_path_factory: pytest.TempPathFactory) -> Library:
     """Two versions: the second takes the year of alpha once for another, and says nothing of beta that can be read.
 
     Its site with all texts is built; for a test that changes nothing.

@@ -11,7 +11,7 @@ from tests.support.audit_results import an_audit
 from tests.support.library import Library
 from tests.support.odd_texts import HOSTILE
 from tests.support.records import a_run, keep
-from tests.support.sites import build_undrawn, site_page, watched, words
+from tests.support.sites import built_site, site_page, watched, words
 
 pytest.importorskip("vl_convert")
 OLD, NEW = "20260801T090000Z-a", "20261001T090000Z-b"
@@ -30,7 +30,7 @@ def with_audits(folder: Path, **audits: Any) -> Library:
 def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
     """One whose site is built."""
     library = with_audits(tmp_path_factory.mktemp("audits"))
-    build_undrawn(library)
+    built_site(library)
     return library
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.library import SKILL, Library
 from tests.support.records import a_run, keep
-from tests.support.sites import build_undrawn, contents, site_page, words
+from tests.support.sites import built_site, contents, site_page, words
 
 pytest.importorskip("vl_convert")
 RIGHT = {f"case-{at}": [1.0, 1.0] for at in range(12)}
@@ -36,7 +36,7 @@ def differences(model: Any) -> dict[str, str]:
 
 
 def test_versions_are_compared_as_the_command_does(library: Library) -> None:
-    site = build_undrawn(library)
+    site = built_site(library)
     pages = sorted(path.stem for path in (site / "compare" / SKILL).glob("1.*.html"))
     assert pages == ["1.2.0", "1.3.0", "1.4.0", "1.5.0", "1.6.0"]
     for version in pages:
@@ -52,7 +52,7 @@ def test_versions_are_compared_as_the_command_does(library: Library) -> None:
 
 
 def test_models_are_compared_and_columns_name_them(library: Library) -> None:
-    page = site_page(build_undrawn(library), f"compare/{SKILL}/m--{OTHER}.html")
+    page = site_page(built_site(library), f"compare/{SKILL}/m--{OTHER}.html")
     text = words(page.find("details", class_="compared"))
     command = library.call("compare", SKILL, "--models", "m", OTHER, "--format", "json").json
     assert command["models"][0]["verdict"] in page.find("details", class_="compared")["class"]
@@ -62,7 +62,7 @@ def test_models_are_compared_and_columns_name_them(library: Library) -> None:
 
 
 def test_comparison_opens_with_the_newest_version_and_names_no_step_for_a_sound_model(library: Library) -> None:
-    page = site_page(build_undrawn(library), f"compare/{SKILL}/1.6.0.html")
+    page = site_page(built_site(library), f"compare/{SKILL}/1.6.0.html")
     assert words(page.find(class_="state")).startswith(f"{SKILL} 1.6.0 : ship")
     worse, sound = page.find_all("details", class_="compared")
     assert (worse.has_attr("open"), sound.has_attr("open")) == (True, False)
@@ -75,7 +75,7 @@ def test_verdict_names_fields_cases_and_one_baseline(tmp_path: Path) -> None:
     right, wrong = ({"title": dict.fromkeys(RIGHT, (at, 2))} for at in (2, 0))
     keep(library, a_run("1.0.0", 1, RIGHT, fields=right), a_run("1.1.0", 2, WORSE, fields=wrong))
     library.settings(site={"components": {SKILL: {"documents": True}}})
-    site = build_undrawn(library)
+    site = built_site(library)
     text = words(site_page(site, f"verdicts/{SKILL}/1.1.0.html").find(class_="change"))
     assert text.startswith("Do not ship 1.1.0 with m ▼ regressed How sure: regressed on these 12 cases")
     assert "Fields that fell: title 1.000 → 0.000" in text
@@ -86,12 +86,12 @@ def test_verdict_names_fields_cases_and_one_baseline(tmp_path: Path) -> None:
 
 
 def test_building_again_writes_nothing_and_follows_a_new_record(library: Library) -> None:
-    site = build_undrawn(library)
+    site = built_site(library)
     before = contents(site)
-    build_undrawn(library)
+    built_site(library)
     assert contents(site) == before
     keep(library, a_run("1.7.0", 10, WORSE))
-    build_undrawn(library)
+    built_site(library)
     assert (site / f"compare/{SKILL}/1.7.0.html").exists()
     assert not (site / f"compare/{SKILL}/1.2.0.html").exists()
 
@@ -100,7 +100,7 @@ def test_field_of_a_component_that_has_but_one_is_named(tmp_path: Path) -> None:
     library = Library(tmp_path)
     right, wrong = ({"": dict.fromkeys(RIGHT, (at, 2))} for at in (2, 0))
     keep(library, a_run("1.0.0", 1, RIGHT, fields=right), a_run("1.1.0", 2, WORSE, fields=wrong))
-    model = site_page(build_undrawn(library), f"compare/{SKILL}/1.1.0.html").find("details", class_="compared")
+    model = site_page(built_site(library), f"compare/{SKILL}/1.1.0.html").find("details", class_="compared")
     assert "(the whole answer)" in differences(model)
     fields = model.find("caption", string="Fields").parent
     assert "(the whole answer)" in words(fields)

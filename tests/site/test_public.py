@@ -13,7 +13,7 @@ from skill_evaluator.site.public import PublicNames
 from skill_evaluator.verdicts.history.series import Step
 
 from tests.support.library import CASES, SKILL, Library
-from tests.support.sites import build_undrawn, site_page, words
+from tests.support.sites import built_site, site_page, words
 
 pytest.importorskip("vl_convert")
 pytestmark = pytest.mark.process
@@ -53,7 +53,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Library:
 def built(library: Library, documents: bool) -> tuple[Path, str]:
     """Build the site; return its folder and all that its data say."""
     library.settings(site={"components": {SKILL: {"documents": documents}}})
-    site = build_undrawn(library)
+    site = built_site(library)
     files = sorted([*(site / "data").rglob("*.js"), *site.rglob("*.html")])
     return site, unescape("\n".join(path.read_text("utf-8") for path in files))
 

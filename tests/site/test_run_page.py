@@ -11,7 +11,7 @@ from skill_evaluator.display import number
 from tests.site.conftest import HOSTILE, serious
 from tests.support.chat_server import notice
 from tests.support.library import CASES, SKILL, Library
-from tests.support.sites import build_undrawn, contents, site_page, watched, words
+from tests.support.sites import built_site, contents, site_page, watched, words
 
 pytest.importorskip("vl_convert")
 PUBLISHED = {"site": {"components": {SKILL: {"documents": True}}}}
@@ -26,7 +26,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Library:
     library.record_answers(right | wrong)
     assert library.evaluate_here("-n", "3").code == 0
     library.settings(**PUBLISHED)
-    build_undrawn(library)
+    built_site(library)
     return library
 
 
@@ -61,7 +61,7 @@ def test_site_without_outputs_has_no_run_page(measured: Library, tmp_path: Path)
     library = measured.copy(tmp_path)
     assert run_pages(library.root / "site")
     library.settings()
-    site = build_undrawn(library)
+    site = built_site(library)
     assert run_pages(site) == []
     assert b"needle" not in b"".join(contents(site).values())
 
@@ -70,14 +70,14 @@ def test_site_without_outputs_has_no_run_page(measured: Library, tmp_path: Path)
 def test_run_without_its_folder_has_no_page(measured: Library, tmp_path: Path) -> None:
     library = measured.copy(tmp_path)
     (library.run_folder() / "replicates.jsonl").unlink()
-    assert run_pages(build_undrawn(library)) == []
+    assert run_pages(built_site(library)) == []
 
 
 @pytest.mark.process
 def test_run_page_follows_a_case_that_is_gone(measured: Library, tmp_path: Path) -> None:
     library = measured.copy(tmp_path)
     (library.root / f"fixtures/{SKILL}/cases/alpha").rename(tmp_path / "gone")
-    site = build_undrawn(library)
+    site = built_site(library)
     assert {row[0] for row in run_rows(site)} == {"beta", "gamma"}
     text = run_pages(site)[0].read_text()
     assert "alpha: no longer among the fixtures." in text
@@ -90,7 +90,7 @@ def test_run_page_counts_outputs_that_have_no_room(measured: Library, tmp_path: 
     for path in run_pages(library.root / "site"):
         path.unlink()
     with patch("skill_evaluator.site.run._MAX_ROWS", 900), patch("skill_evaluator.site.run._MAX_TEXTS", 400):
-        site = build_undrawn(library)
+        site = built_site(library)
     rows = run_rows(site)
     assert 0 < len(rows) < 5
     assert f"{5 - len(rows)} more distinct output" in run_pages(site)[0].read_text()

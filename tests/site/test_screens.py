@@ -95,7 +95,7 @@ def test_no_page_is_longer_than_4_3_screens_and_every_verdict_is_in_sight(
             assert page.evaluate(HIDDEN) == [], name
             assert page.evaluate(OVERLAPPING) == [], name
             assert page.evaluate("document.documentElement.scrollWidth") <= width, name
-            watch.open_drawn(name)
+            watch.open_unfolded(name)
         assert (watch.errors, watch.left) == ([], [])
 
 

@@ -10,7 +10,7 @@ from skill_evaluator.site.cases import case_list
 
 from tests.support.library import SKILL, Library
 from tests.support.records import a_run, keep
-from tests.support.sites import build_undrawn, site_page, watched, words
+from tests.support.sites import built_site, site_page, watched, words
 
 pytest.importorskip("vl_convert")
 CASE = "c" * 900
@@ -53,7 +53,7 @@ def hostile(library: Library) -> Library:
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the folder of its site; one version is none."""
-    return build_undrawn(hostile(Library(tmp_path_factory.mktemp("hostile"))), code=4)
+    return built_site(hostile(Library(tmp_path_factory.mktemp("hostile"))), code=4)
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +91,7 @@ def test_cases_beyond_the_room_of_the_list_are_links() -> None:
 def test_layout_holds_beside_names_of_any_length(browser: Any, drawn: Path, width: int) -> None:
     with watched(browser, f"file://{drawn}/", viewport={"width": width, "height": 800}) as watch:
         for page in PAGES:
-            shown = watch.open_drawn(page)
+            shown = watch.open_unfolded(page)
             assert shown.evaluate("document.documentElement.scrollWidth") <= width
             assert shown.locator("h1").inner_text() != "Nothing to show"
             if page.startswith("components"):

@@ -7,14 +7,14 @@ import pytest
 
 from tests.support.library import SKILL, Library
 from tests.support.records import a_run, keep
-from tests.support.sites import build_undrawn, site_page, words
+from tests.support.sites import built_site, site_page, words
 
 RIGHT = {f"case-{at}": [0.9, 0.95] for at in range(12)}
 WORSE = {name: [0.2, 0.25] for name in RIGHT}
 
 
 def state(library: Library, code: int = 0) -> Any:
-    return site_page(build_undrawn(library, code), "index.html").find(class_="state")
+    return site_page(built_site(library, code), "index.html").find(class_="state")
 
 
 def test_regression_of_the_newest_version_is_an_alarm_with_one_baseline(tmp_path: Path) -> None:

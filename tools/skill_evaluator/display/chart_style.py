@@ -6,7 +6,7 @@ A finished altair chart in, SVG out.
 import re
 import textwrap
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +24,13 @@ _FOR_EDITORS = re.compile(r' (?:role|aria-[a-z]+|class|pointer-events|xmlns|xmln
 FONT_SIZE = 11
 _FEW = ("#0072b2", "#009e73", "#e69f00", "#d55e00")  # Okabe and Ito's
 _SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross")
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#8f6fd1", "#8c8c8c")  # Okabe and Ito's
+SHAPES = ("circle", "square", "diamond", "triangle-up", "cross", "triangle-down", "triangle-right", "triangle-left")
+# Models begin alike and end differently, so a name that is too long loses its middle; it is whole in the table.
+_SHORT_LABEL = "length(datum.label) > 26 ? slice(datum.label, 0, 11) + '…' + slice(datum.label, -14) : datum.label"
+NAME_AXIS = alt.Axis(labelLimit=190, labelExpr=_SHORT_LABEL, labelPadding=12, domain=False, ticks=False)
+_MAX_TEXT = 100  # characters in a chart; vl-convert aborts the process for very many
+_CHART_WIDTH, _LINE_HEIGHT = 700, 22  # pixels
 _LONGEST_NAME = 34
 _SHORTEST_LINE = 75  # of a remark; a chart of few columns is made wider by it
 _GRADIENT = re.compile(r'(id="|url\(#)gradient_\d+')  # numbered through a process; no chart has more than one
@@ -110,19 +117,35 @@ def page_svg(spec: dict[str, Any], name: str) -> Any:
     return Markup(drawn.replace("<svg ", '<svg aria-hidden="true" ', 1))  # noqa: S704  (escaped by vl-convert)
 
 
-def page_spec(chart: Any) -> dict[str, Any]:
-    """Return a chart as a page draws it: without its title, and with `@` names for colours that follow the ground."""
-    spec = chart.to_dict(validate=False)
-    heading = spec.pop("title")
-    return {"title": heading["text"], "note": " ".join(heading["subtitle"]), "spec": _named_colours(spec)}
+def interval_chart(rows: Sequence[Mapping[str, Any]], measure: str, marks: Mapping[float, str]) -> alt.LayerChart:
+    """Draw `value` with the interval from `low` to `high` for each `series` of each `label`, and lines at `marks`."""
+    short = [{**row, **{name: visible(row[name])[:_MAX_TEXT] for name in ("label", "series", "words")}} for row in rows]
+    labels, series = (list(dict.fromkeys(row[name] for row in short)) for name in ("label", "series"))
+    low = min(0.0, *(row["low"] or row["value"] for row in rows), *marks)
+    scale = alt.Scale(domain=[max(-1.0, round(low - 0.05, 1)), 1.0], nice=False)
+    x = alt.X("value:Q", title=measure, scale=scale, axis=alt.Axis(format=".2~f", tickCount=5))
+    base = drawn_from(short).encode(
+        y=alt.Y("label:N", sort=labels, title=None, axis=NAME_AXIS),
+        yOffset=alt.YOffset("series:N", sort=series, scale=alt.Scale(paddingOuter=0.4)),
+        color=alt.Color("series:N", scale=alt.Scale(domain=series, range=list(COLOURS)), legend=series_legend()),
+    )
+    shape = alt.Shape("series:N", scale=alt.Scale(domain=series, range=list(SHAPES)), legend=series_legend())
+    lines = drawn_from([{"at": at, "words": words} for at, words in marks.items()])
+    spans = base.transform_filter("datum.low !== null").mark_rule(strokeWidth=3, opacity=0.4, aria=False)
+    return alt.layer(
+        lines.mark_rule(strokeDash=[5, 4], strokeWidth=1.5, color=COLOURS[-1]).encode(
+            x=alt.X("at:Q", title=measure, scale=scale), description="words:N"
+        ),
+        spans.encode(x=alt.X("low:Q", title=measure, scale=scale), x2="high:Q"),
+        base.mark_point(filled=True, size=95, opacity=1).encode(x=x, shape=shape, description="words:N"),
+    ).properties(width=_CHART_WIDTH, height=_LINE_HEIGHT * len(labels) * len(series))
 
 
-def _named_colours(part: Any) -> Any:
-    if isinstance(part, dict):
-        return {key: value if key in ("values", "datasets") else _named_colours(value) for key, value in part.items()}
-    if isinstance(part, list):
-        return [_named_colours(member) for member in part]
-    return f"@{_ON_A_PAGE[part]}" if isinstance(part, str) and part in _ON_A_PAGE else part
+def series_legend(**more: Any) -> alt.Legend:
+    """Return a legend above the chart, in as many columns as fit."""
+    look: dict[str, Any] = {"title": None, "orient": "top", "direction": "horizontal", "labelLimit": 220}
+    columns = {"expr": "max(1, floor(width / 200))"}
+    return alt.Legend(columns=columns, labelExpr=_SHORT_LABEL, symbolOpacity=1, **look, **more)
 
 
 def svg(chart: Any) -> str:

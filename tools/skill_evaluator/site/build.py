@@ -1,7 +1,4 @@
-"""Everything that is recorded, written as static pages: which pages there are, what they share, and what each shows.
-
-To add a page: a line in PAGES, a script in assets/ that fills <main>, and what it shows by `SiteFolder.write_data`.
-"""
+"""The build of a site: pages of all components, audits, changes and judge runs."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -11,7 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from skill_evaluator import __version__
 from skill_evaluator.audit.results import REPORTED, AuditResult, read_audit
 from skill_evaluator.display import told
 from skill_evaluator.display.addresses import compare_address, component_address, run_address
@@ -56,7 +52,7 @@ from skill_evaluator.site.overview import write_overview
 from skill_evaluator.site.public import PublicNames
 from skill_evaluator.site.run import write_runs
 from skill_evaluator.site.state import component_state
-from skill_evaluator.site.writing import POLICY, SiteFolder, refuse_page_name
+from skill_evaluator.site.writing import SiteFolder, refuse_page_name
 from skill_evaluator.text import counted, digest, nearest
 from skill_evaluator.verdicts.history.component import RecordedComponent
 
@@ -67,7 +63,7 @@ _INSTALL = "pip install altair jinja2 vl-convert-python"
 _HERE = Path(__file__).parent
 _LONGEST_OF_AUDIT = 5_000  # characters of a sentence: the verdict on a cohort names many figures
 _REMEDY = "mend the file that is named, or take it back from git (git checkout -- FILE), and build again"
-_SHARED = ("site.css", "site.js", "tables.js", "draw.js")
+_ASSETS = ("site.css", "tables.js")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,35 +73,6 @@ class Shown:
     state: dict[str, Any]
     rows: list[dict[str, Any]] = field(default_factory=list)
     changes: list[dict[str, Any]] = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PageKind:
-    """A page that a script of assets/ fills."""
-
-    title: str
-    script: str
-    charts: bool = False
-
-
-PAGES: Mapping[str, PageKind] = {
-    "judges.html": PageKind(title="Judges", script="judges.js", charts=True),
-}
-
-
-def write_shared(pages: "Pages") -> None:
-    """Write the assets, and the pages that scripts fill."""
-    from skill_evaluator.site.charts import chart_specs, write_library
-    from skill_evaluator.site.rendering import NAVIGATION
-
-    site, template = pages.site, pages.templates.get_template("page.html")
-    for name, page in PAGES.items():
-        shown = {"page": page, "place": name, "root": "", "navigation": NAVIGATION, "policy": POLICY}
-        site.write(name, template.render(**shown, program=__version__) + "\n")
-    for asset in (*_SHARED, *(page.script for page in PAGES.values())):
-        site.write(f"assets/{asset}", (_HERE / "assets" / asset).read_text("utf-8"))
-    write_library(site)
-    site.write_data("charts", chart_specs())
 
 
 def write_audits(pages: "Pages", folder: Path) -> dict[str, str | None]:
@@ -140,17 +107,13 @@ def write_audits(pages: "Pages", folder: Path) -> dict[str, str | None]:
 
 @options
 class SiteBuild(ComponentsOption, FixturesOption, ConfigOption):
-    """Where a library lies, and where its site goes.
-
-    `own`: the site is served to the person who built it, and the pages of cases are made when they are opened.
-    """
+    """The folders of a library and of its site, and whether outputs are included."""
 
     out: Path = option("An empty folder, or one that holds an earlier build.", Path("site"), metavar="DIR")
     recorded: tuple[str, ...] = rare("A branch that holds records beside the work tree; repeatable.", (), metavar="REF")
     audits: Audits = AUDITS
     judgements: Judgements = JUDGEMENTS
     outputs: bool = option("Include the documents, ground truths and outputs of every component.", False)
-    own: bool = False
 
 
 def build_site(build: SiteBuild) -> SiteFolder:
@@ -166,12 +129,13 @@ def build_site(build: SiteBuild) -> SiteFolder:
     for name in sorted(settings.site.components.keys() - set(names)):
         where = f"site.components.{name} in {build.config / 'settings.yaml'}"
         print(f"warning: {where} is no component {nearest(name, names)}", file=sys.stderr)
-    if build.outputs or build.own:
+    if build.outputs:
         documents = dict.fromkeys(names, ComponentSite(documents=True))
         settings = settings.model_copy(update={"site": settings.site.model_copy(update={"components": documents})})
-    site = SiteFolder(build.out, own=build.own)
+    site = SiteFolder(build.out)
     pages = Pages(site)
-    write_shared(pages)
+    for asset in _ASSETS:
+        site.write(f"assets/{asset}", (_HERE / "assets" / asset).read_text("utf-8"))
     grades = write_audits(pages, build.audits)
     components: list[Shown] = []
     for name in told(names, len(names), "pages of components"):
@@ -183,13 +147,12 @@ def build_site(build: SiteBuild) -> SiteFolder:
                 site.note(name, result)
             result = _unmeasured(name, str(result), alarm=not isinstance(result, NotEvaluatedError))
         components.append(result)
-    write_judges(site, build.judgements, build.config, settings)
+    write_judges(pages, build.judgements, build.config, settings)
     leaving: list[str] = []
     with suppress(ConfigError):  # a site needs no models.yaml
         leaving = retiring(load_models(build.config, settings.limits))
     problems = [{"name": name, "why": str(why)} for name, why in site.problems.items() if name not in names]
     rows = [row for one in components for row in one.rows]
-    site.write_data("overview", {"rows": rows})
     write_overview(pages, [one.state for one in components], rows, problems, leaving)
     write_changes(pages, [change for one in components for change in one.changes])
     site.finish()

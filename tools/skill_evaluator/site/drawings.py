@@ -6,12 +6,18 @@ from typing import Any
 import altair as alt
 
 from skill_evaluator.display import number
-from skill_evaluator.display.chart_style import PageChart, page_svg
+from skill_evaluator.display.chart_style import (
+    COLOURS,
+    NAME_AXIS,
+    SHAPES,
+    PageChart,
+    drawn_from,
+    page_svg,
+    series_legend,
+)
 from skill_evaluator.text import version_words
 
 Rows = Sequence[Mapping[str, Any]]
-_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#8f6fd1", "#8c8c8c")  # Okabe and Ito's
-_SHAPES = ("circle", "square", "diamond", "triangle-up", "cross", "triangle-down", "triangle-right", "triangle-left")
 _VERDICT_SHAPES = {
     "regressed": "triangle-down",
     "improved": "triangle-up",
@@ -20,10 +26,7 @@ _VERDICT_SHAPES = {
     "incomparable": "cross",
     "first": "square",
 }
-_OUTCOMES = {"right": _COLOURS[0], "wrong": _COLOURS[1], "missing": _COLOURS[5], "extra": _COLOURS[3]}
-# Models begin alike and end differently, so a name that is too long loses its middle; it is whole in the table.
-_SHORT = "length(datum.label) > 26 ? slice(datum.label, 0, 11) + '…' + slice(datum.label, -14) : datum.label"
-_NAMES = alt.Axis(labelLimit=190, labelExpr=_SHORT, labelPadding=12, domain=False, ticks=False)
+_OUTCOMES = {"right": COLOURS[0], "wrong": COLOURS[1], "missing": COLOURS[5], "extra": COLOURS[3]}
 _WORDS: dict[str, Any] = {"description": "words:N"}
 _WIDE, _MIDDLE, _NARROW = 1_000, 440, 300  # pixels
 _ROW_HEIGHT = 30
@@ -39,10 +42,10 @@ def trend(page: Mapping[str, Any]) -> PageChart:
     metric = f"strict mean of {page['metric']}"
     x = alt.X("version:N", sort=versions, title="version", axis=alt.Axis(labelAngle=-35, labelOverlap=True))
     value = alt.Y("value:Q", title=metric, scale=scale, axis=alt.Axis(format=".1f", tickCount=5))
-    base = _data(rows).encode(x=x, color=_by_model(page["models"], legend=True))
+    base = drawn_from(rows).encode(x=x, color=_by_model(page["models"], legend=True))
     complete = base.transform_filter("datum.complete")
     shapes = alt.Scale(domain=list(_VERDICT_SHAPES), range=list(_VERDICT_SHAPES.values()))
-    shape = alt.Shape("verdict:N", scale=shapes, legend=_legend(values=verdicts))
+    shape = alt.Shape("verdict:N", scale=shapes, legend=series_legend(values=verdicts))
     hollow = base.transform_filter("!datum.complete").mark_point(filled=False, size=80, strokeWidth=2, opacity=1)
     chart = alt.layer(
         _spans(base, 1.5, 0.45).encode(y=alt.Y("low:Q", title=metric, scale=scale), y2="high:Q"),
@@ -69,8 +72,8 @@ def balance(page: Mapping[str, Any]) -> PageChart:
     shares = alt.Axis(labelExpr="datum.value > 1.0001 ? '' : datum.label", format=".1f", tickCount=5)
     metric = f"strict mean of {page['metric']}"
     across = alt.X("reproducibility:Q", title=page["agreement"], scale=scale, axis=shares)
-    base = _data(rows).encode(x=across, color=_by_model(page["models"], legend=True))
-    shape = alt.Shape("model:N", scale=alt.Scale(domain=page["models"], range=list(_SHAPES)), legend=_legend())
+    base = drawn_from(rows).encode(x=across, color=_by_model(page["models"], legend=True))
+    shape = alt.Shape("model:N", scale=alt.Scale(domain=page["models"], range=list(SHAPES)), legend=series_legend())
     chart = alt.layer(
         _spans(base, 1.5, 0.45).encode(y=alt.Y("low:Q", title=metric, scale=scale), y2="high:Q"),
         base.mark_point(filled=True, size=140, opacity=1).encode(
@@ -92,7 +95,7 @@ def strips(page: Mapping[str, Any], kind: str) -> PageChart:
         for row in page["newest"]
         if row[key] is not None
     ]
-    base = _data(rows).encode(y=_models_axis(page["models"]), color=_by_model(page["models"], legend=False))
+    base = drawn_from(rows).encode(y=_models_axis(page["models"]), color=_by_model(page["models"], legend=False))
     outer = base.transform_filter("datum.p5 !== null").mark_rule(strokeWidth=2, opacity=0.6, aria=False)
     half = base.transform_filter("datum.p25 !== null").mark_bar(height=14, opacity=0.35, aria=False)
     chart = alt.layer(
@@ -107,10 +110,10 @@ def failures(page: Mapping[str, Any]) -> PageChart:
     """Draw how many of 1,000 calls were not scored, by reason, a bar a model."""
     rows = page["failures"]
     kinds = list(dict.fromkeys(row["kind"] for row in rows))
-    scale = alt.Scale(domain=kinds, range=list(_COLOURS))
+    scale = alt.Scale(domain=kinds, range=list(COLOURS))
     models = [name for name in page["models"] if any(row["model"] == name for row in rows)]
     bars = _counts(rows, [row["model"] for row in rows], "of 1,000 calls, not scored", 14)
-    chart = bars.encode(y=_models_axis(models), color=alt.Color("kind:N", scale=scale, legend=_legend()))
+    chart = bars.encode(y=_models_axis(models), color=alt.Color("kind:N", scale=scale, legend=series_legend()))
     return PageChart("", "", _svg(chart.properties(height=_ROW_HEIGHT * len(models)), "failures", _MIDDLE))
 
 
@@ -126,8 +129,8 @@ def items(page: Mapping[str, Any]) -> PageChart:
     labels = list(dict.fromkeys(row["label"] for row in rows))
     scale = alt.Scale(domain=list(_OUTCOMES), range=list(_OUTCOMES.values()))
     chart = _counts(rows, [row["label"] for row in rows], "values in items, over all outputs", 16).encode(
-        y=alt.Y("label:N", sort=labels, title=None, axis=_NAMES),
-        color=alt.Color("outcome:N", scale=scale, legend=_legend()),
+        y=alt.Y("label:N", sort=labels, title=None, axis=NAME_AXIS),
+        color=alt.Color("outcome:N", scale=scale, legend=series_legend()),
         order=alt.Order("place:Q"),
     )
     return PageChart("", "", _svg(chart.properties(height=_ROW_HEIGHT * len(labels)), "items", _MIDDLE))
@@ -135,10 +138,6 @@ def items(page: Mapping[str, Any]) -> PageChart:
 
 def _svg(chart: Any, name: str, width: int) -> Any:
     return page_svg({**chart.to_dict(validate=False), "width": width, "autosize": _FIT}, name)
-
-
-def _data(rows: Rows) -> alt.Chart:
-    return alt.Chart(alt.InlineData(values=[dict(row) for row in rows]))
 
 
 def _spans(base: alt.Chart, width: float, opacity: float) -> alt.Chart:
@@ -152,19 +151,13 @@ def _score_scale(values: Iterable[float | None]) -> alt.Scale:
     return alt.Scale(domain=[0 if low < 0.5 else 0.5, 1])
 
 
-def _legend(**more: Any) -> alt.Legend:
-    """Return a legend above the chart, in as many columns as fit."""
-    look: dict[str, Any] = {"title": None, "orient": "top", "direction": "horizontal", "labelLimit": 220}
-    return alt.Legend(columns={"expr": "max(1, floor(width / 200))"}, labelExpr=_SHORT, symbolOpacity=1, **look, **more)
-
-
 def _by_model(models: Sequence[str], *, legend: bool) -> alt.Color:
-    scale = alt.Scale(domain=list(models), range=list(_COLOURS))
-    return alt.Color("model:N", scale=scale, legend=_legend() if legend else None)
+    scale = alt.Scale(domain=list(models), range=list(COLOURS))
+    return alt.Color("model:N", scale=scale, legend=series_legend() if legend else None)
 
 
 def _models_axis(models: Sequence[str]) -> alt.Y:
-    return alt.Y("model:N", sort=list(models), title=None, axis=_NAMES)
+    return alt.Y("model:N", sort=list(models), title=None, axis=NAME_AXIS)
 
 
 def _counts(rows: Rows, labels: Sequence[str], title: str, height: int) -> alt.Chart:
@@ -174,4 +167,4 @@ def _counts(rows: Rows, labels: Sequence[str], title: str, height: int) -> alt.C
         sums[label] = sums.get(label, 0) + row["count"]
     step = -(-max([1.0, *sums.values()]) // 5)
     axis = alt.Axis(format="d", values=[at * step for at in range(6)])
-    return _data(rows).mark_bar(height=height).encode(x=alt.X("count:Q", title=title, axis=axis), **_WORDS)
+    return drawn_from(rows).mark_bar(height=height).encode(x=alt.X("count:Q", title=title, axis=axis), **_WORDS)

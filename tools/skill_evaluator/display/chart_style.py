@@ -76,12 +76,12 @@ def drawn_from(values: Sequence[Any]) -> alt.Chart:
 
 @dataclass(frozen=True, slots=True)
 class PageChart:
-    """A chart of an HTML page: its title, a note, and its SVG in the page's colours, once more for narrow screens."""
+    """A chart of an HTML page: its SVG in the page's colours, once more for narrow screens, its title and a note."""
 
-    title: str
-    note: str
     svg: Any
     narrow: Any = ""
+    title: str = ""
+    note: str = ""
 
 
 def page_chart(chart: Any, name: str, *, narrowed: bool) -> PageChart:
@@ -93,7 +93,7 @@ def page_chart(chart: Any, name: str, *, narrowed: bool) -> PageChart:
         narrow = page_svg(
             {**spec, "width": _NARROW_SCREEN, "autosize": {"type": "fit-x", "contains": "padding"}}, f"{name}n"
         )
-    return PageChart(heading["text"], " ".join(heading["subtitle"]), page_svg(spec, name), narrow)
+    return PageChart(page_svg(spec, name), narrow, heading["text"], " ".join(heading["subtitle"]))
 
 
 def page_svg(spec: dict[str, Any], name: str) -> Any:

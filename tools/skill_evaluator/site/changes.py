@@ -48,7 +48,7 @@ def _entry(model: str, point: Point, standing: ComponentStanding) -> dict[str, A
         "model": model,
         "verdict": "first" if step is None else step.verdict,
         "before": None if step is None else step.before,
-        "also": _since_accepted(model, point, standing),
+        "also": other_verdict(model, point, standing),
         "difference": None if step is None else step.difference,
         "figures": figures_words(standing.history, point),
         "reasons": [] if step is None else step.reasons[:_MAX_REASONS],
@@ -56,7 +56,7 @@ def _entry(model: str, point: Point, standing: ComponentStanding) -> dict[str, A
     }
 
 
-def _since_accepted(model: str, point: Point, standing: ComponentStanding) -> Mapping[str, Any] | None:
+def other_verdict(model: str, point: Point, standing: ComponentStanding) -> Mapping[str, Any] | None:
     """Return the verdict on a model's highest version since a version other than the one before, if it differs."""
     if point.step is None or all(point is not one.points[-1] for one in standing.history.models):
         return None

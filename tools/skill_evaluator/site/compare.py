@@ -28,8 +28,8 @@ from skill_evaluator.reports.ending import ending
 from skill_evaluator.reports.explanation import changes_of
 from skill_evaluator.runner.journal import ANSWERS, outcomes
 from skill_evaluator.scoring.answer_views import ChangedAnswers, answer_changes
-from skill_evaluator.site.changes import ORDER, figures_words
-from skill_evaluator.site.component import run_figures, verdict_of
+from skill_evaluator.site.changes import ORDER, figures_words, other_verdict
+from skill_evaluator.site.component import run_figures
 from skill_evaluator.site.state import fell_most
 from skill_evaluator.text import listed
 from skill_evaluator.verdicts.decide.comparability import common_part
@@ -267,27 +267,19 @@ def _card(of: ComparedComponent, model: str, point: Point, result: ComparisonRes
     compared = None if compared is None or compared.baseline is None else compared
     verdict = "first" if step is None else step.verdict
     lost = None if compared is None else _lost(of.name, compared)
-    latest = any(point is one.points[-1] for one in history.models)
     sure, following = _ending(result, compared) if result is not None and compared is not None else ("", "")
     return {
         "model": model,
         "verdict": verdict,
         "head": _HEADS[verdict],
         "before": "" if step is None else step.before,
-        "also": _other_verdict(of.standing, model, point) if latest else None,
+        "also": other_verdict(model, point, of.standing),
         "sure": sure,
         "lost": lost,
         "figures": figures_words(history, point),
         "next": following,
         "reasons": [] if step is None else _other_reasons(step.reasons, history.metric, lost),
     }
-
-
-def _other_verdict(standing: ComponentStanding, model: str, point: Point) -> Mapping[str, Any] | None:
-    stands = verdict_of(model, standing)
-    if point.step is None or stands["also"] is None:
-        return None
-    return next((one for one in (stands, stands["also"]) if one["before"] != point.step.before), None)
 
 
 def _lost(skill: str, model: ModelVerdict) -> dict[str, Any]:

@@ -181,9 +181,8 @@ def _point(row: Row) -> dict[str, Any]:
 
 def _moved(point: Point) -> dict[str, Any]:
     """Return by how much a version moved since the one before it."""
-    low, high = ends(point.step.ci95 if point.step else None, point.n_cases)
     before, difference = (point.step.before, point.step.difference) if point.step else (None, None)
-    return {"before": before, "difference": difference, "step_low": low, "step_high": high}
+    return {"before": before, "difference": difference}
 
 
 def _judged(point: Point) -> dict[str, Any]:
@@ -330,9 +329,8 @@ def verdict_of(model_id: str, standing: ComponentStanding) -> dict[str, Any]:
     last = {**_moved(point), "verdict": verdict, "also": None}
     if point.step is None or (since := point.step.since_accepted) is None:
         return last
-    same, (low, high) = standing.history.metric == since.metric, since.ci95
-    figures = {"difference": since.difference, "step_low": low, "step_high": high} if same else {"difference": None}
-    whole = {"verdict": since.verdict, "before": since.version, **figures}
+    same = standing.history.metric == since.metric
+    whole = {"verdict": since.verdict, "before": since.version, "difference": since.difference if same else None}
     fell = same and verdict == "regressed" == since.verdict and since.difference < (point.step.difference or 0.0)
     stands, also = (whole, last) if verdict == "improved" or fell else (last, whole)
     differs = stands["verdict"] != also["verdict"] and stands["before"] != also["before"]

@@ -54,7 +54,7 @@ def trend(page: Mapping[str, Any]) -> PageChart:
         hollow.encode(y=value, **_WORDS),
     )
     wide, narrow = chart.properties(height=320), chart.properties(height=190)
-    return PageChart("", "", _svg(wide, "trend", _WIDE), _svg(narrow, "trend-n", _NARROW))
+    return PageChart(_svg(wide, "trend", _WIDE), _svg(narrow, "trend-n", _NARROW))
 
 
 def balance(page: Mapping[str, Any]) -> PageChart:
@@ -80,7 +80,7 @@ def balance(page: Mapping[str, Any]) -> PageChart:
             y=alt.Y("accuracy:Q", title=metric, scale=scale, axis=shares), shape=shape, **_WORDS
         ),
     ).properties(height=300)
-    return PageChart("", "", _svg(chart, "balance", _MIDDLE))
+    return PageChart(_svg(chart, "balance", _MIDDLE))
 
 
 def strips(page: Mapping[str, Any], kind: str) -> PageChart:
@@ -103,7 +103,7 @@ def strips(page: Mapping[str, Any], kind: str) -> PageChart:
         half.encode(x=alt.X("p25:Q", title=title), x2="p75:Q"),
         base.mark_point(filled=True, size=110, opacity=1).encode(x=alt.X("value:Q", title=title), **_WORDS),
     ).properties(height=_ROW_HEIGHT * len(rows))
-    return PageChart("", "", _svg(chart, kind, _MIDDLE))
+    return PageChart(_svg(chart, kind, _MIDDLE))
 
 
 def failures(page: Mapping[str, Any]) -> PageChart:
@@ -114,7 +114,7 @@ def failures(page: Mapping[str, Any]) -> PageChart:
     models = [name for name in page["models"] if any(row["model"] == name for row in rows)]
     bars = _counts(rows, [row["model"] for row in rows], "of 1,000 calls, not scored", 14)
     chart = bars.encode(y=_models_axis(models), color=alt.Color("kind:N", scale=scale, legend=series_legend()))
-    return PageChart("", "", _svg(chart.properties(height=_ROW_HEIGHT * len(models)), "failures", _MIDDLE))
+    return PageChart(_svg(chart.properties(height=_ROW_HEIGHT * len(models)), "failures", _MIDDLE))
 
 
 def items(page: Mapping[str, Any]) -> PageChart:
@@ -133,7 +133,7 @@ def items(page: Mapping[str, Any]) -> PageChart:
         color=alt.Color("outcome:N", scale=scale, legend=series_legend()),
         order=alt.Order("place:Q"),
     )
-    return PageChart("", "", _svg(chart.properties(height=_ROW_HEIGHT * len(labels)), "items", _MIDDLE))
+    return PageChart(_svg(chart.properties(height=_ROW_HEIGHT * len(labels)), "items", _MIDDLE))
 
 
 def _svg(chart: Any, name: str, width: int) -> Any:

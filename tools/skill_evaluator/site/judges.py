@@ -150,7 +150,6 @@ def _row(head: JudgeRunHead, results: JudgingResults) -> dict[str, Any]:
         "judges": [judge.judge if isinstance(judge.judge, str) else judge.judge.model_id for judge in results.judges],
         "items": head.items,
         "rubric": Path(head.rubric_file).name,
-        "source": Path(head.source).name if head.source else None,
         "outcome": words,
         "mood": mood,
     }

@@ -13,9 +13,9 @@ import jinja2
 from markupsafe import Markup, escape
 
 from skill_evaluator import __version__
-from skill_evaluator.display import amount, arrow, number, signed
+from skill_evaluator.display import amount, number, signed
 from skill_evaluator.display.chart_style import PageChart, page_chart
-from skill_evaluator.display.pages import Chart, html_columns, line_text, mood_of, sections_of
+from skill_evaluator.display.pages import Chart, html_columns, mood_of, sections_of
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.reports.comparison import MARKS
 from skill_evaluator.site import drawings
@@ -75,12 +75,10 @@ class Pages:
         environment.globals |= {"MARKS": MARKS, "counted": counted, "drawings": _component_chart}
         environment.filters |= {
             "amount": amount,
-            "arrow": arrow,
             "columns": html_columns,
             "date": lambda timestamp: timestamp[:10],
             "drawings": _drawings,
             "kind": lambda block: type(block).__name__,
-            "line_text": line_text,
             "mood": mood_of,
             "number": number,
             "pairs": lambda titles, numeric: [(title, numeric) for title in titles],

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.site.conftest import HOSTILE, serious
+from tests.site.conftest import HOSTILE
 from tests.support.documents import a_pdf, a_png
 from tests.support.library import SKILL, Library
 from tests.support.sites import watched
@@ -62,21 +62,6 @@ def test_page_without_outputs_shows_scores_and_how_to_get_outputs(browser: Any, 
         assert page.get_by_role("table", name="Fields of this case").first.is_visible()
         page.get_by_text("The scores of each replicate").first.click()
         assert page.get_by_role("table", name="Scores of each replicate of example-large 1.2.0").is_visible()
-
-
-@pytest.mark.node
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 390])
-def test_axe_finds_nothing_serious_and_nothing_scrolls_to_the_side(
-    browser: Any, root: Path, scheme: str, width: int
-) -> None:
-    with watched(
-        browser, f"file://{root}/site/", color_scheme=scheme, viewport={"width": width, "height": 800}
-    ) as watch:
-        for name in (CASE, "components/receipts.html"):
-            page = watch.open(name)
-            assert serious(page) == []
-            assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 def test_hostile_documents_answers_truths_and_names_are_text(browser: Any, tmp_path: Path) -> None:

@@ -26,6 +26,8 @@ PAGES = (
     "judges.html",
     "compare/receipts/1.2.0.html",
     "compare/receipts/example-large--example-small.html",
+    "cases/receipts/service-charge.html",
+    "runs/receipts/20260103T090000Z-000003-receipts-example-small.html",
 )
 FIRST_SCREENS = {
     "index.html": ("1.2.0", "ship with example-large", "improved since 1.1.0", "1.1.0 had regressed since 1.0.0"),

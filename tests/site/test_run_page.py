@@ -8,7 +8,7 @@ from unittest.mock import patch
 import pytest
 from skill_evaluator.display import number
 
-from tests.site.conftest import HOSTILE, serious
+from tests.site.conftest import HOSTILE
 from tests.support.chat_server import notice
 from tests.support.library import CASES, SKILL, Library
 from tests.support.sites import built_site, contents, site_page, watched, words
@@ -138,21 +138,6 @@ def test_search_in_outputs_is_in_the_address(browser: Any, root: Path) -> None:
         page.get_by_label("Search in the outputs").fill("nobody said this")
         page.get_by_text(f"0 of {every} distinct outputs").wait_for()
         assert watch.errors == []
-
-
-@pytest.mark.browser
-@pytest.mark.node
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 390])
-def test_axe_finds_nothing_serious_and_nothing_scrolls_to_the_side(
-    browser: Any, root: Path, scheme: str, width: int
-) -> None:
-    view = {"color_scheme": scheme, "viewport": {"width": width, "height": 800}}
-    with watched(browser, f"file://{root}/site/", **view) as watch:
-        page = watch.open(f"{small(root)}#q=total")
-        assert page.evaluate("document.documentElement.scrollWidth") <= width
-        assert (watch.errors, watch.left) == ([], [])
-        assert serious(page) == []
 
 
 @pytest.mark.browser

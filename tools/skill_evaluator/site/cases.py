@@ -17,6 +17,7 @@ from skill_evaluator.display import WHOLE, number
 from skill_evaluator.display.addresses import case_address, field_anchor, run_address
 from skill_evaluator.display.safe_text import abridged, value_pair, visible
 from skill_evaluator.errors import SkillEvaluatorError
+from skill_evaluator.files import read_bytes
 from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.library.messages import File
 from skill_evaluator.records.archive import RecordedRun
@@ -179,7 +180,7 @@ def _write_case(pages: "Pages", head: Mapping[str, Any], case: Case | None, runs
     files = [] if case is None else [case.inputs[name] for name in case.used]
     copied = [(_file_address(file), file) for file in files if isinstance(file, File)]
     for address, file in copied:
-        pages.site.copy(address, file.path)
+        pages.site.write(address, read_bytes(file.path))
     place = case_address(head["component"], head["case"])
     rules = runs[0].recorded.component.digests
     known = {

@@ -1,7 +1,6 @@
 """The folder of a site: files that did not change stay untouched, and files of earlier builds are removed."""
 
 import json
-import shutil
 import sys
 from bisect import bisect_right
 from collections.abc import Iterable
@@ -12,7 +11,7 @@ from typing import Any
 
 from skill_evaluator.display.safe_text import abridged, visible
 from skill_evaluator.errors import SkillEvaluatorError, StorageError
-from skill_evaluator.files import read_text, replace_text, storing
+from skill_evaluator.files import read_text, replace_blocks, replace_text, storing
 from skill_evaluator.identifiers import is_file_name
 from skill_evaluator.text import canonical_json, digest
 
@@ -48,29 +47,16 @@ class SiteFolder:
         self.problems[name] = problem
         print(f"{abridged(visible(name))}: {abridged(visible(str(problem)), _MOST_SAID)}", file=sys.stderr)
 
-    def write(self, name: str, text: str) -> None:
+    def write(self, name: str, text: str | bytes) -> None:
         """Write a file, unless it is there with these very bytes."""
         self._names.add(name)
         path = self._folder / name
-        content = text.encode("utf-8", "backslashreplace")
+        content = text if isinstance(text, bytes) else text.encode("utf-8", "backslashreplace")
         with storing(path):
             if path.is_file() and path.stat().st_size == len(content) and path.read_bytes() == content:
                 return
         self._claim(name)
-        replace_text(path, text)
-        self.written += 1
-
-    def copy(self, name: str, source: Path) -> None:
-        """Copy a file whose name says what is in it, unless it is there."""
-        self._names.add(name)
-        path = self._folder / name
-        with storing(path):
-            if path.is_file() and path.stat().st_size == source.stat().st_size:
-                return
-        self._claim(name)
-        with storing(path):
-            path.parent.mkdir(exist_ok=True)
-            shutil.copyfile(source, path)
+        replace_blocks(path, [content])
         self.written += 1
 
     def _claim(self, name: str) -> None:

@@ -64,7 +64,7 @@ def test_page_without_outputs_shows_scores_and_how_to_get_outputs(browser: Any, 
         assert page.get_by_role("table", name="Scores of each replicate of example-large 1.2.0").is_visible()
 
 
-def test_hostile_documents_answers_truths_and_names_are_text(browser: Any, tmp_path: Path) -> None:
+def test_hostile_texts_and_names_are_text_on_pages_of_cases_and_runs(browser: Any, tmp_path: Path) -> None:
     library = Library(tmp_path)
     case_id = "a <img src=x onerror=ran=4> \u202eb"
     long = HOSTILE * 60_000
@@ -91,6 +91,12 @@ def test_hostile_documents_answers_truths_and_names_are_text(browser: Any, tmp_p
             assert "<script>window.ran=2</script>**bold** [x](javascript:ran=3) \\u202egnp \\u001b[31m" in text
             assert "__proto__" in text
             assert f"of {len(long):,} characters" in text
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
+            page.get_by_role("link", name="Every output of this run").first.click()
+            page.locator("table.answered summary").last.click()
+            assert "<script>window.ran=2</script>**bold**" in page.locator("table.answered pre").last.inner_text()
+            assert page.locator("main img, main script").count() == 0
+            assert page.evaluate("window.ran") is None
             assert page.evaluate("document.documentElement.scrollWidth") <= width
             assert (watch.errors, watch.left) == ([], [])
 

@@ -9,6 +9,7 @@ from skill_evaluator.records.archive import precedence
 from skill_evaluator.site.component import verdict_of
 from skill_evaluator.site.state import change_words
 from skill_evaluator.site.writing import fitting
+from skill_evaluator.verdicts.decide.rules import WORST_FIRST
 from skill_evaluator.verdicts.history.component import ComponentStanding
 from skill_evaluator.verdicts.history.series import History, Point
 
@@ -19,7 +20,7 @@ NEWEST = 5  # versions of a component
 _MAX_REASONS = 4
 _MAX_NAME = 18  # characters of a model in the line of a version
 _MAX_DATA = 350_000  # characters of the data of the page, the newest versions first
-ORDER = ("regressed", "inconclusive", "incomparable", "improved", "unchanged", "first")  # the worst first
+ORDER = (*WORST_FIRST, "first")
 
 
 def version_changes(name: str, standing: ComponentStanding) -> Iterator[dict[str, Any]]:
@@ -28,7 +29,7 @@ def version_changes(name: str, standing: ComponentStanding) -> Iterator[dict[str
     points = [(model.model_id, point) for model in history.models for point in model.points]
     versions = sorted({point.version for _, point in points}, key=precedence, reverse=True)
     for version in versions[:NEWEST]:
-        entries = [_entry(model, point, standing) for model, point in points if point.version == version]
+        entries = [version_entry(model, point, standing) for model, point in points if point.version == version]
         entries.sort(key=lambda entry: (ORDER.index(entry["verdict"]), entry["difference"] or 0.0))
         yield {
             "component": name,
@@ -42,7 +43,8 @@ def version_changes(name: str, standing: ComponentStanding) -> Iterator[dict[str
         }
 
 
-def _entry(model: str, point: Point, standing: ComponentStanding) -> dict[str, Any]:
+def version_entry(model: str, point: Point, standing: ComponentStanding) -> dict[str, Any]:
+    """Return the verdict on a version with a model, its figures and first reasons."""
     step = point.step
     return {
         "model": model,

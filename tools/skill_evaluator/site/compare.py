@@ -28,7 +28,7 @@ from skill_evaluator.reports.ending import ending
 from skill_evaluator.reports.explanation import changes_of
 from skill_evaluator.runner.journal import ANSWERS, outcomes
 from skill_evaluator.scoring.answer_views import ChangedAnswers, answer_changes
-from skill_evaluator.site.changes import ORDER, figures_words, other_verdict
+from skill_evaluator.site.changes import ORDER, version_entry
 from skill_evaluator.site.component import run_figures
 from skill_evaluator.site.state import fell_most
 from skill_evaluator.text import listed
@@ -262,24 +262,14 @@ def write_verdict(pages: "Pages", of: ComparedComponent, version: str) -> None:
 
 def _card(of: ComparedComponent, model: str, point: Point, result: ComparisonResult | None) -> dict[str, Any]:
     """Return what a verdict page says of one model; every figure is since the version before."""
-    step, history = point.step, of.standing.history
+    entry = version_entry(model, point, of.standing)
     compared = None if result is None else result.on_run(point.run_id)
     compared = None if compared is None or compared.baseline is None else compared
-    verdict = "first" if step is None else step.verdict
     lost = None if compared is None else _lost(of.name, compared)
     sure, following = _ending(result, compared) if result is not None and compared is not None else ("", "")
-    return {
-        "model": model,
-        "verdict": verdict,
-        "head": _HEADS[verdict],
-        "before": "" if step is None else step.before,
-        "also": other_verdict(model, point, of.standing),
-        "sure": sure,
-        "lost": lost,
-        "figures": figures_words(history, point),
-        "next": following,
-        "reasons": [] if step is None else _other_reasons(step.reasons, history.metric, lost),
-    }
+    reasons = [] if point.step is None else _other_reasons(point.step.reasons, of.standing.history.metric, lost)
+    verdict = {"head": _HEADS[entry["verdict"]], "sure": sure, "next": following}
+    return {**entry, **verdict, "lost": lost, "reasons": reasons}
 
 
 def _lost(skill: str, model: ModelVerdict) -> dict[str, Any]:

@@ -51,10 +51,10 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Library:
 
 
 def built(library: Library, documents: bool) -> tuple[Path, str]:
-    """Build the site; return its folder and all that its data say."""
+    """Build the site; return its folder and the text of all its pages."""
     library.settings(site={"components": {SKILL: {"documents": documents}}})
     site = built_site(library)
-    files = sorted([*(site / "data").rglob("*.js"), *site.rglob("*.html")])
+    files = sorted(site.rglob("*.html"))
     return site, unescape("\n".join(path.read_text("utf-8") for path in files))
 
 

@@ -97,8 +97,8 @@ class SiteFolder:
 
     def _remove_halves(self) -> None:
         """Remove what a build that was killed was writing: it may hold documents that are private now."""
-        names = {Path(name).name for name in self._before | self._names}
-        for path in self._folder.rglob(".*.html.*"):
+        names = {Path(name).name for name in (self._before | self._names) - {""}}
+        for path in self._folder.rglob(".*"):
             if path.name[1:].rpartition(".")[0] in names:
                 with storing(path):
                     path.unlink()

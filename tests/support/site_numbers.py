@@ -220,7 +220,8 @@ def _of_items(known: Recorded, row: Row) -> Mapping[str, Sequence[Figure]]:
     fields = known.newest(_text(row, "Model"))["per_field"]
     leaves = [field for path, field in fields.items() if path.rpartition("[]")[0] == _text(row, "Array")]
     counts = {name: [sum(leaf[name] for leaf in leaves)] for name in ("right", "wrong", "missing", "extra")}
-    return {**counts, "n": [sum(count for (count,) in counts.values())]}
+    drawn = [count or None for (count,) in counts.values()]  # the words of its bar
+    return {**counts, "n": [sum(count for (count,) in counts.values())], "Outcomes": drawn}
 
 
 def _of_card(known: Recorded, row: Row) -> Mapping[str, Sequence[Figure]]:

@@ -248,9 +248,7 @@ def _failures(standing: ComponentStanding) -> Iterator[dict[str, Any]]:
     for model_id, record in standing.newest.items():
         for kind, count in record.failures.items():
             if count:
-                words = f"{model_id}: {kind}, {count} of {counted(record.planned, 'call')}"
-                share = rounded(per_1000(count, record.planned), 1)
-                yield {"model": model_id, "kind": kind, "count": share, "words": words}
+                yield {"model": model_id, "kind": kind, "count": rounded(per_1000(count, record.planned), 1)}
 
 
 def _confusions(standing: ComponentStanding) -> Iterator[dict[str, Any]]:

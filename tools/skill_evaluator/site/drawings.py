@@ -6,15 +6,7 @@ from typing import Any
 import altair as alt
 
 from skill_evaluator.display import number
-from skill_evaluator.display.chart_style import (
-    COLOURS,
-    NAME_AXIS,
-    SHAPES,
-    PageChart,
-    drawn_from,
-    page_svg,
-    series_legend,
-)
+from skill_evaluator.display.chart_style import COLOURS, SHAPES, PageChart, drawn_from, page_svg, series_legend
 from skill_evaluator.text import version_words
 
 Rows = Sequence[Mapping[str, Any]]
@@ -26,10 +18,8 @@ _VERDICT_SHAPES = {
     "incomparable": "cross",
     "first": "square",
 }
-_OUTCOMES = {"right": COLOURS[0], "wrong": COLOURS[1], "missing": COLOURS[5], "extra": COLOURS[3]}
 _WORDS: dict[str, Any] = {"description": "words:N"}
 _WIDE, _MIDDLE, _NARROW = 1_000, 440, 300  # pixels
-_ROW_HEIGHT = 30
 _FIT = {"type": "fit-x", "contains": "padding"}
 
 
@@ -83,59 +73,6 @@ def balance(page: Mapping[str, Any]) -> PageChart:
     return PageChart(_svg(chart, "balance", _MIDDLE))
 
 
-def strips(page: Mapping[str, Any], kind: str) -> PageChart:
-    """Draw how `latency` or `cost` is spread: a mark, a bar over the middle half, a line from the 5th to the 95th %."""
-    key, spread, title = {
-        "latency": ("p50", "seconds", "seconds"),
-        "cost": ("usd", "dollars", "USD per 1,000 outputs"),
-    }[kind]
-    none = dict.fromkeys(("p5", "p25", "p75", "p95"))
-    rows = [
-        {"model": row["model"], **none, **(row[spread] or {}), "value": row[key], "words": row["model"]}
-        for row in page["newest"]
-        if row[key] is not None
-    ]
-    base = drawn_from(rows).encode(y=_models_axis(page["models"]), color=_by_model(page["models"], legend=False))
-    outer = base.transform_filter("datum.p5 !== null").mark_rule(strokeWidth=2, opacity=0.6, aria=False)
-    half = base.transform_filter("datum.p25 !== null").mark_bar(height=14, opacity=0.35, aria=False)
-    chart = alt.layer(
-        outer.encode(x=alt.X("p5:Q", title=title, axis=alt.Axis(format=".4~f", tickCount=5)), x2="p95:Q"),
-        half.encode(x=alt.X("p25:Q", title=title), x2="p75:Q"),
-        base.mark_point(filled=True, size=110, opacity=1).encode(x=alt.X("value:Q", title=title), **_WORDS),
-    ).properties(height=_ROW_HEIGHT * len(rows))
-    return PageChart(_svg(chart, kind, _MIDDLE))
-
-
-def failures(page: Mapping[str, Any]) -> PageChart:
-    """Draw how many of 1,000 calls were not scored, by reason, a bar a model."""
-    rows = page["failures"]
-    kinds = list(dict.fromkeys(row["kind"] for row in rows))
-    scale = alt.Scale(domain=kinds, range=list(COLOURS))
-    models = [name for name in page["models"] if any(row["model"] == name for row in rows)]
-    bars = _counts(rows, [row["model"] for row in rows], "of 1,000 calls, not scored", 14)
-    chart = bars.encode(y=_models_axis(models), color=alt.Color("kind:N", scale=scale, legend=series_legend()))
-    return PageChart(_svg(chart.properties(height=_ROW_HEIGHT * len(models)), "failures", _MIDDLE))
-
-
-def items(page: Mapping[str, Any]) -> PageChart:
-    """Draw what became of the values in arrays, a bar an array and model."""
-    rows = [
-        {"label": f"{row['array']} · {row['model']}", "outcome": outcome, "place": place, "count": row[outcome]}
-        for row in page["items"]
-        for place, outcome in enumerate(_OUTCOMES)
-        if row[outcome]
-    ]
-    rows = [{**row, "words": f"{row['label']}: {row['count']} {row['outcome']}"} for row in rows]
-    labels = list(dict.fromkeys(row["label"] for row in rows))
-    scale = alt.Scale(domain=list(_OUTCOMES), range=list(_OUTCOMES.values()))
-    chart = _counts(rows, [row["label"] for row in rows], "values in items, over all outputs", 16).encode(
-        y=alt.Y("label:N", sort=labels, title=None, axis=NAME_AXIS),
-        color=alt.Color("outcome:N", scale=scale, legend=series_legend()),
-        order=alt.Order("place:Q"),
-    )
-    return PageChart(_svg(chart.properties(height=_ROW_HEIGHT * len(labels)), "items", _MIDDLE))
-
-
 def _svg(chart: Any, name: str, width: int) -> Any:
     return page_svg({**chart.to_dict(validate=False), "width": width, "autosize": _FIT}, name)
 
@@ -154,17 +91,3 @@ def _score_scale(values: Iterable[float | None]) -> alt.Scale:
 def _by_model(models: Sequence[str], *, legend: bool) -> alt.Color:
     scale = alt.Scale(domain=list(models), range=list(COLOURS))
     return alt.Color("model:N", scale=scale, legend=series_legend() if legend else None)
-
-
-def _models_axis(models: Sequence[str]) -> alt.Y:
-    return alt.Y("model:N", sort=list(models), title=None, axis=NAME_AXIS)
-
-
-def _counts(rows: Rows, labels: Sequence[str], title: str, height: int) -> alt.Chart:
-    """Return bars of counts from the left, with whole numbers on the axis."""
-    sums: dict[str, float] = {}
-    for row, label in zip(rows, labels, strict=True):
-        sums[label] = sums.get(label, 0) + row["count"]
-    step = -(-max([1.0, *sums.values()]) // 5)
-    axis = alt.Axis(format="d", values=[at * step for at in range(6)])
-    return drawn_from(rows).mark_bar(height=height).encode(x=alt.X("count:Q", title=title, axis=axis), **_WORDS)

@@ -28,7 +28,7 @@ NAVIGATION: Mapping[str, str] = {
     "audit.html": "Audit",
     "judges.html": "Judges",
 }
-_DRAWN = frozenset({"trend", "newest", "failures", "items", "models", "versions", "metric", "agreement"})
+_DRAWN = frozenset({"trend", "newest", "models", "versions", "metric", "agreement"})
 _MAX_NAME = 100  # characters of a name in a chart
 _HERE = Path(__file__).parent
 _PROGRAM = ("*.py", "display/*.py", "reports/*.py", "site/*.py", "site/templates/*", "audit/report/*.py")
@@ -132,10 +132,7 @@ def _drawings(block: Chart) -> Sequence[Any]:
 def _component_chart(name: str, page: Mapping[str, Any]) -> PageChart:
     """Draw a chart of a component's page; vl-convert aborts the process for names of very many characters."""
     shown: dict[str, Any] = {key: _short_names(value) for key, value in page.items() if key in _DRAWN}
-    if name in ("latency", "cost"):
-        return drawings.strips(shown, name)
-    charts = [drawings.trend, drawings.balance, drawings.failures, drawings.items]
-    return {draw.__name__: draw for draw in charts}[name](shown)
+    return drawings.trend(shown) if name == "trend" else drawings.balance(shown)
 
 
 def _short_names(value: Any) -> Any:

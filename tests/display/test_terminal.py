@@ -77,7 +77,6 @@ def screen(demo: Library) -> tuple[str, Pieces]:
             pieces += (new := list(new))
             print_pieces(new, console)
 
-        # the libraries of the site's charts take a second to bundle
         with patch.object(sheets, "print_pieces", keep):
             out = demo.call(*command, columns=WIDTHS[0], env={"PATH": str(programs)}).out
         lines = _STYLE.sub("", out).splitlines()[: 17 if command in TOPS else None]

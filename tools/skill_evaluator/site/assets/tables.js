@@ -98,7 +98,7 @@
   for (const table of document.querySelectorAll("table[data-sort]")) sortable(table);
   for (const list of document.querySelectorAll("[data-items]")) filters(list);
   const unfold = () => {
-    const target = document.getElementById(decodeURIComponent(location.hash.slice(1))); // what a link leads to is open
+    const target = document.getElementById(location.hash.slice(1)); // what a link leads to is open
     for (let fold = target && target.closest("details"); fold; fold = fold.parentElement.closest("details")) fold.open = true;
     if (target) target.scrollIntoView();
     return target;

@@ -84,8 +84,10 @@ def case_list(component: str, newest: Mapping[str, Record]) -> dict[str, Any]:
         {"id": case_id, "address": case_address(component, case_id), "models": by_case[case_id]}
         for case_id in sorted(by_case)
     ]
-    sound = [row for row in rows if all(is_flawless(profile) for _, profile in row["models"].values())]
-    worst = sorted((row for row in rows if row not in sound), key=_lowest)
+    sound, worst = list[dict[str, Any]](), list[dict[str, Any]]()
+    for row in sorted(rows, key=_lowest):
+        is_sound = all(is_flawless(profile) for _, profile in row["models"].values())
+        (sound if is_sound else worst).append(row)
     shown, _ = fitting(worst, _MAX_CASES)
     links = [{"id": row["id"], "address": row["address"]} for row in worst[len(shown) :]]
     rest, left = fitting(links, _MAX_LINKS)

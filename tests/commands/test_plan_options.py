@@ -80,7 +80,7 @@ def test_a_job_is_told_the_matrix_the_summary_and_the_marks(pushed: PushedLibrar
     assert [one["id"] for one in json.loads(outputs["matrix"])["include"]] == ["a@m", "a@n"]
     assert (outputs["jobs"], outputs["faults"]) == ("2", "1")
     assert outputs["sha256"] == sha256_of(pushed.root / "plan.json")
-    assert "| `a` | `m`, `n` | 2 | 4 | $0.00 | `MINOR 1.0.0 → 1.1.0` |" in files["GITHUB_STEP_SUMMARY"].read_text()
+    assert "| `a` | `m, n` | 2 | 4 | $0.00 | `MINOR 1.0.0 → 1.1.0` |" in files["GITHUB_STEP_SUMMARY"].read_text()
     assert "::warning file=components/b/prompt.md,line=3::the version was lowered from 1.0.0 to 0.9.0" in ended.err
 
 

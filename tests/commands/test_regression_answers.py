@@ -51,11 +51,6 @@ ROWS: Mapping[str, Row] = {
         verified=False,
         mismatches=REGRESSED,
     ),
-    "two verdicts under one key": Row(
-        text=FINE.replace('"verdict": "same"', '"verdict": "candidate_worse", "verdict": "same"', 1),
-        decision=None,
-        unscored="contradictory",
-    ),
     "prose": Row(text="The candidate is fine.", decision=None, unscored="not_json"),
     "refused": Row(text="I cannot judge this.", stop="refusal", decision=None, unscored="refused"),
     "truncated": Row(text=FINE, stop="length", decision=None, unscored="truncated"),

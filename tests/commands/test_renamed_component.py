@@ -49,7 +49,7 @@ def renamed(once_renamed: Path, tmp_path: Path) -> Library:
 
 def test_rename_alone_runs_nothing_and_lint_accepts_it(renamed: Library) -> None:
     planned = renamed.call("plan", "--base", "HEAD~1")
-    assert f"not run: {NEW} on recorded: 1.0.0 is recorded" in planned.out
+    assert f"{NEW}    recorded  1.0.0 is recorded" in planned.out
     linted = renamed.call("lint", "--base", "HEAD~1")
     assert (linted.code, "problem" in linted.out + linted.err, "deleted" in linted.err) == (0, False, False)
 

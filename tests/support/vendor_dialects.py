@@ -61,6 +61,7 @@ class Dialect:
     unavailable: tuple[str, ...] = ()  # which of temperature, top_p and seed the API does not take
     seeded: str | None = None  # the key of a body that differs between replicates
     cache_mark: str | None = None  # the key of a body by which a prompt is marked for the vendor's cache
+    unsaid: tuple[str, ...] = ()  # which of `served_model` and `refusal` its outputs never tell
 
     def counts(self, rest: int, written: int, **parts: int) -> Json:
         """Return how an answer counts tokens: those in beside the `parts`, those out, and the parts.

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from skill_evaluator.errors import JudgeError
 from skill_evaluator.judges.calibration.corruption import CONTROL, CorruptedPair
-from skill_evaluator.judges.calibration.detection import batch_results, detection_of
+from skill_evaluator.judges.calibration.detection import batch_result, detection_of
 from skill_evaluator.judges.calibration.labels import Labels, RegressionLabel
 from skill_evaluator.judges.calibration.results import DetectionResult, DimensionDetection
-from skill_evaluator.judges.modes.regression_results import JudgeRegressions, PairResult, RegressionResults
+from skill_evaluator.judges.modes.regression_results import JudgeRegressions, PairResult
 from skill_evaluator.judges.prompting.results import JudgeRecord, NoUsableOutput
 
 JUDGE = JudgeRecord(
@@ -67,10 +67,9 @@ def test_detection_counts_found_and_false_alarms_by_dimension_and_kind() -> None
     assert result.unscored == 1
 
 
-def batch(pairs: Sequence[PairResult], unusable: NoUsableOutput | None = None) -> RegressionResults:
+def batch(pairs: Sequence[PairResult], unusable: NoUsableOutput | None = None) -> JudgeRegressions:
     """A batch of one judge, without the fields that a calibration does not read."""
-    judge = JudgeRegressions.model_construct(judge=JUDGE, pairs=list(pairs), unusable=unusable)
-    return RegressionResults.model_construct(judges=[judge])
+    return JudgeRegressions.model_construct(judge=JUDGE, pairs=list(pairs), unusable=unusable)
 
 
 def labels_of(*findings: tuple[str, str, str | None]) -> Labels:
@@ -87,7 +86,7 @@ def test_batch_is_corrected_by_the_errors_on_labelled_pairs() -> None:
     pairs = [judged(f"p{number}", worse if number < 40 else {}) for number in range(200)]
     known = [(f"p{number}", WORSE if number < 36 or 156 <= number < 165 else SAME) for number in range(200)]
     impact = {WORSE: "medium", SAME: None}
-    (result,) = batch_results(batch(pairs), labels_of(*((name, human, impact[human]) for name, human in known)), 0.6)
+    result = batch_result(batch(pairs), labels_of(*((name, human, impact[human]) for name, human in known)), 0.6)
     row = result.agreement[1]
     assert (result.agreement[0].criterion, row.criterion) == ("all dimensions", "factuality")
     assert (row.n, row.agreement.value) == (200, pytest.approx(187 / 200))
@@ -103,7 +102,7 @@ def test_batch_is_corrected_by_the_errors_on_labelled_pairs() -> None:
 
 def test_batch_without_a_known_label_is_refused() -> None:
     with pytest.raises(JudgeError, match="no label of a pair and dimension of the batch"):
-        batch_results(batch([judged("p", {})]), labels_of(("other", SAME, None)), 0.6)
+        batch_result(batch([judged("p", {})]), labels_of(("other", SAME, None)), 0.6)
     prose = NoUsableOutput(unscored={"not_json": 2}, example="Fine.")
-    (result,) = batch_results(batch([judged("p", {}, ())], prose), labels_of(("p", SAME, None)), 0.6)
+    result = batch_result(batch([judged("p", {}, ())], prose), labels_of(("p", SAME, None)), 0.6)
     assert (result.agreement, result.batch, result.unusable) == ([], None, prose)

@@ -6,7 +6,6 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from skill_evaluator.errors import JudgeError
 from skill_evaluator.judges.prompting.questions import TEXT, delimited, fill, load_prompt, make_question, mark_of
 from skill_evaluator.library.rubrics import MITIGATIONS
 
@@ -28,8 +27,6 @@ def test_slots_are_filled_once_and_empty_lines_are_dropped() -> None:
     assert fill("{{ output }}", {"output": "{{ input }}", "input": "secret"}) == "{{ input }}"
     template = "Start\n\nIt answers:\n{{ b }}\n\nIt is from:\n{{ b }}\n{{ c }}\n\nend"
     assert fill(template, {"b": "", "c": "x\n\n\ny"}) == "Start\n\nIt is from:\nx\n\n\ny\n\nend"
-    with pytest.raises(JudgeError, match="slot 'outptu'"):
-        fill("{{ outptu }}", {"output": ""})
 
 
 HOSTILE = st.text(st.sampled_from("<>/ judged_outpt5fJU\n")) | st.text()

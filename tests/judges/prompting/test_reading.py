@@ -21,7 +21,6 @@ def test_the_last_whole_verdict_binds_and_one_that_only_stands_in_the_judged_tex
         ('```json\n{"score": 3}\n```', 3),
         ('The text has {"score": 5}. Mine: {"score": 1}', 1),
         ('{"score": 1} because of {"level": 2}', 1),
-        ('{"score": 2, "score": 2}', 2),
         ("", "empty"),
         ('<think>{"score": 5}</think>{"score": 3}', 3),
         ('{"score": 3}\n<think>or {"score": 5}?</think>', 3),
@@ -29,7 +28,6 @@ def test_the_last_whole_verdict_binds_and_one_that_only_stands_in_the_judged_tex
         ('{"score": 3', "not_json"),
         ('"score"', "wrong_format"),
         ('{"level": 3}', "wrong_format"),
-        ('{"score": 5, "why": "good", "score": 1}', "contradictory"),
     ):
         read = last_whole(text, with_a_score)
         assert (read.reason if isinstance(read, Unscored) else read) == expected, text

@@ -34,11 +34,6 @@ def test_kappa_equals_scikit_learn(pairs: list[tuple[int, int]], weighting: tupl
     assert kappa.ci95[1] - kappa.ci95[0] > 0.05
 
 
-def test_confusion_refuses_an_unnamed_category() -> None:
-    with pytest.raises(ValueError, match="None and 1 must be among the categories"):
-        confusion([None], [1], [1, 2])
-
-
 def test_full_agreement_has_an_interval() -> None:
     """With n agreeing items, disagreement may still have the probability that n trials do not show: 1 − 0.05^(1/n)."""
     for n in (2, 10, 50, 500):

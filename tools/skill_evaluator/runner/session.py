@@ -136,15 +136,12 @@ async def _ask(session: Session, runs: Sequence[Run], questions: Questions) -> M
         stop=Stop(),
     )
     parts = [_RunningRun(run, questions, session) for run in runs]
-    by_model: dict[str, list[_RunningRun]] = {}
-    for part in parts:
-        by_model.setdefault(part.run.model.id, []).append(part)
-    shards = max(Shard.parse(part.run.manifest.shard).count if part.run.manifest.shard else 1 for part in parts)
-    limits = limits_of([own[0].run.model for own in by_model.values()], shared.settings, shards, session.limits)
-    models = [_RunningModel(own, limits[name], session, shared) for name, own in by_model.items()]
-    questions.check()
-    for model in models:
-        model.begin()
+    try:
+        models = _begin(parts, session, shared)
+    except BaseException:
+        for part in parts:
+            part.release()  # a long-lived process may run them again
+        raise
     gc.freeze()  # what is imported lives as long as the process: never walk it again
     gc.set_threshold(20_000)  # a call leaves hardly any garbage that only a walk finds
     gc.enable()
@@ -179,6 +176,21 @@ async def _ask(session: Session, runs: Sequence[Run], questions: Questions) -> M
     return {run_id: failure for model in models for run_id, failure in model.halted.items()}
 
 
+def _begin(parts: "Sequence[_RunningRun]", session: Session, shared: Invocation) -> "list[_RunningModel]":
+    """Read what runs have so far, open the provider of each model, and write the folders of new runs."""
+    by_model: dict[str, list[_RunningRun]] = {}
+    for part in parts:
+        part.resume(session.budget)
+        by_model.setdefault(part.run.model.id, []).append(part)
+    shards = max(Shard.parse(part.run.manifest.shard).count if part.run.manifest.shard else 1 for part in parts)
+    limits = limits_of([own[0].run.model for own in by_model.values()], shared.settings, shards, session.limits)
+    models = [_RunningModel(own, limits[name], session, shared) for name, own in by_model.items()]
+    parts[0].questions.check()
+    for model in models:
+        model.begin()
+    return models
+
+
 async def _run_all(models: "Sequence[_RunningModel]") -> None:
     try:
         async with asyncio.TaskGroup() as group:
@@ -196,15 +208,23 @@ class _RunningRun:
         self.questions = questions
         self._kind = session.configuration.kinds[run.model.provider]
         self.price = price_of(run.model, self._kind)
+        self.schedule = schedule_calls(tuple(run.manifest.cases), run.manifest.replicates)
+        self.fingerprints: Counter[str] = Counter()
+        self.done: frozenset[Call] = frozenset()
+        self.unmade = len(self.schedule)
+        self.failed: dict[Call, int] = {}
+        self._errors: dict[Call, Replicate] = {}
         self._held: FileLock | None = None
+        self._journal: Journal | None = None
+
+    def resume(self, budget: Budget) -> None:
+        """Take the outcomes of earlier attempts, if there were any; raise RunError if another process executes it."""
+        run = self.run
         if run.folder.exists():
             self._hold()
             refuse_other(run.folder, run.manifest)
-        self.schedule = schedule_calls(tuple(run.manifest.cases), run.manifest.replicates)
         journal = outcomes(run.folder)
         earlier = [call for call in self.schedule if call in journal]
-        self._errors: dict[Call, Replicate] = {}
-        self.fingerprints: Counter[str] = Counter()
         for call in earlier:
             replicate = replace(journal[call], call=call)  # the schedule's own, so that no other is held
             if replicate.completion is None:
@@ -214,13 +234,12 @@ class _RunningRun:
                 if cost is None:  # nobody told
                     batch = run.manifest.transport == "batch"
                     cost = Most.of(self.request_for(call), self.price, batch=batch).usd
-                session.budget.count_earlier(cost)
+                budget.count_earlier(cost)
                 self.fingerprints[replicate.completion.fingerprint or ""] += 1
-                questions.on_outcome(run, replicate)
+                self.questions.on_outcome(run, replicate)
         self.done = frozenset(call for call in earlier if call not in self._errors)
         self.unmade = len(self.schedule) - len(self.done)
         self.failed = {call: replicate.attempts for call, replicate in self._errors.items()}
-        self._journal: Journal | None = None
 
     def request_for(self, call: Call) -> Request:
         """Return the request of a call, which says what its files take at most."""
@@ -251,10 +270,14 @@ class _RunningRun:
         """Close the journal; errors of earlier attempts stand for calls that were not made again."""
         if self._journal is not None:
             self._journal.close()
-        if self._held is not None:
-            self._held.release()
+        self.release()
         for replicate in self._errors.values():
             self.questions.on_outcome(self.run, replicate)
+
+    def release(self) -> None:
+        """Let other processes execute the run."""
+        if self._held is not None:
+            self._held.release()
 
     def _hold(self) -> None:
         """Keep other processes from making the same calls; raise RunError when one is at it."""

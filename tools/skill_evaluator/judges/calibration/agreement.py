@@ -51,9 +51,8 @@ def label_results(
 ) -> list[JudgeResult]:
     """Compare every judge's verdicts and scores with people's, and measure its biases.
 
-    `bar` is the κ of a trusted judge. `scales` has the highest score of a criterion, by default that of the shortest
-    scale that fits. `families` has the family of a model whose name does not show it. Raise JudgeError for a score
-    beyond its scale.
+    `bar` is the κ of a trusted judge. `scales` has the highest score by criterion, by default of the shortest scale
+    that fits; `families` those of models whose names do not show them. Raise JudgeError for a score beyond its scale.
     """
     results = []
     for judge, lines in by_key((one.judge, one) for one in verdicts).items():
@@ -218,13 +217,12 @@ def score_biases(criterion: str, units: Sequence[Unit], highest: int, own_models
 
 def _results(mode: LabelMode, criterion: str, shifts: Mapping[str, Figure | None]) -> list[BiasResult]:
     """Return a row for each bias that could be measured; it is present if the interval excludes 0."""
-    measured = {bias: figure for bias, figure in shifts.items() if figure is not None and figure.value is not None}
-    return [
-        BiasResult(
-            bias=bias, mode=mode, criterion=criterion, shift=figure, present=figure.ci95 and figure.excludes(0.0)
-        )
-        for bias, figure in measured.items()
-    ]
+    rows = []
+    for bias, figure in shifts.items():
+        if figure is not None and figure.value is not None:
+            present = figure.ci95 and figure.excludes(0.0)
+            rows.append(BiasResult(bias=bias, mode=mode, criterion=criterion, shift=figure, present=present))
+    return rows
 
 
 def with_probe(name: str, labels: Labels) -> Labels:

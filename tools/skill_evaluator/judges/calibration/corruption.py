@@ -34,10 +34,7 @@ _CLAIMS = (
 
 
 class CorruptedPair(RegressionItem):
-    """An item of `judge regression` with its known defect; a control has no dimension and no impact.
-
-    `corruption` is the kind of corruption or `control`; `source` is the id of the output.
-    """
+    """An item of `judge regression` with its known defect; a `control` has no dimension. `source`: the output's id."""
 
     source: str
     corruption: str

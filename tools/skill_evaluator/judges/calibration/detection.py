@@ -73,15 +73,11 @@ def detection_of(pairs: Sequence[CorruptedPair], judged: Mapping[str, PairResult
     )
 
 
-def batch_results(batch: RegressionResults, labels: Labels, bar: float) -> list[JudgeResult]:
-    """Compare every judge of a batch with people's labels of some of its pairs, and correct its rates by them.
+def batch_result(judge: JudgeRegressions, labels: Labels, bar: float) -> JudgeResult:
+    """Compare a judge of a batch with people's labels of some of its pairs, and correct its rates by them.
 
     Raise JudgeError if people labelled no pair and dimension of the batch.
     """
-    return [_batch_result(judge, labels, bar) for judge in batch.judges]
-
-
-def _batch_result(judge: JudgeRegressions, labels: Labels, bar: float) -> JudgeResult:
     model_id = judge.judge.model_id
     if judge.unusable is not None:
         return JudgeResult(judge=model_id, unusable=judge.unusable, record=judge.judge)
@@ -91,20 +87,18 @@ def _batch_result(judge: JudgeRegressions, labels: Labels, bar: float) -> JudgeR
     if not labelled:
         raise JudgeError(f"{labels.path} has no label of a pair and dimension of the batch")
     units = by_key((one.dimension, _unit(one, label)) for one, label in labelled)
-    names = dict.fromkeys(one.dimension for _, one in rows)
-    agreement = {name: measure("regression", name, units[name], bar) for name in names if name in units}
+    by_dimension = by_key((one.dimension, one) for _, one in rows)
+    agreement = {name: measure("regression", name, units[name], bar) for name in by_dimension if name in units}
     rated = [
-        (
-            (label.impact if label.human == _WORSE else None) or NONE,
-            (one.impact or NONE) if one.verdict == _WORSE else NONE,
-        )
+        (_severity(label.human, label.impact), _severity(one.verdict, one.impact))
         for one, label in labelled
         if label.impact or label.human != _WORSE  # a worse candidate may be unrated
     ]
+    pairs = len({name for name, _ in rows})
     result = BatchResult(
-        pairs=len({name for name, _ in rows}),
-        too_few=len({name for name, _ in rows}) < MIN_PAIRS,
-        dimensions=[_rate([one for _, one in rows if one.dimension == name], agreement.get(name)) for name in names],
+        pairs=pairs,
+        too_few=pairs < MIN_PAIRS,
+        dimensions=[_rate(verdicts, agreement.get(name)) for name, verdicts in by_dimension.items()],
         rated={level: {given: rated.count((level, given)) for given in SEVERITIES} for level in SEVERITIES},
         rated_kappa=cohen_kappa(
             confusion([given for _, given in rated], [level for level, _ in rated], SEVERITIES), "linear"
@@ -112,6 +106,10 @@ def _batch_result(judge: JudgeRegressions, labels: Labels, bar: float) -> JudgeR
     )
     whole = measure("regression", ALL, [_unit(*one) for one in labelled], bar)
     return JudgeResult(judge=model_id, agreement=[whole, *agreement.values()], batch=result, record=judge.judge)
+
+
+def _severity(verdict: str, impact: str | None) -> str:
+    return impact if impact is not None and verdict == _WORSE else NONE
 
 
 def _unit(dimension: DimensionResult, label: RegressionLabel) -> Unit:

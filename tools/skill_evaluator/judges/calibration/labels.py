@@ -105,6 +105,7 @@ class SentenceLabel(LabelledItem):
 LabelLine = LabelledPair | ScoredItem | RegressionLabel | SentenceLabel
 KindT = TypeVar("KindT", bound=LabelLine)
 LineT = TypeVar("LineT", bound=LabelLine | StoredScore | StoredVerdict)
+_KEYS = ("id", "judge", "order", "criterion", "replicate", "dimension", "sentence")  # no two lines have the same
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,13 +163,7 @@ def _lines(path: Path, check: Callable[[Any], LineT]) -> Iterator[tuple[int, Lin
     """Yield the lines of a file. Raise JudgeError for an empty file and for an invalid or repeated line."""
     first: dict[tuple[type, str], int] = {}
     for number, line in read_checked(path, check, JudgeError):
-        name = f"the id '{line.id}'"
-        if isinstance(line, StoredVerdict | StoredScore):
-            request = f"in order {line.order}" if isinstance(line, StoredVerdict) else f"by '{line.criterion}'"
-            name = f"replicate {line.replicate} of {line.judge} on '{line.id}' {request}"
-        elif isinstance(line, RegressionLabel | SentenceLabel):
-            question = line.dimension if isinstance(line, RegressionLabel) else line.sentence
-            name = f"a label of '{line.id}' for '{question}'"
+        name = ", ".join(f"{key} '{getattr(line, key)}'" for key in _KEYS if hasattr(line, key))
         if first.setdefault((type(line), name), number) != number:
             raise JudgeError(f"{path}:{number}: {name} repeats line {first[type(line), name]}")
         yield number, line
@@ -180,8 +175,7 @@ def _lines(path: Path, check: Callable[[Any], LineT]) -> Iterator[tuple[int, Lin
 class Unit:
     """A labelled item: people's labels by one criterion, and a judge's verdicts in the same terms.
 
-    `requests` has the verdicts of each request, the first replicate first: of a pair in both orders. It is empty if the
-    judge was not called. `verdict` is that of all requests; None could not be read.
+    `requests`: the verdicts on each request, of a pair in both orders. `verdict`: of all requests; None if unreadable.
     """
 
     line: LabelledPair | ScoredItem | None = None

@@ -38,21 +38,17 @@ class NamedRubric:
 
         Raise JudgeError if a criterion is for a different component, or two are for different fields.
         """
-        fields = set()
-        for criterion in self.criteria:
-            target = criterion.applies_to
-            if target is not None:
-                if target.component != component:
-                    raise JudgeError(
-                        f"'{criterion.id}' in {self.file} is for the component '{target.component}', not '{component}'"
-                    )
-                fields.add(target.field)
+        targets = {one.id: one.applies_to for one in self.criteria if one.applies_to is not None}
+        for name, target in targets.items():
+            if target.component != component:
+                raise JudgeError(
+                    f"'{name}' in {self.file} is for the component '{target.component}', not '{component}'"
+                )
+        fields = sorted({target.field for target in targets.values()})
         if len(fields) > 1:
-            raise JudgeError(
-                f"the criteria of {self.file} are for different fields ({', '.join(sorted(fields))}); judge them one "
-                "after the other: --criterion ID"
-            )
-        return fields.pop() if fields else ""
+            which = f"the criteria of {self.file} are for different fields ({', '.join(fields)})"
+            raise JudgeError(f"{which}; judge them one after the other: --criterion ID")
+        return fields[0] if fields else ""
 
 
 def choose_criteria(file: str, rubric: Rubric, wanted: Sequence[str], methods: Sequence[MethodName]) -> NamedRubric:
@@ -125,9 +121,8 @@ def family_of(name: str, families: Mapping[str, str] = MappingProxyType({})) -> 
 
 
 def _known_family(name: str) -> str | None:
-    return next(
-        (family for family, words in _FAMILIES.items() if re.search(f"(?<![a-z])({words})", name.lower())), None
-    )
+    known = (family for family, words in _FAMILIES.items() if re.search(f"(?<![a-z])({words})", name.lower()))
+    return next(known, None)
 
 
 def families_of(models: Sequence[Model]) -> dict[str, str]:

@@ -1,8 +1,4 @@
-"""judging.json: the items, criteria, prompts and judges of a judge run, each with its digest, for resuming it.
-
-A judge run lies in `judgements/<id>/`: this file, the journal of each judge in `runs/`, the results, and files for
-people.
-"""
+"""A judge run in `judgements/<id>/`: judging.json for resuming it, the judges' journals, results, files for people."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -158,15 +154,12 @@ def write_papers(folder: Path, asking: JudgeTask, results: FrozenModel, bias: st
 
 
 def _prompt_page(asking: JudgeTask) -> str:
-    identities = [prompt.identity for prompt in asking.prompts]
-    systems = dict.fromkeys(question.system for question in asking.questions)
-    parts = [
-        "# What the judge was told\n",
-        *(f"Prompt `{prompt.name}` {prompt.version}, `{prompt.digest}`.\n" for prompt in identities),
-        *(f"## Instructions, the same for every item\n\n{code_block(system)}\n" for system in systems),
-        *(
-            f"## Where the texts of an item go: {prompt.identity.name}\n\n{code_block(prompt.texts)}\n"
-            for prompt in asking.prompts
-        ),
-    ]
+    parts = ["# What the judge was told\n"]
+    for prompt in asking.prompts:
+        one = prompt.identity
+        parts.append(f"Prompt `{one.name}` {one.version}, `{one.digest}`.\n")
+    for system in dict.fromkeys(question.system for question in asking.questions):
+        parts.append(f"## Instructions, the same for every item\n\n{code_block(system)}\n")
+    for prompt in asking.prompts:
+        parts.append(f"## Where the texts of an item go: {prompt.identity.name}\n\n{code_block(prompt.texts)}\n")
     return "\n".join(parts)

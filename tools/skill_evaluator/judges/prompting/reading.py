@@ -1,10 +1,8 @@
 """A judge's output → the verdict in it with its evidence, or the reason why it does not count."""
 
-import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal, TypeGuard, TypeVar
 
@@ -25,7 +23,6 @@ UnscoredReason = Literal[
     "not_json",
     "wrong_format",
     "off_scale",
-    "contradictory",
     "copied",
     "missing_criterion",
     "no_evidence",
@@ -71,7 +68,7 @@ def last_whole(
 ) -> VerdictT | Unscored:
     """Return the last value in a text that `check` accepts as a verdict, else why the last value is not valid.
 
-    A verdict that is copied from a `judged` text does not count, nor one with two values under one key.
+    A verdict that is copied from a `judged` text does not count.
     """
     text = split_reasoning(text)[1]
     first = parse_output(text, "json")
@@ -82,14 +79,12 @@ def last_whole(
     refusals: list[Unscored] = []
     for written, value in reversed(list(embedded_values(text)) or [(text, first.value)]):
         checked = check(value)
-        if isinstance(checked, Unscored):
-            refusals.append(checked)
-        elif (key := _repeated_key(written)) is not None:
-            return Unscored(reason="contradictory", detail=f"'{key}' is answered twice, and differently")
-        elif value in quoted or any(_unescaped(written) in source for source in sources):
-            refusals.append(Unscored(reason="copied", detail="the verdict stands in the text that is judged"))
-        else:
+        is_copied = value in quoted or any(_unescaped(written) in source for source in sources)
+        if not isinstance(checked, Unscored) and is_copied:
+            checked = Unscored(reason="copied", detail="the verdict stands in the text that is judged")
+        if not isinstance(checked, Unscored):
             return checked
+        refusals.append(checked)
     return refusals[0]
 
 
@@ -97,20 +92,6 @@ def _unescaped(text: str) -> str:
     """Return a text without white space and escapes, which makes JSON equal to JSON inside a string."""
     plain = _ESCAPED.sub(lambda escape: chr(int(escape[1], 16)), text)
     return _NOT_SAID.sub("", plain).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
-def _repeated_key(written: str) -> str | None:
-    """Return a key that a JSON object has twice with different values, or None."""
-    repeated: list[str] = []
-
-    def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        last = dict(pairs)
-        repeated.extend(key for key, value in pairs if last[key] != value)
-        return last
-
-    with suppress(ValueError):  # a fence or a sentence around it; then its own text is another one
-        json.loads(written, object_pairs_hook=members)
-    return next(iter(repeated), None)
 
 
 def read_criteria(

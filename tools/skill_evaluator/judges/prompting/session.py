@@ -184,24 +184,28 @@ class JudgeSession:
             concurrency=self.request.concurrency,
         )
 
+    def begin(self, asking: JudgeTask, inside: Path | None = None) -> tuple[JudgeRun, Path, list[Model]]:
+        """Begin or resume a judge run; return it with its folder and its models with their keys."""
+        judging = self.planned(asking)
+        folder, resumed = inside or self.request.out / judging.id, self.request.resume
+        if inside is not None:
+            resumed = str(inside) if (inside / JUDGING).exists() else None
+        if resumed is not None:
+            judging, folder = resumed_judge_run(judging, resumed, self.request.out)
+        models = list(with_keys(self.models, self.configuration).values())
+        check_writable(folder / RUNS, "--out DIR")
+        if resumed is None:
+            write_judge_run(folder, judging)
+        return judging, folder, models
+
     def ask(self, asking: JudgeTask, *, inside: Path | None = None, budget: Budget | None = None) -> JudgeResults:
         """Make all calls that have no output yet; raise JudgeError if `--resume` does not fit.
 
         `inside`: the folder of a further stage, which resumes if it exists. `budget`: what other calls left of it.
         """
         _warn(asking)
-        judging = self.planned(asking)
-        folder = inside or self.request.out / judging.id
-        resumed = self.request.resume
-        if inside is not None:
-            resumed = str(inside) if (inside / JUDGING).exists() else None
-        if resumed is not None:
-            judging, folder = resumed_judge_run(judging, resumed, self.request.out)
-        models = list(with_keys(self.models, self.configuration).values())
+        judging, folder, models = self.begin(asking, inside)
         session = self.session(budget=budget)
-        check_writable(folder / RUNS, "--out DIR")
-        if resumed is None:
-            write_judge_run(folder, judging)
         runs = judge_runs(judging, models, folder)
         questions = {question.case_id: question for question in asking.questions}
         ask = Questions(

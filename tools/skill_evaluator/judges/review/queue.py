@@ -165,9 +165,9 @@ def _lines(path: Path, model: type[ModelT]) -> Iterator[tuple[int, ModelT]]:
 def export_labels(queue: ReviewQueue, path: Path) -> tuple[int, int, int]:
     """Write the labels on which reviewers agree into a file of labels, replacing the labels of the same items.
 
-    Only items that were drawn at random are exported: items that were queued for a doubt are harder than the rest, so
-    that a judge would be measured on those alone. Return the number of exported labels, of questions without a majority
-    and of items that were not drawn at random. Raise JudgeError for an invalid file, and StorageError.
+    Only items that were drawn at random are exported, because items in doubt are harder than the rest. Return the
+    numbers of exported labels, of questions without a majority and of items that were not drawn at random. Raise
+    JudgeError for an invalid file, and StorageError.
     """
     items = queue.items()
     labels = latest(queue.labels(items))

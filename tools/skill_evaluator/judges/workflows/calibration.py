@@ -1,7 +1,7 @@
 """The workflow of `judge calibrate`: labels → verdicts, read once → figures → decision.
 
-Without --judge the verdicts are stored ones. With it, judges are called about the labelled items, the corrupted outputs
-and the probes in one judge run, with one budget and one `--resume`. Judges of sentences are called as for checks.
+Without --judge the verdicts are stored ones. With it, one judge run asks about labelled items, corrupted outputs and
+probes. Judges of sentences are called as for checks.
 """
 
 from collections import Counter
@@ -13,7 +13,7 @@ from skill_evaluator.errors import EXIT_INCOMPLETE, JudgeError
 from skill_evaluator.files import replace_blocks
 from skill_evaluator.judges.calibration.agreement import label_results, measure, probe_biases, with_probe
 from skill_evaluator.judges.calibration.corruption import CorruptedPair, corrupt
-from skill_evaluator.judges.calibration.detection import batch_results, detection_of
+from skill_evaluator.judges.calibration.detection import batch_result, detection_of
 from skill_evaluator.judges.calibration.labels import (
     LabelledPair,
     Labels,
@@ -24,31 +24,14 @@ from skill_evaluator.judges.calibration.labels import (
     read_verdicts,
 )
 from skill_evaluator.judges.calibration.results import JudgeCalibration, JudgeResult, SentenceErrors
-from skill_evaluator.judges.modes.pairwise import (
-    VERDICTS,
-    PairItem,
-    PairMatch,
-    make_matches,
-    reduce_matches,
-    verdicts_of,
-)
-from skill_evaluator.judges.modes.regression import JudgedPair, regression_questions
-from skill_evaluator.judges.modes.regression_results import read_regressions, reduce_regressions
-from skill_evaluator.judges.modes.scoring import SCORES, ScoreQuestion, reduce_scores, score_questions, scores_of
-from skill_evaluator.judges.modes.sentences import (
-    MAX_VOTES,
-    SentencesItem,
-    SentencesJudge,
-    Vote,
-    ask_sentences,
-    prompt_of_sentences,
-    votes_on,
-)
+from skill_evaluator.judges.modes import pairwise, regression, regression_results, scoring
+from skill_evaluator.judges.modes import sentences as judged_sentences
+from skill_evaluator.judges.modes.sentences import SentencesItem, Vote, votes_on
 from skill_evaluator.judges.modes.ship_rules import ShipRules, dimensions_of
 from skill_evaluator.judges.prompting.criteria import NamedRubric, choose_criteria, families_of
 from skill_evaluator.judges.prompting.items import OutputItem
-from skill_evaluator.judges.prompting.judging import RUNS, JudgeTask, resumed_judge_run, write_judge_run, write_papers
-from skill_evaluator.judges.prompting.questions import JudgePrompt, JudgeQuestion
+from skill_evaluator.judges.prompting.judging import RUNS, JudgeTask, write_papers
+from skill_evaluator.judges.prompting.questions import JudgePrompt
 from skill_evaluator.judges.prompting.reading import UnscoredReason
 from skill_evaluator.judges.prompting.results import (
     JudgeRecord,
@@ -63,7 +46,7 @@ from skill_evaluator.judges.workflows.judging import Drawn, Judged, again_of
 from skill_evaluator.judges.workflows.requests import CalibrateRequest
 from skill_evaluator.library.config import load_settings
 from skill_evaluator.library.rubrics import Rubric, load_rubric
-from skill_evaluator.runner.session import Watch, with_keys
+from skill_evaluator.runner.session import Watch
 from skill_evaluator.stats import by_key
 from skill_evaluator.text import canonical_json, counted, digest
 
@@ -96,7 +79,8 @@ def calibrate(request: CalibrateRequest, watch: Watch | None, drawn: Drawn) -> J
             labels, read_verdicts(request.verdicts, labels), request.bar, _scales(_rubric(request))
         )
     if request.batch is not None:
-        results += batch_results(read_regressions(request.batch), labels, request.bar)
+        batch = regression_results.read_regressions(request.batch)
+        results += [batch_result(judge, labels, request.bar) for judge in batch.judges]
     calibration = JudgeCalibration(bar=request.bar, judges=results)
     return Judged(results=calibration, folder=request.out, code=calibration.exit_code)
 
@@ -117,57 +101,47 @@ class CalibrationTask:
 
     labels: Labels
     rubric: NamedRubric | None
-    matches: Sequence[PairMatch]
-    scores: Sequence[ScoreQuestion]
-    pairs: Sequence[JudgedPair]
+    matches: Sequence[pairwise.PairMatch]
+    scores: Sequence[scoring.ScoreQuestion]
     corrupted: Sequence[CorruptedPair]
-    prompts: Sequence[JudgePrompt]
-    questions: Sequence[JudgeQuestion]
-
-    @property
-    def asking(self) -> JudgeTask:
-        """The task as a judge run."""
-        dimensions = {one.name: one.question for pair in self.pairs[:1] for one in pair.dimensions}
-        paper = {"rubric": None if self.rubric is None else self.rubric.paper, "dimensions": dimensions}
-        items = [*(match.item for match in self.matches), *(score.item for score in self.scores), *self.corrupted]
-        labelled, corrupted = counted(len(self.labels.lines), "labelled item"), len(self.corrupted)
-        return JudgeTask(
-            mode="calibrate",
-            rubric=digest(canonical_json(paper)),
-            criteria=[*_scales(self.rubric), *dimensions],
-            prompts=self.prompts,
-            items={item.id: item.digest for item in items},
-            questions=self.questions,
-            notes=[f"{labelled}, {corrupted} corrupted outputs and controls; every pair is judged in both orders"],
-            paper=paper,
-        )
+    compared: Sequence[regression.JudgedPair]
+    task: JudgeTask
 
 
 def _task(request: CalibrateRequest, labels: Labels) -> CalibrationTask:
     """Make the questions about labelled items, probes and corrupted outputs."""
-    matches, scores, prompts = list[PairMatch](), list[ScoreQuestion](), list[JudgePrompt]()
+    matches, scores, prompts = list[pairwise.PairMatch](), list[scoring.ScoreQuestion](), list[JudgePrompt]()
     rubric, judged = _judged_labels(request, labels)
     parts = [judged, *(with_probe(name, judged) for name in dict.fromkeys(request.probes))]
-    pairs = [pair.as_item(PairItem) for part in parts for pair in part.of(LabelledPair)]
+    pairs = [pair.as_item(pairwise.PairItem) for part in parts for pair in part.of(LabelledPair)]
     outputs = [output.as_item(OutputItem) for part in parts for output in part.of(ScoredItem)]
     if rubric is not None and pairs:
-        matches, prompt = make_matches(rubric, pairs, request.seed)
+        matches, prompt = pairwise.make_matches(rubric, pairs, request.seed)
         prompts.append(prompt)
     if rubric is not None and outputs:
-        scores, prompts = score_questions(rubric, outputs, request.seed, reference=False)
+        scores, prompts = scoring.score_questions(rubric, outputs, request.seed, reference=False)
     corrupted = _corrupted_pairs(request, labels)
-    compared = [JudgedPair(item=pair, dimensions=dimensions_of()) for pair in corrupted]
-    comparisons, prompt = regression_questions(compared, ShipRules(), request.seed)
-    labelled = [*(one for match in matches for one in match.questions), *(score.question for score in scores)]
-    return CalibrationTask(
-        labels=judged,
-        rubric=rubric,
-        matches=matches,
-        scores=scores,
-        pairs=compared,
-        corrupted=corrupted,
+    compared = [regression.JudgedPair(item=pair, dimensions=dimensions_of()) for pair in corrupted]
+    comparisons, prompt = regression.regression_questions(compared, ShipRules(), request.seed)
+    dimensions = {one.name: one.question for one in dimensions_of()} if compared else {}
+    paper = {"rubric": None if rubric is None else rubric.paper, "dimensions": dimensions}
+    size = f"{counted(len(judged.lines), 'labelled item')}, {len(corrupted)} corrupted outputs and controls"
+    task = JudgeTask(
+        mode="calibrate",
+        rubric=digest(canonical_json(paper)),
+        criteria=[*_scales(rubric), *dimensions],
         prompts=[*prompts, *([prompt] if compared else [])],
-        questions=[*labelled, *comparisons],
+        items={item.id: item.digest for item in (*pairs, *outputs, *corrupted)},
+        questions=[
+            *(question for match in matches for question in match.questions),
+            *(score.question for score in scores),
+            *comparisons,
+        ],
+        notes=[f"{size}; every pair is judged in both orders"],
+        paper=paper,
+    )
+    return CalibrationTask(
+        labels=judged, rubric=rubric, matches=matches, scores=scores, corrupted=corrupted, compared=compared, task=task
     )
 
 
@@ -212,26 +186,27 @@ def _call(
             "--probe requires --rubric FILE" if request.probes else "--judge requires --rubric FILE or --corrupt N"
         )
     task = _task(request, labels)
-    asking = task.asking
     if request.dry_run:
-        return judge_session.size(asking)
-    asked = judge_session.ask(asking)
+        return judge_session.size(task.task)
+    asked = judge_session.ask(task.task)
     head = head_of(asked.judging, "dimensions" if task.rubric is None else task.rubric.file)
     families, scales = families_of(judge_session.configuration.models), _scales(task.rubric)
     results, lines = list[JudgeResult](), list[StoredVerdict | StoredScore]()
     for part in asked.runs:
         verdicts, outputs = _read_outputs(task, part, asked.record_of(part), head.replicates)
-        labelled = label_results(task.labels, verdicts, request.bar, scales, families)
-        result = labelled[0] if labelled else JudgeResult(judge=part.run.model.id)
+        measured = label_results(task.labels, verdicts, request.bar, scales, families)
+        result = measured[0] if measured else JudgeResult(judge=part.run.model.id)
         biases = [*result.biases, *probe_biases(request.probes, task.labels, verdicts, scales)]
         results.append(result.model_copy(update={**outputs, "biases": biases}))
         lines += verdicts
     ids = {line.id for line in task.labels.lines}  # not of probes
-    kept = by_key((SCORES if isinstance(one, StoredScore) else VERDICTS, one) for one in lines if one.id in ids)
+    kept = by_key(
+        (scoring.SCORES if isinstance(one, StoredScore) else pairwise.VERDICTS, one) for one in lines if one.id in ids
+    )
     for name, written in {**kept, **({CORRUPTED: task.corrupted} if task.corrupted else {})}.items():
         replace_blocks(asked.folder / name, (f"{line.model_dump_json()}\n" for line in written))
     calibration = JudgeCalibration(bar=request.bar, judging=head, judges=results)
-    write_papers(asked.folder, asking, calibration, drawn(calibration))
+    write_papers(asked.folder, task.task, calibration, drawn(calibration))
     return Judged(
         results=calibration,
         folder=asked.folder,
@@ -247,15 +222,17 @@ def _read_outputs(
     """Return a judge's verdicts on items, and the record, corruption test and unusable outputs of its result."""
     verdicts, detection, unusable = list[StoredVerdict | StoredScore](), None, []
     if task.rubric is not None and task.matches:
-        preferences = reduce_matches(task.matches, task.rubric.criteria, part.answers, replicates, record)
-        verdicts += verdicts_of(preferences)
+        preferences = pairwise.reduce_matches(task.matches, task.rubric.criteria, part.answers, replicates, record)
+        verdicts += pairwise.verdicts_of(preferences)
         unusable.append(preferences.unusable)
     if task.scores:
-        scored = reduce_scores(task.scores, part.answers, replicates, record)
-        verdicts += scores_of(scored)
+        scored = scoring.reduce_scores(task.scores, part.answers, replicates, record)
+        verdicts += scoring.scores_of(scored)
         unusable.append(scored.unusable)
-    if task.pairs:
-        found = reduce_regressions(task.pairs, part.answers, replicates, ShipRules(), record, declared_strong=True)
+    if task.compared:
+        found = regression_results.reduce_regressions(
+            task.compared, part.answers, replicates, ShipRules(), record, declared_strong=True
+        )
         detection = None if found.unusable else detection_of(task.corrupted, {pair.id: pair for pair in found.pairs})
         unusable.append(found.unusable)
     reason = next(filter(None, unusable), None)
@@ -271,16 +248,11 @@ def _call_about_sentences(
     items = _sentence_items(labels)
     asking = _sentence_asking(items, request.seed)
     if request.dry_run:
-        return replace(judge_session, request=replace(request, replicates=MAX_VOTES)).size(asking)
-    judging = judge_session.planned(asking)
-    folder = request.out / judging.id
-    if request.resume is not None:
-        judging, folder = resumed_judge_run(judging, request.resume, request.out)
-    (model,) = with_keys(judge_session.models, judge_session.configuration).values()
+        return replace(judge_session, request=replace(request, replicates=judged_sentences.MAX_VOTES)).size(asking)
+    judging, folder, (model,) = judge_session.begin(asking)
     session = judge_session.session()
-    write_judge_run(folder, judging)
-    judge = SentencesJudge(model=model, asked_for=judging.id, seed=judging.seed, folder=folder / RUNS)
-    asked = ask_sentences(list(items.values()), judge, session)
+    judge = judged_sentences.SentencesJudge(model=model, asked_for=judging.id, seed=judging.seed, folder=folder / RUNS)
+    asked = judged_sentences.ask_sentences(list(items.values()), judge, session)
     votes = {
         (output_id, sentence): vote
         for output_id, item in items.items()
@@ -315,7 +287,7 @@ def _sentence_asking(items: Mapping[str, SentencesItem], seed: int) -> JudgeTask
         mode="calibrate",
         rubric=digest(canonical_json(sentences)),
         criteria=["sentences"],
-        prompts=[prompt_of_sentences()],
+        prompts=[judged_sentences.prompt_of_sentences()],
         items={output_id: digest(canonical_json(asdict(item))) for output_id, item in items.items()},
         questions=[question for item in items.values() if (question := votes_on(item, {}, seed).question)],
         notes=[_CALLS_NOTE],
@@ -328,8 +300,8 @@ def sentence_result(
 ) -> JudgeResult:
     """Measure a judge of sentences: over all, and the errors of each sentence with enough labels."""
     given = [(label, votes[label.id, label.sentence]) for label in labels.of(SentenceLabel)]
-    by_sentence = by_key((label.sentence, (label, vote)) for label, vote in given)
-    errors = {name: _sentence_errors(part) for name, part in {"": given, **by_sentence}.items()}
+    by_sentence = by_key((label.sentence, (label.human, vote.holds)) for label, vote in given)
+    errors = {name: _sentence_errors(part) for name, part in by_sentence.items()}
     unscored: Counter[UnscoredReason] = Counter(
         next((reason for reason in get_args(UnscoredReason) if reason == vote.ground), "not_answered")
         for _, vote in given
@@ -340,17 +312,21 @@ def sentence_result(
     return JudgeResult(
         judge=judge,
         agreement=[] if unusable else [measure("sentences", "all", units, bar)],
-        sentences={name: one for name, one in errors.items() if not name or one.labels >= _MIN_SENTENCE_LABELS},
+        sentences={
+            "": _sentence_errors([(label.human, vote.holds) for label, vote in given]),
+            **{name: one for name, one in errors.items() if one.labels >= _MIN_SENTENCE_LABELS},
+        },
         unusable=unusable,
     )
 
 
-def _sentence_errors(given: Iterable[tuple[SentenceLabel, Vote]]) -> SentenceErrors:
-    counts = Counter((label.human, vote.holds) for label, vote in given)
+def _sentence_errors(verdicts: Sequence[tuple[bool, bool | None]]) -> SentenceErrors:
+    """Count the verdicts, each after people's."""
+    settled = [(human, holds) for human, holds in verdicts if holds is not None]
     return SentenceErrors(
-        yes=counts[True, True] + counts[True, False],
-        yes_right=counts[True, True],
-        no=counts[False, True] + counts[False, False],
-        no_right=counts[False, False],
-        lost=counts[True, None] + counts[False, None],
+        yes=sum(human for human, _ in settled),
+        yes_right=settled.count((True, True)),
+        no=sum(not human for human, _ in settled),
+        no_right=settled.count((False, False)),
+        lost=len(verdicts) - len(settled),
     )

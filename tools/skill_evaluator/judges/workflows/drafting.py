@@ -8,11 +8,11 @@ from typing import Any, TypeVar
 from pydantic import Field, ValidationError
 
 from skill_evaluator.errors import EXIT_INCOMPLETE, ConfigError, JudgeError
-from skill_evaluator.files import FrozenModel, first_problem, storing
+from skill_evaluator.files import FrozenModel, first_problem, replace_text
 from skill_evaluator.identifiers import is_component_name
 from skill_evaluator.judges.prompting import questions
 from skill_evaluator.judges.prompting.judging import JudgeMode, JudgeTask
-from skill_evaluator.judges.prompting.questions import TEXT, TEXTS, form_of, list_of, one_of
+from skill_evaluator.judges.prompting.questions import TEXT, TEXTS, Form, form_of, list_of, one_of
 from skill_evaluator.judges.prompting.reading import Unscored, last_whole, text_of
 from skill_evaluator.judges.prompting.session import JudgeRunSize, JudgeSession
 from skill_evaluator.judges.workflows.requests import JudgeRequest, RubricDraftRequest, ScenariosDraftRequest
@@ -25,22 +25,20 @@ from skill_evaluator.text import digest
 
 DraftT = TypeVar("DraftT")
 _HEADER = "# Drafted by a model and not reviewed. Read it, change it, then remove `unreviewed`.\n"
-_SCORE: questions.Form = ({"type": "integer", "enum": [1, 2, 3, 4, 5]}, 1)
+_SCORE: Form = ({"type": "integer", "enum": [1, 2, 3, 4, 5]}, 1)
 _LEVEL = form_of({"score": _SCORE, "label": TEXT, "description": TEXT, "characteristics": TEXTS})
 _SCENARIO = form_of({"name": TEXT, "intent": TEXT, "template": (TEXT[0], f"…\n\n{SLOT}")})
-_FORMS = {
-    "rubric": form_of(
-        {
-            "name": TEXT,
-            "type": one_of(("objective", "subjective"), " or "),
-            "description": (TEXT[0], "Whether …"),
-            "levels": list_of(_LEVEL),
-            "edgeCases": list_of(form_of({"situation": TEXT, "guidance": TEXT})),
-            "scoringGuidelines": TEXTS,
-        }
-    ),
-    "scenarios": form_of({"scenarios": list_of(_SCENARIO)}),
-}
+_RUBRIC = form_of(
+    {
+        "name": TEXT,
+        "type": one_of(("objective", "subjective"), " or "),
+        "description": (TEXT[0], "Whether …"),
+        "levels": list_of(_LEVEL),
+        "edgeCases": list_of(form_of({"situation": TEXT, "guidance": TEXT})),
+        "scoringGuidelines": TEXTS,
+    }
+)
+_SCENARIOS = form_of({"scenarios": list_of(_SCENARIO)})
 
 
 class NoAnswerError(JudgeError):
@@ -72,14 +70,12 @@ def draft_rubric(request: RubricDraftRequest, watch: Watch | None = None) -> Jud
         raise JudgeError("--draft is empty: say what should be judged")
     if out.suffix not in (".yaml", ".yml") or not is_component_name(out.stem):
         raise JudgeError(f"--out {out}: expected a .yaml file named like an id: letters, digits, `.`, `_` and `-`")
-    rubric = _draft(request, out.stem, lambda value: _rubric_of(value, out.stem), watch)
+    task = _task("rubric", out.stem, _RUBRIC, {"wish": request.draft}, request.seed)
+    rubric = _draft(_judging(request, request.judge), task, lambda value: _rubric_of(value, out.stem), watch)
     if isinstance(rubric, JudgeRunSize):
         return rubric
     text = yaml_text(rubric.model_dump(mode="json", exclude_defaults=True))
-    with storing(out):
-        out.parent.mkdir(parents=True, exist_ok=True)
-        with out.open("x", encoding="utf-8") as file:  # x: another process may have created it
-            file.write(f"# yaml-language-server: $schema=../schemas/rubric.json\n{_HEADER}{text}")
+    replace_text(out, f"# yaml-language-server: $schema=../schemas/rubric.json\n{_HEADER}{text}")
     return None
 
 
@@ -103,7 +99,8 @@ def draft_scenarios(request: ScenariosDraftRequest, watch: Watch | None = None) 
         raise ConfigError("--task is empty: name the domain in a few words")
     family = request.family or _file_name(request.task)
     folder = new_family(request.config, family)
-    texts = _draft(request, family, lambda value: _family_of(value, family), watch)
+    task = _task("scenarios", family, _SCENARIOS, {"domain": request.task}, request.seed)
+    texts = _draft(_judging(request, request.model), task, lambda value: _family_of(value, family), watch)
     if isinstance(texts, JudgeRunSize):
         return texts
     write_family(folder, texts)
@@ -128,18 +125,27 @@ def _file_name(text: str) -> str:
     return re.sub("[^a-z0-9]+", "-", text.lower()).strip("-")
 
 
+def _task(mode: JudgeMode, name: str, form: Form, texts: dict[str, str], seed: int) -> JudgeTask:
+    prompt, wish = questions.load_prompt(mode), digest("".join(texts.values()))
+    mark = questions.mark_of(seed, wish)
+    asked = questions.make_question("draft", prompt, {"slot": SLOT}, texts, form, mark)
+    items = {"draft": wish}
+    return JudgeTask(mode=mode, rubric=wish, criteria=[name], prompts=[prompt], items=items, questions=[asked])
+
+
+def _judging(request: RubricDraftRequest | ScenariosDraftRequest, model: str) -> JudgeRequest:
+    shared = {name: getattr(request, name) for name in ("seed", "max_cost", "dry_run", "config")}
+    return JudgeRequest(judges=(model,), **shared)
+
+
 def _draft(
-    request: RubricDraftRequest | ScenariosDraftRequest, name: str, read: Callable[[Any], DraftT], watch: Watch | None
+    judging: JudgeRequest, task: JudgeTask, read: Callable[[Any], DraftT], watch: Watch | None
 ) -> DraftT | JudgeRunSize:
     """Call a model and read its draft; for a dry run return the size. `read` raises ValueError for no draft."""
-    model = request.judge if isinstance(request, RubricDraftRequest) else request.model
-    judging = JudgeRequest(
-        judges=(model,), seed=request.seed, max_cost=request.max_cost, dry_run=request.dry_run, config=request.config
-    )
-    judge_session, asking = JudgeSession.of(judging, watch), _asking(request, name)
-    if request.dry_run:
-        return judge_session.size(asking)
-    (part,) = judge_session.ask(asking).runs
+    session = JudgeSession.of(judging, watch)
+    if judging.dry_run:
+        return session.size(task)
+    (part,) = session.ask(task).runs
 
     def check(value: Any) -> DraftT | Unscored:
         try:
@@ -150,21 +156,10 @@ def _draft(
 
     text = text_of(part.answers.get(Call("draft", 0)))
     drafted = last_whole(text, check) if isinstance(text, str) else text
-    if isinstance(drafted, Unscored) and drafted.reason == "not_answered":
+    if not isinstance(drafted, Unscored):
+        return drafted
+    if drafted.reason == "not_answered":
         reason = f"{part.stopped.reason}: {part.stopped.message}" if part.stopped else drafted.detail
-        raise NoAnswerError(f"{model} gave no answer: {reason}")
-    if isinstance(drafted, Unscored):
-        noun = "rubric" if asking.mode == "rubric" else "family of scenarios"
-        raise JudgeError(f"the answer holds no {noun}: {drafted.reason}: {drafted.detail}")
-    return drafted
-
-
-def _asking(request: RubricDraftRequest | ScenariosDraftRequest, name: str) -> JudgeTask:
-    mode: JudgeMode = "rubric" if isinstance(request, RubricDraftRequest) else "scenarios"
-    texts = {"wish": request.draft} if isinstance(request, RubricDraftRequest) else {"domain": request.task}
-    prompt, form, wish = questions.load_prompt(mode), _FORMS[mode], digest("".join(texts.values()))
-    question = questions.make_question(
-        "draft", prompt, {"slot": SLOT}, texts, form, questions.mark_of(request.seed, wish)
-    )
-    items = {"draft": wish}
-    return JudgeTask(mode=mode, rubric=wish, criteria=[name], prompts=[prompt], items=items, questions=[question])
+        raise NoAnswerError(f"{judging.judges[0]} gave no answer: {reason}")
+    noun = "rubric" if task.mode == "rubric" else "family of scenarios"
+    raise JudgeError(f"the answer holds no {noun}: {drafted.reason}: {drafted.detail}")

@@ -47,10 +47,7 @@ class Judged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalledJudges(Generic[JudgeT, OutcomeT]):
-    """The judges' parts of the results, and the outcomes that count by item or match.
-
-    `first` and `last` are the stages of a cascade, equal for a panel.
-    """
+    """The judges' parts of the results, and by item the outcomes that count; `first` and `last` are the stages."""
 
     first: JudgeResults
     last: JudgeResults
@@ -187,12 +184,8 @@ def _call_strong(
 
 def _decide(mode: ModeTask[JudgeT, OutcomeT], key: Key, outcome: OutcomeT, judge_id: str) -> CascadeDecision:
     settled, verdict = _is_settled(mode, outcome), mode.verdict(outcome)
+    reasons: list[str] = list(mode.reasons([outcome]))
     if not settled:  # of a regression the decision stands, but nothing ships
         verdict = "review_required" if verdict == "ship" else verdict if isinstance(verdict, str) else None
-    return CascadeDecision(
-        item=key[0],
-        names=key[1:],
-        by=judge_id if settled else PEOPLE,
-        verdict=verdict,
-        reasons=list(mode.reasons([outcome])),
-    )
+    by = judge_id if settled else PEOPLE
+    return CascadeDecision(item=key[0], names=key[1:], by=by, verdict=verdict, reasons=reasons)

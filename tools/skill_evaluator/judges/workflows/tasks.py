@@ -2,54 +2,18 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from skill_evaluator.errors import JudgeError
 from skill_evaluator.judges.calibration.results import read_calibration
-from skill_evaluator.judges.modes.pairwise import (
-    OVERALL,
-    JudgePreferences,
-    MatchResult,
-    PairItem,
-    PairMatch,
-    PairwiseResults,
-    make_matches,
-    reduce_matches,
-)
-from skill_evaluator.judges.modes.regression import (
-    JudgedPair,
-    RegressionItem,
-    pairs_of,
-    question_id,
-    refuse_unasked_blocking,
-    regression_questions,
-)
-from skill_evaluator.judges.modes.regression_batch import (
-    NOT_APPLICABLE,
-    ComparedOutputs,
-    outputs_of_run,
-    pairs_of_outputs,
-)
-from skill_evaluator.judges.modes.regression_results import (
-    DECISIONS,
-    JudgeRegressions,
-    PairResult,
-    RegressionResults,
-    most_careful,
-    rate_changes,
-    read_regressions,
-    reduce_regressions,
-    refuse_incomparable,
-)
-from skill_evaluator.judges.modes.scoring import (
-    ItemScores,
-    JudgeScores,
-    ScoreQuestion,
-    ScoreResults,
-    reduce_scores,
-    score_questions,
-)
+from skill_evaluator.judges.modes import pairwise, regression, regression_batch, regression_results, scoring
+from skill_evaluator.judges.modes.pairwise import OVERALL, JudgePreferences, MatchResult, PairwiseResults
+from skill_evaluator.judges.modes.regression import JudgedPair
+from skill_evaluator.judges.modes.regression_batch import NOT_APPLICABLE, ComparedOutputs, outputs_of_run
+from skill_evaluator.judges.modes.regression_results import DECISIONS, JudgeRegressions, PairResult, RegressionResults
+from skill_evaluator.judges.modes.scoring import ItemScores, JudgeScores, ScoreResults
 from skill_evaluator.judges.modes.ship_rules import ShipDecision, ShipRules, blocking_sentence
 from skill_evaluator.judges.panel.panel import panel_preferences, panel_regressions, panel_scores
 from skill_evaluator.judges.panel.results import CascadeResult, Decision, PanelResult
@@ -59,16 +23,8 @@ from skill_evaluator.judges.prompting.judging import RESULTS, JudgeRun, JudgeTas
 from skill_evaluator.judges.prompting.questions import JudgeQuestion
 from skill_evaluator.judges.prompting.results import JudgeRecord, head_of
 from skill_evaluator.judges.prompting.session import JudgeSession
-from skill_evaluator.judges.review.items import (
-    ReviewItem,
-    ReviewReason,
-    paired_item,
-    reasons_of_match,
-    reasons_of_regression,
-    reasons_of_scores,
-    regression_item,
-    scored_item,
-)
+from skill_evaluator.judges.review import items as review
+from skill_evaluator.judges.review.items import ReviewItem, ReviewReason
 from skill_evaluator.judges.workflows.requests import JudgedRequest, PairwiseRequest, RegressionRequest, ScoreRequest
 from skill_evaluator.library.cases import load_cases, parse_case_output
 from skill_evaluator.library.components import load_component
@@ -93,7 +49,8 @@ class ModeTask(Generic[JudgeT, OutcomeT]):
 
     `reduce` returns one judge's part of the results about some keys, `outcomes` its outcome on each of them. `reasons`
     returns the reasons to send a key to human review, from the outcomes of all judges. `verdict` returns an outcome in
-    short: a ship decision, or a score or share from 0 to 1.
+    short: a ship decision, or a score or share from 0 to 1. `panel` joins several judges, and `build` makes the
+    results of their head, judges, panel and cascade.
     """
 
     task: JudgeTask
@@ -103,14 +60,19 @@ class ModeTask(Generic[JudgeT, OutcomeT]):
     reasons: Callable[[Sequence[OutcomeT]], Sequence[ReviewReason]]
     verdict: Callable[[OutcomeT], str | float | None]
     review_item: Callable[[Key, str], ReviewItem]
-    results: Callable[[JudgeRun, Sequence[JudgeT], CascadeResult | None], JudgedResults]
+    panel: Callable[[Sequence[JudgeT]], PanelResult]
+    build: Callable[..., JudgedResults]
+    rubric_file: str = "dimensions"
+
+    def results(self, judging: JudgeRun, judges: Sequence[JudgeT], cascade: CascadeResult | None) -> JudgedResults:
+        """Return the results of a judge run; several judges are a panel, unless they are the stages of a cascade."""
+        panel = self.panel(judges) if len(judges) > 1 and cascade is None else None
+        head = head_of(judging, self.rubric_file)
+        return self.build(judging=head, judges=list(judges), panel=panel, cascade=cascade)
 
 
 def make_task(request: JudgedRequest, session: JudgeSession) -> ModeTask[Any, Any]:
-    """Read the items and make the questions about them.
-
-    Raise JudgeError, RunError, ComponentError, FixtureError or ConfigError.
-    """
+    """Read the items and make the questions. Raise JudgeError, RunError, ComponentError, FixtureError, ConfigError."""
     if isinstance(request, ScoreRequest):
         return score_task(request, session)
     return pair_task(request, session) if isinstance(request, PairwiseRequest) else regression_task(request, session)
@@ -121,18 +83,10 @@ def score_task(request: ScoreRequest, session: JudgeSession) -> ModeTask[JudgeSc
     rubric = _load_criteria(request, session, ("direct_scoring", "reference_based"))
     criteria, weights = rubric.criteria, session.configuration.settings.policy.judge.panel.weights
     items, left_out, skill = _read_outputs(request, rubric, session.configuration.settings.limits)
-    questions, prompts = score_questions(rubric, list(items.values()), request.seed, reference=request.reference)
-    by_item: dict[Key, list[ScoreQuestion]] = by_key(((question.item.id,), question) for question in questions)
-
-    def results(judging: JudgeRun, judges: Sequence[JudgeScores], cascade: CascadeResult | None) -> ScoreResults:
-        return ScoreResults(
-            judging=head_of(judging, rubric.file),
-            left_out=left_out,
-            judges=list(judges),
-            panel=panel_scores(judges, criteria, weights) if len(judges) > 1 and cascade is None else None,
-            cascade=cascade,
-        )
-
+    questions, prompts = scoring.score_questions(
+        rubric, list(items.values()), request.seed, reference=request.reference
+    )
+    by_item: dict[Key, list[scoring.ScoreQuestion]] = by_key(((question.item.id,), question) for question in questions)
     return ModeTask(
         task=JudgeTask(
             mode="score",
@@ -147,14 +101,16 @@ def score_task(request: ScoreRequest, session: JudgeSession) -> ModeTask[JudgeSc
             source=str(request.items or request.run),
         ),
         questions={key: [question.question for question in group] for key, group in by_item.items()},
-        reduce=lambda keys, answers, judge: reduce_scores(
+        reduce=lambda keys, answers, judge: scoring.reduce_scores(
             [question for key in keys for question in by_item[key]], answers, request.replicates, judge
         ),
         outcomes=lambda judge: {(item.id,): item for item in judge.items},
-        reasons=lambda outcomes: reasons_of_scores(outcomes, criteria),
+        reasons=lambda outcomes: review.reasons_of_scores(outcomes, criteria),
         verdict=lambda item: item.summary,
-        review_item=lambda key, judging: scored_item(items[key[0]], criteria, judging),
-        results=results,
+        review_item=lambda key, judging: review.scored_item(items[key[0]], criteria, judging),
+        panel=lambda judges: panel_scores(judges, criteria, weights),
+        build=partial(ScoreResults, left_out=left_out),
+        rubric_file=rubric.file,
     )
 
 
@@ -162,22 +118,10 @@ def pair_task(request: PairwiseRequest, session: JudgeSession) -> ModeTask[Judge
     """Return the task of `judge pairwise`."""
     rubric = _load_criteria(request, session, ("pairwise_comparison",))
     criteria, weights = rubric.criteria, session.configuration.settings.policy.judge.panel.weights
-    items = list(read_items(request.items, PairItem).values())
-    pairs, prompt = make_matches(rubric, items, request.seed)
-    matches: dict[Key, PairMatch] = {(match.item.id, *match.names): match for match in pairs}
+    items = list(read_items(request.items, pairwise.PairItem).values())
+    pairs, prompt = pairwise.make_matches(rubric, items, request.seed)
+    matches: dict[Key, pairwise.PairMatch] = {(match.item.id, *match.names): match for match in pairs}
     names = [criterion.id for criterion in criteria]
-
-    def results(
-        judging: JudgeRun, judges: Sequence[JudgePreferences], cascade: CascadeResult | None
-    ) -> PairwiseResults:
-        several = len(judges) > 1 and cascade is None
-        return PairwiseResults(
-            judging=head_of(judging, rubric.file),
-            judges=list(judges),
-            panel=panel_preferences(judges, [*names, OVERALL], weights) if several else None,
-            cascade=cascade,
-        )
-
     return ModeTask(
         task=JudgeTask(
             mode="pairwise",
@@ -192,14 +136,16 @@ def pair_task(request: PairwiseRequest, session: JudgeSession) -> ModeTask[Judge
             source=str(request.items),
         ),
         questions={key: match.questions for key, match in matches.items()},
-        reduce=lambda keys, answers, judge: reduce_matches(
+        reduce=lambda keys, answers, judge: pairwise.reduce_matches(
             [matches[key] for key in keys], criteria, answers, request.replicates, judge
         ),
         outcomes=lambda judge: {(match.item, *match.names): match for match in judge.matches},
-        reasons=lambda outcomes: reasons_of_match(outcomes, criteria),
+        reasons=lambda outcomes: review.reasons_of_match(outcomes, criteria),
         verdict=lambda match: match.shares[OVERALL],
-        review_item=lambda key, judging: paired_item(matches[key].item, matches[key].names, criteria, judging),
-        results=results,
+        review_item=lambda key, judging: review.paired_item(matches[key].item, matches[key].names, criteria, judging),
+        panel=lambda judges: panel_preferences(judges, [*names, OVERALL], weights),
+        build=PairwiseResults,
+        rubric_file=rubric.file,
     )
 
 
@@ -211,51 +157,47 @@ def regression_task(request: RegressionRequest, session: JudgeSession) -> ModeTa
     component = settings.policy.components.get(compared.skill or "")
     stakes = (request.stakes, component.stakes if component else "normal")
     rules = ShipRules(one_low=policy.one_low, high_stakes="high" in stakes)
-    every = pairs_of(compared.items, request.dimensions, request.preset, (*policy.blocking, *request.blocking))
-    refuse_unasked_blocking(every, request.blocking)
+    every = regression.pairs_of(
+        compared.items, request.dimensions, request.preset, (*policy.blocking, *request.blocking)
+    )
+    regression.refuse_unasked_blocking(every, request.blocking)
     calibration = read_calibration(session.request.config, settings)
     task = _judge_task(compared, every, rules, session)
     earlier = None if request.against is None else _read_earlier(request.against, request.out)
     if earlier is not None:
         if not request.judges:
             raise JudgeError("--against compares the rates of each judge, which a cascade does not have; use --judge")
-        refuse_incomparable(earlier, session.planned(task).judges, task.prompts[0].identity.digest)
+        regression_results.refuse_incomparable(earlier, session.planned(task).judges, task.prompts[0].identity.digest)
     pairs: dict[Key, JudgedPair] = {(pair.id,): pair for pair in every}
     questions = {question.case_id: question for question in task.questions}
 
     def reasons(outcomes: Sequence[PairResult]) -> list[ReviewReason]:
-        found = reasons_of_regression(outcomes, high_stakes=rules.high_stakes)
+        found = review.reasons_of_regression(outcomes, high_stakes=rules.high_stakes)
         unsure = any(outcome.confidence < USUAL_THRESHOLD for outcome in outcomes)
         return [*found, "low_confidence"] if unsure else found
 
-    def results(
-        judging: JudgeRun, judges: Sequence[JudgeRegressions], cascade: CascadeResult | None
-    ) -> RegressionResults:
+    def build(**shared: Any) -> RegressionResults:
         from skill_evaluator.judges.calibration.detection import with_alerts  # imports numpy
 
-        several = len(judges) > 1 and cascade is None
-        panel = panel_regressions(judges, every, rules, policy.panel.weights) if several else None
         whole = RegressionResults(
-            judging=head_of(judging, "dimensions"),
+            **shared,
             baseline=compared.baseline,
             candidate=compared.candidate,
             left_out=dict(compared.left_out),
-            ship_decision=_ship_decision(judges, panel, cascade, compared.left_out),
-            judges=list(judges),
-            panel=panel,
-            cascade=cascade,
+            ship_decision=None,
             against=None if earlier is None else earlier.judging.id,
-            changes=[] if earlier is None else rate_changes(judges, earlier.judges),
+            changes=[] if earlier is None else regression_results.rate_changes(shared["judges"], earlier.judges),
         )
-        return whole if cascade is not None else with_alerts(whole, policy, calibration)
+        whole = whole.model_copy(update={"ship_decision": _ship_decision(whole)})
+        return whole if whole.cascade is not None else with_alerts(whole, policy, calibration)
 
     return ModeTask(
         task=task,
         questions={
-            key: [questions[name] for order in (1, 2) if (name := question_id(key[0], order)) in questions]
+            key: [questions[name] for order in (1, 2) if (name := regression.question_id(key[0], order)) in questions]
             for key in pairs
         },
-        reduce=lambda keys, answers, judge: reduce_regressions(
+        reduce=lambda keys, answers, judge: regression_results.reduce_regressions(
             [pairs[key] for key in keys],
             answers,
             request.replicates,
@@ -266,8 +208,9 @@ def regression_task(request: RegressionRequest, session: JudgeSession) -> ModeTa
         outcomes=lambda judge: {(pair.id,): pair for pair in judge.pairs},
         reasons=reasons,
         verdict=lambda pair: pair.ship_decision,
-        review_item=lambda key, judging: regression_item(pairs[key], judging),
-        results=results,
+        review_item=lambda key, judging: review.regression_item(pairs[key], judging),
+        panel=lambda judges: panel_regressions(judges, every, rules, policy.panel.weights),
+        build=build,
     )
 
 
@@ -275,7 +218,7 @@ def _judge_task(
     compared: ComparedOutputs, pairs: Sequence[JudgedPair], rules: ShipRules, session: JudgeSession
 ) -> JudgeTask:
     """Return the questions about the pairs; dimensions and rules stand in place of a rubric."""
-    questions, prompt = regression_questions(pairs, rules, session.request.seed)
+    questions, prompt = regression.regression_questions(pairs, rules, session.request.seed)
     dimensions = {
         one.name: {"question": one.question, "blocking": one.blocking} for pair in pairs for one in pair.dimensions
     }
@@ -297,20 +240,17 @@ def _judge_task(
     )
 
 
-def _ship_decision(
-    judges: Sequence[JudgeRegressions],
-    panel: PanelResult | None,
-    cascade: CascadeResult | None,
-    left_out: Mapping[str, str],
-) -> ShipDecision | None:
+def _ship_decision(results: RegressionResults) -> ShipDecision | None:
     """Return the decision of the panel, of the cascade, or of the one judge; a case that is left out needs a person."""
-    decisions = [judge.ship_decision for judge in judges]
-    joint: Sequence[Decision] = [*(panel.by_item if panel else ()), *(cascade.decisions if cascade else ())]
+    decisions = [judge.ship_decision for judge in results.judges]
+    joint: Sequence[Decision] = results.panel.by_item if results.panel else []
+    if results.cascade is not None:
+        joint = results.cascade.decisions
     if joint:
         verdicts = [one.verdict for one in joint]
         decisions = [next((name for name in DECISIONS if name == verdict), None) for verdict in verdicts]
-    unseen = [None] if set(left_out.values()) - {NOT_APPLICABLE} else []
-    return most_careful([*decisions, *unseen])
+    unseen = [None] if set(results.left_out.values()) - {NOT_APPLICABLE} else []
+    return regression_results.most_careful([*decisions, *unseen])
 
 
 def _load_criteria(
@@ -326,8 +266,7 @@ def _writer_warnings(session: JudgeSession, rubric: NamedRubric, writers: Sequen
     if not strict:
         return []
     demand = f"'{strict[0]}' requires a judge of another family (different_model_family)"
-    panel = session.configuration.settings.policy.judge.panel
-    refuse = panel.same_family == "refuse"
+    refuse = session.configuration.settings.policy.judge.panel.same_family == "refuse"
     warnings = family_warnings(session.models, session.configuration.models, writers, demand, refuse=refuse)
     if None in writers:
         unknown = f"{writers.count(None)} of {len(writers)} outputs"
@@ -391,7 +330,7 @@ def _read_compared(request: RegressionRequest, limits: SafetyLimits) -> Compared
     if (request.items is None) == (request.candidate is None) or (request.items and request.baseline):
         raise JudgeError("use either --items FILE, or --candidate RUN with or without --baseline RUN")
     if request.items is not None:
-        return ComparedOutputs(items=read_items(request.items, RegressionItem), source=str(request.items))
+        return ComparedOutputs(items=read_items(request.items, regression.RegressionItem), source=str(request.items))
     candidate, unanswered = outputs_of_run(find_run(request.candidate or "", request.components))
     component = load_component(request.components, candidate.skill, limits, request.fixtures)
     missing: Mapping[str, str] = {}
@@ -400,7 +339,7 @@ def _read_compared(request: RegressionRequest, limits: SafetyLimits) -> Compared
     else:
         baseline, missing = outputs_of_run(find_run(request.baseline, request.components))
     cases = load_cases(component, request.fixtures)
-    items, left_out = pairs_of_outputs(component, cases, baseline, candidate, unanswered)
+    items, left_out = regression_batch.pairs_of_outputs(component, cases, baseline, candidate, unanswered)
     for case_id, reason in missing.items():
         left_out[case_id] = reason if reason == NOT_APPLICABLE else f"baseline: {reason}"
     sides = (("baseline", baseline), ("candidate", candidate))
@@ -422,4 +361,4 @@ def _read_earlier(against: str, place: Path) -> RegressionResults:
         path = find_judge_run(against, place, "regression") / RESULTS
         if not path.exists():
             raise JudgeError(f"--against {against}: {path} does not exist; that judge run is incomplete")
-    return read_regressions(path)
+    return regression_results.read_regressions(path)

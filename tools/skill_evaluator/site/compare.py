@@ -166,7 +166,7 @@ def _compared(result: ComparisonResult, model: ModelVerdict, two: Sequence[str] 
 
 
 def _next(result: ComparisonResult, model: ModelVerdict, worst: ModelVerdict, *, latest: bool) -> dict[str, str] | None:
-    """Return what to do about the verdict on a model; None if nothing is, or if another model stands in the way."""
+    """Return the next step for a model. Return None if there is none, or if a different model regressed."""
     if model.verdict in _SOUND and not (latest and worst.verdict in _SOUND):
         return None
     return {"title": "Next" if latest else "To see why", "words": _ending(result, model)[1]}
@@ -273,7 +273,7 @@ def _card(of: ComparedComponent, model: str, point: Point, result: ComparisonRes
 
 
 def _lost(skill: str, model: ModelVerdict) -> dict[str, Any]:
-    """Return the fields that fell significantly, else the one that fell most, and the cases that broke or are worse."""
+    """Return the fields that fell significantly, else the field that fell most, and the cases that broke or are worse."""
     fields = sorted((one for one in model.fields if one.verdict == "regressed"), key=lambda one: one.difference or 0.0)
     cases = [case.case_id for case in model.cases.broke] or model.cases.every_answer_worse
     return {

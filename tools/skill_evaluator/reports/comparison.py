@@ -384,7 +384,7 @@ def _verdict_cell(verdict: str | None) -> Cell:
 
 
 def _field_sheet(fields: Sequence[MeasureResult], page: Callable[..., str], replicates: int) -> Sheet:
-    """Return the table of fields, with the stability of each before and after, from at least `replicates` outputs a case."""
+    """Return the table of fields, with the stability of each field before and after."""
     figures = ("before → after", "change", "95 % interval", "p")
     rows = []
     for field in fields:

@@ -273,7 +273,7 @@ def _card(of: ComparedComponent, model: str, point: Point, result: ComparisonRes
 
 
 def _lost(skill: str, model: ModelVerdict) -> dict[str, Any]:
-    """Return the fields that fell significantly, else the field that fell most, and the cases that broke or are worse."""
+    """Return the fields that fell significantly, else the field that fell most, and the cases that broke."""
     fields = sorted((one for one in model.fields if one.verdict == "regressed"), key=lambda one: one.difference or 0.0)
     cases = [case.case_id for case in model.cases.broke] or model.cases.every_answer_worse
     return {

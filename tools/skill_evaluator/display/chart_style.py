@@ -103,6 +103,7 @@ def page_svg(spec: dict[str, Any], name: str) -> Any:
     legend = {"labelColor": INK, "titleColor": GREY, "symbolBaseFillColor": GREY, "symbolBaseStrokeColor": GREY}
     config = {
         "background": None,
+        "padding": 8,  # fonts of browsers are wider than those of vl-convert
         "font": "system-ui, sans-serif",
         "axis": {**axis, **sizes},
         "view": {"stroke": None},

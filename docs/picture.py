@@ -67,7 +67,7 @@ PICTURES: Mapping[str, Picture] = {
     "site.png": Picture(
         command="skill-evaluator site build --out site",
         lay_out=demonstration,
-        page="component.html#component=receipts",
+        page="components/receipts.html",
         end="figure",
     ),
 }

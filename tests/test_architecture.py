@@ -100,8 +100,8 @@ IMPORTED_LATE = {  # heavy or optional libraries, and the modules that are impor
     "skill_evaluator.judges.calibration.detection",
     "skill_evaluator.audit.report",
     "skill_evaluator.display.chart_style",
-    "jinja2",
     "skill_evaluator.site.charts",
+    "skill_evaluator.site.rendering",
     "skill_evaluator.judges.calibration.results",
 }
 

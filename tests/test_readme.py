@@ -30,7 +30,6 @@ def test_the_commands_of_a_block_that_asks_the_local_model_work(block: str, tmp_
 
 def test_the_commands_of_the_other_blocks_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In this process, and without what draws the charts; the commands within the text are typed in a shell."""
-    monkeypatch.setattr("vl_convert.javascript_bundle", lambda snippet: "/* drawn in the browser's tests */")
     for block in BLOCKS:
         place = tmp_path
         for line in () if block in LOCAL else block.splitlines():

@@ -9,7 +9,6 @@ from tests.support.chat_server import ChatServer, chat_server
 from tests.support.library import Library
 from tests.support.pipeline import Pipeline
 from tests.support.pushed import PushedLibrary
-from tests.support.sites import undrawn
 
 
 @pytest.fixture
@@ -35,14 +34,6 @@ def served(library: Library, server: ChatServer) -> Library:
     """A library whose one model is the server."""
     library.served_by(server.url)
     return library
-
-
-@pytest.fixture(scope="module")
-def without_charts() -> Iterator[None]:
-    """Sites are built without the library that draws their charts, which only a browser runs."""
-    pytest.importorskip("vl_convert")
-    with undrawn():
-        yield
 
 
 @pytest.fixture(scope="session")

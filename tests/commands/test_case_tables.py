@@ -48,7 +48,7 @@ def test_plan_and_the_site_see_a_table(library: Library) -> None:
     (record,) = library.records()
     assert record["dataset_commit"] == git(library.root, "rev-parse", "HEAD").strip()
     assert library.call("site", "build", "--out", "site").code == 0
-    assert (library.root / "site" / "data" / "cases" / SKILL / "alpha.js").is_file()
+    assert (library.root / "site" / "cases" / SKILL / "alpha.html").is_file()
 
 
 def test_a_csv_with_its_columns_declared_is_asked_in_place(library: Library) -> None:

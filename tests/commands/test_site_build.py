@@ -5,20 +5,20 @@ from typing import Any
 
 import pytest
 from skill_evaluator.records.record import read_record
-from skill_evaluator.site.writing import MARKER, data_script
+from skill_evaluator.site.writing import MARKER
 
 from tests.support.git import GitRepository
 from tests.support.library import SKILL, Library, read
 from tests.support.records import a_run, keep
-from tests.support.sites import contents, site_data
+from tests.support.sites import contents, site_page, states, words
 
-pytestmark = pytest.mark.usefixtures("without_charts")
+pytest.importorskip("vl_convert")
 CASES = {"alpha": [1.0, 0.5], "beta": [0.75, 0.75], "gamma": [1.0, 1.0]}
 WORSE = {"alpha": [0.0, 0.0], "beta": [0.25, 0.0], "gamma": [0.0, 0.25]}
 
 
 @pytest.fixture(scope="module")
-def shown(tmp_path_factory: pytest.TempPathFactory, without_charts: None) -> Library:
+def shown(tmp_path_factory: pytest.TempPathFactory) -> Library:
     """Two versions of two models; the second version of one was not finished. For a test that changes nothing."""
     library = Library(tmp_path_factory.mktemp("shown"))
     summary = {"mean": 0.8, "strict_mean": 0.8125, "stdev": 0.1, "n": 6, "n_cases": 3, "ci95": (0.7, 0.9)}
@@ -43,43 +43,37 @@ def built(shown: Library, tmp_path: Path) -> Library:
     return shown.copy(tmp_path)
 
 
-def test_every_figure_of_the_overview_is_that_of_the_record(shown: Library) -> None:
-    rows = site_data(shown.root / "site", "overview")["rows"]
-    records = {record["run_id"]: record for record in shown.records()}
-    assert [(row["model"], row["version"]) for row in rows] == [("m", "1.1.0"), ("n", "1.0.0")]
+def trend(page: Any) -> dict[tuple[str, str], str]:
+    """The verdict on each version of each model in the table of the trend."""
+    rows = page.find("caption", string="Every version of every model").parent.select("tbody tr")
+    verdicts = {}
     for row in rows:
-        record = records[row["run"]]
-        accuracy = record["accuracy"][record["primary_metric"]]
-        assert row["accuracy"] == accuracy["strict_mean"]
-        assert (row["low"], row["high"]) == (None, None)  # an interval is shown from five cases on
-        assert row["reproducibility"] == record["reproducibility"]["pairwise_exact_match"]["strict_mean"]
-        assert row["usd"] == pytest.approx(1000 * record["cost_usd"] / 6)
-        assert (row["p50"], row["p95"]) == (record["latency_s"]["p50"], record["latency_s"]["p95"])
-        assert (row["timestamp"], row["coverage"]) == (record["timestamp"], record["coverage"])
+        cells = {cell["data-title"]: cell for cell in row.find_all("td")}
+        verdict = cells["Verdict"].span or cells["Verdict"]
+        verdicts[words(cells["Model"]), words(row.th)] = words(verdict).removeprefix("▼ ").replace(" version", "")
+    return verdicts
 
 
 def test_verdicts_are_those_of_leaderboard_and_history(shown: Library) -> None:
     history = shown.call("history", SKILL, "--format", "json").json
     ranking = shown.call("leaderboard", "--format", "json").json[0]
-    page = site_data(shown.root / "site", f"components/{SKILL}")
-    rows = site_data(shown.root / "site", "overview")["rows"]
-    assert rows[0]["verdict"] == ranking["models"][0]["verdict"] == "regressed"
-    judged = {(point["model"], point["version"]): point["verdict"] for point in page["trend"] if point["complete"]}
+    page = site_page(shown.root / "site", f"components/{SKILL}.html")
+    row = site_page(shown.root / "site", "index.html").select_one("table.overview tbody tr")
+    assert row["data-verdict"] == ranking["models"][0]["verdict"] == "regressed"
+    judged = {key: verdict for key, verdict in trend(page).items() if verdict != "not finished"}
     steps = {
         (model["model_id"], point["version"]): (point["step"] or {"verdict": "first"})["verdict"]
         for model in history["models"]
         for point in model["points"]
     }
     assert judged == steps
-    for ranked in (page["ranking"], ranking):
-        for model in ranked["models"]:
-            model.pop("age_days", None)
-    assert page["ranking"] == ranking
+    ranked = page.select("table.ranked tbody tr")
+    assert [words(row.td) for row in ranked] == [model["model_id"] for model in ranking["models"]]
 
 
 def test_a_run_that_was_not_finished_is_shown_as_such(shown: Library) -> None:
-    trend = site_data(shown.root / "site", f"components/{SKILL}")["trend"]
-    assert [(point["model"], point["version"]) for point in trend if not point["complete"]] == [("n", "1.1.0")]
+    verdicts = trend(site_page(shown.root / "site", f"components/{SKILL}.html"))
+    assert [key for key, verdict in verdicts.items() if verdict == "not finished"] == [("n", "1.1.0")]
 
 
 def test_components_without_runs_are_listed_with_why(built: Library) -> None:
@@ -88,10 +82,11 @@ def test_components_without_runs_are_listed_with_why(built: Library) -> None:
     built.write("components/ready/prompt.md", "---\nname: ready\nversion: 0.2.0\n---\nDo it.\n")
     built.write("fixtures/ready/cases/a/document.md", "A document.\n")
     assert built.call("site", "build", "--out", "site").code == 4  # one of them is in no order
-    rows = {row["component"]: row for row in site_data(built.root / "site", "overview")["rows"] if not row["model"]}
-    assert rows["fresh"]["why"] == "no fixtures: fixtures/fresh holds no case"
-    assert rows["ready"]["why"] == "never scored: evaluate ready records a run"
-    assert "not semver" in rows["odd"]["why"]
+    lines = states(built.root / "site")
+    assert words(lines["fresh"]) == "fresh no fixtures: fixtures/fresh holds no case"
+    assert words(lines["ready"]) == "ready never scored: evaluate ready records a run"
+    assert "not semver" in words(lines["odd"])
+    assert {name for name, line in lines.items() if "regressed" in line["class"]} == {SKILL, "odd"}
 
 
 def test_building_again_writes_nothing_and_one_new_record_only_what_shows_it(built: Library) -> None:
@@ -106,14 +101,13 @@ def test_building_again_writes_nothing_and_one_new_record_only_what_shows_it(bui
     built.call("site", "build", "--out", "site")
     after = contents(site)
     assert {name for name in after if after[name] != before.get(name)} == {
-        "data/overview.js",
-        "data/changes.js",
-        f"data/components/{SKILL}.js",
-        f"data/compare/{SKILL}/versions.js",
+        "index.html",
+        "changes.html",
+        f"components/{SKILL}.html",
+        *(f"verdicts/{SKILL}/{version}.html" for version in ("1.0.0", "1.1.0", "1.2.0")),
+        *(f"compare/{SKILL}/{version}.html" for version in ("1.0.0", "1.1.0", "1.2.0", "m--n")),
         ".skill-evaluator-site",
-        f"data/cases/{SKILL}.js",
-        *(f"data/case-lists/{SKILL}/{version}.js" for version in ("1.0.0", "1.2.0")),
-        *(f"data/cases/{SKILL}/{case_id}.js" for case_id in CASES),
+        *(f"cases/{SKILL}/{case_id}.html" for case_id in CASES),
     }
 
 
@@ -123,8 +117,8 @@ def test_what_is_no_longer_there_goes_from_the_site_and_nothing_else_does(built:
     built.component.rename(built.root / "gone")
     built.write("components/other/prompt.md", "---\nname: other\nversion: 0.1.0\n---\nDo it.\n")
     assert f"{6 + len(CASES)} removed" in built.call("site", "build", "--out", "site").out
-    assert not (site / "data" / "components" / f"{SKILL}.js").exists()
-    assert not [*(site / "data").glob("case*/*/*.js")]
+    assert not (site / "components" / f"{SKILL}.html").exists()
+    assert not [*(site / "cases").glob("*/*.html")]
     assert (site / "CNAME").exists()
 
 
@@ -152,19 +146,6 @@ def test_nothing_of_documents_truths_or_answers_is_in_a_build(library: Library) 
     assert read(library.run_folder() / "manifest.json")["skill"].encode() in everything  # the site does show this run
 
 
-@pytest.mark.parametrize(
-    "text", ["</script><script>alert(1)</script>", "a\u2028b", "\u202eevil", "\x1b[31m", "__proto__"]
-)
-def test_no_text_breaks_out_of_a_data_file(tmp_path: Path, text: str) -> None:
-    script = data_script("k", {text: [text]})
-    assert not {"<", ">", "\u2028", "\u202e", "\x1b"} & set(script.removeprefix("(window."))
-    (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "k.js").write_text(script)
-    ((name, values),) = site_data(tmp_path, "k").items()
-    assert name == values[0]
-    assert name.isprintable()
-
-
 def test_what_is_recorded_on_another_branch_is_shown_as_if_it_were_here(built: Library) -> None:
     keep(built, a_run("1.2.0", 5, CASES))
     assert built.call("site", "build", "--out", "site").code == 0
@@ -178,9 +159,9 @@ def test_what_is_recorded_on_another_branch_is_shown_as_if_it_were_here(built: L
 
     assert built.call("site", "build", "--out", "branch", "--recorded", "records", "--recorded", "none").code == 0
 
-    for key in ("overview", "changes", f"components/{SKILL}", f"cases/{SKILL}"):
-        assert site_data(built.root / "branch", key) == site_data(built.root / "site", key), key
-    assert contents(built.root / "branch").keys() == contents(built.root / "site").keys()
+    branch, here = (contents(built.root / folder) for folder in ("branch", "site"))
+    shown, here = ({name: page.partition(b"\n")[2] for name, page in site.items()} for site in (branch, here))
+    assert shown == here  # but for the digests of their data
 
 
 def test_without_a_component_it_says_where_to_look(library: Library) -> None:
@@ -190,13 +171,11 @@ def test_without_a_component_it_says_where_to_look(library: Library) -> None:
 
 def test_what_changed_says_what_history_does_the_newest_first(shown: Library) -> None:
     history = shown.call("history", SKILL, "--format", "json").json
-    rows = site_data(shown.root / "site", "changes")["rows"]
-    assert [row["timestamp"] for row in rows] == sorted((row["timestamp"] for row in rows), reverse=True)
-    steps = {
-        (model["model_id"], point["version"]): point["step"] for model in history["models"] for point in model["points"]
-    }
-    assert {(row["model"], row["version"]) for row in rows} == set(steps)
-    judged = next(row for row in rows if (row["model"], row["version"]) == ("m", "1.1.0"))
-    step = steps["m", "1.1.0"]
-    assert (judged["verdict"], judged["difference"], judged["before"]) == (step["verdict"], step["difference"], "1.0.0")
-    assert [judged["step_low"], judged["step_high"]] == [None, None]  # an interval is shown from five cases on
+    versions = site_page(shown.root / "site", "changes.html").find_all(class_="change-of")
+    by_name = {words(one.find(class_="of")): one.find_all(class_="change") for one in versions}
+    assert {name: len(entries) for name, entries in by_name.items()} == {f"{SKILL} 1.1.0": 1, f"{SKILL} 1.0.0": 2}
+    step = next(model for model in history["models"] if model["model_id"] == "m")["points"][1]["step"]
+    text = words(by_name[f"{SKILL} 1.1.0"][0])
+    assert text.startswith(f"▼ {step['verdict']} m 1.1.0 since 1.0.0")
+    assert f"field_level_f1 {step['difference']:+.3f}" in text
+    assert "interval" not in text  # shown from five cases on

@@ -1,4 +1,4 @@
-"""What `site build` writes of each case: what explain says of the answers, only where that is allowed, and bounded."""
+"""The pages of cases of `site build`: outputs as `explain` shows them, if they may be shown, and bounded."""
 
 import json
 import re
@@ -6,26 +6,28 @@ import shutil
 import threading
 from pathlib import Path
 from typing import Any
-from urllib.error import HTTPError
+from unittest.mock import patch
 from urllib.request import urlopen
 
 import pytest
-from skill_evaluator.errors import RunError, StorageError
+from skill_evaluator.display import number
+from skill_evaluator.errors import RunError
+from skill_evaluator.site.cases import ShownRun
 from skill_evaluator.site.server import SiteServer
 
 from tests.support.chat_server import notice
 from tests.support.documents import a_pdf, a_png
 from tests.support.library import CASES, SKILL, Library, read
 from tests.support.records import a_run, keep
-from tests.support.sites import contents, lines_of, site_data, site_lines
+from tests.support.sites import case_runs, contents, site_page, words
 
-pytestmark = pytest.mark.usefixtures("without_charts")
+pytest.importorskip("vl_convert")
 PUBLISHED = {"site": {"components": {SKILL: {"documents": True}}}}
 PROMPT = "---\nname: notice-extraction\nversion: {}\n---\nExtract title and year.\n"
 
 
 @pytest.fixture(scope="module")
-def shown(tmp_path_factory: pytest.TempPathFactory, without_charts: None) -> Library:
+def shown(tmp_path_factory: pytest.TempPathFactory) -> Library:
     """Two versions: the second takes the year of alpha once for another, and says nothing of beta that can be read.
 
     Its site with all texts is built; for a test that changes nothing.
@@ -55,62 +57,42 @@ def published(library: Library) -> Path:
 
 def runs_of(site: Path, case_id: str) -> list[Any]:
     """The runs on the page of a case, the newest first."""
-    shown = site_lines(site, f"cases/{SKILL}/{case_id}")
-    head = shown[f"cases/{SKILL}/{case_id}"]
-    return [shown[f"cases/{SKILL}/{case_id}/{run}"] for run in head["runs"]]
+    return case_runs(site, SKILL, case_id)
 
 
-def test_each_distinct_output_says_what_explain_says(shown: Library) -> None:
+def test_case_page_shows_each_distinct_output_as_explain_does(shown: Library) -> None:
     newest, before = runs_of(shown.root / "site", "alpha")
     assert (newest["version"], before["version"]) == ("1.1.0", "1.0.0")
-    assert [(output["times"], output["replicates"]) for output in newest["outputs"]] == [(1, "0"), (1, "1")]
-    assert [(output["times"], output["replicates"]) for output in before["outputs"]] == [(2, "0-1")]
+    heads = [output["head"].split(" field_level_f1")[0] for output in (*newest["outputs"], *before["outputs"])]
+    assert heads == ["1 of 2 outputs replicate 0", "1 of 2 outputs replicate 1", "2 of 2 outputs replicates 0-1"]
     (case,) = shown.call("explain", newest["run"], "--case", "alpha", "--format", "json").json["cases"]
     for output, explained in zip(newest["outputs"], case["outputs"], strict=True):
-        leaves = {leaf["at"]: leaf for leaf in output["differing"] + output["alike"]}
-        assert {at: (leaf["outcome"], leaf["how"]) for at, leaf in leaves.items()} == {
-            leaf["at"]: (leaf["verdict"], leaf["compared_as"]) for leaf in explained["fields"]
-        }
-        assert output["metrics"] == pytest.approx(explained["metrics"], abs=1e-6)
-        assert output["texts"][0]["text"] == explained["text"]
-    (wrong,) = newest["outputs"][1]["differing"]
-    assert (wrong["field"], wrong["truth"], wrong["output"]) == ("year", [["2024", False]], [["1999", False]])
+        values = {at: (verdict.split()[-1], how) for at, _, _, verdict, how in output["differing"] + output["alike"]}
+        assert values == {leaf["at"]: (leaf["verdict"], leaf["compared_as"]) for leaf in explained["fields"]}
+        assert f"{explained['metrics']['field_level_f1']:.3f}" in output["head"]
+        assert output["text"] == explained["text"]
+    assert [row[:3] for row in newest["outputs"][1]["differing"]] == [["year", "2024", "1999"]]
 
 
-def test_an_answer_that_cannot_be_read_is_shown_as_it_came(shown: Library) -> None:
+def test_unparseable_output_is_shown_as_it_came(shown: Library) -> None:
     (unread,) = runs_of(shown.root / "site", "beta")[0]["outputs"]
-    assert (unread["times"], unread["outcome"], unread["reason"]) == (2, "unparseable", "prose")
-    assert unread["texts"][0]["text"] == "No."
+    assert unread["head"].startswith("2 of 2 outputs replicates 0-1 unparseable: prose")
+    assert unread["text"] == "No."
     assert (unread["differing"], unread["alike"]) == ([], [])
-    assert "explain" in unread["remedy"]
+    assert "explain" in unread["words"]
 
 
-def test_every_score_is_that_of_the_record(shown: Library) -> None:
+def test_case_page_shows_the_scores_of_the_record(shown: Library) -> None:
     records = {record["run_id"]: record for record in shown.records()}
     for case_id in CASES:
         for run in runs_of(shown.root / "site", case_id):
             record = records[run["run"]]
             (kept,) = (case for case in record["per_case"] if case["case_id"] == case_id)
-            assert run["score"] == kept["accuracy"][record["primary_metric"]]["strict_mean"]
-            assert {name: scores["replicates"] for name, scores in run["scores"].items()} == kept["replicates"]
-            assert run["outcomes"] == kept["outcomes"]
-            assert {row["field"]: row["standing"] for row in run["fields"]} == kept["profile"]
-            assert {row["field"]: (row["right"], row["n"]) for row in run["fields"] if row["n"]} == {
-                field: (count["right"], count["n"]) for field, count in kept["fields"].items()
-            }
-
-
-def test_the_list_of_cases_has_the_score_and_the_standings_of_each_model_s_newest_record(shown: Library) -> None:
-    index = site_data(shown.root / "site", f"cases/{SKILL}")
-    newest = shown.records()[0]
-    for case, kept in zip(index["cases"], newest["per_case"], strict=True):
-        score, letters = case["models"]["recorded"]
-        assert (case["id"], score) == (kept["case_id"], kept["accuracy"][newest["primary_metric"]]["strict_mean"])
-        assert dict(zip(index["fields"], letters, strict=True)) == {
-            field: {"stable_right": "r", "flaky": "f", "unscored": "u"}[standing]
-            for field, standing in kept["profile"].items()
-        }
-    assert {letters for case in index["cases"] for _, letters in case["models"].values()} == {"rf", "uu", "rr"}
+            assert run["score"] == number(kept["accuracy"][record["primary_metric"]]["strict_mean"])
+            assert run["replicates"] == [
+                [str(at), outcome, *(number(scores[at]) for scores in kept["replicates"].values())]
+                for at, outcome in enumerate(kept["outcomes"])
+            ]
 
 
 def test_a_build_shows_texts_of_no_component_that_does_not_say_so_and_takes_back_what_was_shown(
@@ -123,11 +105,15 @@ def test_a_build_shows_texts_of_no_component_that_does_not_say_so_and_takes_back
     assert measured.call("site", "build", "--out", "site").code == 0
     everything = b"".join(contents(site).values())
     assert not [text for text in texts if re.search(text, everything)]
-    head = site_data(site, f"cases/{SKILL}/alpha")
-    assert "private" in head["why"]
-    assert head["document"] is None
-    assert [run["outputs"] for run in runs_of(site, "alpha")] == [None, None]
-    assert [run["score"] for run in runs_of(site, "alpha")] == [0.75, 1.0]
+    page = site_page(site, f"cases/{SKILL}/alpha.html")
+    assert "site build --outputs" in words(page.main)
+    assert page.find("pre") is None
+    runs = runs_of(site, "alpha")
+    assert [(run["score"], run["outputs"]) for run in runs] == [("0.750", []), ("1.000", [])]
+    assert runs[0]["fields"] == [
+        ["title", "right in every output", "2 of 2"],
+        ["year", "flaky: now right, now wrong", "1 of 2"],
+    ]
 
 
 def test_a_component_that_is_not_there_is_named_and_publishes_nothing(measured: Library) -> None:
@@ -136,18 +122,16 @@ def test_a_component_that_is_not_there_is_named_and_publishes_nothing(measured: 
     assert ended.code == 0
     assert "site.components.notice-extractoin" in ended.err
     assert f"did you mean '{SKILL}'?" in ended.err
-    assert site_data(measured.root / "site", f"cases/{SKILL}/alpha")["document"] is None
+    assert site_page(measured.root / "site", f"cases/{SKILL}/alpha.html").find("pre") is None
 
 
-def test_what_is_served_shows_everything_and_makes_a_case_when_it_is_opened(
-    measured: Library, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    opened: list[dict[str, Any]] = []
+def test_served_site_shows_documents_and_outputs(measured: Library, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
 
     def serve(server: SiteServer) -> None:
         threading.Thread(target=forever, args=(server, 0.01), daemon=True).start()
-        with urlopen(f"{server.address}data/cases/{SKILL}/alpha.js") as answer:
-            opened.append(lines_of(answer.read().decode()))
+        with urlopen(f"{server.address}cases/{SKILL}/alpha.html") as answer:
+            opened.append(answer.read().decode())
         server.shutdown()
         raise KeyboardInterrupt
 
@@ -156,37 +140,17 @@ def test_what_is_served_shows_everything_and_makes_a_case_when_it_is_opened(
     monkeypatch.setattr("signal.signal", lambda *_: None)
     measured.settings()
     assert measured.call("site", "serve").code == 0
-    head = opened[0][f"cases/{SKILL}/alpha"]
-    assert "is the title of a notice" in head["document"]["text"]
-    assert [len(opened[0][f"cases/{SKILL}/alpha/{run}"]["outputs"]) for run in head["runs"]] == [2, 1]
-
-
-def test_what_cannot_be_made_when_it_is_asked_for_is_said_and_tried_again(tmp_path: Path) -> None:
-    problems = [StorageError("the disk is full")]
-
-    def make() -> None:
-        if problems:
-            raise problems.pop()
-        (tmp_path / "case.js").write_text("made")
-
-    with SiteServer(tmp_path, later={"case.js": make}) as server:
-        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-        with pytest.raises(HTTPError, match="500") as refused:
-            urlopen(f"{server.address}case.js")
-        assert "the disk is full" in refused.value.read().decode()
-        for _ in range(2):
-            with urlopen(f"{server.address}case.js") as answer:
-                assert answer.read() == b"made"
-        server.shutdown()
+    assert "is the title of a notice" in opened[0]
+    assert opened[0].count("<article") == 3
 
 
 def test_a_run_without_raw_answers_has_the_scores_of_its_record_and_says_why(measured: Library) -> None:
     newest = measured.records()[0]["run_id"]
     (measured.results / newest / "replicates.jsonl").unlink()
     without, before = runs_of(published(measured), "alpha")
-    assert without["outputs"] is None
-    assert without["why"] == f"The raw answers of this run are not here (evals/results/{newest}): these are its scores."
-    assert without["score"] == 0.75
+    assert without["outputs"] == []
+    why = f"The outputs of this run are not here (evals/results/{newest}): these are its scores."
+    assert (without["notices"], without["score"]) == ([why], "0.750")
     assert before["outputs"]
 
 
@@ -199,14 +163,14 @@ def test_only_the_newest_two_versions_are_shown(library: Library) -> None:
 def test_a_case_that_changed_since_is_not_marked(measured: Library) -> None:
     measured.case("alpha", {"title": "alpha", "year": 1999})
     for output in runs_of(published(measured), "alpha")[0]["outputs"]:
-        assert "the case was changed" in output["unmarked"]
+        assert "Not marked field by field: the case was changed" in output["words"]
         assert (output["differing"], output["alike"]) == ([], [])
 
 
 def test_answers_that_were_edited_are_named(measured: Library) -> None:
     path = measured.results / measured.records()[0]["run_id"] / "replicates.jsonl"
     path.write_text(path.read_text().replace("1999", "2001"))
-    (remark,) = runs_of(published(measured), "alpha")[0]["remarks"]
+    (remark,) = runs_of(published(measured), "alpha")[0]["notices"]
     assert "one of the two was edited" in remark
 
 
@@ -214,38 +178,19 @@ def test_a_run_folder_that_cannot_be_read_is_named_and_hides_no_other(measured: 
     (measured.results / measured.records()[0]["run_id"] / "manifest.json").write_text("{")
     shutil.rmtree(measured.root / "site")
     broken, before = runs_of(published(measured), "alpha")
-    assert "The raw answers cannot be shown" in broken["why"]
-    assert (broken["outputs"], broken["score"]) == (None, 0.75)
+    assert "The outputs cannot be shown" in broken["notices"][0]
+    assert (broken["outputs"], broken["score"]) == ([], "0.750")
     assert before["outputs"]
 
 
-def test_nothing_is_explained_again_but_what_is_new(measured: Library, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pages_of_cases_are_written_again_only_for_new_runs(measured: Library) -> None:
     site = measured.root / "site"
-    explained: list[str] = []
-    monkeypatch.setattr("skill_evaluator.site.cases.ShownRun.script", _noting(explained))
-    assert "0 files written, 0 removed" in measured.call("site", "build", "--out", "site").out
-    assert explained == []
-    before = contents(site)
+    with patch.object(ShownRun, "part", side_effect=AssertionError("an output was read again")):
+        assert "0 files written, 0 removed" in measured.call("site", "build", "--out", "site").out
     measured.write(f"components/{SKILL}/prompt.md", PROMPT.format("1.2.0"))
     measured.evaluate_here()
     assert measured.call("site", "build", "--out", "site").code == 0
-    assert [read(measured.component / "evals" / "records" / f"{run}.json")["skill_version"] for run in explained] == [
-        "1.2.0"
-    ] * len(CASES)
-    assert contents(site) != before
     assert [run["version"] for run in runs_of(site, "alpha")] == ["1.2.0", "1.1.0"]
-
-
-def _noting(explained: list[str]) -> Any:
-    from skill_evaluator.site.cases import ShownRun
-
-    whole = ShownRun.script
-
-    def script(run: Any, *arguments: Any) -> str:
-        explained.append(run.entry.run_id)
-        return whole(run, *arguments)
-
-    return script
 
 
 def test_megabytes_of_document_and_answer_make_no_large_file(library: Library) -> None:
@@ -257,11 +202,10 @@ def test_megabytes_of_document_and_answer_make_no_large_file(library: Library) -
     library.evaluate_here()
     assert library.call("site", "build", "--out", "site").code == 0
     site = library.root / "site"
-    head = site_data(site, f"cases/{SKILL}/alpha")
-    assert head["document"]["cut"]
-    assert head["document"]["length"] == len(long)
-    assert [output["texts"][0]["cut"] for output in runs_of(site, "alpha")[0]["outputs"]] == [True, True]
-    assert max(len(content) for name, content in contents(site).items() if name.startswith("data/")) < 1_000_000
+    shown = words(site_page(site, f"cases/{SKILL}/alpha.html").main)
+    assert f"the first of {len(long):,} characters. The whole is among the fixtures." in shown
+    assert ["Cut here" in output["words"] for output in runs_of(site, "alpha")[0]["outputs"]] == [True, True]
+    assert max(len(content) for content in contents(site).values()) < 1_000_000
 
 
 def test_a_record_that_is_another_now_changes_the_pages_of_its_cases(measured: Library) -> None:
@@ -281,8 +225,7 @@ def test_an_answer_that_is_cut_says_so(library: Library, text: str) -> None:
     answers = {"alpha": text, "beta": notice("beta"), "gamma": notice("gamma")}
     library.record_answers({(case_id, index): answer for case_id, answer in answers.items() for index in range(2)})
     library.evaluate_here()
-    (answer,) = runs_of(published(library), "alpha")[0]["outputs"][0]["texts"]
-    assert (answer["cut"], answer["length"]) == (True, len(text))
+    assert f"the first of {len(text):,} characters" in runs_of(published(library), "alpha")[0]["outputs"][0]["words"]
 
 
 def test_answers_of_two_runs_that_cannot_be_read_cost_nothing_else(
@@ -294,9 +237,8 @@ def test_answers_of_two_runs_that_cannot_be_read_cost_nothing_else(
     monkeypatch.setattr("skill_evaluator.site.compare.outcomes", refused)  # to root no file is unreadable
     shutil.rmtree(measured.root / "site")
     site = published(measured)
-    (changed,) = (site / "data" / "answers" / SKILL).rglob("*.js")
-    assert "The answers cannot be read" in changed.read_text()
-    assert site_data(site, f"components/{SKILL}")["newest"]
+    assert "The outputs cannot be read" in (site / "compare" / SKILL / "1.1.0.html").read_text()
+    assert (site / "components" / f"{SKILL}.html").exists()
 
 
 def test_files_are_copied_where_documents_are_shown_and_nowhere_else(library: Library) -> None:
@@ -307,12 +249,12 @@ def test_files_are_copied_where_documents_are_shown_and_nowhere_else(library: Li
         library.write(f"{folder}/{case_id}/{name}", content)
     assert library.evaluate_here().code == 0
     site = published(library)
-    shown = {case_id: site_lines(site, f"cases/{SKILL}/{case_id}")[f"cases/{SKILL}/{case_id}"] for case_id in CASES}
-    for case_id, (name, content) in files.items():
-        (file,) = shown[case_id]["files"]
-        assert (site / file["at"]).read_bytes() == content
-        assert (file["name"], file["words"]) == (name, shown[case_id]["document"]["text"])
-    assert [file["kind"] for case_id in CASES for file in shown[case_id]["files"]] == ["image", "pdf"]
+    given = {case_id: site_page(site, f"cases/{SKILL}/{case_id}.html").find(class_="given") for case_id in CASES}
+    image, link = given["alpha"].img, given["beta"].a
+    assert (site / "cases" / SKILL / image["src"]).read_bytes() == files["alpha"][1]
+    assert (site / "cases" / SKILL / link["href"]).read_bytes() == files["beta"][1]
+    assert (image["alt"][:13], link["download"]) == ("[document.png", "document.pdf")
+    assert given["gamma"].find(["img", "a"]) is None
     again = library.call("site", "build", "--out", "site")
     assert "0 files written" in again.out + again.err
     library.settings()

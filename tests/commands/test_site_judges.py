@@ -1,9 +1,7 @@
 """The judges' page of a built site: every figure is that of a file of results, and nothing that was judged is in it."""
 
-import json
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 from skill_evaluator.display import number
@@ -12,14 +10,14 @@ from skill_evaluator.site.judges import read_recorded
 
 from tests.support.judged_sites import HALLS, JudgedSite
 from tests.support.library import SKILL, Library, read
-from tests.support.sites import contents, site_data
+from tests.support.sites import contents, site_page, words
 
-pytestmark = pytest.mark.usefixtures("without_charts")
+pytest.importorskip("vl_convert")
 OTHERS = ("pairwise", "score", "calibrate")
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory, without_charts: None) -> JudgedSite:
+def built(tmp_path_factory: pytest.TempPathFactory) -> JudgedSite:
     """A library that judges worked in, and its site; for a test that changes nothing."""
     site = JudgedSite(tmp_path_factory.mktemp("judged"))
     site.judge_all(("judge",))
@@ -33,36 +31,51 @@ def site(built: JudgedSite, tmp_path: Path) -> JudgedSite:
     return built.copy(tmp_path)
 
 
-def blocks_of(site: JudgedSite, mode: str) -> list[Any]:
-    page = site_data(site.root / "site", f"judgings/{site.results_of(mode)['judging']['id']}")
-    return [block for section in page["sections"] for block in section["blocks"]]
+def listed(site: JudgedSite) -> dict[str, list[str]]:
+    """The cells of each judge run on the list, by its mode."""
+    rows = site_page(site.root / "site", "judges.html").select("tbody tr")
+    return {row["data-mode"]: [words(cell) for cell in row.find_all(["th", "td"])] for row in rows}
+
+
+def page_of(site: JudgedSite, mode: str) -> str:
+    name = site.results_of(mode)["judging"]["id"]
+    return words(site_page(site.root / "site", f"judges/{name}.html").main)
 
 
 def test_judge_run_is_listed_with_its_outcome(built: JudgedSite) -> None:
-    rows = {row["mode"]: row for row in site_data(built.root / "site", "judges")["judgings"]}
-    assert set(rows) == {"regression", "calibrate", "pairwise", "score"}
-    assert rows["regression"]["outcome"] == built.results_of("regression")["ship_decision"] == "block"
-    assert (rows["regression"]["component"], rows["score"]["component"]) == (SKILL, SKILL)
-    assert rows["pairwise"]["component"] is rows["calibrate"]["component"] is None
-    assert (rows["score"]["rubric"], rows["pairwise"]["source"]) == ("rubric.yaml", "items.jsonl")
+    rows = listed(built)
+    assert set(rows) == {"regressions", "calibration", "comparisons", "scores"}
+    assert built.results_of("regression")["ship_decision"] == "block"
+    assert rows["regressions"][1].startswith("▼ block")
+    components = {mode: row[3] for mode, row in rows.items()}
+    assert (components["regressions"], components["scores"]) == (SKILL, SKILL)
+    assert components["comparisons"] == components["calibration"] == "items of a file"
+    assert "Rubric rubric.yaml" in page_of(built, "score")
 
 
 def test_page_shows_the_figures_of_the_results(built: JudgedSite) -> None:
     (scores,) = built.results_of("score")["judges"]
-    assert f"{number(scores['criteria'][0]['score']['value'])} of 5" in json.dumps(blocks_of(built, "score"))
+    assert f"{number(scores['criteria'][0]['score']['value'])} of 5" in page_of(built, "score")
     (preferences,) = built.results_of("pairwise")["judges"]
     wins = number(preferences["criteria"][0]["wins"]["value"])
-    assert f"judge: output 1 wins {wins} " in json.dumps(blocks_of(built, "pairwise"))
-    assert "Pairs that do not ship" in json.dumps(blocks_of(built, "regression"))
-    assert "false alarms" in json.dumps(blocks_of(built, "calibrate"))
+    assert f"judge: output 1 wins {wins} " in page_of(built, "pairwise")
+    assert "Pairs that do not ship" in page_of(built, "regression")
+    assert "false alarms" in page_of(built, "calibrate")
+
+
+def test_calibration_page_draws_kappa_of_each_judge(built: JudgedSite) -> None:
+    name = built.results_of("calibrate")["judging"]["id"]
+    figure = site_page(built.root / "site", f"judges/{name}.html").figure
+    assert {"κ", "judge", "the bar, 0.60"} <= {text.get_text() for text in figure.svg.find_all(["text", "title"])}
+    assert words(figure.find("caption")).startswith("The figures: undecided 1")
 
 
 def test_review_queue_is_shown_without_names_of_reviewers(built: JudgedSite) -> None:
-    (shown,) = site_data(built.root / "site", "judges")["queue"]
-    lines = shown["blocks"][0]["lines"]
+    queue = site_page(built.root / "site", "judges.html").find("ul", class_="remarks")
+    lines = [words(line) for line in queue.find_all("li")]
     assert "reviewer 1: 3 labels" in lines
     assert any(line.startswith("differ on alpha") for line in lines)
-    assert not {"ada", "ben"} & set(json.dumps(shown).replace('"', " ").split())
+    assert not {"ada", "ben"} & set(words(queue).split())
 
 
 def test_site_has_no_judged_or_quoted_text(built: JudgedSite) -> None:
@@ -80,11 +93,12 @@ def test_unreadable_judge_runs_hide_no_other(site: JudgedSite) -> None:
     folders["calibrate"].rename(site.judgements / "a <b>")
     ended = site.call("site", "build", "--out", "site")
     assert (ended.code, f"judging {folders['pairwise'].name}" in ended.err, "rename it" in ended.err) == (4, True, True)
-    index = site_data(site.root / "site", "judges")
-    assert {problem["name"] for problem in index["problems"]} == {folders["pairwise"].name, "a <b>"}
-    assert index["unfinished"] == [folders["score"].name]
-    assert [row["mode"] for row in index["judgings"]] == ["regression"]
-    assert not (site.root / "site" / "data" / "judgings" / f"{folders['score'].name}.js").exists()
+    index = words(site_page(site.root / "site", "judges.html").main)
+    assert f"{folders['pairwise'].name} cannot be read" in index
+    assert "a <b> cannot be read" in index
+    assert f"No results yet: {folders['score'].name}." in index
+    assert list(listed(site)) == ["regressions"]
+    assert not (site.root / "site" / "judges" / f"{folders['score'].name}.html").exists()
 
 
 def test_invalid_results_are_refused_and_a_draft_has_none(site: JudgedSite) -> None:
@@ -103,11 +117,11 @@ def test_invalid_results_are_refused_and_a_draft_has_none(site: JudgedSite) -> N
 
 
 def test_page_of_an_unchanged_judge_run_stays(site: JudgedSite) -> None:
-    before = site_data(site.root / "site", "judges")
+    before = contents(site.root / "site")
     assert "0 files written, 0 removed" in site.call("site", "build", "--out", "site").out
-    (site.root / "site" / "data" / "judges.js").unlink()
+    (site.root / "site" / "judges.html").unlink()
     assert "1 file written, 0 removed" in site.call("site", "build", "--out", "site").out
-    assert site_data(site.root / "site", "judges") == before
+    assert contents(site.root / "site") == before
 
 
 def test_calibration_of_the_settings_is_shown(site: JudgedSite) -> None:
@@ -116,12 +130,13 @@ def test_calibration_of_the_settings_is_shown(site: JudgedSite) -> None:
     shutil.rmtree(folder)
     site.settings(policy={"judge": {"calibration": "judge.json"}})
     assert site.call("site", "build", "--out", "site").code == 0
-    assert site_data(site.root / "site", "judges")["calibration"][0] == "undecided 1"
-    assert site_data(site.root / "site", "judgings/of settings")["file"] == "judge.json"
+    assert "The calibration in the settings : ? undecided 1" in words(site_page(site.root / "site", "judges.html").main)
+    assert "judge.json" in words(site_page(site.root / "site", "calibration.html").main)
 
 
 def test_page_is_empty_without_judge_runs(tmp_path: Path) -> None:
     bare = Library(tmp_path)
     assert bare.call("site", "build", "--out", "site").code == 0
-    index = site_data(bare.root / "site", "judges")
-    assert (index["judgings"], index["queue"]) == ([], None)
+    text = words(site_page(bare.root / "site", "judges.html").main)
+    assert "No judge run is recorded here. skill-evaluator judge regression --candidate RUN --judge ID" in text
+    assert "Nothing is queued for people." in text

@@ -15,15 +15,15 @@ from skill_evaluator.site.writing import MARKER
 from tests.support.audit_results import an_audit
 from tests.support.library import SKILL, Ended, Library
 from tests.support.records import a_run, keep, keep_in
-from tests.support.sites import contents, site_data
+from tests.support.sites import contents, site_page, states, words
 
-pytestmark = pytest.mark.usefixtures("without_charts")
+pytest.importorskip("vl_convert")
 CASES = {"alpha": [1.0, 0.5], "beta": [0.75, 0.75], "gamma": [1.0, 1.0]}
 OTHER = "other"
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory, without_charts: None) -> Library:
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Library:
     """Two versions of two components, and their site."""
     library = Library(tmp_path_factory.mktemp("whole"))
     keep(library, a_run("1.0.0", 1, CASES), a_run("1.1.0", 2, CASES))
@@ -79,20 +79,20 @@ def test_a_component_that_cannot_be_read_is_listed_with_why_and_the_others_are_b
     where = str(path.relative_to(library.root))
     assert where in ended.err
     assert "mend the file that is named, or take it back from git" in ended.err
-    rows = {row["component"]: row for row in site_data(library.root / "site", "overview")["rows"]}
-    assert (rows[SKILL]["model"], where in rows[SKILL]["why"]) == (None, True)
-    assert rows[OTHER]["model"] == "m"
-    assert [path.stem for path in (library.root / "site/data/components").iterdir()] == [OTHER]
+    lines = states(library.root / "site")
+    assert (where in words(lines[SKILL]), lines[SKILL].a) == (True, None)
+    assert lines[OTHER].a is not None
+    assert [path.stem for path in (library.root / "site/components").iterdir()] == [OTHER]
     assert "Traceback" not in ended.err
 
 
 def test_an_audit_that_cannot_be_read_leaves_out_grades_alone(library: Library) -> None:
     library.write("audits/2026/report.json", "{")
     ended = built(library)
-    overview = site_data(library.root / "site", "overview")
     assert (ended.code, "audits/2026/report.json" in ended.err) == (4, True)
-    assert [problem["name"] for problem in overview["problems"]] == ["audit 2026"]
-    assert OTHER in {row["component"] for row in overview["rows"] if row["model"]}
+    page = site_page(library.root / "site", "index.html")
+    assert [words(name) for name in page.select("h2 + .remarks strong")] == ["audit 2026"]
+    assert OTHER in states(library.root / "site")
 
 
 @contextmanager
@@ -112,15 +112,16 @@ def test_a_disk_that_is_full_leaves_the_older_site_as_it_was(library: Library) -
     with small_files(200):
         ended = built(library)
     assert ended.code == 2
-    assert "cannot write site/data/" in ended.err
+    assert "cannot write site/" in ended.err
     assert contents(library.root / "site") == before
     assert built(library).code == 0
     assert contents(library.root / "site") != before
 
 
 def test_a_first_build_that_could_not_end_can_be_done_again(library: Library) -> None:
+    size = (library.root / f"site/components/{SKILL}.html").stat().st_size
     shutil.rmtree(library.root / "site")
-    with small_files(2_000):
+    with small_files(size - 1):
         assert built(library).code == 2
     left = contents(library.root / "site").keys() - {MARKER}
     assert left
@@ -132,13 +133,13 @@ def test_what_an_aborted_build_wrote_goes_with_its_component(library: Library) -
     keep(library, a_run("1.0.0", 4, CASES, model_id="a-model-with-a-page-too-large"))
     library.write("components/aa/prompt.md", "---\nname: aa\nversion: 1.0.0\n---\nDo it.\n")
     keep_in(library.root / "components" / "aa", a_run("1.0.0", 1, CASES, skill="aa"))
-    size = (library.root / f"site/data/components/{OTHER}.js").stat().st_size
-    with small_files(size + 200):
+    size = (library.root / f"site/components/{OTHER}.html").stat().st_size
+    with small_files(size + 2_000):
         assert built(library).code == 2
-    assert (library.root / "site/data/components/aa.js").exists()
+    assert (library.root / "site/components/aa.html").exists()
     (library.root / "components" / "aa").rename(library.root / "gone")
     assert built(library).code == 0
-    assert not (library.root / "site/data/components/aa.js").exists()
+    assert not (library.root / "site/components/aa.html").exists()
 
 
 def test_records_that_come_while_a_site_is_built_break_nothing_and_the_next_build_has_them(library: Library) -> None:
@@ -159,13 +160,15 @@ def test_records_that_come_while_a_site_is_built_break_nothing_and_the_next_buil
     assert built(library).code == 0
     assert library.call("site", "build", "--out", "anew").code == 0
     assert contents(library.root / "site") == contents(library.root / "anew")
-    assert len(site_data(library.root / "site", f"components/{SKILL}")["versions"]) == 7
+    facts = words(site_page(library.root / "site", f"components/{SKILL}.html").find(class_="facts"))
+    assert "Measured versions 7" in facts
 
 
 def test_a_run_whose_version_is_none_stands_in_nobody_s_way(library: Library) -> None:
     keep(library, a_run("draft", 3, CASES, complete=False), a_run("1.0", 4, CASES, complete=False))
     assert built(library).code == 0
-    assert site_data(library.root / "site", f"components/{SKILL}")["versions"] == ["1.0.0", "1.1.0"]
+    facts = words(site_page(library.root / "site", f"components/{SKILL}.html").find(class_="facts"))
+    assert "Measured versions 2" in facts
 
 
 def test_an_audit_whose_folder_cannot_name_a_page_is_listed(library: Library) -> None:
@@ -174,11 +177,11 @@ def test_an_audit_whose_folder_cannot_name_a_page_is_listed(library: Library) ->
         library.write(f"audits/{name}/report.json", an_audit().model_dump_json())
     ended = built(library)
     assert (ended.code, ended.err.count("rename its folder")) == (4, len(names))
-    assert [audit["name"] for audit in site_data(library.root / "site", "audits")["audits"]] == ["2026"]
+    assert words(site_page(library.root / "site", "audit.html").find(class_="crumbs")).endswith("2026")
 
 
 def test_what_a_killed_build_was_writing_goes_with_the_next(library: Library) -> None:
-    half = library.write(f"site/data/cases/{SKILL}/.alpha.js.a8x_kq2z", "a document")
+    half = library.write(f"site/cases/{SKILL}/.alpha.html.a8x_kq2z", "a document")
     mine = library.write("site/.well-known/app.js", "my own")
     assert built(library).code == 0
     assert (half.exists(), mine.exists()) == (False, True)

@@ -77,8 +77,7 @@ def screen(demo: Library) -> tuple[str, Pieces]:
             pieces += (new := list(new))
             print_pieces(new, console)
 
-        # the libraries of the site's charts take a second to bundle
-        with patch.object(sheets, "print_pieces", keep), patch("vl_convert.javascript_bundle", lambda snippet: ""):
+        with patch.object(sheets, "print_pieces", keep):
             out = demo.call(*command, columns=WIDTHS[0], env={"PATH": str(programs)}).out
         lines = _STYLE.sub("", out).splitlines()[: 17 if command in TOPS else None]
         lines = [_RUN_ID.sub("20260101T000000Z-abcdef", line) for line in lines if not _MEASURED.search(line)]

@@ -6,10 +6,10 @@ import pytest
 from skill_evaluator.display import probability, signed
 from skill_evaluator.reports.comparison import measure_sheet, print_comparison, run_sheet, scope_words
 from skill_evaluator.reports.history import print_history
-from skill_evaluator.site.compare import version_parts
+from skill_evaluator.site.compare import differences
 from skill_evaluator.verdicts.decide.comparability import Pair
 from skill_evaluator.verdicts.decide.comparison import compare_records
-from skill_evaluator.verdicts.decide.results import ComparisonResult, Comparisons
+from skill_evaluator.verdicts.decide.results import ComparisonResult
 from skill_evaluator.verdicts.history.series import history_of
 
 from tests.support.records import Score, a_record
@@ -86,8 +86,7 @@ def test_an_interval_of_fewer_than_five_cases_is_neither_written_nor_drawn(
     after: dict[str, list[Score]] = {name: [0.4, 0.3] for name in before}
     result = compare_records("s", [Pair(baseline=a_record(before), candidate=a_record(after))], some_rules())
     assert measure_sheet(result.models[0]).rows[0][3].text.startswith(written)
-    (model,) = version_parts(Comparisons(versions={"1.1.0": result}, models=[]), lambda _: None)["1.1.0"]["models"]
-    (row,) = model["forest"]["rows"]
+    (row,) = differences(result.models[0])["rows"]
     assert (row["low"] is not None) == (row["high"] is not None) == drawn
 
 

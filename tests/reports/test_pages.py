@@ -104,8 +104,8 @@ def test_the_verdict_comes_first_and_components_fields_and_cases_link_to_the_sit
     places = [page.index(part) for part in parts]
     assert places == sorted(places)
     page = a_report().markdown()
-    assert "[`total`](https://example.com/site/component.html#component=s&model=m&version=2.0.0&field=total)" in page
-    assert "[`case-0`](https://example.com/site/case.html#component=s&case=case-0&model=m&version=2.0.0)" in page
+    assert "[`total`](https://example.com/site/components/s.html#field-total)" in page
+    assert "[`case-0`](https://example.com/site/cases/s/case-0.html)" in page
     assert "](" not in a_report(Site()).markdown()
 
 

@@ -1,4 +1,4 @@
-"""The page of a case in Chromium: from the overview to a differing leaf, and nothing foreign runs or breaks it."""
+"""The page of a case in Chromium: from the overview to a value that differs, and nothing foreign runs or breaks it."""
 
 import json
 from pathlib import Path
@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from tests.site.conftest import HOSTILE, serious
+from tests.site.conftest import HOSTILE
 from tests.support.documents import a_pdf, a_png
 from tests.support.library import SKILL, Library
 from tests.support.sites import watched
 
 pytestmark = pytest.mark.browser
-CASE = "case.html#component=receipts&case=service-charge"
+CASE = "cases/receipts/service-charge.html"
 
 
-def test_from_the_overview_to_a_differing_leaf_in_three_clicks(browser: Any, root: Path) -> None:
+def test_overview_leads_to_a_differing_value_in_two_clicks(browser: Any, root: Path) -> None:
     with watched(browser, f"file://{root}/site/") as watch:
         page = watch.open("index.html")
         page.get_by_role("link", name="receipts", exact=True).first.click()
@@ -30,66 +30,33 @@ def test_from_the_overview_to_a_differing_leaf_in_three_clicks(browser: Any, roo
         ]
         assert "number, ± 0.005" in leaf.inner_text()
         assert leaf.locator("mark").all_inner_texts() == ["10", "13"]
-        page.get_by_text("The answer as it came").first.click()
+        page.get_by_text("The output as it came").first.click()
         assert '"total": "63.1' in page.locator(".answer pre").first.inner_text()
         assert watch.errors == []
 
 
-def test_a_cell_of_the_field_map_leads_to_the_cases_in_which_the_field_differs(browser: Any, root: Path) -> None:
-    with watched(browser, f"file://{root}/site/") as watch:
-        page = watch.open_drawn("component.html#component=receipts")
-        cells = page.get_by_role("table", name="Fields beside models")
-        cells.get_by_role("row", name="total").get_by_role("link").last.click()
-        narrowed = page.get_by_role("table", name="Cases beside models").locator("tbody tr")
-        few = narrowed.count()
-        assert "field=total&model=example-small" in page.url
-        narrowed.first.get_by_role("link").last.click()
-        page.locator("tr.sought").first.wait_for()
-        assert page.locator("tr.sought th").first.inner_text() == "total"
-        assert page.get_by_label("Model", exact=True).input_value() == "example-small"
-        page = watch.open("component.html#component=receipts&field=total&model=example-small")
-        assert page.get_by_role("table", name="Cases beside models").locator("tbody tr").count() == few
-        assert (
-            watch.open("component.html#component=receipts&field=date&model=example-large")
-            .get_by_text("No such")
-            .count()
-        )
-        page = watch.open("component.html#component=receipts&field=date&model=example-large&version=1.1.0")
-        page.get_by_text("9 of 10 cases in which date is wrong or flaky with example-large").wait_for()
-        assert "version=1.1.0" in page.get_by_role("link", name="booking").first.get_attribute("href")
-        page = watch.open("component.html#component=receipts&field=total&model=example-small")
-        page.get_by_role("button", name="Show all cases").click()
-        table = page.get_by_role("table", name="Cases beside models")
-        table.get_by_role("button", name="example-small").press("Enter")
-        scores = [float(text) for text in table.locator("td:nth-child(3) .part > a").all_inner_texts()]
-        assert scores == sorted(scores) != scores[::-1]
-        assert page.evaluate("document.activeElement.textContent").startswith("example-small")
-        assert page.get_by_role("table", name="Cases beside models").locator("tbody tr").count() == 10 > few
-
-
-def test_what_is_chosen_is_in_the_address(browser: Any, root: Path) -> None:
+def test_runs_are_narrowed_by_model_and_version(browser: Any, root: Path) -> None:
     with watched(browser, f"file://{root}/site/") as watch:
         page = watch.open(CASE)
-        page.get_by_label("Model", exact=True).focus()
-        page.get_by_label("Model", exact=True).select_option("all models")
-        page.locator(".run").nth(3).wait_for()
-        assert page.locator(".run").count() == 4
-        assert page.evaluate("document.activeElement.id") == "model"  # so that a keyboard goes on from there
+        runs = page.locator(".run:visible")
+        assert (runs.count(), page.locator(".run[open]").count()) == (4, 2)
+        page.get_by_label("Model", exact=True).select_option("example-small")
         page.get_by_label("Version", exact=True).select_option("1.1.0")
-        page.locator(".run").nth(2).wait_for(state="detached")
-        assert page.locator(".run").count() == 2
+        page.get_by_text("1 of 4 runs").wait_for()
+        assert runs.locator(".answer").first.is_visible()
         page = watch.open(page.url.removeprefix(watch.root))
-        assert page.locator(".run h3").all_inner_texts()[0].startswith("example-large 1.1.0")
+        assert runs.locator("h3").all_inner_texts()[0].startswith("example-small 1.1.0")
         page.get_by_role("link", name="next case").click()
         page.get_by_role("heading", name="stationer", level=1).wait_for()
-        assert "version=1.1.0" in page.url
+        page.get_by_role("table", name="Scores of this case").get_by_role("link").last.click()
+        page.locator(".run").last.locator(".answer").first.wait_for()
 
 
-def test_a_public_build_shows_scores_and_says_why_nothing_more(browser: Any, root: Path) -> None:
+def test_page_without_outputs_shows_scores_and_how_to_get_outputs(browser: Any, root: Path) -> None:
     with watched(browser, f"file://{root}/public/") as watch:
         page = watch.open(CASE)
         text = page.inner_text("main")
-        assert "private" in text
+        assert "site build --outputs" in text
         assert "site serve" in text
         assert "63.13" not in text
         assert page.get_by_role("table", name="Fields of this case").first.is_visible()
@@ -97,35 +64,7 @@ def test_a_public_build_shows_scores_and_says_why_nothing_more(browser: Any, roo
         assert page.get_by_role("table", name="Scores of each replicate of example-large 1.2.0").is_visible()
 
 
-def test_an_address_that_names_nothing_says_so(browser: Any, root: Path) -> None:
-    with watched(browser, f"file://{root}/site/") as watch:
-        for address, words in (
-            ("case.html", "names no case"),
-            ("case.html#component=x&case=a", "nothing recorded of 'x'"),
-            ("case.html#component=receipts&case=nowhere", "have no case 'nowhere'"),
-            ("component.html", "choose one on the overview"),
-            ("component.html#component=x", "nothing recorded of 'x'"),
-        ):
-            assert words in watch.open(address).inner_text("main"), address
-        assert watch.errors == []
-
-
-@pytest.mark.node
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 390])
-def test_axe_finds_nothing_serious_and_nothing_scrolls_to_the_side(
-    browser: Any, root: Path, scheme: str, width: int
-) -> None:
-    with watched(
-        browser, f"file://{root}/site/", color_scheme=scheme, viewport={"width": width, "height": 800}
-    ) as watch:
-        for name in (f"{CASE}&model=all&field=total", "component.html#component=receipts&field=total"):
-            page = watch.open(name)
-            assert serious(page) == []
-            assert page.evaluate("document.documentElement.scrollWidth") <= width
-
-
-def test_hostile_documents_answers_truths_and_names_are_text(browser: Any, tmp_path: Path) -> None:
+def test_hostile_texts_and_names_are_text_on_pages_of_cases_and_runs(browser: Any, tmp_path: Path) -> None:
     library = Library(tmp_path)
     case_id = "a <img src=x onerror=ran=4> \u202eb"
     long = HOSTILE * 60_000
@@ -142,7 +81,7 @@ def test_hostile_documents_answers_truths_and_names_are_text(browser: Any, tmp_p
     assert library.call("site", "build", "--out", "site").code == 0
     for width in (1280, 390):
         with watched(browser, f"file://{tmp_path}/site/", viewport={"width": width, "height": 800}) as watch:
-            page = watch.open(f"component.html#component={SKILL}")
+            page = watch.open(f"components/{SKILL}.html")
             page.get_by_role("table", name="Cases beside models").get_by_role("link").first.click()
             page.locator(".answer").nth(1).wait_for()
             page.evaluate("for (const fold of document.querySelectorAll('details')) fold.open = true")
@@ -152,6 +91,12 @@ def test_hostile_documents_answers_truths_and_names_are_text(browser: Any, tmp_p
             assert "<script>window.ran=2</script>**bold** [x](javascript:ran=3) \\u202egnp \\u001b[31m" in text
             assert "__proto__" in text
             assert f"of {len(long):,} characters" in text
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
+            page.get_by_role("link", name="Every output of this run").first.click()
+            page.locator("table.answered summary").last.click()
+            assert "<script>window.ran=2</script>**bold**" in page.locator("table.answered pre").last.inner_text()
+            assert page.locator("main img, main script").count() == 0
+            assert page.evaluate("window.ran") is None
             assert page.evaluate("document.documentElement.scrollWidth") <= width
             assert (watch.errors, watch.left) == ([], [])
 
@@ -165,12 +110,12 @@ def test_an_image_is_shown_and_a_pdf_is_linked(browser: Any, tmp_path: Path) -> 
     library.settings(site={"components": {SKILL: {"documents": True}}})
     assert library.call("site", "build", "--out", "site").code == 0
     with watched(browser, f"file://{library.root}/site/") as watch:
-        page = watch.open(f"case.html#component={SKILL}&case=alpha")
+        page = watch.open(f"cases/{SKILL}/alpha.html")
         image = page.get_by_role("img", name="document.png: image/png, 30x20")
         image.scroll_into_view_if_needed()
         page.wait_for_function("document.querySelector('.given img').naturalWidth === 30")
-        page = watch.open(f"case.html#component={SKILL}&case=beta")
+        page = watch.open(f"cases/{SKILL}/beta.html")
         link = page.get_by_role("link", name="document.pdf: application/pdf, 1 page,")
         assert link.get_attribute("download") == "document.pdf"
-        assert (library.root / "site" / link.get_attribute("href")).read_bytes() == a_pdf()
+        assert (library.root / "site/cases" / SKILL / link.get_attribute("href")).read_bytes() == a_pdf()
         assert watch.errors == []

@@ -1,4 +1,4 @@
-"""The page that compares: its figures are those of `compare`, both values stand where they may."""
+"""The pages that compare and the verdict pages: their figures are those of `compare`, and each says what to do."""
 
 from pathlib import Path
 from typing import Any
@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.library import SKILL, Library
 from tests.support.records import a_run, keep
-from tests.support.sites import build_undrawn, contents, site_data, watched
+from tests.support.sites import built_site, contents, site_page, words
 
 pytest.importorskip("vl_convert")
 RIGHT = {f"case-{at}": [1.0, 1.0] for at in range(12)}
@@ -29,77 +29,78 @@ def library(tmp_path: Path) -> Library:
     return library
 
 
-def test_versions_and_models_are_compared_as_the_command_does(library: Library) -> None:
-    """What is compared is drawn once, and follows a new record."""
-    site = build_undrawn(library)
-    versions = site_data(site, f"compare/{SKILL}/versions")
-    assert list(versions) == ["1.6.0", "1.5.0", "1.4.0", "1.3.0", "1.2.0"]
-    for version, shown in versions.items():
+def differences(model: Any) -> dict[str, str]:
+    """The difference of each measure in the chart of a model."""
+    rows = model.select("table.forest tbody tr")
+    return {words(row.th): words(row.find_all("td")[-1]) for row in rows}
+
+
+def test_versions_are_compared_as_the_command_does(library: Library) -> None:
+    site = built_site(library)
+    pages = sorted(path.stem for path in (site / "compare" / SKILL).glob("1.*.html"))
+    assert pages == ["1.2.0", "1.3.0", "1.4.0", "1.5.0", "1.6.0"]
+    for version in pages:
         command = library.call("compare", SKILL, "--candidate", version, "--format", "json").json
-        assert shown["verdict"] == command["verdict"]
-        by_model = {model["model_id"]: model for model in command["models"]}
-        for model in shown["models"]:
-            judged = by_model[model["model"]]
-            assert (model["verdict"], model["words"][1:][: len(judged["reasons"])]) == (
-                judged["verdict"],
-                judged["reasons"],
-            )
-            for row in model["forest"]["rows"]:
-                measure = next(one for one in judged["metrics"] + judged["fields"] if one["metric"] == row["name"])
-                assert (row["difference"], [row["low"], row["high"]]) == (measure["difference"], measure["ci95"])
-    assert versions["1.6.0"]["verdict"] == "regressed"
-    (pair,) = site_data(site, f"compare/{SKILL}/models")
-    names = [pair["first"], pair["second"]]
-    assert names == ["m", OTHER]
-    command = library.call("compare", SKILL, "--models", *names, "--format", "json").json
-    assert (pair["verdict"], pair["models"][0]["verdict"]) == (command["verdict"], command["models"][0]["verdict"])
+        page = site_page(site, f"compare/{SKILL}/{version}.html")
+        for model in page.find_all("details", class_="compared"):
+            judged = next(one for one in command["models"] if one["model_id"] == words(model.h2.bdi))
+            assert judged["verdict"] in model["class"]
+            assert all(reason in words(model) for reason in judged["reasons"])
+            measures = {one["metric"]: one["difference"] for one in judged["metrics"] + judged["fields"]}
+            for name, difference in differences(model).items():
+                assert float(difference) == pytest.approx(measures[name], abs=0.0005)
+
+
+def test_models_are_compared_and_columns_name_them(library: Library) -> None:
+    page = site_page(built_site(library), f"compare/{SKILL}/m--{OTHER}.html")
+    text = words(page.find("details", class_="compared"))
+    command = library.call("compare", SKILL, "--models", "m", OTHER, "--format", "json").json
+    assert command["models"][0]["verdict"] in page.find("details", class_="compared")["class"]
+    assert f"m → {OTHER}" in text
+    assert f"worse ← {OTHER} − m → better" in text
+    assert [said for said in ("before →", "after −", "the models differ") if said in text] == []
+
+
+def test_comparison_opens_with_the_newest_version_and_names_no_step_for_a_sound_model(library: Library) -> None:
+    page = site_page(built_site(library), f"compare/{SKILL}/1.6.0.html")
+    assert words(page.find(class_="state")).startswith(f"{SKILL} 1.6.0 : ship")
+    worse, sound = page.find_all("details", class_="compared")
+    assert (worse.has_attr("open"), sound.has_attr("open")) == (True, False)
+    assert ("Next: " in words(worse), "Next: " in words(sound)) == (True, False)
+    assert "`" not in words(page.main)
+
+
+def test_verdict_names_fields_cases_and_one_baseline(tmp_path: Path) -> None:
+    library = Library(tmp_path)
+    right, wrong = ({"title": dict.fromkeys(RIGHT, (at, 2))} for at in (2, 0))
+    keep(library, a_run("1.0.0", 1, RIGHT, fields=right), a_run("1.1.0", 2, WORSE, fields=wrong))
+    library.settings(site={"components": {SKILL: {"documents": True}}})
+    site = built_site(library)
+    text = words(site_page(site, f"verdicts/{SKILL}/1.1.0.html").find(class_="change"))
+    assert text.startswith("Do not ship 1.1.0 with m ▼ regressed How sure: regressed on these 12 cases")
+    assert "Fields that fell: title 1.000 → 0.000" in text
+    assert "Since 1.0.0: field_level_f1 -0.875, 95 % confidence interval -" in text
+    earlier = site_page(site, f"verdicts/{SKILL}/1.0.0.html")
+    assert words(earlier.find(class_="advice")).startswith("A newer version is measured, 1.1.0; ")
+    assert "There is no version to compare it with." in words(earlier.main)
+
+
+def test_building_again_writes_nothing_and_follows_a_new_record(library: Library) -> None:
+    site = built_site(library)
     before = contents(site)
-    build_undrawn(library)
+    built_site(library)
     assert contents(site) == before
     keep(library, a_run("1.7.0", 10, WORSE))
-    build_undrawn(library)
-    assert next(iter(site_data(site, f"compare/{SKILL}/versions"))) == "1.7.0"
+    built_site(library)
+    assert (site / f"compare/{SKILL}/1.7.0.html").exists()
+    assert not (site / f"compare/{SKILL}/1.2.0.html").exists()
 
 
-@pytest.mark.browser
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_page_chooses_by_its_address_and_back(browser: Any, library: Library, scheme: str) -> None:
-    assert library.call("site", "build", "--out", "site").code == 0
-    site = library.root / "site"
-    with watched(browser, f"file://{site}/", color_scheme=scheme, viewport={"width": 390, "height": 800}) as watch:
-        page = watch.open_drawn(f"compare.html#component={SKILL}")
-        assert page.locator("h1").inner_text() == f"{SKILL} 1.6.0"  # the highest with a complete run
-        assert page.locator(".badge.regressed").count() >= 1
-        assert page.locator("td:has-text('1.000 → ')").count() >= 1
-        assert "`" not in page.inner_text("main")
-        assert "nothing is in the way" not in page.inner_text("main")  # with the other model; the version is worse
-        assert page.locator("th", has_text="before → after").count() >= 1
-        page.get_by_label("Version").select_option("1.9.0")
-        page.get_by_text("No complete run of this version").wait_for()
-        page.get_by_label("Version").select_option("1.1.0")
-        page.get_by_text(f"skill-evaluator compare {SKILL} --candidate 1.1.0").wait_for()
-        page.get_by_label("Compare", exact=True).select_option("models")
-        page.get_by_role("heading", name="Two models compared").wait_for()
-        assert "first=" in page.url
-        assert page.locator("th", has_text=f"m → {OTHER}").count() >= 1
-        assert page.locator(f"[data-chart=forest] text:text-is('{OTHER} − m')").count() == 1
-        text = page.inner_text("main")
-        assert [words for words in ("before →", "after −", "the models differ") if words in text] == []
-        assert page.evaluate("document.documentElement.scrollWidth") <= 390
-        page = watch.open(f"verdict.html#component={SKILL}")
-        assert page.locator("h1").inner_text() == f"{SKILL} 1.6.0"
-        assert (text := page.inner_text("main")).count("Next: ") == 1
-        assert "`" not in text
-        assert "To see why" not in watch.open(f"verdict.html#component={SKILL}&version=1.5.0").inner_text("main")
-        assert (watch.errors, watch.left) == ([], [])
-
-
-def test_the_field_of_a_component_that_has_but_one_is_named(tmp_path: Path) -> None:
+def test_field_of_a_component_that_has_but_one_is_named(tmp_path: Path) -> None:
     library = Library(tmp_path)
     right, wrong = ({"": dict.fromkeys(RIGHT, (at, 2))} for at in (2, 0))
     keep(library, a_run("1.0.0", 1, RIGHT, fields=right), a_run("1.1.0", 2, WORSE, fields=wrong))
-    (model,) = site_data(build_undrawn(library), f"compare/{SKILL}/versions")["1.1.0"]["models"]
-    assert "(the whole answer)" in {row["name"] for row in model["forest"]["rows"]}
-    fields = next(block for block in model["blocks"] if block.get("caption") == "Fields")
-    assert "(the whole answer)" in str(fields)
-    assert all(row["name"] for row in model["forest"]["rows"])
+    model = site_page(built_site(library), f"compare/{SKILL}/1.1.0.html").find("details", class_="compared")
+    assert "(the whole answer)" in differences(model)
+    fields = model.find("caption", string="Fields").parent
+    assert "(the whole answer)" in words(fields)

@@ -1,4 +1,4 @@
-"""The judges' page in Chromium: what is drawn is what the build left, on any screen, and nothing foreign runs."""
+"""The judges' page in Chromium: drawn on any screen, and nothing foreign runs."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -11,7 +11,7 @@ from tests.support.http_server import serving
 from tests.support.judged_sites import JudgedSite
 from tests.support.library import SKILL
 from tests.support.review_page import chromium
-from tests.support.sites import site_data, watched
+from tests.support.sites import watched
 
 pytestmark = pytest.mark.browser
 HOSTILE = "<svg/onload=window.ran=1><script>window.ran=2</script>**bold**"
@@ -40,8 +40,7 @@ def root_of(judged: JudgedSite) -> str:
 
 def places(judged: JudgedSite) -> list[str]:
     ids = [judged.results_of(mode)["judging"]["id"] for mode in MODES]
-    own = (f"judges.html#judging={name}" for name in ids)
-    return ["judges.html", f"judges.html#component={SKILL}", *own]
+    return ["judges.html", *(f"judges/{name}.html" for name in ids)]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -54,34 +53,17 @@ def test_every_page_of_judges_is_drawn_without_an_error_or_a_request_elsewhere(
         place = server.address if way == "http" else root_of(judged)
         with watched(browser, place, color_scheme=scheme) as watch:
             for name in places(judged):
-                page = watch.open_drawn(name)
+                page = watch.open_unfolded(name)
                 assert page.locator("h1").count() == 1
                 assert page.locator(".chart .notice").count() == 0
             assert (watch.errors, watch.left) == ([], [])
 
 
-def test_every_table_says_what_the_build_left(browser: Any, judged: JudgedSite) -> None:
-    read = """() => [...document.querySelectorAll("main table")].map((table) => [table.caption.textContent,
-      [...table.tBodies[0].rows].map((row) => [...row.cells].map((cell) => cell.textContent))])"""
+def test_component_leads_to_its_judge_runs(browser: Any, judged: JudgedSite) -> None:
     with watched(browser, root_of(judged)) as watch:
-        for mode in MODES:
-            name = judged.results_of(mode)["judging"]["id"]
-            sections = site_data(judged.root / "site", f"judgings/{name}")["sections"]
-            blocks = [block for section in sections for block in section["blocks"]]
-            sheets = [block.get("sheet", block) for block in blocks if "columns" in block or "sheet" in block]
-            tables = watch.open(f"judges.html#judging={name}").evaluate(read)
-            assert [caption for caption, _ in tables] == [sheet["caption"] for sheet in sheets]
-            for (_, rows), sheet in zip(tables, sheets, strict=True):
-                texts = [[cell.lstrip("▲▼? ") for cell in row] for row in rows]
-                assert texts == [[text.lstrip("▲▼? ") for text, _ in row] for row in sheet["rows"]]
-
-
-def test_a_component_leads_to_its_judges_and_they_to_a_judging(browser: Any, judged: JudgedSite) -> None:
-    with watched(browser, root_of(judged)) as watch:
-        page = watch.open(f"component.html#component={SKILL}")
+        page = watch.open(f"components/{SKILL}.html")
         page.get_by_role("link", name="What judges say of it").click()
-        page.get_by_role("heading", name=f"Judges of {SKILL}").wait_for()
-        assert page.locator("table").first.locator("tbody tr").count() == 2
+        page.get_by_text("2 of 4 judge runs").wait_for()
         page.get_by_role("link", name=judged.results_of("score")["judging"]["id"]).click()
         page.get_by_role("heading", name=f"Scores of {SKILL}").wait_for()
         assert watch.errors == []
@@ -90,21 +72,14 @@ def test_a_component_leads_to_its_judges_and_they_to_a_judging(browser: Any, jud
 def test_hostile_names_are_text_and_what_judges_wrote_is_nowhere(browser: Any, judged: JudgedSite) -> None:
     with watched(browser, root_of(judged), viewport={"width": 390, "height": 800}) as watch:
         for place in places(judged):
-            page = watch.open_drawn(place)
+            page = watch.open_unfolded(place)
             assert page.evaluate("window.ran") is None
             assert page.locator("main [onload], main script").count() == 0
             assert page.evaluate("document.documentElement.scrollWidth") <= 390, place  # no scrolling to the side
-        text = watch.open(f"judges.html#component={SKILL}").text_content("main")
+        name = judged.results_of("regression")["judging"]["id"]
+        text = watch.open(f"judges/{name}.html").text_content("main")
         assert HOSTILE in text
         assert "private note" not in text
-        assert watch.errors == []
-
-
-def test_an_address_that_names_no_judging_says_so(browser: Any, judged: JudgedSite) -> None:
-    with watched(browser, root_of(judged)) as watch:
-        assert "There is no judging 'x'" in watch.open("judges.html#judging=x").inner_text("main")
-        text = watch.open("judges.html#component=none").inner_text("main")
-        assert "skill-evaluator judge regression --candidate RUN --judge ID" in text
         assert watch.errors == []
 
 
@@ -113,4 +88,4 @@ def test_an_address_that_names_no_judging_says_so(browser: Any, judged: JudgedSi
 def test_axe_finds_nothing_serious_on_the_pages_of_judges(browser: Any, judged: JudgedSite, scheme: str) -> None:
     with watched(browser, root_of(judged), color_scheme=scheme) as watch:
         for name in places(judged):
-            assert serious(watch.open_drawn(name)) == []
+            assert serious(watch.open_unfolded(name)) == []

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from skill_evaluator.site.public import PublicNames
 from skill_evaluator.verdicts.history.series import Step
 
 from tests.support.library import CASES, SKILL, Library
-from tests.support.sites import build_undrawn, site_data
+from tests.support.sites import built_site, site_page, words
 
 pytest.importorskip("vl_convert")
 pytestmark = pytest.mark.process
@@ -50,10 +51,11 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Library:
 
 
 def built(library: Library, documents: bool) -> tuple[Path, str]:
-    """Build the site; return its folder and all that its data say."""
+    """Build the site; return its folder and the text of all its pages."""
     library.settings(site={"components": {SKILL: {"documents": documents}}})
-    site = build_undrawn(library)
-    return site, "\n".join(path.read_text("utf-8") for path in sorted((site / "data").rglob("*.js")))
+    site = built_site(library)
+    files = sorted(site.rglob("*.html"))
+    return site, unescape("\n".join(path.read_text("utf-8") for path in files))
 
 
 REGRESSED = {
@@ -89,23 +91,25 @@ def test_check_of_a_case_is_shown_by_the_name_that_its_format_gives(measured: Li
 def test_no_key_or_label_of_an_answer_is_on_a_site_without_documents(measured: Library) -> None:
     """Nor on that of a build after one that showed documents, which alone has both answers to a case."""
     site, private = built(measured, documents=False)
-    assert not (site / "data" / "answers").exists()
+    page, compared = f"components/{SKILL}.html", f"compare/{SKILL}/1.1.0.html"
+    assert "the commonest answer changed in" not in words(site_page(site, compared))
     _, public = built(measured, documents=True)
-    (model,) = site_data(site, f"compare/{SKILL}/versions")["1.1.0"]["models"]
-    words, changed = site_data(site, model["answers"])["blocks"]
-    assert "the commonest answer changed in" in words["words"]
-    assert changed["columns"] == ["case", "score", "path", "before", "after"]
+    changed = site_page(site, compared)
+    assert "the commonest answer changed in" in words(changed)
+    assert changed.find("caption", string="Outputs that changed") is not None
     _, again = built(measured, documents=False)
-    assert not list((site / "data" / "answers").rglob("*.js"))
     for secret in (TRUTH_KEY, "Elm St", "ACME", MADE_UP, "copied from", "A topic"):
         assert (secret in private, secret in public, secret in again) == (False, True, False), secret
-    page = site_data(site, f"components/{SKILL}")
-    assert {row["field"] for row in page["fields"]} == {"kind", "topic"}
-    (confusion,) = page["confusions"]
-    assert (confusion["field"], confusion["truths"]) == ("kind", ["bill"])
-    assert dict(zip(confusion["outputs"], confusion["cells"][0], strict=True)) == {"bill": 0, "(not in the schema)": 12}
-    assert any(remark.startswith("Not shown: 4 fields that the schema") for remark in page["remarks"])
+    shown = site_page(site, page)
+    fields = shown.find("caption", string="Values of each field").parent.select("tbody th")
+    assert {words(field) for field in fields} == {"kind", "topic"}
+    (heat,) = shown.find_all("table", class_="heat")
+    assert [words(cell) for cell in heat.select("thead th, tbody th, tbody td")] == [
+        *("truth", "bill", "(not in the schema)"),
+        *("bill", "0", "12"),
+    ]
+    assert "Not shown: 4 fields that the schema" in words(shown)
     assert ("client-no" in private, "client-no" in public, "secret" in private) == (False, True, False)
-    compared = json.dumps(site_data(site, f"compare/{SKILL}/versions"))
-    assert "lost more than" in compared
-    assert "a field that the schema does not name" in compared
+    text = words(site_page(site, compared))
+    assert "lost more than" in text
+    assert "a field that the schema does not name" in text

@@ -8,21 +8,19 @@ import pytest
 
 from tests.support.library import SKILL, Library
 from tests.support.records import a_run, keep_in
-from tests.support.sites import watched
+from tests.support.sites import site_page, watched, words
 
 pytestmark = pytest.mark.browser
 MODELS = ("vendor-model-one-large-20250929", "vendor-model-one-small-20251001", "other-model-mini", "third")
 VERSIONS, COMPONENTS = 15, 20
 SKILLS = [f"component-{at:02}" for at in range(COMPONENTS)]
 LATEST = f"1.{VERSIONS - 1}.0"
-FIRST = f"component={SKILLS[0]}"
 LISTS = ("index.html", "changes.html")
 PAGES = (
-    f"component.html#{FIRST}",
-    f"verdict.html#{FIRST}",
-    f"compare.html#{FIRST}",
-    f"compare.html#{FIRST}&first={MODELS[0]}&second={MODELS[1]}",
-    f"case.html#{FIRST}&case=case-0",
+    f"components/{SKILLS[0]}.html",
+    f"verdicts/{SKILLS[0]}/{LATEST}.html",
+    f"compare/{SKILLS[0]}/{LATEST}.html",
+    f"cases/{SKILLS[0]}/case-0.html",
 )
 # The verdicts of tables and lines that a reader must go to the side for, once all is unfolded.
 HIDDEN = """() => {
@@ -97,69 +95,60 @@ def test_no_page_is_longer_than_4_3_screens_and_every_verdict_is_in_sight(
             assert page.evaluate(HIDDEN) == [], name
             assert page.evaluate(OVERLAPPING) == [], name
             assert page.evaluate("document.documentElement.scrollWidth") <= width, name
-            watch.open_drawn(name)
+            watch.open_unfolded(name)
         assert (watch.errors, watch.left) == ([], [])
 
 
-def test_what_changed_is_two_screens_and_filtered_by_verdict(browser: Any, site: Path) -> None:
+def test_what_changed_shows_the_newest_versions_and_folds_the_others(browser: Any, site: Path) -> None:
     with watched(browser, f"file://{site}/", viewport={"width": 1280, "height": 800}) as watch:
         page = watch.open("changes.html")
         assert page.evaluate("document.documentElement.scrollHeight") <= 2.1 * 800
-        assert page.locator(".change-of").count() == COMPONENTS
-        assert {LATEST} == {text.split()[1] for text in page.locator(".change-of .of").all_inner_texts()}
+        names = page.locator(".change-of:visible .of").all_inner_texts()
+        assert (len(names), {name.split()[1] for name in names}) == (COMPONENTS, {LATEST})
         page.get_by_label("Verdict").select_option("regressed")
         page.get_by_text(f"{COMPONENTS} of {5 * COMPONENTS} versions").wait_for()
-        assert page.locator(".change-of.regressed").count() == COMPONENTS
-        page.locator(".change-of summary").first.click()
-        assert page.locator(".change").first.is_visible()
+        assert page.locator(".change-of.regressed:visible").count() == COMPONENTS
 
 
-def test_the_overview_says_how_much_changed_and_draws_the_versions(browser: Any, site: Path) -> None:
-    with watched(browser, f"file://{site}/") as watch:
-        page = watch.open(f"index.html#q={SKILLS[0]}")
-        row = page.get_by_role("row").filter(has_text=MODELS[0])
-        assert row.locator("[data-title=Change]").inner_text().startswith("−0.4")
-        points = row.locator(".spark polyline").get_attribute("points").split()
-        heights = [float(point.partition(",")[2]) for point in points]
-        assert len(points) == VERSIONS
-        assert heights[-1] > max(heights[:-1])  # lower on the page
+def test_overview_opens_with_the_newest_version_of_each_component(site: Path) -> None:
+    page = site_page(site, "index.html")
+    states = page.find(class_="states").find_all("li")
+    assert len(states) == COMPONENTS
+    assert all("regressed" in state["class"] for state in states)  # with the first model
+    first = words(states[0])
+    assert first.startswith(f"{SKILLS[0]} {LATEST} : ship 1.13.0")
+    assert f"▼ regressed since 1.13.0 with {MODELS[0]}" in first
+    assert f"with {MODELS[0]} since 1.13.0, on these 6 cases: title 1.000 → 0.000" in first
+    row = page.find("tr", attrs={"data-model": MODELS[0]})
+    assert words(row.find(attrs={"data-title": "Change"})).startswith("-0.4")
+    heights = [float(point.partition(",")[2]) for point in row.find("polyline")["points"].split()]
+    assert len(heights) == VERSIONS
+    assert heights[-1] > max(heights[:-1])  # lower on the page
 
 
-def test_a_verdict_names_the_fields_that_fell_and_the_cases_that_broke(browser: Any, site: Path) -> None:
-    with watched(browser, f"file://{site}/") as watch:
-        page = watch.open(f"verdict.html#{FIRST}")
-        worst = page.locator(".change").first
-        assert MODELS[0] in worst.inner_text()
-        assert "Fields that fell: title 1.000 → 0.000" in worst.inner_text()
-        assert worst.locator("a[href*='case=case-']").count() == 6
-        assert "No field and no case fell beyond chance" in page.locator(".change").last.inner_text()
+def test_verdict_names_the_fields_that_fell_and_the_cases_that_broke(site: Path) -> None:
+    worst, *_, last = site_page(site, f"verdicts/{SKILLS[0]}/{LATEST}.html").find_all(class_="change")
+    assert MODELS[0] in words(worst)
+    assert "Fields that fell: title 1.000 → 0.000" in words(worst)
+    assert len(worst.select("a[href*='cases/']")) == 6
+    assert "No field and no case fell." in words(last)
 
 
-def test_what_is_right_everywhere_folds(browser: Any, site: Path) -> None:
-    with watched(browser, f"file://{site}/") as watch:
-        page = watch.open(f"component.html#{FIRST}")
-        assert page.get_by_role("table", name="Fields beside models").locator("tbody th").all_inner_texts() == ["title"]
-        page.get_by_text("1 field right in every answer of every model").click()
-        assert page.get_by_text("year", exact=True).first.is_visible()
+def test_fields_that_are_right_everywhere_fold(site: Path) -> None:
+    page = site_page(site, f"components/{SKILLS[0]}.html")
+    table = page.find("caption", string="Fields beside models").parent
+    assert [words(head) for head in table.select("tbody th")] == ["title"]
+    assert "1 field right in every output of every model" in words(page.main)
 
 
-def test_charts_neither_exaggerate_nor_claim_what_the_groups_deny(browser: Any, site: Path) -> None:
-    """Scores from 0 or 0.5 on, whole ticks for counts, names that begin alike told apart by their ends."""
-    with watched(browser, f"file://{site}/") as watch:
-        page = watch.open_drawn(f"component.html#{FIRST}")
-        text = page.inner_text("main")
-        assert "do not differ significantly in how often they are right" in text
-        assert "most often" not in text
-        labels = page.locator("[data-chart=trend] .role-axis-label text").all_text_contents()
-        assert {"0.0", "1.0"} <= {*labels}
-        ticks = page.locator("[data-chart=failures] .role-axis-label text").all_text_contents()
-        assert (ticks[0], ticks[1].isdigit()) == ("0", True)
-        named = page.locator("[data-chart=trend] .role-legend-label text").all_text_contents()
-        assert {"vendor-mode…large-20250929", "vendor-mode…small-20251001"} <= {*named}
+def test_charts_neither_exaggerate_nor_claim_what_the_groups_deny(site: Path) -> None:
+    """Scores from 0 or 0.5 on, names that begin alike told apart by their ends."""
+    page = site_page(site, f"components/{SKILLS[0]}.html")
+    assert "do not differ significantly in how often they are right" in words(page.main)
+    assert "most often" not in words(page.main)
+    texts = [text.get_text() for text in page.find(attrs={"data-chart": "trend"}).find_all("text")]
+    assert {"0.0", "1.0", "vendor-mode…large-20250929", "vendor-mode…small-20251001"} <= {*texts}
 
 
-def test_commands_in_a_sentence_are_code(browser: Any, site: Path) -> None:
-    with watched(browser, f"file://{site}/") as watch:
-        page = watch.open("audit.html")
-        assert page.locator(".notice code").all_inner_texts() == ["skill-evaluator audit run", "audit report"]
-        assert "`" not in page.inner_text("main")
+def test_every_page_of_a_large_library_is_small(site: Path) -> None:
+    assert max(path.stat().st_size for path in site.rglob("*.html")) < 1_000_000

@@ -15,21 +15,14 @@ from skill_evaluator.site.server import SiteServer
 from tests.support.library import SCRIPT, Library
 
 pytestmark = pytest.mark.process
-# `site serve`, without the libraries that draw its charts, which take a second to bundle
-SERVE = """
-import vl_convert
-from skill_evaluator.cli import main
-vl_convert.javascript_bundle = lambda snippet: ""
-main(["site", "serve"])
-"""
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SiteServer]:
     folder = tmp_path_factory.mktemp("served")
-    (folder / "site" / "data").mkdir(parents=True)
+    (folder / "site" / "cases").mkdir(parents=True)
     (folder / "site" / "index.html").write_text("the index")
-    (folder / "site" / "data" / "a.js").write_text("a document")
+    (folder / "site" / "cases" / "a.html").write_text("a document")
     (folder / "outside.txt").write_text("outside")
     with SiteServer(folder / "site") as running:
         thread = threading.Thread(target=running.serve_forever, args=(0.01,))
@@ -53,7 +46,7 @@ def ask(server: SiteServer, path: str, *hosts: str, method: str = "GET") -> tupl
 
 def test_files_are_served_below_the_token_and_nothing_can_be_written(server: SiteServer) -> None:
     assert ask(server, f"/{server.token}/") == (200, "the index", None)
-    assert ask(server, f"/{server.token}/data/a.js?1") == (200, "a document", None)
+    assert ask(server, f"/{server.token}/cases/a.html?1") == (200, "a document", None)
     assert ask(server, f"/{server.token}/index.html", f"localhost:{server.server_port}")[0] == 200
     assert {ask(server, f"/{server.token}/index.html", method=method)[0] for method in ("POST", "PUT", "DELETE")} == {
         501
@@ -61,7 +54,7 @@ def test_files_are_served_below_the_token_and_nothing_can_be_written(server: Sit
 
 
 def test_without_the_token_or_by_a_name_that_somebody_else_points_here_nothing_is_told(server: SiteServer) -> None:
-    for path in ("/", "/index.html", "//", "/data/a.js", f"/{server.token}", f"/{server.token}x/index.html"):
+    for path in ("/", "/index.html", "//", "/cases/a.html", f"/{server.token}", f"/{server.token}x/index.html"):
         status, text, _ = ask(server, path)
         assert (status, server.token in text) == (403, False), path
     here = f"{HOST}:{server.server_port}"
@@ -71,14 +64,14 @@ def test_without_the_token_or_by_a_name_that_somebody_else_points_here_nothing_i
 
 def test_nothing_but_a_file_of_the_site_is_sent_and_nobody_is_sent_elsewhere(server: SiteServer) -> None:
     leading_out = ("../outside.txt", "%2e%2e/outside.txt", "..%2foutside.txt", "/etc/passwd", "/evil.example/%2e%2e")
-    for path in (*leading_out, "data", "data/", "index.html/", "a%00b", "%ff"):
+    for path in (*leading_out, "cases", "cases/", "index.html/", "a%00b", "%ff"):
         status, text, elsewhere = ask(server, f"/{server.token}/{path}")
         assert (status, "outside" in text, elsewhere) == (404, False, None), path
 
 
 def test_what_was_built_is_gone_when_the_terminal_is_closed(tmp_path: Path) -> None:
     pytest.importorskip("vl_convert")
-    command = [sys.executable, "-c", SERVE]
+    command = [sys.executable, "-m", "skill_evaluator", "site", "serve"]
     (tmp_path / "built").mkdir()
     library = Library(tmp_path / "library")
     env = {"PYTHONPATH": str(SCRIPT.parent), "PATH": "/usr/bin:/bin", "TMPDIR": str(tmp_path / "built")}

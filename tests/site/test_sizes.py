@@ -5,11 +5,12 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from skill_evaluator.site.cases import case_key, cases_index
+from skill_evaluator.display.addresses import case_address
+from skill_evaluator.site.cases import case_list
 
 from tests.support.library import SKILL, Library
 from tests.support.records import a_run, keep
-from tests.support.sites import build_undrawn, site_data, watched
+from tests.support.sites import built_site, site_page, watched, words
 
 pytest.importorskip("vl_convert")
 CASE = "c" * 900
@@ -19,9 +20,9 @@ FIELD: dict[str, Any] = {"compare": "category", "accuracy": 0.5, **COUNTS}
 PAGES = (
     "index.html",
     "changes.html",
-    f"component.html#component={SKILL}",
-    f"verdict.html#component={SKILL}",
-    f"case.html#component={SKILL}&case={CASE}",
+    f"components/{SKILL}.html",
+    f"verdicts/{SKILL}/1.1.0.html",
+    case_address(SKILL, CASE),
 )
 MODEL = "m" * 100
 LONG = "x" * 200_000
@@ -52,7 +53,7 @@ def hostile(library: Library) -> Library:
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the folder of its site; one version is none."""
-    return build_undrawn(hostile(Library(tmp_path_factory.mktemp("hostile"))), code=4)
+    return built_site(hostile(Library(tmp_path_factory.mktemp("hostile"))), code=4)
 
 
 @pytest.fixture(scope="module")
@@ -63,32 +64,26 @@ def drawn(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_no_page_grows_with_what_a_record_holds_and_what_is_left_out_is_counted(built: Path) -> None:
-    sizes = {path.name: path.stat().st_size for path in (built / "data").rglob("*.js")}
-    assert sizes[f"{SKILL}.js"] < 700_000
-    assert sizes["overview.js"] < 10_000
-    assert sizes["changes.js"] < 20_000
-    page = site_data(built, f"components/{SKILL}")
-    index = site_data(built, f"cases/{SKILL}")
-    names = list(dict.fromkeys(row["field"] for row in page["fields"]))
-    assert set(index["fields"]) <= {*names, *(f"field-{at}" for at in range(2_000))}  # cut as there
-    assert len(index["fields"]) + index["fieldsLeft"] == 2_002
+    sizes = {path.name: path.stat().st_size for path in built.rglob("*.html")}
+    assert max(sizes.values()) < 1_000_000
+    page = site_page(built, f"components/{SKILL}.html")
+    table = page.find("caption", string="Values of each field").parent
+    names = list(dict.fromkeys(words(row.th) for row in table.select("tbody tr")))
     assert all("… (1,000,001 characters, " in name for name in names[:2])
     assert names[0] != names[1]
     assert all(len(name) < 400 for name in names)
-    assert len(names) + page["left"]["fields"] == 2_002
-    assert page["left"]["fields"] > 0
-    assert all(len(row["truths"]) == len(set(row["truths"])) == 2 for row in page["confusions"])
+    assert f"{2_002 - len(names)} more fields are in the records" in words(page.main)
+    heat = page.find("table", class_="heat")
+    assert len({words(row.th) for row in heat.select("tbody tr")}) == 2
 
 
-def test_a_case_beyond_the_room_of_the_list_is_found_by_its_whole_name() -> None:
+def test_cases_beyond_the_room_of_the_list_are_links() -> None:
     names = [f"INV-{at:04d}" for at in range(60)]
-    newest = {model: a_run("1.0.0", 1, {name: [1.0] for name in names}, model_id=model) for model in ("m", "n")}
-    with patch("skill_evaluator.site.cases._INDEX", 2_000):
-        index = cases_index(SKILL, newest)
-    assert 0 < index["left"] == len(index["keys"]) < 60
-    assert {**index["keys"], **{row["id"]: row["key"] for row in index["cases"]}} == {
-        name: case_key(SKILL, name) for name in names
-    }
+    newest = {model: a_run("1.0.0", 1, {name: [0.5] for name in names}, model_id=model) for model in ("m", "n")}
+    with patch("skill_evaluator.site.cases._MAX_CASES", 2_000):
+        shown = case_list(SKILL, newest)
+    assert 0 < len(shown["rows"]) < 60
+    assert sorted(row["id"] for row in shown["rows"] + shown["rest"]) == names
 
 
 @pytest.mark.browser
@@ -96,9 +91,9 @@ def test_a_case_beyond_the_room_of_the_list_is_found_by_its_whole_name() -> None
 def test_layout_holds_beside_names_of_any_length(browser: Any, drawn: Path, width: int) -> None:
     with watched(browser, f"file://{drawn}/", viewport={"width": width, "height": 800}) as watch:
         for page in PAGES:
-            shown = watch.open_drawn(page)
+            shown = watch.open_unfolded(page)
             assert shown.evaluate("document.documentElement.scrollWidth") <= width
             assert shown.locator("h1").inner_text() != "Nothing to show"
-            if page.startswith("component"):
+            if page.startswith("components"):
                 assert "more fields are in the records" in shown.inner_text("main")
         assert watch.errors == []

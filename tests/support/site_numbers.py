@@ -7,44 +7,20 @@ a new table says here where its numbers come from.
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
 
+from bs4 import BeautifulSoup, Tag
+
 from tests.support.library import Library, read
 
 AGREEMENT = "pairwise_exact_match"
-# The texts of a cell stay apart: a name and the version beside it are two. `time` is the moment that an age is of.
-_READ = """() => {
-  for (const fold of document.querySelectorAll("details")) fold.open = true;
-  const texts = (place) => {
-    const walk = document.createTreeWalker(place, NodeFilter.SHOW_TEXT), all = [];
-    while (walk.nextNode()) if (walk.currentNode.data.trim()) all.push(walk.currentNode.data);
-    return all;
-  };
-  const cell = (place, title) => ({ title, texts: texts(place), time: place.querySelector("time")?.dateTime ?? "" });
-  const within = (place) => [...place.querySelectorAll(":scope > h3")].map((head) => cell(head, "within"));
-  const table = (place) => ({
-    caption: place.caption.textContent,
-    within: place.closest(".run") ? within(place.closest(".run")) : [],
-    rows: [...place.tBodies[0].rows].map((row) => [...row.cells].map((place) => cell(place, place.dataset.title))),
-  });
-  const run = (place) => ({ caption: "run", rows: [within(place)] });
-  const card = (place) => ({ caption: "card", rows: [[cell(place.children[0], "of"),
-    ...[...place.querySelectorAll(".figures")].map((figures) => cell(figures, "finding"))]] });
-  const fact = (place) => ({ caption: "fact", rows: [[cell(place, "fact")]] });
-  return [...document.querySelectorAll("main table")].map(table)
-    .concat([...document.querySelectorAll("main .change")].map(card))
-    .concat([...document.querySelectorAll("main .run")].map(run))
-    .concat([...document.querySelectorAll("main .tile, main .facts > div")].map(fact));
-}"""
 _NUMBER = re.compile(r"(?<![\w.-])[-+−±]?\d[\d,]*(?:\.\d+)?(?![\w-]|\.\d| ?%)")
 _VERSION = re.compile(r"\s*(?:Version )?(\d+\.\d+\.\d+)")
 _NAMES = {
     *("Component", "Model", "Group", "Version", "Run", "Measured", "Verdict"),
     *("Field", "Array", "Reason", "Case", "truth", "of"),
-    *("Replicate", "Outcome", "Truth", "Answer", "Compared as", "It is"),
 }
 
 _STANDINGS = ("stable_right", "stable_wrong", "flaky", "stable", "unscored")
@@ -75,14 +51,33 @@ class Shown:
         return abs(float(plain) - self.figure) <= 0.5 * 10**-decimals + 1e-9
 
 
-def numbers_of(page: Any, sources: Sources) -> Iterator[Shown]:
-    """Yield every number in the tables and cards of a page with the figure that it must be."""
-    for table in page.evaluate(_READ):
-        for cells in table["rows"]:
-            row = {cell["title"]: cell for cell in reversed([*cells, *table.get("within", ())])}
-            figures = sources(table["caption"], row)
-            for cell in cells:
-                yield from _of_cell(cell, f"{table['caption']} · {cells[0]['texts'][:1]} · {cell['title']}", figures)
+def numbers_of(page: BeautifulSoup, sources: Sources) -> Iterator[Shown]:
+    """Yield every number in the tables, cards and facts of a page with the figure that it must be."""
+    for caption, cells in _rows(page):
+        row = {cell["title"]: cell for cell in reversed(cells)}
+        figures = sources(caption, row)
+        for cell in cells:
+            yield from _of_cell(cell, f"{caption} · {cells[0]['texts'][:1]} · {cell['title']}", figures)
+
+
+def _rows(page: BeautifulSoup) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """Yield the rows of every table with its caption, and every card and fact as a row."""
+    for table in page.main.find_all("table"):
+        titles = [head.get_text() for head in table.thead.find_all("th")]
+        for row in table.tbody.find_all("tr"):
+            cells = zip(row.find_all(["th", "td"]), titles, strict=True)
+            yield table.caption.get_text(), [_cell(cell, title) for cell, title in cells]
+    for card in page.main.find_all(class_="change"):
+        head = card.find(recursive=False)
+        yield "card", [_cell(head, "of"), *(_cell(part, "finding") for part in card.find_all(class_="figures"))]
+    for fact in page.main.select(".tile, .facts > div"):
+        yield "fact", [_cell(fact, "fact")]
+
+
+def _cell(part: Tag, title: str) -> dict[str, Any]:
+    """Return the texts of a cell, each by itself, and the moment of its date."""
+    moment = part.find("time")
+    return {"title": title, "texts": list(part.stripped_strings), "time": moment["datetime"] if moment else ""}
 
 
 def _of_cell(cell: Row, where: str, figures: Mapping[str, Sequence[Figure]]) -> Iterator[Shown]:
@@ -99,7 +94,6 @@ class Recorded:
 
     def __init__(self, library: Library, skill: str) -> None:
         """Read the records, and ask `history` and `leaderboard`."""
-        self.case_id = ""
         self.records = [
             read(path) for path in sorted((library.root / "components" / skill / "evals/records").iterdir())
         ]
@@ -115,12 +109,6 @@ class Recorded:
         """Return the newest complete record of a model's highest version."""
         complete = [record for record in self.records if record["complete"] and record["model_id"] == model]
         return max(complete, key=lambda record: (record["skill_version"], record["timestamp"]))
-
-    def of_case(self, case_id: str) -> "Recorded":
-        """Return the same for the page of a case."""
-        other = copy(self)
-        other.case_id = case_id
-        return other
 
     def __call__(self, caption: str, row: Row) -> Mapping[str, Sequence[Figure]]:
         """Return the figures of a row by the titles of its columns."""
@@ -146,7 +134,7 @@ def _run(record: Row) -> dict[str, Sequence[Figure]]:
         "Accuracy": [primary["strict_mean"], *interval],
         "95 % interval": interval,
         "Reproducibility": [summaries[AGREEMENT]["strict_mean"]],
-        "Coverage": [record["coverage"]],
+        "Completion": [record["coverage"]],
         "USD per 1,000": [usd],
         "Median s": [record["latency_s"]["p50"]],
         "95 % s": [record["latency_s"]["p95"]],
@@ -232,7 +220,8 @@ def _of_items(known: Recorded, row: Row) -> Mapping[str, Sequence[Figure]]:
     fields = known.newest(_text(row, "Model"))["per_field"]
     leaves = [field for path, field in fields.items() if path.rpartition("[]")[0] == _text(row, "Array")]
     counts = {name: [sum(leaf[name] for leaf in leaves)] for name in ("right", "wrong", "missing", "extra")}
-    return {**counts, "n": [sum(count for (count,) in counts.values())]}
+    drawn = [count or None for (count,) in counts.values()]  # the words of its bar
+    return {**counts, "n": [sum(count for (count,) in counts.values())], "Outcomes": drawn}
 
 
 def _of_card(known: Recorded, row: Row) -> Mapping[str, Sequence[Figure]]:
@@ -262,35 +251,6 @@ def _of_fact(known: Recorded, row: Row) -> Mapping[str, Sequence[Figure]]:
     return {"fact": [sum(verdict in name for verdict in verdicts)]}
 
 
-def _case(known: Recorded, model: str, version: str) -> tuple[Row, Row]:
-    """Return the newest complete record of a model's version, and what it has of the case."""
-    runs = [
-        record
-        for record in known.records
-        if (record["model_id"], record["skill_version"], record["complete"]) == (model, version, True)
-    ]
-    newest = max(runs, key=lambda record: record["timestamp"])
-    return newest, next(case for case in newest["per_case"] if case["case_id"] == known.case_id)
-
-
-def _within(known: Recorded, row: Row) -> tuple[Row, Row]:
-    model, version = row["within"]["texts"][:2]
-    return _case(known, model, version.strip())
-
-
-def _of_case(known: Recorded, row: Row) -> Mapping[str, Sequence[Figure]]:
-    """Return a run's score of a case, how often it was which, and in how many fields it stands how."""
-    record, case = _case(known, _text(row, "Model"), _text(row, "Version"))
-    metric = record["primary_metric"]
-    times = Counter(zip(case["replicates"][metric], case["outcomes"], strict=True))
-    standings = Counter(case["profile"].values())
-    return {
-        metric: [case["accuracy"][metric]["strict_mean"]],
-        "Answers": [figure for (score, _), many in times.most_common() for figure in (many, score)],
-        "Its fields": [standings[name] or None for name in _STANDINGS],
-    }
-
-
 def _of_cases(known: Recorded, row: Row) -> Mapping[str, Sequence[Figure]]:
     """Return each model's score of a case in its newest run, and in how many fields that stands how."""
     figures = {}
@@ -301,21 +261,6 @@ def _of_cases(known: Recorded, row: Row) -> Mapping[str, Sequence[Figure]]:
         score = case["accuracy"][record["primary_metric"]]["strict_mean"]
         figures[model] = [score, *(standings[name] or None for name in _STANDINGS)]
     return figures
-
-
-def _of_case_run(known: Recorded, row: Row) -> Mapping[str, Sequence[Figure]]:
-    record, case = _within(known, row)
-    return {"within": [case["accuracy"][record["primary_metric"]]["strict_mean"]]}
-
-
-def _of_case_fields(known: Recorded, row: Row) -> Mapping[str, Sequence[Figure]]:
-    counts = _within(known, row)[1]["fields"][_text(row, "Field")]
-    return {"right": [counts["right"], counts["n"]]}
-
-
-def _of_replicate(known: Recorded, row: Row) -> Mapping[str, Sequence[Figure]]:
-    scores = _within(known, row)[1]["replicates"]
-    return {name: [values[int(_text(row, "Replicate"))]] for name, values in scores.items()}
 
 
 def _confusion(known: Recorded, caption: str, row: Row) -> Mapping[str, Sequence[Figure]]:
@@ -343,19 +288,13 @@ _TABLES: Mapping[str, Callable[[Recorded, Row], Mapping[str, Sequence[Figure]]]]
     "The figures": lambda known, row: _run(known.newest(_text(row, "Model"))),
     "Failures": lambda known, row: {"Of 1,000 calls": [_failed_of_1000(known.newest(_text(row, "Model")), row)]},
     "Fields beside models": _of_map,
-    "Leaves of each field": _of_field,
+    "Values of each field": _of_field,
     "Lengths of arrays": _of_array,
     "Values in arrays": _of_items,
     "Figures of this version": lambda known, row: _run(
         next(one for one in known.records if one["run_id"] == _text(row, "Run"))
     ),
     "Cases beside models": _of_cases,
-    "Scores of this case": _of_case,
-    "Scores of each replicate": _of_replicate,
-    "Fields of this case": _of_case_fields,
-    "Where the answer differs": lambda known, row: {},  # text of a truth and an answer
-    "Leaves that agree": lambda known, row: {},
-    "run": _of_case_run,
     "card": _of_card,
     "fact": _of_fact,
 }

@@ -19,8 +19,8 @@ EXITS = {"site_build": {4: "a component or an audit could not be read; the site 
 def site_build(options: SiteBuild) -> int:
     """Write a static website of all results; it opens from the file system and any server. Makes no call.
 
-    Building again writes only the files that changed. Documents, ground truths and outputs are private unless settings
-    publish them: `site: {components: {NAME: {documents: true}}}`. Files that cannot be read are listed with the reason.
+    Building again writes only files that changed. Documents, ground truths and outputs require --outputs or the setting
+    `site: {components: {NAME: {documents: true}}}`. Files that cannot be read are listed with the reason.
     """
     site = Library.at(options).site(options)
     changed = f"{counted(site.written, 'file')} written, {site.removed} removed"

@@ -82,6 +82,20 @@ def signed(value: float | None) -> str:
     return "–" if value is None else f"{value:+.3f}" if round(value, 3) else "0.000"
 
 
+def amount(value: float | None) -> str:
+    """Write an amount, such as seconds or USD, to two places; below 0.1 to four at most.
+
+    >>> amount(1234.5), amount(0.0123), amount(0.0), amount(None)
+    ('1,234.50', '0.0123', '0.00', '–')
+    """
+    if value is None:
+        return "–"
+    if value >= 0.1:
+        return f"{value:,.2f}"
+    whole, _, decimals = f"{value:.4f}".partition(".")
+    return f"{whole}.{decimals.rstrip('0'):<02}"
+
+
 def interval(ci95: tuple[float, float] | None, cases: int, write: Callable[[float | None], str] = number) -> str:
     """Write a 95 % interval; of fewer than five cases it would say more than they do.
 

@@ -1,9 +1,63 @@
 """Where on a published site the page of a component, a case or a field is: the one place that knows."""
 
+import re
 from dataclasses import dataclass
-from urllib.parse import urlencode
+from urllib.parse import quote
 
-from skill_evaluator.display.safe_text import visible
+from skill_evaluator.text import digest
+
+_PLAIN = re.compile(r"[a-z0-9][a-z0-9._+-]{0,80}")
+
+
+def file_name(name: str) -> str:
+    """Return the file name for a name from outside: itself if it is plain, else a slug with a digest.
+
+    >>> file_name("booking"), file_name("../Ä")
+    ('booking', '-----e0a15ce81b')
+    """
+    if _PLAIN.fullmatch(name):
+        return name
+    return f"{re.sub(r'[^a-z0-9_-]', '-', name[:40])}-{digest(name)[-10:]}"
+
+
+def component_address(skill: str, field: str | None = None) -> str:
+    """Return the page of a component, from the root of the site, or the cases of a field on it."""
+    return f"components/{quote(skill)}.html" + (f"#{field_anchor(field)}" if field is not None else "")
+
+
+def field_anchor(path: str) -> str:
+    """Return the id of the element that lists the cases of a field."""
+    return f"field-{file_name(path)}" if path else "field"
+
+
+def verdict_address(skill: str, version: str) -> str:
+    """Return the page of the verdict on a version."""
+    return f"verdicts/{quote(skill)}/{file_name(version)}.html"
+
+
+def compare_address(skill: str, version: str) -> str:
+    """Return the page that compares a version with the one before."""
+    return f"compare/{quote(skill)}/{file_name(version)}.html"
+
+
+def models_address(skill: str, first: str, second: str) -> str:
+    """Return the page that compares two models."""
+    return f"compare/{quote(skill)}/{file_name(first)}--{file_name(second)}.html"
+
+
+def case_address(skill: str, case_id: str) -> str:
+    """Return the page of a case."""
+    return f"cases/{quote(skill)}/{file_name(case_id)}.html"
+
+
+def run_address(skill: str, run_id: str) -> str:
+    """Return the page of a run's outputs."""
+    return f"runs/{quote(skill)}/{run_id}.html"
+
+
+def judge_run_address(name: str) -> str:
+    """Return the page of a judge run."""
+    return f"judges/{name}.html"
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,29 +66,16 @@ class Site:
 
     address: str | None = None
 
-    def page(
-        self,
-        skill: str,
-        *,
-        case: str | None = None,
-        model: str | None = None,
-        version: str | None = None,
-        field: str | None = None,
-    ) -> str:
-        """Return the address of a component's page, or of a case's, and what it begins with; empty without a site.
+    def page(self, skill: str, *, case: str | None = None, field: str | None = None) -> str:
+        """Return the address of a component's page, of a case's, or of a field's cases; empty without a site.
 
-        Names are written as the site has them, which shows every character.
-
-        >>> Site("https://example.com/site").page("receipts", case="a b")
-        'https://example.com/site/case.html#component=receipts&case=a+b'
-        >>> Site("https://example.com/site").page("receipts", model="small", field="total")
-        'https://example.com/site/component.html#component=receipts&model=small&field=total'
+        >>> Site("https://example.com/site").page("receipts", field="total")
+        'https://example.com/site/components/receipts.html#field-total'
         """
         if self.address is None:
             return ""
-        named = {"component": skill, "case": case, "model": model, "version": version, "field": field}
-        state = urlencode({key: visible(name, keep="\n\t") for key, name in named.items() if name is not None})
-        return f"{self.address.rstrip('/')}/{'component' if case is None else 'case'}.html#{state}"
+        place = component_address(skill, field) if case is None else case_address(skill, case)
+        return f"{self.address.rstrip('/')}/{place}"
 
 
 NO_SITE = Site()

@@ -6,22 +6,35 @@ A finished altair chart in, SVG out.
 import re
 import textwrap
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import altair as alt
 import vl_convert
+from markupsafe import Markup
 
 from skill_evaluator.display.safe_text import name_text, visible
 
 INK, GREY, FAINT = "#1f2328", "#6e7781", "#d0d7de"
-_ON_A_PAGE = {INK: "@ink", GREY: "@soft", FAINT: "@line", "white": "@paper"}
+_ON_A_PAGE = {INK: "ink", GREY: "soft", FAINT: "line", "white": "paper"}  # the names of the page's colours
+_ID = re.compile(r'(id="|url\(#)([\w-]+)')
+_MARK = re.compile(r'<(\w+)((?: [\w:-]+="[^"]*")*?) aria-label="([^"]*)"([^<>]*)/>')
+_FOR_EDITORS = re.compile(r' (?:role|aria-[a-z]+|class|pointer-events|xmlns|xmlns:xlink)="[^"]*"')
 FONT_SIZE = 11
 _FEW = ("#0072b2", "#009e73", "#e69f00", "#d55e00")  # Okabe and Ito's
 _SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross")
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#8f6fd1", "#8c8c8c")  # Okabe and Ito's
+SHAPES = ("circle", "square", "diamond", "triangle-up", "cross", "triangle-down", "triangle-right", "triangle-left")
+# Models begin alike and end differently, so a name that is too long loses its middle; it is whole in the table.
+_SHORT_LABEL = "length(datum.label) > 26 ? slice(datum.label, 0, 11) + '…' + slice(datum.label, -14) : datum.label"
+NAME_AXIS = alt.Axis(labelLimit=190, labelExpr=_SHORT_LABEL, labelPadding=12, domain=False, ticks=False)
+_MAX_TEXT = 100  # characters in a chart; vl-convert aborts the process for very many
+_CHART_WIDTH, _LINE_HEIGHT = 700, 22  # pixels
 _LONGEST_NAME = 34
 _SHORTEST_LINE = 75  # of a remark; a chart of few columns is made wider by it
 _GRADIENT = re.compile(r'(id="|url\(#)gradient_\d+')  # numbered through a process; no chart has more than one
+_NARROW_SCREEN = 300  # pixels that a phone has for a chart
 _WIDE, _NARROW = 1.0, 0.56  # of the font size
 
 
@@ -61,19 +74,79 @@ def drawn_from(values: Sequence[Any]) -> alt.Chart:
     return alt.Chart(alt.InlineData(values=list(values)))
 
 
-def page_spec(chart: Any) -> dict[str, Any]:
-    """Return a chart as a page draws it: without its title, and with `@` names for colours that follow the ground."""
+@dataclass(frozen=True, slots=True)
+class PageChart:
+    """A chart of an HTML page: its SVG in the page's colours, once more for narrow screens, its title and a note."""
+
+    svg: Any
+    narrow: Any = ""
+    title: str = ""
+    note: str = ""
+
+
+def page_chart(chart: Any, name: str, *, narrowed: bool) -> PageChart:
+    """Draw a chart for an HTML page, without its title; `name` keeps its ids apart from those of other charts."""
     spec = chart.to_dict(validate=False)
     heading = spec.pop("title")
-    return {"title": heading["text"], "note": " ".join(heading["subtitle"]), "spec": _named_colours(spec)}
+    narrow = ""
+    if narrowed:
+        narrow = page_svg(
+            {**spec, "width": _NARROW_SCREEN, "autosize": {"type": "fit-x", "contains": "padding"}}, f"{name}n"
+        )
+    return PageChart(page_svg(spec, name), narrow, heading["text"], " ".join(heading["subtitle"]))
 
 
-def _named_colours(part: Any) -> Any:
-    if isinstance(part, dict):
-        return {key: value if key in ("values", "datasets") else _named_colours(value) for key, value in part.items()}
-    if isinstance(part, list):
-        return [_named_colours(member) for member in part]
-    return _ON_A_PAGE.get(part, part) if isinstance(part, str) else part
+def page_svg(spec: dict[str, Any], name: str) -> Any:
+    """Draw a specification as SVG in the colours of the page, with the words of each mark as its tooltip."""
+    axis = {"labelColor": GREY, "titleColor": INK, "gridColor": FAINT, "domainColor": FAINT, "tickColor": FAINT}
+    sizes = {"labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal"}
+    legend = {"labelColor": INK, "titleColor": GREY, "symbolBaseFillColor": GREY, "symbolBaseStrokeColor": GREY}
+    config = {
+        "background": None,
+        "padding": 8,  # fonts of browsers are wider than those of vl-convert
+        "font": "system-ui, sans-serif",
+        "axis": {**axis, **sizes},
+        "view": {"stroke": None},
+        "legend": {**legend, **sizes, "layout": {"top": {"direction": "vertical", "anchor": "start", "margin": 6}}},
+    }
+    drawn = str(vl_convert.vegalite_to_svg({**spec, "config": config}, allowed_base_urls=[]))
+    drawn = _ID.sub(rf"\1{name}-\2", drawn)
+    drawn = _MARK.sub(r"<\1\2\4><title>\3</title></\1>", drawn)
+    drawn = _FOR_EDITORS.sub("", drawn)
+    for colour, variable in _ON_A_PAGE.items():
+        drawn = drawn.replace(f'"{colour}"', f'"var(--{variable})"')
+    return Markup(drawn.replace("<svg ", '<svg aria-hidden="true" ', 1))  # noqa: S704  (escaped by vl-convert)
+
+
+def interval_chart(rows: Sequence[Mapping[str, Any]], measure: str, marks: Mapping[float, str]) -> alt.LayerChart:
+    """Draw `value` with the interval from `low` to `high` for each `series` of each `label`, and lines at `marks`."""
+    short = [{**row, **{name: visible(row[name])[:_MAX_TEXT] for name in ("label", "series", "words")}} for row in rows]
+    labels, series = (list(dict.fromkeys(row[name] for row in short)) for name in ("label", "series"))
+    low = min(0.0, *(row["low"] or row["value"] for row in rows), *marks)
+    scale = alt.Scale(domain=[max(-1.0, round(low - 0.05, 1)), 1.0], nice=False)
+    x = alt.X("value:Q", title=measure, scale=scale, axis=alt.Axis(format=".2~f", tickCount=5))
+    base = drawn_from(short).encode(
+        y=alt.Y("label:N", sort=labels, title=None, axis=NAME_AXIS),
+        yOffset=alt.YOffset("series:N", sort=series, scale=alt.Scale(paddingOuter=0.4)),
+        color=alt.Color("series:N", scale=alt.Scale(domain=series, range=list(COLOURS)), legend=series_legend()),
+    )
+    shape = alt.Shape("series:N", scale=alt.Scale(domain=series, range=list(SHAPES)), legend=series_legend())
+    lines = drawn_from([{"at": at, "words": words} for at, words in marks.items()])
+    spans = base.transform_filter("datum.low !== null").mark_rule(strokeWidth=3, opacity=0.4, aria=False)
+    return alt.layer(
+        lines.mark_rule(strokeDash=[5, 4], strokeWidth=1.5, color=COLOURS[-1]).encode(
+            x=alt.X("at:Q", title=measure, scale=scale), description="words:N"
+        ),
+        spans.encode(x=alt.X("low:Q", title=measure, scale=scale), x2="high:Q"),
+        base.mark_point(filled=True, size=95, opacity=1).encode(x=x, shape=shape, description="words:N"),
+    ).properties(width=_CHART_WIDTH, height=_LINE_HEIGHT * len(labels) * len(series))
+
+
+def series_legend(**more: Any) -> alt.Legend:
+    """Return a legend above the chart, in as many columns as fit."""
+    look: dict[str, Any] = {"title": None, "orient": "top", "direction": "horizontal", "labelLimit": 220}
+    columns = {"expr": "max(1, floor(width / 200))"}
+    return alt.Legend(columns=columns, labelExpr=_SHORT_LABEL, symbolOpacity=1, **look, **more)
 
 
 def svg(chart: Any) -> str:

@@ -137,9 +137,6 @@ MaxCalls = Annotated[int | None, shared("Stop after N calls over all models; ret
 Concurrency = Annotated[int | None, shared("Calls in flight per model; default 8 or 256.", hidden=True)]
 Batch = Annotated[bool, shared("Ask by the vendors' batch APIs: half the price, answers within a day; waits.")]
 Reason = Annotated[str, shared("Reason shown in the job summary.", hidden=True)]
-Legs = Annotated[
-    str, shared("With --platform: environments that have their own job.", metavar="ENVIRONMENTS", hidden=True)
-]
 Audits = Annotated[Path, shared("Where audits are kept.", metavar="DIR", hidden=True)]
 Judgements = Annotated[Path, shared("Where judgings are kept.", metavar="DIR", hidden=True)]
 

@@ -1,4 +1,4 @@
-"""A page: one list of blocks, drawn on a terminal, as Markdown, and as data for the site.
+"""A page: one list of blocks, drawn on a terminal, as Markdown and as HTML.
 
 A report says each thing once, as a block. Words from outside are safe in every drawing: a `str` in a `Line` is never
 mark-up. A page of Markdown can be made to fit: what has no room is left out whole, with a remark.
@@ -19,9 +19,7 @@ if TYPE_CHECKING:
 
 Medium = Literal["terminal", "markdown", "site"]
 Words = str | Cell  # a Cell has a look: `code` for a name, a link, or a style, of which Markdown has bold and italic
-SiteBlock = dict[str, Any]
 MOST_ROWS = 200  # of a table on the site: the file of results has all
-_MOST_LINES = 60  # of a list on the site
 _MOODS = {"green": "improved", "red": "regressed", "yellow": "inconclusive"}  # also where they are bold
 _MOST_NAMED = 5  # sections that are said to be left out
 _LONGEST_NAME = 100
@@ -96,7 +94,6 @@ class Chart:
 
     name: str
     drawings: Sequence[Drawing]
-    choice: str = ""
     mermaid: str = ""
     caption: str = ""
 
@@ -122,8 +119,8 @@ class Only:
     blocks: "Sequence[Block]"
 
 
-# A bare `str` is Markdown of ours; a SiteBlock is what a script of the site draws by itself.
-Block = str | Line | Lines | Code | Sheet | Captioned | Chart | Fold | Only | SiteBlock
+# A bare `str` is Markdown of ours.
+Block = str | Line | Lines | Code | Sheet | Captioned | Chart | Fold | Only
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -281,7 +278,7 @@ def terminal_pieces(blocks: Iterable[Block], *, full: bool = False) -> "Iterator
     for block in _flat(blocks, "terminal", opened=full):
         if isinstance(block, str) and block.startswith("#"):
             block = Heading(_unmarked(block))
-        if isinstance(block, Fold | dict) or not block or (isinstance(block, Lines) and not block.lines):
+        if isinstance(block, Fold) or not block or (isinstance(block, Lines) and not block.lines):
             continue
         sheet = block.sheet if isinstance(block, Captioned) else block
         if isinstance(sheet, Sheet) and not sheet.rows:
@@ -333,79 +330,34 @@ def _flat(blocks: Iterable[Block], medium: Medium, *, opened: bool = False) -> I
             yield from _flat(block.blocks, medium, opened=opened)
 
 
-def site_sections(blocks: Iterable[Block]) -> list[dict[str, Any]]:
-    """Return the blocks as the site's scripts draw them, a section a heading."""
-    sections: list[dict[str, Any]] = []
-    for block in _flat(blocks, "site"):
+def sections_of(blocks: Iterable[Block]) -> list[tuple[str, list[Block]]]:
+    """Return the blocks of an HTML page by section: the title of each heading with the blocks below it."""
+    sections: list[tuple[str, list[Block]]] = []
+    for block in _for_html(blocks):
         if isinstance(block, Heading):
-            sections.append({"title": line_text(block), "blocks": []})
-        elif drawn := site_block(block):
-            sections[-1]["blocks"].append(drawn)
-    return [section for section in sections if section["blocks"]]
+            sections.append((line_text(block), []))
+        elif not isinstance(block, str):
+            sections[-1][1].append(block)
+    return [(title, content) for title, content in sections if content]
 
 
-def site_block(block: Block) -> SiteBlock:
-    """Return a block as the site's scripts draw it; empty if the block is."""
-    match block:
-        case Lines():
-            return sentence_block(map(line_text, block.lines), ordered=block.mark == "1.") if block.lines else {}
-        case Line():
-            return word_block(line_text(block))
-        case Captioned():
-            return sheet_block(block.caption, block.sheet, note=block.note) if block.sheet.rows else {}
-        case Chart():
-            from skill_evaluator.display.chart_style import page_spec
-
-            charts = [
-                {
-                    "label": drawing.label,
-                    **page_spec(drawing.draw()),
-                    "sheet": sheet_block("The figures", drawing.figures),
-                }
-                for drawing in block.drawings
-            ]
-            return {"kind": "drawn", "chart": block.name, "choice": block.choice, "charts": charts} if charts else {}
-        case Fold():
-            inside = [drawn for part in _flat(block.blocks, "site") if (drawn := site_block(part))]
-            return {"kind": "fold", "summary": block.summary, "blocks": inside} if inside else {}
-        case dict():
-            return block
-        case _:  # Markdown, and a table without the caption that a site needs
-            return {}
+def _for_html(blocks: Iterable[Block]) -> list[Block]:
+    return [
+        replace(block, blocks=_for_html(block.blocks)) if isinstance(block, Fold) else block
+        for block in _flat(blocks, "site")
+    ]
 
 
-def sheet_block(caption: str, sheet: Sheet, *, note: str = "", folded: bool = False) -> SiteBlock:
-    """Return a table; a cell with a style is a badge of that mood, and one with a link leads there."""
-    left = len(sheet.rows) - MOST_ROWS
-    return {
-        "kind": "sheet",
-        "caption": caption,
-        "note": f"{note} {counted(left, 'more row')} in the file of results." if left > 0 else note,
-        "folded": folded,
-        "columns": list(sheet.columns),
-        "numbers": [name in sheet.numbers for name in sheet.columns],
-        "rows": [
-            [
-                [cell.text, _MOODS.get(cell.style.removeprefix("bold ")), *([cell.link] if cell.link else [])]
-                for cell in row
-            ]
-            for row in sheet.rows[:MOST_ROWS]
-        ],
-    }
+def mood_of(cell: Cell) -> str | None:
+    """Return the verdict whose look a cell has on an HTML page, by its colour on a terminal; None if it has none."""
+    return _MOODS.get(cell.style.removeprefix("bold "))
 
 
-def sentence_block(lines: Iterable[str], title: str = "", *, ordered: bool = False) -> SiteBlock:
-    """Return sentences as a list."""
-    every = list(lines)
-    left = len(every) - _MOST_LINES
-    more = [f"{counted(left, 'more sentence')} in the report"] if left > 0 else []
-    numbered = {"ordered": True} if ordered else {}
-    return {"kind": "sentences", "title": title, "lines": every[:_MOST_LINES] + more, **numbered}
-
-
-def word_block(words: str) -> SiteBlock:
-    """Return a sentence that stands between tables and charts."""
-    return {"kind": "words", "words": words}
+def html_columns(sheet: Sheet) -> list[int]:
+    """Return the columns in their order on an HTML page: grade, quadrant and verdict follow the first."""
+    places = list(range(len(sheet.columns)))
+    ahead = [list(sheet.columns).index(name) for name in ("verdict", "quadrant", "grade") if name in sheet.columns[1:]]
+    return [places[0], *ahead, *(at for at in places[1:] if at not in ahead)]
 
 
 def draw_charts(blocks: Iterable[Block]) -> Mapping[str, str]:

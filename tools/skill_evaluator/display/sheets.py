@@ -57,7 +57,7 @@ class Sheet:
     below: Sequence[str] = ()
 
     def only(self, *columns: str, most: int | None = None) -> "Sheet":
-        """Return these columns, of at most so many rows."""
+        """Return these columns, with at most `most` rows."""
         places = [self.columns.index(name) for name in columns]
         return replace(self, columns=columns, rows=[[row[at] for at in places] for row in self.rows[:most]])
 

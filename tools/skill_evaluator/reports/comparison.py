@@ -165,7 +165,7 @@ def model_section(
     lost = _lost_linked(result.skill, site, model)
     versions = " → ".join(map(code_span, _versions(model)))
     reasons = [prose(reason) for reason in (*_turned(model), *model.reasons, *_notes(model))]
-    moves = _moves(model, partial(site.page, result.skill, model=model.model_id, version=model.candidate.skill_version))
+    moves = _moves(model, partial(site.page, result.skill))
     largest = [Only(("markdown",), cut_table(moves, _MOST_MOVED))] if model.verdict != "unchanged" else []
     figures = [*changed_sheets(model, skill=result.skill, site=site), measure_sheet(model), run_sheet(model)]
     return Section(
@@ -234,8 +234,7 @@ def _on_cases(result: ComparisonResult) -> str:
 
 def _lost_linked(skill: str, site: Site, *models: ModelVerdict) -> str:
     def shown(kind: str, name: str) -> str:
-        model = models[0].model_id if len(models) == 1 else None
-        return linked(code_span(name or WHOLE), site.page(skill, **{kind: name}, model=model))
+        return linked(code_span(name or WHOLE), site.page(skill, **{kind: name}))
 
     lost = lost_words(*models, shown=shown)
     return f" · {lost}" if lost else ""
@@ -326,7 +325,7 @@ def changed_sheets(
     model: ModelVerdict, *, skill: str = "", site: Site = NO_SITE, most: int = _MOST_ROWS
 ) -> Iterator[Sheet | str]:
     """Yield the tables of the fields that moved or weigh, and of the cases that broke or were fixed."""
-    page = partial(site.page, skill, model=model.model_id, version=model.candidate.skill_version)
+    page = partial(site.page, skill)
     fields = _moved_fields(model)
     if fields:
         runs = [run for run in (model.baseline, model.candidate) if run is not None]
@@ -385,7 +384,7 @@ def _verdict_cell(verdict: str | None) -> Cell:
 
 
 def _field_sheet(fields: Sequence[MeasureResult], page: Callable[..., str], replicates: int) -> Sheet:
-    """Return the table of fields, with how each stands in the cases before and after, by so many answers at least."""
+    """Return the table of fields, with the stability of each field before and after."""
     figures = ("before → after", "change", "95 % interval", "p")
     rows = []
     for field in fields:

@@ -299,9 +299,7 @@ def weakest_sheet(record: Record, site: Site = NO_SITE) -> Sheet:
             break
         unit = " F1" if field.token_f1 is not None else ""
         counts = (f"{field.right}/{field.n}", str(field.wrong), str(field.missing), str(field.extra))
-        name = Cell(
-            name_text(path) or WHOLE, code=True, link=site.page(record.skill, model=record.model_id, field=path)
-        )
+        name = Cell(name_text(path) or WHOLE, code=True, link=site.page(record.skill, field=path))
         standings = field.profile.model_dump() if field.profile else {}  # `3 right · 9 wrong · 2 flaky` of the cases
         words = {standing_word(name, record.replicates): count for name, count in standings.items() if count}
         profile = " · ".join(f"{count} {word}" for word, count in words.items())

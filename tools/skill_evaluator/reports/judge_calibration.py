@@ -9,15 +9,15 @@ from skill_evaluator.display import number
 from skill_evaluator.display.pages import (
     Block,
     Captioned,
+    Chart,
+    Drawing,
     Heading,
     Line,
     Lines,
     Only,
     Page,
-    SiteBlock,
     page_of,
     print_page,
-    site_block,
 )
 from skill_evaluator.display.sheets import Cell, Format, Sheet
 from skill_evaluator.judges.calibration.results import (
@@ -220,34 +220,29 @@ def _batch_blocks(judge: JudgeResult, batch: BatchResult) -> Iterator[Block]:
         yield Line(f"warning: {counted(batch.pairs, 'pair')}; rates from fewer than 100 pairs are uncertain")
 
 
-def _trust_chart(rows: Sequence[tuple[str, LabelAgreement]], bar: float) -> SiteBlock:
+def _trust_chart(rows: Sequence[tuple[str, LabelAgreement]], bar: float) -> Only:
     """Return the site's chart of κ with its interval and the bar, and its table; without κ the table alone."""
     points, cells = list[dict[str, Any]](), []
     for judge, row in rows:
         label, kappa = f"{_ITEMS[row.mode]}: {row.criterion}", row.trust.kappa
         cells.append(row_of([judge], label, kappa, row.n, trust_cell(row.trust.trusted)))
         if kappa.value is not None:
-            written = kappa.model_dump()  # with the digits that files have
-            low, high = written["ci95"] or (None, None)
-            bounds = {"value": written["value"], "low": low, "high": high}
-            points.append({"label": label, "series": judge, **bounds, "words": f"{label}, {judge}: {share(kappa)}"})
+            low, high = kappa.ci95 or (None, None)
+            words = f"{label}, {judge}: {share(kappa)}"
+            points.append(
+                {"label": label, "series": judge, "value": kappa.value, "low": low, "high": high, "words": words}
+            )
     columns = ("judge", "on", "κ, 95 % interval", "n", "")
-    sheet = Captioned(Sheet(columns=columns, rows=cells, numbers=frozenset(columns[2:4])), "Agreement with people")
-    lowest = min(0.0, *(point["low"] or 0.0 for point in points), 0.0)
+    sheet = Sheet(columns=columns, rows=cells, numbers=frozenset(columns[2:4]))
+    if not points:
+        return Only(("site",), [Captioned(sheet, "Agreement with people", _RULE.format(bar=bar))])
     counts = Counter(TRUSTED[row.trust.trusted] for _, row in rows)
-    chart = {
-        "kind": "chart",
-        "chart": "intervals",
-        "title": ", ".join(f"{words} {count}" for words, count in counts.items()),
-        "note": _RULE.format(bar=bar),
-        "rows": points,
-        "words": {
-            "labels": list(dict.fromkeys(point["label"] for point in points)),
-            "series": list(dict.fromkeys(point["series"] for point in points)),
-            "domain": [max(-1.0, round(lowest - 0.05, 1)), 1.0],
-            "title": "κ",
-        },
-        "more": {"marks": [{"at": bar, "words": f"the bar, {bar:.2f}"}, {"at": 0.0, "words": "chance"}]},
-        "sheet": site_block(sheet),
-    }
-    return chart if points else {**site_block(sheet), "note": _RULE.format(bar=bar)}
+    decisions = ", ".join(f"{words} {count}" for words, count in counts.items())
+
+    def draw() -> Any:
+        from skill_evaluator.display.chart_style import interval_chart, title  # imports altair
+
+        marks = {bar: f"the bar, {bar:.2f}", 0.0: "chance"}
+        return interval_chart(points, "κ", marks).properties(title=title(decisions, _RULE.format(bar=bar)))
+
+    return Only(("site",), [Chart("trust", [Drawing(file="", words=decisions, draw=draw, figures=sheet)])])

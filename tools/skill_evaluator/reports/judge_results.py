@@ -95,7 +95,8 @@ def judged_blocks(results: JudgedResults, remarks: Sequence[str] = ()) -> Iterat
     """
     titles = {"score": "Scores by judges", "pairwise": "Comparisons by judges", "regression": "Regressions by judges"}
     source = f": {results.judging.source}" if results.judging.source else ""
-    yield Only(("markdown", "site"), [Heading(titles[results.judging.mode], source, level=2)])
+    yield Only(("markdown",), [Heading(titles[results.judging.mode], source, level=2)])
+    yield Only(("site",), [Heading(titles[results.judging.mode])])  # a source may be a path on this machine
     if isinstance(results, RegressionResults):
         yield _conclusion(results)
     for judge in results.judges:

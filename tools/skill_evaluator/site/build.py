@@ -1,19 +1,16 @@
-"""Everything that is recorded, written as static pages: which pages there are, what they share, and what each shows.
-
-To add a page: a line in PAGES, a script in assets/ that fills <main>, and what it shows by `SiteFolder.write_data`.
-"""
+"""The build of a site: pages of all components, audits, changes and judge runs."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from skill_evaluator import __version__
 from skill_evaluator.audit.results import REPORTED, AuditResult, read_audit
 from skill_evaluator.display import told
+from skill_evaluator.display.addresses import compare_address, component_address, run_address
 from skill_evaluator.display.options import (
     AUDITS,
     JUDGEMENTS,
@@ -36,6 +33,7 @@ from skill_evaluator.errors import (
     SkillEvaluatorError,
     StorageError,
 )
+from skill_evaluator.judges.prompting.judging import JUDGING
 from skill_evaluator.library.cases import find_cases
 from skill_evaluator.library.components import load_component
 from skill_evaluator.library.config import ComponentSite, Settings, load_models, load_settings, retiring
@@ -45,115 +43,85 @@ from skill_evaluator.records.archive import Archive
 from skill_evaluator.records.leaderboard import load_leaderboard
 from skill_evaluator.records.record import Row
 from skill_evaluator.repository import Repository
-from skill_evaluator.site.cases import write_cases
-from skill_evaluator.site.compare import write_comparisons
-from skill_evaluator.site.component import MOST_CHANGES, change_rows, component_page, overview_rows, regression
+from skill_evaluator.site.cases import case_list, write_cases
+from skill_evaluator.site.changes import version_changes, write_changes
+from skill_evaluator.site.compare import ComparedComponent, write_comparisons
+from skill_evaluator.site.component import component_page, overview_rows
 from skill_evaluator.site.judges import write_judges
+from skill_evaluator.site.overview import write_overview
 from skill_evaluator.site.public import PublicNames
 from skill_evaluator.site.run import write_runs
-from skill_evaluator.site.writing import SiteFolder, fitting, refuse_page_name
-from skill_evaluator.text import counted, nearest
+from skill_evaluator.site.state import component_state
+from skill_evaluator.site.writing import SiteFolder, refuse_page_name
+from skill_evaluator.text import counted, digest, nearest
 from skill_evaluator.verdicts.history.component import RecordedComponent
 
-POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'"
-)
+if TYPE_CHECKING:
+    from skill_evaluator.site.rendering import Pages
+
+_INSTALL = "pip install altair jinja2 vl-convert-python"
 _HERE = Path(__file__).parent
 _LONGEST_OF_AUDIT = 5_000  # characters of a sentence: the verdict on a cohort names many figures
 _REMEDY = "mend the file that is named, or take it back from git (git checkout -- FILE), and build again"
-Shown = tuple[list[dict[str, Any]], list[dict[str, Any]], dict[str, Any] | None]
-"""A component's rows of the overview and of *What changed*, and its regression."""
-_SHARED = ("site.css", "site.js", "draw.js", "cases.js")
-_INSTALL = "pip install altair jinja2 vl-convert-python"
+_ASSETS = ("site.css", "tables.js")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PageKind:
-    """One page: its title, its script in assets/, and whether the line of links on every page has it."""
+class Shown:
+    """A component's part of the overview and of *What changed*."""
 
-    title: str
-    script: str
-    linked: bool = False
-    charts: bool = False
-
-
-PAGES: Mapping[str, PageKind] = {
-    "index.html": PageKind(title="Overview", script="overview.js", linked=True),
-    "changes.html": PageKind(title="What changed", script="changes.js", linked=True),
-    "audit.html": PageKind(title="Audit", script="audit.js", linked=True, charts=True),
-    "component.html": PageKind(title="Component", script="component.js", charts=True),
-    "case.html": PageKind(title="Case", script="case.js"),
-    "run.html": PageKind(title="Answers of a run", script="run.js"),
-    "compare.html": PageKind(title="Compare", script="compare.js", charts=True),
-    "judges.html": PageKind(title="Judges", script="judges.js", linked=True, charts=True),
-    "verdict.html": PageKind(title="Verdict", script="verdict.js"),
-}
+    state: dict[str, Any]
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    changes: list[dict[str, Any]] = field(default_factory=list)
 
 
-def write_pages(site: SiteFolder) -> None:
-    """Write all that is the same whatever was recorded; raise ConfigError where the extra is not installed."""
-    try:
-        import jinja2
-
-        from skill_evaluator.site.charts import chart_specs, write_library
-    except ImportError as problem:
-        raise ConfigError(f"the site needs libraries that do not load ({problem}): {_INSTALL}") from problem
-    templates = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_HERE / "templates"),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-    )
-    for name, page in PAGES.items():
-        shown = {"page": page, "name": name, "pages": PAGES, "policy": POLICY, "version": __version__}
-        site.write(name, templates.get_template("page.html").render(**shown) + "\n")
-    for asset in (*_SHARED, *(page.script for page in PAGES.values())):
-        site.write(f"assets/{asset}", (_HERE / "assets" / asset).read_text("utf-8"))
-    write_library(site)
-    site.write_data("charts", chart_specs())
-
-
-def write_audits(site: SiteFolder, folder: Path) -> tuple[str | None, dict[str, str | None]]:
-    """Write the page of each audit that was reported on; return the newest that can be read, and its models' grades."""
+def write_audits(pages: "Pages", folder: Path) -> dict[str, str | None]:
+    """Write the page of each audit that was reported on; return the grades of the newest that can be read."""
     results: dict[str, AuditResult] = {}
-    paths = sorted(folder.glob(f"*/{REPORTED}"), reverse=True)
-    if not paths:
-        site.write_data("audits", {"audits": []})
-        return None, {}
-    from skill_evaluator.audit.report.page import site_audit  # imports scipy
-
-    for path in paths:
+    for path in sorted(folder.glob(f"*/{REPORTED}"), reverse=True):
         name = path.parent.name
         try:
             refuse_page_name(name, AuditError)
             results[name] = read_audit(path)
         except AuditError as problem:
-            site.note(f"audit {name}", problem)
-        else:
-            site.write_data(f"audits/{name}", site_audit(name, results[name]), _LONGEST_OF_AUDIT)
-    listed = [{"name": name, "models": counted(len(result.cohort), "model")} for name, result in results.items()]
-    site.write_data("audits", {"audits": listed})
-    newest = next(iter(results), None)
-    return newest, {model.model: model.grade for model in results[newest].models} if newest is not None else {}
+            pages.site.note(f"audit {name}", problem)
+    if not results:
+        pages.write("audit.html", "audit.html", name="")
+        return {}
+    from skill_evaluator.audit.report.page import site_audit  # imports scipy
+
+    newest = next(iter(results))
+    addresses = {name: "audit.html" if name == newest else f"audits/{name}.html" for name in results}
+    listed = [
+        {"name": name, "address": addresses[name], "models": counted(len(result.cohort), "model")}
+        for name, result in results.items()
+    ]
+    for name, result in results.items():
+        others = [row for row in listed if row["name"] != name]
+        known = [name, others, digest((folder / name / REPORTED).read_bytes())]
+        if not pages.keeps(addresses[name], "audit.html", known, longest=_LONGEST_OF_AUDIT):
+            shown = {"name": name, "others": others, **site_audit(result)}
+            pages.write(addresses[name], "audit.html", known, longest=_LONGEST_OF_AUDIT, **shown)
+    return {model.model: model.grade for model in results[newest].models}
 
 
 @options
 class SiteBuild(ComponentsOption, FixturesOption, ConfigOption):
-    """Where a library lies, and where its site goes.
-
-    A site for nobody else's eyes (`own`) shows the documents of every component, each case when it is opened.
-    """
+    """The folders of a library and of its site, and whether outputs are included."""
 
     out: Path = option("An empty folder, or one that holds an earlier build.", Path("site"), metavar="DIR")
     recorded: tuple[str, ...] = rare("A branch that holds records beside the work tree; repeatable.", (), metavar="REF")
     audits: Audits = AUDITS
     judgements: Judgements = JUDGEMENTS
-    own: bool = False
+    outputs: bool = option("Include the documents, ground truths and outputs of every component.", False)
 
 
 def build_site(build: SiteBuild) -> SiteFolder:
-    """Write the site; raise ComponentError where there is no component."""
+    """Write the site; raise ComponentError if there is no component, ConfigError if a library does not load."""
+    try:
+        from skill_evaluator.site.rendering import Pages
+    except ImportError as problem:
+        raise ConfigError(f"the site needs libraries that do not load ({problem}): {_INSTALL}") from problem
     settings = load_settings(build.config)
     names = component_names(build.components)
     if not names:
@@ -161,35 +129,32 @@ def build_site(build: SiteBuild) -> SiteFolder:
     for name in sorted(settings.site.components.keys() - set(names)):
         where = f"site.components.{name} in {build.config / 'settings.yaml'}"
         print(f"warning: {where} is no component {nearest(name, names)}", file=sys.stderr)
-    if build.own:
+    if build.outputs:
         documents = dict.fromkeys(names, ComponentSite(documents=True))
         settings = settings.model_copy(update={"site": settings.site.model_copy(update={"components": documents})})
-    site = SiteFolder(build.out, own=build.own)
-    write_pages(site)
-    audit, grades = write_audits(site, build.audits)
-    rows: list[dict[str, Any]] = []
-    changes: list[dict[str, Any]] = []
-    regressed: dict[str, Any] = {}
+    site = SiteFolder(build.out)
+    pages = Pages(site)
+    for asset in _ASSETS:
+        site.write(f"assets/{asset}", (_HERE / "assets" / asset).read_text("utf-8"))
+    grades = write_audits(pages, build.audits)
+    components: list[Shown] = []
     for name in told(names, len(names), "pages of components"):
-        result = attempted(name, partial(_write_component, site, build, name, settings, grades))
+        result = attempted(name, partial(_write_component, pages, build, name, settings, grades))
         if isinstance(result, StorageError):  # of the site itself
             raise result
         if isinstance(result, SkillEvaluatorError):
             if not isinstance(result, NotEvaluatedError):
                 site.note(name, result)
-            result = _without_figures(name, None, str(result))
-        rows += result[0]
-        changes += result[1]
-        regressed |= {name: result[2]} if result[2] is not None else {}
-    write_judges(site, build.judgements, build.config, settings)
+            result = _unmeasured(name, str(result), alarm=not isinstance(result, NotEvaluatedError))
+        components.append(result)
+    write_judges(pages, build.judgements, build.config, settings)
     leaving: list[str] = []
     with suppress(ConfigError):  # a site needs no models.yaml
         leaving = retiring(load_models(build.config, settings.limits))
     problems = [{"name": name, "why": str(why)} for name, why in site.problems.items() if name not in names]
-    shown = {"rows": rows, "regressed": regressed, "problems": problems, "audit": audit, "retiring": leaving}
-    site.write_data("overview", shown)
-    newest = sorted(changes, key=lambda row: (row["timestamp"], row["run"]), reverse=True)
-    site.write_data("changes", dict(zip(("rows", "left"), fitting(newest, MOST_CHANGES), strict=True)))
+    rows = [row for one in components for row in one.rows]
+    write_overview(pages, [one.state for one in components], rows, problems, leaving)
+    write_changes(pages, [change for one in components for change in one.changes])
     site.finish()
     bugs = sum(isinstance(problem, InternalError) for problem in site.problems.values())
     if unread := len(site.problems) - bugs:
@@ -206,32 +171,68 @@ def _recorded(build: SiteBuild, settings: Settings, name: str) -> RecordedCompon
 
 
 def _write_component(
-    site: SiteFolder, build: SiteBuild, name: str, settings: Settings, grades: Mapping[str, str | None]
+    pages: "Pages", build: SiteBuild, name: str, settings: Settings, grades: Mapping[str, str | None]
 ) -> Shown:
-    """Write the page of a component; return its part of the overview."""
+    """Write the pages of a component; return its part of the overview."""
     recorded = _recorded(build, settings, name)
-    component, archive, standing = recorded.component, recorded.archive, recorded.standing()
+    component, standing, runs = recorded.component, recorded.standing(), _rows(recorded)
     if standing is None:
-        try:
-            find_cases(component, build.fixtures)
-            never = f"never scored: evaluate {name} records a run"
-            why = "no run of it is complete" if archive.entries else never
-        except (FixtureError, NotEvaluatedError):
-            why = f"no fixtures: fixtures/{component.fixtures} holds no case"
-        return _without_figures(name, component.version, why)
+        why, alarm = _why_unmeasured(recorded, runs, build.fixtures)
+        return _unmeasured(name, why, alarm=alarm)
     names = None if settings.site.publishes_documents(name) else PublicNames(component)
     remarks = [] if names is None else names.remarks(standing)
     standing = standing if names is None else names.standing(standing)
-    runs = _rows(recorded)
+    comparisons = recorded.comparisons() if names is None else names.comparisons(recorded.comparisons())
+    state = component_state(name, standing, comparisons, runs)
     page = component_page(name, component.version, standing, runs)
-    site.write_data(f"components/{name}", {**page, "remarks": [*page["remarks"], *remarks]})
-    write_runs(site, *write_cases(site, recorded, standing, runs, build.fixtures, names))
-    write_comparisons(site, recorded, build.fixtures, names)
-    return overview_rows(name, standing, grades), list(change_rows(name, standing)), regression(standing)
+    answered, cases = write_cases(pages, recorded, runs, build.fixtures, names)
+    write_runs(pages, answered, cases)
+    pages.write(
+        component_address(name),
+        "component.html",
+        component=name,
+        state=state,
+        page={**page, "remarks": [*page["remarks"], *remarks]},
+        cases=case_list(name, standing.newest),
+        runs=[
+            {"model": run.entry.model_id, "version": run.entry.version, "address": run_address(name, run.id)}
+            for run in answered
+        ],
+        compare_address=compare_address(name, standing.history.newest),
+        private=names is not None,
+        judged=any(build.judgements.glob(f"*/{JUDGING}")),
+    )
+    compared = ComparedComponent(
+        recorded=recorded,
+        standing=standing,
+        comparisons=comparisons,
+        state=state,
+        fixtures=build.fixtures,
+        shows_outputs=names is None,
+    )
+    write_comparisons(pages, compared)
+    return Shown(
+        state=state,
+        rows=overview_rows(name, standing, grades),
+        changes=list(version_changes(name, standing)),
+    )
 
 
-def _without_figures(name: str, version: str | None, why: str) -> Shown:
-    return [{"component": name, "version": version, "model": None, "why": why}], [], None
+def _why_unmeasured(recorded: RecordedComponent, runs: Sequence[Row], fixtures: Path | None) -> tuple[str, bool]:
+    """Return why a component has no complete run, and whether it could not be measured: no output could be read."""
+    component = recorded.component
+    try:
+        find_cases(component, fixtures)
+    except (FixtureError, NotEvaluatedError):
+        return f"no fixtures: fixtures/{component.fixtures} holds no case", False
+    if any(row.usable is not None for row in runs):
+        return f"{component.version} could not be measured: too few outputs could be read", True
+    never = f"never scored: evaluate {component.name} records a run"
+    return "no run of it is complete" if recorded.archive.entries else never, False
+
+
+def _unmeasured(name: str, why: str, *, alarm: bool) -> Shown:
+    return Shown(state={"component": name, "version": "", "why": why, "alarm": alarm})
 
 
 def _rows(recorded: RecordedComponent) -> list[Row]:

@@ -1,25 +1,26 @@
-"""A case's page: document and truth, and for each run the scores of its record and its distinct outputs, marked.
+"""The page of a case: its document and ground truth, and for each run the scores and the outputs, differences marked.
 
-Every text is cut at a bound, and says so: a page stays usable whatever a document or an answer holds.
+Every text is cut at a bound, and the page says so.
 """
 
 import json
-import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
+from html import escape
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from skill_evaluator.checks.declared import Check
 from skill_evaluator.display import WHOLE, number
+from skill_evaluator.display.addresses import case_address, field_anchor, run_address
 from skill_evaluator.display.safe_text import abridged, value_pair, visible
 from skill_evaluator.errors import SkillEvaluatorError
+from skill_evaluator.files import read_bytes
 from skill_evaluator.library.cases import Case, load_cases
-from skill_evaluator.library.components import Component
 from skill_evaluator.library.messages import File
-from skill_evaluator.records.archive import RecordedRun, precedence
+from skill_evaluator.records.archive import RecordedRun
 from skill_evaluator.records.faults import remedy
 from skill_evaluator.records.record import PASSED_FROM, CaseRecord, FieldCount, Record, Row, check_path
 from skill_evaluator.records.selection import newest_of_versions
@@ -28,140 +29,253 @@ from skill_evaluator.reports.explanation import FOUND_AS, how_compared, ranges
 from skill_evaluator.runner.journal import ANSWERS, Manifest, has_other_answers, outcomes, read_component_manifest
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.scoring.answer_views import MOST_OUTPUTS, CaseView, DistinctOutput, Leaf, recorded_case_view
+from skill_evaluator.site.component import is_flawless
 from skill_evaluator.site.public import PublicNames
-from skill_evaluator.site.writing import SiteFolder, cut_name, data_script, fitting, program_digest
-from skill_evaluator.text import canonical_json, counted, digest, listed, marked_differences
-from skill_evaluator.verdicts.history.component import ComponentStanding, RecordedComponent
+from skill_evaluator.site.writing import fitting, program_digest
+from skill_evaluator.text import counted, listed, marked_differences
+from skill_evaluator.verdicts.history.component import RecordedComponent
 
-_DOCUMENT = 100_000  # characters of a document
-_TRUTH = 50_000
-_TEXT = 10_000  # of an answer as it came
-_VALUE = 240  # of a value, around the place where truth and output differ
-_VALUES = 6_000  # of all values of an output together, where they are few
-_NAME = 200
-_LEAVES = 100  # of an output, those that differ first
-_ERRORS = 20
-_TEXTS = 2  # that say the same
-_REPLICATES = 50
-_FIELDS = 300  # of a run
-_FIELD_NAMES = 100_000  # characters, in the list of cases
-_CODES = {"stable_right": "r", "stable_wrong": "w", "flaky": "f", "stable": "s", "unscored": "u"}
-_ABSENT = "-"  # of a field that a case does not have
-_INDEX = 1_000_000  # characters of the list of cases
+if TYPE_CHECKING:
+    from skill_evaluator.site.rendering import Pages
+
+_MAX_DOCUMENT = 100_000  # characters
+_MAX_TRUTH = 50_000
+_MAX_TEXT = 10_000  # characters of an output as it came
+_MAX_VALUE = 240  # characters of a value, around the first difference
+_MAX_VALUES = 6_000  # characters of all values of an output, if they are few
+_MAX_NAME = 200
+_MAX_SHOWN_VALUES = 100  # of an output; those that differ come first
+_MAX_ERRORS = 20
+_MAX_TEXTS = 2  # texts that parse to the same output
+_MAX_REPLICATES = 50
+_MAX_FIELDS = 300  # of a run
+_MAX_RUN, _MAX_RUNS = 200_000, 500_000  # characters of one run and of all runs on a page
+_MAX_CASES = 45_000  # characters of the data of the list of cases
+_MAX_LINKS = 60_000  # characters of the data of links to cases
+_MAX_CASES_OF_A_FIELD = 12
+_VERSIONS = 2  # the newest versions of each model whose outputs are shown
 _NONE = FieldCount(right=0, n=0)  # of a field of which nothing was read
-_PLAIN = re.compile(r"[a-z0-9][a-z0-9_-]{0,80}")
+_MARKS = {"right": "✓", "wrong": "✗", "missing": "∅", "extra": "+", "unscored": "·"}
+_STANDINGS = {
+    "stable_right": "right in every output",
+    "stable_wrong": "wrong in every output",
+    "flaky": "flaky: now right, now wrong",
+    "stable": "alike, without a ground truth",
+    "unscored": "not told by a single output, or by text that does not count",
+}
+SHOWN_BY = ("comparing/*.py", "parsing/*.py", "scoring/*.py")
+JUDGED_BY = ("schema", "contract", "datasets")
 
 
-def case_key(component: str, case_id: str) -> str:
-    """Return the key of a case's data, and so the name of its file: the case's id, or a digest where that cannot be.
+def case_list(component: str, newest: Mapping[str, Record]) -> dict[str, Any]:
+    """Return the cases with each model's score and how the fields stand, the worst first, and the cases of each field.
 
-    >>> case_key("receipts", "booking"), case_key("receipts", "../Ä")
-    ('cases/receipts/booking', 'cases/receipts/-----e0a15ce81b')
+    Cases that are right in every output, and those for which a page has no room, are `sound` and `rest`.
     """
-    if _PLAIN.fullmatch(case_id):
-        return f"cases/{component}/{case_id}"
-    plain = re.sub(r"[^a-z0-9_-]", "-", case_id[:40])
-    return f"cases/{component}/{plain}-{digest(case_id)[-10:]}"
-
-
-def cases_index(component: str, newest: Mapping[str, Record]) -> dict[str, Any]:
-    """Return the cases beside the models: the score of each, and how its fields stand, a letter a field.
-
-    Of more cases than a page has room for the others are in `keys` alone, which is loaded if one of them is sought. Of
-    more fields than it has room for, each case has how many stand how.
-    """
-    every = list(dict.fromkeys(path for record in newest.values() for path in record.per_field))
-    names, fields_left = fitting((cut_name(path or WHOLE) for path in every), _FIELD_NAMES)
-    fields = every[: len(names)]
-    rows: dict[str, dict[str, Any]] = {}
+    by_case: dict[str, dict[str, Any]] = {}
     for model_id, record in newest.items():
         for kept in record.per_case:
             score = kept.accuracy.get(record.primary_metric)
-            letters = "".join(_CODES[kept.profile[path]] if path in kept.profile else _ABSENT for path in fields)
-            counts = [Counter(kept.profile.values())] if fields_left else []
-            rows.setdefault(kept.case_id, {})[model_id] = [score and score.strict_mean, letters, *counts]
-    keys = {case_id: case_key(component, case_id) for case_id in sorted(rows)}
-    cases, left = fitting(
-        ({"id": case_id, "key": key, "models": rows[case_id]} for case_id, key in keys.items()), _INDEX
-    )
+            by_case.setdefault(kept.case_id, {})[model_id] = [
+                score and score.strict_mean,
+                Counter(kept.profile.values()),
+            ]
+    rows: list[dict[str, Any]] = [
+        {"id": case_id, "address": case_address(component, case_id), "models": by_case[case_id]}
+        for case_id in sorted(by_case)
+    ]
+    sound, worst = list[dict[str, Any]](), list[dict[str, Any]]()
+    for row in sorted(rows, key=_lowest):
+        is_sound = all(is_flawless(profile) for _, profile in row["models"].values())
+        (sound if is_sound else worst).append(row)
+    shown, _ = fitting(worst, _MAX_CASES)
+    links = [{"id": row["id"], "address": row["address"]} for row in worst[len(shown) :]]
+    rest, left = fitting(links, _MAX_LINKS)
+    kept_sound, sound_left = fitting(({"id": row["id"], "address": row["address"]} for row in sound), _MAX_LINKS)
     return {
-        "component": component,
         "metric": ", ".join(sorted({record.primary_metric for record in newest.values()})),
-        "models": list(newest),
-        "fields": names,
-        "fieldsLeft": fields_left,
-        "cases": cases,
-        "left": left,
-        "keys": dict(list(keys.items())[len(cases) :]),
+        "rows": shown,
+        "sound": kept_sound,
+        "rest": rest,
+        "left": left + sound_left,
+        "by_field": fitting(_cases_by_field(component, newest), _MAX_LINKS)[0],
     }
 
 
-def _file_of(file: File) -> dict[str, str]:
-    """Return how a page shows a file, and where it is copied to."""
-    name = f"files/{file.digest.removeprefix('sha256:')[:32]}.{file.media_type.rpartition('/')[2]}"
-    return {"at": name, "kind": file.kind, "name": file.path.name, "words": str(file)}
+def _lowest(row: Mapping[str, Any]) -> float:
+    """Return the lowest score of a case with any model; a case that is not measured comes last."""
+    return min(2.0 if score is None else score for score, _ in row["models"].values())
 
 
-def _files_of(case: Case | None) -> list[File]:
-    values = [] if case is None else [case.inputs[name] for name in case.used]
-    return [value for value in values if isinstance(value, File)]
+def _cases_by_field(component: str, newest: Mapping[str, Record]) -> Iterator[dict[str, Any]]:
+    """Yield each field that is wrong or flaky in a case, with these cases by model."""
+    fields: dict[str, list[dict[str, Any]]] = {}
+    for model_id, record in newest.items():
+        for standing, words in (("stable_wrong", "wrong"), ("flaky", "flaky fields")):
+            by_path: dict[str, list[str]] = {}
+            for kept in record.per_case:
+                for path in [path for path, stands in kept.profile.items() if stands == standing]:
+                    by_path.setdefault(path, []).append(kept.case_id)
+            for path, ids in by_path.items():
+                shown = [{"id": name, "address": case_address(component, name)} for name in ids[:_MAX_CASES_OF_A_FIELD]]
+                part = {"standing": words, "model": model_id, "cases": shown, "left": max(0, len(ids) - len(shown))}
+                fields.setdefault(path, []).append(part)
+    for path, parts in fields.items():
+        yield {"field": path or WHOLE, "anchor": field_anchor(path), "parts": parts}
 
 
-def case_head(
-    component: str, case_id: str, case: Case | None, why: str | None, run_ids: Sequence[str]
-) -> dict[str, Any]:
-    """Return what is the same for all runs of a case; `why` says why its texts are not shown."""
-    head: dict[str, Any] = {"component": component, "case": case_id, "why": why, "runs": list(run_ids)}
-    head["files"] = [_file_of(file) for file in _files_of(case)]
+def write_cases(
+    pages: "Pages",
+    recorded: RecordedComponent,
+    rows: Sequence[Row],
+    fixtures: Path | None,
+    names: PublicNames | None,
+) -> tuple[list["ShownRun"], Mapping[str, Case]]:
+    """Write the page of each case. Return the runs whose outputs are here, and the cases by id.
+
+    With `names` documents and outputs are private: only these names are on the pages, and no run is returned.
+    """
+    component = recorded.component
+    runs = list(_shown_runs(recorded, rows, names))
+    answered = [run for run in runs if names is None and run.has_outputs]
+    cases: Mapping[str, Case] = {}
+    why = None
+    if names is None:
+        try:
+            cases = {case.id: case for case in load_cases(component, fixtures)}
+        except SkillEvaluatorError as problem:
+            why = f"The documents cannot be read: {problem}"
+    ids = sorted({case_id for run in runs for case_id in run.case_ids})
+    for case_id, *beside in zip(ids, [None, *ids], [*ids[1:], None], strict=False):
+        case = cases.get(case_id)
+        gone = f"Case '{case_id}' is no longer among the fixtures." if names is None and case is None else None
+        head = {
+            "component": component.name,
+            "case": case_id,
+            "private": names is not None,
+            "why": why or gone,
+            "beside": [None if other is None else case_address(component.name, other) for other in beside],
+            "answered": [run.id for run in answered],
+        }
+        _write_case(pages, head, case, [run for run in runs if case_id in run.case_ids])
+    return answered, cases
+
+
+def _shown_runs(recorded: RecordedComponent, rows: Sequence[Row], names: PublicNames | None) -> Iterator["ShownRun"]:
+    """Yield the runs of the newest versions of each model, the newest first."""
+    digests = recorded.archive.digests()
+    case_ids = {row.run_id: frozenset(case.case_id for case in row.per_case) for row in rows}
+    for versions in newest_of_versions(recorded.archive.entries).values():
+        for entry in reversed(versions[-_VERSIONS:]):
+            if entry.run_id in case_ids:
+                yield ShownRun(
+                    entry=entry,
+                    case_ids=case_ids[entry.run_id],
+                    digest=digests.get(entry.run_id, ""),
+                    recorded=recorded,
+                    names=names,
+                )
+
+
+def _write_case(pages: "Pages", head: Mapping[str, Any], case: Case | None, runs: Sequence["ShownRun"]) -> None:
+    """Write the page of a case unless one with the same data is there, and copy the files of its document."""
+    files = [] if case is None else [case.inputs[name] for name in case.used]
+    copied = [(_file_address(file), file) for file in files if isinstance(file, File)]
+    for address, file in copied:
+        pages.site.write(address, read_bytes(file.path))
+    place = case_address(head["component"], head["case"])
+    rules = runs[0].recorded.component.digests
+    known = {
+        **head,
+        "program": program_digest(*SHOWN_BY),
+        "digest": None if case is None else case.digest,
+        "rules": {name: rules.get(name) for name in JUDGED_BY},
+        "runs": [run.known(case is not None) for run in runs],
+    }
+    if pages.keeps(place, "case.html", known):
+        return
+    room = min(_MAX_RUN, _MAX_RUNS // len(runs))
+    parts = [_fitted(run.part(head["case"], case), room) for run in runs]
+    shown = {**head, **_texts_of(case), "runs": parts, "opened": _opened(parts)}
+    shown["files"] = [(address, file.kind, file.path.name, str(file)) for address, file in copied]
+    component = head["component"]
+    shown["addresses"] = {run.id: run_address(component, run.id) for run in runs if run.id in head["answered"]}
+    pages.write(place, "case.html", known, **shown, marks=_MARKS, standings=_STANDINGS)
+
+
+def _file_address(file: File) -> str:
+    return f"files/{file.digest.removeprefix('sha256:')[:32]}.{file.media_type.rpartition('/')[2]}"
+
+
+def _texts_of(case: Case | None) -> dict[str, Any]:
+    """Return the document and the ground truth of a case as the page shows them; None if they are private."""
     if case is None:
-        return {**head, "document": None, "truth": None}
+        return {"document": None, "title": "", "truth": None}
     truth = case.truth if isinstance(case.truth, str) else json.dumps(case.truth, indent=2, ensure_ascii=False)
     return {
-        **head,
-        "document": _cut(case.document, _DOCUMENT),
+        "document": _cut(case.document, _MAX_DOCUMENT),
         "title": case.shown_as.capitalize(),
-        "truth": _cut(truth, _TRUTH) if case.labelled else None,
+        "truth": _cut(truth, _MAX_TRUTH) if case.labelled else None,
     }
+
+
+def _opened(parts: Sequence[Mapping[str, Any]]) -> str:
+    """Return the model whose runs are unfolded: the first with a field that is wrong or flaky."""
+    lost = [part for part in parts if part["standing"]["stable_wrong"] or part["standing"]["flaky"]]
+    return str([*lost, *parts][0]["model"])
+
+
+def _fitted(part: dict[str, Any], room: int) -> dict[str, Any]:
+    """Return what is shown of a run without the last outputs and fields if it takes more than `room` characters."""
+    while part["outputs"] and _size(part) > room:
+        others = "Not every output has room here; the run folder has all of them."
+        part = {**part, "outputs": part["outputs"][:-1], "others": others}
+    while part["fields"] and _size(part) > room:
+        kept = part["fields"][: len(part["fields"]) // 2]
+        part = {**part, "fields": kept, "more_fields": part["more_fields"] + len(part["fields"]) - len(kept)}
+    return part
+
+
+def _size(part: Mapping[str, Any]) -> int:
+    """Estimate the characters of a part of a page: every quote of the JSON counts as an escape."""
+    return len(escape(json.dumps(part, ensure_ascii=False)))
 
 
 def run_part(record: Record, kept: CaseRecord, why: str | None, remarks: Sequence[str] = ()) -> dict[str, Any]:
-    """Return what the record of a run says of a case; `why` says why no answer is shown."""
+    """Return what the record of a run holds of a case; `why` is the reason why no output is shown."""
     score = kept.accuracy.get(record.primary_metric)
+    replicates = [
+        [outcome, *(values[at] if at < len(values) else None for values in kept.replicates.values())]
+        for at, outcome in enumerate(kept.outcomes[:_MAX_REPLICATES])
+    ]
     return {
         "run": record.run_id,
         "model": record.model_id,
         "version": record.skill_version,
-        "timestamp": record.timestamp,
         "metric": record.primary_metric,
         "score": None if score is None else score.strict_mean,
-        "scores": {
-            name: {
-                "strict_mean": kept.accuracy[name].strict_mean if name in kept.accuracy else None,
-                "replicates": values[:_REPLICATES],
-            }
-            for name, values in kept.replicates.items()
-        },
-        "outcomes": kept.outcomes[:_REPLICATES],
+        "metrics": list(kept.replicates),
+        "replicates": replicates,
         "planned": len(kept.outcomes),
         "spread": _spread(record, kept),
         "standing": Counter(kept.profile.values()),
         "fields": [
             {"field": path or WHOLE, "standing": standing, "right": counts.right, "n": counts.n}
-            for path, standing in list(kept.profile.items())[:_FIELDS]
+            for path, standing in list(kept.profile.items())[:_MAX_FIELDS]
             for counts in [kept.fields.get(path, _NONE)]
         ],
-        "fieldsLeft": max(0, len(kept.profile) - _FIELDS),
+        "more_fields": max(0, len(kept.profile) - _MAX_FIELDS),
         "words": _words(kept, record.primary_metric),
         "why": why,
         "remarks": list(remarks),
-        "settings": None,
-        "outputs": None,
+        "settings": [],
+        "outputs": [],
         "others": "",
     }
 
 
-def with_answers(part: Mapping[str, Any], record: Record, view: CaseView) -> dict[str, Any]:
-    """Return a run's part with its distinct outputs and the settings of its requests."""
+def with_outputs(part: Mapping[str, Any], record: Record, view: CaseView) -> dict[str, Any]:
+    """Return the part of a run with its distinct outputs and the settings of its requests."""
     settings = {} if record.settings is None else record.settings.model_dump(mode="json")
     served = served_text(record.served_model)
     facts = {"served model": served, "run": record.run_id, "seed": record.seed, **settings}
@@ -172,13 +286,15 @@ def with_answers(part: Mapping[str, Any], record: Record, view: CaseView) -> dic
     }
     others = (
         f"{counted(view.others, 'more distinct output')}, by {counted(view.others_replicates, 'replicate')}: "
-        "the run folder has them all."
+        "the run folder has all of them."
     )
     return {
         **part,
-        "settings": [{"name": name, "value": abridged(text, 4 * _VALUE)} for name, text in texts.items()],
+        "settings": [(name, abridged(text, 4 * _MAX_VALUE)) for name, text in texts.items()],
         "outputs": [_output(record, output) for output in view.outputs],
         "others": others if view.others else "",
+        "fields": [],
+        "more_fields": 0,
     }
 
 
@@ -191,13 +307,13 @@ def _words(kept: CaseRecord, primary_metric: str) -> str:
     said = [passes] if passes else []
     said += [
         f"{words}: {listed(standings[standing], 4)}"
-        for standing, words in (("stable_wrong", "wrong in every answer"), ("flaky", "now right, now wrong"))
+        for standing, words in (("stable_wrong", "wrong in every output"), ("flaky", "flaky fields"))
         if standing in standings
     ]
     if said:
         words = "; ".join(said)
         return words[0].upper() + words[1:]
-    return "Right in every answer" if "stable_right" in standings else ""
+    return "Right in every output" if "stable_right" in standings else ""
 
 
 def _spread(record: Record, kept: CaseRecord) -> str:
@@ -210,33 +326,32 @@ def _spread(record: Record, kept: CaseRecord) -> str:
 
 
 def _output(record: Record, output: DistinctOutput) -> dict[str, Any]:
+    """Return a distinct output: its values beside the ground truth, those that differ first, and its texts."""
     answer = output.answer
-    parsed = answer.parsed
     failure = answer.replicate.failure if answer.replicate else None
-    differing = [leaf for leaf in output.leaves if leaf.outcome not in ("right", "unscored")]
-    alike = [leaf for leaf in output.leaves if leaf.outcome in ("right", "unscored")]
-    checks = [_check(check, score) for check, (score, _) in output.checks if score is not None][:_LEAVES]
-    shown = differing[:_LEAVES]
-    longest = max(_VALUE, _VALUES // max(1, len(output.leaves)))
+    longest = max(_MAX_VALUE, _MAX_VALUES // max(1, len(output.leaves)))
+    checks = [_check(check, score) for check, (score, _) in output.checks if score is not None][:_MAX_SHOWN_VALUES]
+    leaves = sorted(output.leaves, key=lambda leaf: leaf.outcome in ("right", "unscored"))
+    values = [*checks, *(_value(leaf, longest) for leaf in leaves[:_MAX_SHOWN_VALUES])]
+    differing = [value for value in values if value["outcome"] not in ("right", "unscored")]
     return {
         "replicates": ranges(output.replicates),
         "times": len(output.replicates),
         "outcome": answer.outcome,
         "reason": answer.reason,
-        "message": abridged(failure.message, 2 * _VALUE) if failure and failure.kind != "refused" else "",
+        "message": abridged(failure.message, 2 * _MAX_VALUE) if failure and failure.kind != "refused" else "",
         "remedy": remedy(answer.reason, record.model_id) if answer.reason else None,
-        "found": FOUND_AS.get(parsed.found) if parsed else None,
+        "found": FOUND_AS.get(answer.parsed.found) if answer.parsed else None,
         "score": output.metrics.get(record.primary_metric),
         "metrics": dict(output.metrics),
         "unmarked": output.unmarked,
-        "differing": [one for one in checks if one["outcome"] != "right"] + [_leaf(leaf, longest) for leaf in shown],
-        "alike": [one for one in checks if one["outcome"] == "right"]
-        + [_leaf(leaf, longest) for leaf in alike[: _LEAVES - len(shown)]],
+        "differing": differing,
+        "alike": [value for value in values if value not in differing],
         "counts": Counter([*(leaf.outcome for leaf in output.leaves), *(one["outcome"] for one in checks)]),
-        "left": max(0, len(output.leaves) - _LEAVES),
-        "errors": [abridged(error, 2 * _VALUE) for error in output.schema_errors[:_ERRORS]],
-        "texts": [_cut(text, _TEXT) for text in output.texts[:_TEXTS]],
-        "others": len(output.texts) - min(len(output.texts), _TEXTS),
+        "left": max(0, len(output.leaves) - _MAX_SHOWN_VALUES),
+        "errors": [abridged(error, 2 * _MAX_VALUE) for error in output.schema_errors[:_MAX_ERRORS]],
+        "texts": [_cut(text, _MAX_TEXT) for text in output.texts[:_MAX_TEXTS]],
+        "others": len(output.texts) - min(len(output.texts), _MAX_TEXTS),
     }
 
 
@@ -246,21 +361,20 @@ def _check(check: Check, score: float) -> dict[str, Any]:
         "at": check_path(check.id),
         "field": check_path(check.id),
         "outcome": "right" if passed else "wrong",
-        "truth": [(abridged(check.words, _VALUE), False)],
+        "truth": [(abridged(check.words, _MAX_VALUE), False)],
         "output": [("passed" if passed else "failed", False)],
         "how": f"check, scored {number(score)}",
     }
 
 
-def _leaf(leaf: Leaf, longest: int) -> dict[str, Any]:
+def _value(leaf: Leaf, longest: int) -> dict[str, Any]:
+    """Return a value beside its ground truth, the characters that differ marked if some are the same."""
     texts = value_pair(leaf.row.truth, leaf.row.output, longest)
     parts = marked_differences(*texts) if leaf.outcome == "wrong" else ([], [])
-    if not any(
-        not own and any(map(str.isalnum, part)) for part, own in parts[0]
-    ):  # nothing in common to stand out from
+    if not any(not own and any(map(str.isalnum, part)) for part, own in parts[0]):
         parts = [(texts[0], False)], [(texts[1], False)]
     return {
-        "at": abridged(leaf.at, _NAME) or WHOLE,
+        "at": abridged(leaf.at, _MAX_NAME) or WHOLE,
         "field": leaf.row.path or WHOLE,
         "outcome": leaf.outcome,
         "truth": parts[0],
@@ -270,122 +384,17 @@ def _leaf(leaf: Leaf, longest: int) -> dict[str, Any]:
 
 
 def _cut(text: str, most: int) -> dict[str, Any]:
-    """Return the beginning of a text, and how long it is in all."""
-    shown = visible(text[:most], keep="\n\t")
-    return {"text": shown[: 2 * most], "length": len(text), "cut": len(text) > most or len(shown) > 2 * most}
-
-
-_VERSIONS = 2  # of each model, the newest: their answers are shown
-_LARGEST_FILE = 3_000_000  # bytes of all runs of a case together
-_LARGEST_RUN = 200_000
-_LONGEST_ID = 1_000  # characters: a case is looked up by its whole id
-SHOWN_BY = ("text.py", "comparing/*.py", "parsing/*.py", "scoring/*.py", "display/*.py", "reports/*.py", "site/*.py")
-JUDGED_BY = ("schema", "contract", "datasets")
-_PRIVATE = (
-    "Documents, ground truths and answers of this component are private: here are the scores of its records. "
-    "skill-evaluator site serve shows the rest on a machine that has it; "
-    "site: {{components: {{{}: {{documents: true}}}}}} in .evaluator/settings.yaml publishes it."
-)
-
-
-def write_cases(
-    site: SiteFolder,
-    recorded: RecordedComponent,
-    standing: ComponentStanding,
-    rows: Sequence[Row],
-    fixtures: Path | None,
-    names: PublicNames | None,
-) -> tuple[list["ShownRun"], Mapping[str, Case]]:
-    """Write the list of a component's cases and a file for each; return the runs whose answers are here, and the cases.
-
-    With `names` its texts are private: only these may be in the files, and no run is returned. `standing` holds no
-    others.
-    """
-    component = recorded.component
-    digests = recorded.archive.digests()
-    case_ids = {row.run_id: frozenset(case.case_id for case in row.per_case) for row in rows}
-    runs = [
-        ShownRun(
-            entry=entry,
-            case_ids=case_ids[entry.run_id],
-            digest=digests.get(entry.run_id, ""),
-            recorded=recorded,
-            names=names,
-        )
-        for versions in newest_of_versions(recorded.archive.entries).values()
-        for entry in reversed(versions[-_VERSIONS:])
-        if entry.run_id in case_ids
-    ]
-    answered = [run for run in runs if names is None and run.has_answers]
-    index = cases_index(component.name, standing.newest)
-    keys = index.pop("keys")
-    index["versions"] = list(_write_lists(site, component.name, runs, {row.run_id for row in standing.newest.values()}))
-    index["runs"] = [{"run": run.id, "model": run.entry.model_id, "version": run.entry.version} for run in answered]
-    site.write_data(f"cases/{component.name}", index, _LONGEST_ID)
-    if keys:
-        site.write_data(f"case-keys/{component.name}", keys, _LONGEST_ID)
-    cases: Mapping[str, Case] = {}
-    why = None if names is None else _PRIVATE.format(component.name)
-    if names is None:
-        try:
-            cases = {case.id: case for case in load_cases(component, fixtures)}
-        except SkillEvaluatorError as problem:
-            why = f"The documents cannot be read: {problem}"
-    for case_id in dict.fromkeys(case_id for run in runs for case_id in run.case_ids):
-        mine = [run for run in runs if case_id in run.case_ids]
-        case = cases.get(case_id)
-        absent = why or (None if case is not None else f"Case '{case_id}' is no longer among the fixtures.")
-        make = partial(_write_case, site, component, case_id, case, absent, mine)
-        site.when_opened(f"data/{case_key(component.name, case_id)}.js", make)
-    return answered, cases
-
-
-def _write_lists(site: SiteFolder, name: str, runs: Sequence["ShownRun"], newest: Set[str]) -> Iterator[str]:
-    """Write the list of cases of each version that is shown, besides that of the newest runs; yield those versions."""
-    for version in sorted({run.entry.version for run in runs}, key=precedence, reverse=True):
-        of_it = [run for run in runs if run.entry.version == version]
-        if {run.id for run in of_it} != newest:
-            yield version
-            key = f"case-lists/{name}/{version}"
-            known = [program_digest(*SHOWN_BY), [(run.names is None, run.digest) for run in of_it]]
-            first_line = f"/* {digest(canonical_json(known))} */"
-            if not site.keeps(f"data/{key}.js", first_line):
-                index = cases_index(name, {run.entry.model_id: run.record for run in of_it})
-                site.write(f"data/{key}.js", f"{first_line}\n{data_script(key, index, _LONGEST_ID)}")
-
-
-def _write_case(
-    site: SiteFolder, component: Component, case_id: str, case: Case | None, why: str | None, runs: Sequence["ShownRun"]
-) -> None:
-    """Write the file of a case, unless one is there that shows the same, and copy what its document is."""
-    for file in _files_of(case):
-        site.copy(_file_of(file)["at"], file.path)
-    key = case_key(component.name, case_id)
-    name = f"data/{key}.js"
-    room = min(_LARGEST_RUN, _LARGEST_FILE // max(1, len(runs)))
-    shared = {
-        "program": program_digest(*SHOWN_BY),
-        "case": None if case is None else case.digest,
-        "why": why,
-        "rules": {name: component.digests.get(name) for name in JUDGED_BY},
-        "room": room,
-    }
-    digests = [digest(canonical_json({**shared, **run.shown(case is not None)})) for run in runs]
-    first_line = f"/* {digest(canonical_json([shared, digests]))} */"
-    if site.keeps(name, first_line):
-        return
-    earlier = {line.split(" ", 2)[1]: line for line in site.lines(name)[2:] if line.startswith("/* ")}
-    head = data_script(key, case_head(component.name, case_id, case, why, [run.id for run in runs]))
-    lines = [
-        earlier.get(mark) or f"/* {mark} */ {run.script(key, case_id, case, room)}".rstrip("\n")
-        for mark, run in zip(digests, runs, strict=True)
-    ]
-    site.write(name, "\n".join([first_line, head.rstrip("\n"), *lines, ""]))
+    """Return the beginning of a text with every character visible, and the length of the text."""
+    whole = visible(text[:most], keep="\n\t")
+    shown = whole[: 2 * most]
+    while len(escape(shown).encode("utf-8", "backslashreplace")) > 3 * most:
+        shown = shown[: len(shown) * 3 // 4]
+    return {"text": shown, "length": len(text), "cut": len(text) > most or len(shown) < len(whole)}
 
 
 @dataclass(frozen=True, kw_only=True)
 class ShownRun:
-    """A run that is shown case by case; its record and its answers are read when something of them is needed.
+    """A run on the pages of cases; its record and its outputs are read when they are needed.
 
     `digest` is that of its record as it is now.
     """
@@ -398,7 +407,7 @@ class ShownRun:
 
     @property
     def id(self) -> str:
-        """The run's id, which is the name of a file."""
+        """The id of the run."""
         return self.entry.run_id
 
     @property
@@ -406,67 +415,59 @@ class ShownRun:
         return self.recorded.component.results_dir / self.id
 
     @property
-    def has_answers(self) -> bool:
-        """Whether the folder with its answers is here."""
+    def has_outputs(self) -> bool:
+        """Whether the folder with its outputs is here."""
         return (self._folder / ANSWERS).is_file()
 
-    def shown(self, with_answers: bool) -> dict[str, object]:
-        """Return what tells whether anything that is shown of the run changed."""
+    def known(self, with_outputs: bool) -> dict[str, object]:
+        """Return values that change if anything that is shown of the run changes."""
         path = self._folder / ANSWERS
-        stat = path.stat() if with_answers and path.is_file() else None
+        stat = path.stat() if with_outputs and path.is_file() else None
         return {
             "run": self.id,
             "record": self.digest,
-            "answers": None if stat is None else [stat.st_size, stat.st_mtime_ns],
+            "outputs": None if stat is None else [stat.st_size, stat.st_mtime_ns],
         }
 
     @cached_property
     def record(self) -> Record:
-        """Its record, without the names that are private."""
+        """The record of the run, without the names that are private."""
         record = self.recorded.archive.record(self.entry)
         return record if self.names is None else self.names.record(record)
 
     @cached_property
-    def _answers(self) -> tuple[Manifest, Mapping[Call, Replicate]]:
+    def _kept(self) -> Mapping[str, CaseRecord]:
+        return {kept.case_id: kept for kept in self.record.per_case}
+
+    @cached_property
+    def _outputs(self) -> tuple[Manifest, Mapping[Call, Replicate]]:
         return read_component_manifest(self._folder), outcomes(self._folder)
 
     @cached_property
     def _remarks(self) -> list[str]:
-        """What of the run changed since its record was made."""
+        """What changed since the record of the run was made."""
         digests = self.recorded.component.digests
         changed = [name for name in JUDGED_BY if self.record.digests.get(name) != digests.get(name)]
         remarks = []
         if changed:
-            what = ", ".join(changed)
-            remarks.append(f"Changed since these answers were scored, and marked by what it is now: {what}.")
-        if has_other_answers(self.record, self._folder, *self._answers):
-            remarks.append("These are not the answers that the record was made of: one of the two was edited.")
+            remarks.append(f"Changed since these outputs were scored, and marked by the new files: {listed(changed)}.")
+        if has_other_answers(self.record, self._folder, *self._outputs):
+            remarks.append("The record was made from other outputs: one of the two was edited.")
         return remarks
 
     def part(self, case_id: str, case: Case | None, most: int = MOST_OUTPUTS) -> dict[str, Any]:
         """Return what is shown of a case, with at most `most` distinct outputs."""
-        record = self.record
-        kept = next(kept for kept in record.per_case if kept.case_id == case_id)
+        record, kept = self.record, self._kept[case_id]
         if case is None:
             return run_part(record, kept, None)
-        if not self.has_answers:
-            why = f"The raw answers of this run are not here (evals/results/{record.run_id}): these are its scores."
+        if not self.has_outputs:
+            why = f"The outputs of this run are not here (evals/results/{record.run_id}): these are its scores."
             return run_part(record, kept, why)
         try:
-            _, journal = self._answers
-            changed = None if case.was(kept.digest) else "the case was changed since it was asked"
+            _, journal = self._outputs
+            changed = None if case.was(kept.digest) else "the case was changed since the run"
             replicates = [journal.get(Call(case_id, index)) for index in range(len(kept.outcomes))]
             view = recorded_case_view(self.recorded.component, case, replicates, kept, changed, most)
-            return with_answers(run_part(record, kept, None, self._remarks), record, view)
+            return with_outputs(run_part(record, kept, None, self._remarks), record, view)
         except SkillEvaluatorError as problem:
-            return run_part(record, kept, f"The raw answers cannot be shown: {problem}")
-
-    def script(self, key: str, case_id: str, case: Case | None, room: int) -> str:
-        """Return the shown part of a case, within a number of bytes."""
-        part, place = self.part(case_id, case), f"{key}/{self.record.run_id}"
-        all_outputs = "Not every output has room here; the run folder has them all."
-        script = data_script(place, part)
-        while len(script.encode("utf-8", "backslashreplace")) > room and part["outputs"]:
-            part = {**part, "outputs": part["outputs"][:-1], "others": all_outputs}
-            script = data_script(place, part)
-        return script
+            return run_part(record, kept, f"The outputs cannot be shown: {problem}")

@@ -3,34 +3,44 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from skill_evaluator.display import WHOLE, ends, number
+from skill_evaluator.display import WHOLE, amount, ends, number
+from skill_evaluator.display.addresses import field_anchor
 from skill_evaluator.records.archive import precedence
 from skill_evaluator.records.record import Record, Row
 from skill_evaluator.records.summaries import values_of_arrays
 from skill_evaluator.reports.comparison import since_accepted_words
 from skill_evaluator.site.writing import fitting
 from skill_evaluator.stats import rounded
-from skill_evaluator.text import counted, version_words
-from skill_evaluator.verdicts.decide.results import joined_falls, per_1000
+from skill_evaluator.text import counted, listed, version_words
+from skill_evaluator.verdicts.decide.results import per_1000
 from skill_evaluator.verdicts.history.component import ComponentStanding
 from skill_evaluator.verdicts.history.series import History, Point
 
+_OF_A_MODEL = {
+    "place",
+    "like_best",
+    "model_id",
+    "skill_version",
+    "timestamp",
+    "usd_per_1000_cases",
+    "latency_p50_s",
+}
 _OF_A_FIELD = {"compare", "accuracy", "stability", "n", "right", "wrong", "missing", "extra", "profile"}
 _MOST_CATEGORIES = 12  # of a confusion matrix; the record has all
-# Characters of the page's data, so that a page stays below 2 MB whatever a record holds.
-_MOST = {
-    "trend": 400_000,
-    "fields": 300_000,
-    "arrays": 50_000,
-    "items": 60_000,
-    "confusions": 150_000,
-    "failures": 30_000,
+# Characters of the page's data, so that a page stays below 1 MB whatever a record holds.
+_MAX_DATA = {
+    "trend": 60_000,
+    "fields": 70_000,
+    "arrays": 15_000,
+    "items": 15_000,
+    "confusions": 20_000,
+    "failures": 8_000,
 }
 
 
 def component_page(name: str, version: str, standing: ComponentStanding, rows: Sequence[Row]) -> dict[str, Any]:
     """Return all that the page of a component shows; `rows` are those of its leaderboard."""
-    history, ranking = standing.history, standing.ranking
+    history = standing.history
     points = list(_trend_points(history, rows))
     long = {
         "trend": sorted(points, key=lambda point: point["timestamp"], reverse=True),
@@ -40,26 +50,99 @@ def component_page(name: str, version: str, standing: ComponentStanding, rows: S
         "confusions": _confusions(standing),
         "failures": _failures(standing),
     }
-    parts = {name: fitting(values, _MOST[name]) for name, values in long.items()}
+    parts = {name: fitting(values, _MAX_DATA[name]) for name, values in long.items()}
     newest = {point["run"] for point in parts["trend"][0]}
+    figures = [
+        {**run_figures(record), **verdict_of(model_id, standing), **_spreads(record)}
+        for model_id, record in standing.newest.items()
+    ]
     return {
-        "name": name,
-        "version": version,
+        "component": name,
+        "disk_version": version,
         "metric": history.metric,
         "agreement": AGREEMENT,
         "models": list(standing.newest),
         "versions": sorted({point["version"] for point in points}, key=precedence),
-        "ranking": ranking.model_dump(mode="json", exclude={"models": {"__all__": {"age_days"}}}),
-        "newest": [
-            {**run_figures(record), **verdict_of(model_id, standing), **_spreads(record)}
-            for model_id, record in standing.newest.items()
-        ],
+        "ranking": _ranking(standing),
+        "newest": figures,
         **{name: kept for name, (kept, _) in parts.items()},
         "trend": [point for point in points if point["run"] in newest],
-        "fields": [row for rows_of_field in parts["fields"][0] for row in rows_of_field],
+        "map": _field_map(parts["fields"][0], list(standing.newest)),
         "left": {name: left for name, (_, left) in parts.items()},
-        "ship": ranking.advice.words,
+        "ship": standing.ranking.advice.words,
+        "titles": {"trend": _trend_title(figures), **_titles(standing, figures)},
         "remarks": list(_remarks(history)),
+    }
+
+
+def _ranking(standing: ComponentStanding) -> dict[str, Any]:
+    """Return the ranked models with their scores, and the names of the other metrics."""
+    ranking = standing.ranking
+    others = sorted({name for model in ranking.models for name in model.accuracy} - {ranking.metric})
+    models = []
+    for model in ranking.models:
+        score = model.accuracy.get(ranking.metric)
+        low, high = ends(score.ci95, score.n_cases) if score else (None, None)
+        figures = {"value": score.strict_mean if score else None, "low": low, "high": high}
+        models.append(
+            {
+                **model.model_dump(mode="json", include=_OF_A_MODEL),
+                **figures,
+                "moved": verdict_of(model.model_id, standing),
+                "others": [model.accuracy[name].strict_mean if name in model.accuracy else None for name in others],
+                "agreement": model.reproducibility.get(AGREEMENT),
+            }
+        )
+    facts = ranking.model_dump(mode="json", include={"n_cases", "alpha", "tolerance", "left_out"})
+    return {**facts, "models": models, "others": others, "named": ranking.advice.model_id is not None}
+
+
+def _field_map(fields: Sequence[Sequence[Mapping[str, Any]]], models: Sequence[str]) -> list[dict[str, Any]]:
+    """Return how the cases stand in each field by model, the field that is wrong or flaky in most cases first."""
+    rows = []
+    for of_field in fields:
+        profiles = {row["model"]: row["profile"] for row in of_field if row.get("profile")}
+        every = [profiles[model] for model in models if model in profiles]
+        lost = sum(profile.get(name, 0) for profile in every for name in ("stable_wrong", "flaky"))
+        path = of_field[0]["path"]
+        row = {"field": of_field[0]["field"], "anchor": field_anchor(path), "path": path, "lost": lost}
+        rows.append({**row, "profiles": profiles, "right": bool(every) and all(map(is_flawless, every))})
+    return sorted(rows, key=lambda row: (row["right"], -row["lost"]))
+
+
+def is_flawless(profile: Mapping[str, int]) -> bool:
+    """Return whether everything that is counted is right in every output."""
+    return bool(profile.get("stable_right")) and all(
+        not many for name, many in profile.items() if name != "stable_right"
+    )
+
+
+def _trend_title(figures: Sequence[Mapping[str, Any]]) -> str:
+    """Return the verdicts on the highest version of each model, each with the version it is against."""
+    models: dict[str, list[str]] = {}
+    for row in figures:
+        if row["before"]:
+            words = f"{version_words(row['version'])} {row['verdict']} since {version_words(row['before'])} with"
+            models.setdefault(words, []).append(row["model"])
+    named = [f"{words} {listed(some, 2)}" for words, some in models.items()]
+    return "; ".join(named) or "No two versions of a model so far"
+
+
+def _titles(standing: ComponentStanding, figures: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Return what the charts of the newest runs show. Only differences of accuracy are tested."""
+    best = [model.model_id for model in standing.ranking.models if model.like_best]
+    tied = f"{listed(best, 3)} do not differ significantly in how often they are right"
+    first = standing.ranking.models[0].model_id if standing.ranking.models else ""
+
+    def reach(key: str) -> str:
+        known = sorted((row for row in figures if row[key] is not None), key=lambda row: float(row[key]))
+        shown = {row["model"]: row for row in (*known[:1], *known[-1:])}.values()
+        return " to ".join(f"{amount(row[key])} ({row['model']})" for row in shown)
+
+    return {
+        "balance": tied if len(best) > 1 else f"{first} is right most often",
+        "latency": f"Median seconds to an output: {reach('p50')}",
+        "cost": f"USD for 1,000 outputs: {reach('usd')}",
     }
 
 
@@ -98,9 +181,8 @@ def _point(row: Row) -> dict[str, Any]:
 
 def _moved(point: Point) -> dict[str, Any]:
     """Return by how much a version moved since the one before it."""
-    low, high = ends(point.step.ci95 if point.step else None, point.n_cases)
     before, difference = (point.step.before, point.step.difference) if point.step else (None, None)
-    return {"before": before, "difference": difference, "step_low": low, "step_high": high}
+    return {"before": before, "difference": difference}
 
 
 def _judged(point: Point) -> dict[str, Any]:
@@ -112,38 +194,6 @@ def _judged(point: Point) -> dict[str, Any]:
         "runs": point.runs,
         "pooled": point.strict_mean,
         "words": f"{version_words(point.version)}: {number(point.strict_mean)}, {verdict}{version_words(against)}",
-    }
-
-
-def regression(standing: ComponentStanding) -> dict[str, Any] | None:
-    """Return the highest of the newest versions that regressed, where it lost most and how surely; None without one.
-
-    It `stands` where it is the highest of a model. The figures are those of the first model, which lost most.
-    """
-    fell = [
-        (point.step, point, model)
-        for model in standing.history.models
-        for point in model.points[-_NEWEST:]
-        if point.step is not None and point.step.verdict == "regressed"
-    ]
-    version = max((point.version for _, point, _ in fell), key=precedence, default="")
-    fell = [one for one in fell if one[1].version == version]
-    if not fell:
-        return None
-    fell.sort(key=lambda one: (not one[0].falls, one[0].difference or 0.0))
-    step, point, model = fell[0]
-    stands = any(point is model.points[-1] for _, point, model in fell)
-    moved = verdict_of(model.model_id, standing) if point is model.points[-1] else _moved(point)
-    return {
-        **moved,
-        "version": version,
-        "models": [model.model_id for _, _, model in fell],
-        "stands": stands,
-        "lost": joined_falls(step.falls),
-        "cases": step.worse_cases,
-        "sure": f"on these {counted(point.n_cases, 'case')}",
-        "metric": standing.history.metric,
-        "next": standing.ranking.advice.words,
     }
 
 
@@ -168,7 +218,12 @@ def _fields(standing: ComponentStanding) -> Iterator[list[dict[str, Any]]]:
     """Yield the rows of each field, one a model."""
     for path in dict.fromkeys(path for record in standing.newest.values() for path in record.per_field):
         yield [
-            {"field": path or WHOLE, "model": model_id, **field.model_dump(mode="json", include=_OF_A_FIELD)}
+            {
+                "field": path or WHOLE,
+                "path": path,
+                "model": model_id,
+                **field.model_dump(mode="json", include=_OF_A_FIELD),
+            }
             for model_id, record in standing.newest.items()
             if (field := record.per_field.get(path)) is not None
         ]
@@ -193,9 +248,7 @@ def _failures(standing: ComponentStanding) -> Iterator[dict[str, Any]]:
     for model_id, record in standing.newest.items():
         for kind, count in record.failures.items():
             if count:
-                words = f"{model_id}: {kind}, {count} of {counted(record.planned, 'call')}"
-                share = rounded(per_1000(count, record.planned), 1)
-                yield {"model": model_id, "kind": kind, "count": share, "words": words}
+                yield {"model": model_id, "kind": kind, "count": rounded(per_1000(count, record.planned), 1)}
 
 
 def _confusions(standing: ComponentStanding) -> Iterator[dict[str, Any]]:
@@ -215,25 +268,6 @@ def _confusions(standing: ComponentStanding) -> Iterator[dict[str, Any]]:
                 "cells": [[field.confusion[truth].get(output, 0) for output in shown[1]] for truth in shown[0]],
                 "left": len(outputs) - len(shown[1]),
                 "macro_f1": field.macro_f1,
-            }
-
-
-_NEWEST = 5  # versions of a model: the page of a component has all
-MOST_CHANGES = 1_500_000  # characters of the page's data, the newest first
-
-
-def change_rows(name: str, standing: ComponentStanding) -> Iterator[dict[str, Any]]:
-    """Yield a row for each of the newest versions of each model."""
-    for model in standing.history.models:
-        for point in model.points[-_NEWEST:]:
-            yield {
-                **_judged(point),
-                "component": name,
-                "model": model.model_id,
-                "version": point.version,
-                "timestamp": point.timestamp,
-                "run": point.run_id,
-                "metric": standing.history.metric,
             }
 
 
@@ -293,9 +327,8 @@ def verdict_of(model_id: str, standing: ComponentStanding) -> dict[str, Any]:
     last = {**_moved(point), "verdict": verdict, "also": None}
     if point.step is None or (since := point.step.since_accepted) is None:
         return last
-    same, (low, high) = standing.history.metric == since.metric, since.ci95
-    figures = {"difference": since.difference, "step_low": low, "step_high": high} if same else {"difference": None}
-    whole = {"verdict": since.verdict, "before": since.version, **figures}
+    same = standing.history.metric == since.metric
+    whole = {"verdict": since.verdict, "before": since.version, "difference": since.difference if same else None}
     fell = same and verdict == "regressed" == since.verdict and since.difference < (point.step.difference or 0.0)
     stands, also = (whole, last) if verdict == "improved" or fell else (last, whole)
     differs = stands["verdict"] != also["verdict"] and stands["before"] != also["before"]

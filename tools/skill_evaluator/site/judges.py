@@ -1,16 +1,15 @@
-"""The judges' page: the newest judge runs of a folder, with the results of each.
+"""The list of the newest judge runs of a folder, and the page of each.
 
-Evidence, justifications and judged texts are not on the page; the folder of the judge run has them.
+Evidence, justifications and judged texts are not on the pages; the folder of the judge run has them.
 """
 
 import hashlib
-import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from skill_evaluator import __version__
-from skill_evaluator.display.pages import Heading, Lines, site_sections
+from skill_evaluator.display.addresses import judge_run_address
+from skill_evaluator.display.pages import Block
 from skill_evaluator.errors import JudgeError
 from skill_evaluator.files import read_json, validated
 from skill_evaluator.judges.calibration.results import JudgeCalibration, JudgeResult, read_calibration
@@ -25,8 +24,11 @@ from skill_evaluator.library.config import Settings
 from skill_evaluator.reports.judge_calibration import calibration_page, calibration_words
 from skill_evaluator.reports.judge_results import judged_blocks, judged_doubts
 from skill_evaluator.reports.judging import share
-from skill_evaluator.site.writing import SiteFolder, data_script, refuse_page_name
-from skill_evaluator.text import canonical_json, counted, digest
+from skill_evaluator.site.writing import SiteFolder, refuse_page_name
+from skill_evaluator.text import counted, digest
+
+if TYPE_CHECKING:
+    from skill_evaluator.site.rendering import Pages
 
 JudgingResults = ScoreResults | PairwiseResults | RegressionResults | JudgeCalibration
 _KINDS: Mapping[JudgeMode, type[JudgingResults]] = {  # drafts are judge runs, too, without results
@@ -36,7 +38,12 @@ _KINDS: Mapping[JudgeMode, type[JudgingResults]] = {  # drafts are judge runs, t
     "calibrate": JudgeCalibration,
 }
 _MAX_JUDGINGS = 100  # the newest ones
-_OF_SETTINGS = "of settings"  # the page of the calibration in the settings: no judge run has a space in its name
+_MODES: Mapping[str, str] = {
+    "regression": "regressions",
+    "score": "scores",
+    "pairwise": "comparisons",
+    "calibrate": "calibration",
+}
 _MOODS = {"ship": "improved", "block": "regressed"}
 
 
@@ -66,17 +73,14 @@ def read_recorded(folder: Path) -> JudgingResults | None:
     return results
 
 
-def write_judges(site: SiteFolder, place: Path, config: Path, settings: Settings) -> None:
-    """Write the results of the newest judge runs and of the calibration. A run that cannot be read has its reason."""
-    named = _calibration(site, config, settings)
-    if named is not None:
-        page = {"file": settings.policy.judge.calibration, "sections": site_sections(calibration_page(named).blocks)}
-        site.write_data(f"judgings/{_OF_SETTINGS}", page)
+def write_judges(pages: "Pages", place: Path, config: Path, settings: Settings) -> None:
+    """Write the list of the newest judge runs and a page for each, and one for the calibration in the settings."""
+    site = pages.site
     folders = sorted((path.parent for path in place.glob(f"*/{JUDGING}")), reverse=True)  # names begin with the time
     rows, problems, unfinished = [], [], []
     for folder in folders[:_MAX_JUDGINGS]:
         try:
-            row = _write_page(site, folder)
+            row = _write_judge_run(pages, folder)
             if row is not None:
                 rows.append(row)
             elif read_judge_run(folder).mode in _KINDS:
@@ -84,47 +88,50 @@ def write_judges(site: SiteFolder, place: Path, config: Path, settings: Settings
         except JudgeError as problem:
             problems.append({"name": folder.name, "why": str(problem)})
             site.note(f"judging {folder.name}", problem)
-    site.write_data(
-        "judges",
-        {
-            "judgings": sorted(rows, key=lambda row: (row["created"], row["id"]), reverse=True),
-            "calibration": None if named is None else calibration_words(named),
-            "problems": problems,
-            "unfinished": unfinished,
-            "left_out": max(0, len(folders) - _MAX_JUDGINGS),
-            "queue": _queue(site, config),
-        },
+    pages.write(
+        "judges.html",
+        "judges.html",
+        rows=sorted(rows, key=lambda row: (row["created"], row["id"]), reverse=True),
+        calibration=_write_calibration(pages, config, settings),
+        problems=problems,
+        unfinished=unfinished,
+        left_out=max(0, len(folders) - _MAX_JUDGINGS),
+        queue=_queue(site, config),
     )
 
 
-def _calibration(site: SiteFolder, config: Path, settings: Settings) -> JudgeCalibration | None:
-    """Return the calibration in the settings, if it can be read."""
+def _write_calibration(pages: "Pages", config: Path, settings: Settings) -> tuple[str, str | None] | None:
+    """Write the page of the calibration in the settings. Return its outcome, or None if there is none to read."""
     try:
-        return read_calibration(config, settings)
+        calibration = read_calibration(config, settings)
     except JudgeError as problem:
-        site.note("calibration of the settings", problem)
+        pages.site.note("calibration of the settings", problem)
         return None
+    if calibration is None:
+        return None
+    words, mood = calibration_words(calibration)
+    head = {"id": settings.policy.judge.calibration, "of": "", "outcome": words, "mood": mood}
+    known = [head, calibration.model_dump(mode="json")]
+    pages.write("calibration.html", "judge_run.html", known, row=head, page_blocks=calibration_page(calibration).blocks)
+    return words, mood
 
 
-def _write_page(site: SiteFolder, folder: Path) -> dict[str, Any] | None:
-    """Write the page of a judge run unless its files are unchanged. Return its row, or None if it has no results."""
+def _write_judge_run(pages: "Pages", folder: Path) -> dict[str, Any] | None:
+    """Write the page of a judge run. Return its row in the list of all, or None if it has no results."""
     refuse_page_name(folder.name, JudgeError)
-    file = f"data/judgings/{folder.name}.js"
-    first_line = f"/* {digest(canonical_json([__version__, judging_digest(folder)]))} */"
-    if site.keeps(file, first_line):
-        kept: dict[str, Any] = json.loads(site.lines(file)[1].removeprefix("/* ").removesuffix(" */"))
-        return kept
     results = read_recorded(folder)
     if results is None or results.judging is None:
         return None
-    row = {**_row(results.judging, results), "id": folder.name}
-    if isinstance(results, JudgeCalibration):
-        sections = site_sections(calibration_page(results).blocks)
-    else:
-        sections = site_sections([*judged_blocks(results), *judged_doubts(results)])
-    text = json.dumps(row).replace("/", "\\/")  # so that no name in it ends the comment
-    script = data_script(f"judgings/{folder.name}", {**row, "sections": sections})
-    site.write(file, f"{first_line}\n/* {text} */\n{script}")
+    address = judge_run_address(folder.name)
+    row = {**_row(results.judging, results), "id": folder.name, "address": address}
+    known = [row, judging_digest(folder)]
+    if not pages.keeps(address, "judge_run.html", known):
+        blocks: Iterable[Block] = (
+            calibration_page(results).blocks
+            if isinstance(results, JudgeCalibration)
+            else [*judged_blocks(results), *judged_doubts(results)]
+        )
+        pages.write(address, "judge_run.html", known, row=row, page_blocks=blocks)
     return row
 
 
@@ -138,11 +145,11 @@ def _row(head: JudgeRunHead, results: JudgingResults) -> dict[str, Any]:
     return {
         "created": head.created,
         "mode": head.mode,
+        "of": _MODES[head.mode],
         "component": head.skill,
         "judges": [judge.judge if isinstance(judge.judge, str) else judge.judge.model_id for judge in results.judges],
         "items": head.items,
         "rubric": Path(head.rubric_file).name,
-        "source": Path(head.source).name if head.source else None,
         "outcome": words,
         "mood": mood,
     }
@@ -162,7 +169,7 @@ def _outcome(results: JudgingResults) -> tuple[str, str | None]:
     return f"output 1 wins: {'; '.join(wins)}", None
 
 
-def _queue(site: SiteFolder, config: Path) -> list[dict[str, Any]] | None:
+def _queue(site: SiteFolder, config: Path) -> list[str] | None:
     """Return the status of the review queue without the names of reviewers and their notes; None if it is empty."""
     queue = queue_in(config)
     try:
@@ -173,5 +180,4 @@ def _queue(site: SiteFolder, config: Path) -> list[dict[str, Any]] | None:
         return None
     names = {name: f"reviewer {number}" for number, name in enumerate(sorted({label.reviewer for label in labels}), 1)}
     nameless = [label.model_copy(update={"reviewer": names[label.reviewer], "note": ""}) for label in labels]
-    status = Lines(status_lines(items, nameless))
-    return site_sections([Heading("Review queue", level=2), status]) if items else None
+    return status_lines(items, nameless) if items else None

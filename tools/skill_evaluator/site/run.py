@@ -1,59 +1,57 @@
-"""A run's page: every answer of a run, failures first, each with the leaves in which it differs.
-
-Its rows have the beginning of each answer; the texts are a file of their own, loaded when one is unfolded or sought.
-"""
+"""The page of a run: every distinct output, failures first, each with the values that differ from the ground truth."""
 
 from collections.abc import Mapping, Sequence
-from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from skill_evaluator.display.addresses import case_address, run_address
 from skill_evaluator.display.safe_text import abridged
 from skill_evaluator.library.cases import Case
 from skill_evaluator.site.cases import JUDGED_BY, SHOWN_BY, ShownRun
-from skill_evaluator.site.writing import SiteFolder, data_script, fitting, program_digest
-from skill_evaluator.text import canonical_json, digest, listed
+from skill_evaluator.site.writing import fitting, program_digest
+from skill_evaluator.text import listed
 
-_OUTPUTS = 50  # distinct ones of a case
-_ROWS = 2_000_000  # characters of all rows of a run
-_TEXTS = 10_000_000  # of all its answers, each of which has an equal part
-_BEGINNING = 160  # characters of an answer in its row
-_LEAVES = 5  # that differ
-_VALUE = 60
+if TYPE_CHECKING:
+    from skill_evaluator.site.rendering import Pages
+
+_MAX_OUTPUTS = 50  # distinct outputs of a case
+_MAX_ROWS = 250_000  # characters of the data of all rows of a run
+_MAX_TEXTS = 300_000  # characters of all outputs; each has an equal part
+_MAX_SHOWN_VALUES = 5  # values of an output that differ
+_MAX_VALUE = 60  # characters
+_BEGINNING = 160  # characters of an output in its row
 
 
-def write_runs(site: SiteFolder, runs: Sequence[ShownRun], cases: Mapping[str, Case]) -> None:
-    """Write the page of each run; their answers may be shown, and `cases` are what they answer."""
+def write_runs(pages: "Pages", runs: Sequence[ShownRun], cases: Mapping[str, Case]) -> None:
+    """Write the page of each run; `cases` are those of the outputs."""
     for run in runs:
-        key = f"runs/{run.recorded.component.name}/{run.id}"
-        for part in ("rows", "texts"):
-            site.when_opened(f"data/{key}/{part}.js", partial(_write_run, site, run, cases, key))
+        component = run.recorded.component
+        known = {
+            "program": program_digest(*SHOWN_BY),
+            "rules": [component.digests.get(name) for name in JUDGED_BY],
+            "cases": [cases[case_id].digest if case_id in cases else None for case_id in sorted(run.case_ids)],
+            **run.known(True),
+        }
+        place = run_address(component.name, run.id)
+        if not pages.keeps(place, "run.html", known):
+            pages.write(place, "run.html", known, **_run_page(run, cases))
 
 
-def _write_run(site: SiteFolder, run: ShownRun, cases: Mapping[str, Case], key: str) -> None:
-    """Write the rows and the texts of a run, unless those are there that show the same."""
-    digests = run.recorded.component.digests
-    known = {
-        "program": program_digest(*SHOWN_BY),
-        "rules": [digests.get(name) for name in JUDGED_BY],
-        "cases": [cases[case_id].digest if case_id in cases else None for case_id in sorted(run.case_ids)],
-        **run.shown(True),
-    }
-    first_line = f"/* {digest(canonical_json(known))} */\n"
-    if all(site.keeps(f"data/{key}/{part}.js", first_line.strip()) for part in ("rows", "texts")):
-        return
+def _run_page(run: ShownRun, cases: Mapping[str, Case]) -> dict[str, Any]:
+    """Return the rows of a run and the reasons why outputs are not among them."""
     record, whys = run.record, dict[str, list[str]]()
     rows: list[dict[str, Any]] = []
-    for case_id in run.case_ids:
-        part = run.part(case_id, cases.get(case_id), _OUTPUTS)
-        rows += [_row(case_id, part["planned"], output) for output in part["outputs"] or ()]
+    for case_id in sorted(run.case_ids):
+        part = run.part(case_id, cases.get(case_id), _MAX_OUTPUTS)
+        rows += [_row(run, case_id, part["planned"], output) for output in part["outputs"]]
         gone = [] if case_id in cases else ["no longer among the fixtures."]
         for why in filter(None, (*gone, part["why"], part["others"], *part["remarks"])):
             whys.setdefault(why, []).append(case_id)
-    rows.sort(key=_worst)
+    rows.sort(key=_worst_first)
     score = record.accuracy.get(record.primary_metric)
-    kept, left = fitting(({**row, "text": row["text"][:_BEGINNING]} for row in rows), _ROWS)
-    head = {
-        "run": run.id,
+    kept, left = fitting(({**row, "text": row["text"][:_BEGINNING]} for row in rows), _MAX_ROWS)
+    room = _MAX_TEXTS // max(1, len(kept))
+    return {
+        "component": run.recorded.component.name,
         "model": record.model_id,
         "version": record.skill_version,
         "metric": record.primary_metric,
@@ -62,33 +60,37 @@ def _write_run(site: SiteFolder, run: ShownRun, cases: Mapping[str, Case], key: 
         "remarks": [
             why if len(ids) == len(run.case_ids) else f"{listed(sorted(ids), 4)}: {why}" for why, ids in whys.items()
         ],
-        "rows": kept,
+        "rows": [
+            {**row, "text": text[:_BEGINNING], "whole": text[:room] if len(text) > _BEGINNING else ""}
+            for row, text in ((row, row["text"]) for row in rows[: len(kept)])
+        ],
         "left": left,
     }
-    room = _TEXTS // max(1, len(kept))
-    texts = [row["text"][:room] for row in rows[: len(kept)]]
-    for name, value in (("rows", head), ("texts", texts)):
-        site.write(f"data/{key}/{name}.js", first_line + data_script(f"{key}/{name}", value))
 
 
-def _row(case_id: str, planned: int, output: Mapping[str, Any]) -> dict[str, Any]:
-    text = output["texts"][0] if output["texts"] else {"text": output["message"], "length": 0}
+def _row(run: ShownRun, case_id: str, planned: int, output: Mapping[str, Any]) -> dict[str, Any]:
+    text = output["texts"][0] if output["texts"] else {"text": output["message"], "length": len(output["message"])}
     off = []
-    for leaf in output["differing"]:
-        values = [abridged("".join(text for text, _ in leaf[side]), _VALUE) for side in ("truth", "output")]
-        off.append([leaf["at"], leaf["field"], leaf["outcome"], *values])
+    for value in output["differing"]:
+        shown = [abridged("".join(part for part, _ in value[side]), _MAX_VALUE) for side in ("truth", "output")]
+        off.append({"at": value["at"], "outcome": value["outcome"], "truth": shown[0], "output": shown[1]})
+    is_right = output["outcome"] == "scored" and not off and output["score"] in (None, 1.0)
+    kinds = ["not scored"] * (output["outcome"] != "scored") + ["not right"] * (not is_right)
     return {
         "case": case_id,
-        **{name: output[name] for name in ("replicates", "times", "outcome", "reason", "score", "metrics")},
+        "address": f"{case_address(run.recorded.component.name, case_id)}#run-{run.id}",
+        **{name: output[name] for name in ("replicates", "times", "outcome", "reason", "score")},
         "planned": planned,
-        "off": off[:_LEAVES],
-        "fields": sorted({field for _, field, *_ in off}),
-        "more": max(0, len(off) - _LEAVES) + output["left"],
-        **text,
+        "off": off[:_MAX_SHOWN_VALUES],
+        "fields": sorted({value["field"] for value in output["differing"]}),
+        "kinds": kinds,
+        "more": max(0, len(off) - _MAX_SHOWN_VALUES) + output["left"],
+        "text": text["text"],
+        "length": text["length"],
     }
 
 
-def _worst(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return what puts the rows in order: what was not scored, then the lowest scores, those without one last."""
+def _worst_first(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return the sort key of a row: outputs that are not scored first, then the lowest scores."""
     score = 2.0 if row["score"] is None else row["score"]
     return row["outcome"] == "scored", score, -len(row["off"]), row["case"], -row["times"]

@@ -1,20 +1,13 @@
-"""The site on this machine, for whoever has its address.
-
-A different site in the same browser can read nothing: it does not know the token, and only a page of this origin may
-use the scripts that hold the data.
-"""
+"""The site on this machine, for those who have its address: a different site in the same browser has no token."""
 
 import tempfile
-import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from http import HTTPStatus
 from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
-from urllib.parse import unquote
 
 from skill_evaluator.display import loopback
 from skill_evaluator.display.options import (
@@ -28,34 +21,16 @@ from skill_evaluator.display.options import (
     option,
     options,
 )
-from skill_evaluator.errors import SkillEvaluatorError
-from skill_evaluator.site.build import POLICY, SiteBuild, build_site
-
-Later = Mapping[str, Callable[[], None]]
-_NOTHING: Later = MappingProxyType({})
+from skill_evaluator.site.build import SiteBuild, build_site
+from skill_evaluator.site.writing import POLICY
 
 
 class SiteServer(loopback.LoopbackServer):
     """A folder with a site; `port` 0 takes a free one. Raises ConfigError if the port is taken."""
 
-    def __init__(self, folder: Path, port: int = 0, later: Later = _NOTHING) -> None:
-        """Listen, and answer nobody before `serve_forever`; `later` makes files."""
-        self._later = dict(later)
-        self._making = threading.Lock()
+    def __init__(self, folder: Path, port: int = 0) -> None:
+        """Listen; requests are answered by `serve_forever`."""
         super().__init__(port, partial(_Request, directory=str(folder)))
-
-    def make(self, name: str) -> None:
-        """Make a file when it is asked for the first time; raise SkillEvaluatorError if it cannot be made."""
-        with self._making:
-            if name in self._later:
-                self._later[name]()
-                del self._later[name]
-
-    def server_close(self) -> None:
-        """Listen no more; make nothing more, and wait for what is being made: the folder may go now."""
-        super().server_close()
-        with self._making:
-            self._later.clear()
 
 
 class _Request(loopback.PageHandler, SimpleHTTPRequestHandler):
@@ -72,11 +47,6 @@ class _Request(loopback.PageHandler, SimpleHTTPRequestHandler):
             self.send_error(problem.status, str(problem))
             return None
         self.path = f"/{name}"
-        try:
-            self.server.make(unquote(name))
-        except SkillEvaluatorError as problem:
-            self.send_error(HTTPStatus.INTERNAL_SERVER_ERROR, explain=str(problem))
-            return None
         if not Path(self.translate_path(self.path)).is_file():  # so nothing is listed, and nobody is sent elsewhere
             self.send_error(HTTPStatus.NOT_FOUND)
             return None
@@ -85,7 +55,7 @@ class _Request(loopback.PageHandler, SimpleHTTPRequestHandler):
 
 @options
 class ServedSite(ComponentsOption, FixturesOption, ConfigOption):
-    """What a site for one's own eyes shows, and where it listens."""
+    """The folders of a library, and the port of the server."""
 
     port: int = option("Port of the page; default: any.", 0, min=0, max=65535, show_default=False)
     audits: Audits = AUDITS
@@ -94,9 +64,9 @@ class ServedSite(ComponentsOption, FixturesOption, ConfigOption):
 
 @contextmanager
 def serving(request: ServedSite) -> Iterator[SiteServer]:
-    """Build a site into a folder of its own and listen; what was built is gone afterwards. Raise ConfigError."""
+    """Build a site with outputs into a temporary folder and listen; the folder is deleted at the end."""
     places = {name: value for name, value in vars(request).items() if name != "port"}
     with tempfile.TemporaryDirectory(prefix="skill-evaluator-site-") as folder:
-        site = build_site(SiteBuild(out=Path(folder), own=True, **places))
-        with SiteServer(Path(folder), request.port, site.later) as server:
+        build_site(SiteBuild(out=Path(folder), outputs=True, **places))
+        with SiteServer(Path(folder), request.port) as server:
             yield server

@@ -1,13 +1,9 @@
-"""The folder of a site: what is already there stays untouched, and what no longer belongs there goes.
-
-Data are scripts, because a page that was opened from the file system may load a script and nothing else.
-"""
+"""The folder of a site: files that did not change stay untouched, and files of earlier builds are removed."""
 
 import json
-import shutil
 import sys
 from bisect import bisect_right
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import lru_cache
 from itertools import accumulate
 from pathlib import Path
@@ -15,15 +11,17 @@ from typing import Any
 
 from skill_evaluator.display.safe_text import abridged, visible
 from skill_evaluator.errors import SkillEvaluatorError, StorageError
-from skill_evaluator.files import read_text, replace_text, storing
+from skill_evaluator.files import read_text, replace_blocks, replace_text, storing
 from skill_evaluator.identifiers import is_file_name
 from skill_evaluator.text import canonical_json, digest
 
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'"
+)
 MARKER = ".skill-evaluator-site"
 LONGEST = 300  # characters of a name or a sentence; the records have the whole
 _LONGEST_FILE = 200  # bytes of a file's name
 _MOST_SAID = 1_000  # characters of a problem on stderr
-_ESCAPED = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"})
 
 
 class SiteFolder:
@@ -32,14 +30,9 @@ class SiteFolder:
     `problems` says by name what could not be read, and why; the build goes on without it.
     """
 
-    def __init__(self, folder: Path, *, own: bool = False) -> None:
-        """Take an empty or new folder, or a folder with a site; raise StorageError for any other.
-
-        A site for one's `own` eyes is served by whoever built it: `later` is what to do when a file is asked for.
-        """
+    def __init__(self, folder: Path) -> None:
+        """Take an empty or new folder, or a folder with a site; raise StorageError for any other."""
         self._folder = folder
-        self.own = own
-        self.later: dict[str, Callable[[], None]] = {}
         self._names: set[str] = set()
         self.written = 0
         self.removed = 0
@@ -54,29 +47,16 @@ class SiteFolder:
         self.problems[name] = problem
         print(f"{abridged(visible(name))}: {abridged(visible(str(problem)), _MOST_SAID)}", file=sys.stderr)
 
-    def write(self, name: str, text: str) -> None:
+    def write(self, name: str, text: str | bytes) -> None:
         """Write a file, unless it is there with these very bytes."""
         self._names.add(name)
         path = self._folder / name
-        content = text.encode("utf-8", "backslashreplace")
+        content = text if isinstance(text, bytes) else text.encode("utf-8", "backslashreplace")
         with storing(path):
             if path.is_file() and path.stat().st_size == len(content) and path.read_bytes() == content:
                 return
         self._claim(name)
-        replace_text(path, text)
-        self.written += 1
-
-    def copy(self, name: str, source: Path) -> None:
-        """Copy a file whose name says what is in it, unless it is there."""
-        self._names.add(name)
-        path = self._folder / name
-        with storing(path):
-            if path.is_file() and path.stat().st_size == source.stat().st_size:
-                return
-        self._claim(name)
-        with storing(path):
-            path.parent.mkdir(exist_ok=True)
-            shutil.copyfile(source, path)
+        replace_blocks(path, [content])
         self.written += 1
 
     def _claim(self, name: str) -> None:
@@ -89,17 +69,6 @@ class SiteFolder:
                     file.write(f"{name}\n")
             self._before.add(name)
 
-    def write_data(self, key: str, value: Any, longest: int | None = LONGEST) -> None:
-        """Write what a page shows, as a script that leaves it under `key`; texts are cut to `longest` characters."""
-        self.write(f"data/{key}.js", data_script(key, value, longest))
-
-    def when_opened(self, name: str, make: Callable[[], None]) -> None:
-        """Have a file made: at once, or in a site of one's own when it is asked for."""
-        if self.own:
-            self.later[name] = make
-        else:
-            make()
-
     def keeps(self, name: str, first_line: str) -> bool:
         """Return whether a file is there that begins with a line; it then stays."""
         path = self._folder / name
@@ -111,11 +80,6 @@ class SiteFolder:
         if same:
             self._names.add(name)
         return same
-
-    def lines(self, name: str) -> list[str]:
-        """Return the lines that a file of an earlier build has; none where it is not there."""
-        path = self._folder / name
-        return read_text(path, StorageError).split("\n") if path.is_file() else []
 
     def finish(self) -> None:
         """Remove what an earlier build wrote and this one did not, such as documents that are private now."""
@@ -133,8 +97,8 @@ class SiteFolder:
 
     def _remove_halves(self) -> None:
         """Remove what a build that was killed was writing: it may hold documents that are private now."""
-        names = {Path(name).name for name in self._before | self._names}
-        for path in self._folder.rglob(".*.js.*"):
+        names = {Path(name).name for name in (self._before | self._names) - {""}}
+        for path in self._folder.rglob(".*"):
             if path.name[1:].rpartition(".")[0] in names:
                 with storing(path):
                     path.unlink()
@@ -155,9 +119,18 @@ def fitting(rows: Iterable[Any], most: int) -> tuple[list[Any], int]:
     ([{'n': 1}, {'n': 2}], 1)
     """
     every = list(rows)
-    sizes = accumulate(len(json.dumps(_shown(row, LONGEST), separators=(",", ":"))) for row in every)
+    sizes = accumulate(len(json.dumps(_cut_texts(row), separators=(",", ":"))) for row in every)
     kept = bisect_right(list(sizes), most)
     return every[:kept], len(every) - kept
+
+
+def _cut_texts(value: Any) -> Any:
+    """Return a value with every text as a page shows it: cut, and with every character visible."""
+    if isinstance(value, str):
+        return visible(cut_name(value), keep="\n\t")
+    if isinstance(value, dict):
+        return {_cut_texts(key): _cut_texts(member) for key, member in value.items()}
+    return [_cut_texts(member) for member in value] if isinstance(value, list | tuple) else value
 
 
 @lru_cache
@@ -166,26 +139,6 @@ def program_digest(*patterns: str) -> str:
     package = Path(__file__).parents[1]
     files = sorted(path for pattern in patterns for path in package.glob(pattern))
     return digest(canonical_json([digest(path.read_bytes()) for path in files]))
-
-
-def data_script(key: str, value: Any, longest: int | None = None) -> str:
-    """Return a script that leaves a JSON value under a key; no text in it can end the script or show what is not there.
-
-    >>> print(data_script("overview", {"name": "</script>"}), end="")
-    (window.siteData=window.siteData||new Map()).set("overview",JSON.parse("{\\"name\\":\\"\\u003c/script\\u003e\\"}"));
-    """
-    text = json.dumps(json.dumps(_shown(value, longest), separators=(",", ":"), allow_nan=False, ensure_ascii=False))
-    script = f"(window.siteData=window.siteData||new Map()).set({json.dumps(key)},JSON.parse({text}));\n"
-    return script.translate(_ESCAPED)
-
-
-def _shown(value: Any, longest: int | None) -> Any:
-    """Return a value with every character visible that would not print: what a page shows is what is there."""
-    if isinstance(value, str):
-        return visible(cut_name(value, longest) if longest is not None else value, keep="\n\t")
-    if isinstance(value, dict):
-        return {_shown(key, longest): _shown(member, longest) for key, member in value.items()}
-    return [_shown(member, longest) for member in value] if isinstance(value, list | tuple) else value
 
 
 def cut_name(text: str, longest: int = LONGEST) -> str:

@@ -48,7 +48,6 @@ from skill_evaluator.display.pages import (
     Section,
     draw_charts,
     print_page,
-    site_sections,
 )
 from skill_evaluator.display.sheets import Cell, Format, Sheet
 from skill_evaluator.errors import AuditError
@@ -76,10 +75,10 @@ def audit_page(result: AuditResult) -> Page:
     return Page([Section(name=name, blocks=list(part(result))) for name, part in zip(names, parts, strict=True)])
 
 
-def site_audit(name: str, result: AuditResult) -> dict[str, Any]:
-    """Return the data of the audit's page on the site: the finding and the sections."""
+def site_audit(result: AuditResult) -> dict[str, Any]:
+    """Return what the audit's page on the site shows: the finding, the reason and the blocks."""
     finding, reason = finding_text(result)
-    return {"name": name, "finding": finding, "why": reason, "sections": site_sections(audit_page(result).blocks)}
+    return {"finding": finding, "why": reason, "page_blocks": audit_page(result).blocks}
 
 
 def write_audit(reported: ReportedAudit) -> list[Path]:

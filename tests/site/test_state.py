@@ -1,0 +1,51 @@
+"""The state of a component on the overview: the newest version first, each figure with the version it is against."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.library import SKILL, Library
+from tests.support.records import a_run, keep
+from tests.support.sites import built_site, site_page, words
+
+RIGHT = {f"case-{at}": [0.9, 0.95] for at in range(12)}
+WORSE = {name: [0.2, 0.25] for name in RIGHT}
+
+
+def state(library: Library, code: int = 0) -> Any:
+    return site_page(built_site(library, code), "index.html").find(class_="state")
+
+
+def test_regression_of_the_newest_version_is_an_alarm_with_one_baseline(tmp_path: Path) -> None:
+    library = Library(tmp_path)
+    keep(library, a_run("1.0.0", 1, RIGHT), a_run("1.1.0", 2, RIGHT), a_run("1.2.0", 3, WORSE))
+    line = state(library)
+    assert "regressed" in line["class"]
+    first, where = (words(part) for part in line.find_all("p"))
+    assert first.startswith(f"{SKILL} 1.2.0 : ship 1.1.0 instead · ▼ regressed since 1.1.0")
+    assert where.startswith("with m since 1.1.0, on these 12 cases: field_level_f1 -0.700, 95 % confidence interval -")
+
+
+def test_fixed_regression_stands_below_the_newest_version(tmp_path: Path) -> None:
+    library = Library(tmp_path)
+    keep(library, a_run("1.0.0", 1, RIGHT), a_run("1.1.0", 2, WORSE), a_run("1.2.0", 3, RIGHT))
+    line = state(library)
+    assert "regressed" not in line["class"]
+    assert words(line) == f"{SKILL} 1.2.0 : ship · ▲ improved since 1.1.0, unchanged since 1.0.0"
+    past = site_page(tmp_path / "site", "index.html").find(class_="past")
+    assert words(past).startswith(f"{SKILL} 1.1.0 had regressed since 1.0.0 with m (")
+    assert words(past).endswith("; fixed in 1.2.0")
+
+
+@pytest.mark.parametrize(
+    ("usable", "alarm", "why"), [(0.0, True, "could not be measured"), (None, False, "not finished")]
+)
+def test_unread_outputs_are_an_alarm_and_an_unfinished_run_is_none(
+    usable: float | None, alarm: bool, why: str, tmp_path: Path
+) -> None:
+    library = Library(tmp_path)
+    keep(library, a_run("1.0.0", 1, RIGHT), a_run("1.1.0", 2, WORSE, complete=False, usable=usable))
+    line = state(library)
+    assert ("regressed" in line["class"]) == alarm
+    assert f"1.1.0 with m: {why}" in words(line)

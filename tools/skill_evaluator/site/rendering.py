@@ -1,0 +1,144 @@
+"""HTML pages rendered by jinja2 from the templates in `templates/`.
+
+Every text in a template is escaped, cut to a length and free of characters that do not print.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from markupsafe import Markup, escape
+
+from skill_evaluator import __version__
+from skill_evaluator.display import amount, number, signed
+from skill_evaluator.display.chart_style import PageChart, page_chart
+from skill_evaluator.display.pages import Chart, html_columns, mood_of, sections_of
+from skill_evaluator.display.safe_text import visible
+from skill_evaluator.reports.comparison import MARKS
+from skill_evaluator.site import drawings
+from skill_evaluator.site.writing import LONGEST, POLICY, SiteFolder, cut_name, program_digest
+from skill_evaluator.text import canonical_json, counted, digest, version_words
+
+NAVIGATION: Mapping[str, str] = {
+    "index.html": "Overview",
+    "changes.html": "What changed",
+    "audit.html": "Audit",
+    "judges.html": "Judges",
+}
+_DRAWN = frozenset({"trend", "newest", "models", "versions", "metric", "agreement"})
+_MAX_NAME = 100  # characters of a name in a chart
+_HERE = Path(__file__).parent
+_PROGRAM = ("*.py", "display/*.py", "reports/*.py", "site/*.py", "site/templates/*", "audit/report/*.py")
+
+
+class Pages:
+    """The pages of one build; a page whose data did not change is neither rendered nor written."""
+
+    def __init__(self, site: SiteFolder) -> None:
+        self.site = site
+
+    def write(self, place: str, template: str, known: Any = None, /, *, longest: int = LONGEST, **shown: Any) -> None:
+        """Render a page. `known` identifies its data if `shown` is not JSON; texts are cut to `longest` characters."""
+        first_line = _first_line([template, longest, shown if known is None else known])
+        if self.site.keeps(place, first_line):
+            return
+        root = "../" * place.count("/")
+        page = {
+            "place": place,
+            "root": root,
+            "longest": longest,
+            "navigation": NAVIGATION,
+            "policy": POLICY,
+            "program": __version__,
+        }
+        text = self.templates.get_template(template).render(**page, **shown)
+        self.site.write(place, f"{first_line}\n{text}\n")
+
+    def keeps(self, place: str, template: str, known: Any, *, longest: int = LONGEST) -> bool:
+        """Return whether the page is there with the same data; it then stays."""
+        return self.site.keeps(place, _first_line([template, longest, known]))
+
+    @cached_property
+    def templates(self) -> jinja2.Environment:
+        """The environment of the templates."""
+        environment = jinja2.Environment(
+            loader=jinja2.FileSystemLoader(_HERE / "templates"),
+            autoescape=True,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            undefined=jinja2.StrictUndefined,
+            finalize=jinja2.pass_context(_shown),
+        )
+        environment.globals |= {"MARKS": MARKS, "counted": counted, "drawings": _component_chart}
+        environment.filters |= {
+            "amount": amount,
+            "columns": html_columns,
+            "date": lambda timestamp: timestamp[:10],
+            "drawings": _drawings,
+            "kind": lambda block: type(block).__name__,
+            "mood": mood_of,
+            "number": number,
+            "pairs": lambda titles, numeric: [(title, numeric) for title in titles],
+            "prose": _prose,
+            "sections": sections_of,
+            "signed": signed,
+            "url": _url,
+            "version": version_words,
+            "whole": _whole,
+        }
+        environment.tests["gt_number"] = lambda value, limit: value is not None and value > limit
+        return environment
+
+
+def _first_line(known: Any) -> str:
+    return f"<!-- {digest(canonical_json([program_digest(*_PROGRAM), __version__, known]))} -->"
+
+
+def _shown(context: Any, value: Any) -> Any:
+    """Return what a template prints: text cut and with every character visible, markup and numbers as they are."""
+    if isinstance(value, str) and not hasattr(value, "__html__"):
+        return visible(cut_name(value, context.get("longest", LONGEST)), keep="\n\t")
+    return "" if value is None else value
+
+
+def _whole(text: str) -> Markup:
+    """Return a text that is not cut, because the page has room for it."""
+    return escape(visible(text, keep="\n\t"))
+
+
+def _url(address: str, root: str = "") -> Markup:
+    """Return an address on the site, seen from a page whose way to the root is `root`."""
+    return escape(root + address)
+
+
+def _prose(text: str) -> Markup:
+    """Return a sentence in which text between backticks is code."""
+    parts = re.split("`", visible(text, keep="\n\t"))
+    marked = (Markup("<code>{}</code>").format(part) if at % 2 else escape(part) for at, part in enumerate(parts))
+    return Markup("").join(marked)
+
+
+def _drawings(block: Chart) -> Sequence[Any]:
+    """Return each drawing of a chart with its title, note and SVG."""
+    return [
+        (drawing, page_chart(drawing.draw(), f"{block.name}{at}", narrowed=block.name != "heat"))
+        for at, drawing in enumerate(block.drawings)
+    ]
+
+
+def _component_chart(name: str, page: Mapping[str, Any]) -> PageChart:
+    """Draw a chart of a component's page; vl-convert aborts the process for names of very many characters."""
+    shown: dict[str, Any] = {key: _short_names(value) for key, value in page.items() if key in _DRAWN}
+    return drawings.trend(shown) if name == "trend" else drawings.balance(shown)
+
+
+def _short_names(value: Any) -> Any:
+    """Return a value whose texts are short and have only characters that print."""
+    if isinstance(value, str):
+        return visible(cut_name(value, _MAX_NAME))
+    if isinstance(value, dict):
+        return {key: _short_names(member) for key, member in value.items()}
+    return [_short_names(member) for member in value] if isinstance(value, list) else value

@@ -176,7 +176,8 @@ def _verdicts(
 def _verdict(skill: str, final: Sequence[Record], checkout: Checkout, *, again: bool) -> ComparisonResult | None:
     component, settings = checkout.component(skill), checkout.configuration.settings
     recorded = RecordedComponent(component=component, archive=checkout.archive(component), settings=settings)
-    return drift_of(final, recorded) if again else recorded.verdict_on(final)
+    verdict = drift_of(final, recorded) if again else recorded.verdict_on(final)
+    return verdict and verdict.model_copy(update={"ship": recorded.ship_words()})
 
 
 def _lost_values(

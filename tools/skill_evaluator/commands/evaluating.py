@@ -8,6 +8,7 @@ from skill_evaluator.api import Library
 from skill_evaluator.commands.options import agreed
 from skill_evaluator.display.addresses import Site
 from skill_evaluator.display.options import words_of
+from skill_evaluator.display.pages import print_page
 from skill_evaluator.display.sheets import Format
 from skill_evaluator.errors import (
     EXIT_BUG,
@@ -26,11 +27,10 @@ from skill_evaluator.evaluation.watching import tries
 from skill_evaluator.library.scenarios import SCHEMA_ALONE
 from skill_evaluator.records.archive import entry_of
 from skill_evaluator.records.selection import passed_over
-from skill_evaluator.reports.ending import print_first
-from skill_evaluator.reports.evaluation import print_finished
+from skill_evaluator.reports.evaluation import evaluation_json, evaluation_page
 from skill_evaluator.reports.live import watch
-from skill_evaluator.reports.many import print_many, print_planned
-from skill_evaluator.reports.planning import print_dry_run
+from skill_evaluator.reports.many import many_json, many_page, print_planned
+from skill_evaluator.reports.planning import dry_run_json, dry_run_page
 
 
 def measure(request: EvaluationRequest, form: Format, *, full: bool = False, show_changes: bool = False) -> int:
@@ -54,15 +54,9 @@ def measure_at_each_save(request: EvaluationRequest, form: Format, *, full: bool
 def _show(done: Evaluation, request: EvaluationRequest, form: Format, *, full: bool, show_changes: bool) -> int:
     """Show what came of an evaluation, and return the exit code."""
     site = Site(done.inputs.settings.site.address)
-    component, folders = done.inputs.component, words_of(request)
-    print_finished(
-        done.finished, component, form, done.verdict, done.spreads, done.changes, done.ranking, site, folders, full=full
-    )
-    if done.verdict is None:  # else it says so itself
-        if done.judged and done.request.scenario is None:
-            first = next((record for record in done.judged if not record.complete), done.judged[0])
-            kept = done.is_recorded(first) and not first.draft
-            print_first(first, form, folders, kept=kept, incomplete=done.incomplete_below(first))
+    page = evaluation_page(done, words_of(request), site)
+    print_page(form, json=lambda: evaluation_json(done), page=lambda: page, full=full)
+    if done.verdict is None:
         _warn_without_verdict(done, show_changes=show_changes)
     print_how_to_resume(done.planned, done.inputs, done.request)
     if done.problems:
@@ -74,7 +68,8 @@ def measure_planned(request: ManyRequest, form: Format, plan: Path, run: str) ->
     """Make or resume a run of a plan, show the results, and return the exit code."""
     request = Library.planned(request, plan, run)
     if request.dry_run:
-        print_dry_run(dry_run(request), form)
+        size = dry_run(request)
+        print_page(form, json=lambda: dry_run_json(size), page=lambda: dry_run_page(size))
         return EXIT_OK
     return measure(request, form)
 
@@ -90,7 +85,8 @@ def measure_many(request: ManyRequest, form: Format) -> int:
             raise RunError("nothing was asked; --max-cost USD sets a cap, and --yes asks without one")
         done = library.evaluate_many(request, planned, watch=watch)
     if done or form == "json":
-        print_many(done, planned, form, words_of(request))
+        folders = words_of(request)
+        print_page(form, json=lambda: many_json(done, planned), page=lambda: many_page(done, planned, folders))
     broken = [problem for problem in planned.left_out.values() if not isinstance(problem, NotEvaluatedError)]
     codes = [_code(library, each) for each in (*done.values(), *broken)]
     codes = codes or [EXIT_INCOMPLETE] * bool(planned.left_out and not request.dry_run)  # nothing was measured

@@ -6,11 +6,10 @@ written below their row.
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
-from json import dumps
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from rich.cells import cell_len, chop_cells
 
@@ -76,22 +75,6 @@ def markdown_table(sheet: Sheet) -> str:
         cells = (linked(code_span(cell.text) if cell.code else cell.text, cell.link) for cell in row)
         lines.append(" | ".join(cells))
     return "".join(f"| {line} |\n" for line in lines)
-
-
-def print_result(
-    form: Format,
-    *,
-    json: Callable[[], Any],
-    markdown: Callable[[], str],
-    text: Callable[[], "Iterable[Sheet | Text | str]"],
-) -> None:
-    """Print a result to stdout in the form that was asked for; the other two are not made."""
-    if form == "json":
-        write(dumps(json(), indent=2, default=lambda model: model.model_dump(mode="json")) + "\n")
-    elif form == "markdown":
-        write(markdown())
-    else:
-        show(text())
 
 
 def show(pieces: "Iterable[Sheet | Text | str]") -> None:
@@ -175,7 +158,8 @@ def _fitted(sheet: Sheet, width: int) -> "Iterator[Text]":
                 line.append(text, row[place].style).append(blanks * (not ends_right))
             line.rstrip()
             yield line
-        shown = [f"{visible(sheet.columns[at])} {row[at].text}" for at in sorted(below) if number and row[at].text]
+        filled = [at for at in sorted(below) if number and row[at].text not in ("", "–")]
+        shown = [f"{visible(sheet.columns[at])} {row[at].text}" for at in filled]
         yield from (Text(f"    {line}") for line in wrapped(" · ".join(shown), width - 4) if shown)
 
 

@@ -3,13 +3,11 @@
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 
-from rich.text import Text
-
 from skill_evaluator.checking.rubrics import RubricLint
 from skill_evaluator.display import number, probability
 from skill_evaluator.display.pages import Block, Captioned, Heading, Line, Lines, Only, page_of, print_page
-from skill_evaluator.display.safe_text import code_span, shortened, visible
-from skill_evaluator.display.sheets import Cell, Format, Sheet, print_result
+from skill_evaluator.display.safe_text import shortened
+from skill_evaluator.display.sheets import Cell, Format, Sheet
 from skill_evaluator.errors import EXIT_OK
 from skill_evaluator.judges.modes.pairwise import PAIR, JudgePreferences, PairwiseResults
 from skill_evaluator.judges.modes.regression import Mismatch
@@ -80,12 +78,8 @@ def print_rubric_draft(drafted: RubricLint | JudgeRunSize, form: Format) -> int:
 def print_pinned(report: PinReport, form: Format) -> None:
     """Print which outputs were pinned."""
     outputs, whose = counted(len(report.cases), "output"), f"{report.skill} {report.skill_version} by {report.model_id}"
-    print_result(
-        form,
-        json=lambda: report.model_dump(mode="json"),
-        markdown=lambda: f"{outputs} of {code_span(whose)} pinned in {code_span(report.path)}\n",
-        text=lambda: [Text(visible(f"{outputs} of {whose} pinned in {report.path}; commit it"))],
-    )
+    words = f"{outputs} of {whose} pinned in {report.path}; commit it"
+    print_page(form, json=lambda: report.model_dump(mode="json"), page=lambda: page_of("the pinned outputs", [words]))
 
 
 def judged_blocks(results: JudgedResults, remarks: Sequence[str] = ()) -> Iterator[Block]:

@@ -23,9 +23,9 @@ from skill_evaluator.display.sheets import Sheet
 from skill_evaluator.errors import RunError, SkillEvaluatorError
 from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.records.archive import precedence
-from skill_evaluator.reports.comparison import all_sheets, model_words, reading_words, verdict_words, worst_first
-from skill_evaluator.reports.ending import ending
+from skill_evaluator.reports.comparison import all_sheets, model_words, reading_words
 from skill_evaluator.reports.explanation import changes_of
+from skill_evaluator.reports.summary import Reader, conclude, verdict_words, worst_first
 from skill_evaluator.runner.journal import ANSWERS, outcomes
 from skill_evaluator.scoring.answer_views import ChangedAnswers, answer_changes
 from skill_evaluator.site.changes import ORDER, version_entry
@@ -137,7 +137,7 @@ def _write_comparison(
         address=component_address(of.name),
         state=of.state,
         private=not of.shows_outputs,
-        finding=verdict_words(result),
+        finding=verdict_words(result, result.skill),
         left_out=result.left_out,
         reading=reading_words(result),
         models=[
@@ -153,7 +153,7 @@ def _write_comparison(
 
 
 def _compared(result: ComparisonResult, model: ModelVerdict, two: Sequence[str] | None) -> dict[str, Any]:
-    facts, *reasons = model_words(model, result)
+    facts, *reasons = model_words(model)
     return {
         "name": f"{two[1]} against {two[0]}" if two else model.model_id,
         "verdict": model.verdict,
@@ -174,8 +174,8 @@ def _next(result: ComparisonResult, model: ModelVerdict, worst: ModelVerdict, *,
 
 def _ending(result: ComparisonResult, model: ModelVerdict) -> tuple[str, str]:
     """Return how significant the verdict on a model is, and what to do next without naming a command."""
-    verdict, _, following = ending(result.model_copy(update={"models": [model], "verdict": model.verdict}))
-    return verdict.partition(": ")[2], following.removeprefix("next: ")
+    conclusion = conclude(result.model_copy(update={"models": [model], "verdict": model.verdict}), Reader())
+    return conclusion.verdict.partition(": ")[2], conclusion.next
 
 
 def differences(model: ModelVerdict) -> dict[str, Any]:

@@ -37,12 +37,10 @@ def evaluate(options: EvaluateOptions) -> int:
 
         return measure_many(options, options.format)
     if options.dry_run:
-        from skill_evaluator.display.pages import print_page
         from skill_evaluator.evaluation.dry_run import dry_run
-        from skill_evaluator.reports.planning import dry_run_json, dry_run_page
+        from skill_evaluator.reports.planning import print_dry_run
 
-        size = dry_run(options)
-        print_page(options.format, json=lambda: dry_run_json(size), page=lambda: dry_run_page(size))
+        print_dry_run(dry_run(options), options.format)
         return EXIT_OK
     from skill_evaluator.commands.evaluating import measure
 

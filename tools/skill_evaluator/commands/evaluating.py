@@ -30,7 +30,7 @@ from skill_evaluator.records.selection import passed_over
 from skill_evaluator.reports.evaluation import evaluation_json, evaluation_page
 from skill_evaluator.reports.live import watch
 from skill_evaluator.reports.many import many_json, many_page, print_planned
-from skill_evaluator.reports.planning import dry_run_json, dry_run_page
+from skill_evaluator.reports.planning import print_dry_run
 
 
 def measure(request: EvaluationRequest, form: Format, *, full: bool = False, show_changes: bool = False) -> int:
@@ -68,8 +68,7 @@ def measure_planned(request: ManyRequest, form: Format, plan: Path, run: str) ->
     """Make or resume a run of a plan, show the results, and return the exit code."""
     request = Library.planned(request, plan, run)
     if request.dry_run:
-        size = dry_run(request)
-        print_page(form, json=lambda: dry_run_json(size), page=lambda: dry_run_page(size))
+        print_dry_run(dry_run(request), form)
         return EXIT_OK
     return measure(request, form)
 

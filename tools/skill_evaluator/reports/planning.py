@@ -2,11 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
 
 from skill_evaluator.display import cost_words, count
-from skill_evaluator.display.pages import Block, Lines, Page, page_of
-from skill_evaluator.display.sheets import Cell, Sheet, cells_of
+from skill_evaluator.display.pages import Block, Lines, page_of, print_page
+from skill_evaluator.display.sheets import Cell, Format, Sheet, cells_of
 from skill_evaluator.evaluation.dry_run import DryRun
 from skill_evaluator.runner.prices import AMOUNTS, Forecast
 from skill_evaluator.text import counted, version_words
@@ -27,29 +26,25 @@ def forecast_sheet(forecasts: Sequence[Forecast]) -> Sheet:
     return Sheet(columns=_COLUMNS, rows=rows, numbers=frozenset(_COLUMNS[1:]))
 
 
-def dry_run_json(dry: DryRun) -> dict[str, Any]:
-    """Return the size of an evaluation as JSON."""
-    return {
-        "skill": dry.component.name,
-        "dry_run": True,
-        "inferred": list(dry.component.inferred),
-        "further": list(dry.further),
-        "models": [asdict(estimate) for estimate in dry.estimates],
-        "forecast": [forecast.model_dump(mode="json") for forecast in dry.forecasts],
-    }
-
-
-def dry_run_page(dry: DryRun) -> Page:
-    """Report the size of an evaluation: its cases, and the calls and the maximum cost of each model."""
+def print_dry_run(dry: DryRun, form: Format) -> None:
+    """Print the size of an evaluation to stdout: its cases, and the calls and the maximum cost of each model."""
     component = dry.component
     labelled = sum(case.labelled for case in dry.cases)
     cases = f"{counted(len(dry.cases), 'case')}, {labelled} with ground truth"
     rows = [cells_of([], one.model_id, one.provider, one.key, *one.amounts) for one in dry.estimates]
+    value = {
+        "skill": component.name,
+        "dry_run": True,
+        "inferred": list(component.inferred),
+        "further": list(dry.further),
+        "models": [asdict(estimate) for estimate in dry.estimates],
+        "forecast": [forecast.model_dump(mode="json") for forecast in dry.forecasts],
+    }
     blocks: list[Block] = [
-        Lines([f"{component.name} {version_words(component.version)}: {cases}, all in order", *component.inferred]),
-        Lines(list(dry.further)),
+        Lines([f"{component.name} {version_words(component.version)}: {cases}, all in order"]),
+        Lines([*component.inferred, *dry.further]),
         Sheet(columns=("model", "provider", "key", *AMOUNTS), rows=rows, numbers=frozenset(AMOUNTS)),
         forecast_sheet(dry.forecasts),
         "dry run: no call was made, nothing was written",
     ]
-    return page_of("the dry run", blocks)
+    print_page(form, json=lambda: value, page=lambda: page_of("the dry run", blocks))

@@ -366,7 +366,7 @@ def test_a_version_that_another_prompt_has_taken_meanwhile_is_refused_by_name(
         assert run["reason"].startswith(f"1.0.0 was recorded with another prompt by run {first.run_id}; raise the ver")
     assert pipeline.records() == {}
     page = summary.read_text()
-    assert "- ✕ **refused**, the version was recorded with another prompt; raise the version: " in page
+    assert "- ✕ refused, the version was recorded with another prompt; raise the version: " in page
     assert f"REFUSED; 1.0.0 was recorded with another prompt by run {first.run_id}" in page
     assert (pipeline.publish().code, pipeline.publish().out) == (0, "no record to publish\n")
 

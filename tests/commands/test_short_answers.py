@@ -1,4 +1,4 @@
-"""What `evaluate`, `try`, `compare` and `explain` answer fits a terminal of 80 columns; `--full` shows the rest."""
+"""What `evaluate`, `try`, `compare` and `explain` answer fits a terminal of 80 columns; `--full` shows all."""
 
 import re
 from collections.abc import Iterator
@@ -59,8 +59,8 @@ def test_the_answers_on_one_model_fit_a_screen(server: ChatServer, library: Libr
         (head,) = (at for at, line in enumerate(shown[:3]) if line.startswith("metric "))
         assert shown[head].split()[-4:] == ["95", "%", "interval", "verdict"]
         assert shown[head + 1].startswith("field_level_f1 *"), "the critical metric comes first"
-        assert sum("--full shows the rest" in line for line in shown) == 1
-        assert any(line.startswith(f"▼ {SKILL}: regressed on these 12 cases") for line in shown[-6:])
+        assert sum("--full shows all figures" in line for line in shown) == 1
+        assert any(line.startswith(f"▼ {SKILL}: regressed on these 12 cases") for line in shown[-8:])
     full = screen(library, "compare", "--full", lines=100, last="next: look at case ")
     assert sum(line.startswith("How to read the figures") for line in full) == 1
 

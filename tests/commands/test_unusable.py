@@ -49,7 +49,7 @@ def test_unreadable_first_version_is_recorded_but_is_no_baseline(served: Library
     bump(served, "1.0.0", "1.1.0")
     ended = run(served, "evaluate", "-n", "5")
     assert (ended.code, len(served.rows())) == (0, 2)
-    assert "there is no lower version to judge it against" in ended.out
+    assert "there is no lower version to compare it with" in ended.out
     assert "to ship: 1.1.0" in run(served, "history").out
 
 

@@ -40,9 +40,10 @@ def test_a_version_that_is_worse_is_said_to_be_and_fails_unless_the_policy_lets_
     lenient = library.copy(tmp_path_factory.mktemp("lenient"))
     ended = library.evaluate_here("--replicates", str(REPLICATES))
     assert ended.code == 3
-    verdict, lost, following = ended.out.splitlines()[-3:]
+    verdict, lost, ship, following = ended.out.splitlines()[-4:]
     assert verdict.startswith("▼ notice-extraction: regressed on these 8 cases")
     assert lost.startswith("lost: field ")
+    assert ship.startswith("to ship: 1.0.0 ")
     command = following.partition("`skill-evaluator ")[2].rstrip("`")
     assert library.call(*shlex.split(command)).code == 0, following
     assert len(library.rows()) == 2

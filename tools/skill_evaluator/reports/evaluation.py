@@ -166,9 +166,12 @@ def run_section(finished: Finished, site: Site = NO_SITE) -> Section:
 
 
 def _failure_lines(record: Record) -> list[str]:
-    """Return why a run is no measurement, and what failed in it with its remedies."""
-    unfinished = [] if record.complete else [f"{record.model_id}: {incomplete(record)}"]
-    return [*unfinished, *fault_lines(record, str)]
+    """Return how many calls of a run were scored if some failed, and what failed with its remedies."""
+    if record.complete and not record.failures:
+        return list(fault_lines(record, str))
+    unfinished = "" if record.complete else f" · {incomplete(record)}"
+    scored = f"{record.model_id}: {record.scored} of {record.planned} scored{unfinished}"
+    return [scored, *fault_lines(record, str)]
 
 
 def _metrics(record: Record, names: Sequence[str]) -> Sheet:

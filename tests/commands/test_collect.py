@@ -214,7 +214,7 @@ def test_a_new_version_is_compared_with_the_recorded_one(pipeline: Pipeline) -> 
     assert (model["baseline"]["skill_version"], model["candidate"]["skill_version"]) == ("1.0.0", "1.1.0")
     assert (model["model_id"], model["metrics"][0]["difference"]) == (OTHER, 0.0)
     shown = pipeline.run("report", str(pipeline.collected))
-    assert f"## `{SKILL}`: {verdict['verdict']}" in shown.out
+    assert f"= {SKILL}: {verdict['verdict']}" in shown.out
 
 
 def test_a_job_s_summary_says_what_became_of_the_plan(pipeline: Pipeline, tmp_path: Path) -> None:

@@ -156,4 +156,4 @@ def test_what_moved_by_itself_is_not_blamed_on_the_prompt(recorded: Library, ven
     moved = "the model moved after 1.0.0 was asked, though the prompt did not (exact_match 1.000 → 0.000)"
     assert f"not comparable: {moved}" in compared.out
     assert "if the model did not move" not in compared.out
-    assert "asks both versions side by side" in compared.out
+    assert "runs both versions side by side" in compared.out

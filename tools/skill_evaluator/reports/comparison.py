@@ -39,6 +39,7 @@ from skill_evaluator.reports.summary import (
 )
 from skill_evaluator.text import counted, listed
 from skill_evaluator.verdicts.decide.results import (
+    CaseChange,
     ComparisonResult,
     MeasureResult,
     ModelVerdict,
@@ -52,7 +53,7 @@ Example = tuple[str, Sheet]
 
 _MAX_NAMED = 5
 _MAX_ROWS, _MAX_ROWS_OF_SEVERAL = 4, 2  # for a single model, and for each of several
-_MAX_REASONS = 3
+_MAX_EXAMPLES, _MAX_REASONS = 3, 2
 _MAX_TABLE_ROWS, _MAX_FIELDS_OF_CASE = 10, 4
 _LEGEND = (
     "before → after: strict means, critical metrics with a star · detects: the smallest drop found 4 times in 5",
@@ -74,13 +75,15 @@ def comparison_section(
 ) -> Section:
     """Report a comparison: the conclusion, the metrics, what moved most and why; collapsed, the figures of each model.
 
-    `examples` has outputs that changed, by the run id of the candidate.
+    `examples` has outputs that changed, by the run id of the candidate; with a sentence on all changes they replace the
+    table of what moved.
     """
     models, several = worst_first(result), len(result.models) > 1
     page = partial(site.page, result.skill)
     measures = {model.model_id: _main_measures(model, several=several) for model in models}
     moved = {model.model_id: _moved_sheet(model, page) for model in models}
     shown = {model.model_id: examples[run] for model in models if (run := model.candidate.run_id) in examples}
+    sentences = [words for words, _ in shown.values() if words]
     reasons = dict[str, list[str]]()
     for model in models:
         for reason in _open_reasons(model)[: 1 if several else _MAX_REASONS]:
@@ -90,13 +93,13 @@ def comparison_section(
     if any(one.verdict == "unchanged" for model in models for one in model.metrics):
         remark = Line(f"unchanged: {tolerance_words(*models)} · --full shows all figures", style="dim")
     blocks: list[Block] = [
-        Heading(*_title(result, page()), level=2),
         Lines([result.unmeasured] if result.unmeasured else [], style="yellow"),
+        Heading(*_title(result, page()), level=2),
         conclusion.closing,
         *joined(measures, _MAX_ROWS, 1),
-        *joined(moved, _MAX_ROWS),
-        *(words for words, _ in shown.values() if words),
-        *joined({name: sheet for name, (_, sheet) in shown.items()}, _MAX_ROWS),
+        *([] if sentences else joined(moved, _MAX_ROWS)),
+        *sentences,
+        *joined({name: sheet for name, (_, sheet) in shown.items()}, _MAX_EXAMPLES),
         Lines([f"{', '.join(names)}: {reason}" if several else reason for reason, names in reasons.items()]),
         Lines([f"{model_id} is left out: {why}" for model_id, why in result.left_out.items()], style="yellow"),
         Fold("All figures", closed, brief=[Only(("terminal",), [remark])]),
@@ -251,35 +254,30 @@ def _notes(model: ModelVerdict) -> Iterator[str]:
 def all_sheets(
     model: ModelVerdict, *, skill: str = "", site: Site = NO_SITE, most: int = _MAX_TABLE_ROWS
 ) -> Iterator[Sheet | str]:
-    """Yield all tables of a model, and a sentence on each table that is cut."""
+    """Yield the tables of metrics, fields, cases and runs of a model, and a sentence on each table that is cut."""
+    page, fields = partial(site.page, skill), _moved_fields(model)
     if model.metrics:
         yield measure_sheet(model)
-    yield from changed_sheets(model, skill=skill, site=site, most=most)
-    yield run_sheet(model)
-
-
-def changed_sheets(
-    model: ModelVerdict, *, skill: str = "", site: Site = NO_SITE, most: int = _MAX_TABLE_ROWS
-) -> Iterator[Sheet | str]:
-    """Yield the tables of the fields that moved or decide the verdict, and of the cases that broke or were fixed."""
-    page = partial(site.page, skill)
-    fields = _moved_fields(model)
     if fields:
-        runs = [run for run in (model.baseline, model.candidate) if run is not None]
-        yield _field_sheet(fields[:most], page, min(run.replicates for run in runs))
+        yield _field_sheet(model, fields[:most], page)
         yield from _more(len(fields) - most, " fields")
     for title, changes in (("broke", model.cases.broke), ("fixed", model.cases.fixed)):
         if changes:
-            rows = []
-            for change in changes[:most]:
-                counts = [f"{path or WHOLE} {count}" for path, count in change.fields.items()]
-                cell = Cell(listed(counts, _MAX_FIELDS_OF_CASE), code=True) if counts else Cell("–")
-                case = Cell(change.case_id, code=True, link=page(case=change.case_id))
-                rows.append([case, Cell(arrow(change.before, change.after)), cell])
-            first = f"{title}: {len(changes)}"
-            columns = (first, "before → after", "right answers by field, before → after")
-            yield Sheet(columns=columns, rows=rows, numbers=_NUMBERS, whole=frozenset({first}))
+            yield _case_sheet(f"{title}: {len(changes)}", changes[:most], page)
             yield from _more(len(changes) - most)
+    yield run_sheet(model)
+
+
+def _case_sheet(title: str, changes: Sequence[CaseChange], page: Callable[..., str]) -> Sheet:
+    """Build the table of cases that broke or were fixed, with the right outputs of each field."""
+    rows = []
+    for change in changes:
+        counts = [f"{path or WHOLE} {times}" for path, times in change.fields.items()]
+        cell = Cell(listed(counts, _MAX_FIELDS_OF_CASE), code=True) if counts else Cell("–")
+        case = Cell(change.case_id, code=True, link=page(case=change.case_id))
+        rows.append([case, Cell(arrow(change.before, change.after)), cell])
+    columns = (title, "before → after", "right answers by field, before → after")
+    return Sheet(columns=columns, rows=rows, numbers=_NUMBERS, whole=frozenset({title}))
 
 
 def _moved_fields(model: ModelVerdict) -> list[MeasureResult]:
@@ -320,8 +318,9 @@ def _verdict_cell(verdict: str | None) -> Cell:
     return Cell(verdict or "–", STYLES.get(verdict or "", ""))
 
 
-def _field_sheet(fields: Sequence[MeasureResult], page: Callable[..., str], replicates: int) -> Sheet:
+def _field_sheet(model: ModelVerdict, fields: Sequence[MeasureResult], page: Callable[..., str]) -> Sheet:
     """Build the table of fields with their stability before and after."""
+    replicates = min(run.replicates for run in (model.baseline, model.candidate) if run is not None)
     figures = ("before → after", "change", "95 % interval", "p")
     rows = []
     for field in fields:

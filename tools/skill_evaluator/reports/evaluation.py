@@ -71,8 +71,11 @@ def evaluation_page(done: Evaluation, folders: Sequence[str] = (), site: Site = 
     """
     verdict, ranking = done.verdict, done.ranking
     reader = Reader(outputs=run_names(done), folders=folders)
-    sections = [] if verdict is None else [comparison_section(verdict, conclude(verdict, reader), site, _changed(done))]
-    if verdict is None and ranking is not None:
+    conclusion = None if verdict is None else conclude(verdict, reader)
+    sections = []
+    if verdict is not None and conclusion is not None:
+        sections.append(comparison_section(verdict, conclusion, site, _changed(done)))
+    elif ranking is not None:
         sections.append(Section(name="the ranking", blocks=ranking_blocks(ranking)))
     models = () if verdict is None else verdict.models
     baselines = {model.baseline.run_id for model in models if model.baseline}
@@ -85,7 +88,8 @@ def evaluation_page(done: Evaluation, folders: Sequence[str] = (), site: Site = 
     remarks: list[Block] = [
         Lines([line for run in closed for line in _failure_lines(run.record)], style="yellow"),
         Lines([_spread_words(spread) for spread in done.spreads]),
-        f"outputs: {listed(names, 1)}" if names else "",
+        ranking.advice.words if verdict and ranking and ranking.advice.version is None else "",
+        f"outputs: {listed(names, 1)}" if names and not (conclusion and names[0] in conclusion.next) else "",
         Fold("Each run", [block for run in closed for block in run_section(run, site).blocks], brief=[remark]),
     ]
     sections.append(Section(name="the runs", blocks=remarks))

@@ -7,7 +7,7 @@ from typing import Any
 from skill_evaluator.checks.declared import Check
 from skill_evaluator.comparing.declarations import compared_as
 from skill_evaluator.display import WHOLE, arrow, count, number
-from skill_evaluator.display.pages import Block, Code, Fold, Heading, Line, Lines, Page, page_of
+from skill_evaluator.display.pages import Block, Code, Fold, Heading, Line, Lines, Only, Page, page_of
 from skill_evaluator.display.safe_text import abridged, name_text, value_pair, visible
 from skill_evaluator.display.sheets import Cell, Sheet
 from skill_evaluator.parsing import FoundBy
@@ -37,6 +37,7 @@ FOUND_AS: Mapping[FoundBy | None, str] = {
 }
 _STYLES = {"right": "green", "wrong": "red", "missing": "yellow", "extra": "magenta", "unscored": "dim"}
 _MAX_VALUES = 8  # of one case that changed
+_FULL = Only(("terminal",), [Line("--full shows all", style="dim")])
 
 
 def explanation_page(views: Sequence[CaseView], manifest: Manifest, folders: Sequence[str]) -> Page:
@@ -97,9 +98,8 @@ def _text_blocks(title: str, text: str) -> Iterator[Block]:
     if len(kept) >= len(text.rstrip()):
         yield from (head, Code(text))
         return
-    size = f"{count(len(lines))} lines, {count(len(text))} characters in all"
-    beginning = Code(f"{kept.rstrip()}\n… ({size}: --full shows them)")
-    yield Fold("The whole text", [head, Code(text)], brief=[head, beginning])
+    remark = f"… of {counted(len(lines), 'line')}"
+    yield Fold("The whole text", [head, Code(text)], brief=[head, Code(f"{kept.rstrip()}\n{remark}"), _FULL])
 
 
 def _cut_tables(summary: str, short: Sheet, whole: Sheet) -> Iterator[Block]:
@@ -108,8 +108,7 @@ def _cut_tables(summary: str, short: Sheet, whole: Sheet) -> Iterator[Block]:
         yield whole
         return
     more = len(whole.rows) - len(short.rows)
-    remark = f"… and {more} more: --full shows them" if more else "… --full shows the whole values"
-    yield Fold(summary, [whole], brief=[short, Line(remark, style="dim")])
+    yield Fold(summary, [whole], brief=[short, f"… and {more} more" if more else "", _FULL])
 
 
 def _outcome_lines(output: DistinctOutput, manifest: Manifest) -> list[str]:

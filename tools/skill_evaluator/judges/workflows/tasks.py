@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from skill_evaluator.errors import JudgeError
+from skill_evaluator.judges.calibration.detection import with_alerts  # imports numpy
 from skill_evaluator.judges.calibration.results import read_calibration
 from skill_evaluator.judges.modes import pairwise, regression, regression_batch, regression_results, scoring
 from skill_evaluator.judges.modes.pairwise import OVERALL, JudgePreferences, MatchResult, PairwiseResults
@@ -177,7 +178,6 @@ def regression_task(request: RegressionRequest, session: JudgeSession) -> ModeTa
         return [*found, "low_confidence"] if unsure else found
 
     def build(**shared: Any) -> RegressionResults:
-        from skill_evaluator.judges.calibration.detection import with_alerts  # imports numpy
 
         whole = RegressionResults(
             **shared,

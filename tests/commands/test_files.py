@@ -11,8 +11,7 @@ from tests.support.batch_server import batch_server
 from tests.support.batched import KEYS, set_up
 from tests.support.chat_server import Asked, ChatServer, Reply, notice
 from tests.support.documents import a_png
-from tests.support.killing import whole_lines
-from tests.support.library import CASES, SKILL, Library
+from tests.support.library import CASES, SKILL, Library, whole_lines
 
 PROMPT = (
     f"---\nname: {SKILL}\nversion: 2.0.0\ninputs: [document, name]\nmessages: sections\n---\n"

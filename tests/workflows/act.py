@@ -97,7 +97,7 @@ def act(
         (folder / file).write_text(content)
     command = [
         *_off_the_network(),
-        *(sys.executable, "-m", "tests.support.loopback", str(folder / "world.json")),
+        *(sys.executable, "-m", "tests.workflows.loopback", str(folder / "world.json")),
         *(str(_BIN / "act"), name, "--json", "--directory", str(clone), "--workflows", str(clone / workflow)),
         *("--eventpath", str(folder / "event.json"), "--secret-file", str(folder / "secrets")),
         *("--env-file", os.devnull, "--var-file", os.devnull, "--input-file", os.devnull),

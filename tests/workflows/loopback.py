@@ -1,4 +1,4 @@
-"""Run as a program: `python -m tests.support.loopback WORLD COMMAND...` runs a command with two servers beside it.
+"""Run as a program: `python -m tests.workflows.loopback WORLD COMMAND...` runs a command with two servers beside it.
 
 One speaks chat completions, one what is needed of GitHub's API. WORLD is a JSON file: their ports and how they answer
 come out of it, what they were asked goes into it. Meant for a network name space of its own, where it brings up the

@@ -102,20 +102,3 @@ def test_nothing_is_asked_of_a_cache_where_it_does_not_pay(
     seen, _ = vendor(*arguments, **changed | ({"base_url": server.url} if "base_url" in changed else {}))
     assert len(seen.bodies) == len(CASES)
     assert not [body for bodies in seen.bodies.values() for body in bodies if "prompt_cache_key" in body]
-
-
-def test_the_dry_run_says_the_price_with_and_without_caching(vendor: Callable[..., Any], library: Library) -> None:
-    library.models(
-        {"id": "gpt-5", "provider": "openai"}, {"id": "off", "api_id": "gpt-5", "provider": "openai", "cache": False}
-    )
-    ended = library.evaluate_here("--dry-run", "--replicates", "10", "--format", "json", env=KEY)
-    assert ended.code == 0, ended.err
-    cached, off = ended.json["models"]
-    assert cached["cost_cached_usd"] < cached["cost_uncached_usd"] == off["cost_uncached_usd"] == off["cost_cached_usd"]
-    input_usd = cached["cost_uncached_usd"] - 30 * 4096 * 10 / 1e6
-    assert cached["cost_uncached_usd"] - cached["cost_cached_usd"] == pytest.approx(input_usd * 0.9 * 0.9)
-    forecast = {one["model_id"]: one for one in ended.json["forecast"]}
-    assert (forecast["gpt-5"]["direct_usd"], forecast["gpt-5"]["cached_usd"]) == (
-        cached["cost_uncached_usd"],
-        cached["cost_cached_usd"],
-    )

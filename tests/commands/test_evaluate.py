@@ -8,7 +8,7 @@ from skill_evaluator import Library as PromptLibrary
 from skill_evaluator.records.record import Row
 
 from tests.support.chat_server import ChatServer, Reply, notice
-from tests.support.library import CASES, REPLAY, SCRIPT, SKILL, Library, journal, read
+from tests.support.library import CASES, SCRIPT, SKILL, Library, journal, read
 
 TRUTHFUL = {(case_id, index): notice(case_id) for case_id in CASES for index in range(2)}
 
@@ -100,8 +100,8 @@ def test_markdown_has_a_heading_and_a_table(library: Library) -> None:
     assert len({line.count("|") for line in tables}) == 1
 
 
-@pytest.mark.parametrize("words", [("--no-leaderboard",), ("--case", "alpha")])
-def test_what_is_not_to_be_kept_or_has_some_cases_alone_has_a_record_in_the_run_folder_only(
+@pytest.mark.parametrize("words", [("--no-leaderboard",), ("--case", "alpha"), ("--shard", "1/2")])
+def test_partial_or_unrecorded_run_has_its_record_in_the_run_folder_only(
     library: Library, words: tuple[str, ...]
 ) -> None:
     (run,) = (ended := library.evaluate_here(*words, "--format", "json")).json["runs"]
@@ -111,31 +111,11 @@ def test_what_is_not_to_be_kept_or_has_some_cases_alone_has_a_record_in_the_run_
     assert not (library.component / "evals" / "records").exists()
 
 
-def test_shards_share_the_cases_out_and_append_nothing(library: Library) -> None:
-    runs = [library.evaluate_here("--shard", part, "--format", "json").json["runs"][0] for part in ("1/2", "2/2")]
-    parts = [{case["case_id"] for case in run["per_case"]} for run in runs]
-    assert not parts[0] & parts[1]
-    assert parts[0] | parts[1] == set(CASES)
-    assert [(run["shard"], run["complete"]) for run in runs] == [("1/2", True), ("2/2", True)]
-    assert all(len(case["accuracy"]) and case["accuracy"]["exact_match"]["n"] == 2 for case in runs[0]["per_case"])
-    assert not library.leaderboard.exists()
-    assert not (library.component / "evals" / "records").exists()
-
-
 def test_no_more_calls_are_in_flight_than_the_provider_allows(served: Library, server: ChatServer) -> None:
     served.settings(ceilings={"openai": {"max_concurrency": 1}})
     server.reply = lambda asked: Reply(text=notice(asked.case_id), delay_s=0.05)
     assert served.evaluate_here("--concurrency", "3").code == 0
     assert server.most_in_flight == 1
-
-
-def test_all_models_with_a_key_run_side_by_side_in_one_invocation(library: Library) -> None:
-    library.record_answers({**TRUTHFUL, ("alpha", 0): "?"}, "worse.jsonl")
-    library.models(REPLAY, {**REPLAY, "id": "worse", "params": {"file": "worse.jsonl"}})
-    runs = library.evaluate_here("--format", "json").json["runs"]
-    assert [(run["model_id"], run["scored"]) for run in runs] == [("recorded", 6), ("worse", 5)]
-    assert len({run["run_id"].rsplit("-", 1)[0] for run in runs}) == 1
-    assert {row["model_id"] for row in library.rows()} == {"recorded", "worse"}
 
 
 def test_a_providers_outage_is_no_score(served: Library, server: ChatServer) -> None:

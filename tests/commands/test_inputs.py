@@ -1,7 +1,6 @@
 """Versions that use other inputs of the same cases: what each is asked, what is compared, and what is refused."""
 
 import json
-import shutil
 from collections.abc import Mapping
 from typing import Any
 
@@ -130,40 +129,3 @@ def test_lint_names_file_and_line_and_goes_on_to_the_other_components(library: L
     done = library.call("lint", SKILL)
     assert "1 problem in" in done.err
     assert "no case has all inputs of the prompt: case 'alpha' has no doc_type" in done.out
-
-
-def test_a_library_that_formats_its_prompts_is_asked_as_its_program_asks(served: Library, server: ChatServer) -> None:
-    """The shape of the public library docextract: `{text}`, `{doc_type}`, SYSTEM and USER, cases in one file."""
-    user = (
-        'Extract all data from this {doc_type}.\n\n{text}\n\nAdd "_confidence", e.g. {"title": 0.9, "of": {"year": 1}}.'
-    )
-    body = f"## System\n\nYou are precise.\n\n## User\n\n{user}"
-    prompt(served, "1.0.0", body, "inputs: [text, doc_type]", "placeholders: single", "messages: sections")
-    columns = {"id": "id", "inputs": {"text": "input_text", "doc_type": "doc_type"}, "truth": "expected_output"}
-    served.write(f"components/{SKILL}/evals/datasets.json", {"datasets": [{"columns": columns}]})
-    texts = {f"n-{at}": f"{{doc_type}} {at}" for at in range(3)}
-    truths = {case_id: {"title": case_id, "year": 2024} for case_id in texts}
-    shutil.rmtree(served.root / "fixtures" / SKILL / "cases")
-    served.lines(
-        f"fixtures/{SKILL}/cases.jsonl",
-        *(
-            {"id": case_id, "doc_type": "notice", "input_text": text, "expected_output": truths[case_id]}
-            for case_id, text in texts.items()
-        ),
-    )
-    asked: set[str] = set()
-
-    def reply(call: Asked) -> Reply:
-        said = call.body["messages"][-1]["content"]
-        asked.add(said)
-        return Reply(text=json.dumps(truths[next(case_id for case_id, text in texts.items() if text in said)]))
-
-    server.reply = reply
-    done = served.evaluate_here("--format", "json")
-    assert done.code == 0, done.err
-    with_values = user.replace("{doc_type}", "notice")
-    assert asked == {with_values.replace("{text}", text) for text in texts.values()}
-    assert served.rows()[0]["accuracy"]["exact_match"]["mean"] == 1.0
-    sent = sum(len(said) for said in asked)
-    (estimate,) = served.call("evaluate", SKILL, "--dry-run", "--format", "json").json["models"]
-    assert estimate["input_tokens_estimate"] > 2 * sent / 4  # two replicates, at four bytes a token

@@ -94,31 +94,6 @@ def test_twice_leaves_at_once(served: Library, server: ChatServer) -> None:
     assert "--resume" in stopped.err
 
 
-def test_a_long_wait_asked_for_by_the_server_ends_with_it(served: Library, server: ChatServer) -> None:
-    retry = {"attempts": 3, "first_wait_s": 0.01, "max_wait_s": 1, "max_retry_after_s": LONG}
-    served.settings(retry=retry)
-    server.reply = lambda asked: Reply(status=429, headers={"retry-after": str(int(LONG))})
-    with served.start() as process:
-        wait_until(lambda: server.requests >= 3)
-        time.sleep(0.2)
-        asked = server.requests
-        began = time.monotonic()
-        _interrupt(process)
-        stopped = ended(process)
-    assert time.monotonic() - began < 10
-    assert stopped.code == 4
-    assert server.requests == asked
-
-
-def test_interrupted_after_its_last_call_began_a_run_is_whole(served: Library, server: ChatServer) -> None:
-    server.reply = _slow
-    with served.start("--replicates", "1") as process:
-        wait_until(lambda: server.requests == 3)
-        _interrupt(process)
-        assert ended(process).code == 0
-    assert served.rows()[0]["scored"] == 3
-
-
 @pytest.mark.local_model
 def test_once_is_enough_where_nothing_is_paid_for(library: Library) -> None:
     """The model of this process answers for minutes; what it was at is asked again by the command that is printed."""

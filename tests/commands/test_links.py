@@ -1,8 +1,6 @@
 """Links that lead out of the library: refused before a byte of what they lead to is read into a request."""
 
-import os
 import shutil
-import socket
 from pathlib import Path
 
 import pytest
@@ -97,20 +95,3 @@ def test_the_fixtures_of_a_declaration_stay_in_the_fixtures_folder(library: Libr
         refused = library.evaluate_here()
         assert refused.refuses("is no folder inside the fixtures folder"), fixtures
         assert "at datasets[0].fixtures in components" in refused.err, fixtures
-
-
-def test_what_is_no_file_is_not_waited_for(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = library.root / _CASE / "document.md"
-    library.settings(limits={"follow_links": True})
-    monkeypatch.chdir(path.parent)  # the whole path may be too long for a socket
-    for kind in ("fifo", "socket", "device"):
-        path.unlink()
-        if kind == "fifo":
-            os.mkfifo(path)
-        elif kind == "socket":
-            with socket.socket(socket.AF_UNIX) as bound:
-                bound.bind(path.name)
-        else:
-            path.symlink_to("/dev/zero")
-        refused = library.evaluate_here("--no-leaderboard")
-        assert refused.refuses("beta/document.md: it is a device, a pipe or a socket; put a file there"), kind

@@ -147,22 +147,3 @@ def test_a_file_of_a_run_that_was_torn_costs_that_run_at_most(
         assert server.requests == 4 + 6 - answered
     assert served.evaluate_here().code == 0
     assert served.rows()[0]["scored"] == 6
-
-
-@pytest.mark.parametrize("kept", [0, 0.5, 0.99])
-def test_a_torn_leaderboard_or_record_is_named_and_nothing_is_written_over_it(
-    kept: float, served: Library, server: ChatServer
-) -> None:
-    served.evaluate_here()
-    for torn in (served.leaderboard, next((served.component / "evals" / "records").iterdir())):
-        content = torn.read_bytes()
-        cut = content[: int(len(content) * kept)]
-        torn.write_bytes(cut)
-        linted = served.call("lint")
-        assert linted.code == 2
-        assert torn.name in linted.out + linted.err
-        done = served.evaluate_here()
-        assert done.code in (0, 2)
-        assert "Traceback" not in done.err
-        assert torn.read_bytes() == cut or (torn == served.leaderboard and done.code == 0)
-        torn.write_bytes(content)

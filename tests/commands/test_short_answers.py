@@ -5,12 +5,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.chat_server import Asked, ChatServer, Reply, chat_server, notice
+from tests.support.chat_server import ChatServer, Reply, chat_server
 from tests.support.library import SKILL, Library
 
-MODELS = ("claude-sonnet-4-6", "example-large", "gpt-5-mini")
 KEY = {"OPENAI_API_KEY": "key"}
-FALLEN = ("beta", "case-1", "case-2", "gamma")
 _STYLE = re.compile(r"\x1b\[[\d;]*m")
 
 
@@ -18,24 +16,6 @@ _STYLE = re.compile(r"\x1b\[[\d;]*m")
 def server() -> Iterator[ChatServer]:
     with chat_server() as started:
         yield started
-
-
-def answered(server: ChatServer, library: Library, *models: str) -> None:
-    """Have twelve cases and some models; record a first version, and have a second one that the last is worse with."""
-    for at in range(9):
-        library.case(f"case-{at}")
-    library.models(*({"id": name, "provider": "openai", "base_url": server.url} for name in models))
-    library.settings(replicates=4)
-    server.reply = lambda asked: Reply(text=notice(asked.case_id))
-    screen(library, "evaluate", lines=25 if len(models) == 1 else 40, last="next: change the prompt")
-    prompt = library.component / "prompt.md"
-    prompt.write_text(prompt.read_text().replace("1.0.0", "1.1.0").replace("Extract", "Find"))
-
-    def fallen(asked: Asked) -> Reply:
-        worse = asked.body["model"] == models[-1] and asked.case_id in FALLEN
-        return Reply(text=notice(asked.case_id, 1999 if worse else 2024))
-
-    server.reply = fallen
 
 
 def screen(library: Library, command: str, *words: str, lines: int, last: str) -> list[str]:
@@ -49,20 +29,6 @@ def screen(library: Library, command: str, *words: str, lines: int, last: str) -
     assert any(line.startswith(last) for line in shown[-4:]), done.out
     assert "`" not in done.out
     return shown
-
-
-def test_the_answers_on_one_model_fit_a_screen(server: ChatServer, library: Library) -> None:
-    answered(server, library, MODELS[0])
-    for command in ("try", "evaluate", "compare"):
-        shown = screen(library, command, lines=25, last="next: look at case ")
-        assert shown[0].startswith(f"{SKILL} 1.0.0 → 1.1.0")
-        (head,) = (at for at, line in enumerate(shown[:3]) if line.startswith("metric "))
-        assert shown[head].split()[-4:] == ["95", "%", "interval", "verdict"]
-        assert shown[head + 1].startswith("field_level_f1 *"), "the critical metric comes first"
-        assert sum("--full shows the rest" in line for line in shown) == 1
-        assert any(line.startswith(f"▼ {SKILL}: regressed on these 12 cases") for line in shown[-6:])
-    full = screen(library, "compare", "--full", lines=100, last="next: look at case ")
-    assert sum(line.startswith("How to read the figures") for line in full) == 1
 
 
 def test_what_an_answer_is_explained_by_fits_a_screen_however_many_leaves_it_has(

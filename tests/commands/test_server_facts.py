@@ -1,10 +1,9 @@
 """What a run keeps of the server that answered."""
 
-from collections.abc import Callable
 from typing import Any
 
-from tests.support.chat_server import Asked, ChatServer, Reply, notice
-from tests.support.library import SKILL, Library, read
+from tests.support.chat_server import ChatServer, Reply, notice
+from tests.support.library import Library, read
 
 
 def facts(library: Library) -> tuple[Any, Any]:
@@ -15,24 +14,12 @@ def facts(library: Library) -> tuple[Any, Any]:
     return manifest.get("server"), record.get("server")
 
 
-def test_what_a_server_tells_is_kept_and_a_change_is_remarked_upon(served: Library, server: ChatServer) -> None:
-    def stated(name: str) -> Callable[[Asked], Reply]:
-        return lambda asked: Reply(text=notice(asked.case_id), fields={"system_fingerprint": name})
-
-    server.reply, server.version = stated("fp_a"), "0.10.0"
+def test_manifest_and_record_keep_what_the_server_told(served: Library, server: ChatServer) -> None:
+    server.reply = lambda asked: Reply(text=notice(asked.case_id), fields={"system_fingerprint": "fp_a"})
+    server.version = "0.10.0"
     assert served.evaluate_here("--replicates", "2").code == 0
-    assert facts(served) == (before := {"concurrency": 3, "version": "0.10.0", "fingerprints": {"fp_a": 6}}, before)
+    assert facts(served) == ({"concurrency": 3, "version": "0.10.0", "fingerprints": {"fp_a": 6}},) * 2
     assert server.asked_version == 1
-    server.reply, server.version = stated("fp_b"), "0.11.0"
-    served.write(f"components/{SKILL}/prompt.md", f"---\nname: {SKILL}\nversion: 1.1.0\n---\nExtract both.\n")
-    assert served.evaluate_here("--replicates", "2", "--concurrency", "2").code == 0
-    assert facts(served) == (after := {"concurrency": 2, "version": "0.11.0", "fingerprints": {"fp_b": 6}}, after)
-    reasons = served.call("compare", SKILL, "--format", "json").json["models"][0]["reasons"]
-    (remark,) = (remark for remark in reasons if "server" in remark)
-    assert remark.startswith(
-        "the server's version: 0.10.0, then 0.11.0 and the server's fingerprints: fp_a, then fp_b "
-        "and the server's concurrency: 3, then 2"
-    )
 
 
 def test_a_server_that_tells_nothing_is_no_change(served: Library, server: ChatServer) -> None:

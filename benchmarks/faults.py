@@ -34,10 +34,8 @@ from tests.support.vendor_server import Asked  # noqa: E402
 VENDORS = ("openai-compatible", "anthropic", "google")
 KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY", "google": "GEMINI_API_KEY"}
 TESTS = {  # by the fault, how often it is tried in the test that proves it, and where that is
-    "leaderboard writers at once": (40, "tests/commands/test_many_writers.py"),
-    "publishers at once": (20, "tests/commands/test_many_publishers.py"),
-    "a disk that fills": (2, "tests/commands/test_disk_full.py"),
-    "clocks, folders and files that fail": (20, "tests/commands/test_machine_faults.py"),
+    "leaderboard writers and publishers at once": (60, "tests/commands/test_racing_writers.py"),
+    "disks, clocks, folders and files that fail": (22, "tests/commands/test_machine_faults.py"),
     "answers whose scoring takes for ever": (1, "tests/commands/test_costly_answers.py"),
 }
 

@@ -1,14 +1,17 @@
-"""Ctrl-C: once waits for what is paid for and says how to go on; twice leaves at once."""
+"""Runs that are interrupted or killed: Ctrl-C once and twice, and kills at random moments."""
 
+import random
 import shlex
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
 from tests.support.chat_server import Asked, ChatServer, Reply, varied
-from tests.support.library import SCRIPT, SKILL, Ended, Library, ended, only_journal, read, wait_until
+from tests.support.killing import calls, kill_until_done, whole_lines
+from tests.support.library import SCRIPT, SKILL, Ended, Library, comparable, ended, only_journal, read, wait_until
 from tests.support.terminal import typed_on_terminal
 
 pytestmark = pytest.mark.faults
@@ -110,3 +113,25 @@ def test_once_is_enough_where_nothing_is_paid_for(library: Library) -> None:
     assert "waiting" not in stopped.err
     assert read(library.run_folder() / "record.json")["failures"].keys() == {"not_run"}
     assert "--resume" in stopped.err
+
+
+KILLS = 5
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM], ids=lambda number: number.name)
+def test_no_answer_is_lost_and_no_more_than_the_calls_in_flight_are_asked_again(
+    number: signal.Signals, served: Library, server: ChatServer, tmp_path: Path
+) -> None:
+    seed = random.randrange(2**32)
+    killed = kill_until_done(served, server, KILLS, random.Random(seed), number)
+    assert killed.held, (seed, killed)
+    (record,) = served.results.glob("*/record.json")  # a run that was ended before it began may have left its folder
+    lines = whole_lines(record.parent / "replicates.jsonl")
+    assert len({(line["case_id"], line["replicate"]) for line in lines}) == len(lines) == calls(KILLS)
+    (row,) = served.rows()
+    assert (row["scored"], row["complete"]) == (calls(KILLS), True)
+
+    whole = Library(tmp_path / "whole")
+    whole.served_by(server.url)
+    whole.evaluate_here("--replicates", str(row["replicates"]))
+    assert comparable(read(record)) == comparable(read(whole.run_folder() / "record.json"))

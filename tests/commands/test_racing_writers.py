@@ -1,4 +1,4 @@
-"""Many runs end at once: all their records land, one after the other, and the branch is whole at every commit."""
+"""Many writers at once: forty evaluations on one leaderboard, twenty publishers on one branch."""
 
 import json
 import os
@@ -11,16 +11,64 @@ from skill_evaluator.records.leaderboard import load_leaderboard
 
 from tests.support.components import case, component, record, write_collected
 from tests.support.git import IDENTITY, GitRepository, bare_copy, git
-from tests.support.library import SCRIPT
+from tests.support.library import SCRIPT, SKILL, Library, ended
 
 pytestmark = pytest.mark.faults
+
+WRITERS = 40
+
+# Forty processes that wait for each other and then each append their own row (the imports are paid for once).
+_APPENDING = """
+import os, sys
+from pathlib import Path
+from skill_evaluator.records.leaderboard import append_rows
+from skill_evaluator.records.record import read_record
+
+board, record, skill, writers = Path(sys.argv[1]), read_record(Path(sys.argv[2])), sys.argv[3], int(sys.argv[4])
+waiting, starting = os.pipe()
+children = []
+for number in range(writers):
+    child = os.fork()
+    if child == 0:
+        os.close(starting)
+        os.read(waiting, 1)
+        row = record.row().model_copy(update={"run_id": f"{record.run_id}-{number:02d}"})
+        append_rows(board, skill, [row])
+        os._exit(0)
+    children.append(child)
+os.close(starting)
+sys.exit(max(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children))
+"""
+
+
+def test_forty_processes_appending_at_once_lose_no_row(library: Library) -> None:
+    library.evaluate()
+    (first,) = library.rows()
+    arguments = [str(library.leaderboard), str(library.run_folder() / "record.json"), SKILL, str(WRITERS)]
+    lengths = []
+    env = {"PYTHONPATH": str(SCRIPT.parent)}
+    with library.command("-c", _APPENDING, *arguments, env=env) as driver:
+        while driver.poll() is None:
+            lengths.append(len(json.loads(library.leaderboard.read_bytes())["runs"]))
+        assert ended(driver).code == 0
+    assert len({row["run_id"] for row in library.rows()}) == len(library.rows()) == WRITERS + 1
+    assert first in library.rows()
+    assert lengths == sorted(lengths)
+    assert len(set(lengths)) > 2  # it did read while they wrote
+    assert {path.name for path in library.component.iterdir() if path.is_file()} <= {
+        "prompt.md",
+        "schema.json",
+        "leaderboard.json",
+        ".leaderboard.json.lock",
+    }
+
 
 PUBLISHERS = 20
 SKILLS = ("receipts", "invoices", "orders")
 RUN = [(case("a", {"shop": "A", "total": 9}), ['{"shop": "A", "total": 9}'])]
 
 # Twenty processes that wait for each other and then each publish from a clone of their own (one import for all).
-_DRIVER = """
+_PUBLISHING = """
 import os, sys
 from skill_evaluator.cli import main
 import skill_evaluator.commands.publish, skill_evaluator.records.record
@@ -43,7 +91,7 @@ sys.exit(max(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in chi
 def test_twenty_publishers_at_once_lose_no_row(tmp_path: Path) -> None:
     origin, first, clones = ready(tmp_path)
     env = {**os.environ, **IDENTITY, "PYTHONPATH": str(SCRIPT.parent)}
-    command = [sys.executable, "-c", _DRIVER, *map(str, clones)]
+    command = [sys.executable, "-c", _PUBLISHING, *map(str, clones)]
     done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=120, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.count("1 record on main of origin by") == PUBLISHERS

@@ -15,8 +15,7 @@ from tests.support.batched import KEYS, set_up
 from tests.support.chat_server import Asked, ChatServer, Reply, notice
 from tests.support.documents import a_png
 from tests.support.git import GitRepository, git
-from tests.support.library import whole_lines
-from tests.support.library import CASES, SKILL, Library, comparable, read
+from tests.support.library import CASES, SKILL, Library, comparable, read, whole_lines
 
 PLAIN = "Extract title and year."
 TYPED = "## System\n\nYou read a {{doc_type}}.\n\n## User\n\n{{document}}\n\nIt is a {{doc_type}}."

@@ -11,7 +11,7 @@ from typing import Any
 from skill_evaluator.audit.report.page import site_audit
 from skill_evaluator.audit.results import REPORTED, AuditResult, read_audit
 from skill_evaluator.display import told
-from skill_evaluator.display.addresses import compare_address, component_address, run_address
+from skill_evaluator.display.addresses import component_address, run_address
 from skill_evaluator.display.options import (
     AUDITS,
     JUDGEMENTS,
@@ -43,6 +43,7 @@ from skill_evaluator.providers.redaction import attempted
 from skill_evaluator.records.archive import Archive
 from skill_evaluator.records.leaderboard import load_leaderboard
 from skill_evaluator.records.record import Row
+from skill_evaluator.reports.ending import command
 from skill_evaluator.repository import Repository
 from skill_evaluator.site.cases import case_list, write_cases
 from skill_evaluator.site.changes import version_changes, write_changes
@@ -177,9 +178,18 @@ def _write_component(
     standing = standing if names is None else names.standing(standing)
     comparisons = recorded.comparisons() if names is None else names.comparisons(recorded.comparisons())
     state = component_state(name, standing, comparisons, runs)
+    compared = ComparedComponent(
+        recorded=recorded,
+        standing=standing,
+        comparisons=comparisons,
+        state=state,
+        fixtures=build.fixtures,
+        shows_outputs=names is None,
+    )
+    write_comparisons(pages, compared)
+    answered, cases = write_cases(pages, recorded, runs, state, build.fixtures, names)
+    write_runs(pages, answered, cases, state)
     page = component_page(name, component.version, standing, runs)
-    answered, cases = write_cases(pages, recorded, runs, build.fixtures, names)
-    write_runs(pages, answered, cases)
     pages.write(
         component_address(name),
         "component.html",
@@ -191,23 +201,14 @@ def _write_component(
             {"model": run.entry.model_id, "version": run.entry.version, "address": run_address(name, run.id)}
             for run in answered
         ],
-        compare_address=compare_address(name, standing.history.newest),
+        compare_address=compared.first_address,
         private=names is not None,
         judged=any(build.judgements.glob(f"*/{JUDGING}")),
     )
-    compared = ComparedComponent(
-        recorded=recorded,
-        standing=standing,
-        comparisons=comparisons,
-        state=state,
-        fixtures=build.fixtures,
-        shows_outputs=names is None,
-    )
-    write_comparisons(pages, compared)
     return Shown(
         state=state,
         rows=overview_rows(name, standing, grades),
-        changes=list(version_changes(name, standing)),
+        changes=list(version_changes(state, standing)),
     )
 
 
@@ -220,7 +221,7 @@ def _why_unmeasured(recorded: RecordedComponent, runs: Sequence[Row], fixtures: 
         return f"no fixtures: fixtures/{component.fixtures} holds no case", False
     if any(row.usable is not None for row in runs):
         return f"{component.version} could not be measured: too few outputs could be read", True
-    never = f"never scored: evaluate {component.name} records a run"
+    never = f"not evaluated yet; {command((), 'evaluate', component.name)} records its first run"
     return "no run of it is complete" if recorded.archive.entries else never, False
 
 

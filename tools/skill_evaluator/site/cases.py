@@ -126,6 +126,7 @@ def write_cases(
     pages: "Pages",
     recorded: RecordedComponent,
     rows: Sequence[Row],
+    state: Mapping[str, Any],
     fixtures: Path | None,
     names: PublicNames | None,
 ) -> tuple[list["ShownRun"], Mapping[str, Case]]:
@@ -149,6 +150,7 @@ def write_cases(
         gone = f"Case '{case_id}' is no longer among the fixtures." if names is None and case is None else None
         head = {
             "component": component.name,
+            "state": state,
             "case": case_id,
             "private": names is not None,
             "why": why or gone,

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from skill_evaluator.display import ends, signed
-from skill_evaluator.display.addresses import component_address, verdict_address
+from skill_evaluator.display.addresses import verdict_address
 from skill_evaluator.records.archive import precedence
 from skill_evaluator.site.component import verdict_of
 from skill_evaluator.site.rendering import Pages
@@ -21,9 +21,9 @@ _MAX_DATA = 350_000  # characters of the data of the page, the newest versions f
 ORDER = (*WORST_FIRST, "first")
 
 
-def version_changes(name: str, standing: ComponentStanding) -> Iterator[dict[str, Any]]:
-    """Yield each of the newest versions of a component with its verdicts, the worst first."""
-    history = standing.history
+def version_changes(state: Mapping[str, Any], standing: ComponentStanding) -> Iterator[dict[str, Any]]:
+    """Yield each of the newest versions of a component with its verdicts, the worst first; the newest has the state."""
+    name, history = state["component"], standing.history
     points = [(model.model_id, point) for model in history.models for point in model.points]
     versions = sorted({point.version for _, point in points}, key=precedence, reverse=True)
     for version in versions[:NEWEST]:
@@ -31,9 +31,10 @@ def version_changes(name: str, standing: ComponentStanding) -> Iterator[dict[str
         entries.sort(key=lambda entry: (ORDER.index(entry["verdict"]), entry["difference"] or 0.0))
         yield {
             "component": name,
-            "address": component_address(name),
+            "address": state["address"],
             "verdict_address": verdict_address(name, version),
             "version": version,
+            "state": state if version == history.newest else None,
             "timestamp": max(entry["timestamp"] for entry in entries),
             "verdicts": _summary(entries),
             "whole": next((entry["also"] for entry in entries if entry["also"]), None),

@@ -26,7 +26,7 @@ def write_overview(
     pages.write(
         "index.html",
         "overview.html",
-        states=sorted(states, key=lambda state: (not state["version"], not state.get("alarm"), state["component"])),
+        states=sorted(states, key=lambda state: (not state["alarm"], not state["version"], state["component"])),
         past=[{"component": state["component"], **one} for state in states for one in state.get("past", ())],
         rows=shown,
         left=left,

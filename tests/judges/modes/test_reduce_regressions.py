@@ -8,7 +8,7 @@ from skill_evaluator.judges.modes.regression import ORDERS, JudgedPair, question
 from skill_evaluator.judges.modes.regression_results import JudgeRegressions, reduce_regressions
 from skill_evaluator.judges.modes.ship_rules import ShipRules, dimensions_of
 from skill_evaluator.judges.prompting.results import JudgeRecord
-from skill_evaluator.judges.statistics.bounded import Figure
+from skill_evaluator.judges.statistics import Figure
 from skill_evaluator.providers.base import Completion
 from skill_evaluator.runner.schedule import Call, Replicate
 

@@ -23,7 +23,7 @@ from skill_evaluator.judges.modes.regression_results import (
 )
 from skill_evaluator.judges.modes.scoring import JudgeScores, ScoreResults
 from skill_evaluator.judges.prompting.session import JudgeRunSize
-from skill_evaluator.judges.statistics.bounded import Figure
+from skill_evaluator.judges.statistics import Figure
 from skill_evaluator.judges.workflows.judging import Judged
 from skill_evaluator.judges.workflows.tasks import JudgedResults
 from skill_evaluator.library.rubrics import USUAL_THRESHOLD

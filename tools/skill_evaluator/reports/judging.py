@@ -7,10 +7,10 @@ from dataclasses import asdict
 from skill_evaluator.display import number
 from skill_evaluator.display.pages import Block, Captioned, Heading, Line, Lines, page_of, print_page
 from skill_evaluator.display.sheets import Cell, Format, Sheet, cells_of
-from skill_evaluator.judges.panel.results import CascadeResult, PanelResult
+from skill_evaluator.judges.modes.results import CascadeResult, PanelResult
 from skill_evaluator.judges.prompting.reading import UnscoredReason
 from skill_evaluator.judges.prompting.session import JudgeRunSize
-from skill_evaluator.judges.statistics.bounded import Figure, mean_within
+from skill_evaluator.judges.statistics import Figure, mean_within
 from skill_evaluator.runner.prices import AMOUNTS, sum_of
 from skill_evaluator.text import counted
 

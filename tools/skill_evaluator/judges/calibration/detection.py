@@ -31,8 +31,7 @@ from skill_evaluator.judges.modes.regression_results import (
 from skill_evaluator.judges.modes.ship_rules import NONE, SEVERITIES
 from skill_evaluator.judges.prompting.questions import PromptIdentity
 from skill_evaluator.judges.prompting.results import JudgeRecord
-from skill_evaluator.judges.statistics.agreement import cohen_kappa, confusion
-from skill_evaluator.judges.statistics.bounded import corrected_rate, rate
+from skill_evaluator.judges.statistics import cohen_kappa, confusion, corrected_rate, rate
 from skill_evaluator.library.config import JudgePolicy
 from skill_evaluator.stats import by_key
 
@@ -41,14 +40,9 @@ _WORSE = "candidate_worse"
 _WINNERS: Mapping[str | None, int | str] = {_WORSE: 1, "same": "tie", "candidate_better": 2}  # baseline, candidate
 
 
-def counted_dimensions(pair: PairResult) -> list[DimensionResult]:
-    """Return the dimensions of a pair in which both orders count."""
-    return [one for one in pair.dimensions if None not in one.by_order]
-
-
 def _reports(pair: PairResult) -> dict[str, bool]:
     """Return whether a regression is reported, by dimension and in any; empty if no dimension counts."""
-    reports = {one.dimension: one.verdict == _WORSE for one in counted_dimensions(pair)}
+    reports = {one.dimension: one.verdict == _WORSE for one in pair.counted}
     return {**reports, ANY: any(reports.values())} if reports else {}
 
 
@@ -82,7 +76,7 @@ def batch_result(judge: JudgeRegressions, labels: Labels, bar: float) -> JudgeRe
     if judge.unusable is not None:
         return JudgeResult(judge=model_id, unusable=judge.unusable, record=judge.judge)
     known = {(label.id, label.dimension): label for label in labels.of(RegressionLabel)}
-    rows = [(pair.id, one) for pair in judge.pairs for one in counted_dimensions(pair)]
+    rows = [(pair.id, one) for pair in judge.pairs for one in pair.counted]
     labelled = [(one, known[name, one.dimension]) for name, one in rows if (name, one.dimension) in known]
     if not labelled:
         raise JudgeError(f"{labels.path} has no label of a pair and dimension of the batch")

@@ -36,9 +36,7 @@ from skill_evaluator.judges.prompting.reading import (
     text_of,
 )
 from skill_evaluator.judges.prompting.results import JudgeRecord, JudgeText, StoredScore, no_usable_output, texts_of
-from skill_evaluator.judges.statistics.agreement import spearman
-from skill_evaluator.judges.statistics.biases import repeatability
-from skill_evaluator.judges.statistics.bounded import Figure, mean_within
+from skill_evaluator.judges.statistics import Figure, mean_within, repeatability, spearman
 from skill_evaluator.library.rubrics import Criterion, MethodName
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.stats import by_key, mean_or_none, rounded

@@ -14,8 +14,8 @@ from typing import Any, Generic
 from skill_evaluator.display.options import typed
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_REGRESSED, JudgeError
 from skill_evaluator.judges.modes.pairwise import PairwiseResults, write_verdicts
+from skill_evaluator.judges.modes.results import PEOPLE, CascadeDecision, CascadeResult, CascadeStage
 from skill_evaluator.judges.modes.scoring import ScoreResults, write_scores
-from skill_evaluator.judges.panel.results import PEOPLE, CascadeDecision, CascadeResult, CascadeStage
 from skill_evaluator.judges.prompting.judging import write_papers
 from skill_evaluator.judges.prompting.session import JudgeResults, JudgeRunSize, JudgeSession
 from skill_evaluator.judges.review.items import ReviewReason, for_people

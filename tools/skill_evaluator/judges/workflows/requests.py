@@ -19,7 +19,7 @@ from skill_evaluator.display.options import (
     rare,
 )
 from skill_evaluator.judges.modes.ship_rules import PRESETS
-from skill_evaluator.judges.statistics.bounded import BAR
+from skill_evaluator.judges.statistics import BAR
 
 Stakes = Literal["normal", "high"]
 

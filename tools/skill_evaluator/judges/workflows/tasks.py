@@ -10,13 +10,13 @@ from skill_evaluator.errors import JudgeError
 from skill_evaluator.judges.calibration.results import read_calibration
 from skill_evaluator.judges.modes import pairwise, regression, regression_batch, regression_results, scoring
 from skill_evaluator.judges.modes.pairwise import OVERALL, JudgePreferences, MatchResult, PairwiseResults
+from skill_evaluator.judges.modes.panel import panel_preferences, panel_regressions, panel_scores
 from skill_evaluator.judges.modes.regression import JudgedPair
 from skill_evaluator.judges.modes.regression_batch import NOT_APPLICABLE, ComparedOutputs, outputs_of_run
 from skill_evaluator.judges.modes.regression_results import DECISIONS, JudgeRegressions, PairResult, RegressionResults
+from skill_evaluator.judges.modes.results import CascadeResult, Decision, PanelResult
 from skill_evaluator.judges.modes.scoring import ItemScores, JudgeScores, ScoreResults
 from skill_evaluator.judges.modes.ship_rules import ShipDecision, ShipRules, blocking_sentence
-from skill_evaluator.judges.panel.panel import panel_preferences, panel_regressions, panel_scores
-from skill_evaluator.judges.panel.results import CascadeResult, Decision, PanelResult
 from skill_evaluator.judges.prompting.criteria import NamedRubric, choose_criteria, family_warnings, strict_criteria
 from skill_evaluator.judges.prompting.items import OutputItem, read_items, value_at
 from skill_evaluator.judges.prompting.judging import RESULTS, JudgeRun, JudgeTask, find_judge_run

@@ -139,7 +139,7 @@ def test_api_gives_the_results_of_the_command(library: JudgingLibrary, monkeypat
     judge = api.Library().judge
     asked: dict[str, Any] = {"rubric": Path(RUBRIC), "items": Path("items.jsonl"), "judges": (JUDGE,)}
     size = judge.score(**asked, dry_run=True)
-    assert [one.estimate.calls for one in size.judges] == [2]
+    assert [one.calls for one in size.judges] == [2]
     judged = judge.score(**asked)
     assert (judged.code, judged.again, judged.folder.resolve()) == (0, [], library.judging())
     assert judged.results.model_dump(mode="json") == library.judged()

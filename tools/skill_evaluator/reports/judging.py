@@ -94,9 +94,9 @@ def bias_blocks(judges: Iterable[tuple[str, Sheet, Iterable[str]]]) -> Iterator[
 def print_judge_run_size(size: JudgeRunSize, form: Format) -> None:
     """Print the size of a judge run to stdout."""
     judging, judges, notes = size.judging, size.judges, size.notes
-    total = sum_of([judge.estimate for judge in judges])
+    total = sum_of(judges)
     asked = counted(len(judging.questions), "question")
-    rows = [cells_of([judge.model_id], judge.provider, judge.key, *judge.estimate.amounts) for judge in judges]
+    rows = [cells_of([judge.model_id], judge.provider, judge.key, *judge.amounts) for judge in judges]
     rows.append(cells_of([], "all", "", "", *total.amounts))
     blocks: list[Block] = [
         Line(f"{counted(len(judging.items), 'item')}, {', '.join(judging.criteria)}: {asked} a judge"),
@@ -109,10 +109,7 @@ def print_judge_run_size(size: JudgeRunSize, form: Format) -> None:
             **judging.model_dump(mode="json", include={"mode", "rubric", "criteria", "prompts", "seed", "replicates"}),
             "items": len(judging.items),
             "questions": len(judging.questions),
-            "judges": [
-                {"model_id": judge.model_id, "provider": judge.provider, "key": judge.key, **asdict(judge.estimate)}
-                for judge in judges
-            ],
+            "judges": [asdict(judge) for judge in judges],
             "total": asdict(total),
             "notes": list(notes),
         },

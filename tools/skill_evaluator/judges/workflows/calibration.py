@@ -33,14 +33,7 @@ from skill_evaluator.judges.prompting.items import OutputItem
 from skill_evaluator.judges.prompting.judging import RUNS, JudgeTask, write_papers
 from skill_evaluator.judges.prompting.questions import JudgePrompt
 from skill_evaluator.judges.prompting.reading import UnscoredReason
-from skill_evaluator.judges.prompting.results import (
-    JudgeRecord,
-    StoredScore,
-    StoredVerdict,
-    head_of,
-    no_usable_output,
-    texts_of,
-)
+from skill_evaluator.judges.prompting.results import JudgeRecord, StoredScore, StoredVerdict, no_usable_output, texts_of
 from skill_evaluator.judges.prompting.session import JudgeCalls, JudgeResults, JudgeRunSize, JudgeSession
 from skill_evaluator.judges.workflows.judging import Drawn, Judged, again_of
 from skill_evaluator.judges.workflows.requests import CalibrateRequest
@@ -189,7 +182,7 @@ def _call(
     if request.dry_run:
         return judge_session.size(task.task)
     asked = judge_session.ask(task.task)
-    head = head_of(asked.judging, "dimensions" if task.rubric is None else task.rubric.file)
+    head = asked.judging.head("dimensions" if task.rubric is None else task.rubric.file)
     families, scales = families_of(judge_session.configuration.models), _scales(task.rubric)
     results, lines = list[JudgeResult](), list[StoredVerdict | StoredScore]()
     for part in asked.runs:
@@ -260,7 +253,7 @@ def _call_about_sentences(
     }
     result = sentence_result(model.id, labels, votes, texts_of(asked.answered.values()), request.bar)
     result = result.model_copy(update={"record": asked.record(model, session)})
-    calibration = JudgeCalibration(bar=request.bar, judging=head_of(judging, "sentences"), judges=[result])
+    calibration = JudgeCalibration(bar=request.bar, judging=judging.head("sentences"), judges=[result])
     write_papers(folder, asking, calibration, drawn(calibration))
     stopped = [] if asked.stopped is None else [f"{model.id} stopped: {asked.stopped}"]
     whole = JudgeResults(judging=judging, folder=folder, runs=(), session=session)

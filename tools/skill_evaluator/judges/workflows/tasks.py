@@ -21,7 +21,7 @@ from skill_evaluator.judges.prompting.criteria import NamedRubric, choose_criter
 from skill_evaluator.judges.prompting.items import OutputItem, read_items, value_at
 from skill_evaluator.judges.prompting.judging import RESULTS, JudgeRun, JudgeTask, find_judge_run
 from skill_evaluator.judges.prompting.questions import JudgeQuestion
-from skill_evaluator.judges.prompting.results import JudgeRecord, head_of
+from skill_evaluator.judges.prompting.results import JudgeRecord
 from skill_evaluator.judges.prompting.session import JudgeSession
 from skill_evaluator.judges.review import items as review
 from skill_evaluator.judges.review.items import ReviewItem, ReviewReason
@@ -67,7 +67,7 @@ class ModeTask(Generic[JudgeT, OutcomeT]):
     def results(self, judging: JudgeRun, judges: Sequence[JudgeT], cascade: CascadeResult | None) -> JudgedResults:
         """Return the results of a judge run; several judges are a panel, unless they are the stages of a cascade."""
         panel = self.panel(judges) if len(judges) > 1 and cascade is None else None
-        head = head_of(judging, self.rubric_file)
+        head = judging.head(self.rubric_file)
         return self.build(judging=head, judges=list(judges), panel=panel, cascade=cascade)
 
 

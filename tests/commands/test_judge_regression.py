@@ -238,7 +238,6 @@ def answer_of(dimension: str) -> dict[str, Any]:
     ("arguments", "policy", "findings", "code"),
     [
         ((), {"one_low": "ship"}, {**SAME, "completeness": ("worse", "low")}, SHIP),
-        (("--blocking", "completeness"), {}, {**SAME, "completeness": ("worse", "low")}, BLOCK),
         ((), {"blocking": ["completeness", "tone"]}, {**SAME, "completeness": ("worse", "low")}, BLOCK),
         (("--preset", "code"), {}, {"correctness": ("worse", "low"), "format": "same", "efficiency": "same"}, BLOCK),
         (("--dimensions", "house style,format"), {}, {"house style": "same", "format": "same"}, SHIP),
@@ -279,7 +278,6 @@ def test_judge_that_is_not_declared_strong_gets_a_warning(
         ({"id": "p", "baseline_output": ""}, (), "pairs.jsonl:1: "),
         ({"id": "p", "prompt": ""}, (), "pairs.jsonl:1: "),
         ({"id": "p"}, ("--preset", "chatt"), "unknown preset 'chatt' (did you mean 'chat'?)"),
-        ({"id": "p"}, ("--preset", "chat", "--blocking", "tones"), "'tones' is not requested (did you mean 'tone'?)"),
     ],
 )
 def test_wrong_input_is_an_error_before_any_call(

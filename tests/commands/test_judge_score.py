@@ -119,17 +119,14 @@ def test_judge_without_usable_output_ends_with_4(library: JudgingLibrary) -> Non
     assert (done.code, "served failed: 2 × unreachable: " in done.err) == (4, True), done.err
 
 
-def test_reference_option_replaces_the_methods_of_criteria(library: JudgingLibrary) -> None:
+def test_criteria_of_two_methods_are_scored_in_two_questions(library: JudgingLibrary) -> None:
     library.rubric({"id": "plain"}, {"id": "faithful", "method": REFERENCE})
     library.items({"id": "a", **ITEM, "source": "Five and seven are twelve."})
     library.record_answers(
-        {("a/direct", 0): answer(plain=written(2)), ("a/reference", 0): answer(plain=written(4), faithful=written(3))}
+        {("a/direct", 0): answer(plain=written(2)), ("a/reference", 0): answer(faithful=written(3))}
     )
-    by_method = library.outcome("score", "--judge", JUDGE)["judges"][0]
-    beside = library.outcome("score", "--judge", JUDGE, "--reference")["judges"][0]
-    assert by_method["items"][0]["scores"] == {"plain": 2, "faithful": 3}
-    assert beside["items"][0]["scores"] == {"plain": 4, "faithful": 3}
-    assert {criterion["method"] for criterion in beside["criteria"]} == {"reference_based"}
+    (judge,) = library.outcome("score", "--judge", JUDGE)["judges"]
+    assert judge["items"][0]["scores"] == {"plain": 2, "faithful": 3}
 
 
 def test_api_gives_the_results_of_the_command(library: JudgingLibrary, monkeypatch: pytest.MonkeyPatch) -> None:

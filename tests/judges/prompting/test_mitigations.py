@@ -37,7 +37,7 @@ def told(primary: str, *mitigations: str) -> str:
         questions = [question for match in make_matches(rubric, [item], 0)[0] for question in match.questions]
     else:
         single = OutputItem(id="a", output="one", source="other")
-        questions = [asked.question for asked in score_questions(rubric, [single], 0, reference=False)[0]]
+        questions = [asked.question for asked in score_questions(rubric, [single], 0)[0]]
     return json.dumps([[question.system, question.user, question.schema] for question in questions])
 
 

@@ -112,7 +112,7 @@ def _task(request: CalibrateRequest, labels: Labels) -> CalibrationTask:
         matches, prompt = pairwise.make_matches(rubric, pairs, request.seed)
         prompts.append(prompt)
     if rubric is not None and outputs:
-        scores, prompts = scoring.score_questions(rubric, outputs, request.seed, reference=False)
+        scores, prompts = scoring.score_questions(rubric, outputs, request.seed)
     corrupted = _corrupted_pairs(request, labels)
     compared = [regression.JudgedPair(item=pair, dimensions=dimensions_of()) for pair in corrupted]
     comparisons, prompt = regression.regression_questions(compared, ShipRules(), request.seed)

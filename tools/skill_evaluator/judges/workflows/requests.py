@@ -72,7 +72,6 @@ class ScoreRequest(RubricJudgeRequest, ComponentsOption, FixturesOption):
     items: Path | None = option("JSON Lines: id, input, output, and reference or source.", metavar="FILE")
     run: str | None = option("Instead of --items: a run of a component, folder or id.", metavar="RUN")
     field: str = rare("With --run: the field to judge; default: applies_to.", "", metavar="PATH")
-    reference: bool = flag("Score every criterion beside the item's source or reference.")
 
 
 @options
@@ -91,7 +90,6 @@ class RegressionRequest(BatchJudgeRequest, ComponentsOption, FixturesOption):
     baseline: str | None = option("The run to compare it with; default: the pinned outputs.", metavar="RUN")
     dimensions: tuple[str, ...] = option("The dimensions, separated by commas or repeated.", (), metavar="NAMES")
     preset: str = rare(f"Without --dimensions, those of: {', '.join(PRESETS)}.", "default", metavar="NAME")
-    blocking: tuple[str, ...] = rare("A dimension in which any regression blocks; repeatable.", (), metavar="NAME")
     stakes: Stakes = option("high: a person must agree before anything ships.", "normal")
     against: str | None = option(
         "Compare the rates of regressions with those of an earlier judge run: folder, id or results file.",

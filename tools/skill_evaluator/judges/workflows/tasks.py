@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from skill_evaluator.errors import JudgeError
-from skill_evaluator.judges.calibration.results import read_calibration
+from skill_evaluator.judges.calibration.results import JudgeCalibration, read_calibration
 from skill_evaluator.judges.modes import pairwise, regression, regression_batch, regression_results, scoring
 from skill_evaluator.judges.modes.pairwise import OVERALL, JudgePreferences, MatchResult, PairwiseResults
 from skill_evaluator.judges.modes.panel import panel_preferences, panel_regressions, panel_scores
 from skill_evaluator.judges.modes.regression import JudgedPair
 from skill_evaluator.judges.modes.regression_batch import NOT_APPLICABLE, ComparedOutputs, outputs_of_run
 from skill_evaluator.judges.modes.regression_results import DECISIONS, JudgeRegressions, PairResult, RegressionResults
-from skill_evaluator.judges.modes.results import CascadeResult, Decision, PanelResult
+from skill_evaluator.judges.modes.results import CascadeResult, PanelResult
 from skill_evaluator.judges.modes.scoring import ItemScores, JudgeScores, ScoreResults
 from skill_evaluator.judges.modes.ship_rules import ShipDecision, ShipRules, blocking_sentence
 from skill_evaluator.judges.prompting.criteria import NamedRubric, choose_criteria, family_warnings, strict_criteria
@@ -28,8 +28,8 @@ from skill_evaluator.judges.review.items import ReviewItem, ReviewReason
 from skill_evaluator.judges.workflows.requests import JudgedRequest, PairwiseRequest, RegressionRequest, ScoreRequest
 from skill_evaluator.library.cases import load_cases, parse_case_output
 from skill_evaluator.library.components import load_component
-from skill_evaluator.library.config import SafetyLimits
-from skill_evaluator.library.rubrics import USUAL_THRESHOLD, MethodName, load_rubric
+from skill_evaluator.library.config import JudgePolicy, SafetyLimits
+from skill_evaluator.library.rubrics import MethodName, load_rubric
 from skill_evaluator.records.pinned import pinned_of_model
 from skill_evaluator.runner.journal import find_run
 from skill_evaluator.runner.schedule import Call, Replicate
@@ -83,9 +83,7 @@ def score_task(request: ScoreRequest, session: JudgeSession) -> ModeTask[JudgeSc
     rubric = _load_criteria(request, session, ("direct_scoring", "reference_based"))
     criteria, weights = rubric.criteria, session.configuration.settings.policy.judge.panel.weights
     items, left_out, skill = _read_outputs(request, rubric, session.configuration.settings.limits)
-    questions, prompts = scoring.score_questions(
-        rubric, list(items.values()), request.seed, reference=request.reference
-    )
+    questions, prompts = scoring.score_questions(rubric, list(items.values()), request.seed)
     by_item: dict[Key, list[scoring.ScoreQuestion]] = by_key(((question.item.id,), question) for question in questions)
     return ModeTask(
         task=JudgeTask(
@@ -155,48 +153,19 @@ def regression_task(request: RegressionRequest, session: JudgeSession) -> ModeTa
     policy = settings.policy.judge
     compared = _read_compared(request, settings.limits)
     component = settings.policy.components.get(compared.skill or "")
-    stakes = (request.stakes, component.stakes if component else "normal")
-    rules = ShipRules(one_low=policy.one_low, high_stakes="high" in stakes)
-    every = regression.pairs_of(
-        compared.items, request.dimensions, request.preset, (*policy.blocking, *request.blocking)
-    )
-    regression.refuse_unasked_blocking(every, request.blocking)
-    calibration = read_calibration(session.request.config, settings)
-    task = _judge_task(compared, every, rules, session)
-    earlier = None if request.against is None else _read_earlier(request.against, request.out)
-    if earlier is not None:
-        if not request.judges:
-            raise JudgeError("--against compares the rates of each judge, which a cascade does not have; use --judge")
-        regression_results.refuse_incomparable(earlier, session.planned(task).judges, task.prompts[0].identity.digest)
+    high_stakes = "high" in (request.stakes, component.stakes if component else "normal")
+    rules = ShipRules(one_low=policy.one_low, high_stakes=high_stakes)
+    every = regression.pairs_of(compared.items, request.dimensions, request.preset, policy.blocking)
+    calibration = read_calibration(request.config, settings)
+    task = _regression_questions(compared, every, rules, session)
+    earlier = _read_earlier(request, session, task)
     pairs: dict[Key, JudgedPair] = {(pair.id,): pair for pair in every}
-    questions = {question.case_id: question for question in task.questions}
-
-    def reasons(outcomes: Sequence[PairResult]) -> list[ReviewReason]:
-        found = review.reasons_of_regression(outcomes, high_stakes=rules.high_stakes)
-        unsure = any(outcome.confidence < USUAL_THRESHOLD for outcome in outcomes)
-        return [*found, "low_confidence"] if unsure else found
-
-    def build(**shared: Any) -> RegressionResults:
-        from skill_evaluator.judges.calibration.detection import with_alerts  # imports numpy
-
-        whole = RegressionResults(
-            **shared,
-            baseline=compared.baseline,
-            candidate=compared.candidate,
-            left_out=dict(compared.left_out),
-            ship_decision=None,
-            against=None if earlier is None else earlier.judging.id,
-            changes=[] if earlier is None else regression_results.rate_changes(shared["judges"], earlier.judges),
-        )
-        whole = whole.model_copy(update={"ship_decision": _ship_decision(whole)})
-        return whole if whole.cascade is not None else with_alerts(whole, policy, calibration)
-
+    questions: dict[Key, list[JudgeQuestion]] = by_key(
+        ((question.case_id.rpartition("/")[0],), question) for question in task.questions
+    )
     return ModeTask(
         task=task,
-        questions={
-            key: [questions[name] for order in (1, 2) if (name := regression.question_id(key[0], order)) in questions]
-            for key in pairs
-        },
+        questions={key: questions.get(key, []) for key in pairs},
         reduce=lambda keys, answers, judge: regression_results.reduce_regressions(
             [pairs[key] for key in keys],
             answers,
@@ -206,15 +175,38 @@ def regression_task(request: RegressionRequest, session: JudgeSession) -> ModeTa
             declared_strong=models[judge.model_id].judge == "strong",
         ),
         outcomes=lambda judge: {(pair.id,): pair for pair in judge.pairs},
-        reasons=reasons,
+        reasons=lambda outcomes: review.reasons_of_regression(outcomes, high_stakes=high_stakes),
         verdict=lambda pair: pair.ship_decision,
         review_item=lambda key, judging: review.regression_item(pairs[key], judging),
         panel=lambda judges: panel_regressions(judges, every, rules, policy.panel.weights),
-        build=build,
+        build=partial(_regression_results, compared, earlier, policy, calibration),
     )
 
 
-def _judge_task(
+def _regression_results(
+    compared: ComparedOutputs,
+    earlier: RegressionResults | None,
+    policy: JudgePolicy,
+    calibration: JudgeCalibration | None,
+    **shared: Any,
+) -> RegressionResults:
+    """Build the results with the decision, the changes since an earlier batch and, without a cascade, the alerts."""
+    from skill_evaluator.judges.calibration.detection import with_alerts  # imports numpy
+
+    whole = RegressionResults(
+        **shared,
+        baseline=compared.baseline,
+        candidate=compared.candidate,
+        left_out=dict(compared.left_out),
+        ship_decision=None,
+        against=None if earlier is None else earlier.judging.id,
+        changes=[] if earlier is None else regression_results.rate_changes(shared["judges"], earlier.judges),
+    )
+    whole = whole.model_copy(update={"ship_decision": _ship_decision(whole)})
+    return whole if whole.cascade is not None else with_alerts(whole, policy, calibration)
+
+
+def _regression_questions(
     compared: ComparedOutputs, pairs: Sequence[JudgedPair], rules: ShipRules, session: JudgeSession
 ) -> JudgeTask:
     """Return the questions about the pairs; dimensions and rules stand in place of a rubric."""
@@ -243,12 +235,9 @@ def _judge_task(
 def _ship_decision(results: RegressionResults) -> ShipDecision | None:
     """Return the decision of the panel, of the cascade, or of the one judge; a case that is left out needs a person."""
     decisions = [judge.ship_decision for judge in results.judges]
-    joint: Sequence[Decision] = results.panel.by_item if results.panel else []
-    if results.cascade is not None:
-        joint = results.cascade.decisions
+    joint = results.panel.by_item if results.panel else results.cascade.decisions if results.cascade else ()
     if joint:
-        verdicts = [one.verdict for one in joint]
-        decisions = [next((name for name in DECISIONS if name == verdict), None) for verdict in verdicts]
+        decisions = [next((name for name in DECISIONS if name == one.verdict), None) for one in joint]
     unseen = [None] if set(results.left_out.values()) - {NOT_APPLICABLE} else []
     return regression_results.most_careful([*decisions, *unseen])
 
@@ -354,11 +343,17 @@ def _read_compared(request: RegressionRequest, limits: SafetyLimits) -> Compared
     )
 
 
-def _read_earlier(against: str, place: Path) -> RegressionResults:
-    """Read the results of an earlier judge run: a file, a folder or an id."""
-    path = Path(against)
+def _read_earlier(request: RegressionRequest, session: JudgeSession, task: JudgeTask) -> RegressionResults | None:
+    """Read the results of the earlier judge run of --against: a file, a folder or an id."""
+    if request.against is None:
+        return None
+    if not request.judges:
+        raise JudgeError("--against compares the rates of each judge, which a cascade does not have; use --judge")
+    path = Path(request.against)
     if not path.is_file():
-        path = find_judge_run(against, place, "regression") / RESULTS
+        path = find_judge_run(request.against, request.out, "regression") / RESULTS
         if not path.exists():
-            raise JudgeError(f"--against {against}: {path} does not exist; that judge run is incomplete")
-    return regression_results.read_regressions(path)
+            raise JudgeError(f"--against {request.against}: {path} does not exist; that judge run is incomplete")
+    earlier = regression_results.read_regressions(path)
+    regression_results.refuse_incomparable(earlier, session.planned(task).judges, task.prompts[0].identity.digest)
+    return earlier

@@ -122,9 +122,7 @@ def test_judge_without_usable_output_ends_with_4(library: JudgingLibrary) -> Non
 def test_criteria_of_two_methods_are_scored_in_two_questions(library: JudgingLibrary) -> None:
     library.rubric({"id": "plain"}, {"id": "faithful", "method": REFERENCE})
     library.items({"id": "a", **ITEM, "source": "Five and seven are twelve."})
-    library.record_answers(
-        {("a/direct", 0): answer(plain=written(2)), ("a/reference", 0): answer(faithful=written(3))}
-    )
+    library.record_answers({("a/direct", 0): answer(plain=written(2)), ("a/reference", 0): answer(faithful=written(3))})
     (judge,) = library.outcome("score", "--judge", JUDGE)["judges"]
     assert judge["items"][0]["scores"] == {"plain": 2, "faithful": 3}
 

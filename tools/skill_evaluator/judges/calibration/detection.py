@@ -45,9 +45,9 @@ def _reports(pair: PairResult) -> dict[str, bool]:
     return {**reports, ANY: any(reports.values())} if reports else {}
 
 
-def detection_of(pairs: Sequence[CorruptedPair], judged: Mapping[str, PairResult]) -> DetectionResult:
-    """Measure a judge on corrupted pairs and controls by dimension and kind of corruption."""
-    reports = [(pair, report) for pair in pairs if pair.id in judged and (report := _reports(judged[pair.id]))]
+def detection_of(pairs: Sequence[CorruptedPair], judged: Sequence[PairResult]) -> DetectionResult:
+    """Measure a judge on corrupted pairs and controls, in the same order, by dimension and kind of corruption."""
+    reports = [(pair, report) for pair, one in zip(pairs, judged, strict=True) if (report := _reports(one))]
     dimensions = []
     for name in (*sorted({pair.dimension for pair, _ in reports if pair.dimension}), ANY):
         given = [(pair, report.get(name, False)) for pair, report in reports]

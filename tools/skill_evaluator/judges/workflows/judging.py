@@ -16,7 +16,7 @@ from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_REGRESSED, Jud
 from skill_evaluator.judges.modes.pairwise import PairwiseResults, write_verdicts
 from skill_evaluator.judges.modes.results import PEOPLE, CascadeDecision, CascadeResult, CascadeStage
 from skill_evaluator.judges.modes.scoring import ScoreResults, write_scores
-from skill_evaluator.judges.prompting.judging import write_papers
+from skill_evaluator.judges.prompting.judging import JudgeRun, write_papers
 from skill_evaluator.judges.prompting.session import JudgeResults, JudgeRunSize, JudgeSession
 from skill_evaluator.judges.review.items import ReviewReason, for_people
 from skill_evaluator.judges.review.queue import queue_in
@@ -43,6 +43,16 @@ class Judged:
     code: int
     stopped: Sequence[str] = ()
     again: Sequence[str] = ()
+
+    @classmethod
+    def of(cls, request: JudgeRequest, asked: JudgeResults, results: Any, last: JudgeResults | None = None) -> "Judged":
+        """Return the results of a judge run; `last` is its last stage, by default the run itself."""
+        last = last or asked
+        code = EXIT_OK if results is None else results.exit_code
+        if not last.complete and code != EXIT_REGRESSED:
+            code = EXIT_INCOMPLETE
+        again = [] if last.complete else again_of(request, asked.judging, asked.folder, last.stopped)
+        return cls(results=results, folder=asked.folder, code=code, stopped=last.stopped, again=again)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,11 +90,7 @@ def judge(request: JudgedRequest, watch: Watch | None, drawn: Drawn) -> Judged |
         print("nothing is queued for review until the judge run is complete", file=sys.stderr)
     elif last.complete and (request.review or called.cascade is not None):
         _queue(mode, called, request)
-    code = EXIT_OK if results is None else results.exit_code
-    if not last.complete and code != EXIT_REGRESSED:
-        code = EXIT_INCOMPLETE
-    again = [] if last.complete else again_of(request, first, last.stopped)
-    return Judged(results=results, folder=first.folder, code=code, stopped=last.stopped, again=again)
+    return Judged.of(request, first, results, last)
 
 
 def _queue(mode: ModeTask[JudgeT, OutcomeT], called: CalledJudges[JudgeT, OutcomeT], request: JudgedRequest) -> None:
@@ -97,12 +103,12 @@ def _queue(mode: ModeTask[JudgeT, OutcomeT], called: CalledJudges[JudgeT, Outcom
         print(f"{counted(len(queue.add(people)), 'item')} queued for review in {queue.folder}", file=sys.stderr)
 
 
-def again_of(request: JudgeRequest, asked: JudgeResults, stopped: Sequence[str]) -> list[str]:
+def again_of(request: JudgeRequest, judging: JudgeRun, folder: Path, stopped: Sequence[str]) -> list[str]:
     """Return the command to resume a judge run; if the cost limit stopped it, with a limit twice as high."""
     if request.max_cost is not None and any("stopped: max_cost" in sentence for sentence in stopped):
         request = replace(request, max_cost=2 * request.max_cost)
     words = typed(request, *_NOT_AGAIN)
-    return ["skill-evaluator", "judge", asked.judging.mode, *words, "--resume", str(asked.folder)]
+    return ["skill-evaluator", "judge", judging.mode, *words, "--resume", str(folder)]
 
 
 def call_panel(mode: ModeTask[JudgeT, OutcomeT], session: JudgeSession) -> CalledJudges[JudgeT, OutcomeT]:

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from skill_evaluator.judges.prompting.evidence import (
+from skill_evaluator.judges.prompting.reading import (
     contains_quotation,
     has_quotation,
     invented_quotations,

@@ -13,7 +13,6 @@ from skill_evaluator.judges.prompting.criteria import (
     families_of,
     family_of,
     family_warnings,
-    strict_criteria,
 )
 from skill_evaluator.judges.prompting.items import OutputItem
 from skill_evaluator.library.config import Model
@@ -74,11 +73,6 @@ def test_judge_of_the_writers_family_is_refused_or_named(judge: str, writer: str
     if related:
         with pytest.raises(JudgeError, match=r"it must not be: .* name another judge"):
             family_warnings(models, models, [writer], "it must not be", refuse=True)
-
-
-def test_criterion_requires_another_family_by_its_mitigation() -> None:
-    assert strict_criteria(named(DIRECT, "different_model_family")) == ["totals"]
-    assert strict_criteria(named(DIRECT)) == []
 
 
 @pytest.mark.parametrize(

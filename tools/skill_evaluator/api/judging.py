@@ -9,6 +9,7 @@ from skill_evaluator.display.options import request_of
 from skill_evaluator.errors import ConfigError
 
 if TYPE_CHECKING:
+    from skill_evaluator.audit.request import ScenariosDraftRequest
     from skill_evaluator.checking.rubrics import RubricLint
     from skill_evaluator.judges.prompting.session import JudgeRunSize
     from skill_evaluator.judges.review.server import ReviewServer
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
         PairwiseRequest,
         RegressionRequest,
         RubricDraftRequest,
-        ScenariosDraftRequest,
         ScoreRequest,
     )
     from skill_evaluator.records.pinned import PinReport
@@ -92,7 +92,7 @@ class Judges:
 
     def scenarios(self, request: "ScenariosDraftRequest", *, watch: "Watch | None" = None) -> "Path | JudgeRunSize":
         """Have a model draft a family of scenarios and return its folder, as `scenarios draft` does."""
-        from skill_evaluator.judges.workflows.drafting import draft_scenarios
+        from skill_evaluator.audit.run.drafting import draft_scenarios
 
         return draft_scenarios(request, watch)
 
@@ -109,7 +109,7 @@ class Judges:
 
     def pin(self, run: str, cases: Sequence[str] = ()) -> "PinReport":
         """Keep a run's first answers in the repository, as the baseline of later judgements; `cases` are patterns."""
-        from skill_evaluator.judges.modes.regression_batch import pin_outputs
+        from skill_evaluator.judges.modes.run_outputs import pin_outputs
         from skill_evaluator.library.cases import load_cases
         from skill_evaluator.library.components import load_component
         from skill_evaluator.library.config import load_settings

@@ -24,8 +24,7 @@ from skill_evaluator.judges.modes.regression_results import (
 from skill_evaluator.judges.modes.scoring import JudgeScores, ScoreResults
 from skill_evaluator.judges.prompting.session import JudgeRunSize
 from skill_evaluator.judges.statistics import Figure
-from skill_evaluator.judges.workflows.judging import Judged
-from skill_evaluator.judges.workflows.tasks import JudgedResults
+from skill_evaluator.judges.workflows.judging import Judged, JudgedResults
 from skill_evaluator.library.rubrics import USUAL_THRESHOLD
 from skill_evaluator.records.pinned import PinReport
 from skill_evaluator.reports.judging import (

@@ -29,7 +29,6 @@ from skill_evaluator.judges.modes.ship_rules import (
     dimensions_of,
     severity_of,
 )
-from skill_evaluator.judges.prompting.evidence import shows_difference
 from skill_evaluator.judges.prompting.items import JudgedItem, JudgedText
 from skill_evaluator.judges.prompting.questions import (
     TEXT,
@@ -44,7 +43,7 @@ from skill_evaluator.judges.prompting.questions import (
     mark_of,
     one_of,
 )
-from skill_evaluator.judges.prompting.reading import Unscored, UnscoredReason, last_whole
+from skill_evaluator.judges.prompting.reading import Unscored, UnscoredReason, last_whole, shows_difference
 from skill_evaluator.judges.prompting.results import JudgeText, Order
 from skill_evaluator.text import canonical_json, digest
 

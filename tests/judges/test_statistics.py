@@ -23,8 +23,6 @@ from skill_evaluator.judges.statistics import (
     trust_of,
 )
 
-from benchmarks.simulated_judges import Judge, judged
-
 SCORES = [1, 2, 3, 4, 5]
 PAIRS = st.lists(st.tuples(st.sampled_from(SCORES), st.sampled_from(SCORES)), min_size=4, max_size=60)
 COUNTS = st.lists(st.integers(0, 60), min_size=4, max_size=4).map(lambda cells: np.array(cells, float).reshape(2, 2))
@@ -112,17 +110,6 @@ def test_renaming_the_outputs_changes_no_position_bias(pairs: list[tuple[object,
     assert bias.lean.ci95[0] < bias.lean.ci95[1]
 
 
-def test_flips_of_a_judge_without_position_bias_are_noise() -> None:
-    pairs = judged(Judge(position=1.0, length=0.0, own=0.0, noise=0.0), 100, np.random.default_rng(1))
-    bias = position_bias(pairs.in_order.tolist(), pairs.swapped.tolist())
-    assert (bias.flips.value, bias.picks_first.value, bias.lean.value) == (1, 1, 1)
-    noisy = judged(Judge(position=0.0, length=0.0, own=0.0, noise=0.4), 400, np.random.default_rng(3))
-    bias = position_bias(noisy.in_order.tolist(), noisy.swapped.tolist())
-    noise = position_bias(noisy.in_order.tolist(), noisy.again.tolist()).flips
-    assert bias.flips.value > 0.25
-    assert not difference(bias.flips, noise).excludes(0.0)
-
-
 def test_shift_is_a_share_of_the_scale() -> None:
     assert not shift([1] * 20, [1] * 20).excludes(0.0)
     assert shift([0, 0, 1, 1], [1, 0, 1, 1]).value == 0.25
@@ -152,13 +139,6 @@ def test_corrected_rate_of_a_judge_that_never_errs_is_the_reported_one() -> None
     corrected = corrected_rate(rate(30, 100), rate(1000, 1000), rate(1000, 1000))
     assert corrected.value == pytest.approx(0.3)
     assert corrected.ci95 == (pytest.approx(0.22, abs=0.02), pytest.approx(0.39, abs=0.02))
-
-
-def test_corrected_rate_of_a_guessing_judge_is_unknown() -> None:
-    corrected = corrected_rate(rate(50, 100), rate(25, 50), rate(50, 100))
-    low, high = corrected.ci95 or (1, 0)
-    assert corrected.value is None
-    assert high - low > 0.9
 
 
 def test_figures_of_nothing_have_no_interval() -> None:

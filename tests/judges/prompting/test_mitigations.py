@@ -44,10 +44,8 @@ def told(primary: str, *mitigations: str) -> str:
     ("mitigation", "primary", "sentence"),
     [
         ("require_justification_first", DIRECT, "Argue before you decide"),
-        ("require_justification_first", PAIRWISE, "Argue before you decide"),
         ("evidence_required", "reference_based", "copied word for word from the texts: a score without one"),
         ("evidence_required", PAIRWISE, "copied word for word from the outputs: a verdict without one"),
-        ("ignore_length", DIRECT, "Length is no merit"),
         ("ignore_length", PAIRWISE, "Length is no merit"),
         ("ignore_position", PAIRWISE, "Which output stands first says nothing"),
         ("ties_allowed", PAIRWISE, "the winner is `tie`"),

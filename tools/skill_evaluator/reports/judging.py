@@ -1,4 +1,4 @@
-"""Parts that the reports of all judge modes share: figures, trust, charts, panels, cascades, biases, sizes."""
+"""Parts that the reports of all judge modes share: figures, trust, panels, cascades, biases and sizes."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -39,11 +39,6 @@ def share(figure: Figure) -> str:
 def row_of(names: Sequence[str], *values: Cell | Figure | str | int | None) -> list[Cell]:
     """Return the cells of a row, of a figure with its interval."""
     return cells_of(names, *(share(value) if isinstance(value, Figure) else value for value in values))
-
-
-def is_off(figure: Figure, usual: float = 0.0) -> bool:
-    """Return whether a figure differs significantly from its usual value."""
-    return figure.excludes(usual)
 
 
 def reasons(counts: Mapping[UnscoredReason, int]) -> str:

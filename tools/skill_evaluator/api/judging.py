@@ -5,16 +5,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from skill_evaluator.audit.request import ScenariosDraftRequest
+from skill_evaluator.audit.run.drafting import draft_scenarios
 from skill_evaluator.checking.rubrics import RubricLint, lint_rubrics
 from skill_evaluator.display.options import request_of
 from skill_evaluator.errors import ConfigError
-from skill_evaluator.judges.modes.regression_batch import pin_outputs
+from skill_evaluator.judges.modes.run_outputs import pin_outputs
 from skill_evaluator.judges.prompting.session import JudgeRunSize
 from skill_evaluator.judges.review.items import items_from
 from skill_evaluator.judges.review.queue import export_labels, queue_in
 from skill_evaluator.judges.review.server import ReviewServer
 from skill_evaluator.judges.workflows.calibration import calibrate
-from skill_evaluator.judges.workflows.drafting import draft_rubric, draft_scenarios
+from skill_evaluator.judges.workflows.drafting import draft_rubric
 from skill_evaluator.judges.workflows.judging import Judged, judge
 from skill_evaluator.judges.workflows.requests import (
     CalibrateRequest,
@@ -22,7 +24,6 @@ from skill_evaluator.judges.workflows.requests import (
     PairwiseRequest,
     RegressionRequest,
     RubricDraftRequest,
-    ScenariosDraftRequest,
     ScoreRequest,
 )
 from skill_evaluator.library.cases import load_cases

@@ -24,6 +24,7 @@ from skill_evaluator.runner.prices import (
     Estimate,
     Forecast,
     InputSize,
+    ModelEstimate,
     context_of,
     estimate,
     forecasts_of,
@@ -35,15 +36,6 @@ from skill_evaluator.runner.schedule import Replicate, calls_in_flight, schedule
 from skill_evaluator.scoring.recording import Recorder
 from skill_evaluator.scoring.scorer import Scorer, open_scores
 from skill_evaluator.text import listed
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelEstimate(Estimate):
-    """What one model's run would take, and whether its key is there."""
-
-    model_id: str
-    provider: str
-    key: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from skill_evaluator.judges.statistics.agreement import trust_of
+from skill_evaluator.judges.statistics import trust_of
 
 from benchmarks.simulated_judges import Design, Judge, Reader, corrected, coverage, judged, worlds
 

@@ -1,4 +1,4 @@
-"""The outputs of runs, to compare case by case: two runs, or a run and pinned outputs; and the pinning of outputs."""
+"""The outputs to judge: items of a file, outputs of runs, and pinned outputs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -6,10 +6,21 @@ from pathlib import Path
 
 from skill_evaluator.errors import JudgeError
 from skill_evaluator.judges.modes.regression import RegressionItem
-from skill_evaluator.library.cases import Case
-from skill_evaluator.library.components import Component
-from skill_evaluator.records.pinned import PinnedOutput, PinnedOutputs, PinReport, pinned_folder, write_pinned
-from skill_evaluator.runner.journal import outcomes, read_component_manifest
+from skill_evaluator.judges.prompting.criteria import NamedRubric
+from skill_evaluator.judges.prompting.items import OutputItem, read_items, value_at
+from skill_evaluator.judges.workflows.requests import RegressionRequest, ScoreRequest
+from skill_evaluator.library.cases import Case, load_cases, parse_case_output
+from skill_evaluator.library.components import Component, load_component
+from skill_evaluator.library.config import SafetyLimits
+from skill_evaluator.records.pinned import (
+    PinnedOutput,
+    PinnedOutputs,
+    PinReport,
+    pinned_folder,
+    pinned_of_model,
+    write_pinned,
+)
+from skill_evaluator.runner.journal import find_run, outcomes, read_component_manifest
 from skill_evaluator.runner.runs import slug
 
 
@@ -54,6 +65,70 @@ def outputs_of_run(folder: Path) -> tuple[PinnedOutputs, dict[str, str]]:
     if not outputs:
         raise JudgeError(f"{folder} has no output: {next(iter(missing.values()))}")
     return PinnedOutputs.view(manifest, outputs=outputs), missing
+
+
+def read_outputs(
+    request: ScoreRequest, rubric: NamedRubric, limits: SafetyLimits
+) -> tuple[dict[str, OutputItem], dict[str, str], str | None]:
+    """Read the outputs to score: by id the items and the reasons why cases have none, and the component of a run.
+
+    An item of a run is the first output to a case, or its value of a field such as `budget[].amount`, with the document
+    as source and the ground truth as reference. Raise JudgeError, RunError, ComponentError or FixtureError.
+    """
+    if (request.items is None) == (request.run is None):
+        raise JudgeError("use either --items FILE, or --run RUN for the outputs of a component's run")
+    if request.items is not None:
+        return read_items(request.items, OutputItem), {}, None
+    folder = find_run(request.run or "", request.components)
+    run, left_out = outputs_of_run(folder)
+    component = load_component(request.components, run.skill, limits, request.fixtures)
+    cases = {case.id: case for case in load_cases(component, request.fixtures)}
+    field = request.field or rubric.field_of(component.name)
+    items: dict[str, OutputItem] = {}
+    for case_id, output in run.outputs.items():
+        case = cases.get(case_id)
+        if case is None or not case.was(output.case):
+            raise JudgeError(f"case '{case_id}' changed since {folder} was run; check out its commit")
+        parsed = parse_case_output(component, case, output.text)
+        value = value_at(parsed.value, field) if parsed.problem is None else None
+        if value in (None, "", []):
+            left_out[case_id] = f"no {field} in the answer" if field and parsed.problem is None else "unparseable"
+        else:
+            truth = value_at(case.truth, field) if case.labelled else None
+            texts = {"input": case.document, "source": case.document, "reference": "" if truth is None else truth}
+            items[case_id] = OutputItem.model_validate({"id": case_id, **texts, "output": value, "model": run.model_id})
+    if not items:
+        raise JudgeError(f"{folder} has no output to judge: {next(iter(left_out.values()))}")
+    return items, left_out, component.name
+
+
+def read_compared(request: RegressionRequest, limits: SafetyLimits) -> ComparedOutputs:
+    """Read the outputs to compare; raise JudgeError, RunError, ComponentError or FixtureError."""
+    if (request.items is None) == (request.candidate is None) or (request.items and request.baseline):
+        raise JudgeError("use either --items FILE, or --candidate RUN with or without --baseline RUN")
+    if request.items is not None:
+        return ComparedOutputs(items=read_items(request.items, RegressionItem), source=str(request.items))
+    candidate, unanswered = outputs_of_run(find_run(request.candidate or "", request.components))
+    component = load_component(request.components, candidate.skill, limits, request.fixtures)
+    missing: Mapping[str, str] = {}
+    if request.baseline is None:
+        baseline = pinned_of_model(component.folder, component.name, candidate.model_id)
+    else:
+        baseline, missing = outputs_of_run(find_run(request.baseline, request.components))
+    cases = load_cases(component, request.fixtures)
+    items, left_out = pairs_of_outputs(component, cases, baseline, candidate, unanswered)
+    for case_id, reason in missing.items():
+        left_out[case_id] = reason if reason == NOT_APPLICABLE else f"baseline: {reason}"
+    sides = (("baseline", baseline), ("candidate", candidate))
+    return ComparedOutputs(
+        items=items,
+        left_out=left_out,
+        skill=component.name,
+        baseline=baseline.run_id,
+        candidate=candidate.run_id,
+        source=candidate.run_id,
+        notes=[f"{side}: {run.skill_version} by {run.model_id}, {run.run_id}" for side, run in sides],
+    )
 
 
 def pairs_of_outputs(

@@ -1,22 +1,33 @@
-"""κ, weighted κ and ρ agree with scikit-learn and scipy and keep a width; trust goes by the interval of κ."""
+"""Figures, biases, and agreement beyond chance, which is that of scikit-learn and scipy and keeps a width."""
 
 import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from skill_evaluator.judges.statistics.agreement import (
+from skill_evaluator.judges.statistics import (
+    BAR,
     MAX_LABELS,
+    Figure,
     Weighting,
     cohen_kappa,
     confusion,
+    corrected_rate,
+    difference,
+    mean_within,
+    own_noise,
+    position_bias,
+    rate,
+    repeatability,
+    shift,
     spearman,
     trust_of,
 )
-from skill_evaluator.judges.statistics.bounded import BAR
 
 SCORES = [1, 2, 3, 4, 5]
 PAIRS = st.lists(st.tuples(st.sampled_from(SCORES), st.sampled_from(SCORES)), min_size=4, max_size=60)
 COUNTS = st.lists(st.integers(0, 60), min_size=4, max_size=4).map(lambda cells: np.array(cells, float).reshape(2, 2))
+VERDICTS = st.lists(st.tuples(*[st.sampled_from([1, 2, "tie", None])] * 2), min_size=2, max_size=60)
+RATES = st.integers(1, 60).flatmap(lambda n: st.builds(rate, st.integers(0, n), st.just(n)))
 
 
 @given(PAIRS, st.sampled_from([("nominal", None), ("linear", "linear")]))
@@ -88,3 +99,48 @@ def test_named_number_of_labels_decides_and_fewer_do_not(counts: np.ndarray) -> 
     if trust.more_labels > 1:
         assert trust_of(counts * ((n + trust.more_labels - 1) / n)).trusted is None
     assert n + trust.more_labels <= MAX_LABELS
+
+
+@given(VERDICTS)
+def test_renaming_the_outputs_changes_no_position_bias(pairs: list[tuple[object, object]]) -> None:
+    in_order, swapped = zip(*pairs, strict=True)
+    renamed = {1: 2, 2: 1, "tie": "tie", None: None}
+    bias = position_bias(in_order, swapped)
+    assert bias == position_bias([renamed[one] for one in swapped], [renamed[one] for one in in_order])
+    assert bias.lean.ci95[0] < bias.lean.ci95[1]
+
+
+def test_shift_is_a_share_of_the_scale() -> None:
+    assert not shift([1] * 20, [1] * 20).excludes(0.0)
+    assert shift([0, 0, 1, 1], [1, 0, 1, 1]).value == 0.25
+    assert shift([2, 4], [3, 5], (1, 5)).value == 0.25
+
+
+def test_repeatability_counts_pairs_of_parsed_outputs() -> None:
+    assert repeatability([[1, 1, 1, 2], [2, 2]]).value == pytest.approx((3 / 6 + 1) / 2)
+    same = repeatability([(1, 1), (1, 2), (None, None), (None, 1), (2, None, 2)])
+    assert (same.value, same.n) == (pytest.approx(2 / 3), 3)
+    assert own_noise([[[1], [2]]]) is None
+    flips = position_bias([1, 1, None, None, 2], [1, 2, None, 1, None]).flips
+    assert (flips.value, flips.n) == (0.5, 2)
+
+
+@given(RATES, RATES, RATES)
+def test_corrected_rate_has_an_interval_that_holds_it(found: Figure, quiet: Figure, given: Figure) -> None:
+    corrected = corrected_rate(given, found, quiet)
+    low, high = corrected.ci95 or (1, 0)
+    assert 0 <= low < high <= 1
+    assert corrected.value is None or low <= corrected.value <= high
+    assert (corrected.value is None) == (found.value + quiet.value <= 1 + 1e-6)
+    assert corrected == corrected_rate(given, found, quiet), "the same counts give the same interval"
+
+
+def test_corrected_rate_of_a_judge_that_never_errs_is_the_reported_one() -> None:
+    corrected = corrected_rate(rate(30, 100), rate(1000, 1000), rate(1000, 1000))
+    assert corrected.value == pytest.approx(0.3)
+    assert corrected.ci95 == (pytest.approx(0.22, abs=0.02), pytest.approx(0.39, abs=0.02))
+
+
+def test_figures_of_nothing_have_no_interval() -> None:
+    assert rate(0, 0).ci95 is mean_within([]).ci95 is corrected_rate(rate(1, 2), rate(0, 0), rate(1, 2)) is None
+    assert difference(rate(0, 0), rate(1, 2)).value is None

@@ -92,7 +92,7 @@ IMPORTED_LATE = {  # heavy or optional libraries, and the modules that are impor
     "skill_evaluator.reports.planning",
     "skill_evaluator.reports.ranking",
     "skill_evaluator.commands.evaluating",
-    "skill_evaluator.evaluation.designs",
+    "skill_evaluator.evaluation.runs",
     "skill_evaluator.evaluation.dry_run",
     "skill_evaluator.judges.modes.sentences",
     "skill_evaluator.runner.batch_journal",

@@ -118,7 +118,7 @@ def test_traceback_of_a_bug_is_printed_without_keys(library: Library, monkeypatc
     def break_down(*_: object) -> None:
         raise RuntimeError(f"headers: {OTHER} {KEY}")
 
-    monkeypatch.setattr("skill_evaluator.evaluation.story.plan_runs", break_down)
+    monkeypatch.setattr("skill_evaluator.evaluation.pipeline.plan_runs", break_down)
     library.served_by("http://127.0.0.1:9", api_key_env="LAB_SECRET")
     broken = library.evaluate_here(env={"OPENAI_API_KEY": OTHER, "LAB_SECRET": KEY})
     assert broken.code == 1

@@ -132,11 +132,6 @@ def _exp(step: float) -> float:
     return math.exp(min(step, 700.0))
 
 
-def load_quantiles() -> None:
-    """Import what `t_quantile` needs ahead of its first call (0.2 s)."""
-    import scipy.special  # noqa: F401
-
-
 def t_quantile(degrees: int) -> float:
     """Return the 97.5 % quantile of Student's t."""
     from scipy.special import stdtrit

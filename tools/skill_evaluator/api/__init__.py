@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from skill_evaluator.display.options import PlatformName
     from skill_evaluator.evaluation.dry_run import DryRun
     from skill_evaluator.evaluation.many import ManyPlanned
-    from skill_evaluator.evaluation.mutation_results import MutationResult
+    from skill_evaluator.evaluation.mutation import MutationResult
+    from skill_evaluator.evaluation.pipeline import EvaluationResult
     from skill_evaluator.evaluation.request import EvaluationRequest, ManyRequest, MutationRequest, SwitchRequest
-    from skill_evaluator.evaluation.story import Evaluation
     from skill_evaluator.evaluation.switching import Switch
     from skill_evaluator.exchange.exported import Exported, ExportRequest
     from skill_evaluator.exchange.imported import ImportRequest
@@ -137,35 +137,24 @@ class Library:
         skill: "str | EvaluationRequest",
         *,
         watch: "Watch | None" = None,
-        show_changes: bool = False,
         **options: Any,
-    ) -> "Evaluation":
+    ) -> "EvaluationResult":
         """Ask, score, record and compare a component; `options` are those of the command, such as `replicates=5`.
 
-        `watch` shows how the calls go; without it nothing is shown. `show_changes` also tells which answers changed.
+        `watch` shows how the calls go; without it nothing is shown.
         """
-        from skill_evaluator.display.addresses import Site
+        from skill_evaluator.evaluation.pipeline import Evaluation
         from skill_evaluator.evaluation.request import EvaluationRequest
-        from skill_evaluator.evaluation.story import evaluate
         from skill_evaluator.reports.evaluation import write_report
 
         request = self._of(EvaluationRequest, skill, options)
         if request.dry_run:
             raise ConfigError("this asks models, and makes no dry run; use Library.dry_run")
-        done = evaluate(
-            request,
-            watch=watch or _unseen,
-            on_kept=write_report,
-            show_changes=show_changes,
-        )
-        if done.verdict is not None:
-            for run in done.finished:
-                write_report(run, done.verdict, Site(self.settings.site.address))
-        return done
+        return Evaluation(request, watch or _unseen).run(write_report)
 
-    def try_(self, skill: str, *, watch: "Watch | None" = None, **options: Any) -> "Evaluation":
+    def try_(self, skill: str, *, watch: "Watch | None" = None, **options: Any) -> "EvaluationResult":
         """Ask with the prompt as it is on disk, and judge it against the record of the same cases; record nothing."""
-        return self.evaluate(skill, watch=watch, show_changes=True, draft=True, leaderboard=False, **options)
+        return self.evaluate(skill, watch=watch, draft=True, leaderboard=False, **options)
 
     def dry_run(self, skill: "str | EvaluationRequest", **options: Any) -> "DryRun":
         """Check everything that an evaluation needs, without a call, and return what it would take."""
@@ -228,11 +217,12 @@ class Library:
 
     def evaluate_many(
         self, request: "ManyRequest", planned: "ManyPlanned", *, watch: "Watch | None" = None
-    ) -> "dict[str, Evaluation | SkillEvaluatorError]":
+    ) -> "dict[str, EvaluationResult | SkillEvaluatorError]":
         """Evaluate each component that was planned; return by name what came of it, or why nothing did."""
         from skill_evaluator.evaluation.many import evaluate_many
+        from skill_evaluator.reports.evaluation import write_report
 
-        return evaluate_many(request, planned, lambda each: self.evaluate(each, watch=watch))
+        return evaluate_many(request, planned, watch or _unseen, write_report)
 
     def history(self, skill: str, models: Sequence[str] = ()) -> "History":
         """Judge every recorded version of every model against the one before, as `history` does."""
@@ -317,7 +307,7 @@ class Library:
         self, skill: "str | MutationRequest", *, watch: "Watch | None" = None, **options: Any
     ) -> "MutationResult":
         """Remove each part of a prompt; return which removals the cases notice. `options` are those of the command."""
-        from skill_evaluator.evaluation.mutating import mutate
+        from skill_evaluator.evaluation.mutation import mutate
         from skill_evaluator.evaluation.request import MutationRequest
 
         return mutate(self._of(MutationRequest, skill, options), watch or _unseen)

@@ -5,9 +5,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from skill_evaluator.api import Library
+from skill_evaluator.ci.plan import planned_request, read_plan
 from skill_evaluator.commands.options import agreed
 from skill_evaluator.display.addresses import Site
-from skill_evaluator.display.options import words_of
+from skill_evaluator.display.options import folders_of, words_of
 from skill_evaluator.display.sheets import Format
 from skill_evaluator.errors import (
     EXIT_BUG,
@@ -20,6 +21,7 @@ from skill_evaluator.errors import (
     SkillEvaluatorError,
 )
 from skill_evaluator.evaluation.dry_run import dry_run
+from skill_evaluator.evaluation.many import evaluate_many, plan_many
 from skill_evaluator.evaluation.pipeline import Evaluation, EvaluationResult, evaluate_at_each_save
 from skill_evaluator.evaluation.request import EvaluationRequest, ManyRequest
 from skill_evaluator.library.scenarios import SCHEMA_ALONE
@@ -64,12 +66,13 @@ def _show(done: EvaluationResult, request: EvaluationRequest, form: Format, *, f
     print_how_to_go_on(done.resume_command())
     if done.problems:
         raise done.problems[0]
-    return _code(Library.at(request), done)
+    return _code(Library(**folders_of(request)), done)
 
 
 def measure_planned(request: ManyRequest, form: Format, plan: Path, run: str) -> int:
     """Make or resume a run of a plan, show the results, and return the exit code."""
-    request = Library.planned(request, plan, run)
+    read = read_plan(plan)
+    request = planned_request(request, read, read.run(run))
     if request.dry_run:
         print_dry_run(dry_run(request), form)
         return EXIT_OK
@@ -78,14 +81,14 @@ def measure_planned(request: ManyRequest, form: Format, plan: Path, run: str) ->
 
 def measure_many(request: ManyRequest, form: Format) -> int:
     """Show what several components cost, evaluate them if that is agreed on, and return the worst exit code."""
-    library = Library.at(request)
-    planned = library.plan_many(request)
+    library = Library(**folders_of(request))
+    planned = plan_many(request)
     print_planned(planned)
     done: Mapping[str, EvaluationResult | SkillEvaluatorError] = {}
     if planned.ready and not request.dry_run:
         if request.max_cost is None and not agreed("Ask them?", yes=request.yes):
             raise RunError("nothing was asked; --max-cost USD sets a cap, and --yes asks without one")
-        done = library.evaluate_many(request, planned, watch=watch)
+        done = evaluate_many(request, planned, watch, write_report)
     if done or form == "json":
         print_many(done, planned, form, words_of(request))
     broken = [problem for problem in planned.left_out.values() if not isinstance(problem, NotEvaluatedError)]

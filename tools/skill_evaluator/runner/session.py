@@ -107,6 +107,11 @@ class Session:
         return Asked(halted=_run_to_its_end(_ask(self, runs, questions)))
 
 
+async def no_progress(_: Sequence[Progress], stop: Stop) -> None:
+    """Wait for the end of the calls and show nothing."""
+    await stop.event.wait()
+
+
 def print_how_to_go_on(words: Sequence[str]) -> None:
     """Print on stderr the command that makes the missing calls, if there is one."""
     if words:

@@ -63,10 +63,7 @@ class ScoreQuestion:
 def score_questions(
     rubric: NamedRubric, items: Sequence[OutputItem], seed: int
 ) -> tuple[list[ScoreQuestion], list[JudgePrompt]]:
-    """Return the questions and their prompts.
-
-    Raise JudgeError if a method requires a source or reference and an item has none.
-    """
+    """Return the questions and their prompts. Raise JudgeError if a needed source or reference is missing."""
     by_method = by_key((one.primary_method, one) for one in rubric.criteria)
     bare = next((item.id for item in items if not item.source and not item.reference), None)
     if bare is not None and "reference_based" in by_method:
@@ -110,10 +107,7 @@ class ScoreJudgement(Judgement):
 
 
 class ItemScores(FrozenModel):
-    """One item by one judge: the mean scores of its replicates by criterion, null without any.
-
-    `summary` is the weighted mean of the scores from 0 (worst) to 1 (best); null if a criterion has none.
-    """
+    """The mean scores of an item by criterion; `summary` is their weighted mean from 0 (worst) to 1 (best)."""
 
     id: Label
     stratum: Label
@@ -145,10 +139,9 @@ class CriterionScores(FrozenModel):
 
 
 class JudgeScores(JudgeFigures):
-    """One judge; `summary` over the items that have a score on every criterion, and the same by stratum."""
+    """One judge; `summary` over the items that have a score on every criterion."""
 
     summary: Figure
-    strata: dict[Label, Figure]
     criteria: list[CriterionScores]
     items: list[ItemScores]
 
@@ -207,11 +200,9 @@ def reduce_scores(
     unscored = Counter(one.unscored for one in given if one.unscored is not None)
     unusable = no_usable_output(unscored, len(given), texts_of(answers.values()))
     lengths = [len(item.output) for item in outputs.values()]
-    by_stratum = by_key((item.stratum, item.summary) for item in items if item.summary is not None)
     return JudgeScores(
         judge=judge,
         summary=mean_within([item.summary for item in items if item.summary is not None]),
-        strata={name: mean_within(summaries) for name, summaries in by_stratum.items()},
         criteria=[] if unusable else [_criterion(*one, items, lengths) for one in methods.values()],
         unusable=unusable,
         items=items,

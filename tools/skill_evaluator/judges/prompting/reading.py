@@ -78,10 +78,7 @@ def commonest_failure(answers: Iterable[Replicate]) -> str:
 def last_whole(
     text: str, check: Callable[[Any], VerdictT | Unscored], judged: Sequence[str] = ()
 ) -> VerdictT | Unscored:
-    """Return the last value in a text that `check` accepts as a verdict, else why the last value is not valid.
-
-    A verdict that is copied from a `judged` text does not count.
-    """
+    """Return the last verdict in a text that `check` accepts and that is not copied from a `judged` text."""
     text = split_reasoning(text)[1]
     first = parse_output(text, "json")
     if first.problem is not None:

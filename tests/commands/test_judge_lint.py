@@ -73,17 +73,6 @@ def test_each_rule_finds_its_mistake_alone(library: Library) -> None:
         assert message in remark[2], changed
 
 
-def test_valid_criterion_has_no_remark(library: Library) -> None:
-    for changed in (
-        {},
-        {"rubric": TEN},
-        {"method": {"primary": "reference_based"}},
-        {"type": "subjective", "method": None},
-        {"type": "subjective", "method": {"primary": "reference_based"}},
-    ):
-        assert remarks(library, 0, **changed) == [], changed
-
-
 def test_remark_has_the_line_of_the_mistake(library: Library) -> None:
     library.write(FILE, (ROOT / ".evaluator/rubrics/support-reply.yaml").read_text().replace("label: Cold\n", "\n"))
     ended = library.call("judge", "lint")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 from statistics import fmean
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 from pydantic import NonNegativeInt, PositiveFloat, model_validator
 
@@ -28,7 +28,7 @@ from skill_evaluator.judges.prompting.questions import (
     mark_of,
     one_of,
 )
-from skill_evaluator.judges.prompting.reading import Unscored, UnscoredReason, read_criteria, read_grounds, text_of
+from skill_evaluator.judges.prompting.reading import Unscored, UnscoredReason, read_criteria, read_judgement, text_of
 from skill_evaluator.judges.prompting.results import JudgeRecord, Order, StoredVerdict, no_usable_output, texts_of
 from skill_evaluator.judges.statistics import Figure, mean_within, own_noise, position_bias
 from skill_evaluator.library.rubrics import Criterion
@@ -102,7 +102,7 @@ def preference_form(criteria: Sequence[Criterion]) -> Form:
     """Return the form of an output; the order of its keys has the judge argue before it decides."""
     by_criterion = {}
     for criterion in criteria:
-        grounds = {"evidence_first": TEXTS, "evidence_second": TEXTS, "justification": TEXT}
+        grounds = {**dict.fromkeys(_EVIDENCE, TEXTS), "justification": TEXT}
         winner = one_of(winners_of(criterion), " or ")
         by_criterion[criterion.id] = form_of({**grounds, "winner": winner, "confidence": CONFIDENCE})
     return form_of({"criteria": form_of(by_criterion)})
@@ -202,6 +202,7 @@ class PairwiseResults(ModeResults):
     judges: list[JudgePreferences]
 
 
+_EVIDENCE = ("evidence_first", "evidence_second")
 _UNDECIDED = 0.5
 _MAX_LENGTH_DIFFERENCE = 0.2  # a share of the longer output
 SHARES: Mapping[object, float] = {1: 1.0, 2: 0.0, "tie": _UNDECIDED}
@@ -232,30 +233,16 @@ def judge_match(
 
 
 def read_order(
-    answer: str | Unscored, criteria: Sequence[Criterion], texts: Sequence[str], order: int
+    answer: str | Unscored, criteria: Sequence[Criterion], texts: Sequence[str], order: Order
 ) -> dict[str, OrderJudgement]:
     """Read an output by criterion and, last, overall; the winner is mapped back to the outputs."""
     written = read_criteria(answer, [criterion.id for criterion in criteria], texts)
-    said = {
-        criterion.id: OrderJudgement(**_read(written[criterion.id], criterion, texts, order)) for criterion in criteria
-    }
-    return {**said, OVERALL: weigh(said, criteria)}
-
-
-def _read(
-    written: Mapping[str, Any] | Unscored, criterion: Criterion, texts: Sequence[str], order: int
-) -> dict[str, Any]:
-    """Return the fields of a judgement."""
-    if isinstance(written, Unscored):
-        return {"unscored": written.reason, "detail": written.detail}
-    word, allowed = written.get("winner"), winners_of(criterion)
-    if word not in allowed:
-        return {"unscored": "off_scale", "detail": f"winner {word!r} is none of {', '.join(allowed)}"[:200]}
-    grounds = read_grounds(written, "winner", ("evidence_first", "evidence_second"), criterion, texts)
-    if isinstance(grounds, Unscored):
-        return {"unscored": grounds.reason, "detail": grounds.detail}
-    first, second = ORDERS if order == 1 else reversed(ORDERS)
-    return {**grounds, "winner": {"first": first, "second": second}.get(str(word), "tie")}
+    outputs: dict[object, Preferred] = {"first": order, "second": 2 if order == 1 else 1, "tie": "tie"}
+    judgements = {}
+    for one in criteria:
+        fields = read_judgement(written[one.id], "winner", winners_of(one), _EVIDENCE, one, texts)
+        judgements[one.id] = OrderJudgement(**{**fields, "winner": outputs.get(fields.get("winner"))})
+    return {**judgements, OVERALL: weigh(judgements, criteria)}
 
 
 def weigh(said: Mapping[str, OrderJudgement], criteria: Sequence[Criterion]) -> OrderJudgement:

@@ -5,7 +5,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
-from typing import Any
 
 from pydantic import NonNegativeInt, PositiveFloat, PositiveInt
 
@@ -27,14 +26,7 @@ from skill_evaluator.judges.prompting.questions import (
     make_question,
     mark_of,
 )
-from skill_evaluator.judges.prompting.reading import (
-    Unscored,
-    UnscoredReason,
-    is_number,
-    read_criteria,
-    read_grounds,
-    text_of,
-)
+from skill_evaluator.judges.prompting.reading import Unscored, UnscoredReason, read_criteria, read_judgement, text_of
 from skill_evaluator.judges.prompting.results import JudgeRecord, JudgeText, StoredScore, no_usable_output, texts_of
 from skill_evaluator.judges.statistics import Figure, mean_within, repeatability, spearman
 from skill_evaluator.library.rubrics import Criterion, MethodName
@@ -160,24 +152,11 @@ def read_scores(
 ) -> list[ScoreJudgement]:
     """Read what an output says of each criterion; `texts` are those that the judge was shown."""
     written = read_criteria(answer, [criterion.id for criterion in criteria], texts)
-    return [
-        ScoreJudgement(criterion=criterion.id, replicate=replicate, **_read(written[criterion.id], criterion, texts))
-        for criterion in criteria
-    ]
-
-
-def _read(written: Mapping[str, Any] | Unscored, criterion: Criterion, texts: Sequence[str]) -> dict[str, Any]:
-    """Return the fields of a judgement."""
-    if isinstance(written, Unscored):
-        return {"unscored": written.reason, "detail": written.detail}
-    score, suggestion = written.get("score"), written.get("suggestion")
-    if not is_number(score) or score not in range(1, criterion.highest + 1):
-        detail = f"score {score!r} is not on the scale 1 to {criterion.highest}"
-        return {"unscored": "off_scale", "detail": detail[:200]}
-    grounds = read_grounds(written, "score", ["evidence"], criterion, texts)
-    if isinstance(grounds, Unscored):
-        return {"unscored": grounds.reason, "detail": grounds.detail}
-    return {**grounds, "score": int(score), "suggestion": suggestion.strip() if isinstance(suggestion, str) else ""}
+    judgements = []
+    for one in criteria:
+        fields = read_judgement(written[one.id], "score", range(1, one.highest + 1), ["evidence"], one, texts)
+        judgements.append(ScoreJudgement(**{**fields, "criterion": one.id, "replicate": replicate}))
+    return judgements
 
 
 def reduce_scores(

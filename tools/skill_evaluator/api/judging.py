@@ -98,7 +98,7 @@ class Judges:
         paths = list(dict.fromkeys(files)) or find_rubrics(self.config)
         if not paths:
             raise ConfigError(f"{self.config / 'rubrics'} holds no rubric; add one, or name a file")
-        return lint_rubrics(paths, self.components, self.fixtures, load_settings(self.config).limits)
+        return lint_rubrics(paths, follow_links=load_settings(self.config).limits.follow_links)
 
     def pin(self, run: str, cases: Sequence[str] = ()) -> PinReport:
         """Keep a run's first answers in the repository, as the baseline of later judgements; `cases` are patterns."""

@@ -249,5 +249,5 @@ def test_score_of_a_package_is_none_or_a_number_from_0_to_1() -> None:
         *(None, 0.0, 0.5, 1.0)
     ]
     for value in (2.0, -0.1, float("nan"), "1"):
-        with pytest.raises(ConfigError, match="metric 'new' gave .*, which is neither None nor a number from 0 to 1"):
+        with pytest.raises(ConfigError, match=r"metric 'new' gave .*, which is neither None nor a number from 0 to 1"):
             checked_score("new", lambda _, value=value: value, compared)

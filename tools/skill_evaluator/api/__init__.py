@@ -1,7 +1,7 @@
 """`Library`: a prompt library on disk, with a method for each thing a user does. The commands use it, too.
 
-Stable: its names, arguments and result fields change only with a major version. Each method imports what it needs, so
-that a command starts as quickly as its own story lets it.
+Stable: its names, arguments and result fields change only with a major version.
+Only what draws charts is imported late: altair takes 0.7 s.
 """
 
 from collections.abc import Sequence
@@ -10,54 +10,72 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from skill_evaluator.display.options import COMPONENTS, CONFIG, request_of
+from skill_evaluator.api.judging import Judges
+from skill_evaluator.api.schemas import edited_schemas
+from skill_evaluator.audit.findings.auditing import ReportedAudit, report_audit
+from skill_evaluator.audit.findings.family import FamilyCheck, check_scenarios
+from skill_evaluator.audit.request import AuditReportRequest, AuditRunRequest, ScenariosCheckRequest
+from skill_evaluator.audit.run.calls import AuditResults, run_audit
+from skill_evaluator.audit.run.drawing import AuditSize, size_audit
+from skill_evaluator.ci.adopting import Proposal, adopt, propose
+from skill_evaluator.ci.collecting import CollectRequest, collect
+from skill_evaluator.ci.doctor import DoctorReport, examine
+from skill_evaluator.ci.fixtures import fetched_fixtures
+from skill_evaluator.ci.layout import Choose, InitRequest, LaidOut, lay_out
+from skill_evaluator.ci.linting import LintedLibrary, LintRequest, lint
+from skill_evaluator.ci.outcome import Outcome, read_outcome
+from skill_evaluator.ci.plan import Plan, planned_request, read_plan, sha256_of
+from skill_evaluator.ci.planning import PlanRequest, make_plan
+from skill_evaluator.ci.platforms import PLATFORMS
+from skill_evaluator.ci.publishing import Published, PublishRequest, publish
+from skill_evaluator.display.addresses import Site
+from skill_evaluator.display.options import COMPONENTS, CONFIG, PlatformName, request_of
 from skill_evaluator.errors import ConfigError, FixtureError, LeaderboardError, SkillEvaluatorError, refuse
+from skill_evaluator.evaluation.dry_run import DryRun, dry_run
+from skill_evaluator.evaluation.many import ManyPlanned, evaluate_many, plan_many
+from skill_evaluator.evaluation.mutating import mutate
+from skill_evaluator.evaluation.mutation_results import MutationResult
+from skill_evaluator.evaluation.request import EvaluationRequest, ManyRequest, MutationRequest, SwitchRequest
+from skill_evaluator.evaluation.saved import explain, score_again
+from skill_evaluator.evaluation.story import Evaluation, evaluate
+from skill_evaluator.evaluation.switching import Switch, switch
+from skill_evaluator.exchange.exported import Exported, ExportRequest, export_records
+from skill_evaluator.exchange.imported import (
+    ImportRequest,
+    import_results,
+    records_in,  # brings with it what scores answers
+)
+from skill_evaluator.files import json_text, replace_text
+from skill_evaluator.library.case_table import CaseTable, ImportedCases, import_cases
+from skill_evaluator.library.components import Component, load_component
+from skill_evaluator.library.config import Model, Settings, load_models, load_settings
+from skill_evaluator.library.sources import components_of
+from skill_evaluator.library.tables import Odd
+from skill_evaluator.providers import read_configuration
+from skill_evaluator.providers.redaction import attempted
+from skill_evaluator.providers.weights import cache_dir
+from skill_evaluator.records.archive import Acceptance, Archive
+from skill_evaluator.records.record import Record
+from skill_evaluator.records.selection import Accepted, accept, newest_of_versions, runs_of_models
+from skill_evaluator.reports.evaluation import write_report
+from skill_evaluator.runner.engine import Stop
+from skill_evaluator.runner.journal import Manifest
+from skill_evaluator.runner.session import Watch
+from skill_evaluator.scoring.answer_views import CaseView
+from skill_evaluator.scoring.parallel import side_by_side
+from skill_evaluator.scoring.recording import Finished
+from skill_evaluator.site.writing import SiteFolder
+from skill_evaluator.verdicts.decide.results import ComparisonResult
+from skill_evaluator.verdicts.decide.rules import exit_code_of
+from skill_evaluator.verdicts.history.component import RecordedComponent, chosen_of_files
+from skill_evaluator.verdicts.history.series import History
+from skill_evaluator.verdicts.planning import ranking  # noqa: F401 (once, and not in every process)
+from skill_evaluator.verdicts.planning.advice import ModelRanking
+from skill_evaluator.verdicts.planning.sizing import SizingPlan, sizing_of
 
 if TYPE_CHECKING:
-    from skill_evaluator.api.judging import Judges
-    from skill_evaluator.audit.findings.auditing import ReportedAudit
-    from skill_evaluator.audit.findings.family import FamilyCheck
-    from skill_evaluator.audit.request import AuditReportRequest, AuditRunRequest, ScenariosCheckRequest
-    from skill_evaluator.audit.run.calls import AuditResults
-    from skill_evaluator.audit.run.drawing import AuditSize
-    from skill_evaluator.ci.adopting import Proposal
-    from skill_evaluator.ci.collecting import CollectRequest
-    from skill_evaluator.ci.doctor import DoctorReport
-    from skill_evaluator.ci.layout import Choose, InitRequest, LaidOut
-    from skill_evaluator.ci.linting import LintedLibrary, LintRequest
-    from skill_evaluator.ci.outcome import Outcome
-    from skill_evaluator.ci.plan import Plan
-    from skill_evaluator.ci.planning import PlanRequest
-    from skill_evaluator.ci.publishing import Published, PublishRequest
-    from skill_evaluator.display.options import PlatformName
-    from skill_evaluator.evaluation.dry_run import DryRun
-    from skill_evaluator.evaluation.many import ManyPlanned
-    from skill_evaluator.evaluation.mutation_results import MutationResult
-    from skill_evaluator.evaluation.request import EvaluationRequest, ManyRequest, MutationRequest, SwitchRequest
-    from skill_evaluator.evaluation.story import Evaluation
-    from skill_evaluator.evaluation.switching import Switch
-    from skill_evaluator.exchange.exported import Exported, ExportRequest
-    from skill_evaluator.exchange.imported import ImportRequest
-    from skill_evaluator.library.case_table import CaseTable, ImportedCases
-    from skill_evaluator.library.components import Component
-    from skill_evaluator.library.config import Model, Settings
-    from skill_evaluator.library.tables import Odd
-    from skill_evaluator.records.archive import Acceptance
-    from skill_evaluator.records.record import Record
-    from skill_evaluator.records.selection import Accepted
-    from skill_evaluator.runner.engine import Stop
-    from skill_evaluator.runner.journal import Manifest
-    from skill_evaluator.runner.session import Watch
-    from skill_evaluator.scoring.answer_views import CaseView
-    from skill_evaluator.scoring.recording import Finished
     from skill_evaluator.site.build import SiteBuild
     from skill_evaluator.site.server import ServedSite, SiteServer
-    from skill_evaluator.site.writing import SiteFolder
-    from skill_evaluator.verdicts.decide.results import ComparisonResult
-    from skill_evaluator.verdicts.history.component import RecordedComponent
-    from skill_evaluator.verdicts.history.series import History
-    from skill_evaluator.verdicts.planning.advice import ModelRanking
-    from skill_evaluator.verdicts.planning.sizing import SizingPlan
 
 RequestT = TypeVar("RequestT")
 
@@ -78,7 +96,6 @@ class Library:
         self, components: str | Path = COMPONENTS, *, config: str | Path = CONFIG, fixtures: str | Path | None = None
     ) -> None:
         """Take the folders of the components, of models.yaml and settings.yaml, and of the cases."""
-        from skill_evaluator.library.sources import components_of
 
         self.config = Path(config)
         self.components = components_of(Path(components), self.config, COMPONENTS)
@@ -100,34 +117,28 @@ class Library:
     @cached_property
     def settings(self) -> "Settings":
         """What settings.yaml says."""
-        from skill_evaluator.library.config import load_settings
 
         return load_settings(self.config)
 
     @cached_property
     def models(self) -> tuple["Model", ...]:
         """The models of models.yaml; raise ConfigError if the file is missing or wrong."""
-        from skill_evaluator.library.config import load_models
 
         return load_models(self.config)
 
     @cached_property
     def judge(self) -> "Judges":
         """What judges are asked, and what they are worth."""
-        from skill_evaluator.api.judging import Judges
 
         return Judges(self.components, self.config, self.fixtures)
 
     def component(self, skill: str) -> "Component":
         """Read a component: its prompt, its contract, and how its fields are compared."""
-        from skill_evaluator.library.components import load_component
 
         return load_component(self.components, skill, self.settings.limits, self.fixtures)
 
     def recorded(self, skill: str) -> "RecordedComponent":
         """Return a component with its recorded runs, and the rules by which they are judged."""
-        from skill_evaluator.records.archive import Archive
-        from skill_evaluator.verdicts.history.component import RecordedComponent
 
         component = self.component(skill)
         return RecordedComponent(component=component, archive=Archive(component), settings=self.settings)
@@ -144,10 +155,6 @@ class Library:
 
         `watch` shows how the calls go; without it nothing is shown. `show_changes` also tells which answers changed.
         """
-        from skill_evaluator.display.addresses import Site
-        from skill_evaluator.evaluation.request import EvaluationRequest
-        from skill_evaluator.evaluation.story import evaluate
-        from skill_evaluator.reports.evaluation import write_report
 
         request = self._of(EvaluationRequest, skill, options)
         if request.dry_run:
@@ -169,8 +176,6 @@ class Library:
 
     def dry_run(self, skill: "str | EvaluationRequest", **options: Any) -> "DryRun":
         """Check everything that an evaluation needs, without a call, and return what it would take."""
-        from skill_evaluator.evaluation.dry_run import dry_run
-        from skill_evaluator.evaluation.request import EvaluationRequest
 
         return dry_run(self._of(EvaluationRequest, skill, options))
 
@@ -190,7 +195,6 @@ class Library:
         need no component. `between` compares two models on the same version. `apart`: the results of the other tool
         were measured on different days.
         """
-        from skill_evaluator.verdicts.history.component import chosen_of_files
 
         baseline, candidate = (None if each is None else str(each) for each in (baseline, candidate))
         before, after, recorded = _records_named(baseline), _records_named(candidate), None
@@ -216,13 +220,11 @@ class Library:
 
     def exit_code(self, results: "Sequence[ComparisonResult]", fail_on: Sequence[str] = ()) -> int:
         """Return the exit code of verdicts: 0, 3 or 4, by `fail_on` or else by the policy of settings.yaml."""
-        from skill_evaluator.verdicts.decide.rules import exit_code_of
 
         return exit_code_of(results, self.settings.policy, fail_on)
 
     def plan_many(self, request: "ManyRequest") -> "ManyPlanned":
         """Return which components are ready to be evaluated, and what they cost, as `evaluate` without a name does."""
-        from skill_evaluator.evaluation.many import plan_many
 
         return plan_many(request)
 
@@ -230,7 +232,6 @@ class Library:
         self, request: "ManyRequest", planned: "ManyPlanned", *, watch: "Watch | None" = None
     ) -> "dict[str, Evaluation | SkillEvaluatorError]":
         """Evaluate each component that was planned; return by name what came of it, or why nothing did."""
-        from skill_evaluator.evaluation.many import evaluate_many
 
         return evaluate_many(request, planned, lambda each: self.evaluate(each, watch=watch))
 
@@ -255,9 +256,6 @@ class Library:
         names = skills or sorted(path.parent.name for path in self.components.glob("*/leaderboard.json"))
         if not names:
             raise LeaderboardError(f"no run is recorded in {self.components}; evaluate one, or see --components DIR")
-        from skill_evaluator.providers.redaction import attempted
-        from skill_evaluator.scoring.parallel import side_by_side
-        from skill_evaluator.verdicts.planning import ranking  # noqa: F401 (once, and not in every process)
 
         def ranked(skill: str) -> "ModelRanking":
             recorded = self.recorded(skill)
@@ -279,7 +277,6 @@ class Library:
 
         By default it is the highest version with a complete record, and git's author accepts it.
         """
-        from skill_evaluator.records.selection import accept
 
         recorded, models = self.recorded(skill), [models] if isinstance(models, str) else models
         return accept(recorded.component, recorded.archive, version, why=why, by=by, models=models)
@@ -295,7 +292,6 @@ class Library:
 
         `run` is a run folder, or the id of a run in a component's evals/results. Return the run's manifest, too.
         """
-        from skill_evaluator.evaluation.saved import explain
 
         places = (self.components, self.config, self.fixtures, self.settings)
         return explain(run, *places, case=case, field=field)
@@ -305,9 +301,6 @@ class Library:
 
         Return the run, and the component as it is now.
         """
-        from skill_evaluator.display.addresses import Site
-        from skill_evaluator.evaluation.saved import score_again
-        from skill_evaluator.reports.evaluation import write_report
 
         finished, component = score_again(Path(run), self.components, self.config, self.fixtures)
         write_report(finished, site=Site(self.settings.site.address))
@@ -317,8 +310,6 @@ class Library:
         self, skill: "str | MutationRequest", *, watch: "Watch | None" = None, **options: Any
     ) -> "MutationResult":
         """Remove each part of a prompt; return which removals the cases notice. `options` are those of the command."""
-        from skill_evaluator.evaluation.mutating import mutate
-        from skill_evaluator.evaluation.request import MutationRequest
 
         return mutate(self._of(MutationRequest, skill, options), watch or _unseen)
 
@@ -326,17 +317,12 @@ class Library:
         self, request: "SwitchRequest | None" = None, *, watch: "Watch | None" = None, **options: Any
     ) -> "Switch":
         """Ask every component of two models and tell which would be worse with the new one, as `switch` does."""
-        from skill_evaluator.evaluation.request import SwitchRequest
-        from skill_evaluator.evaluation.switching import switch
-        from skill_evaluator.reports.evaluation import write_report
 
         return switch(request or request_of(SwitchRequest, self, **options), watch or _unseen, write_report)
 
     @staticmethod
     def init(request: "InitRequest") -> "LaidOut":
         """Lay out configuration, workflows and an example component in a folder, as `init` does; overwrite nothing."""
-        from skill_evaluator.api.schemas import edited_schemas
-        from skill_evaluator.ci.layout import lay_out
 
         return lay_out(request, edited_schemas())
 
@@ -346,15 +332,12 @@ class Library:
 
         `choose` returns the part of a component's schema that is its contract, where several may be.
         """
-        from skill_evaluator.api.schemas import edited_schemas
-        from skill_evaluator.ci.adopting import propose
 
         return propose(request, edited_schemas(), choose)
 
     @staticmethod
     def adopt(request: "InitRequest", proposal: "Proposal") -> list[str]:
         """Write what was proposed; return what was done."""
-        from skill_evaluator.ci.adopting import adopt
 
         return adopt(request, proposal)
 
@@ -365,8 +348,6 @@ class Library:
 
         `odd` takes the problem of a wrong row instead of having it raised.
         """
-        from skill_evaluator.library.case_table import CaseTable, import_cases
-        from skill_evaluator.providers.weights import cache_dir
 
         table = table or request_of(CaseTable, self, **options)
         if self.settings.fixtures and table.fixtures and table.fixtures.is_relative_to(cache_dir()):
@@ -379,8 +360,6 @@ class Library:
 
         None where it names none. A `platform` is handed the commit for later jobs.
         """
-        from skill_evaluator.ci.fixtures import fetched_fixtures
-        from skill_evaluator.ci.platforms import PLATFORMS
 
         elsewhere = self.settings.fixtures
         if elsewhere is None:
@@ -392,28 +371,22 @@ class Library:
 
     def lint(self, request: "LintRequest | None" = None, **options: Any) -> "LintedLibrary":
         """Check components and all their cases, as `lint` does; a problem is in the result, not raised."""
-        from skill_evaluator.ci.linting import LintRequest, lint
 
         return lint(request or request_of(LintRequest, self, **options))
 
     def doctor(self) -> "DoctorReport":
         """Call each model once, and report keys and what stands in the way of runs here and in CI."""
-        from skill_evaluator.ci.doctor import examine
-        from skill_evaluator.providers import read_configuration
 
         return examine(read_configuration(self.config), self.config)
 
     def plan(self, request: "PlanRequest | None" = None, **options: Any) -> "Plan":
         """Say what is to be evaluated, in which jobs and at what cost, as `plan` does; `options` are its own."""
-        from skill_evaluator.ci.planning import PlanRequest, make_plan
 
         return make_plan(request or request_of(PlanRequest, self, **options))
 
     @staticmethod
     def write_plan(plan: "Plan", path: Path) -> str:
         """Write a plan as the file that jobs, `collect` and `report` read; return the SHA-256 of the file."""
-        from skill_evaluator.ci.plan import sha256_of
-        from skill_evaluator.files import json_text, replace_text
 
         replace_text(path, json_text(plan.model_dump(mode="json")))
         return sha256_of(path)
@@ -421,15 +394,12 @@ class Library:
     @staticmethod
     def planned(request: "ManyRequest", plan: Path, run: str) -> "ManyRequest":
         """Return the request that makes a run of a plan, or resumes it if its folder is among the results."""
-        from skill_evaluator.ci.plan import planned_request, read_plan
 
         read = read_plan(plan)
         return planned_request(request, read, read.run(run))
 
     def sizing(self, skill: str, drop: float, models: Sequence[str] = ()) -> "SizingPlan":
         """Say how many cases and replicates would show a drop, by the newest version of each model."""
-        from skill_evaluator.records.selection import newest_of_versions, runs_of_models
-        from skill_evaluator.verdicts.planning.sizing import SizingPlan, sizing_of
 
         if not 0 < drop < 1:  # not a number compares false
             raise ConfigError(f"--detect must be a drop between 0 and 1, such as 0.05, not {drop:g}")
@@ -444,25 +414,21 @@ class Library:
 
     def collect(self, request: "CollectRequest | None" = None, **options: Any) -> "Outcome":
         """Put the answers of a plan's jobs together, as `collect` does: records, and what became of every call."""
-        from skill_evaluator.ci.collecting import CollectRequest, collect
 
         return collect(request or request_of(CollectRequest, self, **options))
 
     def outcome(self, collected: str | Path, plan: Path | None = None) -> "Outcome":
         """Read what `collect` wrote; where that is missing, every run of the `plan` is."""
-        from skill_evaluator.ci.outcome import read_outcome
 
         return read_outcome(Path(collected), plan)
 
     def publish(self, request: "PublishRequest | None" = None, **options: Any) -> "Published":
         """Add collected records to a branch in one commit and push it, as `publish` does."""
-        from skill_evaluator.ci.publishing import PublishRequest, publish
 
         return publish(request or request_of(PublishRequest, self, **options))
 
     def export(self, request: "ExportRequest | None" = None, **options: Any) -> "Exported":
         """Export records as a table, or verdicts as JUnit XML, as `export` does."""
-        from skill_evaluator.exchange.exported import ExportRequest, export_records
 
         if "out" in options:
             raise ConfigError("this writes no file; give save() of the result its path")
@@ -475,7 +441,6 @@ class Library:
 
         `odd` is told what is wrong with a row, and raises it unless the row is to be left out.
         """
-        from skill_evaluator.exchange.imported import ImportRequest, import_results
 
         return import_results(request or request_of(ImportRequest, self, **options), self.settings, odd)
 
@@ -484,6 +449,7 @@ class Library:
 
         The folder's `problems` say by name what could not be read.
         """
+
         from skill_evaluator.site.build import SiteBuild, build_site
 
         return build_site(request or request_of(SiteBuild, self, **options))
@@ -496,8 +462,6 @@ class Library:
 
     def audit_size(self, request: "AuditRunRequest | None" = None, **options: Any) -> "AuditSize":
         """Check the inputs of an audit and estimate its size; makes no call. Takes the options of `audit run`."""
-        from skill_evaluator.audit.request import AuditRunRequest
-        from skill_evaluator.audit.run.drawing import size_audit
 
         return size_audit(request or request_of(AuditRunRequest, self, **options))
 
@@ -512,8 +476,6 @@ class Library:
 
         `watch` shows how the calls go.
         """
-        from skill_evaluator.audit.request import AuditRunRequest
-        from skill_evaluator.audit.run.calls import run_audit
 
         request = request or request_of(AuditRunRequest, self, **options)
         if request.dry_run:
@@ -522,15 +484,11 @@ class Library:
 
     def audit_report(self, request: "AuditReportRequest | None" = None, **options: Any) -> "ReportedAudit":
         """Compute ability, fluctuation and grades, as `audit report` does; writes nothing."""
-        from skill_evaluator.audit.findings.auditing import report_audit
-        from skill_evaluator.audit.request import AuditReportRequest
 
         return report_audit(request or request_of(AuditReportRequest, self, **options))
 
     def check_scenarios(self, request: "ScenariosCheckRequest | None" = None, **options: Any) -> "FamilyCheck":
         """Check whether a family of scenarios is ready for an audit, as `scenarios check` does."""
-        from skill_evaluator.audit.findings.family import check_scenarios
-        from skill_evaluator.audit.request import ScenariosCheckRequest
 
         return check_scenarios(request or request_of(ScenariosCheckRequest, self, **options))
 
@@ -543,7 +501,6 @@ def _records_named(named: str | None) -> "list[Record]":
     """Read the records if a file is named."""
     if named is None or not (named.endswith((".json", ".jsonl", ".csv", ".tsv", ".eval")) or Path(named).is_file()):
         return []
-    from skill_evaluator.exchange.imported import records_in  # brings with it what scores answers
 
     return records_in(Path(named))
 

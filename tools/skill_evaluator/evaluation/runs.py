@@ -12,10 +12,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from skill_evaluator.errors import RunError
+from skill_evaluator.evaluation.designs import component_of, design_runs, failing_runs, runs_beside  # they import much
 from skill_evaluator.evaluation.inputs import Inputs
 from skill_evaluator.evaluation.request import EvaluationRequest
 from skill_evaluator.files import try_lock
 from skill_evaluator.identifiers import invocation_of
+from skill_evaluator.judges.modes.sentences import judge_estimate
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Policy
 from skill_evaluator.providers import lack_of
@@ -114,7 +116,6 @@ def _new_runs(inputs: Inputs, request: EvaluationRequest) -> PlannedRuns:
     designed = request.with_baseline or request.failing or request.aa
     if not designed and not _goes_beside(request, inputs.settings.policy):
         return alone
-    from skill_evaluator.evaluation.designs import design_runs, failing_runs, runs_beside  # they import much
 
     if request.failing and not (plain := failing_runs(plain, inputs)):
         return _planned([], request)
@@ -188,8 +189,6 @@ def costs_left(planned: PlannedRuns, inputs: Inputs) -> dict[str, float | None]:
             left = manifest.replicates - answered[case_id]
             costs[model.id] = None if most is None or before is None else before + left * most
         if (judge := inputs.judge) is not None:
-            from skill_evaluator.judges.modes.sentences import judge_estimate
-
             most = judge_estimate(judge, inputs.kinds[judge.provider], cases, model, manifest.replicates).cost_upper_usd
             before = costs.get(judge.id, 0.0)
             costs[judge.id] = None if most is None or before is None else before + most
@@ -273,7 +272,6 @@ def _resume_runs(inputs: Inputs, request: EvaluationRequest, resume: str) -> Pla
 
 def _saved_runs(inputs: Inputs, request: EvaluationRequest, wanted: str) -> tuple[list[Run], dict[str, Component]]:
     """Find runs by id, folder or invocation, planned as the options say, with what each asks; raise RunError."""
-    from skill_evaluator.evaluation.designs import component_of
 
     cases = {case.id: case for case in inputs.cases}
     models = {model.id: model for model in inputs.models}

@@ -31,7 +31,6 @@ from skill_evaluator.scoring.answer_views import ChangedAnswers, answer_changes
 from skill_evaluator.scoring.answers import AnswerScorer
 from skill_evaluator.scoring.recording import Finished, Origin, Recorder, origin_of
 from skill_evaluator.scoring.scorer import Scorer, open_scores
-from skill_evaluator.stats import load_quantiles
 from skill_evaluator.text import listed
 from skill_evaluator.verdicts.decide.comparability import common_part
 from skill_evaluator.verdicts.decide.results import ComparisonResult
@@ -242,7 +241,6 @@ def ask_and_score(planned: PlannedRuns, inputs: Inputs, request: EvaluationReque
 
         def prepare_records() -> None:
             origins.append(origin_of(component, request.fixtures))
-            load_quantiles()
 
         questions = replace(
             questions_of(planned.components, cases, scorers, scores, prepare_records),

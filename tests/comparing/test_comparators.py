@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from skill_evaluator.comparing.comparators import amount, canonical, comparator, equal
+from skill_evaluator import plugins
+from skill_evaluator.comparing.comparators import Comparator, amount, canonical, comparator, equal
 from skill_evaluator.comparing.field_plan import FieldRule
 from skill_evaluator.errors import ComponentError
 
@@ -178,6 +179,19 @@ def test_the_number_a_printed_amount_states() -> None:
 def test_a_canonical_form_carries_its_type() -> None:
     forms = {canonical(value, EXACT) for value in (1, "1", True, [1], {"a": 1}, "true", "[1]")}
     assert len(forms) == 7
+
+
+def test_comparator_of_a_package_may_decide_by_closeness(monkeypatch: pytest.MonkeyPatch) -> None:
+    added = {
+        "test-exact": Comparator(lambda value, rule: str(value).upper()),
+        "test-close": Comparator(
+            lambda value, rule: value, lambda one, other, rule: abs(one - other) <= rule.tolerance
+        ),
+    }
+    monkeypatch.setattr(plugins, "load", lambda group, name, kind: added.get(name))
+    assert comparator("test-exact").close is None
+    assert equal("a", "A", FieldRule(compare="test-exact", tolerance=1))
+    assert [equal(1, other, FieldRule(compare="test-close", tolerance=1)) for other in (2, 3)] == [True, False]
 
 
 def test_an_unknown_comparator_is_named_with_the_nearest() -> None:

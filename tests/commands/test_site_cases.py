@@ -6,13 +6,11 @@ import shutil
 import threading
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 from urllib.request import urlopen
 
 import pytest
 from skill_evaluator.display import number
 from skill_evaluator.errors import RunError
-from skill_evaluator.site.cases import ShownRun
 from skill_evaluator.site.server import SiteServer
 
 from tests.support.chat_server import notice
@@ -181,16 +179,6 @@ def test_a_run_folder_that_cannot_be_read_is_named_and_hides_no_other(measured: 
     assert "The outputs cannot be shown" in broken["notices"][0]
     assert (broken["outputs"], broken["score"]) == ([], "0.750")
     assert before["outputs"]
-
-
-def test_pages_of_cases_are_written_again_only_for_new_runs(measured: Library) -> None:
-    site = measured.root / "site"
-    with patch.object(ShownRun, "part", side_effect=AssertionError("an output was read again")):
-        assert "0 files written, 0 removed" in measured.call("site", "build", "--out", "site").out
-    measured.write(f"components/{SKILL}/prompt.md", PROMPT.format("1.2.0"))
-    measured.evaluate_here()
-    assert measured.call("site", "build", "--out", "site").code == 0
-    assert [run["version"] for run in runs_of(site, "alpha")] == ["1.2.0", "1.1.0"]
 
 
 def test_megabytes_of_document_and_answer_make_no_large_file(library: Library) -> None:

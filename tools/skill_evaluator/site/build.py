@@ -54,7 +54,7 @@ from skill_evaluator.site.public import PublicNames
 from skill_evaluator.site.run import write_runs
 from skill_evaluator.site.state import component_state
 from skill_evaluator.site.writing import SiteFolder, refuse_page_name
-from skill_evaluator.text import counted, digest, nearest
+from skill_evaluator.text import counted, nearest
 from skill_evaluator.verdicts.history.component import RecordedComponent
 
 if TYPE_CHECKING:
@@ -99,10 +99,8 @@ def write_audits(pages: "Pages", folder: Path) -> dict[str, str | None]:
     ]
     for name, result in results.items():
         others = [row for row in listed if row["name"] != name]
-        known = [name, others, digest((folder / name / REPORTED).read_bytes())]
-        if not pages.keeps(addresses[name], "audit.html", known, longest=_LONGEST_OF_AUDIT):
-            shown = {"name": name, "others": others, **site_audit(result)}
-            pages.write(addresses[name], "audit.html", known, longest=_LONGEST_OF_AUDIT, **shown)
+        page = {"name": name, "others": others, **site_audit(result)}
+        pages.write(addresses[name], "audit.html", longest=_LONGEST_OF_AUDIT, **page)
     return {model.model: model.grade for model in results[newest].models}
 
 

@@ -15,7 +15,7 @@ from skill_evaluator.site.server import SiteServer
 
 from tests.support.chat_server import notice
 from tests.support.documents import a_pdf, a_png
-from tests.support.library import CASES, SKILL, Library, read
+from tests.support.library import CASES, SKILL, Library
 from tests.support.records import a_run, keep
 from tests.support.sites import case_runs, contents, site_page, words
 
@@ -194,18 +194,6 @@ def test_megabytes_of_document_and_answer_make_no_large_file(library: Library) -
     assert f"the first of {len(long):,} characters. The whole is among the fixtures." in shown
     assert ["Cut here" in output["words"] for output in runs_of(site, "alpha")[0]["outputs"]] == [True, True]
     assert max(len(content) for content in contents(site).values()) < 1_000_000
-
-
-def test_a_record_that_is_another_now_changes_the_pages_of_its_cases(measured: Library) -> None:
-    site = measured.root / "site"
-    path = measured.component / "evals" / "records" / f"{runs_of(site, 'alpha')[0]['run']}.json"
-    record = read(path)
-    record["per_case"][0]["replicates"]["field_level_f1"] = [0.25, 0.25]
-    path.write_text(json.dumps(record))
-    published(measured)
-    shown = contents(site)
-    assert measured.call("site", "build", "--out", "anew").code == 0
-    assert shown == contents(measured.root / "anew")
 
 
 @pytest.mark.parametrize("text", ["\u00a0" * 5_000 + "x" * 3_000, "x" * 10_001])

@@ -185,6 +185,7 @@ def _write_component(
     state = component_state(name, standing, comparisons, runs)
     compared = ComparedComponent(
         recorded=recorded,
+        rows=runs,
         standing=standing,
         comparisons=comparisons,
         state=state,
@@ -194,7 +195,7 @@ def _write_component(
     write_comparisons(pages, compared)
     answered, cases = write_cases(pages, recorded, runs, state, build.fixtures, names)
     write_runs(pages, answered, cases, state)
-    page = component_page(name, component.version, standing, runs)
+    page = component_page(component.version, standing, runs)
     pages.write(
         component_address(name),
         "component.html",
@@ -212,7 +213,7 @@ def _write_component(
     )
     return Shown(
         state=state,
-        rows=overview_rows(name, standing, grades),
+        rows=overview_rows(name, standing, runs, grades),
         changes=list(version_changes(state, standing)),
     )
 

@@ -22,6 +22,7 @@ from skill_evaluator.display.pages import MOST_ROWS, Block, Captioned, Fold, Lin
 from skill_evaluator.display.sheets import Sheet
 from skill_evaluator.errors import RunError, SkillEvaluatorError
 from skill_evaluator.library.cases import Case, load_cases
+from skill_evaluator.records.record import Row
 from skill_evaluator.reports.comparison import (
     all_sheets,
     fell_most_words,
@@ -67,6 +68,7 @@ class ComparedComponent:
     """A component with its comparisons; `shows_outputs`: the site may show outputs of its models."""
 
     recorded: RecordedComponent
+    rows: Sequence[Row]
     standing: ComponentStanding
     comparisons: Comparisons
     state: Mapping[str, Any]
@@ -227,7 +229,7 @@ def _write_verdict(pages: "Pages", of: ComparedComponent, version: str) -> None:
         if point.version == version
     ]
     cards = [_card(of, model, point) for model, point in points]
-    ranking = of.standing.ranking
+    ranking, rows = of.standing.ranking, {row.run_id: row for row in of.rows}
     pages.write(
         verdict_address(of.name, version),
         "verdict.html",
@@ -238,7 +240,7 @@ def _write_verdict(pages: "Pages", of: ComparedComponent, version: str) -> None:
         ship=ranking.advice.words,
         cards=sorted(cards, key=lambda card: (ORDER.index(card["verdict"]), card["model"])),
         metric=of.standing.history.metric,
-        figures=[run_figures(of.recorded.archive.record_of(point.run_id)) for _, point in points],
+        figures=[run_figures(rows[point.run_id]) for _, point in points if point.run_id in rows],
         rules={"tolerance": ranking.tolerance, "alpha": ranking.alpha},
         longest=_LONGEST,
     )

@@ -153,15 +153,7 @@ def _line(folder: Path, **changed: object) -> None:
 
 HOSTILE: dict[str, Callable[[Path], None]] = {
     "version": lambda folder: _manifest(folder, skill_version="99.0.0"),
-    "no time": lambda folder: _manifest(folder, created="2026-02-30T00:00:00Z"),
-    "types": lambda folder: _manifest(folder, cases=[], digests="x", replicates="2"),
-    "case id": lambda folder: _line(folder, case_id=[]),
-    "text": lambda folder: _line(folder, text=5),
-    "latency": lambda folder: _line(folder, latency_s="x"),
-    "negative": lambda folder: _line(folder, usage={"input_tokens": -300, "output_tokens": -300}, attempts=-1),
-    "not a number": lambda folder: _line(folder, latency_s=float("nan")),
     "surrogate": lambda folder: _line(folder, case_id="\udcff", served_model="\ud800", error=7),
-    "skip folder": lambda folder: (folder / "x.skipped").mkdir(),
     "link": lambda folder: (folder / "record.json").unlink() or (folder / "record.json").symlink_to("/etc/passwd"),
     "bytes": lambda folder: (folder / "manifest.json").write_bytes(b"\xff\x00"),
     "name": lambda folder: folder.parent.rename(folder.parent.with_name(os.fsdecode(b"\xff"))) and None,

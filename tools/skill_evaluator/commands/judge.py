@@ -12,6 +12,7 @@ from skill_evaluator.display.options import (
     FormatOption,
     PlatformOption,
     argument,
+    folders_of,
     option,
     options,
 )
@@ -73,7 +74,7 @@ def judge_score(options: ScoreRequest, form: Format) -> int:
 
     A judge gives evidence, a justification, a score, a suggestion and its confidence for each criterion.
     """
-    return print_judged(Library.at(options).judge.score(options, watch=watch), form)
+    return print_judged(Library(**folders_of(options)).judge.score(options, watch=watch), form)
 
 
 def judge_pairwise(options: PairwiseRequest, form: Format) -> int:
@@ -89,7 +90,7 @@ def judge_regression(options: RegressionRequest, form: Format) -> int:
 
     A judge compares them with those in use, in both orders; code decides by fixed rules: ship, review or block.
     """
-    return print_judged(Library.at(options).judge.regression(options, watch=watch), form)
+    return print_judged(Library(**folders_of(options)).judge.regression(options, watch=watch), form)
 
 
 def judge_calibrate(options: CalibrateRequest, form: Format) -> int:
@@ -142,5 +143,5 @@ def judge_pin(options: JudgePinOptions) -> int:
     The first output of each case goes to components/<name>/evals/pinned/, in place of those of the same model. Makes no
     call.
     """
-    print_pinned(Library.at(options).judge.pin(options.run, options.cases), options.format)
+    print_pinned(Library(**folders_of(options)).judge.pin(options.run, options.cases), options.format)
     return EXIT_OK

@@ -4,12 +4,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from skill_evaluator.display import probability, signed
+from skill_evaluator.display import ends, probability, signed
 from skill_evaluator.display.pages import Page, print_page
 from skill_evaluator.reports.comparison import comparison_page, measure_sheet, run_sheet
 from skill_evaluator.reports.history import history_page
 from skill_evaluator.reports.summary import Reader, scope_words
-from skill_evaluator.site.compare import differences
 from skill_evaluator.verdicts.decide.comparability import Pair
 from skill_evaluator.verdicts.decide.comparison import compare_records
 from skill_evaluator.verdicts.decide.results import ComparisonResult
@@ -90,8 +89,8 @@ def test_interval_needs_five_cases(count: int, written: str, drawn: bool) -> Non
     after: dict[str, list[Score]] = {name: [0.4, 0.3] for name in before}
     result = compare_records("s", [Pair(baseline=a_record(before), candidate=a_record(after))], some_rules())
     assert measure_sheet(result.models[0]).rows[0][3].text.startswith(written)
-    (row,) = differences(result.models[0])["rows"]
-    assert (row["low"] is not None) == (row["high"] is not None) == drawn
+    low, high = ends(result.models[0].metrics[0].ci95, count)
+    assert (low is not None) == (high is not None) == drawn
 
 
 def test_long_tables_are_cut_with_a_count(capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,8 +10,8 @@ from skill_evaluator.display.addresses import NO_SITE, Site
 from skill_evaluator.display.pages import Block, Closing, Fold, Heading, Line, Lines, Only, Page, Section
 from skill_evaluator.display.safe_text import name_text
 from skill_evaluator.display.sheets import Cell, Sheet
-from skill_evaluator.evaluation.repeats import RunSpread
-from skill_evaluator.evaluation.story import Evaluation
+from skill_evaluator.evaluation.drift import RunSpread
+from skill_evaluator.evaluation.pipeline import EvaluationResult
 from skill_evaluator.files import replace_text
 from skill_evaluator.records.faults import fault_lines
 from skill_evaluator.records.record import SCORED, Record
@@ -21,6 +21,7 @@ from skill_evaluator.reports.explanation import changes_of
 from skill_evaluator.reports.ranking import ranking_blocks
 from skill_evaluator.reports.summary import Reader, conclude, conclude_first
 from skill_evaluator.runner.journal import REPORT
+from skill_evaluator.scoring.answer_views import ChangedAnswers
 from skill_evaluator.scoring.recording import Finished
 from skill_evaluator.text import counted, listed, version_words
 from skill_evaluator.verdicts.decide.results import ComparisonResult
@@ -43,14 +44,14 @@ _FIELD_COLUMNS = (
 _OPEN_COLUMNS = ("weakest field", "accuracy", "right/n", "stability", "cases in which it is")
 
 
-def evaluation_json(done: Evaluation) -> dict[str, Any]:
-    """Return the result of an evaluation as JSON."""
+def evaluation_json(done: EvaluationResult, changes: Sequence[ChangedAnswers] = ()) -> dict[str, Any]:
+    """Return the result of an evaluation as JSON, with the outputs that changed."""
     return {
         "skill": done.inputs.component.name,
         "runs": [run_json(run) for run in done.finished],
         "comparison": None if done.verdict is None else done.verdict.model_dump(mode="json"),
         "spreads": [asdict(spread) for spread in done.spreads],
-        **({"changed_answers": [asdict(model) for model in done.changes]} if done.changes else {}),
+        **({"changed_answers": [asdict(model) for model in changes]} if changes else {}),
         **({} if done.ranking is None else {"ranking": done.ranking.model_dump(mode="json")}),
     }
 
@@ -64,8 +65,10 @@ def run_json(run: Finished) -> dict[str, Any]:
     return {**value, "digest": run.record.row().digest, "per_case": cases, **last, **paths}
 
 
-def evaluation_page(done: Evaluation, folders: Sequence[str] = (), site: Site = NO_SITE) -> Page:
-    """Report an evaluation; `folders` are the options that name the library.
+def evaluation_page(
+    done: EvaluationResult, changes: Sequence[ChangedAnswers] = (), folders: Sequence[str] = (), site: Site = NO_SITE
+) -> Page:
+    """Report an evaluation with the outputs that changed; `folders` are the options that name the library.
 
     The metrics of a run stand open only if no comparison or ranking shows them.
     """
@@ -74,7 +77,7 @@ def evaluation_page(done: Evaluation, folders: Sequence[str] = (), site: Site = 
     conclusion = None if verdict is None else conclude(verdict, reader)
     sections = []
     if verdict is not None and conclusion is not None:
-        sections.append(comparison_section(verdict, conclusion, site, _changed(done)))
+        sections.append(comparison_section(verdict, conclusion, site, _changed(verdict, changes)))
     elif ranking is not None:
         sections.append(Section(name="the ranking", blocks=ranking_blocks(ranking)))
     models = () if verdict is None else verdict.models
@@ -98,7 +101,7 @@ def evaluation_page(done: Evaluation, folders: Sequence[str] = (), site: Site = 
     return Page([*sections, Section(name="the conclusion", blocks=list(_first_conclusion(done, reader)))])
 
 
-def _first_conclusion(done: Evaluation, reader: Reader) -> Iterator[Closing]:
+def _first_conclusion(done: EvaluationResult, reader: Reader) -> Iterator[Closing]:
     """Yield the conclusion of an evaluation without a baseline."""
     if done.judged and done.request.scenario is None:
         first = next((record for record in done.judged if not record.complete), done.judged[0])
@@ -106,7 +109,7 @@ def _first_conclusion(done: Evaluation, reader: Reader) -> Iterator[Closing]:
         yield conclude_first(first, reader, is_recorded=is_recorded, incomplete=done.incomplete_below(first)).closing
 
 
-def run_names(done: Evaluation) -> dict[str, str]:
+def run_names(done: EvaluationResult) -> dict[str, str]:
     """Return by run id the name by which `explain` finds a run: its id, or its folder if that is elsewhere."""
     place = done.inputs.component.results_dir
     return {
@@ -114,10 +117,10 @@ def run_names(done: Evaluation) -> dict[str, str]:
     }
 
 
-def _changed(done: Evaluation) -> Mapping[str, tuple[str, Sheet]]:
+def _changed(verdict: ComparisonResult, changes: Sequence[ChangedAnswers]) -> Mapping[str, tuple[str, Sheet]]:
     """Return the outputs that changed, by run id."""
-    models = {model.model_id: model.candidate.run_id for model in (done.verdict.models if done.verdict else ())}
-    return {models[model.model_id]: changes_of(model) for model in done.changes if model.model_id in models}
+    runs = {model.model_id: model.candidate.run_id for model in verdict.models}
+    return {runs[model.model_id]: changes_of(model) for model in changes if model.model_id in runs}
 
 
 def _spread_words(spread: RunSpread) -> str:

@@ -1,30 +1,28 @@
 """The reports of a component's versions: its history by model, and the accepted baselines."""
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from skill_evaluator.display import interval, number, plain, signed
 from skill_evaluator.display.addresses import NO_SITE, Site
 from skill_evaluator.display.pages import Block, Heading, Line, Lines, Page, page_of
 from skill_evaluator.display.sheets import Cell, Sheet, cells_of
 from skill_evaluator.records.archive import Acceptance, precedence
+from skill_evaluator.records.selection import Accepted
 from skill_evaluator.reports.summary import MARKS, STYLES, Reader, since_accepted_words
 from skill_evaluator.stats import by_key, mean_or_none, rounded
 from skill_evaluator.text import version_words
-
-if TYPE_CHECKING:  # these modules import scipy
-    from skill_evaluator.records.selection import Accepted
-    from skill_evaluator.verdicts.history.series import History
+from skill_evaluator.verdicts.history.series import History
 
 _MOVED, _VERBS = ("regressed", "improved"), ("fell", "rose")
 
 
-def history_page(history: "History", site: Site = NO_SITE, folders: Sequence[str] = ()) -> Page:
+def history_page(history: History, site: Site = NO_SITE, folders: Sequence[str] = ()) -> Page:
     """Report a history; `folders` are the options that name the library."""
     return page_of(history.skill, _history_blocks(history, site, Reader(folders=folders)))
 
 
-def _history_blocks(history: "History", site: Site, reader: Reader) -> Iterator[Block]:
+def _history_blocks(history: History, site: Site, reader: Reader) -> Iterator[Block]:
     yield Lines([history.unmeasured] if history.unmeasured else [], style="yellow")
     title = f": {history.metric} (strict mean) by version, each against the one before"
     yield Heading(Cell(history.skill, code=True, link=site.page(history.skill)), title, level=2)
@@ -47,7 +45,7 @@ def _history_blocks(history: "History", site: Site, reader: Reader) -> Iterator[
     yield f"next: {following}"
 
 
-def _findings(history: "History") -> Iterator[Line]:
+def _findings(history: History) -> Iterator[Line]:
     """Yield the versions that moved, the newest also if it is inconclusive; the change since the accepted baseline."""
     for model in history.models:
         name = Cell(model.model_id, code=True)
@@ -69,7 +67,7 @@ def _findings(history: "History") -> Iterator[Line]:
         yield from (Line(name, f": {remark}", style="yellow") for remark in model.remarks)
 
 
-def _sheet(history: "History") -> Sheet:
+def _sheet(history: History) -> Sheet:
     """Build the table of versions by model, the lowest version first; a cell is empty if there is no run."""
     by_model = [{point.version: point for point in model.points} for model in history.models]
     versions = sorted(dict.fromkeys(version for points in by_model for version in points), key=precedence)
@@ -86,7 +84,7 @@ def _sheet(history: "History") -> Sheet:
     return Sheet(columns=("version", *names), rows=rows, named=frozenset(names))
 
 
-def accepted_json(accepted: "Accepted") -> dict[str, Any]:
+def accepted_json(accepted: Accepted) -> dict[str, Any]:
     """Return an accepted version as JSON, with the strict mean of each model."""
     record = accepted.records[0]
     means = {name: mean for name, (_, mean) in _strict_means(accepted).items()}
@@ -94,7 +92,7 @@ def accepted_json(accepted: "Accepted") -> dict[str, Any]:
     return {**facts, "metric": record.primary_metric, "strict_means": means}
 
 
-def accepted_page(accepted: "Accepted") -> Page:
+def accepted_page(accepted: Accepted) -> Page:
     """Report an accepted version: its models with their strict means, and what follows."""
     acceptance, metric, skill = accepted.acceptance, accepted.records[0].primary_metric, accepted.records[0].skill
     rows = [cells_of([name], runs, number(mean)) for name, (runs, mean) in _strict_means(accepted).items()]
@@ -110,7 +108,7 @@ def accepted_page(accepted: "Accepted") -> Page:
     return page_of(skill, [heading, reason, sheet, Lines(lines)])
 
 
-def _strict_means(accepted: "Accepted") -> dict[str, tuple[int, float | None]]:
+def _strict_means(accepted: Accepted) -> dict[str, tuple[int, float | None]]:
     """Return the number of runs of each model, and the mean of their strict means."""
     metric = accepted.records[0].primary_metric
     means = {}

@@ -3,27 +3,25 @@
 import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from skill_evaluator.display import amount, cost_words, number, signed
 from skill_evaluator.display.pages import Block, Lines, Page, page_of
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.display.sheets import Cell, Sheet, cells_of
 from skill_evaluator.errors import SkillEvaluatorError
+from skill_evaluator.evaluation.many import ManyPlanned
+from skill_evaluator.evaluation.pipeline import EvaluationResult
+from skill_evaluator.evaluation.switching import Switch, SwitchedComponent
 from skill_evaluator.reports.evaluation import run_names
 from skill_evaluator.reports.summary import STYLES, Reader, conclude
 from skill_evaluator.text import counted, listed, version_words
 
-if TYPE_CHECKING:  # these modules call models
-    from skill_evaluator.evaluation.many import ManyPlanned
-    from skill_evaluator.evaluation.story import Evaluation
-    from skill_evaluator.evaluation.switching import Switch, SwitchedComponent
-
 _COLUMNS = ("component", "model", "version", "score", "change", "verdict", "USD")
-_Results = Mapping[str, "Evaluation | SkillEvaluatorError"]
+_Results = Mapping[str, EvaluationResult | SkillEvaluatorError]
 
 
-def print_planned(planned: "ManyPlanned") -> None:
+def print_planned(planned: ManyPlanned) -> None:
     """Print to stderr the calls and the maximum cost of each component, and the components that are skipped."""
     for each in planned.ready:
         for estimate in each.estimates:
@@ -35,12 +33,12 @@ def print_planned(planned: "ManyPlanned") -> None:
     print(f"{counted(len(planned.ready), 'component')}: {total}", file=sys.stderr)
 
 
-def many_json(done: _Results, planned: "ManyPlanned") -> dict[str, Any]:
+def many_json(done: _Results, planned: ManyPlanned) -> dict[str, Any]:
     """Return the runs of several components as JSON, and the components that were skipped."""
     return {"runs": list(_rows(done)), "left_out": {name: str(reason) for name, reason in planned.left_out.items()}}
 
 
-def many_page(done: _Results, planned: "ManyPlanned", folders: Sequence[str]) -> Page:
+def many_page(done: _Results, planned: ManyPlanned, folders: Sequence[str]) -> Page:
     """Report the verdict on each run, and the conclusion of each component that is not as good as before.
 
     `folders` are the options that name the library.
@@ -69,7 +67,7 @@ def _rows(done: _Results) -> Iterator[dict[str, Any]]:
             yield from (dict(zip(_COLUMNS, (name, *row), strict=True)) for row in _runs(each))
 
 
-def _runs(done: "Evaluation") -> Iterator[tuple[Any, ...]]:
+def _runs(done: EvaluationResult) -> Iterator[tuple[Any, ...]]:
     """Yield model, version, score, change, verdict and cost of each run that is not an interleaved baseline."""
     metric = done.inputs.component.primary_metric
     for record in (run.record for run in done.finished):
@@ -82,14 +80,14 @@ def _runs(done: "Evaluation") -> Iterator[tuple[Any, ...]]:
         yield record.model_id, record.skill_version, score, change, state, record.cost_usd
 
 
-def switch_json(result: "Switch") -> dict[str, Any]:
+def switch_json(result: Switch) -> dict[str, Any]:
     """Return a switch as JSON."""
     request = result.request
     models = {"old": request.old, "new": request.new, "dry_run": request.dry_run}
     return {**models, "components": _switched_rows(result), "conclusion": _answer(result)}
 
 
-def switch_page(result: "Switch") -> Page:
+def switch_page(result: Switch) -> Page:
     """Report a switch: a row per component, and whether the library may move to the new model."""
     rows = _switched_rows(result)
     cells = [
@@ -100,10 +98,10 @@ def switch_page(result: "Switch") -> Page:
     return page_of("the components", [sheet, *_answer(result)])
 
 
-def _switched_rows(result: "Switch") -> list[dict[str, Any]]:
+def _switched_rows(result: Switch) -> list[dict[str, Any]]:
     """Return the columns of each component; a dry run has no verdicts."""
 
-    def judged(row: "SwitchedComponent") -> dict[str, Any]:
+    def judged(row: SwitchedComponent) -> dict[str, Any]:
         return {
             "verdict": row.verdict,
             "usd_per_1000_old": row.usd_per_1000_old,
@@ -123,7 +121,7 @@ def _switched_rows(result: "Switch") -> list[dict[str, Any]]:
     ]
 
 
-def _answer(result: "Switch") -> list[str]:
+def _answer(result: Switch) -> list[str]:
     """Return whether the library may move to the new model, and where to look if not."""
     if result.request.dry_run:
         return ["dry run: no call was made, nothing was written"]

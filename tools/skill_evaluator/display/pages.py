@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Medium = Literal["terminal", "markdown", "site"]
 Words = str | Cell  # a Cell may be code, a link, bold or italic
-MOST_ROWS = 200  # of a table on the site; the result files have all rows
+MOST_ROWS = 200  # rows of a table on the site; the result files have all
 _MOODS = {"green": "improved", "red": "regressed", "yellow": "inconclusive"}
 _MAX_NAMED = 5
 _MAX_NAME = 100

@@ -91,7 +91,7 @@ def plan_page(plan: Plan) -> Page:
 
 
 def _few_cases(plan: Plan) -> Iterator[str]:
-    """Yield what the cases of a component can show if they are few."""
+    """Yield the drop that a component can detect if it has few cases."""
     for skill, runs in by_key((run.skill, run) for run in plan.runs).items():
         cases = len({case_id for run in runs for case_id in run.cases})
         if 0 < cases < FEW_CASES:

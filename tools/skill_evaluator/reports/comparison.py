@@ -52,7 +52,7 @@ Example = tuple[str, Sheet]
 """What became of the outputs of a run, in a sentence ("" if nothing is to be said), and a table of some of them."""
 
 _MAX_NAMED = 5
-_MAX_ROWS, _MAX_ROWS_OF_SEVERAL = 4, 2  # for a single model, and for each of several
+_MAX_ROWS, _MAX_ROWS_OF_SEVERAL = 4, 2
 _MAX_EXAMPLES, _MAX_REASONS = 3, 2
 _MAX_TABLE_ROWS, _MAX_FIELDS_OF_CASE = 10, 4
 _LEGEND = (

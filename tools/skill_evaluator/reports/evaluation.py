@@ -173,7 +173,7 @@ def run_section(finished: Finished, site: Site = NO_SITE) -> Section:
 
 
 def _failure_lines(record: Record) -> list[str]:
-    """Return how many calls of a run were scored if some failed, and what failed with its remedies."""
+    """Return the number of scored calls if some failed, and each failure with its remedy."""
     if record.complete and not record.failures:
         return list(fault_lines(record, str))
     unfinished = "" if record.complete else f" · {incomplete(record)}"
@@ -224,7 +224,7 @@ def facts(record: Record) -> str:
 
 
 def incomplete(record: Record) -> str:
-    """Return why a run is no measurement."""
+    """Return the reason that a run is incomplete or not measured."""
     if record.usable is not None:
         return f"NOT MEASURED: {record.scored} of {record.planned} outputs could be read"
     stopped = f", stopped by {record.stopped}" if record.stopped else ""
@@ -286,7 +286,7 @@ def _powers(record: Record) -> Iterator[str]:
 
 
 def _contract(record: Record) -> Iterator[str]:
-    """Yield what violates the output schema: the share of valid outputs, the rules, missing and extra keys."""
+    """Yield the share of outputs that are valid by the schema, the violated rules, missing and extra keys."""
     contract = record.contract
     if contract is None:
         return

@@ -27,7 +27,7 @@ from skill_evaluator.scoring.checked import CheckScore
 from skill_evaluator.text import counted, letters_of, listed
 
 _MAX_LINES, _MAX_CHARACTERS = 6, 1200
-_MAX_ROWS = 12  # of the fields, unless all are shown
+_MAX_ROWS = 12
 FOUND_AS: Mapping[FoundBy | None, str] = {
     "fenced": "JSON in a code fence",
     "embedded": "JSON amid other text",
@@ -36,7 +36,7 @@ FOUND_AS: Mapping[FoundBy | None, str] = {
     "option_text": "read by the option's words",
 }
 _STYLES = {"right": "green", "wrong": "red", "missing": "yellow", "extra": "magenta", "unscored": "dim"}
-_MAX_VALUES = 8  # of one case that changed
+_MAX_VALUES = 8  # changed values of a case
 _FULL = Only(("terminal",), [Line("--full shows all", style="dim")])
 
 
@@ -186,7 +186,7 @@ def _check_cells(check: Check, score: CheckScore, replicates: Cell, *, cut: bool
 
 
 def _next_step(manifest: Manifest, wrong: Sequence[str], reader: Reader) -> str:
-    """Return what to do about the fields that are wrong."""
+    """Return the next step for the fields that are wrong."""
     version = manifest.skill_version
     if not wrong:
         compare = reader.command("compare", manifest.skill, "--candidate", version)
@@ -229,7 +229,7 @@ def ranges(indexes: Sequence[int]) -> str:
 
 
 def how_compared(leaf: Leaf) -> str:
-    """Return how a value was compared, the similarity of free texts, and whether it counts."""
+    """Name the comparator of a value, the similarity of free texts, and a field that does not count."""
     similarity = "" if leaf.similarity is None else f" (here {number(leaf.similarity)})"
     return compared_as(leaf.row.rule) + similarity + ("" if leaf.row.rule.counts else ", not counted")
 
@@ -302,7 +302,7 @@ def _leaf_as_json(leaf: Leaf) -> Mapping[str, Any]:
 
 
 def changes_of(model: ChangedAnswers) -> tuple[str, Sheet]:
-    """Return how many of a model's outputs changed in a sentence, and the table of them."""
+    """Return the number of a model's outputs that changed in a sentence, and their table."""
     columns = ("case", "score", "path", "before", "after")
     rows = [row for change in model.changes for row in _rows(change)]
     words = f"the commonest answer changed in {len(model.changes)} of {counted(model.compared, 'case')}"

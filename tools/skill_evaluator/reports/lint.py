@@ -124,7 +124,7 @@ def _blocks(linted: Linted) -> Iterator[Block]:
 
 
 def _left_out(linted: Linted) -> list[str]:
-    """Return what of a component is not evaluated."""
+    """Return the reason that a component or a case is not evaluated."""
     if linted.not_evaluated is not None:
         return [linted.not_evaluated]
     return [f"case '{case_id}' is not evaluated yet: it has no document" for case_id in linted.waiting]
@@ -170,7 +170,7 @@ def adoption_sheet(proposal: Proposal) -> Sheet:
 
 
 def declared_words(text: str) -> str:
-    """Return what a proposed evals/datasets.json declares: its schema, and the number of fields by comparator."""
+    """Describe a proposed evals/datasets.json: its schema, and the number of fields by comparator."""
     dataset = loads(text)["datasets"][0]
     compared = Counter(rule["compare"] for rule in dataset.get("fields", {}).values())
     words = [f"contract {dataset['schema']}"] if "schema" in dataset else []

@@ -28,7 +28,7 @@ def rankings_page(rankings: Sequence[ModelRanking], folders: Sequence[str] = ())
 
 
 def _next_step(ranking: ModelRanking, reader: Reader) -> str:
-    """Return how to see why another version is to ship, or where the first two models differ, the best named last."""
+    """Return the next step: see why another version is to ship, or where the first two models differ."""
     names, versions = [model.model_id for model in ranking.models], {model.skill_version for model in ranking.models}
     names.sort(key=lambda name: name != ranking.advice.model_id)
     if ranking.advice.version not in {None, *versions}:

@@ -243,6 +243,9 @@ def _where_to_look(skill: str, model: ModelVerdict, reader: Reader) -> str:
     elif cases:
         kind, name = "case", cases[0]
     else:
+        since = model.since_accepted
+        if since is not None and since.verdict == "regressed" and reader.outputs is not None:
+            return reader.step("compare", skill, "--baseline", since.version)
         return "see the figures above; no single field or case fell"
     words = f"look at {kind} {name}" if name else f"look at {WHOLE}"
     if reader.in_ci:

@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
-FEWEST_CASES = 5  # an interval of fewer cases is not shown
+MIN_CASES_FOR_INTERVAL = 5  # an interval of fewer cases is not shown
 WHOLE = "(the whole answer)"  # the name of the field whose path is empty
 _SLOW_S = 2.0
 _T = TypeVar("_T")
 
 
 @contextmanager
-def told_if_slow(words: str) -> Iterator[None]:
+def notice_when_slow(words: str) -> Iterator[None]:
     """Print a notice to stderr if the block takes longer than two seconds."""
     timer = threading.Timer(_SLOW_S, lambda: print(words, file=sys.stderr, flush=True))
     timer.daemon = True
@@ -25,7 +25,7 @@ def told_if_slow(words: str) -> Iterator[None]:
         timer.cancel()
 
 
-def told(items: Iterable[_T], total: int, what: str) -> Iterator[_T]:
+def with_progress(items: Iterable[_T], total: int, what: str) -> Iterator[_T]:
     """Yield items; print the progress and the remaining time to stderr after 2, 4, 8, … seconds."""
     begun, due = time.monotonic(), _SLOW_S
     for count, item in enumerate(items, 1):
@@ -142,14 +142,14 @@ def interval(ci95: tuple[float, float] | None, cases: int, write: Callable[[floa
     >>> interval((0.5, 0.75), 5), interval((0.307, 1.0), 3), interval(None, 0)
     ('0.500 to 0.750', 'too few', '–')
     """
-    if 0 < cases < FEWEST_CASES:
+    if 0 < cases < MIN_CASES_FOR_INTERVAL:
         return "too few"
     return "–" if ci95 is None else f"{write(ci95[0])} to {write(ci95[1])}"
 
 
 def ends(ci95: tuple[float, float] | None, cases: int) -> tuple[float, float] | tuple[None, None]:
     """Return the two ends of an interval for a chart, or (None, None) for fewer than five cases."""
-    return (None, None) if ci95 is None or cases < FEWEST_CASES else ci95
+    return (None, None) if ci95 is None or cases < MIN_CASES_FOR_INTERVAL else ci95
 
 
 def cost_words(usd: float | None, hit_rate: float | None = None, *, digits: int = 4) -> str:

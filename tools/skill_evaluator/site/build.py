@@ -10,7 +10,7 @@ from typing import Any
 
 from skill_evaluator.audit.report.page import site_audit
 from skill_evaluator.audit.results import REPORTED, AuditResult, read_audit
-from skill_evaluator.display import told
+from skill_evaluator.display import with_progress
 from skill_evaluator.display.addresses import component_address, run_address
 from skill_evaluator.display.options import (
     AUDITS,
@@ -130,7 +130,7 @@ def build_site(build: SiteBuild) -> SiteFolder:
         site.write(f"assets/{asset}", (_HERE / "assets" / asset).read_text("utf-8"))
     grades = write_audits(pages, build.audits)
     components: list[Shown] = []
-    for name in told(names, len(names), "pages of components"):
+    for name in with_progress(names, len(names), "pages of components"):
         result = attempted(name, partial(_write_component, pages, build, name, settings, grades))
         if isinstance(result, StorageError):  # of the site itself
             raise result

@@ -206,7 +206,7 @@ def test_a_new_version_is_compared_with_the_recorded_one(pipeline: Pipeline) -> 
     assert (model["baseline"]["skill_version"], model["candidate"]["skill_version"]) == ("1.0.0", "1.1.0")
     assert (model["model_id"], model["metrics"][0]["difference"]) == (OTHER, 0.0)
     shown = pipeline.run("report", str(pipeline.collected))
-    assert f"## `{SKILL}`: {verdict['verdict']}" in shown.out
+    assert f"= {SKILL}: {verdict['verdict']}" in shown.out
 
 
 def test_without_plan_or_folder_it_is_said(pipeline: Pipeline) -> None:
@@ -334,7 +334,7 @@ def test_a_version_that_another_prompt_has_taken_meanwhile_is_refused_by_name(
         assert run["reason"].startswith(f"1.0.0 was recorded with another prompt by run {first.run_id}; raise the ver")
     assert pipeline.records() == {}
     page = summary.read_text()
-    assert "- ✕ **refused**, the version was recorded with another prompt; raise the version: " in page
+    assert "- ✕ refused, the version was recorded with another prompt; raise the version: " in page
     assert f"REFUSED; 1.0.0 was recorded with another prompt by run {first.run_id}" in page
     assert (pipeline.publish().code, pipeline.publish().out) == (0, "no record to publish\n")
 

@@ -41,7 +41,7 @@ def test_a_worse_model_is_told_by_component_with_what_is_lost_and_both_are_recor
     ended = two.call("switch", "old", "new", "-n", "4")
     assert ended.code == 3
     row = next(line for line in ended.out.splitlines() if line.startswith(SKILL))
-    assert "lost: field year" in row
+    assert "  field year  " in row
     assert row.split()[1:6] == ["72", "0.66", "regressed", "0.08", "0.08"]
     *_, answer, following = ended.out.splitlines()
     assert answer == "may we switch from old to new? no, notice-extraction regressed"

@@ -317,7 +317,8 @@ class Library:
         result = (chosen.apart() if apart else chosen).judged(self.settings)
         shown = [model.candidate.skill_version for model in result.models]
         unmeasured = recorded.unmeasured(shown) if recorded and candidate is None else ""
-        return result.model_copy(update={"unmeasured": unmeasured})
+        ship = recorded.ship_words() if recorded and between is None else ""
+        return result.model_copy(update={"unmeasured": unmeasured, "ship": ship})
 
     def exit_code(self, results: Sequence[ComparisonResult], fail_on: Sequence[str] = ()) -> int:
         """Return the exit code of verdicts: 0, 3 or 4, by `fail_on` or else by the policy of settings.yaml."""

@@ -15,7 +15,7 @@ from skill_evaluator.ci.lost_values import lost_values
 from skill_evaluator.ci.matrix import Checkout
 from skill_evaluator.ci.outcome import OUTCOME, RECORDS, Figures, LostValue, Outcome, RunOutcome, Status
 from skill_evaluator.ci.plan import Plan, read_plan, sha256_of
-from skill_evaluator.display import FEWEST_CASES
+from skill_evaluator.display import MIN_CASES_FOR_INTERVAL
 from skill_evaluator.display.options import argument, options, rare, words_of
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import InternalError, PlanError, RunError, SkillEvaluatorError
@@ -176,7 +176,8 @@ def _verdicts(
 def _verdict(skill: str, final: Sequence[Record], checkout: Checkout, *, again: bool) -> ComparisonResult | None:
     component, settings = checkout.component(skill), checkout.configuration.settings
     recorded = RecordedComponent(component=component, archive=checkout.archive(component), settings=settings)
-    return drift_of(final, recorded) if again else recorded.verdict_on(final)
+    verdict = drift_of(final, recorded) if again else recorded.verdict_on(final)
+    return verdict and verdict.model_copy(update={"ship": recorded.ship_words()})
 
 
 def _lost_values(
@@ -226,7 +227,7 @@ def _score_run(
     figures = Figures(
         skill_version=record.skill_version,
         accuracy=accuracy.strict_mean,
-        ci95=accuracy.ci95 if accuracy.n_cases >= FEWEST_CASES else None,
+        ci95=accuracy.ci95 if accuracy.n_cases >= MIN_CASES_FOR_INTERVAL else None,
         reproducibility=agreement.strict_mean if agreement else None,
     )
     return outcome.model_copy(update={**measured, "run_id": record.run_id, "figures": figures}), record

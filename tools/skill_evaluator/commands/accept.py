@@ -12,8 +12,9 @@ from skill_evaluator.display.options import (
     option,
     options,
 )
+from skill_evaluator.display.pages import print_page
 from skill_evaluator.errors import EXIT_OK
-from skill_evaluator.reports.history import print_acceptances, print_accepted
+from skill_evaluator.reports.history import acceptances_page, accepted_json, accepted_page
 
 EXAMPLES = (
     'skill-evaluator accept <component> --why "dates now come from the parser"',
@@ -42,8 +43,10 @@ def accept(options: AcceptOptions) -> int:
     """
     library = Library(options.components, config=options.config)
     if options.show:
-        print_acceptances(options.skill, library.accepted(options.skill), options.format)
+        shown = library.accepted(options.skill)
+        value = {"skill": options.skill, "accepted": shown}
+        print_page(options.format, json=lambda: value, page=lambda: acceptances_page(options.skill, shown))
     else:
         accepted = library.accept(options.skill, options.version, why=options.why, by=options.by, models=options.models)
-        print_accepted(accepted, options.format)
+        print_page(options.format, json=lambda: accepted_json(accepted), page=lambda: accepted_page(accepted))
     return EXIT_OK

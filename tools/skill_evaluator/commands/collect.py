@@ -11,7 +11,7 @@ from skill_evaluator.display.addresses import Site
 from skill_evaluator.display.options import FormatOption, PlatformOption, options
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import EXIT_BUG, EXIT_INCOMPLETE, EXIT_OK
-from skill_evaluator.reports.ci import print_outcome, tell_outcome
+from skill_evaluator.reports.ci import add_outcome_summary, print_outcome
 
 EXAMPLES = ("skill-evaluator ci collect artifacts --plan plan.json --out collected",)
 EXITS = {4: "a run is incomplete (the others are collected)"}
@@ -27,7 +27,7 @@ def collect(options: CollectOptions) -> int:
     outcome = ContinuousIntegration.collect(options)
     site = Site(options.configuration.settings.site.address)
     print_outcome(outcome, options.format, site)
-    tell_outcome(outcome, options.platform, site)
+    add_outcome_summary(outcome, options.platform, site)
     if not options.platform and not outcome.complete:
         for line in commands_again(options, outcome):
             print(f"to make the missing calls: {visible(line)}", file=sys.stderr)

@@ -17,9 +17,10 @@ from skill_evaluator.display.options import (
     options,
     words_of,
 )
+from skill_evaluator.display.pages import print_page
 from skill_evaluator.errors import LeaderboardError
-from skill_evaluator.reports.comparison import print_comparison
-from skill_evaluator.reports.ending import print_ending
+from skill_evaluator.reports.comparison import comparison_page
+from skill_evaluator.reports.summary import Reader
 from skill_evaluator.runner.journal import answers_in
 
 EXAMPLES = (
@@ -73,7 +74,9 @@ def compare(options: CompareOptions) -> int:
         between=options.between,
         apart=options.apart,
     )
-    print_comparison(result, options.format, Site(library.settings.site.address), full=options.full)
-    answers = None if options.skill is None else answers_in(library.component(options.skill).results_dir)
-    print_ending(result, options.format, answers, words_of(options))
+    outputs = None if options.skill is None else answers_in(library.component(options.skill).results_dir)
+    reader, site = Reader(outputs=outputs, folders=words_of(options)), Site(library.settings.site.address)
+    print_page(
+        options.format, json=lambda: result, page=lambda: comparison_page(result, reader, site), full=options.full
+    )
     return library.exit_code([result], fail_on)

@@ -12,8 +12,9 @@ from skill_evaluator.display.options import (
     options,
     words_of,
 )
+from skill_evaluator.display.pages import print_page
 from skill_evaluator.errors import EXIT_OK
-from skill_evaluator.reports.explanation import print_explanation
+from skill_evaluator.reports.explanation import explanation_json, explanation_page
 
 EXAMPLES = ("skill-evaluator explain <run-id> --case <case-id>", "skill-evaluator explain <run-folder> --field <path>")
 
@@ -32,5 +33,10 @@ def explain(options: ExplainOptions) -> int:
     """Show the outputs of a case beside its ground truth; or one field in all cases."""
     library = Library(options.components, config=options.config, fixtures=options.fixtures)
     manifest, explained = library.explain(options.run, case=options.case, field=options.field)
-    print_explanation(explained, manifest, options.format, words_of(options), full=options.full)
+    print_page(
+        options.format,
+        json=lambda: explanation_json(explained, manifest),
+        page=lambda: explanation_page(explained, manifest, words_of(options)),
+        full=options.full,
+    )
     return EXIT_OK

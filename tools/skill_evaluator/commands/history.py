@@ -13,7 +13,8 @@ from skill_evaluator.display.options import (
     options,
     words_of,
 )
-from skill_evaluator.reports.history import print_history
+from skill_evaluator.display.pages import print_page
+from skill_evaluator.reports.history import history_page
 from skill_evaluator.verdicts.decide.rules import exit_code
 
 EXAMPLES = ("skill-evaluator history <component>", "skill-evaluator history <component> --fail-on regressed")
@@ -39,5 +40,6 @@ def history(options: HistoryOptions) -> int:
     fail_on = named_verdicts(options.fail_on)
     library = Library(options.components, config=options.config)
     judged = library.history(options.skill, options.models)
-    print_history(judged, options.format, Site(library.settings.site.address), words_of(options))
+    site = Site(library.settings.site.address)
+    print_page(options.format, json=lambda: judged, page=lambda: history_page(judged, site, words_of(options)))
     return exit_code(judged.newest_verdict, fail_on)

@@ -14,7 +14,7 @@ from skill_evaluator.display.options import CONFIG
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.display.sheets import show
 from skill_evaluator.errors import EXIT_OK
-from skill_evaluator.reports.lint import declared_words, standings
+from skill_evaluator.reports.lint import adoption_sheet, declared_words
 from skill_evaluator.text import counted
 
 EXAMPLES = (
@@ -60,7 +60,7 @@ def _adopt(options: InitRequest) -> None:
     asks = sys.stdin.isatty() and sys.stdout.isatty()
     proposal = ContinuousIntegration.propose(options, _choose if asks else lambda *_: None)
     show([Text(f"looked for: {', '.join(f'{words} ({count:,})' for words, count in proposal.found)}"), Text()])
-    show([standings(proposal), Text()])
+    show([adoption_sheet(proposal), Text()])
     for line in proposal.lost:
         print(line)
     if proposal.unread:

@@ -8,9 +8,10 @@ from pathlib import Path
 from skill_evaluator.api import Library
 from skill_evaluator.ci.planning import PlanRequest
 from skill_evaluator.display.options import FormatOption, folders_of, option, options, rare
+from skill_evaluator.display.pages import page_of, print_page
 from skill_evaluator.errors import EXIT_OK, ConfigError
-from skill_evaluator.reports.ci import print_plan, tell_plan
-from skill_evaluator.reports.ranking import print_sizing
+from skill_evaluator.reports.ci import print_plan, publish_plan
+from skill_evaluator.reports.ranking import sizing_blocks
 
 EXAMPLES = (
     "skill-evaluator ci plan --base origin/main",
@@ -35,10 +36,11 @@ def plan(options: PlanOptions) -> int:
     if options.detect is not None:
         if len(options.names) != 1:
             raise ConfigError("--detect takes one component: skill-evaluator plan --detect 0.05 <component>")
-        print_sizing(library.sizing(options.names[0], options.detect, options.models), options.format)
+        sizing = library.sizing(options.names[0], options.detect, options.models)
+        print_page(options.format, json=lambda: sizing, page=lambda: page_of(sizing.skill, sizing_blocks(sizing)))
         return EXIT_OK
     made = library.ci.plan(options)
     sha256 = library.ci.write_plan(made, options.out)
     print_plan(made, options.format)
-    tell_plan(made, options.platform, sha256)
+    publish_plan(made, options.platform, sha256)
     return EXIT_OK

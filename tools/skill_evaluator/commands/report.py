@@ -6,7 +6,7 @@ from skill_evaluator.api import Library
 from skill_evaluator.display.addresses import Site
 from skill_evaluator.display.options import ConfigOption, PlatformOption, argument, folders_of, option, options, rare
 from skill_evaluator.display.sheets import Format
-from skill_evaluator.reports.ci import announce, open_pull_request, outcome_page, print_outcome, refuse_untold
+from skill_evaluator.reports.ci import announce, open_pull_request, outcome_page, print_outcome, require_platform
 
 EXAMPLES = ("skill-evaluator ci report collected --platform github",)
 EXITS = {3: "regression, or a judge blocks or alerts", 4: "a person must review, or another model answered"}
@@ -33,7 +33,7 @@ class ReportOptions(ConfigOption, PlatformOption):
 def report(options: ReportOptions) -> int:
     """Show the results of a plan; as a page, a job's summary, or a comment on a pull request."""
     if options.commits or options.pull_request or options.open_from:
-        refuse_untold(options.platform)
+        require_platform(options.platform)
     library = Library(**folders_of(options))
     settings, outcome = library.settings, library.ci.outcome(options.collected, options.plan)
     site = Site(settings.site.address)

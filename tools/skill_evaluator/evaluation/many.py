@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import partial
 
-from skill_evaluator.display import told
+from skill_evaluator.display import with_progress
 from skill_evaluator.errors import ComponentError, ConfigError, GitError, SkillEvaluatorError
 from skill_evaluator.evaluation.dry_run import DryRun, dry_run
 from skill_evaluator.evaluation.pipeline import Evaluation, EvaluationResult, WriteReport
@@ -51,7 +51,7 @@ def plan_many(request: ManyRequest) -> ManyPlanned:
         chosen = _changed(request, chosen, request.changed)
     ready: list[DryRun] = []
     left_out: dict[str, SkillEvaluatorError] = {}
-    for name in told(chosen, len(chosen), "components"):
+    for name in with_progress(chosen, len(chosen), "components"):
         asked = replace(request, skill=name, dry_run=request.resume is None)
         plan = attempted(name, partial(dry_run, asked))
         if isinstance(plan, SkillEvaluatorError):

@@ -253,6 +253,9 @@ class Evaluation:
             ranking = recorded.ranking_of(ranked, verdict)
             if runs_of_versions(archive.entries) and not any(record.draft for record in ranked):
                 ranking = recorded.advised(archive.entries, ranking)[1]
+        if verdict is not None:
+            ship = ranking.advice.words if ranking and ranking.advice.version else recorded.ship_words()
+            verdict = verdict.model_copy(update={"ship": ship})
         repeated = [
             run.record
             for run in finished

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, PositiveInt
 
-from skill_evaluator.display import told_if_slow
+from skill_evaluator.display import notice_when_slow
 from skill_evaluator.errors import ENGINE_THREAD, ConfigError
 from skill_evaluator.files import StrictModel, validated
 from skill_evaluator.library.config import Model, Settings
@@ -134,7 +134,7 @@ class SharedStates:
         if self._restore(prompt):
             return True
         shared = self._rendered(_cut(messages, constant)).partition(_END)[0]
-        with told_if_slow(f"reading the prompt once for all cases, {len(shared):,} characters"):
+        with notice_when_slow(f"reading the prompt once for all cases, {len(shared):,} characters"):
             begun = bool(shared) and (self._restore(shared) or self._evaluate(shared, go_on=False))
         return self._evaluate(prompt, go_on=begun)
 
@@ -190,7 +190,7 @@ class LocalProvider:
         except ImportError:
             raise ConfigError("the local model needs its engine: pip install xllamacpp") from None
         self._weights = find_weights(params.weights, params.sha256)
-        with told_if_slow(f"loading {self._weights.name}"):
+        with notice_when_slow(f"loading {self._weights.name}"):
             self.states = SharedStates(library, self._weights, params)
         self._turn = threading.Lock()  # a call that was given up goes on in its thread
         self._sampling = sampling

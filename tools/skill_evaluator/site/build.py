@@ -10,7 +10,7 @@ from typing import Any
 
 from skill_evaluator.audit.report.page import site_audit
 from skill_evaluator.audit.results import REPORTED, AuditResult, read_audit
-from skill_evaluator.display import told
+from skill_evaluator.display import with_progress
 from skill_evaluator.display.addresses import component_address, run_address
 from skill_evaluator.display.options import (
     AUDITS,
@@ -43,7 +43,7 @@ from skill_evaluator.providers.redaction import attempted
 from skill_evaluator.records.archive import Archive
 from skill_evaluator.records.leaderboard import load_leaderboard
 from skill_evaluator.records.record import Row
-from skill_evaluator.reports.ending import command
+from skill_evaluator.reports.summary import Reader
 from skill_evaluator.repository import Repository
 from skill_evaluator.site.cases import case_list, write_cases
 from skill_evaluator.site.changes import version_changes, write_changes
@@ -130,7 +130,7 @@ def build_site(build: SiteBuild) -> SiteFolder:
         site.write(f"assets/{asset}", (_HERE / "assets" / asset).read_text("utf-8"))
     grades = write_audits(pages, build.audits)
     components: list[Shown] = []
-    for name in told(names, len(names), "pages of components"):
+    for name in with_progress(names, len(names), "pages of components"):
         result = attempted(name, partial(_write_component, pages, build, name, settings, grades))
         if isinstance(result, StorageError):  # of the site itself
             raise result
@@ -220,7 +220,7 @@ def _why_unmeasured(recorded: RecordedComponent, runs: Sequence[Row], fixtures: 
         return f"no fixtures: fixtures/{component.fixtures} holds no case", False
     if any(row.usable is not None for row in runs):
         return f"{component.version} could not be measured: too few outputs could be read", True
-    never = f"not evaluated yet; {command((), 'evaluate', component.name)} records its first run"
+    never = f"not evaluated yet; {Reader().command('evaluate', component.name)} records its first run"
     return "no run of it is complete" if recorded.archive.entries else never, False
 
 

@@ -6,8 +6,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from skill_evaluator.audit.report.page import site_audit
 from skill_evaluator.audit.results import REPORTED, AuditResult, read_audit
 from skill_evaluator.display import told
 from skill_evaluator.display.addresses import component_address, run_address
@@ -51,16 +52,13 @@ from skill_evaluator.site.component import component_page, overview_rows
 from skill_evaluator.site.judges import write_judges
 from skill_evaluator.site.overview import write_overview
 from skill_evaluator.site.public import PublicNames
+from skill_evaluator.site.rendering import Pages
 from skill_evaluator.site.run import write_runs
 from skill_evaluator.site.state import component_state
 from skill_evaluator.site.writing import SiteFolder, refuse_page_name
 from skill_evaluator.text import counted, nearest
 from skill_evaluator.verdicts.history.component import RecordedComponent
 
-if TYPE_CHECKING:
-    from skill_evaluator.site.rendering import Pages
-
-_INSTALL = "pip install altair jinja2 vl-convert-python"
 _HERE = Path(__file__).parent
 _MAX_AUDIT_TEXT = 5_000  # characters; the sentence on a cohort names many figures
 _REMEDY = "mend the file that is named, or take it back from git (git checkout -- FILE), and build again"
@@ -89,7 +87,6 @@ def write_audits(pages: "Pages", folder: Path) -> dict[str, str | None]:
     if not results:
         pages.write("audit.html", "audit.html", name="")
         return {}
-    from skill_evaluator.audit.report.page import site_audit  # imports scipy
 
     newest = next(iter(results))
     addresses = {name: "audit.html" if name == newest else f"audits/{name}.html" for name in results}
@@ -116,11 +113,7 @@ class SiteBuild(ComponentsOption, FixturesOption, ConfigOption):
 
 
 def build_site(build: SiteBuild) -> SiteFolder:
-    """Write the site; raise ComponentError if there is no component, ConfigError if a library does not load."""
-    try:
-        from skill_evaluator.site.rendering import Pages
-    except ImportError as problem:
-        raise ConfigError(f"the site needs libraries that do not load ({problem}): {_INSTALL}") from problem
+    """Write the site; raise ComponentError if there is no component."""
     settings = load_settings(build.config)
     names = component_names(build.components)
     if not names:

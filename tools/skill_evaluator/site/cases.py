@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from skill_evaluator.checks.declared import Check
 from skill_evaluator.display import WHOLE, number
@@ -31,12 +31,10 @@ from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.scoring.answer_views import MOST_OUTPUTS, CaseView, DistinctOutput, Leaf, recorded_case_view
 from skill_evaluator.site.component import is_flawless
 from skill_evaluator.site.public import PublicNames
+from skill_evaluator.site.rendering import Pages
 from skill_evaluator.site.writing import SiteFolder, fitting
 from skill_evaluator.text import counted, listed, marked_differences
 from skill_evaluator.verdicts.history.component import RecordedComponent
-
-if TYPE_CHECKING:
-    from skill_evaluator.site.rendering import Pages
 
 _MAX_DOCUMENT = 100_000  # characters
 _MAX_TRUTH = 50_000

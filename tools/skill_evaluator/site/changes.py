@@ -1,20 +1,18 @@
 """What changed: the newest versions of every component, each with its verdict on every model."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from skill_evaluator.display import ends, signed
 from skill_evaluator.display.addresses import verdict_address
 from skill_evaluator.records.archive import precedence
 from skill_evaluator.site.component import verdict_of
+from skill_evaluator.site.rendering import Pages
 from skill_evaluator.site.state import change_words
 from skill_evaluator.site.writing import fitting
 from skill_evaluator.verdicts.decide.rules import WORST_FIRST
 from skill_evaluator.verdicts.history.component import ComponentStanding
 from skill_evaluator.verdicts.history.series import History, Point
-
-if TYPE_CHECKING:
-    from skill_evaluator.site.rendering import Pages
 
 NEWEST = 5  # versions of a component
 _MAX_REASONS = 4

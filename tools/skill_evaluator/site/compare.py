@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from skill_evaluator.display import WHOLE, arrow, ends, signed
 from skill_evaluator.display.addresses import (
@@ -37,15 +37,13 @@ from skill_evaluator.runner.journal import ANSWERS, outcomes
 from skill_evaluator.scoring.answer_views import ChangedAnswers, answer_changes
 from skill_evaluator.site.changes import ORDER, version_entry
 from skill_evaluator.site.component import run_figures
+from skill_evaluator.site.rendering import Pages
 from skill_evaluator.site.state import SOUND, judged_alone, next_words
 from skill_evaluator.text import listed, version_words
 from skill_evaluator.verdicts.decide.comparability import common_part
 from skill_evaluator.verdicts.decide.results import ComparisonResult, Comparisons, MeasureResult, ModelVerdict
 from skill_evaluator.verdicts.history.component import ComponentStanding, RecordedComponent
 from skill_evaluator.verdicts.history.series import Point
-
-if TYPE_CHECKING:
-    from skill_evaluator.site.rendering import Pages
 
 _ROOT = Site("../..")  # the way from a page here to the root of the site
 _MAX_DRAWN = 40

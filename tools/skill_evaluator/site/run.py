@@ -1,17 +1,15 @@
 """The page of a run: every distinct output, failures first, each with the values that differ from the ground truth."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from skill_evaluator.display.addresses import case_address, run_address
 from skill_evaluator.display.safe_text import abridged
 from skill_evaluator.library.cases import Case
 from skill_evaluator.site.cases import ShownRun
+from skill_evaluator.site.rendering import Pages
 from skill_evaluator.site.writing import fitting
 from skill_evaluator.text import listed
-
-if TYPE_CHECKING:
-    from skill_evaluator.site.rendering import Pages
 
 _MAX_OUTPUTS = 50  # distinct outputs of a case
 _MAX_ROWS = 250_000  # characters of the data of all rows of a run

@@ -60,7 +60,7 @@ from skill_evaluator.text import counted, nearest
 from skill_evaluator.verdicts.history.component import RecordedComponent
 
 _HERE = Path(__file__).parent
-_LONGEST_OF_AUDIT = 5_000  # characters of a sentence: the verdict on a cohort names many figures
+_MAX_AUDIT_TEXT = 5_000  # characters; the sentence on a cohort names many figures
 _REMEDY = "mend the file that is named, or take it back from git (git checkout -- FILE), and build again"
 _ASSETS = ("site.css", "tables.js")
 
@@ -97,7 +97,7 @@ def write_audits(pages: "Pages", folder: Path) -> dict[str, str | None]:
     for name, result in results.items():
         others = [row for row in listed if row["name"] != name]
         page = {"name": name, "others": others, **site_audit(result)}
-        pages.write(addresses[name], "audit.html", longest=_LONGEST_OF_AUDIT, **page)
+        pages.write(addresses[name], "audit.html", longest=_MAX_AUDIT_TEXT, **page)
     return {model.model: model.grade for model in results[newest].models}
 
 
@@ -132,7 +132,7 @@ def build_site(build: SiteBuild) -> SiteFolder:
     components: list[Shown] = []
     for name in with_progress(names, len(names), "pages of components"):
         result = attempted(name, partial(_write_component, pages, build, name, settings, grades))
-        if isinstance(result, StorageError):  # of the site itself
+        if isinstance(result, StorageError):  # the site itself cannot be written
             raise result
         if isinstance(result, SkillEvaluatorError):
             if not isinstance(result, NotEvaluatedError):
@@ -212,7 +212,7 @@ def _write_component(
 
 
 def _why_unmeasured(recorded: RecordedComponent, runs: Sequence[Row], fixtures: Path | None) -> tuple[str, bool]:
-    """Return why a component has no complete run, and whether it could not be measured: no output could be read."""
+    """Explain a missing complete run. The flag is set if too few outputs could be read."""
     component = recorded.component
     try:
         find_cases(component, fixtures)

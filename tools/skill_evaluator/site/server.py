@@ -47,7 +47,7 @@ class _Request(loopback.PageHandler, SimpleHTTPRequestHandler):
             self.send_error(problem.status, str(problem))
             return None
         self.path = f"/{name}"
-        if not Path(self.translate_path(self.path)).is_file():  # so nothing is listed, and nobody is sent elsewhere
+        if not Path(self.translate_path(self.path)).is_file():  # no listing and no redirect
             self.send_error(HTTPStatus.NOT_FOUND)
             return None
         return super().send_head()

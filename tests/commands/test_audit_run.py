@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from skill_evaluator import Library
 
-from tests.support.audits import BENCHMARKS, CELLS, QUESTIONS, SCENARIOS, SECOND, AuditLibrary
+from tests.audit.audit_library import BENCHMARKS, CELLS, QUESTIONS, SCENARIOS, SECOND, AuditLibrary
 from tests.support.chat_server import Asked, ChatServer, Reply, killed_at, notice, varied
 from tests.support.hostile_files import deep_yaml
 from tests.support.library import SKILL, read

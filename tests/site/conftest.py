@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from tests.site.npm import npm_file
 from tests.support.library import Library
-from tests.support.npm import npm_file
 from tests.support.review_page import a_browser  # noqa: F401
 
 HOSTILE = (

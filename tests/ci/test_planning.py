@@ -338,3 +338,67 @@ def test_programs_and_python_checks_of_a_pull_request_are_not_run(capped: Pushed
         any("'a' is a program" in message for message in words),
         any("'b' has checks in Python" in message for message in words),
     ] == [True, True], words
+
+
+def test_drift_runs_only_the_recorded_versions(pushed: PushedLibrary) -> None:
+    pushed.component("b", "1.1.0")
+    pushed.component("new", "1.0.0")
+    pushed.commit()
+    plan = pushed.plan(None, drift=True, seed=5)
+    assert (plan.trigger, plan.base, plan.faults) == ("drift", None, [])
+    assert jobs(plan) == {"a": ALL, "c": ALL}
+    assert {entry.seed for entry in plan.runs} == {5}
+    for options in ({"base": "HEAD"}, {"base": None, "pull_request": "HEAD"}):
+        with pytest.raises(PlanError, match="--drift runs the recorded versions"):
+            pushed.plan(**options, drift=True)
+
+
+def test_cases_that_a_model_cannot_take_are_left_out_of_its_jobs(pushed: PushedLibrary) -> None:
+    pushed.write("fixtures/a/cases/two/document.md", "A second notice.\n")
+    for case_id, models in (("one", ["m"]), ("two", ["m", "n"])):
+        pushed.write(f"fixtures/a/cases/{case_id}/meta.json", json.dumps({"not_applicable": models}))
+    plan = pushed.push(a="1.1.0")
+    (entry,) = plan.runs
+    assert (entry.model_id, list(entry.cases), list(entry.not_applicable)) == ("n", ["one"], ["two"])
+    assert sorted((one.models, one.reason) for one in plan.skipped if "not applicable" in one.reason) == [
+        (["m"], "2 of 2 cases not applicable: one (declared), two (declared)"),
+        (["n"], "1 of 2 cases not applicable: two (declared)"),
+    ]
+
+
+def test_deleted_case_of_a_new_version_is_not_named(pushed: PushedLibrary) -> None:
+    pushed.write("fixtures/a/cases/two/document.md", "A second notice.\n")
+    base = pushed.commit()
+    shutil.rmtree(pushed.root / "fixtures" / "a" / "cases" / "two")
+    pushed.component("a", "1.1.0")
+    pushed.commit()
+    plan = pushed.plan(base)
+    assert (jobs(plan), plan.skipped, plan.untouched) == ({"a": ALL}, [], 2)
+
+
+def test_program_is_its_own_model_and_no_job_of_a_named_one(pushed: PushedLibrary) -> None:
+    pushed.write("components/a/run.sh", "true\n")
+    program = "program:\n  run: [sh, run.sh]\n  watch: [run.sh]"
+    pushed.write("components/a/prompt.md", f"---\nname: a\nversion: 1.1.0\n{program}\n---\n")
+    base = pushed.git("rev-parse", "HEAD")
+    pushed.commit()
+    assert jobs(pushed.plan(base)) == {"a": ["program"]}
+    assert jobs(pushed.plan(None, models=("n",))) == {"b": ["n"], "c": ["n"]}
+
+
+def test_cap_of_the_command_goes_before_that_of_the_settings(pushed: PushedLibrary) -> None:
+    priced = {"id": "p", "provider": "openai", "base_url": "http://127.0.0.1:9", "price": {"input": 1, "output": 1e6}}
+    pushed.models(priced)
+    pushed.settings(jobs={"max_cost": 3.0})
+    pushed.commit()
+    for cap, most in ((None, 3.0), (1.5, 1.5)):
+        parts = [run.max_cost_usd or 0.0 for run in pushed.plan(None, max_cost=cap).runs]
+        assert (len(parts), sum(parts)) == (3, pytest.approx(most, abs=1e-5))
+
+
+def test_library_without_a_component_is_an_error(tmp_path: Path) -> None:
+    library = PushedLibrary(tmp_path / "library")
+    (library.root / "components").mkdir()
+    library.commit()
+    with pytest.raises(PlanError, match="holds no component; name its folder with --components DIR"):
+        library.plan(None)

@@ -352,14 +352,6 @@ def test_what_does_not_go_with_batches_is_refused_with_a_sentence(library: Libra
     assert "provider 'replay' has no batch API" in evaluate(library, "--batch").err
 
 
-def test_a_dry_run_shows_the_price_of_batches(library: Library, server: BatchServer) -> None:
-    set_up(library, server, "openai")
-    direct, batch = (evaluate(library, "--dry-run", "--format", "json", *flag).json for flag in ((), ("--batch",)))
-    cost, half = batch["models"][0]["cost_upper_usd"], direct["models"][0]["cost_upper_usd"] / 2
-    assert half <= cost < 1.1 * half, "what is read from a cache is perhaps not halved"
-    assert "answers come within a day" in batch["further"][-1]
-
-
 @pytest.mark.faults
 def test_kills_lose_nothing_and_send_nothing_twice(tmp_path: Path, server: BatchServer) -> None:
     seed = random.randrange(2**32)

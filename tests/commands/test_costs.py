@@ -71,21 +71,8 @@ def test_the_first_replicate_of_a_case_warms_and_the_others_follow(vendor: Calla
     assert record["tokens"]["hit_rate"] == pytest.approx(9 * 1_280 / (12 * 1_400), abs=1e-4)
     read, rest = 9 * 1_280, 12 * 1_400 - 9 * 1_280
     assert record["cost_usd"] == pytest.approx((read * 0.125 + rest * 1.25 + 240 * 10) / 1e6, abs=1e-6)
-
-
-def test_off_against_on_is_compared_with_a_remark(vendor: Callable[..., Any], library: Library) -> None:
-    off, first = vendor(cache=False)
-    assert not [body for bodies in off.bodies.values() for body in bodies if "prompt_cache_key" in body]
-    library.write(
-        f"components/{SKILL}/prompt.md", f"---\nname: {SKILL}\nversion: 1.1.0\n---\nExtract title and year.\n"
-    )
-    _, second = vendor()
-    assert first["digests"]["settings"] == second["digests"]["settings"]
-    assert (first["tokens"]["hit_rate"], second["tokens"]["hit_rate"] > 0) == (0, True)
-    compared = library.call("compare", SKILL, "--full")
-    assert "INCOMPARABLE" not in compared.out.upper()
-    assert "read from a cache 0% 69%" in " ".join(compared.out.split())
-    assert "a prompt cache was read in one run only: 0% of the input, then 69%" in " ".join(compared.out.split())
+    _, without = vendor(cache=False)
+    assert (without["digests"]["settings"], without["tokens"]["hit_rate"]) == (record["digests"]["settings"], 0)
 
 
 @pytest.mark.parametrize(

@@ -126,11 +126,3 @@ def test_invalid_line_is_refused_with_its_place(library: Library, items: str, ve
 def test_missing_option_or_file_is_named(arguments: tuple[str, ...], problem: str, library: Library) -> None:
     library.lines("items.jsonl", pair(0))
     assert calibrate(library, *arguments).refuses(problem)
-
-
-def test_markup_in_names_is_shown_as_text(library: Library) -> None:
-    library.lines("items.jsonl", pair(0, stratum="a|b"), pair(1, stratum="c"))
-    library.lines("verdicts.jsonl", *(verdict(number, 1, 1, judge="<b>j</b>") for number in (0, 1)))
-    out = of_files(library, "--format", "markdown").out
-    assert "`<b>j</b>, pairs`" in out
-    assert "by stratum: `a\\|b` undecided" in out

@@ -7,7 +7,7 @@ import pytest
 
 from tests.shell import blocks
 from tests.support.asked_judges import JudgingLibrary
-from tests.support.library import ROOT, SKILL, Library
+from tests.support.library import ROOT, Library
 from tests.support.rubrics import level, some_criterion
 
 FILE = ".evaluator/rubrics/totals.yaml"
@@ -71,41 +71,6 @@ def test_each_rule_finds_its_mistake_alone(library: Library) -> None:
         (remark,) = remarks(library, 2 if severity == "error" else 0, **changed)
         assert remark[:2] == (severity, rule), changed
         assert message in remark[2], changed
-
-
-def test_valid_criterion_has_no_remark(library: Library) -> None:
-    for changed in (
-        {},
-        {"rubric": TEN},
-        {"method": {"primary": "reference_based"}},
-        {"type": "subjective", "method": None},
-        {"type": "subjective", "method": {"primary": "reference_based"}},
-    ):
-        assert remarks(library, 0, **changed) == [], changed
-
-
-@pytest.mark.parametrize(
-    ("target", "rule", "message"),
-    [
-        ({"component": SKILL, "field": "title"}, "ground-truth", f"3 cases of '{SKILL}' have ground truth for 'title'"),
-        ({"component": SKILL}, "ground-truth", "ground truth for 'the whole answer'"),
-        ({"component": SKILL, "field": "note"}, None, ""),
-        ({"component": SKILL, "field": "titel"}, "applies-to", "(did you mean 'title'?)"),
-        ({"component": "notices"}, "applies-to", "unknown component 'notices' in components"),
-    ],
-)
-def test_field_with_ground_truth_needs_no_judge(
-    target: dict[str, str], rule: str | None, message: str, library: Library
-) -> None:
-    text = {"type": "string"}
-    library.write(f"components/{SKILL}/schema.json", {"type": "object", "properties": {"title": text, "note": text}})
-    dataset = {"fields": {"note": {"compare": "text"}}}
-    library.write(f"components/{SKILL}/evals/datasets.json", {"datasets": [dataset]})
-    for case in ("alpha", "beta", "gamma"):
-        library.case(case, {"title": case, "note": "as agreed"})
-    drawn = remarks(library, 2 if rule else 0, applies_to=target)
-    assert [(severity, name) for severity, name, _ in drawn] == ([("error", rule)] if rule else [])
-    assert not rule or message in drawn[0][2]
 
 
 def test_remark_has_the_line_of_the_mistake(library: Library) -> None:

@@ -97,14 +97,6 @@ def test_several_outputs_are_ranked_by_win_rate(library: JudgingLibrary) -> None
     assert list(wins.items()) == [("best", (1.0, 4)), ("good", (0.375, 4)), ("plain", (0.125, 4))]
 
 
-def test_dry_run_counts_both_orders_of_all_pairs(library: JudgingLibrary) -> None:
-    library.items({"id": "pair", **PAIR}, {"id": "six", "outputs": {name: f"{name}." for name in "abcdef"}})
-    whole = library.outcome("pairwise", "--judge", JUDGE, "--dry-run")
-    assert whole["total"]["calls"] == 2 * (1 + 15)
-    assert whole["notes"] == ["every pair is judged in both orders"]
-    assert not library.judgements.exists()
-
-
 @pytest.mark.parametrize(
     ("rubric", "items", "complaint"),
     [

@@ -71,27 +71,6 @@ def test_another_model_between_two_runs_is_incomparable(library: Library, vendor
     assert f"## `{SKILL}`: incomparable: {ANSWERED}" in page.out
 
 
-def test_another_model_in_the_middle_of_a_run_is_incomparable_and_both_are_kept_with_counts(
-    library: Library, vendor: Vendor
-) -> None:
-    vendor.serve("served")
-    evaluate(library, "1.0.0")
-    vendor.serve("served", then="other", after=CALLS - 4)
-    done = evaluate(library, "1.1.0")
-    both = {"served": CALLS - 4, "other": 4}
-    assert (done.code, library.rows()[0]["served_model"], library.records()[0]["served_model"]) == (4, both, both)
-    assert f"≠ {SKILL}: incomparable: {ANSWERED}" in done.out
-    assert f"{ANSWERED}: served, then served (20), other (4)" in ending(done)
-    (model,) = library.call("compare", SKILL, "--format", "json").json["models"]
-    assert model["candidate"]["served_model"] == both
-    assert library.call("lint", SKILL).code == 0  # row and record agree
-    table = library.call("export", "--to", "csv")
-    assert '"served (20), other (4)"' in table.out
-    vendor.serve("other")
-    again = evaluate(library, "1.2.0")
-    assert (again.code, f"{ANSWERED}: served (20), other (4), then other" in ending(again)) == (4, True)
-
-
 @pytest.mark.parametrize(
     ("then", "code", "words"), [("other", 0, "unchanged on these 8 cases"), ("third", 4, f"incomparable: {ANSWERED}")]
 )

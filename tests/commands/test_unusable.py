@@ -5,7 +5,6 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support.chat_server import ChatServer, Reply, chat_server, notice
-from tests.support.git import git
 from tests.support.library import SKILL, Ended, Library
 
 PROSE = "The notice says nothing of it."
@@ -47,15 +46,3 @@ def test_unreadable_new_version_is_regressed_and_ends_with_4(served: Library, se
     assert [row["complete"] for row in served.rows()] == [False, True]
     assert "0% of the outputs of" in run(served, "accept", "1.1.0", "--why", "x", "--by", "me").err
     assert "to ship: 1.0.0" in run(served, "history").out
-
-
-def test_unreadable_interleaved_baseline_makes_a_good_version_improved(served: Library, server: ChatServer) -> None:
-    server.reply = lambda asked: Reply(text=notice(asked.case_id))
-    assert run(served, "evaluate", "-n", "2").code == 0
-    git(served.root, "init", "-q")
-    git(served.root, "add", "-A")
-    git(served.root, "commit", "-qm", "1.0.0")
-    bump(served, "1.0.0", "1.1.0")
-    server.reply = lambda asked: Reply(text=notice(asked.case_id) if "(1.1.0)" in str(asked.body) else PROSE)
-    ended = run(served, "evaluate", "-n", "2", "--with-baseline")
-    assert (ended.code, ended.out.splitlines()[-3].split(" on ")[0]) == (0, f"▲ {SKILL}: improved")

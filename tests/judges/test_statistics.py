@@ -12,13 +12,10 @@ from skill_evaluator.judges.statistics import (
     cohen_kappa,
     confusion,
     corrected_rate,
-    difference,
-    mean_within,
     own_noise,
     position_bias,
     rate,
     repeatability,
-    shift,
     spearman,
     trust_of,
 )
@@ -110,12 +107,6 @@ def test_renaming_the_outputs_changes_no_position_bias(pairs: list[tuple[object,
     assert bias.lean.ci95[0] < bias.lean.ci95[1]
 
 
-def test_shift_is_a_share_of_the_scale() -> None:
-    assert not shift([1] * 20, [1] * 20).excludes(0.0)
-    assert shift([0, 0, 1, 1], [1, 0, 1, 1]).value == 0.25
-    assert shift([2, 4], [3, 5], (1, 5)).value == 0.25
-
-
 def test_repeatability_counts_pairs_of_parsed_outputs() -> None:
     assert repeatability([[1, 1, 1, 2], [2, 2]]).value == pytest.approx((3 / 6 + 1) / 2)
     same = repeatability([(1, 1), (1, 2), (None, None), (None, 1), (2, None, 2)])
@@ -139,8 +130,3 @@ def test_corrected_rate_of_a_judge_that_never_errs_is_the_reported_one() -> None
     corrected = corrected_rate(rate(30, 100), rate(1000, 1000), rate(1000, 1000))
     assert corrected.value == pytest.approx(0.3)
     assert corrected.ci95 == (pytest.approx(0.22, abs=0.02), pytest.approx(0.39, abs=0.02))
-
-
-def test_figures_of_nothing_have_no_interval() -> None:
-    assert rate(0, 0).ci95 is mean_within([]).ci95 is corrected_rate(rate(1, 2), rate(0, 0), rate(1, 2)) is None
-    assert difference(rate(0, 0), rate(1, 2)).value is None

@@ -1,12 +1,7 @@
 """Quotations in evidence: found word for word, and those that show a difference of two outputs."""
 
 import pytest
-from skill_evaluator.judges.prompting.reading import (
-    contains_quotation,
-    has_quotation,
-    invented_quotations,
-    shows_difference,
-)
+from skill_evaluator.judges.prompting.reading import contains_quotation, has_quotation, invented_quotations
 
 TEXT = "The reading room opens at 8:30 from 4 May. Dogs are not allowed – “guide dogs” are."
 
@@ -45,17 +40,3 @@ def test_quotation_is_found_word_for_word(quotation: str, found: bool) -> None:
 def test_evidence_quotes_its_text_or_invents(evidence: str, found: bool, invented: list[str]) -> None:
     assert has_quotation(evidence, TEXT) is found
     assert invented_quotations(evidence, [TEXT, "Late fees rise."]) == invented
-
-
-@pytest.mark.parametrize(
-    ("evidence", "shown"),
-    [
-        (["in 1999", "in 1998"], True),
-        (["", 'The baseline says "in 1999".'], True),
-        (["The museum opened"], False),  # in both
-        (["It gives the right year."], False),  # a paraphrase
-        (["the"], False),
-    ],
-)
-def test_difference_needs_a_quotation_from_one_output_alone(evidence: list[str], shown: bool) -> None:
-    assert shows_difference(evidence, "The museum opened in 1999.", "The museum opened in 1998.") is shown

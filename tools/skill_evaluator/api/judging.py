@@ -52,60 +52,55 @@ class Judges:
         """Take the folders of the library."""
         self.components, self.config, self.fixtures = components, config, fixtures
 
-    def score(self, request: "ScoreRequest | None" = None, **how: Any) -> "Judged | JudgeRunSize":
+    def score(self, request: ScoreRequest | None = None, **how: Any) -> Judged | JudgeRunSize:
         """Score outputs by a rubric, as `judge score` does."""
-
         return self._judge(ScoreRequest, request, **how)
 
-    def pairwise(self, request: "PairwiseRequest | None" = None, **how: Any) -> "Judged | JudgeRunSize":
+    def pairwise(self, request: PairwiseRequest | None = None, **how: Any) -> Judged | JudgeRunSize:
         """Compare outputs two by two, in both orders, as `judge pairwise` does."""
-
         return self._judge(PairwiseRequest, request, **how)
 
-    def regression(self, request: "RegressionRequest | None" = None, **how: Any) -> "Judged | JudgeRunSize":
+    def regression(self, request: RegressionRequest | None = None, **how: Any) -> Judged | JudgeRunSize:
         """Compare new outputs with those in use, as `judge regression` does; code decides what ships."""
-
         return self._judge(RegressionRequest, request, **how)
 
     def _judge(
         self,
-        kind: "type[JudgedRequest]",
-        request: "JudgedRequest | None",
+        kind: type[JudgedRequest],
+        request: JudgedRequest | None,
         *,
-        watch: "Watch | None" = None,
+        watch: Watch | None = None,
         **options: Any,
-    ) -> "Judged | JudgeRunSize":
+    ) -> Judged | JudgeRunSize:
 
         asked = request or request_of(kind, self, **options)
         return judge(asked, watch, bias_page)
 
     def calibrate(
-        self, request: "CalibrateRequest | None" = None, *, watch: "Watch | None" = None, **options: Any
-    ) -> "Judged | JudgeRunSize":
+        self, request: CalibrateRequest | None = None, *, watch: Watch | None = None, **options: Any
+    ) -> Judged | JudgeRunSize:
         """Measure judges against human labels, as `judge calibrate` does; named judges are called."""
 
         asked = request or request_of(CalibrateRequest, self, **options)
         return calibrate(asked, watch, bias_report)
 
-    def rubric(self, request: "RubricDraftRequest", *, watch: "Watch | None" = None) -> "RubricLint | JudgeRunSize":
+    def rubric(self, request: RubricDraftRequest, *, watch: Watch | None = None) -> RubricLint | JudgeRunSize:
         """Have a model draft a rubric, and return what `judge lint` says of it, as `judge rubric` does."""
-
         return draft_rubric(request, watch) or self.lint([request.out])
 
-    def scenarios(self, request: "ScenariosDraftRequest", *, watch: "Watch | None" = None) -> "Path | JudgeRunSize":
+    def scenarios(self, request: ScenariosDraftRequest, *, watch: Watch | None = None) -> Path | JudgeRunSize:
         """Have a model draft a family of scenarios and return its folder, as `scenarios draft` does."""
-
         return draft_scenarios(request, watch)
 
-    def lint(self, files: Sequence[Path] = ()) -> "RubricLint":
+    def lint(self, files: Sequence[Path] = ()) -> RubricLint:
         """Check rubrics, by default all of the configuration, as `judge lint` does."""
 
         paths = list(dict.fromkeys(files)) or find_rubrics(self.config)
         if not paths:
             raise ConfigError(f"{self.config / 'rubrics'} holds no rubric; add one, or name a file")
-        return lint_rubrics(paths, self.components, self.fixtures, load_settings(self.config).limits)
+        return lint_rubrics(paths, follow_links=load_settings(self.config).limits.follow_links)
 
-    def pin(self, run: str, cases: Sequence[str] = ()) -> "PinReport":
+    def pin(self, run: str, cases: Sequence[str] = ()) -> PinReport:
         """Keep a run's first answers in the repository, as the baseline of later judgements; `cases` are patterns."""
 
         folder = find_run(run, self.components)
@@ -128,7 +123,7 @@ class Judges:
         fresh = len(queue_in(self.config).add(items))
         return fresh, len(items) - fresh
 
-    def review_page(self, port: int = 0) -> "ReviewServer":
+    def review_page(self, port: int = 0) -> ReviewServer:
         """Return the server of the review page, for this machine alone. Port 0 takes a free port."""
 
         queue = queue_in(self.config, begun=True)
@@ -140,5 +135,4 @@ class Judges:
 
         Return the number of labels, of questions without a majority, and of items that were not drawn at random.
         """
-
         return export_labels(queue_in(self.config, begun=True), file)

@@ -5,7 +5,7 @@ It makes no call and touches no leaderboard. It scores the answers themselves, s
 
 import sys
 
-from skill_evaluator.api import Library
+from skill_evaluator.api.ci import ContinuousIntegration
 from skill_evaluator.ci.collecting import CollectRequest, commands_again
 from skill_evaluator.display.addresses import Site
 from skill_evaluator.display.options import FormatOption, PlatformOption, options
@@ -24,7 +24,7 @@ class CollectOptions(CollectRequest, PlatformOption, FormatOption):
 
 def collect(options: CollectOptions) -> int:
     """Score the outputs of a plan's jobs; writes one record per component and model, and outcome.json."""
-    outcome = Library.at(options).collect(options)
+    outcome = ContinuousIntegration.collect(options)
     site = Site(options.configuration.settings.site.address)
     print_outcome(outcome, options.format, site)
     tell_outcome(outcome, options.platform, site)

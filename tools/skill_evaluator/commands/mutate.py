@@ -3,6 +3,7 @@
 import sys
 
 from skill_evaluator.api import Library
+from skill_evaluator.display.options import folders_of, keywords_of
 from skill_evaluator.display.sheets import Format
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK
 from skill_evaluator.evaluation.request import MutationRequest
@@ -22,7 +23,7 @@ def mutate(options: MutationRequest, form: Format) -> int:
     Each sentence, bullet and section is removed once. All mutants are called interleaved with the whole prompt. Nothing
     is recorded; the outputs stay in one folder, and the same command resumes there without repeating a call.
     """
-    result = Library.at(options).mutate(options, watch=watch)
+    result = Library(**folders_of(options)).mutate(**keywords_of(options, MutationRequest), watch=watch)
     print_mutation(result, form)
     if result.dry_run or not result.count("undecided"):
         return EXIT_OK

@@ -6,6 +6,7 @@ from skill_evaluator.api import Library
 from skill_evaluator.audit.findings.family import FamilyVerdict, check_draft
 from skill_evaluator.audit.report.calls import print_family
 from skill_evaluator.audit.request import ScenariosCheckRequest, ScenariosDraftRequest
+from skill_evaluator.display.options import folders_of
 from skill_evaluator.display.sheets import Format
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_USER_ERROR
 from skill_evaluator.judges.prompting.session import JudgeRunSize
@@ -40,7 +41,7 @@ _EXIT_OF: dict[FamilyVerdict, int] = {
 
 def scenarios_check(options: ScenariosCheckRequest, form: Format) -> int:
     """Check whether scenarios are ready for an audit; shows the scores of a trial. Makes no call."""
-    check = Library.at(options).check_scenarios(options)
+    check = Library(**folders_of(options)).audits.check_scenarios(options)
     print_family(check, form, options)
     return _EXIT_OF[check.verdict]
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from skill_evaluator.errors import FixtureError, LeaderboardError
-from skill_evaluator.evaluation.inputs import Inputs, as_asked, read_inputs
+from skill_evaluator.evaluation.inputs import Inputs, expand_bare, read_inputs
 from skill_evaluator.evaluation.request import EvaluationRequest
 from skill_evaluator.evaluation.runs import beside_words, plan_runs
 from skill_evaluator.judges.modes.sentences import judge_estimate
@@ -54,7 +54,7 @@ _FILES = "tokens of images and of pages of PDFs are estimates, by each vendor's 
 
 def dry_run(request: EvaluationRequest) -> DryRun:
     """Check everything that can be checked without a call, and return what a run would take."""
-    request = as_asked(request)
+    request = expand_bare(request)
     inputs = read_inputs(request)
     kinds = inputs.kinds
     planned = plan_runs(inputs, replace(request, dry_run=True))

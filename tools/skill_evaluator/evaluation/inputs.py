@@ -30,7 +30,7 @@ class Inputs(Configuration):
     judge: Model | None = None
 
 
-def as_asked(request: EvaluationRequest) -> EvaluationRequest:
+def expand_bare(request: EvaluationRequest) -> EvaluationRequest:
     """Return the options with --bare as the scenario that it is; raise RunError if that clashes."""
     if not request.bare:
         return request

@@ -68,8 +68,7 @@ def score_again(folder: Path, components: Path, config: Path, fixtures: Path | N
     origin = origin_of(component, fixtures)
     recorder = Recorder(component=component, settings=configuration.settings, kinds=configuration.kinds, origin=origin)
     stopped = judged.stopped if len(made) == len(planned) else "unfinished: calls are missing"
-    record = recorder.record(run.model, run.manifest, scorecard, stopped=stopped)
-    record = record.model_copy(update={"judged": judged.summary})
+    record = recorder.record(run.model, run.manifest, scorecard, stopped=stopped, judge=judged.summary)
     write_record(folder / RECORD, record)
     return Finished(record=record, record_path=folder / RECORD, folder=folder), component
 

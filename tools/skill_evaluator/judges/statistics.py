@@ -24,7 +24,7 @@ Floats: TypeAlias = "NDArray[np.float64]"
 Weighting = Literal["nominal", "linear"]
 MAX_LABELS = 10_000  # nobody plans to label more
 Z = 1.959963984540054  # the 97.5 % quantile of the normal distribution
-BAR = 0.6  # of κ: «substantial», Landis and Koch 1977 (doi:10.2307/2529310)
+BAR = 0.6  # κ is then «substantial», Landis and Koch 1977 (doi:10.2307/2529310)
 _DRAWS = 5_000
 _SEED = 20_240_501  # any fixed seed: the same counts always give the same interval
 
@@ -37,10 +37,7 @@ Written = Annotated[float, PlainSerializer(_written)]
 
 
 class Figure(FrozenModel):
-    """A figure over n units; `value` is None where it is undefined, `ci95` where n units cannot bound it.
-
-    Files have six digits of it.
-    """
+    """A figure over n units, with six digits in files; `value` or `ci95` is None if it is not defined."""
 
     value: Written | None
     ci95: tuple[Written, Written] | None
@@ -174,7 +171,7 @@ def _agreeing_share(replicates: Sequence[Hashable]) -> float | None:
 
 
 def repeatability(repeats: Iterable[Sequence[Hashable]]) -> Figure:
-    """Return how often two outputs for the same request agree: the mean over items of the share of equal pairs.
+    """Return the repeatability: the mean over items of the share of equal pairs of outputs for one request.
 
     Range 0 to 1, 1 is best. Unparsed outputs (None) are left out, and so are items with fewer than two others.
     """
@@ -182,7 +179,7 @@ def repeatability(repeats: Iterable[Sequence[Hashable]]) -> Figure:
 
 
 def own_noise(units: Iterable[Iterable[Sequence[Hashable]]]) -> Figure | None:
-    """Return how often two outputs for the same request differ. Return None if no request was repeated.
+    """Return the share of outputs for one request that differ. Return None if no request was repeated.
 
     A unit has the outputs of each of its requests, such as both orders of a pair, which depend on each other.
 
@@ -196,7 +193,7 @@ def own_noise(units: Iterable[Iterable[Sequence[Hashable]]]) -> Figure | None:
 
 
 def confusion(left: Sequence[Hashable], right: Sequence[Hashable], categories: Sequence[Hashable]) -> Floats:
-    """Return how often each pair of categories occurs, shape [left, right] in the order of `categories`."""
+    """Return the counts of each pair of categories, shape [left, right] in the order of `categories`."""
     import numpy as np
 
     places = {category: place for place, category in enumerate(categories)}
@@ -252,10 +249,7 @@ def _on_fisher_scale(value: float, step: float, n: int) -> Figure:
 
 
 class Trust(FrozenModel):
-    """Whether κ with people reaches a bar. `trusted`: null if the labels do not decide.
-
-    `more_labels`: about how many more labels would decide; null if it is decided or 10,000 would not decide.
-    """
+    """Whether κ with people reaches a bar; if not decided, about how many `more_labels` would decide."""
 
     kappa: Figure
     trusted: bool | None

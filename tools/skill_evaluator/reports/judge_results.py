@@ -80,10 +80,7 @@ def print_pinned(report: PinReport, form: Format) -> None:
 
 
 def judged_blocks(results: JudgedResults, remarks: Sequence[str] = ()) -> Iterator[Block]:
-    """Yield the decision, the worst outputs with the judge's evidence, the judges' biases, and remarks.
-
-    The evidence quotes what was judged, and is not on the site.
-    """
+    """Yield the decision, the worst outputs with the judge's evidence (not on the site), biases and remarks."""
     titles = {"score": "Scores by judges", "pairwise": "Comparisons by judges", "regression": "Regressions by judges"}
     source = f": {results.judging.source}" if results.judging.source else ""
     yield Only(("markdown",), [Heading(titles[results.judging.mode], source, level=2)])
@@ -123,7 +120,7 @@ def bias_page(results: JudgedResults) -> str:
 
 
 def judged_doubts(results: JudgedResults) -> Iterator[Block]:
-    """Yield what can be measured of the judges' biases without labels."""
+    """Yield the biases of the judges that can be measured without labels."""
     return bias_blocks((judge.judge.model_id, *_bias(judge)) for judge in _usable(results))
 
 
@@ -244,10 +241,7 @@ def _pair_blocks(results: PairwiseResults) -> Iterator[Block]:
 
 
 def _uncertain_matches(judges: Sequence[JudgePreferences]) -> Sheet:
-    """Return the comparisons in which the orders disagree or the judge is least confident.
-
-    The columns of the orders have the winner and the justification by the first criterion.
-    """
+    """Build the table of the least certain comparisons, with the justifications by the first criterion."""
     matches = [(judge.judge.model_id, match, match.judgements[-1]) for judge in judges for match in judge.matches]
     matches = [row for row in matches if row[2].winner is not None and (row[2].confidence or 0.0) < USUAL_THRESHOLD]
     matches.sort(key=lambda row: (row[2].agreed is True, row[2].confidence or 0.0))
@@ -330,10 +324,7 @@ def _decision(pair: PairResult) -> Cell:
 
 
 def _worst_pairs(held: Sequence[tuple[str, PairResult]]) -> Sheet:
-    """Return a row for each regression or disagreement of the pairs, with the evidence side by side.
-
-    The evidence is that of the first answer that calls the candidate worse.
-    """
+    """Build a row for each regression or disagreement, with the evidence of the first such answer."""
     rows = []
     for judge, pair in held:
         found = [one for one in pair.dimensions if "candidate_worse" in (one.verdict, *one.by_order)]

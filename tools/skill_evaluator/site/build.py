@@ -56,7 +56,7 @@ from skill_evaluator.site.rendering import Pages
 from skill_evaluator.site.run import write_runs
 from skill_evaluator.site.state import component_state
 from skill_evaluator.site.writing import SiteFolder, refuse_page_name
-from skill_evaluator.text import counted, digest, nearest
+from skill_evaluator.text import counted, nearest
 from skill_evaluator.verdicts.history.component import RecordedComponent
 
 _HERE = Path(__file__).parent
@@ -96,10 +96,8 @@ def write_audits(pages: "Pages", folder: Path) -> dict[str, str | None]:
     ]
     for name, result in results.items():
         others = [row for row in listed if row["name"] != name]
-        known = [name, others, digest((folder / name / REPORTED).read_bytes())]
-        if not pages.keeps(addresses[name], "audit.html", known, longest=_LONGEST_OF_AUDIT):
-            shown = {"name": name, "others": others, **site_audit(result)}
-            pages.write(addresses[name], "audit.html", known, longest=_LONGEST_OF_AUDIT, **shown)
+        page = {"name": name, "others": others, **site_audit(result)}
+        pages.write(addresses[name], "audit.html", longest=_LONGEST_OF_AUDIT, **page)
     return {model.model: model.grade for model in results[newest].models}
 
 
@@ -180,6 +178,7 @@ def _write_component(
     state = component_state(name, standing, comparisons, runs)
     compared = ComparedComponent(
         recorded=recorded,
+        rows=runs,
         standing=standing,
         comparisons=comparisons,
         state=state,
@@ -189,7 +188,7 @@ def _write_component(
     write_comparisons(pages, compared)
     answered, cases = write_cases(pages, recorded, runs, state, build.fixtures, names)
     write_runs(pages, answered, cases, state)
-    page = component_page(name, component.version, standing, runs)
+    page = component_page(component.version, standing, runs)
     pages.write(
         component_address(name),
         "component.html",
@@ -207,7 +206,7 @@ def _write_component(
     )
     return Shown(
         state=state,
-        rows=overview_rows(name, standing, grades),
+        rows=overview_rows(name, standing, runs, grades),
         changes=list(version_changes(state, standing)),
     )
 

@@ -22,6 +22,7 @@ from skill_evaluator.display.pages import MOST_ROWS, Block, Captioned, Fold, Lin
 from skill_evaluator.display.sheets import Sheet
 from skill_evaluator.errors import RunError, SkillEvaluatorError
 from skill_evaluator.library.cases import Case, load_cases
+from skill_evaluator.records.record import Row
 from skill_evaluator.reports.comparison import (
     all_sheets,
     fell_most_words,
@@ -65,6 +66,7 @@ class ComparedComponent:
     """A component with its comparisons; `shows_outputs`: the site may show outputs of its models."""
 
     recorded: RecordedComponent
+    rows: Sequence[Row]
     standing: ComponentStanding
     comparisons: Comparisons
     state: Mapping[str, Any]
@@ -134,16 +136,11 @@ def _write_comparison(
     outputs: "_ChangedOutputs | None",
     shown: Mapping[str, Any],
 ) -> None:
-    sizes = [outputs.known(model) for model in result.models] if outputs else None
-    known = [result.model_dump(mode="json"), of.state, shown, sizes]
-    if pages.keeps(place, "compare.html", known, longest=_LONGEST):
-        return
     two, version = shown["two"], shown["version"]
     titles = two or ("before", "after")
     pages.write(
         place,
         "compare.html",
-        known,
         longest=_LONGEST,
         component=of.name,
         state=of.state,
@@ -230,7 +227,7 @@ def _write_verdict(pages: "Pages", of: ComparedComponent, version: str) -> None:
         if point.version == version
     ]
     cards = [_card(of, model, point) for model, point in points]
-    ranking = of.standing.ranking
+    ranking, rows = of.standing.ranking, {row.run_id: row for row in of.rows}
     pages.write(
         verdict_address(of.name, version),
         "verdict.html",
@@ -241,7 +238,7 @@ def _write_verdict(pages: "Pages", of: ComparedComponent, version: str) -> None:
         ship=ranking.advice.words,
         cards=sorted(cards, key=lambda card: (ORDER.index(card["verdict"]), card["model"])),
         metric=of.standing.history.metric,
-        figures=[run_figures(of.recorded.archive.record_of(point.run_id)) for _, point in points],
+        figures=[run_figures(rows[point.run_id]) for _, point in points if point.run_id in rows],
         rules={"tolerance": ranking.tolerance, "alpha": ranking.alpha},
         longest=_LONGEST,
     )
@@ -287,38 +284,26 @@ def _lost(skill: str, model: ModelVerdict) -> dict[str, Any]:
 
 
 class _ChangedOutputs:
-    """The outputs of two runs side by side, if the folders of both are here."""
+    """The outputs that differ between two runs, if the folders of both are here."""
 
     def __init__(self, of: ComparedComponent) -> None:
         self._recorded, self._fixtures = of.recorded, of.fixtures
-        self._read = lru_cache(maxsize=16)(lambda folder, *_: outcomes(folder))  # each run is in several comparisons
+        self._read = lru_cache(maxsize=16)(lambda folder: outcomes(folder))  # each run is in several comparisons
 
     @cached_property
     def _cases(self) -> Sequence[Case]:
         return load_cases(self._recorded.component, self._fixtures)
 
-    def known(self, model: ModelVerdict) -> list[Any] | None:
-        """Return what tells whether the outputs that changed are still the same; None if they are not here."""
-        if model.baseline is None:
-            return None
-        results = self._recorded.component.results_dir
-        files = [results / run.run_id / ANSWERS for run in (model.baseline, model.candidate)]
-        if not all(file.is_file() for file in files):
-            return None
-        return [[stat.st_size, stat.st_mtime_ns] for stat in (file.stat() for file in files)]
-
     def blocks(self, model: ModelVerdict, two: Sequence[str]) -> Iterator[Block]:
-        """Yield the outputs that changed with both values; nothing if they are not here."""
-        sizes = self.known(model)
-        if sizes is None or model.baseline is None:
-            return
+        """Yield the outputs that changed with both values. Yield nothing if the outputs are not here."""
         component, archive = self._recorded.component, self._recorded.archive
+        runs = [run.run_id for run in (model.baseline, model.candidate) if run is not None]
+        folders = [component.results_dir / run for run in runs]
+        if len(runs) < 2 or not all((folder / ANSWERS).is_file() for folder in folders):
+            return
         try:
-            before, after = (archive.record_of(run.run_id) for run in (model.baseline, model.candidate))
-            first, second = (
-                self._read(component.results_dir / record.run_id, *size)
-                for record, size in zip((before, after), sizes, strict=True)
-            )
+            before, after = map(archive.record_of, runs)
+            first, second = map(self._read, folders)
             changed = ChangedAnswers(
                 model_id=after.model_id,
                 baseline=before.run_id,

@@ -67,10 +67,7 @@ def detection_of(pairs: Sequence[CorruptedPair], judged: Sequence[PairResult]) -
 
 
 def batch_result(judge: JudgeRegressions, labels: Labels, bar: float) -> JudgeResult:
-    """Compare a judge of a batch with people's labels of some of its pairs, and correct its rates by them.
-
-    Raise JudgeError if people labelled no pair and dimension of the batch.
-    """
+    """Measure a judge of a batch by labels of some pairs. Raise JudgeError if none of its verdicts is labelled."""
     model_id = judge.judge.model_id
     if judge.unusable is not None:
         return JudgeResult(judge=model_id, unusable=judge.unusable, record=judge.judge)
@@ -122,10 +119,7 @@ def _rate(verdicts: Sequence[DimensionResult], errors: LabelAgreement | None) ->
 def with_alerts(
     results: RegressionResults, policy: JudgePolicy, calibration: JudgeCalibration | None
 ) -> RegressionResults:
-    """Add an alert for each judge and dimension whose rate the policy limits.
-
-    A rate is above its limit only if its whole interval is.
-    """
+    """Add an alert for each rate that the policy limits; it is above the limit if its whole interval is."""
     alerts = []
     for judge in results.judges:
         errors, problem = _measured_errors(judge.judge, results.judging.prompts, calibration)

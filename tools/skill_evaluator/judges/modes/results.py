@@ -14,16 +14,13 @@ from skill_evaluator.judges.prompting.results import JudgeRecord, JudgeText, NoU
 from skill_evaluator.judges.statistics import Figure, rate
 
 RESULTS_VERSION = 1
-NOTHING = rate(0, 0)  # of results before a figure was added
+NOTHING = rate(0, 0)  # older results lack a figure
 PEOPLE = "people"
 Verdict = int | float | str
 
 
 class Judgement(FrozenModel):
-    """A judge's verdict with its grounds. If it does not count `unscored` says why.
-
-    `quotes`: how many pieces of the evidence were found in the texts.
-    """
+    """A judge's verdict with its grounds; `quotes` counts the pieces of evidence that were found in the texts."""
 
     evidence: list[JudgeText] = []
     justification: JudgeText = ""
@@ -41,10 +38,7 @@ class JudgeFigures(FrozenModel):
 
 
 class Decision(FrozenModel):
-    """The verdict on an item: a ship decision, a winner or its share, or a score from 0 to 1.
-
-    `names` are the two outputs of a match. `reasons` say why it does not ship, or why a person is to look at it.
-    """
+    """The verdict on an item: a ship decision, a winner or its share, or a score from 0 to 1, with its reasons."""
 
     item: Label
     names: tuple[Label, ...] = ()
@@ -106,10 +100,7 @@ class CascadeResult(FrozenModel):
 
 
 class ModeResults(FrozenModel):
-    """The file of results. `left_out`: by id, the reason why an output or pair could not be judged.
-
-    `panel` is null for a single judge. No figure here is about people.
-    """
+    """The file of results. `left_out`: by id, the reason why an output or pair could not be judged."""
 
     results_version: int = RESULTS_VERSION
     judging: JudgeRunHead

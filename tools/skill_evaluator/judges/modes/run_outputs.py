@@ -26,10 +26,7 @@ from skill_evaluator.runner.runs import slug
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedOutputs:
-    """Items, and of a component its name and the two runs. `left_out`: by case, the reason why it is not compared.
-
-    `source`: the file or the run of the outputs.
-    """
+    """Items to compare. `left_out`: by case, why it is not compared; `source`: the file or run of the outputs."""
 
     items: Mapping[str, RegressionItem]
     left_out: Mapping[str, str] = field(default_factory=dict)
@@ -45,10 +42,7 @@ _CHANGED_FOR = "the case is not as it was for the {}"
 
 
 def outputs_of_run(folder: Path) -> tuple[PinnedOutputs, dict[str, str]]:
-    """Return the first output of every case of a run, and the reasons why other cases have none.
-
-    Raise RunError if it is not a run of a component, and JudgeError for a run under a scenario or without any output.
-    """
+    """Return the first output of each case of a run, and why others have none. Raise RunError or JudgeError."""
     manifest = read_component_manifest(folder)
     if manifest.scenario is not None:
         raise JudgeError(f"{folder} was run under the scenario '{manifest.scenario}': use a run of the prompt alone")
@@ -70,11 +64,7 @@ def outputs_of_run(folder: Path) -> tuple[PinnedOutputs, dict[str, str]]:
 def read_outputs(
     request: ScoreRequest, rubric: NamedRubric, limits: SafetyLimits
 ) -> tuple[dict[str, OutputItem], dict[str, str], str | None]:
-    """Read the outputs to score: by id the items and the reasons why cases have none, and the component of a run.
-
-    An item of a run is the first output to a case, or its value of a field such as `budget[].amount`, with the document
-    as source and the ground truth as reference. Raise JudgeError, RunError, ComponentError or FixtureError.
-    """
+    """Return the outputs to score by id, the reasons why cases have none, and the component of a run."""
     if (request.items is None) == (request.run is None):
         raise JudgeError("use either --items FILE, or --run RUN for the outputs of a component's run")
     if request.items is not None:
@@ -138,11 +128,7 @@ def pairs_of_outputs(
     candidate: PinnedOutputs,
     unanswered: Mapping[str, str],
 ) -> tuple[dict[str, RegressionItem], dict[str, str]]:
-    """Return a pair for each case of the baseline, and by case the reasons why others cannot be compared.
-
-    The prompt of a pair is the candidate's, with the case's document. `unanswered` has the reasons why cases of the
-    candidate have no output. Raise JudgeError if the component is not the candidate's.
-    """
+    """Return a pair for each case of the baseline, and why others cannot be compared. Raise JudgeError."""
     if baseline.skill != component.name:
         raise JudgeError(
             f"the baseline {baseline.run_id} is of '{baseline.skill}', the candidate of '{component.name}'"
@@ -182,10 +168,7 @@ def pairs_of_outputs(
 
 
 def pin_outputs(folder: Path, component: Component, cases: Sequence[Case]) -> PinReport:
-    """Pin a run's first outputs of these cases in the component, in place of those of the same model.
-
-    Raise JudgeError for a draft, and if a case has no output or changed since the run.
-    """
+    """Pin a run's first outputs of these cases, in place of those of the same model. Raise JudgeError."""
     if read_component_manifest(folder).draft:
         raise JudgeError(f"{folder} is a draft, which cannot be a baseline; pin a run of a recorded version")
     run, unanswered = outputs_of_run(folder)

@@ -18,7 +18,7 @@ from skill_evaluator.runner.runs import Run, run_id_of
 from skill_evaluator.text import listed, nearest
 
 JUDGING = "judging.json"
-RUNS = "runs"  # beside it: one folder a judge
+RUNS = "runs"  # has one folder a judge
 RUBRIC = "evaluation_rubric.json"
 PROMPT = "evaluation_prompt.md"
 RESULTS = "evaluation_results.json"
@@ -105,10 +105,7 @@ class JudgeTask:
 
 
 def find_judge_run(wanted: str, place: Path, mode: JudgeMode) -> Path:
-    """Return the folder of a judge run: a folder, an id in `place`, or `latest`, the newest of this mode.
-
-    Raise JudgeError if it does not exist.
-    """
+    """Return the folder of a judge run: a folder, an id, or `latest` of this mode. Raise JudgeError."""
     if (Path(wanted) / JUDGING).is_file():
         return Path(wanted)
     ids = sorted(path.parent.name for path in place.glob(f"*/{JUDGING}"))
@@ -120,10 +117,7 @@ def find_judge_run(wanted: str, place: Path, mode: JudgeMode) -> Path:
 
 
 def resumed_judge_run(planned: JudgeRun, wanted: str, place: Path) -> tuple[JudgeRun, Path]:
-    """Return the judge run that `--resume` names, with its folder.
-
-    Raise JudgeError if it does not exist, or differs from the planned one.
-    """
+    """Return the judge run of --resume and its folder. Raise JudgeError if it differs from the planned one."""
     folder = find_judge_run(wanted, place, planned.mode)
     earlier = read_judge_run(folder)
     if changes := planned.changes_since(earlier):
@@ -164,21 +158,21 @@ def judge_runs(judging: JudgeRun, models: Sequence[Model], folder: Path) -> list
     return runs
 
 
-def write_papers(folder: Path, asking: JudgeTask, results: FrozenModel, bias: str) -> None:
+def write_papers(folder: Path, task: JudgeTask, results: FrozenModel, bias: str) -> None:
     """Write the rubric, the prompt, the results and the report on biases; raise StorageError."""
-    replace_text(folder / RUBRIC, json_text(asking.paper))
-    replace_text(folder / PROMPT, _prompt_page(asking))
+    replace_text(folder / RUBRIC, json_text(task.paper))
+    replace_text(folder / PROMPT, _prompt_page(task))
     replace_text(folder / RESULTS, json_text(results.model_dump(mode="json")))
     replace_text(folder / BIAS, bias)
 
 
-def _prompt_page(asking: JudgeTask) -> str:
+def _prompt_page(task: JudgeTask) -> str:
     parts = ["# What the judge was told\n"]
-    for prompt in asking.prompts:
+    for prompt in task.prompts:
         one = prompt.identity
         parts.append(f"Prompt `{one.name}` {one.version}, `{one.digest}`.\n")
-    for system in dict.fromkeys(question.system for question in asking.questions):
+    for system in dict.fromkeys(question.system for question in task.questions):
         parts.append(f"## Instructions, the same for every item\n\n{code_block(system)}\n")
-    for prompt in asking.prompts:
+    for prompt in task.prompts:
         parts.append(f"## Where the texts of an item go: {prompt.identity.name}\n\n{code_block(prompt.texts)}\n")
     return "\n".join(parts)

@@ -78,10 +78,7 @@ def commonest_failure(answers: Iterable[Replicate]) -> str:
 def last_whole(
     text: str, check: Callable[[Any], VerdictT | Unscored], judged: Sequence[str] = ()
 ) -> VerdictT | Unscored:
-    """Return the last value in a text that `check` accepts as a verdict, else why the last value is not valid.
-
-    A verdict that is copied from a `judged` text does not count.
-    """
+    """Return the last verdict in a text that `check` accepts and that is not copied from a `judged` text."""
     text = split_reasoning(text)[1]
     first = parse_output(text, "json")
     if first.problem is not None:
@@ -129,37 +126,45 @@ def read_criteria(
     }
 
 
-def read_grounds(
-    written: Mapping[str, Any], decision: str, evidence: Sequence[str], criterion: Criterion, texts: Sequence[str]
-) -> dict[str, Any] | Unscored:
-    """Return the evidence, justification and confidence of a decision, or the reason why it does not count.
+def read_judgement(
+    written: Mapping[str, Any] | Unscored,
+    decision: str,
+    allowed: Sequence[int | str],
+    evidence: Sequence[str],
+    criterion: Criterion,
+    texts: Sequence[str],
+) -> dict[str, Any]:
+    """Return the fields of a judgement: a decision with its grounds, or the reason why it does not count.
 
     `decision` is its key, `score` or `winner`; each key of `evidence` must have some. `quotes` counts the pieces that
     quote the `texts`, which the judge was shown.
     """
-    confidence, justification = written.get("confidence"), written.get("justification")
-    if not is_number(confidence) or not 0 <= confidence <= 1:
-        return Unscored(reason="off_scale", detail=f"confidence {confidence!r} is not from 0 to 1"[:_MAX_DETAIL])
-    pieces = {key: _pieces(written.get(key)) for key in evidence}
-    lacking = [key for key, some in pieces.items() if not some]
-    if lacking:
-        return Unscored(reason="no_evidence", detail=", ".join(lacking))
-    if not _says_something(justification):
-        return Unscored(reason="no_justification")
+    if isinstance(written, Unscored):
+        return {"unscored": written.reason, "detail": written.detail}
+    value, confidence, justification = (written.get(key) for key in (decision, "confidence", "justification"))
     mitigations, keys = mitigations_of(criterion), list(written)
-    if "require_justification_first" in mitigations and keys.index(decision) < keys.index("justification"):
-        return Unscored(reason="score_before_justification")
+    pieces = {key: _pieces(written.get(key)) for key in evidence}
     every = [piece for some in pieces.values() for piece in some]
     quotes = sum(any(has_quotation(piece, text) for text in texts) for piece in every[:_MAX_SEARCHED])
-    if "evidence_required" in mitigations and not quotes:
-        return Unscored(reason="evidence_not_in_text", detail=every[0][:_MAX_DETAIL])
-    justification = justification.strip()
-    return {"evidence": every, "justification": justification, "confidence": float(confidence), "quotes": quotes}
-
-
-def is_number(value: Any) -> TypeGuard[int | float]:
-    """Return whether a JSON value is a number; true and false are none."""
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    unscored: UnscoredReason | None = None
+    detail = ""
+    if isinstance(value, bool) or value not in allowed:
+        unscored, detail = "off_scale", f"{decision} {value!r} is none of {', '.join(map(str, allowed))}"
+    elif isinstance(confidence, bool) or not isinstance(confidence, int | float) or not 0 <= confidence <= 1:
+        unscored, detail = "off_scale", f"confidence {confidence!r} is not from 0 to 1"
+    elif not all(pieces.values()):
+        unscored, detail = "no_evidence", ", ".join(key for key, some in pieces.items() if not some)
+    elif not _says_something(justification):
+        unscored = "no_justification"
+    elif "require_justification_first" in mitigations and keys.index(decision) < keys.index("justification"):
+        unscored = "score_before_justification"
+    elif "evidence_required" in mitigations and not quotes:
+        unscored, detail = "evidence_not_in_text", every[0]
+    if unscored is not None:
+        return {"unscored": unscored, "detail": detail[:_MAX_DETAIL]}
+    named = {key: written.get(key) for key in ("justification", "suggestion")}
+    prose = {key: text.strip() for key, text in named.items() if isinstance(text, str)}
+    return {**prose, decision: value, "evidence": every, "confidence": confidence, "quotes": quotes}
 
 
 def _pieces(value: Any) -> list[str]:

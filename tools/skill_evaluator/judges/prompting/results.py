@@ -59,10 +59,7 @@ class StoredScore(StrictModel):
 
 
 class JudgeRecord(FrozenModel):
-    """A judge and its calls. `settings`: a digest of the model's settings; amounts are null if unknown.
-
-    `hit_rate` is the share of the input that was read from a prompt cache.
-    """
+    """A judge and its calls; amounts are null if unknown. `hit_rate`: the share of cached input tokens."""
 
     model_id: ModelId
     provider: Label
@@ -87,10 +84,7 @@ class NoUsableOutput(FrozenModel):
 def no_usable_output(
     unscored: Mapping[UnscoredReason, int], expected: int, texts: Iterable[str]
 ) -> NoUsableOutput | None:
-    """Describe a judge of which no output counts; return None if one of the `expected` does.
-
-    The first of the `texts` that the judge wrote is the example.
-    """
+    """Describe a judge of which no output counts, with an example. Return None if one of the `expected` does."""
     if sum(unscored.values()) < expected or not expected:
         return None
     return NoUsableOutput(unscored=dict(unscored), example=next(iter(texts), "")[:_MAX_EXAMPLE])

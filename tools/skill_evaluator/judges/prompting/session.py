@@ -126,19 +126,19 @@ class JudgeSession:
         """The transport of the calls."""
         return "batch" if isinstance(self.request, BatchJudgeRequest) and self.request.batch else "direct"
 
-    def planned(self, asking: JudgeTask) -> JudgeRun:
+    def planned(self, task: JudgeTask) -> JudgeRun:
         """Return a new judge run of these questions; raise JudgeError if two have one id."""
         questions: dict[str, str] = {}
-        for question in asking.questions:
+        for question in task.questions:
             if question.case_id in questions:
                 raise JudgeError(f"two questions would have the id '{question.case_id}'; rename the items")
             questions[question.case_id] = question.digest
         now = datetime.datetime.now(datetime.UTC)
         return JudgeRun.view(
-            asking,
+            task,
             id=new_invocation(now),
             created=f"{now:%Y-%m-%dT%H:%M:%SZ}",
-            prompts=[prompt.identity for prompt in asking.prompts],
+            prompts=[prompt.identity for prompt in task.prompts],
             judges={model.id: settings_digest(model) for model in self.models},
             questions=questions,
             seed=self.request.seed,
@@ -147,18 +147,18 @@ class JudgeSession:
             evaluator_version=__version__,
         )
 
-    def size(self, asking: JudgeTask) -> JudgeRunSize:
+    def size(self, task: JudgeTask) -> JudgeRunSize:
         """Return the size of a judge run; requires no key, makes no call and writes nothing."""
-        _warn(asking)
-        sizes, batch = question_sizes(asking.questions), self.transport == "batch"
+        _warn(task)
+        sizes, batch = question_sizes(task.questions), self.transport == "batch"
         judges = []
         for model in self.models:
             kind = self.configuration.kinds[model.provider]
             key = key_note(model, kind, self.configuration.keys)
             amounts = asdict(estimate(sizes, model, kind, self.request.replicates, batch=batch))
             judges.append(ModelEstimate(model_id=model.id, provider=model.provider, key=key, **amounts))
-        notes = [*asking.notes, *([COST_OF_BATCHES] if batch else [])]
-        return JudgeRunSize(judging=self.planned(asking), judges=judges, notes=notes)
+        notes = [*task.notes, *([COST_OF_BATCHES] if batch else [])]
+        return JudgeRunSize(judging=self.planned(task), judges=judges, notes=notes)
 
     def session(self, *, budget: Budget | None = None) -> Session:
         """Return a session that calls models within a budget, by default that of the options."""
@@ -169,9 +169,9 @@ class JudgeSession:
             concurrency=self.request.concurrency,
         )
 
-    def begin(self, asking: JudgeTask, inside: Path | None = None) -> tuple[JudgeRun, Path, list[Model]]:
+    def begin(self, task: JudgeTask, inside: Path | None = None) -> tuple[JudgeRun, Path, list[Model]]:
         """Begin or resume a judge run; return it with its folder and its models with their keys."""
-        judging = self.planned(asking)
+        judging = self.planned(task)
         folder, resumed = inside or self.request.out / judging.id, self.request.resume
         if inside is not None:
             resumed = str(inside) if (inside / JUDGING).exists() else None
@@ -183,16 +183,13 @@ class JudgeSession:
             write_judge_run(folder, judging)
         return judging, folder, models
 
-    def ask(self, asking: JudgeTask, *, inside: Path | None = None, budget: Budget | None = None) -> JudgeResults:
-        """Make all calls that have no output yet; raise JudgeError if `--resume` does not fit.
-
-        `inside`: the folder of a further stage, which resumes if it exists. `budget`: what other calls left of it.
-        """
-        _warn(asking)
-        judging, folder, models = self.begin(asking, inside)
+    def ask(self, task: JudgeTask, *, inside: Path | None = None, budget: Budget | None = None) -> JudgeResults:
+        """Make all calls that have no output yet; `inside` is the folder of a further stage. Raise JudgeError."""
+        _warn(task)
+        judging, folder, models = self.begin(task, inside)
         session = self.session(budget=budget)
         runs = judge_runs(judging, models, folder)
-        questions = {question.case_id: question for question in asking.questions}
+        questions = {question.case_id: question for question in task.questions}
         ask = Questions(
             request_for=lambda run, call: questions[call.case_id].request(
                 call.replicate, run.manifest.seed, run.model.params.max_output_tokens
@@ -203,8 +200,8 @@ class JudgeSession:
         return JudgeResults(judging=judging, folder=folder, runs=parts, session=session)
 
 
-def _warn(asking: JudgeTask) -> None:
-    for warning in asking.warnings:
+def _warn(task: JudgeTask) -> None:
+    for warning in task.warnings:
         print(f"warning: {warning}", file=sys.stderr)
 
 

@@ -41,10 +41,7 @@ class ReviewQuestion(StrictModel):
 
 
 class ReviewItem(StrictModel):
-    """A line of queue.jsonl. `outputs` of a regression are the baseline's and the candidate's.
-
-    `id` is a digest of what a reviewer sees, so that the same texts and questions are one item whoever queues them.
-    """
+    """A line of queue.jsonl. `id` is a digest of what a reviewer sees, so that equal texts are one item."""
 
     id: ReviewId
     kind: ReviewKind
@@ -98,10 +95,7 @@ def scored_item(item: OutputItem, criteria: Sequence[Criterion], judging: str | 
 def paired_item(
     item: PairItem, names: tuple[str, str], criteria: Sequence[Criterion] = (), judging: str | None = None
 ) -> ReviewItem:
-    """Build the item for comparing two outputs, by each of several criteria and overall.
-
-    An item with more than two outputs has their positions after its id, because their names may be those of models.
-    """
+    """Build the item for comparing two outputs; its id never has their names, which may be those of models."""
     texts = [(criterion.id, f"{criterion.name}: {criterion.description}") for criterion in criteria]
     texts = [(OVERALL, texts[0][1])] if len(texts) == 1 else [*texts, (OVERALL, "Which output is better?")]
     first, second = (list(item.texts).index(name) + 1 for name in names)
@@ -123,10 +117,7 @@ def _origin(item: JudgedItem, judging: str | None) -> dict[str, Any]:
 
 
 def items_from(path: Path, dimensions: Sequence[str] = ()) -> list[ReviewItem]:
-    """Read a file of pairs in the format of `judge pairwise` or `judge regression`.
-
-    Raise JudgeError with file and line for an invalid line, and ConfigError for invalid dimensions.
-    """
+    """Read a file of pairs, as `judge pairwise` or `judge regression` do. Raise JudgeError or ConfigError."""
     if any(isinstance(value, dict) and "baseline_output" in value for _, value in read_lines(path, JudgeError)):
         return [regression_item(pair) for pair in pairs_of(read_items(path, RegressionItem), dimensions, "default", ())]
     pairs = read_items(path, PairItem).values()

@@ -45,14 +45,11 @@ from skill_evaluator.text import canonical_json, counted, digest
 
 CORRUPTED = "corrupted.jsonl"
 _CALLS_NOTE = "at most: a sentence that the judge denies is judged up to twice more; usually a third of these calls"
-_MIN_SENTENCE_LABELS = 30  # from which on a sentence is corrected by its own errors
+_MIN_SENTENCE_LABELS = 30  # fewer labels do not show the errors of a single sentence
 
 
 def calibrate(request: CalibrateRequest, watch: Watch | None, drawn: Drawn) -> Judged | JudgeRunSize:
-    """Measure judges against human labels by stored verdicts or, with --judge, by calling them.
-
-    Return the size of a dry run. Raise JudgeError for options that do not go together.
-    """
+    """Measure judges against human labels by stored verdicts or by calling them. Raise JudgeError."""
     if request.labels is None:
         raise JudgeError("name the file of human labels: --labels FILE")
     labels = read_labels(request.labels)
@@ -141,10 +138,7 @@ def _task(request: CalibrateRequest, labels: Labels) -> CalibrationTask:
 
 
 def _judged_labels(request: CalibrateRequest, labels: Labels) -> tuple[NamedRubric | None, Labels]:
-    """Return the criteria and the labels that they judge: pairs if the rubric compares, else scored outputs.
-
-    Without a rubric there are none. Raise JudgeError if no criterion fits the labels.
-    """
+    """Return the criteria and the labels that they judge: pairs if the rubric compares, else scored outputs."""
     rubric, name = _rubric(request), str(request.rubric)
     if rubric is None:
         return None, replace(labels, lines=[])
@@ -194,7 +188,7 @@ def _call(
         biases = [*result.biases, *probe_biases(request.probes, task.labels, verdicts, scales)]
         results.append(result.model_copy(update={**outputs, "biases": biases}))
         lines += verdicts
-    ids = {line.id for line in task.labels.lines}  # not of probes
+    ids = {line.id for line in task.labels.lines}  # verdicts on probed items are not stored
     kept = by_key(
         (scoring.SCORES if isinstance(one, StoredScore) else pairwise.VERDICTS, one) for one in lines if one.id in ids
     )
@@ -234,10 +228,10 @@ def _call_about_sentences(
     if len(judge_session.models) > 1 or request.rubric or request.corrupt or request.probes or request.replicates > 1:
         raise JudgeError("labels of sentences require one --judge ID, without --rubric, --corrupt, --probe and -n")
     items = _sentence_items(labels)
-    asking = _sentence_asking(items, request.seed)
+    task = _sentence_task(items, request.seed)
     if request.dry_run:
-        return replace(judge_session, request=replace(request, replicates=judged_sentences.MAX_VOTES)).size(asking)
-    judging, folder, (model,) = judge_session.begin(asking)
+        return replace(judge_session, request=replace(request, replicates=judged_sentences.MAX_VOTES)).size(task)
+    judging, folder, (model,) = judge_session.begin(task)
     session = judge_session.session()
     judge = judged_sentences.SentencesJudge(model=model, asked_for=judging.id, seed=judging.seed, folder=folder / RUNS)
     asked = judged_sentences.ask_sentences(list(items.values()), judge, session)
@@ -249,7 +243,7 @@ def _call_about_sentences(
     result = sentence_result(model.id, labels, votes, texts_of(asked.answered.values()), request.bar)
     result = result.model_copy(update={"record": asked.record(model, session)})
     calibration = JudgeCalibration(bar=request.bar, judging=judging.head("sentences"), judges=[result])
-    write_papers(folder, asking, calibration, drawn(calibration))
+    write_papers(folder, task, calibration, drawn(calibration))
     if asked.stopped is None:
         return Judged(results=calibration, folder=folder, code=calibration.exit_code)
     stopped = [f"{model.id} stopped: {asked.stopped}"]
@@ -269,7 +263,7 @@ def _sentence_items(labels: Labels) -> dict[str, SentencesItem]:
     return items
 
 
-def _sentence_asking(items: Mapping[str, SentencesItem], seed: int) -> JudgeTask:
+def _sentence_task(items: Mapping[str, SentencesItem], seed: int) -> JudgeTask:
     sentences = list(dict.fromkeys(sentence for item in items.values() for sentence in item.sentences))
     return JudgeTask(
         mode="calibrate",

@@ -45,10 +45,7 @@ class NoAnswerError(JudgeError):
 
 
 def draft_rubric(request: RubricDraftRequest, watch: Watch | None = None) -> JudgeRunSize | None:
-    """Have a model draft a rubric and write it; for a dry run return the size.
-
-    Raise JudgeError if the file exists, or the output has no rubric: then nothing is written.
-    """
+    """Have a model draft a rubric and write it. Raise JudgeError if the file exists or there is no rubric."""
     out = request.out
     if out.exists():
         raise JudgeError(f"{out} exists already; name a new file")

@@ -351,10 +351,7 @@ class CalledJudges(Generic[JudgeT, OutcomeT]):
 
 
 def judge(request: JudgedRequest, watch: Watch | None, drawn: Drawn) -> Judged | JudgeRunSize:
-    """Read the items, make the questions, call the judges, decide as a panel or a cascade, save, queue for review.
-
-    Return the size of a dry run.
-    """
+    """Call the judges of a request, decide, save the results and queue items for review."""
     judges = cascade_judges(request)
     session = JudgeSession.of(request, watch, judges)
     mode = make_task(request, session)
@@ -418,10 +415,7 @@ def cascade_judges(request: JudgedRequest) -> tuple[str, ...] | None:
 
 
 def call_cascade(mode: ModeTask[JudgeT, OutcomeT], session: JudgeSession) -> CalledJudges[JudgeT, OutcomeT]:
-    """Call the cheap judge about everything, and the strong one about what the cheap one leaves open.
-
-    There are no results before the cheap judge has judged everything.
-    """
+    """Call the cheap judge about everything, then the strong one about what the cheap one leaves open."""
     cheap, strong = session.models
     first = last = replace(session, models=[cheap]).ask(mode.task)
     if not first.complete:
@@ -475,7 +469,7 @@ def _call_strong(
 def _decide(mode: ModeTask[JudgeT, OutcomeT], key: Key, outcome: OutcomeT, judge_id: str) -> CascadeDecision:
     settled, verdict = _is_settled(mode, outcome), mode.verdict(outcome)
     reasons: list[str] = list(mode.reasons([outcome]))
-    if not settled:  # of a regression the decision stands, but nothing ships
+    if not settled:  # the decision on a regression stands, but nothing ships
         verdict = "review_required" if verdict == "ship" else verdict if isinstance(verdict, str) else None
     by = judge_id if settled else PEOPLE
     return CascadeDecision(item=key[0], names=key[1:], by=by, verdict=verdict, reasons=reasons)

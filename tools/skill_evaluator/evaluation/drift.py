@@ -4,6 +4,7 @@ Two runs of a version lie on different days, and a day moves a score. So only th
 confidence interval that allows for a day, and fields that are lost show that the model moved.
 """
 
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -13,7 +14,7 @@ from skill_evaluator.records.record import Record
 from skill_evaluator.records.selection import runs_alike, same_series
 from skill_evaluator.records.summaries import Drift
 from skill_evaluator.stats import stdev_or_none, t_quantile
-from skill_evaluator.text import counted
+from skill_evaluator.text import counted, listed
 from skill_evaluator.verdicts.decide.comparability import Pair
 from skill_evaluator.verdicts.decide.comparison import compare_records
 from skill_evaluator.verdicts.decide.measuring import Compared, Measured, measure_all
@@ -33,6 +34,20 @@ def drift_of(records: Sequence[Record], recorded: RecordedComponent) -> Comparis
     recorded.archive.add(records)
     pairs = [pair for record in records if (pair := drift_pair(record, recorded.archive)) is not None]
     return drifted(recorded.component.name, pairs, recorded.rules(records[0])) if pairs else None
+
+
+def with_drift(records: Sequence[Record], repeated: Sequence[bool], recorded: RecordedComponent) -> list[Record]:
+    """Return the records; complete runs that `repeated` a recorded version say whether the model drifted.
+
+    Warn of each model that drifted.
+    """
+    again = [record for record, is_again in zip(records, repeated, strict=True) if is_again and record.complete]
+    drifts = drifts_in(drift_of(again, recorded)) if again else {}
+    for record in again:
+        if record.run_id in drifts and (moved := drifts[record.run_id].moved):
+            words = f"{record.model_id} moved though the prompt did not: {listed(moved)}"
+            print(f"warning: {words}; this run begins a series of its own", file=sys.stderr)
+    return [record.model_copy(update={"drift": drifts.get(record.run_id)}) for record in records]
 
 
 def drifts_in(result: ComparisonResult | None) -> dict[str, Drift]:

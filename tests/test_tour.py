@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from skill_evaluator.cli import COMMANDS
 
+from tests.shell import FINE, ROOT, blocks, clone, is_excerpt, type_block
 from tests.support.markdown import mean_sentence
-from tests.support.shell import FINE, ROOT, blocks, clone, is_excerpt, type_block
 
 PAGE = ROOT / "docs" / "tour.md"
 EXAMPLES = "".join(blocks(PAGE, "console"))

@@ -7,7 +7,7 @@ from skill_evaluator import Library
 from skill_evaluator.audit.request import AuditRunRequest
 from skill_evaluator.display.options import request_of
 
-from tests.support.audits import BENCHMARKS, CELLS, QUESTIONS, SCENARIOS, SECOND, AuditLibrary
+from tests.audit.audit_library import BENCHMARKS, CELLS, QUESTIONS, SCENARIOS, SECOND, AuditLibrary
 from tests.support.chat_server import Asked, ChatServer, Reply, killed_at, notice, varied
 from tests.support.hostile_files import deep_yaml
 from tests.support.library import SKILL, read

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from skill_evaluator.ci.plan import read_plan
 
+from tests.commands.sentences import judging
 from tests.support.chat_server import ChatServer
 from tests.support.git import git
 from tests.support.library import CASES, REPLAY, SKILL, Library
 from tests.support.pipeline import Pipeline
-from tests.support.sentences import judging
 
 RIGHT = "It names the year 2024."
 PRICE = {"input": 1.0, "output": 2.0}

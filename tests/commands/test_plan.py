@@ -9,9 +9,9 @@ import pytest
 from skill_evaluator.api.schemas import schema_text
 from skill_evaluator.ci.plan import sha256_of
 
+from tests.ci.pushed import PushedLibrary
 from tests.support.git import IDENTITY, GitRepository
 from tests.support.library import CASES, REPLAY, SKILL, Ended, Library, call, read
-from tests.support.pushed import PushedLibrary
 from tests.support.records import Score, a_run, keep
 
 

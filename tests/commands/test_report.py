@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from skill_evaluator.files import json_text
 
+from tests.ci.platforms.github_api import NAME, TOKEN, GitHubApi, github_api
 from tests.ci.test_plan import PLAN
 from tests.support.components import case, component, record, write_collected
-from tests.support.github_api import NAME, TOKEN, GitHubApi, github_api
 from tests.support.library import Ended, call
 
 COMMIT = "c0ffee"

@@ -11,7 +11,7 @@ from skill_evaluator.verdicts.decide.results import ModelVerdict
 from skill_evaluator.verdicts.decide.same_checks import check_changes, with_same_checks
 
 from tests.support.records import a_record
-from tests.support.rules import some_rules
+from tests.verdicts.rules import some_rules
 
 Checks = Mapping[str, tuple[Sequence[float], Mapping[str, Any]]]  # by id, the scores of each case and other keys
 CASES = [f"c{at:02d}" for at in range(12)]

@@ -10,7 +10,7 @@ from skill_evaluator.verdicts.decide.measuring import measure_all
 from skill_evaluator.verdicts.decide.results import Cases, RunSummary
 
 from tests.support.records import Score, a_record
-from tests.support.rules import some_rules
+from tests.verdicts.rules import some_rules
 
 
 def named(

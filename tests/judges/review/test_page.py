@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from skill_evaluator.judges.review.queue import latest
 
-from tests.support.review_page import a_browser, review_page  # noqa: F401
-from tests.support.reviews import change, pair, queue_of, scored
+from tests.judges.review.review_page import a_browser, review_page  # noqa: F401
+from tests.judges.review.reviews import change, pair, queue_of, scored
 
 pytestmark = pytest.mark.browser
 PAIRS = [pair(f"p{number}") for number in range(18)]

@@ -12,7 +12,7 @@ from skill_evaluator.display.loopback import HOST
 from skill_evaluator.judges.review.queue import LABELS
 from skill_evaluator.judges.review.server import ReviewServer
 
-from tests.support.reviews import NOON, change, pair, queue_of, scored
+from tests.judges.review.reviews import NOON, change, pair, queue_of, scored
 
 pytestmark = pytest.mark.process
 JSON = {"Content_Type": "application/json"}

@@ -76,6 +76,17 @@ def test_uncalibrated_judge_decides_only_harm(
         assert (proved.verdict, proved.unproved_judge) == (calibrated, None)
 
 
+def test_open_measure_of_a_trusted_judge_needs_more_cases_and_no_labels() -> None:
+    old, new = (
+        record.model_copy(update={"per_case": record.per_case[:2]})
+        for record in (checked("old", {"polite": (ALWAYS, {})}), checked("new", {"polite": (MOSTLY, {})}))
+    )
+    proved, unproved = compared(old, new, trusted=["j"]), compared(old, new)
+    assert (proved.verdict, unproved.verdict) == ("inconclusive", "inconclusive")
+    is_open = [any("is not ruled out" in reason for reason in found.reasons) for found in (proved, unproved)]
+    assert is_open == [True, False]
+
+
 def test_judge_with_enough_labels_is_calibrated() -> None:
     old, new = (checked(name, {"polite": (scores, {})}) for name, scores in (("old", SELDOM), ("new", ALWAYS)))
     labelled = a_record({}, judged=judged_by(labels=1_000)).judged

@@ -160,7 +160,7 @@ def test_a_run_on_a_table_is_the_run_on_the_folders(library: Library, tmp_path: 
     in_one_file(mixed, "beta")
     records = []
     for each in (library, moved, mixed):
-        assert each.skill_evaluator("lint", "--strict").code == 0
+        assert each.call("lint", "--strict").code == 0
         assert each.evaluate_here().code == 0
         records.append(comparable(each.records()[0]))
         explained = each.call("explain", each.run_folder().name, "--case", "beta", "--format", "json")

@@ -22,7 +22,7 @@ def library(tmp_path: Path) -> JudgingLibrary:
 
 def test_item_is_the_unit_of_the_figures(library: JudgingLibrary) -> None:
     library.rubric({"id": "totals", "weight": 3.0}, {"id": "words"})
-    library.items(*({"id": f"i{n}", **ITEM} for n in range(4)))
+    library.items(*({"id": f"i{n}", "stratum": "odd" if n % 2 else "even", **ITEM} for n in range(4)))
     library.record_answers(
         {
             (f"i{n}/direct", replicate): answer(totals=written(1 + n), words=written(5 if replicate else 1))
@@ -38,6 +38,7 @@ def test_item_is_the_unit_of_the_figures(library: JudgingLibrary) -> None:
         pytest.approx((3 * n / 4 + 0.5) / 4, abs=1e-6) for n in range(4)
     ]
     assert judge["summary"]["n"] == 4
+    assert judge["strata"]["odd"]["value"] == pytest.approx((3 * 2 / 4 + 0.5) / 4, abs=1e-6)
     first = judge["items"][0]["judgements"][0]
     assert (first["score"], first["evidence"], first["quotes"]) == (1, [QUOTE], 1)
 

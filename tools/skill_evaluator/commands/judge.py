@@ -73,7 +73,7 @@ def judge_score(options: ScoreRequest, form: Format) -> int:
 
     A judge gives evidence, a justification, a score, a suggestion and its confidence for each criterion.
     """
-    return print_judged(Library.at(options).judge.score(options, watch=watch), form)
+    return print_judged(_library(options).judge.score(options, watch=watch), form)
 
 
 def judge_pairwise(options: PairwiseRequest, form: Format) -> int:
@@ -89,7 +89,7 @@ def judge_regression(options: RegressionRequest, form: Format) -> int:
 
     A judge compares them with those in use, in both orders; code decides by fixed rules: ship, review or block.
     """
-    return print_judged(Library.at(options).judge.regression(options, watch=watch), form)
+    return print_judged(_library(options).judge.regression(options, watch=watch), form)
 
 
 def judge_calibrate(options: CalibrateRequest, form: Format) -> int:
@@ -142,5 +142,9 @@ def judge_pin(options: JudgePinOptions) -> int:
     The first output of each case goes to components/<name>/evals/pinned/, in place of those of the same model. Makes no
     call.
     """
-    print_pinned(Library.at(options).judge.pin(options.run, options.cases), options.format)
+    print_pinned(_library(options).judge.pin(options.run, options.cases), options.format)
     return EXIT_OK
+
+
+def _library(options: ScoreRequest | RegressionRequest | JudgePinOptions) -> Library:
+    return Library(options.components, config=options.config, fixtures=options.fixtures)

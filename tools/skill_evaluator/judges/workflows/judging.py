@@ -394,14 +394,14 @@ def again_of(request: JudgeRequest, judging: JudgeRun, folder: Path, stopped: Se
 
 def call_panel(mode: ModeTask[JudgeT, OutcomeT], session: JudgeSession) -> CalledJudges[JudgeT, OutcomeT]:
     """Call one judge or several about everything."""
-    asked = session.ask(mode.task)
-    judges = _reduce(mode, asked, mode.questions)
+    results = session.ask(mode.task)
+    judges = _reduce(mode, results, mode.questions)
     outcomes = by_key(outcome for judge in judges for outcome in mode.outcomes(judge).items())
-    return CalledJudges(first=asked, last=asked, judges=judges, outcomes=outcomes)
+    return CalledJudges(first=results, last=results, judges=judges, outcomes=outcomes)
 
 
-def _reduce(mode: ModeTask[JudgeT, OutcomeT], asked: JudgeResults, keys: Collection[Key]) -> list[JudgeT]:
-    return [mode.reduce(keys, run.answers, asked.record_of(run)) for run in asked.runs]
+def _reduce(mode: ModeTask[JudgeT, OutcomeT], results: JudgeResults, keys: Collection[Key]) -> list[JudgeT]:
+    return [mode.reduce(keys, run.answers, results.record_of(run)) for run in results.runs]
 
 
 def cascade_judges(request: JudgedRequest) -> tuple[str, ...] | None:

@@ -7,7 +7,6 @@ compressed (`zcat` shows them).
 """
 
 import difflib
-import gc
 import gzip
 import io
 import json
@@ -283,9 +282,6 @@ class Runs:
                 main([*arguments])
             except SystemExit as left:
                 code = left.code if isinstance(left.code, int) else int(left.code is not None)
-            finally:
-                gc.enable()  # a process that ends need not
-                gc.unfreeze()
         for stream in (out, err):
             stream.seek(0)
         text = out.read()
@@ -452,7 +448,7 @@ def _evaluate_otherwise(runs: Runs) -> None:
     runs.call("evaluate/some-cases.json", *apart, "--case=f*", "--replicates=3", "--seed=11", *_JSON, invocation=42)
     limited = ("--max-calls=7", "--concurrency=1")
     runs.call("evaluate/stopped.json", *apart, *limited, *_JSON, invocation=43)
-    runs.call("evaluate/resumed.json", *apart, "--resume=20240601T000000Z-00002b", "--concurrency=1", *_JSON)
+    runs.call("evaluate/resumed.json", *apart, "--run=20240601T000000Z-00002b", "--concurrency=1", *_JSON)
     (run,) = (runs.root / "elsewhere").glob("*-00002b-*")
     runs.hold("journals/resumed.jsonl", f"elsewhere/{run.name}/replicates.jsonl")
     runs.hold_all("manifests", "elsewhere/*/manifest.json")
@@ -490,8 +486,8 @@ def _go_through_ci(runs: Runs) -> None:
     runs.git("clone", "-q", "--bare", str(runs.root), str(origin))
     runs.git("remote", "add", "origin", origin.as_uri())
     runs.call("lint-history.json", "lint", "orders", "capitals", f"--base={base}", *_JSON)
-    runs.call("plan/by-hand.json", "plan", "minutes", "capitals", "--max-cost=0.5", *_JSON)
-    runs.call("plan/push.json", "plan", f"--base={base}", *_BOTH, *_JSON)
+    runs.call("plan/by-hand.json", "ci", "plan", "minutes", "capitals", "--max-cost=0.5", *_JSON)
+    runs.call("plan/push.json", "ci", "plan", f"--base={base}", *_BOTH, *_JSON)
     runs.hold("plan/plan-file.json", "plan.json")
     plan = json.loads((runs.root / "plan.json").read_text())
     for entry in plan["runs"]:
@@ -500,13 +496,13 @@ def _go_through_ci(runs: Runs) -> None:
         runs.call(name, "evaluate", "orders", f"--model={entry['model_id']}", *planned, *_JSON)
     (lost,) = (entry["id"] for entry in plan["runs"] if "birch" in entry["id"] and entry["shard"] == "2/2")
     shutil.move(runs.root / "artifacts" / lost, runs.outside / "lost")
-    runs.call("collect/incomplete.json", "collect", "artifacts", "--out=incomplete", *_JSON)
+    runs.call("collect/incomplete.json", "ci", "collect", "artifacts", "--out=incomplete", *_JSON)
     shutil.rmtree(runs.root / "incomplete")
     shutil.move(runs.outside / "lost", runs.root / "artifacts" / lost)
-    runs.call("collect/complete.json", "collect", "artifacts", *_JSON)
+    runs.call("collect/complete.json", "ci", "collect", "artifacts", *_JSON)
     runs.hold("collect/outcome-file.json", "collected/outcome.json")
-    runs.call("report.json", "report", "collected", *_JSON)
-    runs.call("publish.json", "publish", "collected", *_JSON)
+    runs.call("report.json", "ci", "report", "collected", *_JSON)
+    runs.call("publish.json", "ci", "publish", "collected", *_JSON)
     runs.git("pull", "-q", "--ff-only", "origin", "main")
     runs.freeze()
     runs.commit()
@@ -521,7 +517,7 @@ def _compare_versions(runs: Runs) -> None:
         f"components/orders/evals/records/20240601T000000Z-{token}-orders-ash.json" for token in ("000000", "000010")
     )
     runs.call("compare/files.json", "compare", f"--baseline={old}", f"--candidate={new}", *_JSON)
-    runs.call("plan/detect.json", "plan", "--detect=0.1", "orders", *_BOTH, *_JSON)
+    runs.call("plan/detect.json", "ci", "plan", "--detect=0.1", "orders", *_BOTH, *_JSON)
     runs.call("lint-recorded.json", "lint", "orders", *_JSON)
     for name in ("orders", "capitals", "minutes"):
         runs.hold_all(f"records/{name}", f"components/{name}/evals/records/*.json")

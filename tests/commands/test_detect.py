@@ -26,7 +26,7 @@ def recorded(library: Library) -> Library:
 
 
 def detect(library: Library, drop: str = "0.05", *arguments: str) -> Ended:
-    return library.call("plan", "--detect", drop, *(arguments or (SKILL,)))
+    return library.call("ci", "plan", "--detect", drop, *(arguments or (SKILL,)))
 
 
 def test_it_says_whether_the_present_cases_do_and_what_more_would_cost(recorded: Library) -> None:

@@ -20,7 +20,7 @@ def long(library: Library) -> Library:
 
 
 def _planned(library: Library, *words: str) -> dict[str | None, dict[str, Any]]:
-    done = library.call("plan", SKILL, *words)
+    done = library.call("ci", "plan", SKILL, *words)
     assert done.code == 0, done.err
     return {one["model_id"]: one for one in read(library.root / "plan.json")["forecast"]}
 
@@ -40,7 +40,7 @@ def test_a_plan_says_what_it_costs_directly_with_caching_and_in_batches(long: Li
 
 def test_the_dry_run_of_evaluate_shows_the_same_table(long: Library) -> None:
     long.models(GPT, REPLAY)
-    planned = long.call("plan", SKILL, "--format", "markdown").out
+    planned = long.call("ci", "plan", SKILL, "--format", "markdown").out
     table = planned.partition("### Forecast\n\n")[2].partition("\n\n")[0]
     assert table.startswith("| cost at most | calls | directly | with caching | in batches |")
     assert table.replace("`", "") in long.evaluate_here("--dry-run", "--format", "markdown").out.replace("`", "")

@@ -60,7 +60,7 @@ def test_one_hostile_file_is_one_line_and_stops_only_its_component(whole: Librar
         assert problems[_OTHER] == [], spoilt
         assert any(says in problem and path in problem for problem in problems[SKILL]), spoilt
         assert two.call("evaluate", _OTHER, "--no-leaderboard").code == 0, spoilt
-        planned = two.call("plan", "--format", "json")
+        planned = two.call("ci", "plan", "--format", "json")
         assert planned.code == 0, spoilt
         assert {entry["skill"] for entry in planned.json["runs"]} >= {_OTHER}, spoilt
         if "accepted" not in path and "leaderboard" not in path:
@@ -77,6 +77,12 @@ def test_a_hostile_configuration_is_one_line(two: Library) -> None:
         before = (two.root / name).read_bytes()
         for content in hostile:
             two.write(name, content)
-            for command in (("plan",), ("evaluate", SKILL)):
+            for command in (
+                (
+                    "ci",
+                    "plan",
+                ),
+                ("evaluate", SKILL),
+            ):
                 assert two.call(*command).refuses(name), (name, content[:40])
         two.write(name, before)

@@ -35,7 +35,15 @@ def pipeline(pushed: Pipeline, tmp_path: Path) -> Pipeline:
 
 
 def test_lint_and_plan_name_what_is_wrong_and_go_on(pipeline: Pipeline) -> None:
-    commands = {("lint",): 2, ("lint", "--base", "HEAD~1"): 2, ("plan", "--base", "0"): 0, ("plan",): 0}
+    commands = {
+        ("lint",): 2,
+        ("lint", "--base", "HEAD~1"): 2,
+        ("ci", "plan", "--base", "0"): 0,
+        (
+            "ci",
+            "plan",
+        ): 0,
+    }
     for (words, code), form in product(commands.items(), ("text", "json", "markdown")):
         done = pipeline.run(*words, "--format", form)
         assert (done.code, "Traceback" in done.err) == (code, False), (words, form)
@@ -55,7 +63,7 @@ def test_the_others_are_planned_asked_collected_published_and_compared(pipeline:
     for command in ("history", "compare"):
         done = pipeline.run(command, SKILL)
         assert "Traceback" not in done.err
-    shown = pipeline.run("report", str(pipeline.collected), "--plan", str(pipeline.plan_file))
+    shown = pipeline.run("ci", "report", str(pipeline.collected), "--plan", str(pipeline.plan_file))
     assert shown.code == 4  # a component whose name cannot be read was not evaluated
 
 

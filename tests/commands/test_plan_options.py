@@ -63,8 +63,8 @@ def test_what_cannot_be_meant_is_refused(pushed: PushedLibrary) -> None:
 
 
 def plan(library: PushedLibrary, *arguments: str, **env: str) -> Ended:
-    """`skill-evaluator plan ...` as CI runs it."""
-    return call(library.root, "plan", *arguments, env={**IDENTITY, **env})
+    """`skill-evaluator ci plan ...` as CI runs it."""
+    return call(library.root, "ci", "plan", *arguments, env={**IDENTITY, **env})
 
 
 def test_a_job_is_told_the_matrix_the_summary_and_the_marks(pushed: PushedLibrary, tmp_path: Path) -> None:

@@ -23,8 +23,9 @@ LISTED = "components/listed"
 QUESTIONS_FILE = f"fixtures/{QUIZ}/questions.jsonl"
 EVALUATE = ("evaluate", SKILL, "--no-leaderboard")
 EXPLAIN = ("explain", "RUN", "--case", "beta")
-COLLECT = ("collect", "artifacts")
-PLAN = ("plan", "--base", "HEAD~1")
+COLLECT = ("ci", "collect", "artifacts")
+PLAN = ("ci", "plan", "--base", "HEAD~1")
+SHOWN = (("ci", "report", "collected"), ("ci", "publish", "collected"))
 CALIBRATE = ("judge", "calibrate", "--labels", "items.jsonl", "--verdicts", "verdicts.jsonl")
 AUDIT = ("audit", "report", "--format", "json")
 IMPORT = ("cases", "import", "cases.csv", "--skill", SKILL, "--input", "text", "--truth", "title", "--truth", "year")
@@ -72,8 +73,30 @@ FILES = tuple(
             ("datasets", f"{COMPONENT}/evals/datasets.json", (("lint",), EVALUATE)),
         ),
         "configuration": (
-            ("models", ".evaluator/models.yaml", (("plan",), EVALUATE, ("lint",))),
-            ("settings", ".evaluator/settings.yaml", (("plan",), EVALUATE, ("compare", SKILL))),
+            (
+                "models",
+                ".evaluator/models.yaml",
+                (
+                    (
+                        "ci",
+                        "plan",
+                    ),
+                    EVALUATE,
+                    ("lint",),
+                ),
+            ),
+            (
+                "settings",
+                ".evaluator/settings.yaml",
+                (
+                    (
+                        "ci",
+                        "plan",
+                    ),
+                    EVALUATE,
+                    ("compare", SKILL),
+                ),
+            ),
             (
                 "scenario",
                 ".evaluator/scenarios/curt.md",
@@ -107,8 +130,12 @@ FILES = tuple(
             ("artifact's manifest", "artifacts/*/*/manifest.json", (COLLECT,)),
             ("artifact's journal", "artifacts/*/*/replicates.jsonl", (COLLECT,)),
             ("plan", "plan.json", (COLLECT,)),
-            ("outcome", "collected/outcome.json", (("report", "collected"), ("publish", "collected"))),
-            ("collected record", "collected/records/*/*.json", (("report", "collected"), ("publish", "collected"))),
+            ("outcome", "collected/outcome.json", SHOWN),
+            (
+                "collected record",
+                "collected/records/*/*.json",
+                (("ci", "report", "collected"), ("ci", "publish", "collected")),
+            ),
         ),
         "audits": (
             ("audit's manifest", "audits/*/audit.json", (AUDIT, ("audit", "run", "--resume"))),
@@ -183,7 +210,7 @@ class EveryFile(AuditLibrary):
         self.done("accept", SKILL, "--why", "good", "--by", "A")
         self._commit()
         bare_copy(self.root, self.root / ".git" / "origin.git")
-        self.done("plan", SKILL)
+        self.done("ci", "plan", SKILL)
         plan = json.loads((self.root / "plan.json").read_text())
         for entry in plan["runs"]:
             words = ("--plan=plan.json", f"--planned={entry['id']}", f"--results=artifacts/{entry['id']}")

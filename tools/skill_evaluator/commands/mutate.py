@@ -3,7 +3,6 @@
 import sys
 
 from skill_evaluator.api import Library
-from skill_evaluator.display.sheets import Format
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK
 from skill_evaluator.evaluation.request import MutationRequest
 from skill_evaluator.reports.cases import print_mutation
@@ -16,14 +15,14 @@ EXAMPLES = (
 EXITS = {4: "a mutant is undecided (the same command resumes)"}
 
 
-def mutate(options: MutationRequest, form: Format) -> int:
+def mutate(options: MutationRequest) -> int:
     """Remove parts of a prompt, show whether the cases notice.
 
     Each sentence, bullet and section is removed once. All mutants are called interleaved with the whole prompt. Nothing
     is recorded; the outputs stay in one folder, and the same command resumes there without repeating a call.
     """
     result = Library.at(options).mutate(options, watch=watch)
-    print_mutation(result, form)
+    print_mutation(result, options.format)
     if result.dry_run or not result.count("undecided"):
         return EXIT_OK
     print("the same command resumes where this one stopped, and repeats no call", file=sys.stderr)

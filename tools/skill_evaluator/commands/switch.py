@@ -1,7 +1,6 @@
 """`skill-evaluator switch`: may every component move to a new model? Both models are asked, in the same minutes."""
 
 from skill_evaluator.api import Library
-from skill_evaluator.display.sheets import Format
 from skill_evaluator.evaluation.request import SwitchRequest
 from skill_evaluator.reports.ending import print_switch
 from skill_evaluator.reports.live import watch
@@ -10,11 +9,11 @@ EXAMPLES = ("skill-evaluator switch <model> <model> --dry-run", "skill-evaluator
 EXITS = {3: "a component regressed with the new model", 4: "a component could not be compared"}
 
 
-def switch(options: SwitchRequest, form: Format) -> int:
+def switch(options: SwitchRequest) -> int:
     """Compare two models on every component; both are called in the same minutes.
 
     The results are recorded. If the old model does not answer, its newest record is used.
     """
     result = Library.at(options).switch(options, watch=watch)
-    print_switch(result, form)
+    print_switch(result, options.format)
     return result.exit_code

@@ -362,4 +362,4 @@ def print_how_to_resume(planned: PlannedRuns, inputs: Inputs, request: Evaluatio
     if not request.leaderboard:
         words.append("--no-leaderboard")
     target = run_ids[0] if len(run_ids) == 1 else invocation_of(run_ids[0])
-    print_how_to_go_on([*words, "--resume", target])
+    print_how_to_go_on([*words, "--run", target])

@@ -6,7 +6,6 @@ paid for; the second abandons them, as the first does where all are made in this
 """
 
 import asyncio
-import gc
 import shlex
 import signal
 import sys
@@ -142,9 +141,6 @@ async def _ask(session: Session, runs: Sequence[Run], questions: Questions) -> M
         for part in parts:
             part.release()  # a long-lived process may run them again
         raise
-    gc.freeze()  # what is imported lives as long as the process: never walk it again
-    gc.set_threshold(20_000)  # a call leaves hardly any garbage that only a walk finds
-    gc.enable()
     work = asyncio.create_task(_run_all(models))
     watching = asyncio.create_task(session.watch([model.progress for model in models], shared.stop))
     beside = asyncio.create_task(asyncio.to_thread(questions.meanwhile))

@@ -101,7 +101,7 @@ def find_judge_run(wanted: str, place: Path, mode: JudgeMode) -> Path:
 
 
 def resumed_judge_run(planned: JudgeRun, wanted: str, place: Path) -> tuple[JudgeRun, Path]:
-    """Return the judge run that `--resume` names, with its folder.
+    """Return the judge run to continue, with its folder.
 
     Raise JudgeError if it does not exist, or differs from the planned one.
     """

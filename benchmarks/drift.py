@@ -17,7 +17,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
-from skill_evaluator.evaluation.repeats import drifted
+from skill_evaluator.evaluation.drift import drifted
 from skill_evaluator.verdicts.decide.comparability import Pair
 from worlds import Floats, World, another_run, one_field, probabilities, rate, record_of, rules_of, spread
 

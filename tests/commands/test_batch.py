@@ -13,8 +13,7 @@ import pytest
 
 from tests.support.batch_server import VENDORS, BatchServer, End, Outcome, batch_server
 from tests.support.batched import COST, KEYS, batches, set_up  # noqa: F401
-from tests.support.killing import whole_lines
-from tests.support.library import CASES, Ended, Library, ended, read, wait_until
+from tests.support.library import CASES, Ended, Library, ended, read, wait_until, whole_lines
 
 CALLS = len(CASES) * 2
 KILLS = 10

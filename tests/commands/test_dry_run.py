@@ -10,7 +10,7 @@ from tests.support.library import REPLAY, SCHEMA, SCRIPT, SKILL, Library
 from tests.support.rubrics import some_criterion
 
 HEAVY = ("aiohttp", "openai", "anthropic", "google.genai", "httpx2", "xllamacpp", "numpy", "scipy", "genai_prices")
-OF_CALLS_AND_VERDICTS = ("asyncio", "urllib.request", "skill_evaluator.verdicts", "skill_evaluator.evaluation.story")
+OF_CALLS_AND_VERDICTS = ("asyncio", "urllib.request", "skill_evaluator.verdicts", "skill_evaluator.evaluation.pipeline")
 
 
 IMPORTED = """

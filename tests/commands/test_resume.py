@@ -2,10 +2,7 @@
 
 import shutil
 import threading
-from collections import Counter
 from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -27,52 +24,8 @@ from tests.support.library import (
     wait_until,
 )
 
-IN_FLIGHT = 3  # the library's concurrency
 REPLICATES = ("--replicates", "6")
 PLANNED = len(CASES) * 6
-
-
-def _killed_midway(library: Library, server: ChatServer) -> list[dict[str, Any]]:
-    """Kill -9 an evaluation that the server keeps waiting after some calls; what its journal holds then."""
-
-    def stalling(asked: Asked) -> Reply:
-        wait_s = 60 if server.requests > 8 else 0.12 if asked.case_id == "alpha" else 0.04
-        return Reply(text=varied(asked).text, delay_s=wait_s)
-
-    server.reply = stalling
-    with library.start(*REPLICATES) as process:
-        wait_until(lambda: len(only_journal(library)) >= 5)
-        process.kill()
-        ended(process)
-    server.reply = varied
-    return only_journal(library)
-
-
-def _ids(lines: list[dict[str, Any]]) -> set[tuple[str, int]]:
-    return {(line["case_id"], line["replicate"]) for line in lines}
-
-
-def test_a_killed_run_resumes_to_the_record_of_an_uninterrupted_one(
-    served: Library, server: ChatServer, tmp_path: Path
-) -> None:
-    before = _killed_midway(served, server)
-    assert 5 <= len(before) < PLANNED
-    answered = Counter(line["case_id"] for line in before)
-    counts = [answered[case_id] for case_id in CASES]
-    assert max(counts) - min(counts) <= IN_FLIGHT, "the cases are not balanced"
-    assert not (served.run_folder() / "record.json").exists()
-    assert served.evaluate_here("--resume").code == 0
-    assert len(server.repeated) <= IN_FLIGHT
-    assert set(server.times.values()) <= {1, 2}
-    after = journal(served.run_folder())
-    assert after[: len(before)] == before
-    assert len(after) == len(_ids(after)) == PLANNED
-
-    whole = Library(tmp_path / "whole")
-    whole.served_by(server.url)
-    whole.evaluate_here(*REPLICATES)
-    assert comparable(read(served.run_folder() / "record.json")) == comparable(read(whole.run_folder() / "record.json"))
-    assert [comparable(row) for row in served.rows()] == [comparable(row) for row in whole.rows()]
 
 
 def test_a_run_killed_after_its_last_answer_resumes_to_the_same_record(served: Library, server: ChatServer) -> None:

@@ -312,7 +312,7 @@ def test_where_no_commit_tells_what_changed_that_is_an_error(
         asked = Library.__new__(Library)
         asked.stand_in(root)
         refused = asked.call("evaluate", "--changed", "--dry-run")
-        assert refused.refuses("finds no commit where HEAD left the main branch; ")
+        assert refused.refuses("found no commit where HEAD left the main branch; ")
         assert refused.err.endswith("or name a commit: --changed --base COMMIT\n")
     assert "1 component: 8 calls" in sourced.call("evaluate", "--dry-run", "--changed", "--base", main).err
     assert sourced.call("evaluate", "--changed", "--base", "none").refuses("--base none is not a commit here")

@@ -4,10 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from skill_evaluator import plugins
-from skill_evaluator.comparing.comparators import Comparator, amount, canonical, comparator, equal
-from skill_evaluator.comparing.comparison import compare
-from skill_evaluator.comparing.field_plan import FieldRule, plan_fields
+from skill_evaluator.comparing.comparators import amount, canonical, comparator, equal
+from skill_evaluator.comparing.field_plan import FieldRule
 from skill_evaluator.errors import ComponentError
 
 EXACT = FieldRule(compare="exact")
@@ -180,17 +178,6 @@ def test_the_number_a_printed_amount_states() -> None:
 def test_a_canonical_form_carries_its_type() -> None:
     forms = {canonical(value, EXACT) for value in (1, "1", True, [1], {"a": 1}, "true", "[1]")}
     assert len(forms) == 7
-
-
-POSTCODE = Comparator(lambda value, rule: str(value).replace(" ", "").upper())
-
-
-def test_a_package_adds_a_comparator(monkeypatch: pytest.MonkeyPatch) -> None:
-    group = "skill_evaluator.comparators"
-    monkeypatch.setattr(plugins, "load", lambda of, name, kind: POSTCODE if of == group else None)
-    plan = plan_fields(None, {"code": FieldRule(compare="test-postcode")}, "datasets.json")
-    verdicts = [row.outcome for row in compare({"code": "sw1a 1aa"}, {"code": "SW1A1AA"}, plan)]
-    assert verdicts == ["right"]
 
 
 def test_an_unknown_comparator_is_named_with_the_nearest() -> None:

@@ -2,7 +2,7 @@
 
 import random
 
-from skill_evaluator.evaluation.repeats import drifted
+from skill_evaluator.evaluation.drift import drifted
 from skill_evaluator.records.record import Record
 from skill_evaluator.verdicts.decide.comparability import Pair
 from skill_evaluator.verdicts.decide.results import ModelVerdict

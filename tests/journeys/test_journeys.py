@@ -207,21 +207,6 @@ def test_library_evaluates_tries_and_compares_versions(folder: Folder, monkeypat
     assert (tried.verdict, library.compare("receipts").verdict) == ("regressed", "regressed")
 
 
-def test_pytest_holds_a_component_to_its_record(folder: Folder) -> None:
-    folder.component("receipts")
-    assert folder.here("evaluate", "receipts").code == 0
-    test = 'def test_holds(evaluate_skill):\n    evaluate_skill("receipts", replicates=2).check()\n'
-    folder.write("test_prompts.py", test)
-    words = ["-m", "pytest", "-q", "-p", "skill_evaluator.commands.pytest_plugin", "-p", "no:cacheprovider"]
-    environment = {**KEYS, "PYTHONPATH": str(SCRIPT.parent), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    for prompt, code in ((PROMPT, 0), (CARELESS, 1)):
-        folder.prompt("receipts", prompt=prompt)
-        with start(folder.root, *words, "test_prompts.py", env=environment) as process:
-            done = ended(process)
-        assert done.code == code, done.out
-    assert "receipts: regressed" in done.out
-
-
 def test_judge_scores_outputs_and_a_person_labels_what_is_unsure(folder: Folder, vendor: Vendor) -> None:
     folder.write("rubric.yaml", json.dumps({"criteria": [some_criterion()]}))
     items: list[Mapping[str, str]] = [{"id": "a", "output": "Totals: 12."}, {"id": "b", "output": "Totals: 13."}]

@@ -14,10 +14,10 @@ from skill_evaluator.cli import COMMANDS, options_of
 from skill_evaluator.display.options import declared, flags_of
 from skill_evaluator.providers import PROVIDERS
 
-from tests.support.act import SET_UP, WORKFLOWS
 from tests.support.git import GitRepository
 from tests.support.hostile import EVERYTHING
 from tests.support.library import ROOT
+from tests.workflows.act import SET_UP, WORKFLOWS
 from tests.workflows.scripts import Ran, Step, parsed, run_script, step_of, steps
 
 BUILT_IN = {"[", "[[", "echo", "exit", "export", "mapfile", "printf", "read", "unset"}
@@ -127,7 +127,7 @@ def test_inputs_of_a_dispatch_are_arguments_and_nothing_else(tmp_path: Path) -> 
     ran = run_script(step("plan", "Plan"), tmp_path, {**PLAN, **hostile})
     assert (ran.code, ran.printed) == (0, "")
     (call,) = ran.calls
-    assert call[:6] == ["python", "-m", "skill_evaluator", "ci", "plan", "--platform", "github"]
+    assert call[:7] == ["python", "-m", "skill_evaluator", "ci", "plan", "--platform", "github"]
     at = call.index("--")
     words = re.split(r"[ \t\n]+", EVERYTHING)
     assert call[at + 1 :] == words

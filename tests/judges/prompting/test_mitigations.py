@@ -13,7 +13,6 @@ from skill_evaluator.judges.prompting.criteria import (
     families_of,
     family_of,
     family_warnings,
-    strict_criteria,
 )
 from skill_evaluator.judges.prompting.items import OutputItem
 from skill_evaluator.library.config import Model
@@ -37,7 +36,7 @@ def told(primary: str, *mitigations: str) -> str:
         questions = [question for match in make_matches(rubric, [item], 0)[0] for question in match.questions]
     else:
         single = OutputItem(id="a", output="one", source="other")
-        questions = [asked.question for asked in score_questions(rubric, [single], 0, reference=False)[0]]
+        questions = [asked.question for asked in score_questions(rubric, [single], 0)[0]]
     return json.dumps([[question.system, question.user, question.schema] for question in questions])
 
 
@@ -45,10 +44,8 @@ def told(primary: str, *mitigations: str) -> str:
     ("mitigation", "primary", "sentence"),
     [
         ("require_justification_first", DIRECT, "Argue before you decide"),
-        ("require_justification_first", PAIRWISE, "Argue before you decide"),
         ("evidence_required", "reference_based", "copied word for word from the texts: a score without one"),
         ("evidence_required", PAIRWISE, "copied word for word from the outputs: a verdict without one"),
-        ("ignore_length", DIRECT, "Length is no merit"),
         ("ignore_length", PAIRWISE, "Length is no merit"),
         ("ignore_position", PAIRWISE, "Which output stands first says nothing"),
         ("ties_allowed", PAIRWISE, "the winner is `tie`"),
@@ -74,11 +71,6 @@ def test_judge_of_the_writers_family_is_refused_or_named(judge: str, writer: str
     if related:
         with pytest.raises(JudgeError, match=r"it must not be: .* name another judge"):
             family_warnings(models, models, [writer], "it must not be", refuse=True)
-
-
-def test_criterion_requires_another_family_by_its_mitigation() -> None:
-    assert strict_criteria(named(DIRECT, "different_model_family")) == ["totals"]
-    assert strict_criteria(named(DIRECT)) == []
 
 
 @pytest.mark.parametrize(

@@ -1,178 +1,287 @@
 """`Library`: a prompt library on disk, with a method for each thing a user does. The commands use it, too.
 
-Stable: its names, arguments and result fields change only with a major version. Each method imports what it needs, so
-that a command starts as quickly as its own story lets it.
+Stable: its names, arguments and result fields change only with a major version.
+Only what draws charts is imported late: altair takes 0.7 s.
 """
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Literal
 
+from skill_evaluator.api.auditing import Audits
+from skill_evaluator.api.ci import ContinuousIntegration
+from skill_evaluator.api.judging import Judges
+from skill_evaluator.ci.doctor import DoctorReport, examine
+from skill_evaluator.ci.linting import LintedLibrary, LintRequest, lint
+from skill_evaluator.display.addresses import Site
 from skill_evaluator.display.options import COMPONENTS, CONFIG, request_of
-from skill_evaluator.errors import ConfigError, FixtureError, LeaderboardError, SkillEvaluatorError, refuse
+from skill_evaluator.errors import FixtureError, LeaderboardError, SkillEvaluatorError, refuse
+from skill_evaluator.evaluation.dry_run import DryRun, dry_run
+from skill_evaluator.evaluation.mutation import MutationResult, mutate
+from skill_evaluator.evaluation.pipeline import Evaluation, EvaluationResult
+from skill_evaluator.evaluation.request import EvaluationRequest, MutationRequest, SwitchRequest
+from skill_evaluator.evaluation.saved import explain, score_again
+from skill_evaluator.evaluation.switching import Switch, switch
+from skill_evaluator.exchange.exported import Exported, ExportRequest, export_records
+from skill_evaluator.exchange.imported import ImportRequest, import_results, records_in
+from skill_evaluator.library.case_table import CaseTable, ImportedCases, import_cases
+from skill_evaluator.library.components import Component, load_component
+from skill_evaluator.library.config import Model, Settings, load_models, load_settings
+from skill_evaluator.library.sources import components_of
+from skill_evaluator.library.tables import Odd
+from skill_evaluator.providers import read_configuration
+from skill_evaluator.providers.weights import cache_dir
+from skill_evaluator.records.archive import Acceptance, Archive
+from skill_evaluator.records.record import Record
+from skill_evaluator.records.selection import Accepted, accept
+from skill_evaluator.reports.evaluation import write_report
+from skill_evaluator.runner.journal import Manifest
+from skill_evaluator.runner.session import Watch, no_progress
+from skill_evaluator.scoring.answer_views import CaseView
+from skill_evaluator.scoring.parallel import side_by_side
+from skill_evaluator.scoring.recording import Finished
+from skill_evaluator.site.writing import SiteFolder
+from skill_evaluator.verdicts.decide.results import ComparisonResult
+from skill_evaluator.verdicts.decide.rules import exit_code_of
+from skill_evaluator.verdicts.history.component import RecordedComponent, chosen_of_files
+from skill_evaluator.verdicts.history.series import History
+from skill_evaluator.verdicts.planning.advice import ModelRanking
+from skill_evaluator.verdicts.planning.sizing import SizingPlan, size_plan
 
 if TYPE_CHECKING:
-    from skill_evaluator.api.judging import Judges
-    from skill_evaluator.audit.findings.auditing import ReportedAudit
-    from skill_evaluator.audit.findings.family import FamilyCheck
-    from skill_evaluator.audit.request import AuditReportRequest, AuditRunRequest, ScenariosCheckRequest
-    from skill_evaluator.audit.run.calls import AuditResults
-    from skill_evaluator.audit.run.drawing import AuditSize
-    from skill_evaluator.ci.adopting import Proposal
-    from skill_evaluator.ci.collecting import CollectRequest
-    from skill_evaluator.ci.doctor import DoctorReport
-    from skill_evaluator.ci.layout import Choose, InitRequest, LaidOut
-    from skill_evaluator.ci.linting import LintedLibrary, LintRequest
-    from skill_evaluator.ci.outcome import Outcome
-    from skill_evaluator.ci.plan import Plan
-    from skill_evaluator.ci.planning import PlanRequest
-    from skill_evaluator.ci.publishing import Published, PublishRequest
-    from skill_evaluator.display.options import PlatformName
-    from skill_evaluator.evaluation.dry_run import DryRun
-    from skill_evaluator.evaluation.many import ManyPlanned
-    from skill_evaluator.evaluation.mutation_results import MutationResult
-    from skill_evaluator.evaluation.request import EvaluationRequest, ManyRequest, MutationRequest, SwitchRequest
-    from skill_evaluator.evaluation.story import Evaluation
-    from skill_evaluator.evaluation.switching import Switch
-    from skill_evaluator.exchange.exported import Exported, ExportRequest
-    from skill_evaluator.exchange.imported import ImportRequest
-    from skill_evaluator.library.case_table import CaseTable, ImportedCases
-    from skill_evaluator.library.components import Component
-    from skill_evaluator.library.config import Model, Settings
-    from skill_evaluator.library.tables import Odd
-    from skill_evaluator.records.archive import Acceptance
-    from skill_evaluator.records.record import Record
-    from skill_evaluator.records.selection import Accepted
-    from skill_evaluator.runner.engine import Stop
-    from skill_evaluator.runner.journal import Manifest
-    from skill_evaluator.runner.session import Watch
-    from skill_evaluator.scoring.answer_views import CaseView
-    from skill_evaluator.scoring.recording import Finished
-    from skill_evaluator.site.build import SiteBuild
     from skill_evaluator.site.server import ServedSite, SiteServer
-    from skill_evaluator.site.writing import SiteFolder
-    from skill_evaluator.verdicts.decide.results import ComparisonResult
-    from skill_evaluator.verdicts.history.component import RecordedComponent
-    from skill_evaluator.verdicts.history.series import History
-    from skill_evaluator.verdicts.planning.advice import ModelRanking
-    from skill_evaluator.verdicts.planning.sizing import SizingPlan
-
-RequestT = TypeVar("RequestT")
 
 
 class Library:
-    """A prompt library on disk: settings, components and what is recorded, read when they are asked for.
+    """A prompt library on disk; settings, components and records are read when they are used.
 
     >>> library = Library("components", config=".evaluator")
     >>> library.compare("receipts").verdict  # doctest: +SKIP
     'regressed'
 
-    Every method raises a SkillEvaluatorError that says what is wrong, where, and what to do. A warning is a line on
-    stderr, as of the commands. Models are asked only by `evaluate`, `try_`, `mutate`, `switch`, `audit`, `probe` and
-    methods of `judge`.
+    Every method raises a SkillEvaluatorError for an invalid input, before any call. Warnings are printed on stderr.
+    Only `evaluate`, `try_`, `mutate`, `switch`, `doctor`, `audits.run` and methods of `judge` call models.
     """
 
     def __init__(
         self, components: str | Path = COMPONENTS, *, config: str | Path = CONFIG, fixtures: str | Path | None = None
     ) -> None:
         """Take the folders of the components, of models.yaml and settings.yaml, and of the cases."""
-        from skill_evaluator.library.sources import components_of
-
         self.config = Path(config)
         self.components = components_of(Path(components), self.config, COMPONENTS)
         self.fixtures = None if fixtures is None else Path(fixtures)
 
-    @classmethod
-    def at(cls, options: object) -> Self:
-        """Return the library in the folders that the options of a command name."""
-        return cls(
-            getattr(options, "components", COMPONENTS),
-            config=getattr(options, "config", CONFIG),
-            fixtures=getattr(options, "fixtures", None),
-        )
-
-    def _of(self, kind: type[RequestT], skill: str | RequestT, options: dict[str, Any]) -> RequestT:
-        """Return a request of a component by its name and options; a request itself is returned unchanged."""
-        return skill if isinstance(skill, kind) else request_of(kind, self, skill=skill, **options)
-
     @cached_property
-    def settings(self) -> "Settings":
+    def settings(self) -> Settings:
         """What settings.yaml says."""
-        from skill_evaluator.library.config import load_settings
-
         return load_settings(self.config)
 
     @cached_property
-    def models(self) -> tuple["Model", ...]:
+    def models(self) -> tuple[Model, ...]:
         """The models of models.yaml; raise ConfigError if the file is missing or wrong."""
-        from skill_evaluator.library.config import load_models
-
         return load_models(self.config)
 
     @cached_property
-    def judge(self) -> "Judges":
-        """What judges are asked, and what they are worth."""
-        from skill_evaluator.api.judging import Judges
-
+    def judge(self) -> Judges:
+        """Scoring and comparing by judges, and how well they agree with people."""
         return Judges(self.components, self.config, self.fixtures)
 
-    def component(self, skill: str) -> "Component":
-        """Read a component: its prompt, its contract, and how its fields are compared."""
-        from skill_evaluator.library.components import load_component
+    @cached_property
+    def audits(self) -> Audits:
+        """Audits: ability, fluctuation and grades of models over benchmarks and scenarios."""
+        return Audits(self.components, self.config, self.fixtures)
 
+    @cached_property
+    def ci(self) -> ContinuousIntegration:
+        """What the workflows do: plan, collect and publish runs, and create or adopt a library."""
+        return ContinuousIntegration(self.config)
+
+    def component(self, skill: str) -> Component:
+        """Read a component: its prompt, its contract, and how its fields are compared."""
         return load_component(self.components, skill, self.settings.limits, self.fixtures)
 
-    def recorded(self, skill: str) -> "RecordedComponent":
+    def recorded(self, skill: str) -> RecordedComponent:
         """Return a component with its recorded runs, and the rules by which they are judged."""
-        from skill_evaluator.records.archive import Archive
-        from skill_evaluator.verdicts.history.component import RecordedComponent
 
         component = self.component(skill)
         return RecordedComponent(component=component, archive=Archive(component), settings=self.settings)
 
     def evaluate(
         self,
-        skill: "str | EvaluationRequest",
+        skill: str,
         *,
-        watch: "Watch | None" = None,
-        show_changes: bool = False,
-        **options: Any,
-    ) -> "Evaluation":
-        """Ask, score, record and compare a component; `options` are those of the command, such as `replicates=5`.
+        concurrency: int | None = None,
+        max_cost: float | None = None,
+        max_calls: int | None = None,
+        replicates: int | None = None,
+        models: Sequence[str] = (),
+        cases: Sequence[str] = (),
+        seed: int | None = None,
+        resume: bool = False,
+        run: str | None = None,
+        fresh: bool = False,
+        shard: str | None = None,
+        scenario: str | None = None,
+        bare: bool = False,
+        recorded: bool = False,
+        failing: bool = False,
+        with_baseline: bool = False,
+        invocation: str | None = None,
+        aa: bool = False,
+        draft: bool = False,
+        batch: bool = False,
+        results: str | Path | None = None,
+        leaderboard: bool = True,
+        watch: Watch | None = None,
+    ) -> EvaluationResult:
+        """Run a component on its cases and models, score the outputs, record the result and compare it.
 
-        `watch` shows how the calls go; without it nothing is shown. `show_changes` also tells which answers changed.
+        Args:
+            skill: The component, by name or folder.
+            concurrency: Calls in flight per model; default 8 or 256.
+            max_cost: Spend at most this, in USD, all models together.
+            max_calls: Stop after N calls over all models; retries are free.
+            replicates: Calls per case and model; default 10 (settings.yaml).
+            models: Only these models of models.yaml.
+            cases: Only these cases.
+            seed: Seed of the replicates' seeds; default 0.
+            resume: Continue the newest unfinished run; make only the missing calls.
+            run: Continue this run: its id or folder.
+            fresh: Begin a new run, even if an unfinished run could be continued.
+            shard: Only the I-th of N parts of the cases.
+            scenario: Wrap the prompt in the system-prompt template .evaluator/scenarios/NAME.md.
+            bare: Run without the prompt, with the schema only, to see what the prompt adds.
+            recorded: Do not run the baseline again: compare with its record.
+            failing: Run the failed cases of the newest record again, beside the baseline.
+            with_baseline: Run the baseline beside the new version whatever the policy says; fail if that is
+                impossible.
+            invocation: The common beginning of the run ids; default: drawn.
+            aa: Run the recorded version again to measure noise.
+            draft: Record a draft of any prompt: in no leaderboard, never a baseline.
+            batch: Ask by the vendors' batch APIs: half the price, answers within a day; waits.
+            results: Where run folders go; default: in the component.
+            leaderboard: Append the record to the component's leaderboard.json.
+            watch: Shows the progress of the calls; default: nothing is shown.
+
+        Returns:
+            The finished runs, the verdict on the new version and the ranking of its models.
         """
-        from skill_evaluator.display.addresses import Site
-        from skill_evaluator.evaluation.request import EvaluationRequest
-        from skill_evaluator.evaluation.story import evaluate
-        from skill_evaluator.reports.evaluation import write_report
 
-        request = self._of(EvaluationRequest, skill, options)
-        if request.dry_run:
-            raise ConfigError("this asks models, and makes no dry run; use Library.dry_run")
-        done = evaluate(
-            request,
-            watch=watch or _unseen,
-            on_kept=write_report,
-            show_changes=show_changes,
+        request = request_of(
+            EvaluationRequest,
+            self,
+            skill=skill,
+            concurrency=concurrency,
+            max_cost=max_cost,
+            max_calls=max_calls,
+            replicates=replicates,
+            models=models,
+            cases=cases,
+            seed=seed,
+            resume=resume,
+            run=run,
+            fresh=fresh,
+            shard=shard,
+            scenario=scenario,
+            bare=bare,
+            recorded=recorded,
+            failing=failing,
+            with_baseline=with_baseline,
+            invocation=invocation,
+            aa=aa,
+            draft=draft,
+            batch=batch,
+            results=results,
+            leaderboard=leaderboard,
         )
-        if done.verdict is not None:
-            for run in done.finished:
-                write_report(run, done.verdict, Site(self.settings.site.address))
-        return done
+        return Evaluation(request, watch or no_progress).run(write_report)
 
-    def try_(self, skill: str, *, watch: "Watch | None" = None, **options: Any) -> "Evaluation":
-        """Ask with the prompt as it is on disk, and judge it against the record of the same cases; record nothing."""
-        return self.evaluate(skill, watch=watch, show_changes=True, draft=True, leaderboard=False, **options)
+    def try_(
+        self,
+        skill: str,
+        *,
+        cases: Sequence[str] = (),
+        replicates: int = 3,
+        models: Sequence[str] = (),
+        results: str | Path | None = None,
+        concurrency: int | None = None,
+        max_cost: float | None = None,
+        max_calls: int | None = None,
+        watch: Watch | None = None,
+    ) -> EvaluationResult:
+        """Evaluate the prompt on disk without recording it, as `try` does.
 
-    def dry_run(self, skill: "str | EvaluationRequest", **options: Any) -> "DryRun":
-        """Check everything that an evaluation needs, without a call, and return what it would take."""
-        from skill_evaluator.evaluation.dry_run import dry_run
-        from skill_evaluator.evaluation.request import EvaluationRequest
+        Args:
+            skill: The component, by name or folder.
+            cases: Only these cases.
+            replicates: Calls per case and model.
+            models: Only these models of models.yaml.
+            results: Where run folders go; default: in the component.
+            concurrency: Calls in flight per model; default 8 or 256.
+            max_cost: Spend at most this, all models together, in USD.
+            max_calls: Stop after this many calls over all models; retries are free.
+            watch: Shows the progress of the calls; default: nothing is shown.
 
-        return dry_run(self._of(EvaluationRequest, skill, options))
+        Returns:
+            The runs and their verdict; `changed_outputs()` has the outputs that changed since the baseline.
+        """
+        return self.evaluate(
+            skill,
+            cases=cases,
+            replicates=replicates,
+            models=models,
+            results=results,
+            concurrency=concurrency,
+            max_cost=max_cost,
+            max_calls=max_calls,
+            watch=watch,
+            draft=True,
+            leaderboard=False,
+        )
+
+    def dry_run(
+        self,
+        skill: str,
+        *,
+        replicates: int | None = None,
+        models: Sequence[str] = (),
+        cases: Sequence[str] = (),
+        scenario: str | None = None,
+        bare: bool = False,
+        recorded: bool = False,
+        batch: bool = False,
+    ) -> DryRun:
+        """Check everything that an evaluation requires and estimate its calls and cost; makes no call.
+
+        Args:
+            skill: The component, by name or folder.
+            replicates: Calls per case and model; default 10 (settings.yaml).
+            models: Only these models of models.yaml.
+            cases: Only these cases.
+            scenario: Wrap the prompt in the system-prompt template .evaluator/scenarios/NAME.md.
+            bare: Run without the prompt, with the schema only, to see what the prompt adds.
+            recorded: Do not run the baseline again: compare with its record.
+            batch: Ask by the vendors' batch APIs: half the price, answers within a day; waits.
+
+        Returns:
+            The estimates of each model, and what else to know.
+        """
+
+        request = request_of(
+            EvaluationRequest,
+            self,
+            skill=skill,
+            replicates=replicates,
+            models=models,
+            cases=cases,
+            scenario=scenario,
+            bare=bare,
+            recorded=recorded,
+            batch=batch,
+        )
+        return dry_run(request)
 
     def compare(
         self,
@@ -183,14 +292,13 @@ class Library:
         models: Sequence[str] = (),
         between: tuple[str, str] | None = None,
         apart: bool = False,
-    ) -> "ComparisonResult":
+    ) -> ComparisonResult:
         """Say whether a version is worse than the recorded one, as `compare` does.
 
         `baseline` and `candidate` are versions, run ids, or files of records or of other tools' results; two files
         need no component. `between` compares two models on the same version. `apart`: the results of the other tool
         were measured on different days.
         """
-        from skill_evaluator.verdicts.history.component import chosen_of_files
 
         baseline, candidate = (None if each is None else str(each) for each in (baseline, candidate))
         before, after, recorded = _records_named(baseline), _records_named(candidate), None
@@ -214,27 +322,11 @@ class Library:
         unmeasured = recorded.unmeasured(shown) if recorded and candidate is None else ""
         return result.model_copy(update={"unmeasured": unmeasured})
 
-    def exit_code(self, results: "Sequence[ComparisonResult]", fail_on: Sequence[str] = ()) -> int:
+    def exit_code(self, results: Sequence[ComparisonResult], fail_on: Sequence[str] = ()) -> int:
         """Return the exit code of verdicts: 0, 3 or 4, by `fail_on` or else by the policy of settings.yaml."""
-        from skill_evaluator.verdicts.decide.rules import exit_code_of
-
         return exit_code_of(results, self.settings.policy, fail_on)
 
-    def plan_many(self, request: "ManyRequest") -> "ManyPlanned":
-        """Return which components are ready to be evaluated, and what they cost, as `evaluate` without a name does."""
-        from skill_evaluator.evaluation.many import plan_many
-
-        return plan_many(request)
-
-    def evaluate_many(
-        self, request: "ManyRequest", planned: "ManyPlanned", *, watch: "Watch | None" = None
-    ) -> "dict[str, Evaluation | SkillEvaluatorError]":
-        """Evaluate each component that was planned; return by name what came of it, or why nothing did."""
-        from skill_evaluator.evaluation.many import evaluate_many
-
-        return evaluate_many(request, planned, lambda each: self.evaluate(each, watch=watch))
-
-    def history(self, skill: str, models: Sequence[str] = ()) -> "History":
+    def history(self, skill: str, models: Sequence[str] = ()) -> History:
         """Judge every recorded version of every model against the one before, as `history` does."""
         recorded = self.recorded(skill)
         return recorded.advised(recorded.runs(models))[0]
@@ -245,8 +337,8 @@ class Library:
         *,
         models: Sequence[str] = (),
         version: str | None = None,
-        odd: "Odd" = refuse,
-    ) -> list["ModelRanking"]:
+        odd: Odd = refuse,
+    ) -> list[ModelRanking]:
         """Rank the models of each component, by default of all that have a recorded run, as `leaderboard` does.
 
         `odd` takes the error of a component that cannot be ranked instead of having it raised.
@@ -256,10 +348,8 @@ class Library:
         if not names:
             raise LeaderboardError(f"no run is recorded in {self.components}; evaluate one, or see --components DIR")
         from skill_evaluator.providers.redaction import attempted
-        from skill_evaluator.scoring.parallel import side_by_side
-        from skill_evaluator.verdicts.planning import ranking  # noqa: F401 (once, and not in every process)
 
-        def ranked(skill: str) -> "ModelRanking":
+        def ranked(skill: str) -> ModelRanking:
             recorded = self.recorded(skill)
             entries = recorded.runs(models)
             ranked = recorded.ranking(entries, version)
@@ -274,281 +364,248 @@ class Library:
 
     def accept(
         self, skill: str, version: str | None = None, *, why: str, by: str = "", models: Sequence[str] = ()
-    ) -> "Accepted":
+    ) -> Accepted:
         """Make a recorded version the anchor of later versions, with who and why, as `accept` does.
 
         By default it is the highest version with a complete record, and git's author accepts it.
         """
-        from skill_evaluator.records.selection import accept
 
         recorded, models = self.recorded(skill), [models] if isinstance(models, str) else models
         return accept(recorded.component, recorded.archive, version, why=why, by=by, models=models)
 
-    def accepted(self, skill: str) -> "list[Acceptance]":
+    def accepted(self, skill: str) -> list[Acceptance]:
         """Return all that was accepted of a component, newest last."""
         return self.recorded(skill).archive.accepted
 
     def explain(
         self, run: str, *, case: str | None = None, field: str | None = None
-    ) -> "tuple[Manifest, list[CaseView]]":
+    ) -> tuple[Manifest, list[CaseView]]:
         """Return the outputs of a case compared with its ground truth, or one field of all cases, as `explain` does.
 
         `run` is a run folder, or the id of a run in a component's evals/results. Return the run's manifest, too.
         """
-        from skill_evaluator.evaluation.saved import explain
 
         places = (self.components, self.config, self.fixtures, self.settings)
         return explain(run, *places, case=case, field=field)
 
-    def score(self, run: str | Path) -> "tuple[Finished, Component]":
+    def score(self, run: str | Path) -> tuple[Finished, Component]:
         """Score a saved run again without a call and rewrite its record.json and report.md, as `score` does.
 
         Return the run, and the component as it is now.
         """
-        from skill_evaluator.display.addresses import Site
-        from skill_evaluator.evaluation.saved import score_again
-        from skill_evaluator.reports.evaluation import write_report
 
         finished, component = score_again(Path(run), self.components, self.config, self.fixtures)
         write_report(finished, site=Site(self.settings.site.address))
         return finished, component
 
     def mutate(
-        self, skill: "str | MutationRequest", *, watch: "Watch | None" = None, **options: Any
-    ) -> "MutationResult":
-        """Remove each part of a prompt; return which removals the cases notice. `options` are those of the command."""
-        from skill_evaluator.evaluation.mutating import mutate
-        from skill_evaluator.evaluation.request import MutationRequest
+        self,
+        skill: str,
+        *,
+        concurrency: int | None = None,
+        max_cost: float | None = None,
+        max_calls: int | None = None,
+        model: str | None = None,
+        replicates: int = 4,
+        mutants: int = 40,
+        dry_run: bool = False,
+        results: str | Path | None = None,
+        watch: Watch | None = None,
+    ) -> MutationResult:
+        """Remove each part of a prompt and test whether the cases notice.
 
-        return mutate(self._of(MutationRequest, skill, options), watch or _unseen)
+        Args:
+            skill: The component, by name or folder.
+            concurrency: Calls in flight per model; default 8 or 256.
+            max_cost: Spend at most this, in USD, all models together.
+            max_calls: Stop after N calls over all models; retries are free.
+            model: The model to run; name it if models.yaml has several.
+            replicates: Outputs per case and mutant.
+            mutants: Remove at most N parts, the longest.
+            dry_run: List the mutants and their maximum cost; make no call.
+            results: Where run folders go; default: in the component.
+            watch: Shows the progress of the calls; default: nothing is shown.
+
+        Returns:
+            The mutants: killed, survived or undecided.
+        """
+
+        request = request_of(
+            MutationRequest,
+            self,
+            skill=skill,
+            concurrency=concurrency,
+            max_cost=max_cost,
+            max_calls=max_calls,
+            model=model,
+            replicates=replicates,
+            mutants=mutants,
+            dry_run=dry_run,
+            results=results,
+        )
+        return mutate(request, watch or no_progress)
 
     def switch(
-        self, request: "SwitchRequest | None" = None, *, watch: "Watch | None" = None, **options: Any
-    ) -> "Switch":
-        """Ask every component of two models and tell which would be worse with the new one, as `switch` does."""
-        from skill_evaluator.evaluation.request import SwitchRequest
-        from skill_evaluator.evaluation.switching import switch
-        from skill_evaluator.reports.evaluation import write_report
+        self,
+        old: str,
+        new: str,
+        skills: Sequence[str] = (),
+        *,
+        replicates: int | None = None,
+        dry_run: bool = False,
+        watch: Watch | None = None,
+    ) -> Switch:
+        """Evaluate every component with two models and compare the new with the old one.
 
-        return switch(request or request_of(SwitchRequest, self, **options), watch or _unseen, write_report)
+        Args:
+            old: The model in use, or once in use.
+            new: The model of models.yaml to switch to.
+            skills: Components, by name or folder; default: all.
+            replicates: Calls per case and model.
+            dry_run: Print the maximum cost; make no call.
+            watch: Shows the progress of the calls; default: nothing is shown.
 
-    @staticmethod
-    def init(request: "InitRequest") -> "LaidOut":
-        """Lay out configuration, workflows and an example component in a folder, as `init` does; overwrite nothing."""
-        from skill_evaluator.api.schemas import edited_schemas
-        from skill_evaluator.ci.layout import lay_out
-
-        return lay_out(request, edited_schemas())
-
-    @staticmethod
-    def propose(request: "InitRequest", choose: "Choose") -> "Proposal":
-        """Say what of a library can be evaluated, and propose what else it lacks, as `init --adopt` does.
-
-        `choose` returns the part of a component's schema that is its contract, where several may be.
+        Returns:
+            One row per component, with the verdict and the cost of both models.
         """
-        from skill_evaluator.api.schemas import edited_schemas
-        from skill_evaluator.ci.adopting import propose
 
-        return propose(request, edited_schemas(), choose)
+        request = request_of(
+            SwitchRequest, self, old=old, new=new, skills=skills, replicates=replicates, dry_run=dry_run
+        )
+        return switch(request, watch or no_progress, write_report)
 
-    @staticmethod
-    def adopt(request: "InitRequest", proposal: "Proposal") -> list[str]:
-        """Write what was proposed; return what was done."""
-        from skill_evaluator.ci.adopting import adopt
+    def import_cases(self, table: CaseTable, *, odd: Odd = refuse) -> ImportedCases:
+        """Make cases of the rows of a table; existing cases are never overwritten.
 
-        return adopt(request, proposal)
-
-    def import_cases(
-        self, table: "CaseTable | None" = None, *, odd: "Odd | None" = None, **options: Any
-    ) -> "ImportedCases":
-        """Make cases of the rows of a table, as `cases import` does; only `yes=True` writes them.
-
-        `odd` takes the problem of a wrong row instead of having it raised.
+        `odd` takes the error of an invalid row instead of having it raised.
         """
-        from skill_evaluator.library.case_table import CaseTable, import_cases
-        from skill_evaluator.providers.weights import cache_dir
 
-        table = table or request_of(CaseTable, self, **options)
         if self.settings.fixtures and table.fixtures and table.fixtures.is_relative_to(cache_dir()):
-            where = self.settings.fixtures.repository
-            raise FixtureError(f"the cases belong in {where}; name a clone of it with --fixtures DIR")
-        return import_cases(table, odd or refuse)
+            repository = self.settings.fixtures.repository
+            raise FixtureError(f"the cases belong in {repository}; name a clone of it with --fixtures DIR")
+        return import_cases(table, odd)
 
-    def fetch_cases(self, platform: "PlatformName | None" = None) -> tuple[str, str, Path] | None:
-        """Bring the fixtures that settings.yaml names in another repository: its name, their commit, their folder.
+    def lint(
+        self, names: Sequence[str] = (), *, base: str | None = None, no_cases: bool = False, fix: bool = False
+    ) -> LintedLibrary:
+        """Check components and all their cases.
 
-        None where it names none. A `platform` is handed the commit for later jobs.
+        Args:
+            names: Components, by name or folder; default: all.
+            base: Check what changed since this commit: versions are raised, and records only added.
+            no_cases: Check versions and records only: read no case and no schema.
+            fix: Resolve conflict markers in leaderboard.json: keep the rows of both sides, and of all records.
+
+        Returns:
+            The problems of each component; none is raised.
         """
-        from skill_evaluator.ci.fixtures import fetched_fixtures
-        from skill_evaluator.ci.platforms import PLATFORMS
 
-        elsewhere = self.settings.fixtures
-        if elsewhere is None:
-            return None
-        folder, commit = fetched_fixtures(elsewhere)
-        if platform is not None:
-            PLATFORMS[platform].set_outputs({"commit": commit})
-        return elsewhere.repository, commit, folder
+        request = request_of(LintRequest, self, names=names, base=base, no_cases=no_cases, fix=fix)
+        return lint(request)
 
-    def lint(self, request: "LintRequest | None" = None, **options: Any) -> "LintedLibrary":
-        """Check components and all their cases, as `lint` does; a problem is in the result, not raised."""
-        from skill_evaluator.ci.linting import LintRequest, lint
-
-        return lint(request or request_of(LintRequest, self, **options))
-
-    def doctor(self) -> "DoctorReport":
+    def doctor(self) -> DoctorReport:
         """Call each model once, and report keys and what stands in the way of runs here and in CI."""
-        from skill_evaluator.ci.doctor import examine
-        from skill_evaluator.providers import read_configuration
-
         return examine(read_configuration(self.config), self.config)
 
-    def plan(self, request: "PlanRequest | None" = None, **options: Any) -> "Plan":
-        """Say what is to be evaluated, in which jobs and at what cost, as `plan` does; `options` are its own."""
-        from skill_evaluator.ci.planning import PlanRequest, make_plan
+    def sizing(self, skill: str, drop: float, models: Sequence[str] = ()) -> SizingPlan:
+        """Return how many cases and replicates detect a drop, by the newest version of each model."""
 
-        return make_plan(request or request_of(PlanRequest, self, **options))
+        recorded = self.recorded(skill)
+        return size_plan(recorded.component, recorded.archive, models, drop, self.settings.policy)
 
-    @staticmethod
-    def write_plan(plan: "Plan", path: Path) -> str:
-        """Write a plan as the file that jobs, `collect` and `report` read; return the SHA-256 of the file."""
-        from skill_evaluator.ci.plan import sha256_of
-        from skill_evaluator.files import json_text, replace_text
+    def export(
+        self,
+        sources: Sequence[str] = (),
+        *,
+        to: Literal["csv", "jsonl", "junit"] = "csv",
+        table: Literal["records", "cases", "leaves"] = "records",
+        models: Sequence[str] = (),
+    ) -> Exported:
+        """Export records as a table, or verdicts as JUnit XML.
 
-        replace_text(path, json_text(plan.model_dump(mode="json")))
-        return sha256_of(path)
+        Args:
+            sources: Components, run folders, run ids, or files of records; default: all components.
+            to: The form to write.
+            table: One row per run, output, or field of a case (csv, jsonl).
+            models: Only these models of models.yaml.
 
-    @staticmethod
-    def planned(request: "ManyRequest", plan: Path, run: str) -> "ManyRequest":
-        """Return the request that makes a run of a plan, or resumes it if its folder is among the results."""
-        from skill_evaluator.ci.plan import planned_request, read_plan
+        Returns:
+            The text; its `save(path)` writes a file.
+        """
 
-        read = read_plan(plan)
-        return planned_request(request, read, read.run(run))
-
-    def sizing(self, skill: str, drop: float, models: Sequence[str] = ()) -> "SizingPlan":
-        """Say how many cases and replicates would show a drop, by the newest version of each model."""
-        from skill_evaluator.records.selection import newest_of_versions, runs_of_models
-        from skill_evaluator.verdicts.planning.sizing import SizingPlan, sizing_of
-
-        if not 0 < drop < 1:  # not a number compares false
-            raise ConfigError(f"--detect must be a drop between 0 and 1, such as 0.05, not {drop:g}")
-        recorded, policy = self.recorded(skill), self.settings.policy
-        archive, where = recorded.archive, recorded.component.leaderboard_path
-        newest = newest_of_versions(runs_of_models(archive.entries, models, where))
-        if not newest:
-            raise LeaderboardError(f"{where} holds no complete run to plan by; evaluate '{skill}' first")
-        records = [archive.record(versions[-1]) for _, versions in sorted(newest.items())]
-        sizings = [sizing_of(record, drop, policy.design, policy.alpha) for record in records]
-        return SizingPlan(skill=skill, detect=drop, design=policy.design, alpha=policy.alpha, models=sizings)
-
-    def collect(self, request: "CollectRequest | None" = None, **options: Any) -> "Outcome":
-        """Put the answers of a plan's jobs together, as `collect` does: records, and what became of every call."""
-        from skill_evaluator.ci.collecting import CollectRequest, collect
-
-        return collect(request or request_of(CollectRequest, self, **options))
-
-    def outcome(self, collected: str | Path, plan: Path | None = None) -> "Outcome":
-        """Read what `collect` wrote; where that is missing, every run of the `plan` is."""
-        from skill_evaluator.ci.outcome import read_outcome
-
-        return read_outcome(Path(collected), plan)
-
-    def publish(self, request: "PublishRequest | None" = None, **options: Any) -> "Published":
-        """Add collected records to a branch in one commit and push it, as `publish` does."""
-        from skill_evaluator.ci.publishing import PublishRequest, publish
-
-        return publish(request or request_of(PublishRequest, self, **options))
-
-    def export(self, request: "ExportRequest | None" = None, **options: Any) -> "Exported":
-        """Export records as a table, or verdicts as JUnit XML, as `export` does."""
-        from skill_evaluator.exchange.exported import ExportRequest, export_records
-
-        if "out" in options:
-            raise ConfigError("this writes no file; give save() of the result its path")
-        return export_records(request or request_of(ExportRequest, self, **options), self.recorded)
+        request = request_of(ExportRequest, self, sources=sources, to=to, table=table, models=models)
+        return export_records(request, self.recorded)
 
     def import_results(
-        self, request: "ImportRequest | None" = None, *, odd: "Odd" = refuse, **options: Any
-    ) -> "list[tuple[Record, Path, bool]]":
-        """Make records of other tools' results, as `records import` does; each comes with its file, and if it is new.
+        self,
+        file: str | Path,
+        *,
+        skill: str | None = None,
+        version: str | None = None,
+        model: str | None = None,
+        odd: Odd = refuse,
+    ) -> list[tuple[Record, Path, bool]]:
+        """Make records of the results of another tool.
 
-        `odd` is told what is wrong with a row, and raises it unless the row is to be left out.
+        Args:
+            file: promptfoo's .json, inspect's .json, .csv, .tsv, .jsonl.
+            skill: The component; default: the source's task.
+            version: Version that was measured; default: as the source says.
+            model: The model, if the source does not name it.
+            odd: Takes the error of an invalid row instead of having it raised.
+
+        Returns:
+            Each record with its file, and whether it is new.
         """
-        from skill_evaluator.exchange.imported import ImportRequest, import_results
 
-        return import_results(request or request_of(ImportRequest, self, **options), self.settings, odd)
+        request = request_of(ImportRequest, self, file=file, skill=skill, version=version, model=model)
+        return import_results(request, self.settings, odd)
 
-    def site(self, request: "SiteBuild | None" = None, **options: Any) -> "SiteFolder":
-        """Write the pages of everything that is recorded, as `site build` does; `options` are those of the command.
+    def site(
+        self,
+        out: str | Path = "site",
+        *,
+        recorded: Sequence[str] = (),
+        audits: str | Path = "audits",
+        judgements: str | Path = "judgements",
+        outputs: bool = False,
+    ) -> SiteFolder:
+        """Write the HTML pages of everything that is recorded.
 
-        The folder's `problems` say by name what could not be read.
+        Args:
+            out: An empty folder, or one that holds an earlier build.
+            recorded: Branches that hold records beside the work tree.
+            audits: Where audits are kept.
+            judgements: Where judgings are kept.
+            outputs: Include the documents, ground truths and outputs of every component.
+
+        Returns:
+            The folder; its `problems` say by name what could not be read.
         """
         from skill_evaluator.site.build import SiteBuild, build_site
 
-        return build_site(request or request_of(SiteBuild, self, **options))
+        request = request_of(
+            SiteBuild, self, out=out, recorded=recorded, audits=audits, judgements=judgements, outputs=outputs
+        )
+        return build_site(request)
 
-    def served_site(self, request: "ServedSite | None" = None, **options: Any) -> AbstractContextManager["SiteServer"]:
-        """Build a site for one's own eyes and listen, as `site serve` does, while the context lasts."""
-        from skill_evaluator.site.server import ServedSite, serving
+    @staticmethod
+    def served_site(request: "ServedSite") -> AbstractContextManager["SiteServer"]:
+        """Build the site with all outputs and serve it on this machine while the context lasts."""
+        from skill_evaluator.site.server import serving
 
-        return serving(request or request_of(ServedSite, self, **options))
-
-    def audit_size(self, request: "AuditRunRequest | None" = None, **options: Any) -> "AuditSize":
-        """Check the inputs of an audit and estimate its size; makes no call. Takes the options of `audit run`."""
-        from skill_evaluator.audit.request import AuditRunRequest
-        from skill_evaluator.audit.run.drawing import size_audit
-
-        return size_audit(request or request_of(AuditRunRequest, self, **options))
-
-    def audit(
-        self,
-        request: "AuditRunRequest | None" = None,
-        *,
-        watch: "Watch | None" = None,
-        **options: Any,
-    ) -> "AuditResults":
-        """Call every model on every question in every scenario, as `audit run` does, with its options.
-
-        `watch` shows how the calls go.
-        """
-        from skill_evaluator.audit.request import AuditRunRequest
-        from skill_evaluator.audit.run.calls import run_audit
-
-        request = request or request_of(AuditRunRequest, self, **options)
-        if request.dry_run:
-            raise ConfigError("this asks models, and makes no dry run; use Library.audit_size")
-        return run_audit(request, watch=watch or _unseen)
-
-    def audit_report(self, request: "AuditReportRequest | None" = None, **options: Any) -> "ReportedAudit":
-        """Compute ability, fluctuation and grades, as `audit report` does; writes nothing."""
-        from skill_evaluator.audit.findings.auditing import report_audit
-        from skill_evaluator.audit.request import AuditReportRequest
-
-        return report_audit(request or request_of(AuditReportRequest, self, **options))
-
-    def check_scenarios(self, request: "ScenariosCheckRequest | None" = None, **options: Any) -> "FamilyCheck":
-        """Check whether a family of scenarios is ready for an audit, as `scenarios check` does."""
-        from skill_evaluator.audit.findings.family import check_scenarios
-        from skill_evaluator.audit.request import ScenariosCheckRequest
-
-        return check_scenarios(request or request_of(ScenariosCheckRequest, self, **options))
+        return serving(request)
 
 
-async def _unseen(_: object, stop: "Stop") -> None:
-    await stop.event.wait()
-
-
-def _records_named(named: str | None) -> "list[Record]":
+def _records_named(named: str | None) -> list[Record]:
     """Read the records if a file is named."""
     if named is None or not (named.endswith((".json", ".jsonl", ".csv", ".tsv", ".eval")) or Path(named).is_file()):
         return []
-    from skill_evaluator.exchange.imported import records_in  # brings with it what scores answers
 
     return records_in(Path(named))
 
 
-def _only(records: "Sequence[Record]", named: str | None) -> "str | Record | None":
+def _only(records: Sequence[Record], named: str | None) -> str | Record | None:
     if len(records) > 1:
         raise LeaderboardError(
             f"{named} holds {len(records)} models; name a file on both sides to compare them model by model"

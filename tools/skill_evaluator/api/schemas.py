@@ -26,7 +26,7 @@ FORMATS: Mapping[str, str] = {
     "history": "skill_evaluator.verdicts.history.series.History",
     "ranking": "skill_evaluator.verdicts.planning.advice.ModelRanking",
     "sizing": "skill_evaluator.verdicts.planning.sizing.SizingPlan",
-    "mutation": "skill_evaluator.evaluation.mutation_results.MutationResult",
+    "mutation": "skill_evaluator.evaluation.mutation.MutationResult",
     "audit": "skill_evaluator.audit.run.manifest.AuditManifest",
     "audit-report": "skill_evaluator.audit.results.AuditResult",
     "scenarios": "skill_evaluator.audit.findings.family.FamilyCheck",

@@ -10,6 +10,8 @@ from skill_evaluator.display.options import (
     Audits,
     Batch,
     Concurrency,
+    ConfigOption,
+    FormatOption,
     LibraryOptions,
     MaxCalls,
     MaxCost,
@@ -93,3 +95,15 @@ class ScenariosCheckRequest(AuditPlaces):
     family: str | None = argument("A folder of .evaluator/scenarios; default: its files.", None)
     trial: Path | None = option("An audit in these scenarios; default: the newest.", metavar="DIR")
     audits: Audits = AUDITS
+
+
+@options
+class ScenariosDraftRequest(FormatOption, ConfigOption):
+    """The family of scenarios that a model drafts."""
+
+    task: str = option("The domain, in a few words.", ..., metavar="TEXT")
+    model: str = option("The model of models.yaml that drafts.", ..., "-m", metavar="ID")
+    family: str | None = option("The new folder of scenarios; default: from --task.", metavar="NAME")
+    seed: int = rare("Seed of the call.", 0)
+    max_cost: MaxCost = None
+    dry_run: bool = flag("Print the maximum cost; make no call.")

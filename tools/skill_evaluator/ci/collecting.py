@@ -19,8 +19,8 @@ from skill_evaluator.display import FEWEST_CASES
 from skill_evaluator.display.options import FormatOption, PlatformOption, argument, options, rare, words_of
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import InternalError, PlanError, RunError, SkillEvaluatorError
+from skill_evaluator.evaluation.drift import drift_of, drifts_in
 from skill_evaluator.evaluation.judged import JudgedRun, judged_by, judged_items
-from skill_evaluator.evaluation.repeats import drift_of, drifts_in
 from skill_evaluator.files import json_text, replace_text
 from skill_evaluator.identifiers import BASELINE
 from skill_evaluator.judges.modes.sentences import SentenceAnswers, SentencesJudge
@@ -288,8 +288,7 @@ def _record(gathered: GatheredRun, arrivals: Arrivals, checkout: CollectRequest,
     origin = origin_of(component, checkout.fixtures)
     recorder = Recorder(component=component, settings=read.settings, kinds=read.kinds, origin=origin)
     stopped = judged.stopped if whole else "; ".join(gathered.remarks) or "calls are missing"
-    record = recorder.record(model, manifest, scorecard, stopped=stopped)
-    record = record.model_copy(update={"judged": judged.summary})
+    record = recorder.record(model, manifest, scorecard, stopped=stopped, judge=judged.summary)
     takes_time = TOO_COSTLY in record.reasons or any(map(takes_programs, mine))
     if record.is_final and takes_time and time.monotonic() > until:  # time ran out: no model's fault
         stopped = "collect_seconds were too few to score it"

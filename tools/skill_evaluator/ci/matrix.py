@@ -17,7 +17,7 @@ from typing import Any
 from skill_evaluator.ci.plan import Plan, PlannedBaseline, PlannedJob, PlannedJudge, PlannedRun
 from skill_evaluator.display.options import ComponentsOption, ConfigOption, FixturesOption, options, rare
 from skill_evaluator.errors import PlanError, SkillEvaluatorError
-from skill_evaluator.evaluation.designs import find_baseline, fresh_seed, past_prompt_of
+from skill_evaluator.evaluation.runs import find_baseline, fresh_seed, past_prompt_of
 from skill_evaluator.judges.modes.sentences import judge_estimate
 from skill_evaluator.library.cases import Case, refuse_unfilled
 from skill_evaluator.library.components import Component, load_component

@@ -4,7 +4,9 @@ import sys
 
 from skill_evaluator.api import Library
 from skill_evaluator.audit.report.calls import print_audit_runs, print_size
+from skill_evaluator.audit.report.page import print_audit, write_audit
 from skill_evaluator.audit.request import AuditReportRequest, AuditRunRequest
+from skill_evaluator.display.options import folders_of, keywords_of
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK
 from skill_evaluator.reports.live import watch
 
@@ -30,11 +32,11 @@ EXITS = {
 
 def audit_run(options: AuditRunRequest) -> int:
     """Run every model on every question in every scenario; saves the outputs in audits/<id>."""
-    library = Library.at(options)
+    audits = Library(**folders_of(options)).audits
     if options.dry_run:
-        print_size(library.audit_size(options), options.format)
+        print_size(audits.size(options), options.format)
         return EXIT_OK
-    results = library.audit(options, watch=watch)
+    results = audits.run(**keywords_of(options, AuditRunRequest, "dry_run"), watch=watch)
     print_audit_runs(results, options.format)
     return EXIT_OK if results.complete else EXIT_INCOMPLETE
 
@@ -42,9 +44,8 @@ def audit_run(options: AuditRunRequest) -> int:
 def audit_report(options: AuditReportRequest) -> int:
     """Grade the models of an audit by their stability."""
     # it imports scipy, which a dry run does not need
-    from skill_evaluator.audit.report.page import print_audit, write_audit
 
-    reported = Library.at(options).audit_report(options)
+    reported = Library(**folders_of(options)).audits.report(**keywords_of(options, AuditReportRequest))
     print_audit(reported.result, options.format)
     if written := write_audit(reported):
         print(f"written to {reported.out}: {', '.join(path.name for path in written)}", file=sys.stderr)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from skill_evaluator.api import Library
 from skill_evaluator.commands.options import agreed, leave_out
-from skill_evaluator.display.options import ConfigOption, PlatformOption, SkipInvalid, options
+from skill_evaluator.display.options import ConfigOption, PlatformOption, SkipInvalid, folders_of, options
 from skill_evaluator.errors import EXIT_OK, refuse
 from skill_evaluator.library.case_table import CaseTable
 from skill_evaluator.text import counted
@@ -30,7 +30,7 @@ class CasesImportOptions(CaseTable):
 
 def cases_import(options: CasesImportOptions) -> int:
     """Import the rows of a table as cases; ground truths are checked against the schema. Overwrites nothing."""
-    made = Library.at(options).import_cases(options, odd=leave_out if options.skip_invalid else refuse)
+    made = Library(**folders_of(options)).import_cases(options, odd=leave_out if options.skip_invalid else refuse)
     counts = f"{counted(len(made.cases), 'case')} of {made.component.name}, {made.labelled} with ground truth"
     print(f"{counts}, in {made.place}:")
     for case_id, files in list(made.cases.items())[:_SHOWN]:
@@ -43,7 +43,8 @@ def cases_import(options: CasesImportOptions) -> int:
         print(f"inferred: {made.component.folder / 'schema.json'}; make it as strict as the answers must be")
     written = agreed("Write them?", yes=options.yes)
     if written and not options.yes:
-        Library.at(options).import_cases(replace(options, yes=True), odd=lambda _: None)  # what is wrong was told
+        # invalid rows were reported by the first call
+        Library(**folders_of(options)).import_cases(replace(options, yes=True), odd=lambda _: None)
     print("written" if written else "nothing was written; --yes writes them")
     return EXIT_OK
 
@@ -58,7 +59,7 @@ def cases_fetch(options: CasesFetchOptions) -> int:
 
     Every command that reads cases does the same first.
     """
-    fetched = Library.at(options).fetch_cases(options.platform)
+    fetched = Library(**folders_of(options)).ci.fetch_cases(options.platform)
     if fetched is None:
         print("settings.yaml names no other repository for fixtures; nothing was fetched")
     else:

@@ -5,7 +5,7 @@ It makes no call and touches no leaderboard. It scores the answers themselves, s
 
 import sys
 
-from skill_evaluator.api import Library
+from skill_evaluator.api.ci import ContinuousIntegration
 from skill_evaluator.ci.collecting import CollectRequest, commands_again
 from skill_evaluator.display.addresses import Site
 from skill_evaluator.display.safe_text import visible
@@ -18,7 +18,7 @@ EXITS = {4: "a run is incomplete (the others are collected)"}
 
 def collect(options: CollectRequest) -> int:
     """Score the outputs of a plan's jobs; writes one record per component and model, and outcome.json."""
-    outcome = Library.at(options).collect(options)
+    outcome = ContinuousIntegration.collect(options)
     site = Site(options.configuration.settings.site.address)
     print_outcome(outcome, options.format, site)
     tell_outcome(outcome, options.platform, site)

@@ -1,7 +1,7 @@
 """`skill-evaluator doctor`: report keys, one call to each model, and what stands in the way of runs here and in CI."""
 
 from skill_evaluator.api import Library
-from skill_evaluator.display.options import ConfigOption, FormatOption, options
+from skill_evaluator.display.options import ConfigOption, FormatOption, folders_of, options
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK
 from skill_evaluator.reports.ci import print_doctor
 
@@ -20,6 +20,6 @@ def doctor(options: DoctorOptions) -> int:
     Keys here are environment variables. Those in CI are secrets, whose names `gh` lists if it is logged in; without it
     the command says that it could not look. No key is shown. Each model with a key here gets one short call.
     """
-    report = Library.at(options).doctor()
+    report = Library(**folders_of(options)).doctor()
     print_doctor(report, options.format)
     return EXIT_INCOMPLETE if report.problems else EXIT_OK

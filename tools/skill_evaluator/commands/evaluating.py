@@ -5,9 +5,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from skill_evaluator.api import Library
+from skill_evaluator.ci.plan import planned_request, read_plan
 from skill_evaluator.commands.options import agreed
 from skill_evaluator.display.addresses import Site
-from skill_evaluator.display.options import words_of
+from skill_evaluator.display.options import folders_of, words_of
 from skill_evaluator.display.sheets import Format
 from skill_evaluator.errors import (
     EXIT_BUG,
@@ -20,43 +21,41 @@ from skill_evaluator.errors import (
     SkillEvaluatorError,
 )
 from skill_evaluator.evaluation.dry_run import dry_run
+from skill_evaluator.evaluation.many import evaluate_many, plan_many
+from skill_evaluator.evaluation.pipeline import Evaluation, EvaluationResult, evaluate_at_each_save
 from skill_evaluator.evaluation.request import EvaluationRequest, ManyRequest
-from skill_evaluator.evaluation.story import Evaluation, print_how_to_resume
-from skill_evaluator.evaluation.watching import tries
 from skill_evaluator.library.scenarios import SCHEMA_ALONE
 from skill_evaluator.records.archive import entry_of
 from skill_evaluator.records.selection import passed_over
 from skill_evaluator.reports.ending import print_first
-from skill_evaluator.reports.evaluation import print_finished
+from skill_evaluator.reports.evaluation import print_finished, write_report
 from skill_evaluator.reports.live import watch
 from skill_evaluator.reports.many import print_many, print_planned
 from skill_evaluator.reports.planning import print_dry_run
+from skill_evaluator.runner.session import print_how_to_go_on
 
 
 def measure(request: EvaluationRequest, form: Format, *, full: bool = False, show_changes: bool = False) -> int:
     """Evaluate, show what came of it (all of it if `full`), and return the exit code."""
-    done = Library.at(request).evaluate(request, watch=watch, show_changes=show_changes)
+    done = Evaluation(request, watch).run(write_report)
     return _show(done, request, form, full=full, show_changes=show_changes)
 
 
 def measure_at_each_save(request: EvaluationRequest, form: Format, *, full: bool) -> int:
     """Try a prompt whenever it is saved, show what came of it, and return the exit code of the last try."""
     code = EXIT_INCOMPLETE
-
-    def evaluate(left: EvaluationRequest) -> Evaluation:
-        return Library.at(left).evaluate(left, watch=watch, show_changes=True)
-
-    for done in tries(request, evaluate):
+    for done in evaluate_at_each_save(request, watch, write_report):
         code = _show(done, request, form, full=full, show_changes=True)
     return code
 
 
-def _show(done: Evaluation, request: EvaluationRequest, form: Format, *, full: bool, show_changes: bool) -> int:
+def _show(done: EvaluationResult, request: EvaluationRequest, form: Format, *, full: bool, show_changes: bool) -> int:
     """Show what came of an evaluation, and return the exit code."""
     site = Site(done.inputs.settings.site.address)
     component, folders = done.inputs.component, words_of(request)
+    changes = done.changed_outputs() if show_changes else []
     print_finished(
-        done.finished, component, form, done.verdict, done.spreads, done.changes, done.ranking, site, folders, full=full
+        done.finished, component, form, done.verdict, done.spreads, changes, done.ranking, site, folders, full=full
     )
     if done.verdict is None:  # else it says so itself
         if done.judged and done.request.scenario is None:
@@ -64,15 +63,16 @@ def _show(done: Evaluation, request: EvaluationRequest, form: Format, *, full: b
             kept = done.is_recorded(first) and not first.draft
             print_first(first, form, folders, kept=kept, incomplete=done.incomplete_below(first))
         _warn_without_verdict(done, show_changes=show_changes)
-    print_how_to_resume(done.planned, done.inputs, done.request)
+    print_how_to_go_on(done.resume_command())
     if done.problems:
         raise done.problems[0]
-    return _code(Library.at(request), done)
+    return _code(Library(**folders_of(request)), done)
 
 
 def measure_planned(request: ManyRequest, form: Format, plan: Path, run: str) -> int:
     """Make or resume a run of a plan, show the results, and return the exit code."""
-    request = Library.planned(request, plan, run)
+    read = read_plan(plan)
+    request = planned_request(request, read, read.run(run))
     if request.dry_run:
         print_dry_run(dry_run(request), form)
         return EXIT_OK
@@ -81,14 +81,14 @@ def measure_planned(request: ManyRequest, form: Format, plan: Path, run: str) ->
 
 def measure_many(request: ManyRequest, form: Format) -> int:
     """Show what several components cost, evaluate them if that is agreed on, and return the worst exit code."""
-    library = Library.at(request)
-    planned = library.plan_many(request)
+    library = Library(**folders_of(request))
+    planned = plan_many(request)
     print_planned(planned)
-    done: Mapping[str, Evaluation | SkillEvaluatorError] = {}
+    done: Mapping[str, EvaluationResult | SkillEvaluatorError] = {}
     if planned.ready and not request.dry_run:
         if request.max_cost is None and not agreed("Ask them?", yes=request.yes):
             raise RunError("nothing was asked; --max-cost USD sets a cap, and --yes asks without one")
-        done = library.evaluate_many(request, planned, watch=watch)
+        done = evaluate_many(request, planned, watch, write_report)
     if done or form == "json":
         print_many(done, planned, form, words_of(request))
     broken = [problem for problem in planned.left_out.values() if not isinstance(problem, NotEvaluatedError)]
@@ -99,7 +99,7 @@ def measure_many(request: ManyRequest, form: Format) -> int:
     )
 
 
-def _code(library: Library, done: Evaluation | SkillEvaluatorError) -> int:
+def _code(library: Library, done: EvaluationResult | SkillEvaluatorError) -> int:
     if isinstance(done, SkillEvaluatorError):
         return done.exit_code
     if done.problems:
@@ -110,7 +110,7 @@ def _code(library: Library, done: Evaluation | SkillEvaluatorError) -> int:
     return EXIT_OK if done.verdict is None else library.exit_code([done.verdict])
 
 
-def _warn_without_verdict(done: Evaluation, *, show_changes: bool) -> None:
+def _warn_without_verdict(done: EvaluationResult, *, show_changes: bool) -> None:
     """Say on stderr why there is no verdict, and what would make one."""
     name = done.inputs.component.name
     for record in done.judged:

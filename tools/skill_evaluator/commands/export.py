@@ -1,6 +1,7 @@
 """`skill-evaluator export`: records as tables, and verdicts as tests, for other programs. Makes no call."""
 
 from skill_evaluator.api import Library
+from skill_evaluator.display.options import folders_of, keywords_of
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.display.sheets import write
 from skill_evaluator.errors import EXIT_OK
@@ -16,7 +17,7 @@ EXAMPLES = (
 
 def export(options: ExportRequest) -> int:
     """Export records as tables, or verdicts as JUnit XML. Makes no call."""
-    exported = Library.at(options).export(options)
+    exported = Library(**folders_of(options)).export(**keywords_of(options, ExportRequest, "out"))
     if options.out is None:
         write(exported.text)
         return EXIT_OK

@@ -7,6 +7,7 @@ from rich.prompt import IntPrompt
 from rich.text import Text
 
 from skill_evaluator.api import Library
+from skill_evaluator.api.ci import ContinuousIntegration
 from skill_evaluator.ci.layout import InitRequest
 from skill_evaluator.commands.options import agreed
 from skill_evaluator.display.options import CONFIG
@@ -39,7 +40,7 @@ def init(options: InitRequest) -> int:
     if options.adopt:
         _adopt(options)
         return EXIT_OK
-    done = Library.init(options)
+    done = ContinuousIntegration.init(options)
     _print(done.lines)
     if done.name:
         print(_NEXT.format(name=done.name), end="")
@@ -57,7 +58,7 @@ def _print(lines: Sequence[str]) -> None:
 def _adopt(options: InitRequest) -> None:
     """Show what of a library can be evaluated, and propose what else it lacks; write it if told so."""
     asks = sys.stdin.isatty() and sys.stdout.isatty()
-    proposal = Library.propose(options, _choose if asks else lambda *_: None)
+    proposal = ContinuousIntegration.propose(options, _choose if asks else lambda *_: None)
     show([Text(f"looked for: {', '.join(f'{words} ({count:,})' for words, count in proposal.found)}"), Text()])
     show([standings(proposal), Text()])
     for line in proposal.lost:
@@ -73,7 +74,7 @@ def _adopt(options: InitRequest) -> None:
         print(f"proposed .gitignore: {' '.join(proposal.ignored)}")
     count = len(proposal.files) + bool(proposal.ignored)
     if count and agreed(f"Write {counted(count, 'file')}?", yes=options.yes):
-        _print(Library.adopt(options, proposal))
+        _print(ContinuousIntegration.adopt(options, proposal))
         library = Library(config=options.home / CONFIG)
         local = all(model.provider == "local" for model in library.models)
         judge = " and your judge into .evaluator/settings.yaml" if proposal.sentences else ""

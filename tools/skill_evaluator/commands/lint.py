@@ -7,7 +7,7 @@ import sys
 
 from skill_evaluator.api import Library
 from skill_evaluator.ci.linting import LintRequest
-from skill_evaluator.display.options import flag, options
+from skill_evaluator.display.options import flag, folders_of, keywords_of, options
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import EXIT_OK, EXIT_USER_ERROR
 from skill_evaluator.reports.lint import mark_linted, not_evaluated, print_linted
@@ -26,7 +26,7 @@ class LintOptions(LintRequest):
 
 def lint(options: LintOptions) -> int:
     """Check components and all their cases; show how every field is compared, and why."""
-    found = Library.at(options).lint(options)
+    found = Library(**folders_of(options)).lint(**keywords_of(options, LintRequest))
     print_linted(found, options.format)
     mark_linted(found, options.platform)
     wrong = list(found.broken.values())

@@ -3,6 +3,7 @@
 import sys
 
 from skill_evaluator.api import Library
+from skill_evaluator.display.options import folders_of, keywords_of
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK
 from skill_evaluator.evaluation.request import MutationRequest
 from skill_evaluator.reports.cases import print_mutation
@@ -21,7 +22,7 @@ def mutate(options: MutationRequest) -> int:
     Each sentence, bullet and section is removed once. All mutants are called interleaved with the whole prompt. Nothing
     is recorded; the outputs stay in one folder, and the same command resumes there without repeating a call.
     """
-    result = Library.at(options).mutate(options, watch=watch)
+    result = Library(**folders_of(options)).mutate(**keywords_of(options, MutationRequest), watch=watch)
     print_mutation(result, options.format)
     if result.dry_run or not result.count("undecided"):
         return EXIT_OK

@@ -7,9 +7,10 @@ from pathlib import Path
 
 from skill_evaluator.api import Library
 from skill_evaluator.ci.planning import PlanRequest
-from skill_evaluator.display.options import option, options, rare
+from skill_evaluator.display.options import folders_of, option, options, rare
 from skill_evaluator.errors import EXIT_OK, ConfigError
 from skill_evaluator.reports.ci import print_plan, tell_plan
+from skill_evaluator.reports.ranking import print_sizing
 
 EXAMPLES = (
     "skill-evaluator ci plan --base origin/main",
@@ -28,16 +29,14 @@ class PlanOptions(PlanRequest):
 
 def plan(options: PlanOptions) -> int:
     """Plan the runs of a push and their maximum cost; writes plan.json. Makes no call."""
-    library = Library.at(options)
+    library = Library(**folders_of(options))
     if options.detect is not None:
-        from skill_evaluator.reports.ranking import print_sizing
-
         if len(options.names) != 1:
             raise ConfigError("--detect takes one component: skill-evaluator ci plan --detect 0.05 <component>")
         print_sizing(library.sizing(options.names[0], options.detect, options.models), options.format)
         return EXIT_OK
-    made = library.plan(options)
-    sha256 = library.write_plan(made, options.out)
+    made = library.ci.plan(options)
+    sha256 = library.ci.write_plan(made, options.out)
     print_plan(made, options.format)
     tell_plan(made, options.platform, sha256)
     return EXIT_OK

@@ -1,6 +1,6 @@
 """`skill-evaluator ci publish`: what `collect` put together → one commit, pushed to a branch, or up for review."""
 
-from skill_evaluator.api import Library
+from skill_evaluator.api.ci import ContinuousIntegration
 from skill_evaluator.ci.publishing import PublishRequest
 from skill_evaluator.display.pages import Line, page_of, print_page
 from skill_evaluator.errors import EXIT_OK, LeaderboardError
@@ -15,7 +15,7 @@ EXITS = {2: "invalid input, or a record could not be published (the others are p
 
 def publish(options: PublishRequest) -> int:
     """Commit collected records to a branch and push it; tries again if the branch has moved."""
-    done = Library.at(options).publish(options)
+    done = ContinuousIntegration.publish(options)
     words = "no record to publish"
     if done.records and done.commit is None:
         words = f"{counted(len(done.records), 'record')} already on {done.branch}: nothing to do"

@@ -3,6 +3,7 @@
 from skill_evaluator.api import Library
 from skill_evaluator.commands.options import leave_out
 from skill_evaluator.display import number
+from skill_evaluator.display.options import folders_of, keywords_of
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import EXIT_OK, refuse
 from skill_evaluator.exchange.imported import ImportRequest
@@ -20,7 +21,9 @@ def records_import(options: ImportRequest) -> int:
 
     A component that is not there is laid out with a prompt.md that says where its results come from.
     """
-    imported = Library.at(options).import_results(options, odd=leave_out if options.skip_invalid else refuse)
+    imported = Library(**folders_of(options)).import_results(
+        **keywords_of(options, ImportRequest, "skip_invalid"), odd=leave_out if options.skip_invalid else refuse
+    )
     for record, path, is_new in imported:
         score = number(record.accuracy[record.primary_metric].strict_mean)
         score += "" if record.complete else f", incomplete ({record.stopped or 'too few answers'})"

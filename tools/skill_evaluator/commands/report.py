@@ -4,7 +4,16 @@ from pathlib import Path
 
 from skill_evaluator.api import Library
 from skill_evaluator.display.addresses import Site
-from skill_evaluator.display.options import COMMON, ConfigOption, PlatformOption, argument, option, options, rare
+from skill_evaluator.display.options import (
+    COMMON,
+    ConfigOption,
+    PlatformOption,
+    argument,
+    folders_of,
+    option,
+    options,
+    rare,
+)
 from skill_evaluator.display.sheets import Format
 from skill_evaluator.reports.ci import announce, open_pull_request, outcome_page, print_outcome, refuse_untold
 
@@ -30,8 +39,8 @@ def report(options: ReportOptions) -> int:
     """Show the results of a plan; as a page, a job's summary, or a comment on a pull request."""
     if options.commits or options.pull_request or options.open_from:
         refuse_untold(options.platform)
-    library = Library.at(options)
-    settings, outcome = library.settings, library.outcome(options.collected, options.plan)
+    library = Library(**folders_of(options))
+    settings, outcome = library.settings, library.ci.outcome(options.collected, options.plan)
     site = Site(settings.site.address)
     print_outcome(outcome, options.format, site)
     if options.platform is not None:

@@ -5,10 +5,10 @@ import sys
 from skill_evaluator.api import Library
 from skill_evaluator.audit.findings.family import FamilyVerdict, check_draft
 from skill_evaluator.audit.report.calls import print_family
-from skill_evaluator.audit.request import ScenariosCheckRequest
+from skill_evaluator.audit.request import ScenariosCheckRequest, ScenariosDraftRequest
+from skill_evaluator.display.options import folders_of
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_USER_ERROR
 from skill_evaluator.judges.prompting.session import JudgeRunSize
-from skill_evaluator.judges.workflows.requests import ScenariosDraftRequest
 from skill_evaluator.reports.judge_results import print_judged
 from skill_evaluator.reports.live import watch
 from skill_evaluator.text import counted
@@ -40,7 +40,7 @@ _EXIT_OF: dict[FamilyVerdict, int] = {
 
 def scenarios_check(options: ScenariosCheckRequest) -> int:
     """Check whether scenarios are ready for an audit; shows the scores of a trial. Makes no call."""
-    check = Library.at(options).check_scenarios(options)
+    check = Library(**folders_of(options)).audits.check_scenarios(options)
     print_family(check, options.format, options)
     return _EXIT_OF[check.verdict]
 

@@ -1,6 +1,7 @@
 """`skill-evaluator switch`: may every component move to a new model? Both models are asked, in the same minutes."""
 
 from skill_evaluator.api import Library
+from skill_evaluator.display.options import folders_of, keywords_of
 from skill_evaluator.evaluation.request import SwitchRequest
 from skill_evaluator.reports.ending import print_switch
 from skill_evaluator.reports.live import watch
@@ -14,6 +15,6 @@ def switch(options: SwitchRequest) -> int:
 
     The results are recorded. If the old model does not answer, its newest record is used.
     """
-    result = Library.at(options).switch(options, watch=watch)
+    result = Library(**folders_of(options)).switch(**keywords_of(options, SwitchRequest), watch=watch)
     print_switch(result, options.format)
     return result.exit_code

@@ -195,6 +195,17 @@ def words_of(options: Any, *names: str) -> list[str]:
     return arguments + words
 
 
+def folders_of(options: Any) -> dict[str, Any]:
+    """Return the folders of the library that the options of a command name, as `Library` takes them."""
+    return {name: getattr(options, name) for name in FOLDERS if hasattr(options, name)}
+
+
+def keywords_of(options: Any, request: type, *left_out: str) -> dict[str, Any]:
+    """Return the options of a request as keyword arguments of a method of `Library`, without those `left_out`."""
+    names = (field.name for field in dataclasses.fields(request))
+    return {name: getattr(options, name) for name in names if name not in (*FOLDERS, "format", "platform", *left_out)}
+
+
 def request_of(kind: type[_Options], library: Any = None, /, **given: Any) -> _Options:
     """Make the options of a command from a program: a text may stand for a path, one name or a list for several.
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from skill_evaluator.errors import ConfigError, RunError
 from skill_evaluator.evaluation.request import EvaluationRequest
+from skill_evaluator.judges.calibration.results import read_calibration  # for the few that have a judge
 from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import Model, Settings, select_models
@@ -29,7 +30,7 @@ class Inputs(Configuration):
     judge: Model | None = None
 
 
-def as_asked(request: EvaluationRequest) -> EvaluationRequest:
+def expand_bare(request: EvaluationRequest) -> EvaluationRequest:
     """Return the options with --bare as the scenario that it is; raise RunError if that clashes."""
     if not request.bare:
         return request
@@ -58,7 +59,7 @@ def read_inputs(request: EvaluationRequest, configuration: Configuration | None 
     asked = asking(configuration, component)
     with tolerating_git():  # before a call is paid for
         Repository(component.files[0])
-    patterns = () if request.resume else request.cases  # a run that is there remembers its cases
+    patterns = () if request.resumed else request.cases  # a run that is there remembers its cases
     cases = load_cases(component, request.fixtures, patterns)
     check_leaderboard(component)
     models = select_models(asked.models, request.models)
@@ -66,8 +67,6 @@ def read_inputs(request: EvaluationRequest, configuration: Configuration | None 
         refuse_unbatched(models)
     judge, models = judge_of(component, cases, models, configuration.models, configuration.settings)
     if judge is not None:
-        from skill_evaluator.judges.calibration.results import read_calibration  # for the few that have a judge
-
         read_calibration(request.config, configuration.settings)
     if request.max_cost is not None:
         refuse_unpriced([*models, *([judge] if judge else [])], asked.kinds)

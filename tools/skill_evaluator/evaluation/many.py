@@ -4,7 +4,7 @@ A component that is not ready, or fails, takes none of the others with it.
 """
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import partial
@@ -12,12 +12,13 @@ from functools import partial
 from skill_evaluator.display import told
 from skill_evaluator.errors import ComponentError, ConfigError, GitError, SkillEvaluatorError
 from skill_evaluator.evaluation.dry_run import DryRun, dry_run
+from skill_evaluator.evaluation.pipeline import Evaluation, EvaluationResult, WriteReport
 from skill_evaluator.evaluation.request import ManyRequest
-from skill_evaluator.evaluation.story import Evaluation
 from skill_evaluator.library.sources import component_names
 from skill_evaluator.library.versions import bump, needs_evaluation, read_version, read_versions
 from skill_evaluator.providers.redaction import attempted
 from skill_evaluator.repository import Repository, within
+from skill_evaluator.runner.session import Watch
 from skill_evaluator.stats import total_or_none
 from skill_evaluator.text import counted, nearest
 
@@ -71,7 +72,7 @@ def _changed(request: ManyRequest, names: Sequence[str], ref: str | None) -> lis
     tip = next(filter(None, map(repository.commit, [ref] if ref else [f"origin/{main}", main])), None)
     base = tip and repository.merge_base(tip)
     if base is None or (base == head and not ref and repository.is_shallow):
-        what = f"--base {ref} is not a commit here" if ref else "no commit found where HEAD left the main branch"
+        what = f"--base {ref} is not a commit here" if ref else "found no commit where HEAD left the main branch"
         raise GitError(f"{what}; fetch more (`fetch-depth: 0` in CI), or name a commit: --changed --base COMMIT")
     folder = repository.place(request.components)
     (before,) = read_versions(repository, (base,), folder)
@@ -88,13 +89,14 @@ def _changed(request: ManyRequest, names: Sequence[str], ref: str | None) -> lis
 
 
 def evaluate_many(
-    request: ManyRequest, planned: ManyPlanned, ask: Callable[[ManyRequest], Evaluation]
-) -> dict[str, Evaluation | SkillEvaluatorError]:
-    """Evaluate each that is ready, under one ceiling; return by name what came of it, or why nothing did."""
-    done: dict[str, Evaluation | SkillEvaluatorError] = {}
+    request: ManyRequest, planned: ManyPlanned, watch: Watch, write_report: WriteReport
+) -> dict[str, EvaluationResult | SkillEvaluatorError]:
+    """Evaluate each component that is ready, under shared limits; return its result or its error by name."""
+    results: dict[str, EvaluationResult | SkillEvaluatorError] = {}
     for each in planned.ready:
         name = each.component.name
-        done[name] = evaluation = attempted(name, partial(ask, replace(request, skill=name)))
-        if isinstance(evaluation, Evaluation):
-            request = evaluation.take_from(request)
-    return done
+        evaluation = Evaluation(replace(request, skill=name), watch)
+        results[name] = result = attempted(name, partial(evaluation.run, write_report))
+        if isinstance(result, EvaluationResult):
+            request = result.remaining(request)
+    return results

@@ -6,22 +6,28 @@ a later run nor take any: the best of many drafts would pass for an improvement.
 
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path
 
-from skill_evaluator.errors import RunError
+from skill_evaluator.errors import RunError, SkillEvaluatorError
 from skill_evaluator.evaluation.inputs import Inputs
 from skill_evaluator.evaluation.request import EvaluationRequest
 from skill_evaluator.files import try_lock
-from skill_evaluator.identifiers import invocation_of
-from skill_evaluator.library.components import Component
-from skill_evaluator.library.config import Policy
+from skill_evaluator.identifiers import BASELINE, invocation_of
+from skill_evaluator.judges.modes.sentences import judge_estimate
+from skill_evaluator.library.cases import refuse_unfilled
+from skill_evaluator.library.components import Component, load_component
+from skill_evaluator.library.config import Model, Policy
+from skill_evaluator.library.scenarios import apply_scenario
+from skill_evaluator.library.versions import PastPrompt, component_at, component_with
 from skill_evaluator.providers import lack_of
-from skill_evaluator.records.archive import RecordedRun, read_entries, why_refused
+from skill_evaluator.records.archive import Archive, RecordedRun, read_entries, why_refused
 from skill_evaluator.records.leaderboard import append_rows
-from skill_evaluator.records.record import read_record
+from skill_evaluator.records.record import SCORER_VERSION, Record, read_record, short_digests
+from skill_evaluator.records.selection import runs_alike, usual_baseline
 from skill_evaluator.runner.journal import (
     MANIFEST,
     Manifest,
@@ -34,7 +40,8 @@ from skill_evaluator.runner.journal import (
     read_manifest,
 )
 from skill_evaluator.runner.prices import input_sizes, most_cost, price_of
-from skill_evaluator.runner.runs import Run, new_runs, resumed_run
+from skill_evaluator.runner.runs import Run, input_digests, new_runs, resumed_run, run_of_other
+from skill_evaluator.runner.schedule import replicates_beside
 from skill_evaluator.scoring.recording import Finished
 from skill_evaluator.stats import total_or_none
 from skill_evaluator.text import counted, listed
@@ -44,18 +51,12 @@ _ANEW = "(--fresh asks anew)"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedRuns:
-    """The runs to ask, runs that are recorded already, and by run id the component that a run asks and its role."""
+    """The runs to call, and runs that are recorded already; by run id the component that a run calls, and its role."""
 
-    runs: list[Run]
+    runs: Sequence[Run]
     components: Mapping[str, Component]
-    finished: list[Finished]
+    finished: Sequence[Finished] = ()
     roles: Mapping[str, Role | None]
-
-    def left(self) -> list[str]:
-        """Return the ids of the runs that are not complete, where asking again may help."""
-        over = {run.folder for run in self.finished if run.record.is_final or "model_retired" in run.record.reasons}
-        ids = [(run.manifest.run_id, run.folder) for run in self.runs]
-        return [run_id for run_id, folder in ids if folder not in over]
 
 
 def plan_runs(inputs: Inputs, request: EvaluationRequest) -> PlannedRuns:
@@ -70,7 +71,7 @@ def plan_runs(inputs: Inputs, request: EvaluationRequest) -> PlannedRuns:
         planned = _new_runs(inputs, request)
         if not (request.fresh or request.dry_run or request.draft or request.failing or request.invocation):
             planned = _with_unfinished_runs(planned, inputs, request, [entry for entry in recorded if entry.complete])
-    for manifest in (run.manifest for run in planned.runs if is_measurement(run, request)):
+    for manifest in (run.manifest for run in planned.runs if is_recordable(run, request)):
         if manifest.draft:
             continue
         why = why_refused(recorded, manifest.skill_version, manifest.digests["prompt"])
@@ -82,7 +83,7 @@ def plan_runs(inputs: Inputs, request: EvaluationRequest) -> PlannedRuns:
     return planned
 
 
-def is_measurement(run: Run, request: EvaluationRequest) -> bool:
+def is_recordable(run: Run, request: EvaluationRequest) -> bool:
     """Return whether the run, once complete, is kept among the component's records."""
     return request.leaderboard and run.manifest.whole
 
@@ -114,7 +115,6 @@ def _new_runs(inputs: Inputs, request: EvaluationRequest) -> PlannedRuns:
     designed = request.with_baseline or request.failing or request.aa
     if not designed and not _goes_beside(request, inputs.settings.policy):
         return alone
-    from skill_evaluator.evaluation.designs import design_runs, failing_runs, runs_beside  # they import much
 
     if request.failing and not (plain := failing_runs(plain, inputs)):
         return _planned([], request)
@@ -137,7 +137,7 @@ def _goes_beside(request: EvaluationRequest, policy: Policy) -> bool:
 def _planned(pieces: Sequence[tuple[Run, Component]], request: EvaluationRequest) -> PlannedRuns:
     runs = [replace(run, manifest=run.manifest.model_copy(update={"draft": request.draft})) for run, _ in pieces]
     components = {run.manifest.run_id: component for run, component in pieces}
-    return PlannedRuns(runs=runs, components=components, finished=[], roles=_roles_of(runs))
+    return PlannedRuns(runs=runs, components=components, roles=_roles_of(runs))
 
 
 def beside_words(runs: Sequence[Run]) -> list[str]:
@@ -161,7 +161,7 @@ def _suffices_for_one(
         return None
     plans = (alone, beside)
     calls = [float(sum(run.manifest.calls for run in planned.runs)) for planned in plans]
-    costs = [total_or_none(costs_left(planned, inputs).values()) for planned in plans]
+    costs = [total_or_none(max_remaining_costs(planned, inputs).values()) for planned in plans]
     limits: Sequence[tuple[str, float | None, Sequence[float | None]]] = (
         ("--max-calls", request.max_calls, calls),
         ("--max-cost", request.max_cost, costs),
@@ -172,7 +172,7 @@ def _suffices_for_one(
     return None
 
 
-def costs_left(planned: PlannedRuns, inputs: Inputs) -> dict[str, float | None]:
+def max_remaining_costs(planned: PlannedRuns, inputs: Inputs) -> dict[str, float | None]:
     """Return by model the most that the calls which are left of the runs can cost; None where no price is known."""
     costs: dict[str, float | None] = {}
     usable = [run for run in planned.runs if not lack_of(run.model, inputs.kinds[run.model.provider], inputs.keys)]
@@ -188,8 +188,6 @@ def costs_left(planned: PlannedRuns, inputs: Inputs) -> dict[str, float | None]:
             left = manifest.replicates - answered[case_id]
             costs[model.id] = None if most is None or before is None else before + left * most
         if (judge := inputs.judge) is not None:
-            from skill_evaluator.judges.modes.sentences import judge_estimate
-
             most = judge_estimate(judge, inputs.kinds[judge.provider], cases, model, manifest.replicates).cost_upper_usd
             before = costs.get(judge.id, 0.0)
             costs[judge.id] = None if most is None or before is None else before + most
@@ -273,7 +271,6 @@ def _resume_runs(inputs: Inputs, request: EvaluationRequest, resume: str) -> Pla
 
 def _saved_runs(inputs: Inputs, request: EvaluationRequest, wanted: str) -> tuple[list[Run], dict[str, Component]]:
     """Find runs by id, folder or invocation, planned as the options say, with what each asks; raise RunError."""
-    from skill_evaluator.evaluation.designs import component_of
 
     cases = {case.id: case for case in inputs.cases}
     models = {model.id: model for model in inputs.models}
@@ -331,3 +328,184 @@ def _refuse_other_plan(runs: Sequence[Run], request: EvaluationRequest) -> None:
 
 def _wording(value: object) -> str:
     return " ".join(value) if isinstance(value, tuple) else str(value)
+
+
+def find_baseline(component: Component, model: Model, archive: Archive, policy: Policy) -> RecordedRun | None:
+    """Return the run that a new run of the component would be compared with."""
+    return usual_baseline(_future_run(component, model), archive, policy)
+
+
+def find_recorded(component: Component, model: Model, archive: Archive) -> RecordedRun | None:
+    """Return the newest complete run of the highest version recorded of a model."""
+    alike = runs_alike(archive.entries, _future_run(component, model))
+    return max(alike, key=lambda entry: entry.standing, default=None)
+
+
+def past_prompt_of(run: Record | Manifest) -> PastPrompt:
+    """Return what a record, or the manifest of a run, says of the prompt that is measured."""
+    return PastPrompt(
+        version=run.skill_version,
+        digest=run.digests["prompt"],
+        schema=run.digests.get("schema"),
+        commit=run.prompt_commit,
+    )
+
+
+def fresh_seed(archive: Archive, model_id: str, versions: Iterable[str], first: int) -> int:
+    """Return the first seed from `first` on that no recorded run of these versions of a model had.
+
+    With the same seed a provider that keeps to it would give the same answers again, which say nothing of chance.
+    """
+    wanted = set(versions)
+    runs = (entry for entry in archive.runs_of(model_id) if entry.complete and entry.version in wanted)
+    used = {archive.record(entry).seed for entry in runs}
+    return next(seed for seed in count(first) if seed not in used)
+
+
+def _future_run(component: Component, model: Model) -> RecordedRun:
+    """Return what a leaderboard would say of a run of the component that is about to be made."""
+    return RecordedRun(
+        run_id="planned",
+        skill_version=component.version,
+        model_id=model.id,
+        scenario=component.scenario,
+        complete=False,
+        timestamp="",
+        digests=short_digests({**input_digests(component, model), "datasets": component.digests["datasets"]}),
+        scorer_version=SCORER_VERSION,
+    )
+
+
+Pieces = tuple[Run, Component]
+_NO_LOWER = "there is no complete record of a lower version to ask beside it"
+_NO_RECORD = "there is no complete record of it yet"
+
+
+def design_runs(plain: Sequence[Run], inputs: Inputs, request: EvaluationRequest) -> list[Pieces]:
+    """Return the runs of the design that the options name, instead of the plain ones of the work tree's version.
+
+    Each comes with the component that it asks. A model of which nothing is recorded is left out, with a warning; raise
+    RunError when none is left.
+    """
+    design: Callable[[Run, Inputs, EvaluationRequest, Archive], Iterator[Pieces]]
+    if request.with_baseline or request.failing:
+        design, lacking = _beside_baseline, _NO_LOWER
+    else:
+        design, lacking = _once_more, _NO_RECORD
+    archive = Archive(inputs.component)
+    pieces: list[Pieces] = []
+    for run in plain:
+        of_model = list(design(run, inputs, request, archive))
+        if not of_model:
+            print(f"warning: skipping {run.model.id}: {lacking}", file=sys.stderr)
+        pieces += of_model
+    if not pieces:
+        raise RunError(
+            f"no model of '{inputs.component.name}' is left to run: {lacking}; evaluate it without this option first"
+        )
+    return pieces
+
+
+def failing_runs(plain: Sequence[Run], inputs: Inputs) -> list[Run]:
+    """Return the runs cut to the cases that failed in the newest record of the version, with a line on each model.
+
+    A model of which none failed has no run; raise RunError where there is no record.
+    """
+    archive, component, cut = Archive(inputs.component), inputs.component, []
+    for run in plain:
+        planned = _future_run(component, run.model)
+        alike = [entry for entry in runs_alike(archive.entries, planned) if entry.version == planned.version]
+        newest = next((entry for entry in alike if entry.prompt == planned.prompt), None)
+        if newest is None:
+            told = f"there is no complete record of {component.version} on {run.model.id} in which a case failed"
+            raise RunError(f"{told}; evaluate '{component.name}' without --failing first")
+        record = archive.record(newest)
+        failed = {case.case_id for case in record.per_case if not all(case.passed(record.primary_metric))}
+        cases = {case_id: digest for case_id, digest in run.manifest.cases.items() if case_id in failed}
+        print(f"{run.model.id}: {listed(list(cases)) or 'no case'} failed in {newest.run_id}", file=sys.stderr)
+        if cases:
+            manifest = run.manifest.model_copy(update={"cases": cases, "selection": tuple(cases)})
+            cut.append(replace(run, manifest=manifest))
+    return cut
+
+
+def runs_beside(plain: Sequence[Run], inputs: Inputs, request: EvaluationRequest) -> list[Pieces]:
+    """Return the runs, each with that of its baseline beside it; say of a baseline that cannot be asked why not."""
+    archive = Archive(inputs.component)
+    pieces: list[Pieces] = []
+    absent: dict[str, list[str]] = {}
+    for run in plain:
+        pair: list[Pieces] = []
+        try:
+            if run.model.provider != "replay":  # which answers every prompt alike
+                pair += _beside_baseline(run, inputs, request, archive)
+        except SkillEvaluatorError as problem:
+            absent.setdefault(str(problem), []).append(run.model.id)
+        pieces += pair or [(run, inputs.component)]
+    for why, ids in absent.items():
+        asked = "is asked without its" if len(ids) == 1 else "are asked without their"
+        print(f"warning: {listed(ids)} {asked} baseline: {why}", file=sys.stderr)
+    return pieces
+
+
+def component_of(manifest: Manifest, inputs: Inputs, request: EvaluationRequest) -> Component:
+    """Return what a run that was begun asks; raise ComponentError or GitError where its prompt is gone."""
+    if manifest.role is None:
+        return inputs.component
+    today = load_component(request.components, request.skill, inputs.settings.limits, request.fixtures)
+    component, _ = component_with(today, past_prompt_of(manifest))
+    return apply_scenario(component, request.config, manifest.scenario)
+
+
+def _beside_baseline(run: Run, inputs: Inputs, request: EvaluationRequest, archive: Archive) -> Iterator[Pieces]:
+    """Yield the run of the new version and that of its baseline, each with the id of the other."""
+    commit: str | None
+    if request.baseline_commit is not None:
+        today = load_component(request.components, request.skill, inputs.settings.limits, request.fixtures)
+        again, commit = component_at(today, request.baseline_commit)
+        refuse_unfilled(again, inputs.cases, inputs.component)
+    else:
+        entry = find_baseline(inputs.component, run.model, archive, inputs.settings.policy)
+        if entry is None:
+            return
+        again, commit = _read_again(entry, archive, request, inputs)
+    again = apply_scenario(again, request.config, request.scenario)
+    run = _reseeded(run, archive, (again.version, inputs.component.version), request)
+    baseline = run_of_other(run, again, BASELINE, "baseline", commit)
+    half = {"replicates": replicates_beside(run.manifest.replicates)}
+    baseline = replace(baseline, manifest=baseline.manifest.model_copy(update=half))
+    yield _beside(run, baseline), inputs.component
+    yield _beside(baseline, run), again
+
+
+def _once_more(run: Run, inputs: Inputs, request: EvaluationRequest, archive: Archive) -> Iterator[Pieces]:
+    """Yield a further run of the version that is recorded."""
+    entry = find_recorded(inputs.component, run.model, archive)
+    if entry is None:
+        return
+    again, commit = _read_again(entry, archive, request, inputs)
+    again = apply_scenario(again, request.config, request.scenario)
+    run = _reseeded(run, archive, (entry.version,), request)
+    yield run_of_other(run, again, "", "again", commit), again
+
+
+def _read_again(
+    entry: RecordedRun, archive: Archive, request: EvaluationRequest, inputs: Inputs
+) -> tuple[Component, str | None]:
+    """Return the component with the prompt of a recorded run, without a scenario, and the commit that holds it."""
+    today = load_component(request.components, request.skill, inputs.settings.limits, request.fixtures)
+    again, commit = component_with(today, past_prompt_of(archive.record(entry)))
+    refuse_unfilled(again, inputs.cases, inputs.component)
+    return again, commit
+
+
+def _reseeded(run: Run, archive: Archive, versions: Sequence[str], request: EvaluationRequest) -> Run:
+    """Return the run with a seed that none of these versions had, unless a person named the seed."""
+    if request.seed is not None:
+        return run
+    seed = fresh_seed(archive, run.model.id, versions, run.manifest.seed)
+    return replace(run, manifest=run.manifest.model_copy(update={"seed": seed}))
+
+
+def _beside(run: Run, other: Run) -> Run:
+    return replace(run, manifest=run.manifest.model_copy(update={"beside": other.manifest.run_id}))

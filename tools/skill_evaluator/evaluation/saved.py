@@ -8,7 +8,6 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from threading import Thread
 
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import RunError
@@ -36,7 +35,6 @@ from skill_evaluator.scoring.answer_views import Answer, CaseView, case_view, on
 from skill_evaluator.scoring.checked import CheckScores, all_failed
 from skill_evaluator.scoring.recording import Finished, Recorder, origin_of
 from skill_evaluator.scoring.scorer import Scorer, open_scores
-from skill_evaluator.stats import load_quantiles
 from skill_evaluator.text import nearest
 
 _INDEX = re.compile(r"\[[^\]]*\]")
@@ -62,7 +60,6 @@ def score_again(folder: Path, components: Path, config: Path, fixtures: Path | N
     if not made:
         raise RunError(f"{folder} holds no answer yet")
     with open_scores(component, mine, len(made)) as scores:
-        Thread(target=load_quantiles).start()  # while the workers score
         scorer = Scorer(component, mine, run.manifest.replicates, scores)
         scorer.add_all(journal[call] for call in made)
         judged = read_judged_run(run, mine, configuration, config)
@@ -71,8 +68,7 @@ def score_again(folder: Path, components: Path, config: Path, fixtures: Path | N
     origin = origin_of(component, fixtures)
     recorder = Recorder(component=component, settings=configuration.settings, kinds=configuration.kinds, origin=origin)
     stopped = judged.stopped if len(made) == len(planned) else "unfinished: calls are missing"
-    record = recorder.record(run.model, run.manifest, scorecard, stopped=stopped)
-    record = record.model_copy(update={"judged": judged.summary})
+    record = recorder.record(run.model, run.manifest, scorecard, stopped=stopped, judge=judged.summary)
     write_record(folder / RECORD, record)
     return Finished(record=record, record_path=folder / RECORD, folder=folder), component
 

@@ -14,8 +14,8 @@ from skill_evaluator.errors import (
     SkillEvaluatorError,
 )
 from skill_evaluator.evaluation.dry_run import dry_run
+from skill_evaluator.evaluation.pipeline import Evaluation, EvaluationResult, WriteReport
 from skill_evaluator.evaluation.request import EvaluationRequest, SwitchRequest
-from skill_evaluator.evaluation.story import OnKept, evaluate, print_how_to_resume
 from skill_evaluator.library.components import load_component
 from skill_evaluator.library.config import Policy, VerdictName, select_models
 from skill_evaluator.library.sources import component_names
@@ -23,7 +23,7 @@ from skill_evaluator.providers import lack_of, read_configuration
 from skill_evaluator.records.archive import Archive
 from skill_evaluator.records.faults import unusable_words
 from skill_evaluator.records.selection import runs_of_versions
-from skill_evaluator.runner.session import Watch
+from skill_evaluator.runner.session import Watch, print_how_to_go_on
 from skill_evaluator.stats import total_or_none
 from skill_evaluator.verdicts.decide.results import ComparisonResult, per_1000
 from skill_evaluator.verdicts.decide.rules import exit_code
@@ -67,7 +67,7 @@ class Switch:
         return min(filter(None, codes), default=EXIT_OK)
 
 
-def switch(request: SwitchRequest, watch: Watch, on_kept: OnKept) -> Switch:
+def switch(request: SwitchRequest, watch: Watch, write_report: WriteReport) -> Switch:
     """Evaluate every component with both models and compare; a dry run makes no call.
 
     If the old model cannot be called any more, its newest record is used. Raise ConfigError if the new model cannot be
@@ -94,7 +94,7 @@ def switch(request: SwitchRequest, watch: Watch, on_kept: OnKept) -> Switch:
         one = replace(evaluation, skill=name)
         try:
             row = _plan(one, request)
-            rows.append(row if request.dry_run else _compare(row, one, request, watch, on_kept))
+            rows.append(row if request.dry_run else _compare(row, Evaluation(one, watch).run(write_report), request))
         except NotEvaluatedError as problem:
             print(f"warning: skipping {name}: {problem}", file=sys.stderr)
         except SkillEvaluatorError as problem:
@@ -123,15 +123,12 @@ def _plan(evaluation: EvaluationRequest, request: SwitchRequest) -> SwitchedComp
     )
 
 
-def _compare(
-    row: SwitchedComponent, evaluation: EvaluationRequest, request: SwitchRequest, watch: Watch, on_kept: OnKept
-) -> SwitchedComponent:
-    """Evaluate a component with the models that can be called and compare the new with the old one."""
-    done = evaluate(evaluation, watch=watch, on_kept=on_kept)
-    print_how_to_resume(done.planned, done.inputs, evaluation)
+def _compare(row: SwitchedComponent, done: EvaluationResult, request: SwitchRequest) -> SwitchedComponent:
+    """Compare the new with the old model on an evaluated component."""
+    print_how_to_go_on(done.resume_command())
     records = {run.record.model_id: run.record for run in done.finished}
     remarks = [row.remark] if row.remark else []
-    for name in evaluation.models:
+    for name in done.request.models:
         record = records.get(name)
         if record is None or not record.complete:
             reason = record.stopped or unusable_words(record) if record else "it was not called"
@@ -147,7 +144,7 @@ def _compare(
     chosen = recorded.chosen_models((request.old, request.new), new.skill_version)
     old, new = chosen.pairs[0].baseline, chosen.pairs[0].candidate
     assert old is not None  # noqa: S101  (a pair of models has both)
-    if request.old in evaluation.models and old.run_id not in {record.run_id for record in records.values()}:
+    if request.old in done.request.models and old.run_id not in {record.run_id for record in records.values()}:
         remarks.append(f"compared with run {old.run_id} of another day")
     others = [words for record in (old, new) if (words := record.served_otherwise)]
     result = chosen.judged(done.inputs.settings)

@@ -6,7 +6,7 @@ from skill_evaluator.display import cost_words
 from skill_evaluator.display.pages import Block, Heading, Lines, Words, page_of, print_page
 from skill_evaluator.display.safe_text import shortened
 from skill_evaluator.display.sheets import Cell, Format, Sheet
-from skill_evaluator.evaluation.mutation_results import MutantResult, MutationResult
+from skill_evaluator.evaluation.mutation import MutantResult, MutationResult
 from skill_evaluator.text import counted, listed
 
 _STYLES = {"killed": "green", "survived": "red", "undecided": "yellow"}

@@ -12,7 +12,7 @@ from skill_evaluator.display.addresses import NO_SITE, Site
 from skill_evaluator.display.pages import Fold, Page, Section, bullets, print_page, terminal_pieces
 from skill_evaluator.display.safe_text import code_span, name_text, prose, visible
 from skill_evaluator.display.sheets import Cell, Format, Sheet, show
-from skill_evaluator.evaluation.repeats import RunSpread
+from skill_evaluator.evaluation.drift import RunSpread
 from skill_evaluator.files import replace_text
 from skill_evaluator.library.components import Component
 from skill_evaluator.records.faults import fault_lines

@@ -10,7 +10,7 @@ from skill_evaluator.display.safe_text import visible
 from skill_evaluator.display.sheets import Cell, Format, Sheet, cells_of
 from skill_evaluator.errors import SkillEvaluatorError
 from skill_evaluator.evaluation.many import ManyPlanned
-from skill_evaluator.evaluation.story import Evaluation
+from skill_evaluator.evaluation.pipeline import EvaluationResult
 from skill_evaluator.reports.ending import ending
 from skill_evaluator.text import counted, version_words
 
@@ -30,7 +30,10 @@ def print_planned(planned: ManyPlanned) -> None:
 
 
 def print_many(
-    done: Mapping[str, Evaluation | SkillEvaluatorError], planned: ManyPlanned, form: Format, folders: Sequence[str]
+    done: Mapping[str, EvaluationResult | SkillEvaluatorError],
+    planned: ManyPlanned,
+    form: Format,
+    folders: Sequence[str],
 ) -> None:
     """Print what came of each component on each model, and of each that is not as good as before what to do next."""
     rows = [dict(zip(_COLUMNS, (name, *row), strict=True)) for name, each in done.items() for row in _rows(each)]
@@ -42,7 +45,11 @@ def print_many(
         cells.append(cells_of([], row["component"], row["model"], *scores, told, cost_words(row["USD"])))
     blocks: list[Block] = [Sheet(columns=_COLUMNS, rows=cells)]
     for each in done.values():
-        if isinstance(each, Evaluation) and each.verdict and each.verdict.verdict not in ("improved", "unchanged"):
+        if (
+            isinstance(each, EvaluationResult)
+            and each.verdict
+            and each.verdict.verdict not in ("improved", "unchanged")
+        ):
             answers = {run.record.run_id: str(run.folder) for run in each.finished}
             first, *others = ending(each.verdict, answers, folders)
             blocks += [Line(first, style="bold"), Lines(others)]
@@ -50,7 +57,7 @@ def print_many(
     print_page(form, json=lambda: value, page=lambda: page_of("components", blocks))
 
 
-def _rows(done: Evaluation | SkillEvaluatorError) -> Iterator[tuple[Any, ...]]:
+def _rows(done: EvaluationResult | SkillEvaluatorError) -> Iterator[tuple[Any, ...]]:
     for problem in [done] if isinstance(done, SkillEvaluatorError) else done.problems:
         yield None, None, None, None, f"error: {problem}", None
     if isinstance(done, SkillEvaluatorError):

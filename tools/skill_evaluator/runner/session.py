@@ -64,15 +64,11 @@ class Questions:
     `on_outcome` gets every outcome once, those of earlier attempts at a run too; without it the journal alone has them.
     `recorded`: ids of runs whose model is on record with the same settings.
 
-    `check` is called before any call, once the vendors' libraries are there; what it raises ends the asking.
-    `meanwhile` runs in a thread once the first calls are made; before, it would hold them up.
     """
 
     request_for: Callable[[Run, Call], Request]
     on_outcome: Callable[[Run, Replicate], Future[Any] | None] = lambda _run, _replicate: None
     recorded: Container[str] = ()
-    check: Callable[[], None] = lambda: None
-    meanwhile: Callable[[], None] = lambda: None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,9 +106,15 @@ class Session:
         return Asked(halted=_run_to_its_end(_ask(self, runs, questions)))
 
 
+async def no_progress(_: Sequence[Progress], stop: Stop) -> None:
+    """Wait for the end of the calls and show nothing."""
+    await stop.event.wait()
+
+
 def print_how_to_go_on(words: Sequence[str]) -> None:
-    """Print on stderr the command that goes on where calls were left unmade."""
-    print(f"to go on where this stopped: {shlex.join(words)}", file=sys.stderr)
+    """Print on stderr the command that makes the missing calls, if there is one."""
+    if words:
+        print(f"to go on where this stopped: {shlex.join(words)}", file=sys.stderr)
 
 
 def _run_to_its_end(work: Coroutine[Any, Any, T]) -> T:
@@ -143,7 +145,6 @@ async def _ask(session: Session, runs: Sequence[Run], questions: Questions) -> M
         raise
     work = asyncio.create_task(_run_all(models))
     watching = asyncio.create_task(session.watch([model.progress for model in models], shared.stop))
-    beside = asyncio.create_task(asyncio.to_thread(questions.meanwhile))
 
     leaves = False
 
@@ -168,7 +169,6 @@ async def _ask(session: Session, runs: Sequence[Run], questions: Questions) -> M
         await asyncio.gather(watching, return_exceptions=True)
         for part in parts:
             part.finish()
-    await beside
     return {run_id: failure for model in models for run_id, failure in model.halted.items()}
 
 
@@ -181,7 +181,6 @@ def _begin(parts: "Sequence[_RunningRun]", session: Session, shared: Invocation)
     shards = max(Shard.parse(part.run.manifest.shard).count if part.run.manifest.shard else 1 for part in parts)
     limits = limits_of([own[0].run.model for own in by_model.values()], shared.settings, shards, session.limits)
     models = [_RunningModel(own, limits[name], session, shared) for name, own in by_model.items()]
-    parts[0].questions.check()
     for model in models:
         model.begin()
     return models

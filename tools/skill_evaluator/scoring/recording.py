@@ -24,7 +24,7 @@ from skill_evaluator.records.record import (
     Record,
 )
 from skill_evaluator.records.served import served_of
-from skill_evaluator.records.summaries import CallSpreads, Latency, Quantiles, Tokens
+from skill_evaluator.records.summaries import CallSpreads, JudgedChecks, Latency, Quantiles, Tokens
 from skill_evaluator.repository import commit_of
 from skill_evaluator.runner.journal import Manifest
 from skill_evaluator.runner.prices import answer_price, hit_rate, price_of, usage_cost
@@ -64,8 +64,16 @@ class Recorder:
     kinds: Kinds
     origin: Origin = Origin()
 
-    def record(self, model: Model, manifest: Manifest, scorecard: Scorecard, *, stopped: str | None = None) -> Record:
-        """Return the record of one run; `stopped` says why it ended early."""
+    def record(
+        self,
+        model: Model,
+        manifest: Manifest,
+        scorecard: Scorecard,
+        *,
+        stopped: str | None = None,
+        judge: JudgedChecks | None = None,
+    ) -> Record:
+        """Return the record of one run; `stopped` says why it ended early, `judge` sums up its judge."""
         component, server = self.component, manifest.server
         price, latencies = price_of(model, self.kinds[model.provider]), scorecard.latencies_s
         answers = list(zip(scorecard.served, scorecard.usages, strict=True))
@@ -89,6 +97,7 @@ class Recorder:
             per_case=[case_record(case, manifest.cases[case.case_id], manifest.inputs) for case in scorecard.cases],
             retries=scorecard.retries,
             left_out=self.component.left_out,
+            judged=judge,
             tokens=_tokens(scorecard.usages),
             cost_usd=rounded(total_or_none([*costs, *lost])),
             calls=CallSpreads(latency_s=Quantiles.of(latencies, 3), cost_usd=Quantiles.of(costs, 9)),

@@ -35,6 +35,7 @@ from skill_evaluator.scoring.answers import (
     unparseable,
 )
 from skill_evaluator.scoring.checked import CheckedCase, CheckScores, with_checks
+from skill_evaluator.scoring.parallel import open_workers
 from skill_evaluator.text import canonical_json
 
 _READ = (SCORED, UNPARSEABLE)  # what became of an answer that checks look at
@@ -291,7 +292,6 @@ def open_scores(
         with closing(scorer):
             yield scorer
         return
-    from skill_evaluator.scoring.parallel import open_workers
 
     with open_workers(scorer, short, calls, until) as scores:
         yield scores

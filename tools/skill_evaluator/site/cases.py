@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from skill_evaluator.checks.declared import Check
 from skill_evaluator.display import WHOLE, number
@@ -31,12 +31,10 @@ from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.scoring.answer_views import MOST_OUTPUTS, CaseView, DistinctOutput, Leaf, recorded_case_view
 from skill_evaluator.site.component import is_flawless
 from skill_evaluator.site.public import PublicNames
+from skill_evaluator.site.rendering import Pages
 from skill_evaluator.site.writing import fitting, program_digest
 from skill_evaluator.text import counted, listed, marked_differences
 from skill_evaluator.verdicts.history.component import RecordedComponent
-
-if TYPE_CHECKING:
-    from skill_evaluator.site.rendering import Pages
 
 _MAX_DOCUMENT = 100_000  # characters
 _MAX_TRUTH = 50_000
@@ -128,6 +126,7 @@ def write_cases(
     pages: "Pages",
     recorded: RecordedComponent,
     rows: Sequence[Row],
+    state: Mapping[str, Any],
     fixtures: Path | None,
     names: PublicNames | None,
 ) -> tuple[list["ShownRun"], Mapping[str, Case]]:
@@ -151,6 +150,7 @@ def write_cases(
         gone = f"Case '{case_id}' is no longer among the fixtures." if names is None and case is None else None
         head = {
             "component": component.name,
+            "state": state,
             "case": case_id,
             "private": names is not None,
             "why": why or gone,

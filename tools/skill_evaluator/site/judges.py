@@ -6,7 +6,7 @@ Evidence, justifications and judged texts are not on the pages; the folder of th
 import hashlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from skill_evaluator.display.addresses import judge_run_address
 from skill_evaluator.display.pages import Block
@@ -17,18 +17,15 @@ from skill_evaluator.judges.modes.pairwise import PairwiseResults
 from skill_evaluator.judges.modes.regression_results import RegressionResults
 from skill_evaluator.judges.modes.results import RESULTS_VERSION
 from skill_evaluator.judges.modes.scoring import ScoreResults
-from skill_evaluator.judges.prompting.judging import JUDGING, RESULTS, JudgeMode, read_judge_run
-from skill_evaluator.judges.prompting.results import JudgeRunHead
+from skill_evaluator.judges.prompting.judging import JUDGING, RESULTS, JudgeMode, JudgeRunHead, read_judge_run
 from skill_evaluator.judges.review.queue import queue_in, status_lines
 from skill_evaluator.library.config import Settings
 from skill_evaluator.reports.judge_calibration import calibration_page, calibration_words
 from skill_evaluator.reports.judge_results import judged_blocks, judged_doubts
 from skill_evaluator.reports.judging import share
+from skill_evaluator.site.rendering import Pages
 from skill_evaluator.site.writing import SiteFolder, refuse_page_name
 from skill_evaluator.text import counted, digest
-
-if TYPE_CHECKING:
-    from skill_evaluator.site.rendering import Pages
 
 JudgingResults = ScoreResults | PairwiseResults | RegressionResults | JudgeCalibration
 _KINDS: Mapping[JudgeMode, type[JudgingResults]] = {  # drafts are judge runs, too, without results

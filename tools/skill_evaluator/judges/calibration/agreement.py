@@ -23,9 +23,20 @@ from skill_evaluator.judges.calibration.results import (
 from skill_evaluator.judges.modes.pairwise import ORDERS, OVERALL
 from skill_evaluator.judges.prompting.criteria import family_of
 from skill_evaluator.judges.prompting.results import NoUsableOutput, StoredScore, StoredVerdict, no_usable_output
-from skill_evaluator.judges.statistics.agreement import Floats, confusion, spearman, trust_of
-from skill_evaluator.judges.statistics.biases import own_noise, position_bias, shift
-from skill_evaluator.judges.statistics.bounded import BAR, Figure, difference, mean_within, rate
+from skill_evaluator.judges.statistics import (
+    BAR,
+    Figure,
+    Floats,
+    confusion,
+    difference,
+    mean_within,
+    own_noise,
+    position_bias,
+    rate,
+    shift,
+    spearman,
+    trust_of,
+)
 from skill_evaluator.library.rubrics import SCALES
 from skill_evaluator.stats import by_key, mean_or_none
 from skill_evaluator.text import nearest

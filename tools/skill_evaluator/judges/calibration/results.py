@@ -8,9 +8,9 @@ from pydantic import Field, NonNegativeInt
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, JudgeError
 from skill_evaluator.files import FrozenModel, read_json, validated
 from skill_evaluator.identifiers import Label
-from skill_evaluator.judges.prompting.results import JudgeRecord, JudgeRunHead, NoUsableOutput
-from skill_evaluator.judges.statistics.agreement import Trust
-from skill_evaluator.judges.statistics.bounded import Figure, corrected_rate, rate
+from skill_evaluator.judges.prompting.judging import JudgeRunHead
+from skill_evaluator.judges.prompting.results import JudgeRecord, NoUsableOutput
+from skill_evaluator.judges.statistics import Figure, Trust, corrected_rate, rate
 from skill_evaluator.library.config import Settings
 from skill_evaluator.library.reading import Root
 

@@ -30,8 +30,7 @@ from skill_evaluator.judges.prompting.questions import (
 )
 from skill_evaluator.judges.prompting.reading import Unscored, UnscoredReason, read_criteria, read_grounds, text_of
 from skill_evaluator.judges.prompting.results import JudgeRecord, Order, StoredVerdict, no_usable_output, texts_of
-from skill_evaluator.judges.statistics.biases import own_noise, position_bias
-from skill_evaluator.judges.statistics.bounded import Figure, mean_within
+from skill_evaluator.judges.statistics import Figure, mean_within, own_noise, position_bias
 from skill_evaluator.library.rubrics import Criterion
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.stats import by_key, mean_or_none, rounded

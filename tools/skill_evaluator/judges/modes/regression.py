@@ -29,7 +29,6 @@ from skill_evaluator.judges.modes.ship_rules import (
     dimensions_of,
     severity_of,
 )
-from skill_evaluator.judges.prompting.evidence import shows_difference
 from skill_evaluator.judges.prompting.items import JudgedItem, JudgedText
 from skill_evaluator.judges.prompting.questions import (
     TEXT,
@@ -44,9 +43,9 @@ from skill_evaluator.judges.prompting.questions import (
     mark_of,
     one_of,
 )
-from skill_evaluator.judges.prompting.reading import Unscored, UnscoredReason, last_whole
+from skill_evaluator.judges.prompting.reading import Unscored, UnscoredReason, last_whole, shows_difference
 from skill_evaluator.judges.prompting.results import JudgeText, Order
-from skill_evaluator.text import canonical_json, digest, nearest
+from skill_evaluator.text import canonical_json, digest
 
 ORDERS: tuple[Order, Order] = (1, 2)  # 1: the baseline stands first, 2: the candidate does
 MAX_BASIS_WORDS = 40
@@ -119,14 +118,6 @@ def pairs_of(
             raise JudgeError(f"item '{item.id}': {problem}") from None
         pairs.append(JudgedPair(item=item, dimensions=dimensions))
     return tuple(pairs)
-
-
-def refuse_unasked_blocking(pairs: Sequence[JudgedPair], blocking: Collection[str]) -> None:
-    """Raise ConfigError for a blocking dimension in which no pair is compared: it would never block."""
-    compared = {dimension.name: None for pair in pairs for dimension in pair.dimensions}
-    for name in blocking:
-        if dimension_name(name) not in compared:
-            raise ConfigError(f"the blocking dimension '{name}' is not requested {nearest(name, compared)}")
 
 
 def regression_questions(

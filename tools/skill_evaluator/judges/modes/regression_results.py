@@ -41,8 +41,7 @@ from skill_evaluator.judges.modes.ship_rules import (
 )
 from skill_evaluator.judges.prompting.reading import UnscoredReason, text_of
 from skill_evaluator.judges.prompting.results import JudgeRecord, JudgeText, no_usable_output, texts_of
-from skill_evaluator.judges.statistics.biases import repeatability
-from skill_evaluator.judges.statistics.bounded import Figure, difference, mean_within, rate
+from skill_evaluator.judges.statistics import Figure, difference, mean_within, rate, repeatability
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.stats import benjamini_hochberg, by_key
 
@@ -89,6 +88,11 @@ class PairResult(FrozenModel):
     dimensions: list[DimensionResult]
     answers: list[RegressionAnswer]
     identical: bool = False
+
+    @property
+    def counted(self) -> list[DimensionResult]:
+        """The dimensions in which both orders count."""
+        return [dimension for dimension in self.dimensions if None not in dimension.by_order]
 
     @property
     def compared(self) -> bool:

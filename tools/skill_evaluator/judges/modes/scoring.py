@@ -36,9 +36,7 @@ from skill_evaluator.judges.prompting.reading import (
     text_of,
 )
 from skill_evaluator.judges.prompting.results import JudgeRecord, JudgeText, StoredScore, no_usable_output, texts_of
-from skill_evaluator.judges.statistics.agreement import spearman
-from skill_evaluator.judges.statistics.biases import repeatability
-from skill_evaluator.judges.statistics.bounded import Figure, mean_within
+from skill_evaluator.judges.statistics import Figure, mean_within, repeatability, spearman
 from skill_evaluator.library.rubrics import Criterion, MethodName
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.stats import by_key, mean_or_none, rounded
@@ -63,15 +61,13 @@ class ScoreQuestion:
 
 
 def score_questions(
-    rubric: NamedRubric, items: Sequence[OutputItem], seed: int, *, reference: bool
+    rubric: NamedRubric, items: Sequence[OutputItem], seed: int
 ) -> tuple[list[ScoreQuestion], list[JudgePrompt]]:
-    """Return the questions with their prompts; with `reference` every criterion is scored beside a source.
+    """Return the questions and their prompts.
 
-    Raise JudgeError for an item without a source or reference where one is needed.
+    Raise JudgeError if a method requires a source or reference and an item has none.
     """
-    by_method: dict[MethodName, list[Criterion]] = by_key(
-        ("reference_based" if reference else one.primary_method, one) for one in rubric.criteria
-    )
+    by_method = by_key((one.primary_method, one) for one in rubric.criteria)
     bare = next((item.id for item in items if not item.source and not item.reference), None)
     if bare is not None and "reference_based" in by_method:
         raise JudgeError(

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 
 from skill_evaluator import __version__
 from skill_evaluator.identifiers import now
-from skill_evaluator.judges.prompting.evidence import invented_quotations
 from skill_evaluator.judges.prompting.judging import JUDGING_VERSION
 from skill_evaluator.judges.prompting.questions import (
     TEXT,
@@ -28,7 +27,7 @@ from skill_evaluator.judges.prompting.questions import (
     one_of,
     question_sizes,
 )
-from skill_evaluator.judges.prompting.reading import Unscored, last_whole, text_of
+from skill_evaluator.judges.prompting.reading import Unscored, invented_quotations, last_whole, text_of
 from skill_evaluator.judges.prompting.results import JudgeRecord, record_of
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.config import Model

@@ -157,8 +157,3 @@ def family_warnings(
     if warnings and refuse:
         raise JudgeError(f"{demand}: {warnings[0]}; name another judge")
     return warnings
-
-
-def strict_criteria(rubric: NamedRubric) -> list[str]:
-    """Return the criteria that require a judge of a different family than the writer's."""
-    return [one.id for one in rubric.criteria if "different_model_family" in mitigations_of(one)]

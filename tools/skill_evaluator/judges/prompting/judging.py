@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, NonNegativeInt
 
 from skill_evaluator.display.safe_text import code_block
 from skill_evaluator.errors import JudgeError
@@ -29,30 +29,49 @@ _SHAPING = ("mode", "rubric", "criteria", "prompts", "seed", "replicates")
 _MAX_CHANGES = 3  # named in an error
 
 
-class JudgeRun(FrozenModel):
-    """The file judging.json. `rubric`: the digest of the rubric; `criteria`: their ids, or the dimensions.
+class JudgeRunFields(FrozenModel):
+    """The fields of a judge run that its results repeat. `rubric`: the digest of the rubric.
 
-    `questions`: by id, a digest of all that a judge reads; empty if all outputs are identical. `judges`: by id, a
-    digest of the model's settings. `skill`: the component whose outputs are judged; null for items of a file.
-    `source`: the file or the run.
+    `skill`: the component whose outputs are judged; null for items of a file. `source`: the file or the run. Two judge
+    runs are comparable if rubric, prompts and the judge's settings are equal.
     """
 
-    judging_version: int = JUDGING_VERSION
     id: RunId
     created: Timestamp
     mode: JudgeMode
     skill: Label | None = Field(default=None, exclude_if=lambda skill: skill is None)
     source: str | None = Field(default=None, exclude_if=lambda source: source is None)
     rubric: Digest
-    criteria: list[Label] = Field(min_length=1)
     prompts: list[PromptIdentity] = Field(min_length=1)
-    judges: dict[ModelId, Digest] = Field(min_length=1)
-    items: dict[CaseId, Digest] = Field(min_length=1)
-    questions: dict[CaseId, Digest]
     seed: int
     replicates: ReplicateCount
     transport: Transport = Field(default="direct", exclude_if=lambda transport: transport == "direct")
+
+
+class JudgeRunHead(JudgeRunFields):
+    """The judge run in a file of results, with the file of the rubric and the number of items."""
+
+    rubric_file: str
+    items: NonNegativeInt
+
+
+class JudgeRun(JudgeRunFields):
+    """The file judging.json. `criteria`: their ids, or the dimensions; `items`: by id, a digest of the texts.
+
+    `questions`: by id, a digest of all that a judge reads; empty if all outputs are identical. `judges`: by id, a
+    digest of the model's settings.
+    """
+
+    judging_version: int = JUDGING_VERSION
+    criteria: list[Label] = Field(min_length=1)
+    judges: dict[ModelId, Digest] = Field(min_length=1)
+    items: dict[CaseId, Digest] = Field(min_length=1)
+    questions: dict[CaseId, Digest]
     evaluator_version: Label
+
+    def head(self, rubric_file: str) -> JudgeRunHead:
+        """Return the head of the results."""
+        return JudgeRunHead.view(self, rubric_file=rubric_file, items=len(self.items))
 
     def changes_since(self, earlier: "JudgeRun") -> list[str]:
         """Name the differences from an earlier judge run, down to the item."""

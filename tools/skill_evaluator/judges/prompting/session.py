@@ -3,7 +3,7 @@
 import datetime
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from skill_evaluator import __version__
@@ -27,20 +27,10 @@ from skill_evaluator.providers.base import Failure
 from skill_evaluator.runner.engine import Stop
 from skill_evaluator.runner.journal import Transport, outcomes
 from skill_evaluator.runner.limits import Budget
-from skill_evaluator.runner.prices import COST_OF_BATCHES, Estimate, estimate, price_of, refuse_unpriced
+from skill_evaluator.runner.prices import COST_OF_BATCHES, ModelEstimate, estimate, price_of, refuse_unpriced
 from skill_evaluator.runner.runs import Run, check_writable, new_invocation, settings_digest
 from skill_evaluator.runner.schedule import Call, Replicate, refuse_amounts
 from skill_evaluator.runner.session import Questions, Session, Watch, with_keys
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeSize:
-    """The calls of one judge, and a note on its key."""
-
-    model_id: str
-    provider: str
-    key: str
-    estimate: Estimate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +38,7 @@ class JudgeRunSize:
     """The size of a judge run; `notes` are sentences about its calls."""
 
     judging: JudgeRun
-    judges: Sequence[JudgeSize]
+    judges: Sequence[ModelEstimate]
     notes: Sequence[str]
 
 
@@ -164,14 +154,9 @@ class JudgeSession:
         judges = []
         for model in self.models:
             kind = self.configuration.kinds[model.provider]
-            judges.append(
-                JudgeSize(
-                    model_id=model.id,
-                    provider=model.provider,
-                    key=key_note(model, kind, self.configuration.keys),
-                    estimate=estimate(sizes, model, kind, self.request.replicates, batch=batch),
-                )
-            )
+            key = key_note(model, kind, self.configuration.keys)
+            amounts = asdict(estimate(sizes, model, kind, self.request.replicates, batch=batch))
+            judges.append(ModelEstimate(model_id=model.id, provider=model.provider, key=key, **amounts))
         notes = [*asking.notes, *([COST_OF_BATCHES] if batch else [])]
         return JudgeRunSize(judging=self.planned(asking), judges=judges, notes=notes)
 

@@ -19,7 +19,7 @@ from skill_evaluator.judges.modes.regression import JudgedPair, RegressionItem, 
 from skill_evaluator.judges.modes.regression_results import PairResult
 from skill_evaluator.judges.modes.scoring import ItemScores
 from skill_evaluator.judges.prompting.items import JudgedItem, OutputItem, read_items
-from skill_evaluator.library.rubrics import Criterion
+from skill_evaluator.library.rubrics import USUAL_THRESHOLD, Criterion
 from skill_evaluator.stats import by_key
 from skill_evaluator.text import canonical_json, digest
 
@@ -181,9 +181,10 @@ def reasons_of_regression(given: Sequence[PairResult], *, high_stakes: bool) -> 
     return _reasons(
         block="block" in decisions,
         regression=any(one.ship_decision == "review_required" and one.regression_detected for one in given),
-        disagreement=len(decisions) > 1 or any(len({*one.by_order} - {None}) > 1 for one in found),
+        disagreement=len(decisions) > 1 or any(one.flipped for one in found),
         unverified=any(one.verified is False for one in found),
         unrequested=any(answer.unrequested for answer in answers),
+        low_confidence=any(one.confidence < USUAL_THRESHOLD for one in given),
         unscored=any(answer.unscored is not None for answer in answers),
         stakes=high_stakes,
     )

@@ -33,15 +33,8 @@ from skill_evaluator.judges.prompting.items import OutputItem
 from skill_evaluator.judges.prompting.judging import RUNS, JudgeTask, write_papers
 from skill_evaluator.judges.prompting.questions import JudgePrompt
 from skill_evaluator.judges.prompting.reading import UnscoredReason
-from skill_evaluator.judges.prompting.results import (
-    JudgeRecord,
-    StoredScore,
-    StoredVerdict,
-    head_of,
-    no_usable_output,
-    texts_of,
-)
-from skill_evaluator.judges.prompting.session import JudgeCalls, JudgeResults, JudgeRunSize, JudgeSession
+from skill_evaluator.judges.prompting.results import JudgeRecord, StoredScore, StoredVerdict, no_usable_output, texts_of
+from skill_evaluator.judges.prompting.session import JudgeCalls, JudgeRunSize, JudgeSession
 from skill_evaluator.judges.workflows.judging import Drawn, Judged, again_of
 from skill_evaluator.judges.workflows.requests import CalibrateRequest
 from skill_evaluator.library.config import load_settings
@@ -99,13 +92,13 @@ def _scales(rubric: Rubric | NamedRubric | None) -> dict[str, int]:
 class CalibrationTask:
     """The questions about labelled pairs or outputs with their probes, by a rubric, and about corrupted outputs."""
 
+    task: JudgeTask
     labels: Labels
     rubric: NamedRubric | None
     matches: Sequence[pairwise.PairMatch]
     scores: Sequence[scoring.ScoreQuestion]
     corrupted: Sequence[CorruptedPair]
     compared: Sequence[regression.JudgedPair]
-    task: JudgeTask
 
 
 def _task(request: CalibrateRequest, labels: Labels) -> CalibrationTask:
@@ -117,19 +110,21 @@ def _task(request: CalibrateRequest, labels: Labels) -> CalibrationTask:
     outputs = [output.as_item(OutputItem) for part in parts for output in part.of(ScoredItem)]
     if rubric is not None and pairs:
         matches, prompt = pairwise.make_matches(rubric, pairs, request.seed)
-        prompts.append(prompt)
-    if rubric is not None and outputs:
-        scores, prompts = scoring.score_questions(rubric, outputs, request.seed, reference=False)
-    corrupted = _corrupted_pairs(request, labels)
-    compared = [regression.JudgedPair(item=pair, dimensions=dimensions_of()) for pair in corrupted]
+        prompts = [prompt]
+    elif rubric is not None and outputs:
+        scores, prompts = scoring.score_questions(rubric, outputs, request.seed)
+    corrupted, dimensions = _corrupted_pairs(request, labels), dimensions_of() if request.corrupt else ()
+    compared = [regression.JudgedPair(item=pair, dimensions=dimensions) for pair in corrupted]
     comparisons, prompt = regression.regression_questions(compared, ShipRules(), request.seed)
-    dimensions = {one.name: one.question for one in dimensions_of()} if compared else {}
-    paper = {"rubric": None if rubric is None else rubric.paper, "dimensions": dimensions}
+    paper: dict[str, Any] = {
+        "rubric": None if rubric is None else rubric.paper,
+        "dimensions": {one.name: one.question for one in dimensions},
+    }
     size = f"{counted(len(judged.lines), 'labelled item')}, {len(corrupted)} corrupted outputs and controls"
     task = JudgeTask(
         mode="calibrate",
         rubric=digest(canonical_json(paper)),
-        criteria=[*_scales(rubric), *dimensions],
+        criteria=[*_scales(rubric), *paper["dimensions"]],
         prompts=[*prompts, *([prompt] if compared else [])],
         items={item.id: item.digest for item in (*pairs, *outputs, *corrupted)},
         questions=[
@@ -141,7 +136,7 @@ def _task(request: CalibrateRequest, labels: Labels) -> CalibrationTask:
         paper=paper,
     )
     return CalibrationTask(
-        labels=judged, rubric=rubric, matches=matches, scores=scores, corrupted=corrupted, compared=compared, task=task
+        task=task, labels=judged, rubric=rubric, matches=matches, scores=scores, corrupted=corrupted, compared=compared
     )
 
 
@@ -152,7 +147,7 @@ def _judged_labels(request: CalibrateRequest, labels: Labels) -> tuple[NamedRubr
     """
     rubric, name = _rubric(request), str(request.rubric)
     if rubric is None:
-        return None, Labels(path=labels.path, lines=[])
+        return None, replace(labels, lines=[])
     pairs, outputs = labels.of(LabelledPair), labels.of(ScoredItem)
     comparing = [one.id for one in rubric.criteria if one.primary_method == "pairwise_comparison"]
     if pairs and (comparing or not outputs):
@@ -189,7 +184,7 @@ def _call(
     if request.dry_run:
         return judge_session.size(task.task)
     asked = judge_session.ask(task.task)
-    head = head_of(asked.judging, "dimensions" if task.rubric is None else task.rubric.file)
+    head = asked.judging.head("dimensions" if task.rubric is None else task.rubric.file)
     families, scales = families_of(judge_session.configuration.models), _scales(task.rubric)
     results, lines = list[JudgeResult](), list[StoredVerdict | StoredScore]()
     for part in asked.runs:
@@ -207,13 +202,7 @@ def _call(
         replace_blocks(asked.folder / name, (f"{line.model_dump_json()}\n" for line in written))
     calibration = JudgeCalibration(bar=request.bar, judging=head, judges=results)
     write_papers(asked.folder, task.task, calibration, drawn(calibration))
-    return Judged(
-        results=calibration,
-        folder=asked.folder,
-        code=calibration.exit_code if asked.complete else EXIT_INCOMPLETE,
-        stopped=asked.stopped,
-        again=[] if asked.complete else again_of(request, asked, asked.stopped),
-    )
+    return Judged.of(request, asked, calibration)
 
 
 def _read_outputs(
@@ -233,10 +222,9 @@ def _read_outputs(
         found = regression_results.reduce_regressions(
             task.compared, part.answers, replicates, ShipRules(), record, declared_strong=True
         )
-        detection = None if found.unusable else detection_of(task.corrupted, {pair.id: pair for pair in found.pairs})
+        detection = None if found.unusable else detection_of(task.corrupted, found.pairs)
         unusable.append(found.unusable)
-    reason = next(filter(None, unusable), None)
-    return verdicts, {"record": record, "detection": detection, "unusable": reason}
+    return verdicts, {"record": record, "detection": detection, "unusable": next(filter(None, unusable), None)}
 
 
 def _call_about_sentences(
@@ -260,13 +248,13 @@ def _call_about_sentences(
     }
     result = sentence_result(model.id, labels, votes, texts_of(asked.answered.values()), request.bar)
     result = result.model_copy(update={"record": asked.record(model, session)})
-    calibration = JudgeCalibration(bar=request.bar, judging=head_of(judging, "sentences"), judges=[result])
+    calibration = JudgeCalibration(bar=request.bar, judging=judging.head("sentences"), judges=[result])
     write_papers(folder, asking, calibration, drawn(calibration))
-    stopped = [] if asked.stopped is None else [f"{model.id} stopped: {asked.stopped}"]
-    whole = JudgeResults(judging=judging, folder=folder, runs=(), session=session)
-    again = again_of(request, whole, stopped) if stopped else []
-    code = EXIT_INCOMPLETE if stopped else calibration.exit_code
-    return Judged(results=calibration, folder=folder, code=code, stopped=stopped, again=again)
+    if asked.stopped is None:
+        return Judged(results=calibration, folder=folder, code=calibration.exit_code)
+    stopped = [f"{model.id} stopped: {asked.stopped}"]
+    again = again_of(request, judging, folder, stopped)
+    return Judged(results=calibration, folder=folder, code=EXIT_INCOMPLETE, stopped=stopped, again=again)
 
 
 def _sentence_items(labels: Labels) -> dict[str, SentencesItem]:

@@ -4,10 +4,9 @@ from collections import Counter
 from statistics import fmean
 
 import numpy as np
-from scipy.special import stdtr
 
 from skill_evaluator.records.record import CaseRecord, Record
-from skill_evaluator.stats import ROUNDING, benjamini_hochberg
+from skill_evaluator.stats import ROUNDING, benjamini_hochberg, t_cdf
 from skill_evaluator.verdicts.decide.comparability import Common, field_scores
 from skill_evaluator.verdicts.decide.effects import Floats
 from skill_evaluator.verdicts.decide.measuring import Measured
@@ -116,4 +115,4 @@ def p_values_of_cases(differences: Floats) -> list[float]:
         return [1.0] * len(differences)
     kept = sizes[: -max(1, len(sizes) // 4)]
     error = float(np.sqrt(_KEPT_TO_VARIANCE * (kept**2).mean()))
-    return [float(p) for p in 2.0 * stdtr(_HEAVY_TAILS, -np.abs(differences) / error)]
+    return [float(p) for p in 2.0 * t_cdf(_HEAVY_TAILS, -np.abs(differences) / error)]

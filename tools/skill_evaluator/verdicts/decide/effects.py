@@ -1,7 +1,7 @@
 """Scores of two versions, case by case → the difference, its confidence interval and its p-value.
 
 The case is the unit, and differences are paired: what the outputs of a case have in common within a run is then part of
-the differences between cases. docs/statistics.md has the reasons. Only a comparison imports this module, and scipy.
+the differences between cases. docs/statistics.md has the reasons.
 """
 
 import math
@@ -12,9 +12,8 @@ from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtr, stdtrit
 
-from skill_evaluator.stats import CONFIDENCE, POWER, smallest_drop, unseen_share
+from skill_evaluator.stats import CONFIDENCE, POWER, smallest_drop, t_cdf, t_quantile, unseen_share
 
 Floats = NDArray[np.float64]
 Arm = Sequence[Sequence[float]]  # one version: the scores of each case's replicates
@@ -51,7 +50,7 @@ class Effect:
         if self.error == 0.0:
             return self.unseen or None
         variance = max(0.0, self.error**2 - (self.difference / (2 * self.n)) ** 2)
-        quantiles = float(stdtrit(self.degrees, 1 - level) + stdtrit(self.degrees, POWER))
+        quantiles = float(t_quantile(self.degrees, 1 - level) + t_quantile(self.degrees, POWER))
         return smallest_drop(variance, self.n, quantiles)
 
 
@@ -165,12 +164,12 @@ class _ClippedTests:
     def p(self) -> float:
         """The smallest p; below 1 % only with few differences clipped, as few that all fell a little look alike."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            p_values = np.where(self.errors > 0.0, stdtr(self.degrees, self.means / self.errors), 0.5)
+            p_values = np.where(self.errors > 0.0, t_cdf(self.degrees, self.means / self.errors), 0.5)
         return max(float(p_values.min()), min(_STRICT, float(p_values[self.is_sparing].min())))
 
     def upper_limit(self, confidence: float) -> float:
         """Return what the difference is below with this one-sided confidence."""
-        return float((self.means + stdtrit(self.degrees, confidence) * self.errors).min())
+        return float((self.means + t_quantile(self.degrees, confidence) * self.errors).min())
 
 
 def _clip_limits(ordered: Floats) -> Floats:
@@ -209,14 +208,14 @@ def replicate_effect(before: ArmStatistics, after: ArmStatistics, run_variance: 
     total = seen + (0.0 if is_repeated else run_variance)
     degrees *= (total / seen) ** 2 if seen else 1.0
     error, difference = math.sqrt(total), 0.0 if is_still else difference
-    half = float(stdtrit(degrees, (1 + CONFIDENCE) / 2)) * error
+    half = float(t_quantile(degrees, (1 + CONFIDENCE) / 2)) * error
     return Effect(
         difference=difference,
         error=error,
         degrees=degrees,
-        p=0.5 if is_still else float(stdtr(degrees, -abs(difference) / error)),
+        p=0.5 if is_still else float(t_cdf(degrees, -abs(difference) / error)),
         ci95=(max(-1.0, difference - half), min(1.0, difference + half)),
-        lowest=difference - float(stdtrit(degrees, 1.0 - MAX_MISSED)) * error,
+        lowest=difference - float(t_quantile(degrees, 1.0 - MAX_MISSED)) * error,
         n=outputs,
         unseen=unseen_share(outputs) if is_still and not is_repeated else 0.0,
     )

@@ -3,11 +3,9 @@
 import math
 from collections.abc import Iterator, Sequence
 
-from scipy.special import stdtrit
-
 from skill_evaluator.display import FEWEST_CASES
 from skill_evaluator.library.scenarios import SCHEMA_ALONE
-from skill_evaluator.stats import ALPHA
+from skill_evaluator.stats import ALPHA, t_quantile
 from skill_evaluator.text import counted, listed
 from skill_evaluator.verdicts.decide.comparability import Common, Pair
 from skill_evaluator.verdicts.decide.effects import MAX_MISSED, Effect
@@ -59,7 +57,7 @@ def _remedy(measured: Measured, effect: Effect, pair: Pair, rules: VerdictRules)
         enough = math.ceil(math.log(ALPHA) / math.log(1.0 - tolerance))
         return f"2 replicates of each case, or {enough} cases, would decide it"
     family = measured.q / effect.p if measured.q and effect.p else 1.0
-    to_exclude, to_show = stdtrit(effect.degrees, [1 - MAX_MISSED, 1 - levels.fall / family])
+    to_exclude, to_show = t_quantile(effect.degrees, [1 - MAX_MISSED, 1 - levels.fall / family])
     allowed = max((effect.difference + tolerance) / to_exclude if tolerance else 0.0, -effect.difference / to_show)
     between, is_called = effect.error**2 - measured.of_runs, candidate.provider != "replay"
     is_same_model = pair.baseline is not None and pair.baseline.model_id == candidate.model_id

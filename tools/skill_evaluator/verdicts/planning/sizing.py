@@ -5,12 +5,17 @@ scipy is not imported: `lint` prints the sentence.
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from statistics import NormalDist, fmean, variance
 from typing import Literal
 
+from skill_evaluator.errors import ConfigError, LeaderboardError
 from skill_evaluator.files import FrozenModel
+from skill_evaluator.library.components import Component
+from skill_evaluator.library.config import Policy
+from skill_evaluator.records.archive import Archive
 from skill_evaluator.records.record import Record, strict_by_replicate
+from skill_evaluator.records.selection import newest_of_versions, runs_of_models
 from skill_evaluator.stats import ALPHA, POWER, mean_or_none, rounded, smallest_drop
 from skill_evaluator.text import counted
 from skill_evaluator.verdicts.decide.comparability import RUN_SD
@@ -138,6 +143,19 @@ class SizingPlan(FrozenModel):
     power: float = POWER
     alpha: float
     models: list[Sizing]
+
+
+def size_plan(component: Component, archive: Archive, models: Sequence[str], drop: float, policy: Policy) -> SizingPlan:
+    """Return how many cases and replicates detect a drop, by the newest version of each model."""
+    if not 0 < drop < 1:  # false for NaN, too
+        raise ConfigError(f"--detect must be a drop between 0 and 1, such as 0.05, not {drop:g}")
+    board = component.leaderboard_path
+    newest = newest_of_versions(runs_of_models(archive.entries, models, board))
+    if not newest:
+        raise LeaderboardError(f"{board} holds no complete run to plan by; evaluate '{component.name}' first")
+    records = [archive.record(versions[-1]) for _, versions in sorted(newest.items())]
+    sizings = [sizing_of(record, drop, policy.design, policy.alpha) for record in records]
+    return SizingPlan(skill=component.name, detect=drop, design=policy.design, alpha=policy.alpha, models=sizings)
 
 
 def sizing_of(record: Record, detect: float, design: PlannedDesign, alpha: float) -> Sizing:

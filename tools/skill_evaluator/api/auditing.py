@@ -1,0 +1,138 @@
+"""`Library.audits`: how much models fluctuate when the prompt around a task changes. The commands `audit …` use it."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from skill_evaluator.audit.findings.auditing import ReportedAudit, report_audit
+from skill_evaluator.audit.findings.family import FamilyCheck, check_scenarios
+from skill_evaluator.audit.request import AuditReportRequest, AuditRunRequest, Missing, ScenariosCheckRequest
+from skill_evaluator.audit.run.calls import AuditResults, run_audit
+from skill_evaluator.audit.run.drawing import AuditSize, size_audit
+from skill_evaluator.display.options import request_of
+from skill_evaluator.runner.session import Watch, no_progress
+
+
+class Audits:
+    """Audits of the models of a library: `Library.audits`."""
+
+    def __init__(self, components: Path, config: Path, fixtures: Path | None) -> None:
+        """Take the folders of the library."""
+        self.components, self.config, self.fixtures = components, config, fixtures
+
+    def run(
+        self,
+        *,
+        benchmarks: Sequence[str] = (),
+        scenarios: Sequence[str] = (),
+        models: Sequence[str] = (),
+        questions: int | None = None,
+        replicates: int | None = None,
+        seed: int | None = None,
+        max_cost: float | None = None,
+        max_calls: int | None = None,
+        concurrency: int | None = None,
+        resume: bool = False,
+        run: str | None = None,
+        batch: bool = False,
+        audits: str | Path = "audits",
+        watch: Watch | None = None,
+    ) -> AuditResults:
+        """Run every model on every question in every scenario.
+
+        Args:
+            benchmarks: Components to audit on; default: audit.benchmarks (settings.yaml), else all with output:
+                choice.
+            scenarios: Scenarios of .evaluator/scenarios, or a folder there; default: all outside of folders.
+            models: Only these models of models.yaml.
+            questions: Draw N cases of each benchmark, by the seed; default: all.
+            replicates: Outputs per question and scenario; default 2.
+            seed: Seed of the drawn cases and of the calls; default 0.
+            max_cost: Spend at most this, in USD, all models together.
+            max_calls: Stop after N calls over all models; retries are free.
+            concurrency: Calls in flight per model; default 8 or 256.
+            resume: Continue the newest audit; make only the missing calls.
+            run: Continue this audit: its id or folder.
+            batch: Ask by the vendors' batch APIs: half the price, answers within a day; waits.
+            audits: Where audits are kept.
+            watch: Shows the progress of the calls; default: nothing is shown.
+
+        Returns:
+            The audit and its runs.
+        """
+
+        request = request_of(
+            AuditRunRequest,
+            self,
+            benchmarks=benchmarks,
+            scenarios=scenarios,
+            models=models,
+            questions=questions,
+            replicates=replicates,
+            seed=seed,
+            max_cost=max_cost,
+            max_calls=max_calls,
+            concurrency=concurrency,
+            resume=resume,
+            run=run,
+            batch=batch,
+            audits=audits,
+        )
+        return run_audit(request, watch=watch or no_progress)
+
+    @staticmethod
+    def size(request: AuditRunRequest) -> AuditSize:
+        """Check the inputs of an audit and estimate its calls and cost; makes no call."""
+        return size_audit(request)
+
+    def report(
+        self,
+        folder: str | Path | None = None,
+        *,
+        cube: str | Path | None = None,
+        questions: int | None = None,
+        centered: bool = False,
+        without: Sequence[str] = (),
+        weights: Sequence[str] = (),
+        missing: Missing = "refuse",
+        grades: int = 4,
+        out: str | Path | None = None,
+        audits: str | Path = "audits",
+    ) -> ReportedAudit:
+        """Compute ability, fluctuation and grades of the models of an audit; writes nothing.
+
+        Args:
+            folder: An audit's folder; default: the newest below --audits.
+            cube: A CSV of scores instead of an audit: model,template,<benchmark>,… in per cent.
+            questions: The number of questions of each benchmark in --cube.
+            centered: Subtract each scenario's mean over the models before σ; for scenarios that are not neutral.
+            without: Skip these scenarios.
+            weights: Weights of benchmarks, as NAME=W; default: as the audit was drawn, else 1 each.
+            missing: What to do if scores are missing: refuse, or leave out for all models.
+            grades: 8: finer grades, for 20 models or more.
+            out: Write page, charts and cube here; default: the audit's folder; with --cube nowhere.
+            audits: Where audits are kept.
+
+        Returns:
+            The result, and the models without any output.
+        """
+
+        request = request_of(
+            AuditReportRequest,
+            self,
+            folder=folder,
+            cube=cube,
+            questions=questions,
+            centered=centered,
+            without=without,
+            weights=weights,
+            missing=missing,
+            grades=grades,
+            out=out,
+            audits=audits,
+        )
+        return report_audit(request)
+
+    @staticmethod
+    def check_scenarios(request: ScenariosCheckRequest) -> FamilyCheck:
+        """Check whether a family of scenarios is ready for an audit; makes no call."""
+        return check_scenarios(request)

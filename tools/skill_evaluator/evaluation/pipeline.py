@@ -1,0 +1,403 @@
+"""The pipeline of `evaluate`: read → plan → call → score → record → save → compare → show.
+
+`Evaluation.run` names the stages in order; each is one function or method.
+"""
+
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import TypeVar
+
+from skill_evaluator.display.addresses import Site
+from skill_evaluator.display.options import FOLDERS, words_of
+from skill_evaluator.display.safe_text import visible
+from skill_evaluator.errors import LeaderboardError, SkillEvaluatorError
+from skill_evaluator.evaluation.drift import RunSpread, spreads_of, with_drift
+from skill_evaluator.evaluation.inputs import Inputs, expand_bare, read_inputs
+from skill_evaluator.evaluation.judged import JudgedRun, judge_run
+from skill_evaluator.evaluation.request import EvaluationRequest
+from skill_evaluator.evaluation.runs import PlannedRuns, is_recordable, max_remaining_costs, plan_runs, record_path
+from skill_evaluator.identifiers import invocation_of
+from skill_evaluator.library.components import Component, places_of
+from skill_evaluator.providers.base import Request
+from skill_evaluator.records.archive import Archive, entry_of, read_entries
+from skill_evaluator.records.leaderboard import add_records
+from skill_evaluator.records.record import Record, short_digest, write_record
+from skill_evaluator.records.selection import runs_of_versions
+from skill_evaluator.runner.journal import ANSWERS, RECORD, outcomes, read_manifest
+from skill_evaluator.runner.limits import Budget
+from skill_evaluator.runner.runs import Run, check_writable
+from skill_evaluator.runner.schedule import Call, build_request, replicate_seed
+from skill_evaluator.runner.session import Questions, Session, Watch, with_keys
+from skill_evaluator.scoring.answer_views import ChangedAnswers, answer_changes
+from skill_evaluator.scoring.answers import Scorecard
+from skill_evaluator.scoring.recording import Finished, Recorder, origin_of
+from skill_evaluator.scoring.scorer import Scorer, open_scores
+from skill_evaluator.verdicts.decide.comparability import common_part
+from skill_evaluator.verdicts.decide.results import ComparisonResult
+from skill_evaluator.verdicts.history.component import RecordedComponent
+from skill_evaluator.verdicts.planning.advice import ModelRanking
+
+RequestT = TypeVar("RequestT", bound=EvaluationRequest)
+WriteReport = Callable[[Finished, ComparisonResult | None, Site], None]
+MAX_CALLS = 200  # of all tries, if the request has no ceiling
+_STEP_MS = 300  # an editor writes in steps
+_IGNORED = re.compile(r"/evals/(results|records)/|/(README\.md|CHANGELOG\.md|leaderboard\.json|\.[^/]*|[^/]*~)$")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoredRun:
+    """A run whose calls were made, with its scorecard; `judged` holds what a judge decided."""
+
+    run: Run
+    scorecard: Scorecard
+    judged: JudgedRun
+    stopped: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluationResult:
+    """An evaluation's runs, and the verdict on the complete runs of a new version.
+
+    `problems` are the errors of runs that could not be saved. `judged` holds the records that may get a verdict,
+    `archive` the records they were compared with.
+    """
+
+    request: EvaluationRequest
+    inputs: Inputs
+    planned: PlannedRuns
+    finished: Sequence[Finished]
+    problems: Sequence[SkillEvaluatorError]
+    archive: Archive
+    judged: Sequence[Record]
+    verdict: ComparisonResult | None
+    ranking: ModelRanking | None
+    spreads: Sequence[RunSpread]
+
+    def is_recorded(self, record: Record) -> bool:
+        """Return whether a run's record is among the component's."""
+        folder = self.inputs.component.records_dir
+        return any(run.record is record and run.record_path.parent == folder for run in self.finished)
+
+    def incomplete_below(self, record: Record) -> str:
+        """Name the newest incomplete run of a lower version and its date, or return an empty string."""
+        return _recorded(self.inputs).incomplete_below(entry_of(record))
+
+    def remaining(self, request: RequestT) -> RequestT:
+        """Return a request whose limits are reduced by the calls and costs of this evaluation and its judge."""
+        judges = [run.record.judged for run in self.finished if run.record.judged]
+        calls = sum(len(outcomes(run.folder)) for run in self.finished) + sum(judge.calls for judge in judges)
+        costs = [*(run.record.cost_usd for run in self.finished), *(judge.cost_usd for judge in judges)]
+        if request.max_calls is not None:
+            request = replace(request, max_calls=max(0, request.max_calls - calls))
+        if request.max_cost is not None:
+            request = replace(request, max_cost=max(0.0, request.max_cost - sum(cost or 0.0 for cost in costs)))
+        return request
+
+    def changed_outputs(self) -> list[ChangedAnswers]:
+        """Return, per model, the outputs that changed since its baseline; empty without a verdict."""
+        return [] if self.verdict is None else list(_changed_outputs(self, self.verdict))
+
+    def resume_command(self) -> list[str]:
+        """Return the words of the command that resumes the unfinished runs; empty if none is unfinished.
+
+        After a limit it names a limit that suffices.
+        """
+        final = {run.folder for run in self.finished if run.record.is_final or "model_retired" in run.record.reasons}
+        unfinished = [run for run in self.planned.runs if run.folder not in final]
+        if not unfinished:
+            return []
+        request, stops = self.request, " ".join(run.record.stopped or "" for run in self.finished)
+        if "max_calls" in stops:
+            answered = sum(each.answered for run in unfinished for each in outcomes(run.folder).values())
+            request = replace(request, max_calls=sum(run.manifest.calls for run in unfinished) - answered)
+        if "max_cost" in stops:
+            remaining = max_remaining_costs(self.planned, self.inputs).values()
+            costs = (*remaining, *(run.record.cost_usd for run in self.finished))
+            request = replace(request, max_cost=round(sum(cost or 0.0 for cost in costs) + 0.01, 2))
+        program = sys.argv[0]
+        words = ["python", program] if program.endswith("evaluate_skill.py") else ["skill-evaluator", "evaluate"]
+        limits = words_of(request, "scenario", "concurrency", "max_cost", "max_calls")
+        words += [request.skill, *words_of(request, *FOLDERS, "results"), *limits]
+        if not request.leaderboard:
+            words.append("--no-leaderboard")
+        run_id = unfinished[0].manifest.run_id
+        return [*words, "--run", run_id if len(unfinished) == 1 else invocation_of(run_id)]
+
+
+class Evaluation:
+    """The evaluation of one component: N replicates × cases × models → scores, a record per model, a verdict."""
+
+    def __init__(self, request: EvaluationRequest, watch: Watch) -> None:
+        """Evaluate as the options say; `watch` shows the progress of the calls."""
+        self.request = expand_bare(request)
+        self.watch = watch
+
+    def run(self, write_report: WriteReport) -> EvaluationResult:
+        """Run all stages. `write_report` writes the report of a run into its folder.
+
+        Raise SkillEvaluatorError for invalid inputs, before any call.
+        """
+        inputs = read_inputs(self.request)
+        planned = plan_runs(inputs, self.request)
+        scored = self.call_and_score(planned, inputs)  # an output is scored as soon as it is in the journal
+        records = self.make_records(scored, inputs)
+        saved, problems = self._save(records, planned, inputs)
+        result = self._compare(saved, problems, planned, inputs)
+        return _write_reports(result, write_report)
+
+    def call_and_score(self, planned: PlannedRuns, inputs: Inputs) -> list[ScoredRun]:
+        """Make the calls of all runs whose model has a key; score every output when it arrives."""
+        if not planned.runs:
+            return []
+        session = Session(
+            configuration=inputs,
+            watch=self.watch,
+            budget=Budget(self.request.max_cost, self.request.max_calls),
+            concurrency=self.request.concurrency,
+            limits=self.request.limits,
+        )
+        usable = with_keys([run.model for run in planned.runs], inputs)
+        runs = [run for run in planned.runs if run.model.id in usable]
+        component = inputs.component
+        check_writable(inputs.results_dir)
+        if any(is_recordable(run, self.request) for run in runs):
+            check_writable(component.records_dir)
+        cases = [case for case in inputs.cases if any(case.id in run.manifest.cases for run in runs)]
+        with open_scores(component, cases, sum(run.manifest.calls for run in runs)) as scores:
+            for case in cases:
+                scores.undefined(case.id)  # raises FixtureError if a ground truth is too costly to score
+            scorers = {
+                run.manifest.run_id: Scorer(
+                    component,
+                    [case for case in cases if case.id in run.manifest.cases],
+                    run.manifest.replicates,
+                    scores,
+                )
+                for run in runs
+            }
+            asked = session.ask(runs, _questions(runs, planned.components, inputs, scorers))
+            scored = []
+            for run in runs:
+                scorer, stopped, judged = scorers.pop(run.manifest.run_id), asked.why_stopped(run), JudgedRun()
+                if inputs.judge is not None and stopped is None:
+                    judged = judge_run(run, cases, inputs.judge, session, self.request.config)
+                    scorer.take(judged.scores)
+                stopped = stopped or judged.stopped
+                scored.append(ScoredRun(run=run, scorecard=scorer.scorecard(), judged=judged, stopped=stopped))
+        return scored
+
+    def make_records(self, scored: Sequence[ScoredRun], inputs: Inputs) -> list[tuple[Run, Record]]:
+        """Return each run with its record; a repeated run of a recorded version also says whether the model drifted."""
+        if not scored:
+            return []
+        origin = origin_of(inputs.component, self.request.fixtures)
+        recorder = Recorder(component=inputs.component, settings=inputs.settings, kinds=inputs.kinds, origin=origin)
+        records = []
+        for each in scored:
+            manifest = read_manifest(each.run.folder)  # the server's version was written during the calls
+            judge = each.judged.summary
+            records.append(recorder.record(each.run.model, manifest, each.scorecard, stopped=each.stopped, judge=judge))
+        again = [each.run.manifest.role == "again" for each in scored]
+        records = with_drift(records, again, _recorded(inputs))
+        return [(each.run, record) for each, record in zip(scored, records, strict=True)]
+
+    def _save(
+        self, records: Sequence[tuple[Run, Record]], planned: PlannedRuns, inputs: Inputs
+    ) -> tuple[list[Finished], list[SkillEvaluatorError]]:
+        """Write the records; return the finished runs, and why some could not be saved.
+
+        The record of a run that was finished earlier is written again if its folder lacks it: the disk may have been
+        full.
+        """
+        finished, problems = list(planned.finished), list[SkillEvaluatorError]()
+        for earlier in planned.finished:
+            if not (earlier.folder / RECORD).exists():
+                write_record(earlier.folder / RECORD, earlier.record)
+        final = {record.run_id for _, record in records if record.is_final}
+        final |= {run.record.run_id for run in planned.finished if run.record.is_final}
+        for run, record in records:
+            # a baseline is recorded only with the final run of the new version that was interleaved with it
+            is_final = record.is_final and (not entry_of(record).is_baseline or record.beside in final)
+            try:
+                recorded = is_final and is_recordable(run, self.request)
+                finished.append(_save_record(run, record, inputs.component, recorded=recorded))
+            except SkillEvaluatorError as problem:  # the other runs are saved all the same
+                problems.append(problem)
+        return finished, problems
+
+    def _compare(
+        self,
+        finished: Sequence[Finished],
+        problems: Sequence[SkillEvaluatorError],
+        planned: PlannedRuns,
+        inputs: Inputs,
+    ) -> EvaluationResult:
+        """Compare the final runs of a new version with its baseline, if there is one, and rank the complete runs."""
+        recorded = _recorded(inputs)
+        archive, roles = recorded.archive, planned.roles
+        final = {run.record.run_id: run.record for run in finished if run.record.is_final}
+        reruns_failed = any(run.manifest.asked_again for run in planned.runs)  # requires both versions
+        judged = [record for record in final.values() if record.shard is None and roles[record.run_id] is None]
+        judged = [record for record in judged if not reruns_failed or record.beside in final]
+        archive.add(run.record for run in finished if roles[run.record.run_id] == "baseline")
+        verdict, ranking = None, None
+        if judged:
+            partial = {run.manifest.run_id for run in planned.runs if not run.manifest.whole}
+            verdict = recorded.verdict_on(judged, partial, asked_again=reruns_failed)
+        ranked = [record for record in judged if record.complete]
+        if not (self.request.cases or reruns_failed) and len({one.model_id for one in ranked}) == len(ranked) > 1:
+            ranking = recorded.ranking_of(ranked, verdict)
+            if runs_of_versions(archive.entries) and not any(record.draft for record in ranked):
+                ranking = recorded.advised(archive.entries, ranking)[1]
+        repeated = [
+            run.record
+            for run in finished
+            if run.record_path.parent == inputs.component.records_dir and roles[run.record.run_id] == "again"
+        ]
+        return EvaluationResult(
+            request=self.request,
+            inputs=inputs,
+            planned=planned,
+            finished=finished,
+            problems=problems,
+            archive=archive,
+            judged=judged,
+            verdict=verdict,
+            ranking=ranking,
+            spreads=spreads_of(repeated, archive),
+        )
+
+
+def _recorded(inputs: Inputs) -> RecordedComponent:
+    return RecordedComponent(component=inputs.component, archive=Archive(inputs.component), settings=inputs.settings)
+
+
+def _questions(
+    runs: Sequence[Run], components: Mapping[str, Component], inputs: Inputs, scorers: Mapping[str, Scorer]
+) -> Questions:
+    """Return the requests of the runs' calls; every outcome goes to the scorer of its run."""
+    cases = {case.id: case for case in inputs.cases}
+    entries = read_entries(inputs.component.leaderboard_path)
+    known = {(entry.model_id, entry.digests.get("settings")) for entry in entries}
+
+    @cache
+    def first(run_id: str, case_id: str, max_output_tokens: int) -> Request:
+        component = components[run_id]
+        return build_request(component, cases[case_id], replicate=0, seed=0, max_output_tokens=max_output_tokens)
+
+    def request_for(run: Run, call: Call) -> Request:
+        request = first(run.manifest.run_id, call.case_id, run.model.params.max_output_tokens)
+        seed = replicate_seed(run.manifest.seed, call.case_id, call.replicate)
+        return replace(request, replicate=call.replicate, seed=seed)
+
+    return Questions(
+        request_for=request_for,
+        on_outcome=lambda run, replicate: scorers[run.manifest.run_id].add(replicate),
+        recorded={
+            run.manifest.run_id
+            for run in runs
+            if (run.model.id, short_digest(run.manifest.digests["settings"])) in known
+        },
+    )
+
+
+def _settings_digest(run: Run) -> str:
+    return short_digest(run.manifest.digests["settings"])
+
+
+def _save_record(run: Run, record: Record, component: Component, *, recorded: bool) -> Finished:
+    """Write a record into the run's folder, and into the component if it is to be `recorded`."""
+    path = run.folder / RECORD
+    if recorded:
+        path = record_path(run, component)
+        try:
+            if record.has_row:
+                add_records(component.leaderboard_path, {path: record})
+            else:
+                write_record(path, record)
+        except LeaderboardError:  # the version was recorded with another prompt meanwhile; keep what was paid for
+            write_record(run.folder / RECORD, record)
+            raise
+    write_record(run.folder / RECORD, record)
+    return Finished(record=record, record_path=path, folder=run.folder)
+
+
+def _write_reports(result: EvaluationResult, write_report: WriteReport) -> EvaluationResult:
+    """Write the report of each run; a run whose report cannot be written is not finished."""
+    finished, problems = list[Finished](), [*result.problems]
+    for run in result.finished:
+        try:
+            write_report(run, result.verdict, Site(result.inputs.settings.site.address))
+            finished.append(run)
+        except SkillEvaluatorError as problem:
+            problems.append(problem)
+    return replace(result, finished=finished, problems=problems)
+
+
+def _changed_outputs(result: EvaluationResult, verdict: ComparisonResult) -> Iterator[ChangedAnswers]:
+    """Yield, per model, the outputs that changed since its baseline, whose run folder may be missing."""
+    inputs = result.inputs
+    runs = {run.record.run_id: run for run in result.finished}
+    for model in verdict.models:
+        run = runs.get(model.candidate.run_id)
+        if run is None or model.baseline is None:
+            continue
+        run_id = model.baseline.run_id
+        folders = [results / run_id for results in (inputs.results_dir, inputs.component.results_dir)]
+        folder = next((folder for folder in folders if (folder / ANSWERS).exists()), None)
+        if folder is None:
+            again = f"`evaluate {inputs.component.name} --model {model.model_id} --aa` asks it again here"
+            absent = f"its run folder, which is not committed, is not on this machine; {again}"
+            yield ChangedAnswers(model_id=model.model_id, baseline=run_id, absent=absent)
+            continue
+        baseline, answers = result.archive.record_of(run_id), (outcomes(folder), outcomes(run.folder))
+        yield ChangedAnswers(
+            model_id=model.model_id,
+            baseline=run_id,
+            compared=len(common_part(baseline, run.record).cases),
+            changes=tuple(answer_changes(inputs.component, inputs.cases, baseline, run.record, answers)),
+        )
+
+
+def evaluate_at_each_save(
+    request: EvaluationRequest, watch: Watch, write_report: WriteReport
+) -> Iterator[EvaluationResult]:
+    """Yield the evaluation of a component now and after each save, until the ceiling is reached.
+
+    Print an error on stderr and wait for the next save. Raise it if none of the component's files is found.
+    """
+    from watchfiles import watch as watch_files
+
+    cases = places_of(Path(), request.skill, request.fixtures, "cases")[0].parent
+    places = [place for place in (request.components / request.skill, cases) if place.exists()]
+    if request.max_calls is None and request.max_cost is None:
+        request = replace(request, max_calls=MAX_CALLS)
+    # It begins to watch before the first try, so that a save during a try counts.
+    saves = watch_files(
+        *places,
+        watch_filter=lambda _, path: not _IGNORED.search(path) and not Path(path).is_dir(),
+        step=_STEP_MS,
+        rust_timeout=_STEP_MS,
+        yield_on_timeout=True,
+    )
+    next(saves)
+    while True:
+        try:
+            result = Evaluation(request, watch).run(write_report)
+        except SkillEvaluatorError as problem:
+            if not places:
+                raise
+            print(f"{problem.label}{visible(str(problem))}", file=sys.stderr)
+        else:
+            yield result
+            request = result.remaining(request)
+            stopped = [run.record.stopped or "" for run in result.finished]
+            if request.max_calls == 0 or any(reason.startswith(("max_calls", "max_cost")) for reason in stopped):
+                return
+        left = f"{request.max_calls} calls" if request.max_cost is None else f"${request.max_cost:.2f}"
+        print(f"waiting for a save; {left} left, Ctrl-C ends", file=sys.stderr, flush=True)
+        next(filter(None, saves))

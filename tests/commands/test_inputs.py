@@ -173,7 +173,7 @@ def test_plan_and_the_site_see_a_table(library: Library) -> None:
     git(library.root, "init", "-q")
     git(library.root, "add", "-A")
     git(library.root, "commit", "-qm", "all")
-    planned = library.call("plan", "--format", "json").json
+    planned = library.call("ci", "plan", "--format", "json").json
     assert [list(entry["cases"]) for entry in planned["runs"]] == [list(CASES)]
     assert library.evaluate_here().code == 0
     (record,) = library.records()

@@ -144,7 +144,7 @@ def test_cascade_killed_or_stopped_in_its_second_stage_repeats_no_call(
     server.forget()
     stopped = library.judge("pairwise", *CASCADE, "--resume", "--max-calls", "1")
     assert (stopped.code, server.requests) == (4, 1), stopped.err
-    assert f"--resume judgements/{library.judging().name}" in stopped.err
+    assert f"--judge-run judgements/{library.judging().name}" in stopped.err
     resumed = library.outcome("pairwise", *CASCADE, "--resume")
     assert resumed["cascade"]["stages"][1]["decided"] == N
     assert server.requests == 4 * N - answered

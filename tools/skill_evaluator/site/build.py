@@ -20,6 +20,7 @@ from skill_evaluator.display.options import (
     ConfigOption,
     FixturesOption,
     Judgements,
+    flag,
     option,
     options,
     rare,
@@ -106,10 +107,10 @@ class SiteBuild(ComponentsOption, FixturesOption, ConfigOption):
     """The folders of a library and of its site, and whether outputs are included."""
 
     out: Path = option("An empty folder, or one that holds an earlier build.", Path("site"), metavar="DIR")
-    recorded: tuple[str, ...] = rare("A branch that holds records beside the work tree; repeatable.", (), metavar="REF")
+    recorded: tuple[str, ...] = rare("A branch that also holds records; repeatable.", (), metavar="REF")
     audits: Audits = AUDITS
     judgements: Judgements = JUDGEMENTS
-    outputs: bool = option("Include the documents, ground truths and outputs of every component.", False)
+    outputs: bool = flag("Include documents, ground truths and outputs.")
 
 
 def build_site(build: SiteBuild) -> SiteFolder:

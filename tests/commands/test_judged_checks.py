@@ -231,7 +231,7 @@ def test_judge_is_neither_planned_nor_evaluated_without_model(library: JudgedLib
     git(library.root, "init", "-qb", "main")
     git(library.root, "add", "-A")
     git(library.root, "-c", "user.name=A", "-c", "user.email=a@b", "commit", "-qm", "start")
-    plan = library.call("plan", "--format", "json").json
+    plan = library.call("ci", "plan", "--format", "json").json
     assert [entry["model_id"] for entry in plan["runs"]] == ["served"]
     assert [run["judge"]["model_id"] for run in plan["runs"]] == ["judge"]
     (skipped,) = plan["skipped"]

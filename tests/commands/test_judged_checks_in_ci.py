@@ -39,7 +39,7 @@ def test_judge_is_planned_with_its_calls_and_cost(pipeline: Pipeline) -> None:
     assert sum(judge.calls for judge in judges) == 3 * 2 * len(CASES)
     assert {one.model_id: one.calls for one in plan.forecast}["judge"] == 3 * 2 * len(CASES)
     assert all(run.cost_upper_usd for run in plan.runs)
-    page = pipeline.run("plan", "--base", "0", "--model", "recorded", "--format", "markdown").out
+    page = pipeline.run("ci", "plan", "--base", "0", "--model", "recorded", "--format", "markdown").out
     assert "| `judge` |" in page.partition("### Judged")[2]
 
 

@@ -50,6 +50,13 @@ def test_a_case_that_is_worse_in_every_answer_is_told_apart_where_answers_may_sh
     assert cases.every_answer_worse == ["c0", "c1", "c2", "c3"]
 
 
+@pytest.mark.parametrize(("before", "after", "named_"), [(9, 1, True), (9, 2, False), (8, 1, False)])
+def test_case_of_several_fields_is_named_if_nearly_all_of_it_is_lost(before: int, after: int, *, named_: bool) -> None:
+    old, new = ({name: {"a": (right, 10)} for name in "xyz"} for right in (before, after))
+    cases = named({"a": [before / 10] * 10}, {"a": [after / 10] * 10}, old=old, new=new)
+    assert bool(cases.broke) is named_
+
+
 def test_unreadable_outputs_break_a_case_of_several_fields() -> None:
     fields = {name: {"a": (2, 2)} for name in "xyz"}
     (broke,) = named({"a": [1.0, 1.0]}, {"a": ["unparseable", "unparseable"]}, old=fields).broke

@@ -109,12 +109,3 @@ def test_judged_text_runs_no_script(page: Any, tmp_path: Path) -> None:
         with pytest.raises(Exception, match="TrustedHTML"):
             page.evaluate("document.body.innerHTML = '<p>x</p>'")
     assert len(queue.labels(queue.items())) == 1
-
-
-def test_answer_is_kept_when_the_server_is_gone(page: Any, tmp_path: Path) -> None:
-    queue_of(tmp_path, pair(), pair("p2"))
-    with review_page(tmp_path, "--reviewer", "ada") as address:
-        open_item(page, address)
-    press(page, "1")
-    assert "The server does not answer" in page.inner_text("#problem")
-    assert page.get_attribute(".choices button:first-child", "aria-pressed") == "true"

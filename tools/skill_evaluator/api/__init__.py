@@ -119,7 +119,8 @@ class Library:
         models: Sequence[str] = (),
         cases: Sequence[str] = (),
         seed: int | None = None,
-        resume: str | None = None,
+        resume: bool = False,
+        run: str | None = None,
         fresh: bool = False,
         shard: str | None = None,
         scenario: str | None = None,
@@ -146,7 +147,8 @@ class Library:
             models: Only these models of models.yaml.
             cases: Only these cases.
             seed: Seed of the replicates' seeds; default 0.
-            resume: Continue an unfinished run (default: the newest); make only the missing calls.
+            resume: Continue the newest unfinished run; make only the missing calls.
+            run: Continue this run: its id or folder.
             fresh: Begin a new run, even if an unfinished run could be continued.
             shard: Only the I-th of N parts of the cases.
             scenario: Wrap the prompt in the system-prompt template .evaluator/scenarios/NAME.md.
@@ -179,6 +181,7 @@ class Library:
             cases=cases,
             seed=seed,
             resume=resume,
+            run=run,
             fresh=fresh,
             shard=shard,
             scenario=scenario,
@@ -317,7 +320,8 @@ class Library:
         result = (chosen.apart() if apart else chosen).judged(self.settings)
         shown = [model.candidate.skill_version for model in result.models]
         unmeasured = recorded.unmeasured(shown) if recorded and candidate is None else ""
-        return result.model_copy(update={"unmeasured": unmeasured})
+        ship = recorded.ship_words() if recorded and between is None else ""
+        return result.model_copy(update={"unmeasured": unmeasured, "ship": ship})
 
     def exit_code(self, results: Sequence[ComparisonResult], fail_on: Sequence[str] = ()) -> int:
         """Return the exit code of verdicts: 0, 3 or 4, by `fail_on` or else by the policy of settings.yaml."""

@@ -7,8 +7,7 @@ from skill_evaluator.display import ends, signed
 from skill_evaluator.display.addresses import component_address, verdict_address
 from skill_evaluator.records.archive import precedence
 from skill_evaluator.records.record import Row
-from skill_evaluator.reports.comparison import deepest_fall, fall_words
-from skill_evaluator.reports.ending import ending, next_step
+from skill_evaluator.reports.summary import Reader, conclude, fall_words
 from skill_evaluator.site.component import verdict_of
 from skill_evaluator.text import counted, listed, version_words
 from skill_evaluator.verdicts.decide.results import ComparisonResult, Comparisons, ModelVerdict, new_cases_words
@@ -20,7 +19,7 @@ from skill_evaluator.verdicts.planning.sizing import can_show
 SOUND = ("improved", "unchanged")
 _MAX_NAMED = 2  # models or cases
 _NEWEST = 5  # versions of a model
-_LARGE_DROP = 0.1  # of a field: the overview names it even if the verdict is sound
+_LARGE_DROP = 0.1  # the overview names a field that fell further even if the verdict is sound
 
 
 def component_state(
@@ -55,7 +54,7 @@ def component_state(
 
 
 def ship_words(standing: ComponentStanding) -> str:
-    """Return which version and model to ship."""
+    """Return the version and model to ship, in words."""
     advice, newest = standing.ranking.advice, standing.history.newest
     models = [advice.model_id] if advice.model_id else list(standing.newest)
     model = f" with {models[0]}" if len(models) == 1 else " (no model named)"
@@ -83,7 +82,7 @@ def _verdicts(standing: ComponentStanding) -> Iterator[dict[str, Any]]:
 
 
 def _unmeasured(standing: ComponentStanding, rows: Sequence[Row]) -> tuple[list[str], bool]:
-    """Return which runs of the newest version were no measurement and why, and whether outputs could not be read."""
+    """Return the reasons why runs of the newest version do not count, and True if outputs could not be read."""
     newest = precedence(standing.history.newest)
     measured = {(record.model_id, record.skill_version) for record in standing.newest.values()}
     lacking = {
@@ -106,7 +105,7 @@ def _finding(name: str, standing: ComponentStanding, result: ComparisonResult | 
     models = [] if result is None else [model for model in result.models if model.baseline is not None]
     if result is None or not models:
         cases = min(record.n_cases for record in standing.newest.values())
-        return can_show(cases), next_step("try", (), name), True
+        return can_show(cases), Reader().step("try", name), True
     worst = min(models, key=lambda model: (WORST_FIRST.index(model.verdict), _fall(model)))
     if worst.verdict in SOUND:
         worst = min(models, key=_fall)
@@ -116,7 +115,7 @@ def _finding(name: str, standing: ComponentStanding, result: ComparisonResult | 
 
 def _fall(model: ModelVerdict) -> float:
     """Return the difference of the field that fell most; 0 if none fell beyond its tolerance."""
-    field = deepest_fall(model)
+    field = model.fell_most
     return 0.0 if field is None else field.difference or 0.0
 
 
@@ -127,7 +126,7 @@ def change_words(metric: str, difference: float, low: float | None, high: float 
 
 
 def where_words(model: ModelVerdict, metric: str) -> str:
-    """Return what a model lost since its baseline, and how significantly, in one sentence."""
+    """Describe the loss of a model since its baseline, with its confidence interval, in one sentence."""
     assert model.baseline is not None  # noqa: S101  (callers choose compared models)
     against = f"With {model.model_id} since {version_words(model.baseline.skill_version)}"
     if model.verdict == "incomparable":
@@ -137,7 +136,7 @@ def where_words(model: ModelVerdict, metric: str) -> str:
     if model.verdict == "regressed" and not decided and since is not None and since.verdict == "regressed":
         figures = change_words(since.metric, since.difference, *since.ci95)
         return f"With {model.model_id} since {version_words(since.version)}: {figures}"
-    fell = deepest_fall(model)
+    fell = model.fell_most
     parts = [fall_words(fell) if fell else "nothing lost" if model.verdict in SOUND else ""]
     primary = next((one for one in model.metrics if one.metric == metric), None)
     if primary is not None and primary.difference is not None:
@@ -156,7 +155,7 @@ def judged_alone(result: ComparisonResult, model: ModelVerdict) -> ComparisonRes
 def next_words(result: ComparisonResult, model: ModelVerdict) -> str:
     """Return the next step for a model; the pages link to its outputs, so that no command shows them."""
     answers: dict[str, str] | None = None if model.verdict in ("regressed", "inconclusive") else {}
-    return ending(judged_alone(result, model), answers)[2].removeprefix("next: ")
+    return conclude(judged_alone(result, model), Reader(outputs=answers)).next
 
 
 def _past(name: str, history: History) -> Iterator[dict[str, str]]:

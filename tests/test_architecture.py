@@ -95,7 +95,7 @@ IMPORTED_LATE = {  # heavy or optional libraries, and the modules that are impor
     "skill_evaluator.evaluation.runs",
     "skill_evaluator.evaluation.dry_run",
     "skill_evaluator.judges.modes.sentences",
-    "skill_evaluator.runner.batch_journal",
+    "skill_evaluator.runner.batch",
     "skill_evaluator.scoring.parallel",
     "skill_evaluator.judges.calibration.detection",
     "skill_evaluator.audit.report",

@@ -9,7 +9,7 @@ import resource
 from collections.abc import Callable
 
 import pytest
-from skill_evaluator.records.leaderboard import append_rows
+from skill_evaluator.records.archive import append_rows
 from skill_evaluator.records.record import Row
 
 from tests.support.chat_server import ChatServer

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from skill_evaluator.records.leaderboard import load_leaderboard
+from skill_evaluator.records.archive import load_leaderboard
 
 from tests.support.components import case, component, record, write_collected
 from tests.support.git import IDENTITY, GitRepository, bare_copy, git

@@ -14,7 +14,7 @@ WRITERS = 40
 _DRIVER = """
 import os, sys
 from pathlib import Path
-from skill_evaluator.records.leaderboard import append_rows
+from skill_evaluator.records.archive import append_rows
 from skill_evaluator.records.record import read_record
 
 board, record, skill, writers = Path(sys.argv[1]), read_record(Path(sys.argv[2])), sys.argv[3], int(sys.argv[4])

@@ -1,7 +1,7 @@
 """`--scenario`: what the model is sent, what the record says, and how a run under one goes on."""
 
 import pytest
-from skill_evaluator.records.leaderboard import newest_recorded
+from skill_evaluator.records.archive import newest_recorded
 
 from tests.support.chat_server import Asked, ChatServer, Reply, varied
 from tests.support.library import Library, read

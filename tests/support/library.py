@@ -24,7 +24,7 @@ from unittest.mock import patch
 
 import typer.main
 from skill_evaluator import cli
-from skill_evaluator.runner import runs
+from skill_evaluator.runner import journal as runs
 
 from tests.support.chat_server import notice
 

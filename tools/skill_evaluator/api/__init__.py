@@ -401,8 +401,7 @@ class Library:
         """
         from skill_evaluator.evaluation.saved import explain
 
-        places = (self.components, self.config, self.fixtures, self.settings)
-        return explain(run, *places, case=case, field=field)
+        return explain(run, self.components, self.config, self.fixtures, case=case, field=field)
 
     def score(self, run: str | Path) -> "tuple[Finished, Component]":
         """Score a saved run again without a call and rewrite its record.json and report.md, as `score` does.

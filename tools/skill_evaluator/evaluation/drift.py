@@ -19,8 +19,7 @@ from skill_evaluator.text import counted, listed
 from skill_evaluator.verdicts.decide.comparability import Pair
 from skill_evaluator.verdicts.decide.results import ComparisonResult, MeasureResult, ModelVerdict
 from skill_evaluator.verdicts.decide.rules import VerdictRules, is_lost
-from skill_evaluator.verdicts.history.baselines import drift_pair
-from skill_evaluator.verdicts.history.component import RecordedComponent
+from skill_evaluator.verdicts.history.component import RecordedComponent, drift_pair
 
 if TYPE_CHECKING:
     from skill_evaluator.verdicts.decide.measuring import Compared, Measured

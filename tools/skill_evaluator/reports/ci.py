@@ -33,7 +33,7 @@ from skill_evaluator.display.safe_text import abridged, code_span, prose
 from skill_evaluator.display.sheets import Cell, Format, Sheet, cells_of
 from skill_evaluator.errors import PlanError
 from skill_evaluator.library.versions import Problem
-from skill_evaluator.records.served import served_text
+from skill_evaluator.records.record import served_text
 from skill_evaluator.reports.comparison import MARKS, comparison_sections, legend_section, tolerance_words
 from skill_evaluator.reports.ending import ending
 from skill_evaluator.reports.planning import forecast_sheet

@@ -15,7 +15,7 @@ from skill_evaluator.display.pages import Fold, Only, Page, Section, bullets, cu
 from skill_evaluator.display.safe_text import code_span, prose, visible
 from skill_evaluator.display.sheets import Cell, Format, Sheet, show
 from skill_evaluator.metrics.diagnosis.field_profile import Standing
-from skill_evaluator.records.served import served_text
+from skill_evaluator.records.record import served_text
 from skill_evaluator.text import counted, listed, version_words
 from skill_evaluator.verdicts.decide.results import (
     ComparisonResult,

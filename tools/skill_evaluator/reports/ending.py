@@ -14,8 +14,7 @@ from skill_evaluator.display import WHOLE, arrow
 from skill_evaluator.display.pages import Line, page_of, print_page
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.display.sheets import Cell, Format, Sheet, show
-from skill_evaluator.records.faults import unusable_words
-from skill_evaluator.records.record import Record
+from skill_evaluator.records.record import Record, unusable_words
 from skill_evaluator.reports.comparison import MARKS, STYLES, fell_most_words, lost_words, scope_words, worst_first
 from skill_evaluator.text import counted, listed, version_words
 from skill_evaluator.verdicts.decide.results import ComparisonResult, ModelVerdict, calibration_words, less_repeatable

@@ -15,8 +15,7 @@ from skill_evaluator.display.sheets import Cell, Format, Sheet, show
 from skill_evaluator.evaluation.drift import RunSpread
 from skill_evaluator.files import replace_text
 from skill_evaluator.library.components import Component
-from skill_evaluator.records.faults import fault_lines
-from skill_evaluator.records.record import SCORED, Record
+from skill_evaluator.records.record import SCORED, Record, fault_lines
 from skill_evaluator.records.summaries import FEWEST_LABELS, FieldSummary
 from skill_evaluator.reports.comparison import (
     MARKS,
@@ -62,7 +61,7 @@ def _as_json(record: Record) -> dict[str, Any]:
     value = record.model_dump(mode="json", exclude={"schema_version", "draft", "faults"})
     cases = [{key: case[key] for key in _OF_A_CASE} for case in value.pop("per_case")]
     last = record.model_dump(mode="json", include={"draft", "faults"})
-    return {**value, "digest": record.row().digest, "per_case": cases, **last}
+    return {**value, "digest": record.digest, "per_case": cases, **last}
 
 
 def print_finished(

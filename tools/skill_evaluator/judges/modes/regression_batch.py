@@ -9,8 +9,7 @@ from skill_evaluator.judges.modes.regression import RegressionItem
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
 from skill_evaluator.records.pinned import PinnedOutput, PinnedOutputs, PinReport, pinned_folder, write_pinned
-from skill_evaluator.runner.journal import outcomes, read_component_manifest
-from skill_evaluator.runner.runs import slug
+from skill_evaluator.runner.journal import outcomes, read_component_manifest, slug
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,9 +11,8 @@ from skill_evaluator.judges.prompting.judging import JudgeMode, JudgeRun
 from skill_evaluator.judges.prompting.questions import PromptIdentity
 from skill_evaluator.judges.prompting.reading import UnscoredReason
 from skill_evaluator.library.config import Price
-from skill_evaluator.runner.journal import Transport
+from skill_evaluator.runner.journal import Run, Transport
 from skill_evaluator.runner.prices import call_cost, hit_rate
-from skill_evaluator.runner.runs import Run
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.stats import rounded, total_or_none
 

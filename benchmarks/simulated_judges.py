@@ -9,9 +9,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from skill_evaluator.judges.statistics.agreement import cohen_kappa, confusion, spearman
-from skill_evaluator.judges.statistics.biases import position_bias, repeatability, shift
-from skill_evaluator.judges.statistics.bounded import Figure, corrected_rate, difference, mean_within, rate
+from skill_evaluator.judges.statistics import (
+    Figure,
+    cohen_kappa,
+    confusion,
+    corrected_rate,
+    difference,
+    mean_within,
+    position_bias,
+    rate,
+    repeatability,
+    shift,
+    spearman,
+)
 
 LONGER_IS_RIGHT = 0.6  # how often people prefer the longer output
 LENGTH, OWN = "length: picks the longer beyond people", "self-preference: picks its own beyond people"

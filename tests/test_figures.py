@@ -13,17 +13,17 @@ from tests.test_architecture import PACKAGE, imported_modules, modules
 
 # Each is the most that is allowed; shares are percent.
 MOST = {
-    "lines": 52_460,
+    "lines": 52_340,
     "files": 317,
-    "imports": 9.12,  # of a smaller package: fewer lines import as much
+    "imports": 9.0,  # of a smaller package: fewer lines import as much
     "once": 57.2,
     "one_importer": 46,
     "alike": 5,
-    "commands": 1_777,
-    "tests": 53_050,
+    "commands": 1_771,
+    "tests": 52_700,
 }
 # How many files of the package a command runs functions of, on the demo library.
-WALKED = {"evaluate receipts --dry-run": 75, "evaluate receipts": 90, "compare receipts": 51}
+WALKED = {"evaluate receipts --dry-run": 74, "evaluate receipts": 87, "compare receipts": 48}
 
 
 def test_the_house_is_no_larger_than_its_figures() -> None:
@@ -45,6 +45,7 @@ files = set()
 def see(frame, event, _):
     if event == "call" and frame.f_code.co_flags & inspect.CO_OPTIMIZED:
         files.add(frame.f_code.co_filename)
+import skill_evaluator.api
 from skill_evaluator.cli import main
 threading.setprofile(see)
 sys.setprofile(see)

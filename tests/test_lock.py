@@ -9,8 +9,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from tests.support.act import SET_UP
 from tests.support.library import ROOT
+from tests.workflows.act import SET_UP
 
 LOCK = ROOT / ".evaluator" / "requirements-lock.txt"
 

@@ -7,7 +7,17 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from skill_evaluator.ci.matrix import Wanted, capped, environment_of, outputs_of, packed, runs_of, with_limits
+from skill_evaluator.checks.declared import check_of
+from skill_evaluator.ci.matrix import (
+    Wanted,
+    affordable,
+    capped,
+    environment_of,
+    outputs_of,
+    packed,
+    runs_of,
+    with_limits,
+)
 from skill_evaluator.ci.plan import PlannedBaseline, PlannedJob, PlannedRun
 from skill_evaluator.errors import PlanError
 from skill_evaluator.library.cases import Case
@@ -15,6 +25,7 @@ from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Jobs, Limits, Model, Settings
 from skill_evaluator.providers import PROVIDERS, Configuration
 from skill_evaluator.runner.prices import InputSize
+from skill_evaluator.runner.schedule import IN_FLIGHT
 
 from tests.ci.test_plan import ENTRY, PLAN
 from tests.support.components import component
@@ -186,11 +197,54 @@ def test_each_provider_has_an_environment_and_each_key_a_variable(skill: Compone
         ({"provider": "openai", "api_key_env": "MY__Key"}, "eval-my-key", "MY__Key"),
         ({"provider": "openai", "base_url": "http://localhost:8000/v1"}, "eval-no-key", ""),
         ({"provider": "replay", "params": {"file": "answers.jsonl"}}, "eval-replay", ""),
+        ({"provider": "anthropic", "auth": "oidc"}, "eval-anthropic", ""),
     ):
         one = wanted(skill, {"id": "m", **model})
         (entry,) = runs_of([one], Jobs())
         assert (entry.environment, entry.key_variable) == (environment, variable)
         assert environment_of(one.model, one.kind) == environment
+
+
+@pytest.mark.parametrize(
+    ("model", "minutes"),
+    [
+        ({"limits": {"max_concurrency": 2}}, 5.0),
+        ({"limits": {"max_concurrency": 2, "requests_per_minute": 6}}, 10.0),
+        ({"limits": {"max_concurrency": 2, "requests_per_minute": 600}}, 5.0),
+        ({}, 60 * 10 / 60 / IN_FLIGHT),
+        ({"provider": "local", "params": {}}, 10.0),
+    ],
+)
+def test_duration_of_calls_is_that_of_slow_answers_or_of_the_rate_limit(
+    skill: Component, model: dict[str, Any], minutes: float
+) -> None:
+    assert wanted(skill, {"id": "m", **model}).minutes(60) == pytest.approx(minutes)
+
+
+@pytest.mark.parametrize(("share", "asked"), [(0.99, 2), (1.0, 0), (1.49, 0), (1.5, 2)])
+def test_cap_that_only_the_new_versions_fit_leaves_baselines_out(skill: Component, share: float, asked: int) -> None:
+    beside = PlannedBaseline(skill_version="1.1.0", commit="c" * 40, digests={})
+    work = [replace(wanted(skill, name), beside=beside, sizes_beside=wanted(skill).sizes) for name in ("m", "n")]
+    alone = sum(run.cost_upper_usd or 0.0 for run in runs_of([wanted(skill, "m"), wanted(skill, "n")], Jobs()))
+    kept = affordable(work, alone * share + 1e-9)
+    assert [each.beside for each in kept].count(beside) == asked
+    assert affordable(work, None) == work
+
+
+def test_judge_adds_its_calls_cost_and_limits_to_a_run(skill: Component) -> None:
+    judge = wanted(skill, {"id": "j", "limits": {"requests_per_minute": 30}})
+    checked = replace(CASE, checks=(check_of({"expect": "It names a total.", "id": "total"}),))
+    one = wanted(skill, cases=2, replicates=3)
+    one = replace(one, cases=dict.fromkeys(one.cases, checked), judge=(judge.model, judge.kind))
+    (run,) = runs_of([one], Jobs())
+    (alone,) = runs_of([replace(one, judge=None)], Jobs())
+    assert run.judge is not None
+    assert (run.judge.model_id, run.judge.key_variable, run.judge.calls >= 6) == ("j", "OPENAI_API_KEY", True)
+    assert (run.cost_upper_usd or 0.0) > (alone.cost_upper_usd or 0.0)
+    assert run.all_calls == run.calls + run.judge.calls
+    configuration = Configuration(models=(one.model, judge.model), kinds=PROVIDERS, keys={}, settings=Settings())
+    (limited,) = with_limits([run], plan_of([run], Jobs()), configuration)
+    assert limited.limits == {"j": Limits(requests_per_minute=30)}
 
 
 def entry(cost: float | None, name: str = "a") -> PlannedRun:

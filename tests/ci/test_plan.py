@@ -7,6 +7,7 @@ import pytest
 from skill_evaluator.ci.plan import OnModels, Plan, PlannedJob, PlannedRun, read_plan
 from skill_evaluator.errors import PlanError
 from skill_evaluator.files import json_text
+from skill_evaluator.library.config import Limits
 from skill_evaluator.library.versions import Problem
 
 ENTRY = PlannedRun(
@@ -55,6 +56,17 @@ def test_the_run_of_a_job_is_named_after_the_invocation_the_component_the_model_
     first, second = (entry.run_id(PLAN.invocation) for entry in PLAN.runs)
     assert first.startswith(f"20240101T000000Z-abc123-{ENTRY.skill}-vendor-m-")
     assert (first.removesuffix("-1of2"), first[-5:]) == (second.removesuffix("-2of2"), "-1of2")
+
+
+def test_empty_keys_are_left_out_of_a_plan() -> None:
+    optional = {"draft", "retiring"}
+    assert not optional & PLAN.model_dump(mode="json").keys()
+    told = PLAN.model_copy(update={"draft": True, "retiring": ["m is switched off on 2026-12-31"]})
+    assert optional <= told.model_dump(mode="json").keys()
+    of_run = {"not_applicable", "limits"}
+    assert not of_run & ENTRY.model_dump(mode="json").keys()
+    limited = ENTRY.model_copy(update={"not_applicable": {"three": "too long"}, "limits": {"m": Limits()}})
+    assert of_run <= limited.model_dump(mode="json").keys()
 
 
 def test_keys_of_a_later_evaluator_do_no_harm(tmp_path: Path) -> None:

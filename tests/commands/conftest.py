@@ -8,7 +8,6 @@ import pytest
 from tests.support.chat_server import ChatServer, chat_server
 from tests.support.library import Library
 from tests.support.pipeline import Pipeline
-from tests.support.pushed import PushedLibrary
 
 
 @pytest.fixture
@@ -34,21 +33,6 @@ def served(library: Library, server: ChatServer) -> Library:
     """A library whose one model is the server."""
     library.served_by(server.url)
     return library
-
-
-@pytest.fixture(scope="session")
-def first_push(tmp_path_factory: pytest.TempPathFactory) -> PushedLibrary:
-    library = PushedLibrary(tmp_path_factory.mktemp("pushed") / "library")
-    for name in ("a", "b", "c"):
-        library.recorded(name, "1.0.0")
-    library.commit()
-    return library
-
-
-@pytest.fixture
-def pushed(first_push: PushedLibrary, tmp_path: Path) -> PushedLibrary:
-    """A library in git, of three components that are each measured at 1.0.0."""
-    return first_push.copy(tmp_path / "library")
 
 
 @pytest.fixture(scope="session")

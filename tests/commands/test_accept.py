@@ -191,14 +191,3 @@ def test_lint_names_what_is_accepted_and_not_recorded(creeping: Library) -> None
         f"no complete run of version '1.2.0' by model 'n' at accepted[2] in {FILE}",
         f"'gone' is no complete run of 1.2.0 by 'm' at accepted[2] in {FILE}",
     ]
-
-
-def test_an_evaluation_is_judged_against_the_accepted_version(library: Library) -> None:
-    prompt = library.component / "prompt.md"
-    text = prompt.read_text()
-    for version in ("1.0.0", "1.1.0", "1.2.0"):
-        prompt.write_text(text.replace("version: 1.0.0", f"version: {version}"))
-        if version == "1.2.0":
-            assert accept(library, "1.0.0", "--why", "good").code == 0
-        found = library.evaluate_here("--format", "json")
-    assert found.json["comparison"]["models"][0]["baseline"]["skill_version"] == "1.0.0"

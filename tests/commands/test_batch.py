@@ -13,8 +13,7 @@ import pytest
 
 from tests.support.batch_server import VENDORS, BatchServer, End, Outcome, batch_server
 from tests.support.batched import COST, KEYS, batches, set_up  # noqa: F401
-from tests.support.killing import whole_lines
-from tests.support.library import CASES, Ended, Library, ended, read, wait_until
+from tests.support.library import CASES, Ended, Library, ended, read, wait_until, whole_lines
 
 CALLS = len(CASES) * 2
 KILLS = 10
@@ -351,14 +350,6 @@ def test_what_could_not_be_deleted_is_said_and_costs_no_answer(
 
 def test_what_does_not_go_with_batches_is_refused_with_a_sentence(library: Library, server: BatchServer) -> None:
     assert "provider 'replay' has no batch API" in evaluate(library, "--batch").err
-
-
-def test_a_dry_run_shows_the_price_of_batches(library: Library, server: BatchServer) -> None:
-    set_up(library, server, "openai")
-    direct, batch = (evaluate(library, "--dry-run", "--format", "json", *flag).json for flag in ((), ("--batch",)))
-    cost, half = batch["models"][0]["cost_upper_usd"], direct["models"][0]["cost_upper_usd"] / 2
-    assert half <= cost < 1.1 * half, "what is read from a cache is perhaps not halved"
-    assert "answers come within a day" in batch["further"][-1]
 
 
 @pytest.mark.faults

@@ -62,23 +62,6 @@ def test_each_model_is_compared_with_itself_and_one_without_the_version_is_left_
     assert chosen(library, "--model", "retired") == {"retired": (the_id(6, "retired"), the_id(7, "retired"))}
 
 
-def test_baseline_and_candidate_by_version_and_by_run_id(library: Library) -> None:
-    keep(library, *(a_run(f"1.{minor}.0", minor + 1, GOOD) for minor in range(4)))
-    assert chosen(library, "--baseline", "1.0.0") == {"m": (the_id(1), the_id(4))}
-    assert chosen(library, "--candidate", "1.1.0") == {"m": (the_id(1), the_id(2))}
-    assert chosen(library, "--baseline", the_id(3), "--candidate", "1.1.0") == {"m": (the_id(3), the_id(2))}
-    assert chosen(library, "--candidate", the_id(2)) == {"m": (the_id(1), the_id(2))}
-
-
-def test_a_run_id_is_of_one_model(library: Library) -> None:
-    keep(library, a_run("1.0.0", 1, GOOD), a_run("2.0.0", 2, GOOD))
-    keep(library, a_run("1.0.0", 3, GOOD, model_id="n"), a_run("2.0.0", 4, GOOD, model_id="n"))
-    assert chosen(library, "--candidate", the_id(4, "n")) == {"n": (the_id(3, "n"), the_id(4, "n"))}
-    assert chosen(library, "--baseline", the_id(1)) == {"m": (the_id(1), the_id(2))}
-    crossed = compare(library, "--baseline", the_id(1), "--candidate", the_id(4, "n"))
-    assert "the models differ: m and n" in crossed.out
-
-
 def test_a_baseline_version_that_one_model_lacks_is_said_for_that_model(library: Library) -> None:
     keep(library, a_run("1.0.0", 1, GOOD), a_run("2.0.0", 2, GOOD), a_run("2.0.0", 3, GOOD, model_id="n"))
     found = compare(library, "--baseline", "1.0.0")
@@ -92,15 +75,6 @@ def test_two_files_need_no_component(regressed: Library, tmp_path: Path) -> None
     found = regressed.call(*arguments, "--config", str(tmp_path / "none"))
     assert found.code == 3
     assert f"{SKILL}: regressed" in found.out
-
-
-def test_a_file_beside_the_leaderboard(regressed: Library) -> None:
-    keep(regressed, a_run("1.0.0", 5, GOOD, model_id="n"), a_run("1.1.0", 6, GOOD, model_id="n"))
-    path = regressed.write("elsewhere.json", a_run("1.2.0", 20, WORSE).model_dump(mode="json"))
-    assert chosen(regressed, "--candidate", str(path)) == {"m": (the_id(2), the_id(20))}
-    assert chosen(regressed, "--baseline", str(path)) == {"m": (the_id(20), the_id(2))}
-    both = chosen(regressed, "--baseline", str(path), "--candidate", str(path))
-    assert both == {"m": (the_id(20), the_id(20))}
 
 
 @pytest.mark.parametrize(
@@ -130,9 +104,6 @@ def test_what_leaves_nothing_to_compare_is_said_in_a_line(library: Library) -> N
     assert library.call("compare", "--baseline", "1.0.0").refuses("name a component, or two record files")
     (library.component / "evals" / "records" / f"{the_id(2)}.json").unlink()
     assert compare(library).refuses(f"{the_id(2)}.json does not exist")
-
-
-ROW = {"skill_version": "1.0.0", "run_id": "r", "model_id": "m", "timestamp": "", "complete": True}
 
 
 @pytest.mark.parametrize(

@@ -47,27 +47,6 @@ def test_three_versions_of_two_models_are_recorded(demo: Path) -> None:
     assert all(run["complete"] and run["failures"].keys() <= {"unparseable"} for run in runs)
 
 
-def test_the_second_version_is_worse_in_its_dates(shown: Shown) -> None:
-    code, comparison = shown("compare", "receipts", "--candidate", "1.1.0")
-    assert code == EXIT_REGRESSED
-    for model in comparison["models"]:
-        assert {field["metric"]: field["verdict"] for field in model["fields"]}["date"] == "regressed"
-
-
-def test_the_history_turns_down_and_up_again(shown: Shown) -> None:
-    code, history = shown("history", "receipts")
-    assert code == EXIT_OK
-    for model in history["models"]:
-        steps = [point["step"]["verdict"] for point in model["points"] if point["step"]]
-        assert steps == ["regressed", "improved"], model["model_id"]
-
-
-def test_an_answer_is_explained(shown: Shown) -> None:
-    code, explained = shown("explain", "20260102T090000Z-000002-receipts-example-large", "--case", "booking")
-    assert code == EXIT_OK
-    assert {leaf["path"]: leaf["verdict"] for leaf in explained["cases"][0]["outputs"][0]["fields"]}["date"] == "wrong"
-
-
 def test_a_folder_with_something_in_it_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "mine.txt").write_text("mine")
     assert typed("demo", str(tmp_path)) == EXIT_USER_ERROR

@@ -13,7 +13,7 @@ from skill_evaluator.library.versions import component_at
 
 from tests.support.chat_server import Asked, ChatServer, Reply, notice
 from tests.support.git import GitRepository, git
-from tests.support.library import CASES, SCHEMA, SKILL, Ended, Library, ended, journal, read, wait_until
+from tests.support.library import CASES, SCHEMA, SKILL, Library, ended, journal, read, wait_until
 
 OLD, NEW = "Extract title and year.", "Extract the title and the year."
 PLANNED = 3 * len(CASES)  # two replicates of the new version, one of the baseline
@@ -80,11 +80,6 @@ def _records(library: Library) -> list[dict[str, Any]]:
 def _pair(library: Library) -> list[dict[str, Any]]:
     """The records of two runs beside each other: the new version's, then the baseline's."""
     return sorted((one for one in _records(library) if one["beside"]), key=lambda one: one["run_id"])
-
-
-def _only(ended: Ended) -> str:
-    (line,) = ended.err.splitlines()
-    return line
 
 
 def test_the_two_versions_take_turns_and_are_compared_with_each_other(bumped: Library, asking: Asking) -> None:
@@ -310,17 +305,6 @@ def test_aa_measures_the_recorded_version_again_though_the_work_tree_moved_on(bu
     shown = bumped.evaluate_here("--aa").out
     assert "served 1.0.0, measured 3 times: field_level_f1 " in shown
     assert "; standard deviation between runs 0.096" in shown
-
-
-def test_aa_of_the_work_tree_s_own_version_needs_no_git(served: Library, asking: Asking) -> None:
-    assert served.evaluate_here().code == 0
-    assert served.evaluate_here("--aa").code == 0
-    assert [row["skill_version"] for row in served.rows()] == ["1.0.0", "1.0.0"]
-    assert {record["seed"] for record in served.records()} == {0, 1}
-    assert {prompt for prompt, _ in asking.seen} == {OLD}
-    models = served.root / ".evaluator" / "models.yaml"
-    models.write_text(models.read_text().replace('"provider"', '"params": {"max_output_tokens": 77}, "provider"'))
-    assert "served 1.0.0, measured once with these settings: " in served.evaluate_here("--aa").out
 
 
 @pytest.fixture

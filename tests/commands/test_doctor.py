@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from tests.support.act import WORKFLOWS
 from tests.support.chat_server import ChatServer, Reply
 from tests.support.git import GitRepository, git
 from tests.support.library import REPLAY, SKILL, Ended, Library
+from tests.workflows.act import WORKFLOWS
 
 REPOSITORY = "team/prompts"
 ROOT = f"repos/{REPOSITORY}"

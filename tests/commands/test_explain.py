@@ -293,3 +293,17 @@ def test_the_page_of_the_commands_names_every_key_of_the_data(library: Library) 
     output = case["outputs"][0]
     parts = [explained, case, output, output["fields"][0], lint, *lint["fields"]]
     assert [key for part in parts for key in part if f"`{key}`" not in page] == []
+
+
+def test_only_differing_leaves_are_shown_on_a_terminal_of_80_columns(library: Library) -> None:
+    names = [f"field_{at:02}" for at in range(40)]
+    right = dict.fromkeys(names, 1)
+    schema = {"type": "object", "properties": {name: {"type": "integer"} for name in names}}
+    run = answered(library, right, [{**right, names[7]: 0}, {**right, names[7]: 0}], schema, {})
+    done = library.call("explain", run, "--case", "alpha", columns=80)
+    shown = re.sub(r"\x1b\[[\d;]*m", "", done.out).splitlines()
+    assert (done.code, len(shown) <= 24, max(map(len, shown)) <= 80) == (0, True, True), done.out
+    assert "fields: 78 right, 2 wrong" in shown
+    assert [line.split()[0] for line in shown if line.startswith(("right", "wrong"))] == ["wrong"]
+    assert "… and 39 more: --full shows them" in shown
+    assert library.call("explain", run, "--case", "alpha", "--full").out.count("\nright ") == 39

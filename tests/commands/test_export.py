@@ -133,15 +133,6 @@ def test_a_regression_fails_the_verdict_and_the_cases_that_broke(library: Librar
     )
 
 
-def test_junit_fails_cases_whose_every_output_is_worse(library: Library) -> None:
-    before: dict[str, list[Score]] = {f"case-{at}": [1.0] for at in range(5)}
-    keep(library, a_run("1.0.0", 1, before), a_run("1.1.0", 2, {name: [0.0] for name in before}))
-    suite = suites(library)[f"{SKILL}.m"]
-    assert set(became(suite).values()) == {"failure"}
-    (failure,) = suite.iterfind("testcase[@name='case-0']/failure")
-    assert failure.get("message") == "worse: every answer scored less than any before"
-
-
 def test_names_from_outside_make_no_broken_xml() -> None:
     hostile = "<img src=x>|\n# title\x1b[31m&\"'\x00\ufffe\ud800]]>"
     root = ElementTree.fromstring(junit_text([(hostile, [(hostile, "failure", [hostile])])], hostile).encode())

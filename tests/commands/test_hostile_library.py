@@ -1,12 +1,17 @@
-"""One hostile file in a library: one line that names it, and the other components go on, whatever is asked."""
+"""Hostile files, links and names in a library: one line names each, and the other components go on."""
 
+import os
+import shutil
+from itertools import product
 from pathlib import Path
 
 import pytest
 
+from tests.support.chat_server import ChatServer
 from tests.support.git import git
 from tests.support.hostile_files import deep_json, deep_yaml, laughing_yaml
 from tests.support.library import SKILL, Library
+from tests.support.pipeline import Pipeline
 
 _COMPONENT, _CASE = f"components/{SKILL}", f"fixtures/{SKILL}/cases/beta"
 _OTHER = "other"
@@ -80,3 +85,150 @@ def test_a_hostile_configuration_is_one_line(two: Library) -> None:
             for command in (("plan",), ("evaluate", SKILL)):
                 assert two.call(*command).refuses(name), (name, content[:40])
         two.write(name, before)
+
+
+_SECRET = "token-of-the-machine"
+
+
+def link(library: Library, path: str, target: Path | str) -> None:
+    place = library.root / path
+    if place.is_dir() and not place.is_symlink():
+        place.rename(library.root / "moved")
+    else:
+        place.unlink(missing_ok=True)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.symlink_to(target)
+
+
+@pytest.fixture
+def outside(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder beside the library, with a file and a case in it."""
+    folder = tmp_path_factory.mktemp("outside")
+    (folder / "secret").write_text(_SECRET)
+    (folder / "document.md").write_text(f"beta {_SECRET}")
+    return folder
+
+
+def test_a_document_that_links_to_the_environment_of_the_process_reaches_no_server(
+    served: Library, server: ChatServer
+) -> None:
+    link(served, f"{_CASE}/document.md", "/proc/self/environ")
+    refused = served.evaluate("--no-leaderboard", env={"ID_TOKEN": _SECRET})
+    assert refused.code == 2
+    assert refused.out == ""
+    (line,) = refused.err.splitlines()
+    assert line.startswith(f"error: {_CASE}/document.md leads out of fixtures, to /proc/")
+    assert "limits: {follow_links: true}" in line
+    assert server.times.total() == 0
+    assert not served.results.exists()
+
+
+LEADING_OUT = (
+    (f"{_CASE}/document.md", "secret"),
+    (f"{_CASE}/ground_truth.json", "secret"),
+    (f"{_CASE}/meta.json", "secret"),
+    (_CASE, ""),
+    (f"fixtures/{SKILL}/cases", ""),
+    (f"fixtures/{SKILL}", ""),
+    ("fixtures", "/"),
+    (f"components/{SKILL}", ""),
+    (f"components/{SKILL}/prompt.md", "secret"),
+    (f"components/{SKILL}/schema.json", "secret"),
+    (f"components/{SKILL}/leaderboard.json", "secret"),
+    (f"components/{SKILL}/evals/datasets.json", "secret"),
+    (f"components/{SKILL}/evals/accepted.json", "secret"),
+    (f"components/{SKILL}/evals", ""),
+    (".evaluator/models.yaml", "secret"),
+    (".evaluator/settings.yaml", "secret"),
+)
+
+
+def test_whatever_links_out_of_its_folder_is_refused_by_name(tmp_path: Path, server: ChatServer, outside: Path) -> None:
+    for number, (path, target) in enumerate(LEADING_OUT):
+        library = Library(tmp_path / str(number))
+        library.served_by(server.url)
+        source = library.root / path
+        if source.is_dir():  # what lies outside could be used
+            shutil.copytree(source, outside, dirs_exist_ok=True)
+        link(library, path, "/" if target == "/" else outside / target)
+        refused = library.evaluate_here("--no-leaderboard")
+        assert refused.refuses(path.split("/")[0]), (path, refused)
+        assert " leads out of " in refused.err or "it has no cases" in refused.err, path
+        assert _SECRET not in refused.err, path
+    assert server.times.total() == 0
+
+
+def test_a_data_checkout_that_links_its_cases_is_followed_where_the_settings_say_so(
+    served: Library, server: ChatServer, outside: Path
+) -> None:
+    link(served, f"{_CASE}/document.md", outside / "document.md")
+    served.settings(limits={"follow_links": True})
+    assert served.evaluate_here("--no-leaderboard").code == 0
+    assert server.times.total() == 6
+
+
+def test_the_fixtures_of_a_declaration_stay_in_the_fixtures_folder(library: Library) -> None:
+    for fixtures in ("/etc", "../elsewhere", "a/../..", "a\0b", "a" * 300, "\ud800", "", ".", "~/x"):
+        library.write(f"components/{SKILL}/evals/datasets.json", {"datasets": [{"fixtures": fixtures}]})
+        refused = library.evaluate_here()
+        assert refused.refuses("is no folder inside the fixtures folder"), fixtures
+        assert "at datasets[0].fixtures in components" in refused.err, fixtures
+
+
+NO_TEXT = os.fsdecode(b"\xff\xfe")
+
+
+@pytest.fixture(scope="module")
+def pushed(tmp_path_factory: pytest.TempPathFactory) -> Pipeline:
+    """Beside the component are a folder whose name is not UTF-8, one of two lines, and a record of such a name."""
+    pipeline = Pipeline.new(tmp_path_factory.mktemp("pushed"))
+    for name in (NO_TEXT, "two\nlines"):
+        folder = pipeline.checkout / "components" / name
+        folder.mkdir()
+        (folder / "prompt.md").write_text("---\nname: x\nversion: 1.0.0\n---\nDo.\n")
+    records = pipeline.checkout / "components" / SKILL / "evals" / "records"
+    records.mkdir(parents=True)
+    (records / f"{NO_TEXT}.json").write_text("{}")
+    pipeline.commit()
+    git(pipeline.checkout, "push", "-q", "origin", "main")
+    return pipeline
+
+
+@pytest.fixture
+def pipeline(pushed: Pipeline, tmp_path: Path) -> Pipeline:
+    return pushed.copy(tmp_path / "pipeline")
+
+
+def test_lint_and_plan_name_what_is_wrong_and_go_on(pipeline: Pipeline) -> None:
+    commands = {("lint",): 2, ("lint", "--base", "HEAD~1"): 2, ("plan", "--base", "0"): 0, ("plan",): 0}
+    for (words, code), form in product(commands.items(), ("text", "json", "markdown")):
+        done = pipeline.run(*words, "--format", form)
+        assert (done.code, "Traceback" in done.err) == (code, False), (words, form)
+        assert "\\udcff\\udcfe" in done.out, (words, form)
+        assert "two\nlines" not in done.out, (words, form)
+
+
+def test_the_others_are_planned_asked_collected_published_and_compared(pipeline: Pipeline) -> None:
+    plan = pipeline.plan("--base", "0", "--model", "recorded")
+    assert {entry.skill for entry in plan.runs} == {SKILL}
+    assert any("\udcff" in fault.file or "\\udcff" in fault.file for fault in plan.faults)
+    for entry in plan.runs:
+        assert pipeline.evaluate(entry).code == 0
+    assert pipeline.collect().code == 0
+    assert (pipeline.publish().code, len(pipeline.rows())) == (0, 1)
+    git(pipeline.checkout, "pull", "-q", "--rebase", "origin", "main")
+    for command in ("history", "compare"):
+        done = pipeline.run(command, SKILL)
+        assert "Traceback" not in done.err
+    shown = pipeline.run("report", str(pipeline.collected), "--plan", str(pipeline.plan_file))
+    assert shown.code == 4  # a component whose name cannot be read was not evaluated
+
+
+def test_a_case_whose_folder_s_name_is_no_text_is_one_line_of_error(pipeline: Pipeline) -> None:
+    case = pipeline.checkout / "fixtures" / SKILL / "cases" / NO_TEXT
+    case.mkdir()
+    (case / "document.md").write_text("A notice.\n")
+    for arguments in (("evaluate", SKILL, "--dry-run"), ("evaluate", SKILL, "--no-leaderboard")):
+        done = pipeline.run(*arguments)
+        assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
+        assert "\\udcff\\udcfe is not UTF-8" in done.err

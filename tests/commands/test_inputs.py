@@ -1,15 +1,21 @@
-"""Versions that use other inputs of the same cases: what each is asked, what is compared, and what is refused."""
+"""The inputs of cases: versions with other inputs, cases in one table, and files as documents."""
 
+import base64
 import json
 import shutil
+from collections import Counter
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.support.batch_server import batch_server
+from tests.support.batched import KEYS, set_up
 from tests.support.chat_server import Asked, ChatServer, Reply, notice
-from tests.support.git import GitRepository
-from tests.support.library import CASES, SKILL, Library, read
+from tests.support.documents import a_png
+from tests.support.git import GitRepository, git
+from tests.support.library import CASES, SKILL, Library, comparable, read, whole_lines
 
 PLAIN = "Extract title and year."
 TYPED = "## System\n\nYou read a {{doc_type}}.\n\n## User\n\n{{document}}\n\nIt is a {{doc_type}}."
@@ -132,38 +138,139 @@ def test_lint_names_file_and_line_and_goes_on_to_the_other_components(library: L
     assert "no case has all inputs of the prompt: case 'alpha' has no doc_type" in done.out
 
 
-def test_a_library_that_formats_its_prompts_is_asked_as_its_program_asks(served: Library, server: ChatServer) -> None:
-    """The shape of the public library docextract: `{text}`, `{doc_type}`, SYSTEM and USER, cases in one file."""
-    user = (
-        'Extract all data from this {doc_type}.\n\n{text}\n\nAdd "_confidence", e.g. {"title": 0.9, "of": {"year": 1}}.'
-    )
-    body = f"## System\n\nYou are precise.\n\n## User\n\n{user}"
-    prompt(served, "1.0.0", body, "inputs: [text, doc_type]", "placeholders: single", "messages: sections")
-    columns = {"id": "id", "inputs": {"text": "input_text", "doc_type": "doc_type"}, "truth": "expected_output"}
-    served.write(f"components/{SKILL}/evals/datasets.json", {"datasets": [{"columns": columns}]})
-    texts = {f"n-{at}": f"{{doc_type}} {at}" for at in range(3)}
-    truths = {case_id: {"title": case_id, "year": 2024} for case_id in texts}
-    shutil.rmtree(served.root / "fixtures" / SKILL / "cases")
-    served.lines(
-        f"fixtures/{SKILL}/cases.jsonl",
-        *(
-            {"id": case_id, "doc_type": "notice", "input_text": text, "expected_output": truths[case_id]}
-            for case_id, text in texts.items()
-        ),
-    )
-    asked: set[str] = set()
+FOLDER, TABLE = f"fixtures/{SKILL}/cases", f"fixtures/{SKILL}/cases.jsonl"
 
-    def reply(call: Asked) -> Reply:
-        said = call.body["messages"][-1]["content"]
-        asked.add(said)
-        return Reply(text=json.dumps(truths[next(case_id for case_id, text in texts.items() if text in said)]))
+
+def in_one_file(library: Library, *case_ids: str) -> None:
+    """Move cases from their folders into the table."""
+    rows = []
+    for case_id in case_ids:
+        folder = library.root / FOLDER / case_id
+        truth = read(folder / "ground_truth.json")
+        rows.append({"id": case_id, "document": (folder / "document.md").read_text(), "ground_truth": truth})
+        shutil.rmtree(folder)
+    library.lines(TABLE, *rows)
+    if len(case_ids) == len(CASES):
+        (library.root / FOLDER).rmdir()
+
+
+def test_a_run_on_a_table_is_the_run_on_the_folders(library: Library, tmp_path: Path) -> None:
+    moved, mixed = library.copy(tmp_path / "moved"), library.copy(tmp_path / "mixed")
+    in_one_file(moved, *CASES)
+    in_one_file(mixed, "beta")
+    records = []
+    for each in (library, moved, mixed):
+        assert each.skill_evaluator("lint", "--strict").code == 0
+        assert each.evaluate_here().code == 0
+        records.append(comparable(each.records()[0]))
+        explained = each.call("explain", each.run_folder().name, "--case", "beta", "--format", "json")
+        assert explained.json["cases"][0]["truth"] == {"title": "beta", "year": 2024}
+    assert records[0] == records[1] == records[2]
+
+
+def test_plan_and_the_site_see_a_table(library: Library) -> None:
+    in_one_file(library, *CASES)
+    git(library.root, "init", "-q")
+    git(library.root, "add", "-A")
+    git(library.root, "commit", "-qm", "all")
+    planned = library.call("plan", "--format", "json").json
+    assert [list(entry["cases"]) for entry in planned["runs"]] == [list(CASES)]
+    assert library.evaluate_here().code == 0
+    (record,) = library.records()
+    assert record["dataset_commit"] == git(library.root, "rev-parse", "HEAD").strip()
+    assert library.call("site", "build", "--out", "site").code == 0
+    assert (library.root / "site" / "cases" / SKILL / "alpha.html").is_file()
+
+
+def test_a_csv_with_its_columns_declared_is_asked_in_place(library: Library) -> None:
+    shutil.rmtree(library.root / FOLDER)
+    columns = {"id": "key", "inputs": {"document": "text"}, "truth": {"title": "headline", "year": "year"}}
+    library.write(f"components/{SKILL}/evals/datasets.json", {"datasets": [{"columns": columns}]})
+    library.write(f"fixtures/{SKILL}/cases.csv", "key,text,headline,year\nalpha,alpha is it,alpha,2024\n")
+    library.record_answers({("alpha", index): notice("alpha") for index in range(2)})
+    done = library.evaluate_here()
+    assert (done.code, library.rows()[0]["accuracy"]["exact_match"]["mean"]) == (0, 1.0), done
+
+
+PROMPT = (
+    f"---\nname: {SKILL}\nversion: 2.0.0\ninputs: [document, name]\nmessages: sections\n---\n"
+    "## System\n\nExtract title and year.\n\n## User\n\n{{name}} is the title of this:\n{{document}}\n"
+)
+PIXELS = a_png(300, 200, padding=70_000)
+
+
+@pytest.fixture
+def scans(library: Library) -> Library:
+    """A library whose documents are images."""
+    library.write(f"components/{SKILL}/prompt.md", PROMPT)
+    for case_id in CASES:
+        give(library, case_id, PIXELS)
+    return library
+
+
+def give(library: Library, case_id: str, content: bytes) -> None:
+    folder = library.root / "fixtures" / SKILL / "cases" / case_id
+    for path in folder.glob("document.*"):
+        path.unlink()
+    (folder / "document.png").write_bytes(content)
+    (folder / "inputs.json").write_text(json.dumps({"name": case_id}))
+
+
+def right(asked: Asked) -> Reply:
+    return Reply(text=notice(asked.case_id))
+
+
+def test_an_image_reaches_a_compatible_server_and_is_kept_nowhere(scans: Library, server: ChatServer) -> None:
+    scans.served_by(server.url, accepts=["image"])
+    sent: list[Any] = []
+
+    def reply(asked: Asked) -> Reply:
+        sent.append(asked.body["messages"][1]["content"])
+        return right(asked)
 
     server.reply = reply
-    done = served.evaluate_here("--format", "json")
-    assert done.code == 0, done.err
-    with_values = user.replace("{doc_type}", "notice")
-    assert asked == {with_values.replace("{text}", text) for text in texts.values()}
-    assert served.rows()[0]["accuracy"]["exact_match"]["mean"] == 1.0
-    sent = sum(len(said) for said in asked)
-    (estimate,) = served.call("evaluate", SKILL, "--dry-run", "--format", "json").json["models"]
-    assert estimate["input_tokens_estimate"] > 2 * sent / 4  # two replicates, at four bytes a token
+    done = scans.evaluate_here()
+    assert done.code == 0, done
+    assert len(sent) == len(CASES) * 2
+    for said, shown in sent:
+        assert said == {"type": "text", "text": f"{said['text'].split()[0]} is the title of this:\n"}
+        assert shown["type"] == "image_url"
+        begin, _, data = shown["image_url"]["url"].partition(",")
+        assert (begin, base64.b64decode(data)) == ("data:image/png;base64", PIXELS)
+    parts = (PIXELS[-2_000:], base64.b64encode(PIXELS)[3_000:3_200])
+    kept = [path for path in scans.component.rglob("*") if path.is_file()]
+    assert len(kept) > 5
+    assert not [path for path in kept if any(part in path.read_bytes() for part in parts)]
+    explained = scans.call("explain", scans.run_folder().name, "--case", "alpha")
+    assert "[document.png: image/png, 300x200, " in explained.out, explained
+
+
+def test_a_model_without_eyes_is_not_asked_and_said(scans: Library, server: ChatServer) -> None:
+    blind = {"id": "blind", "provider": "openai", "base_url": server.url}
+    scans.models(blind, {**blind, "id": "served", "accepts": ["image"], "price": {"input": 1.0, "output": 1.0}})
+    scans.write(f"fixtures/{SKILL}/cases/alpha/document.md", "alpha, as text\n")  # which is taken before an image
+    server.reply = right
+    planned = scans.evaluate_here("--dry-run")
+    assert planned.code == 0, planned
+    why = "image: not among what it accepts (models.yaml)"
+    assert f"not applicable to blind, and not asked: beta ({why}), gamma ({why})" in planned.out
+    assert "tokens of images and of pages of PDFs are estimates" in planned.out
+    assert not server.requests
+    assert scans.evaluate_here().code == 0
+    asked = {
+        record["model_id"]: (record["scored"], list(record.get("not_applicable", {}))) for record in scans.records()
+    }
+    assert asked == {"blind": (2, ["beta", "gamma"]), "served": (6, [])}
+
+
+def test_batches_are_split_by_the_bytes_of_files(scans: Library) -> None:
+    for case_id, size in {"alpha": 7_500_000, "beta": 7_500_000, "gamma": 16_000_000}.items():
+        give(scans, case_id, a_png(padding=size))
+    with batch_server() as server:
+        set_up(scans, server, "google")
+        done = scans.evaluate_here("--batch", "--replicates", "1", env=KEYS)
+        assert done.code == 4, done
+        assert [len(batch.requests) for batch in server.batches] == [1, 1]
+        assert server.submitted == {"alpha": 1, "beta": 1}
+    lines = whole_lines(scans.run_folder() / "replicates.jsonl")
+    assert Counter(line.get("error", {}).get("reason") for line in lines) == {None: 2, "request_too_large": 1}

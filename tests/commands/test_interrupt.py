@@ -7,9 +7,9 @@ import time
 
 import pytest
 
+from tests.commands.terminal import typed_on_terminal
 from tests.support.chat_server import Asked, ChatServer, Reply, varied
 from tests.support.library import SCRIPT, SKILL, Ended, Library, ended, only_journal, read, wait_until
-from tests.support.terminal import typed_on_terminal
 
 pytestmark = pytest.mark.faults
 

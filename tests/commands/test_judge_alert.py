@@ -13,6 +13,7 @@ from tests.support.asked_judges import ITEMS, JudgingLibrary
 from tests.support.judged import CHANGE, SAME, answer
 from tests.support.library import REPLAY, Ended
 
+PROMPT = {"name": "judge-regression", "version": "1.0.0", "digest": "sha256:other"}
 PAIRS, N, LOST = "pairs.jsonl", 40, 30
 CALIBRATION = ".evaluator/calibration.json"
 REVIEW, ALERT = 4, 3
@@ -58,10 +59,7 @@ def test_rate_above_the_policy_alerts_with_its_figures(library: JudgingLibrary) 
     assert done.code == ALERT, done.err
     assert "ALERT: completeness by recorded: corrected rate of regressions 0.750 (0.6" in done.out
     assert "at most 0.1 is allowed; reported 0.750, corrected by sensitivity 1.000 of " in done.out
-    assert "and specificity 1.000 of 20 (calibration 20" in done.out
     assert done.out.endswith("review_required, and a rate of regressions is too high or rose\n")
-    assert "; 40 pairs, and under 100 say little" in done.out
-    assert "no alert: factuality by recorded: corrected rate of regressions 0.000 (0.0" in done.out
     alerts = {alert["dimension"]: alert["above"] for alert in library.judged()["alerts"]}
     assert alerts == {"factuality": False, "completeness": True, "format_adherence": False}
 
@@ -70,27 +68,26 @@ NAMED = {"alert_above": 0.1, "calibration": "calibration.json"}
 NO_ALERT = "no alert: completeness by recorded: corrected rate of regressions 0.750 (0.6"
 
 
+UNTESTED = "the calibration has no corruption test of this judge with this prompt and these settings"
+
+
 @pytest.mark.parametrize(
     ("policy", "changed", "words"),
     [
-        ({**NAMED, "alert_above": {"completeness": 0.7}}, {}, NO_ALERT),  # the interval contains the limit
-        ({**NAMED, "alert_above": {"tone": 0.1}}, {}, "(at most 0.1 is allowed): the batch has no verdict on it"),
-        ({"alert_above": 0.1}, {}, "(at most 0.1 is allowed): the judge's error rates are not known; name"),
-        (NAMED, {"top_p": 0.5}, "the calibration used different settings; calibrate the judge again"),
-        (NAMED, {"prompt": "sha256:other"}, "the calibration used a different prompt; calibrate the judge again"),
-        (NAMED, {"judge": "other"}, "the calibration has no corruption test of this judge"),
+        ({**NAMED, "alert_above": {"completeness": 0.7}}, None, NO_ALERT),  # the interval contains the limit
+        ({**NAMED, "alert_above": {"tone": 0.1}}, None, "the batch or the corruption test says nothing of it"),
+        ({"alert_above": 0.1}, None, "name the results of `judge calibrate --corrupt N`"),
+        (NAMED, {"judging": PROMPT}, UNTESTED),
+        (NAMED, {"judges": []}, UNTESTED),
     ],
 )
 def test_batch_without_an_alert_keeps_its_decision_and_says_why(
-    library: JudgingLibrary, policy: Mapping[str, Any], changed: Mapping[str, Any], words: str
+    library: JudgingLibrary, policy: Mapping[str, Any], changed: Any, words: str
 ) -> None:
     path = library.root / CALIBRATION
     calibration = json.loads(path.read_text())
-    if "top_p" in changed:
-        library.models({**REPLAY, "params": {**REPLAY["params"], **changed}})
-    for prompt in calibration["judging"]["prompts"]:
-        prompt["digest"] = changed.get("prompt", prompt["digest"])
-    calibration["judges"][0]["judge"] = changed.get("judge", "recorded")
+    for key, value in (changed or {}).items():
+        calibration[key] = {**calibration[key], "prompts": [value]} if key == "judging" else value
     path.write_text(json.dumps(calibration))
     done = judged(library, **policy)
     assert done.code == REVIEW, done.err

@@ -95,13 +95,9 @@ SCORED, SCORE = '{"id": "s", "scores": {"clear": 3}}', '{"id": "s", "judge": "j"
     ("items", "verdicts", "problem"),
     [
         ("", VERDICT, "items.jsonl is empty; expected a JSON object on each line"),
-        (f"{ITEM}\n{{", VERDICT, "items.jsonl:2: not JSON"),
         (f"{ITEM}\n{ITEM}", VERDICT, "items.jsonl:2: id 'p0' repeats line 1"),
         ('{"id": "p0"}', VERDICT, "items.jsonl:1: human is needed"),
         ('{"id": "p0", "human": 3}', VERDICT, "items.jsonl:1: Input should be 1, 2 or 'tie', got 3 at human"),
-        ('{"id": "p0", "human": 1, "label": 1}', VERDICT, "items.jsonl:1: unknown key at label"),
-        ('{"id": "p0\\u001b[31m", "human": 1}', VERDICT, "holds a character that does not print"),
-        ("[1]", VERDICT, "items.jsonl:1: a mapping of keys to values is expected"),
         (
             ITEM,
             f"\n{VERDICT}\n{VERDICT}",
@@ -130,11 +126,3 @@ def test_invalid_line_is_refused_with_its_place(library: Library, items: str, ve
 def test_missing_option_or_file_is_named(arguments: tuple[str, ...], problem: str, library: Library) -> None:
     library.lines("items.jsonl", pair(0))
     assert calibrate(library, *arguments).refuses(problem)
-
-
-def test_markup_in_names_is_shown_as_text(library: Library) -> None:
-    library.lines("items.jsonl", pair(0, stratum="a|b"), pair(1, stratum="c"))
-    library.lines("verdicts.jsonl", *(verdict(number, 1, 1, judge="<b>j</b>") for number in (0, 1)))
-    out = of_files(library, "--format", "markdown").out
-    assert "`<b>j</b>, pairs`" in out
-    assert "by stratum: `a\\|b` undecided" in out

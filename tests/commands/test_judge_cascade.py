@@ -63,17 +63,10 @@ def test_unsure_or_flipped_comparisons_go_to_the_strong_judge_then_to_people(lib
     ]
     assert {question.partition("/")[0] for question in called(library, "strong")} == {"i3", "i4", "i5"}
     assert library.reasons() == {"i5": ["disagreement"]}
-    text = library.judge("pairwise", *CASCADE).out
+    library.settings(policy={"judge": {"cascade": ["cheap", "strong"]}})
+    text = library.judge("pairwise").out
     assert "cascade: cheap decided 3 of 6, strong decided 2 of 3; left to people: 1" in text
     assert "both judges together: 0.600 " in text
-
-
-def test_judges_of_the_settings_need_no_option(library: JudgingLibrary) -> None:
-    library.settings(policy={"judge": {"cascade": ["cheap", "strong"]}})
-    preferred(library, "cheap", *[(BETTER_1, 0.9)] * N)
-    done = library.outcome("pairwise")
-    assert decisions(done) == [("cheap", 1.0)] * N
-    assert library.reasons() == {}
 
 
 def test_scores_go_on_if_unsure_or_unscored(library: JudgingLibrary) -> None:
@@ -124,19 +117,6 @@ def test_regressions_in_doubt_go_on_and_blocks_are_shown_to_people(library: Judg
     found(library, "cheap", *[SAME] * 5)
     assert regressions(library, 5).code == 0
     assert regressions(library, 5, "--against", "latest").refuses("which a cascade does not have; use --judge")
-
-
-def test_replicates_that_differ_leave_a_regression_to_people(library: JudgingLibrary) -> None:
-    for judge in ("cheap", "strong"):
-        answers = {
-            (f"p0/{order}", n): json.dumps(regression(one))
-            for n, one in enumerate((SAME, SAME, WORSE, WORSE))
-            for order in (1, 2)
-        }
-        library.record_answers(answers, f"{judge}.jsonl")
-    done = regressions(library, 1, "-n", "4")
-    assert (done.code, decisions(done.json)) == (4, [("people", "review_required")])
-    assert library.reasons() == {"p0": ["low_confidence"]}
 
 
 def test_dry_run_counts_all_pairs_for_both_judges(library: JudgingLibrary) -> None:

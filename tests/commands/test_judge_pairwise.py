@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.asked_judges import ITEMS, JUDGE, QUOTE, JudgingLibrary, answer, compared, method
+from tests.support.asked_judges import JUDGE, QUOTE, JudgingLibrary, answer, compared, method
 
 PAIRWISE = method("pairwise_comparison", "ties_allowed", "ignore_position")
 PAIR = {"input": "Add 5 and 7.", "output_1": QUOTE, "output_2": "There is no sum here."}
@@ -82,14 +82,6 @@ def test_length_bias_is_found_beside_pairs_of_similar_length(library: JudgingLib
     assert "the longer output wins in 1.000, significant: length bias" in report
 
 
-def test_judge_without_usable_output_has_no_figures(library: JudgingLibrary) -> None:
-    library.record_answers({(f"i{n}/{order}", 0): "The first." for n in range(6) for order in (1, 2)})
-    done = library.judge("pairwise", "--judge", JUDGE, "--format", "json")
-    (judge,) = done.json["judges"]
-    assert (done.code, judge["criteria"]) == (4, [])
-    assert judge["unusable"] == {"unscored": {"not_json": 12}, "example": "The first."}
-
-
 def test_several_outputs_are_ranked_by_win_rate(library: JudgingLibrary) -> None:
     outputs = {name: f"{name}. {QUOTE}" for name in ("plain", "good", "best")}
     library.items(*({"id": f"s{n}", "outputs": outputs} for n in range(4)))
@@ -103,40 +95,6 @@ def test_several_outputs_are_ranked_by_win_rate(library: JudgingLibrary) -> None
     (judge,) = library.outcome("pairwise", "--judge", JUDGE)["judges"]
     wins = {name: (one["value"], one["n"]) for name, one in judge["win_rates"].items()}
     assert list(wins.items()) == [("best", (1.0, 4)), ("good", (0.375, 4)), ("plain", (0.125, 4))]
-
-
-def test_replicates_show_the_noise_of_a_judge(library: JudgingLibrary) -> None:
-    library.record_answers(
-        {
-            (f"i{n}/{order}", replicate): answer(
-                totals=compared(("first", "second")[(order - 1 + (n == replicate)) % 2])
-            )
-            for n in range(6)
-            for order in (1, 2)
-            for replicate in range(2)
-        }
-    )
-    totals, _ = library.outcome("pairwise", "--judge", JUDGE, "-n", "2")["judges"][0]["criteria"]
-    assert totals["noise"]["value"] == pytest.approx(2 / 6, abs=1e-5)
-    assert totals["noise"]["n"] == 6
-
-
-def test_calibrate_reads_the_verdicts(library: JudgingLibrary) -> None:
-    library.items(*({"id": f"i{n}", "human": 1, **PAIR} for n in range(6)))
-    record(library, {f"i{n}/{order}": ("first", "second")[order - 1] for n in range(6) for order in (1, 2)})
-    assert library.judge("pairwise", "--judge", JUDGE).code == 0
-    verdicts = str((library.judging() / "verdicts.jsonl").relative_to(library.root))
-    done = library.call("judge", "calibrate", "--labels", ITEMS, "--verdicts", verdicts, "--format", "json")
-    (judge,) = done.json["judges"]
-    assert (judge["judge"], judge["agreement"][0]["agreement"]["value"]) == (JUDGE, 1.0)
-
-
-def test_dry_run_counts_both_orders_of_all_pairs(library: JudgingLibrary) -> None:
-    library.items({"id": "pair", **PAIR}, {"id": "six", "outputs": {name: f"{name}." for name in "abcdef"}})
-    whole = library.outcome("pairwise", "--judge", JUDGE, "--dry-run")
-    assert whole["total"]["calls"] == 2 * (1 + 15)
-    assert whole["notes"] == ["every pair is judged in both orders"]
-    assert not library.judgements.exists()
 
 
 @pytest.mark.parametrize(

@@ -79,10 +79,3 @@ def test_failed_call_is_incomplete(library: JudgingLibrary) -> None:
     done = library.call(*DRAFT)
     assert (done.code, f"{JUDGE} gave no answer" in done.err) == (4, True)
     assert not (library.root / OUT).exists()
-
-
-def test_dry_run_makes_no_call(library: JudgingLibrary) -> None:
-    done = library.call(*DRAFT, "--dry-run", "--format", "json")
-    assert (done.code, done.json["total"]["calls"]) == (0, 1)
-    assert not library.judgements.exists()
-    assert not (library.root / OUT).exists()

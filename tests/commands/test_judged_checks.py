@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands.test_program import RUN, app, declare
 from tests.support.chat_server import Asked, ChatServer, Reply
 from tests.support.git import git
 from tests.support.library import CASES, SKILL, Ended, Library, read
@@ -123,20 +122,6 @@ def test_run_with_an_unreadable_judge_resumes_with_another(library: JudgedLibrar
     assert library.records()[0]["judged"]["model_id"] == "other"
 
 
-def test_resume_calls_again_what_could_not_be_read(library: JudgedLibrary, server: ChatServer) -> None:
-    unreadable_run(library)
-    assert library.evaluated("--resume").code == 0
-    assert server.requests == 2 * len(CASES)  # of the judge alone: one sentence of each answer is denied twice
-    assert library.records()[0]["per_case"][0]["checks"]["polite"]["scores"] == [1.0, 1.0]
-
-
-def test_incomplete_lower_version_is_named_with_its_date(library: JudgedLibrary) -> None:
-    unreadable_run(library)
-    rewritten(library)
-    started = read(library.run_folder() / "manifest.json")["created"][:10]
-    assert f"(1.0.0 of {started}: incomplete)" in library.evaluated().out
-
-
 def test_forecast_and_cost_limit_include_the_judge(library: JudgedLibrary) -> None:
     dry = library.evaluated("--dry-run", "--format", "json")
     assert dry.code == 0, dry.err
@@ -157,18 +142,11 @@ def test_judge_must_be_named_and_must_not_judge_its_own_outputs(library: JudgedL
     library.judged_by(model="served")
     assert "would judge its own answers" in library.evaluated("--dry-run").err
     library.judged_by(component="served")
-    assert library.evaluated("--dry-run").code == 0
-    assert {one["model_id"] for one in library.evaluate_here("--dry-run", "--format", "json").json["models"]} == {
-        "served",
-        "judge",
-    }
-    library.judged_by(model="nobody")
-    assert library.call("lint", SKILL).code in (1, 2)
+    models = library.evaluate_here("--dry-run", "--format", "json").json["models"]
+    assert {one["model_id"] for one in models} == {"served", "judge"}
     library.judged_by(model="judge", calibration="gone.json")
     for done in (library.evaluated(), library.call("lint", SKILL)):
         assert (library.server.requests, done.refuses(".evaluator/gone.json does not exist")) == (0, True)
-    library.judged_by(model="judge")
-    assert library.call("lint", SKILL).code == 0
 
 
 def rewritten(library: JudgedLibrary) -> None:
@@ -242,13 +220,6 @@ def test_drop_by_a_trusted_judge_is_regressed(library: JudgedLibrary) -> None:
     assert (done.code, done.json["comparison"]["verdict"]) == (3, "regressed"), done.err
 
 
-def test_drop_of_a_plain_check_is_regressed_beside_a_judge(library: JudgedLibrary) -> None:
-    assert library.evaluated().code == 0
-    rewritten(library)
-    library.texts = ["Dear {}, sorry", "Dear {}, sorry"]
-    assert library.evaluated("--format", "json").json["comparison"]["verdict"] == "regressed"
-
-
 def labels() -> list[dict[str, object]]:
     return [
         {"id": f"o{n}", "output": f"{'Dear' if n % 2 or n < 10 else 'No'} {n}", "sentence": POLITE, "human": n % 2 == 1}
@@ -270,13 +241,3 @@ def test_judge_is_neither_planned_nor_evaluated_without_model(library: JudgedLib
     assert f"judge judges the answers of {SKILL}, and is not asked for its own\n" in done.err
     assert [row["model_id"] for row in library.rows()] == ["served"]
     assert library.evaluate_here("--model", "judge").refuses("judge would judge its own answers as judge")
-
-
-def test_outputs_of_a_program_are_judged(library: JudgedLibrary) -> None:
-    app(library, 'print(\'{"answer": "Dear all", "usage": {}}\')')
-    declare(library, RUN, output="text")
-    done = library.evaluate_here()
-    assert done.code == 0, done.err
-    (record,) = library.records()
-    assert (record["model_id"], record["judged"]["model_id"]) == ("program", "judge")
-    assert record["per_case"][0]["checks"]["polite"]["scores"] == [1.0, 1.0]

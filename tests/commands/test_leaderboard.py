@@ -1,7 +1,6 @@
 """`leaderboard`, `compare --models` and `evaluate --bare`: which model to ship, and what the prompt adds."""
 
 import json
-from pathlib import Path
 
 import jsonschema
 import pytest
@@ -142,14 +141,3 @@ def test_what_the_prompt_adds_is_told_beside_the_schema_alone_which_is_never_a_b
     assert ranking["models"][0]["prompt_adds"]["difference"] == primary["difference"] > 0
     kept = library.call("history", SKILL, "--format", "json").json
     assert [len(model["points"]) for model in kept["models"]] == [1]
-
-
-def test_the_schema_alone_holds_nothing_of_the_prompt(library: Library, tmp_path: Path) -> None:
-    from skill_evaluator.library.components import load_component
-    from skill_evaluator.library.scenarios import SCHEMA_ALONE, apply_scenario
-
-    component = load_component(library.root / "components", SKILL)
-    alone = apply_scenario(component, tmp_path, SCHEMA_ALONE)
-    assert component.prompt.text not in alone.prompt.text
-    assert json.dumps(component.schema, indent=2) in alone.prompt.text
-    assert alone.digests["prompt"] == component.digests["prompt"]

@@ -1,18 +1,121 @@
-"""What can go wrong with the machine during a run: its clock, its folders, its files. No answer is lost by it."""
+"""Faults of the machine during a run: full disks, clocks that change, folders and files that go or are torn."""
 
 import ctypes
+import json
+import resource
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from skill_evaluator.records.archive import append_rows
+from skill_evaluator.records.record import Row
 from skill_evaluator.runner.journal import outcomes
 
 from tests.support.chat_server import ChatServer, Reply, varied
-from tests.support.library import SKILL, Library, ended, only_journal, wait_until
+from tests.support.library import (
+    CASES,
+    REPLAY,
+    SKILL,
+    Library,
+    call,
+    ended,
+    invoked,
+    journal,
+    only_journal,
+    read,
+    wait_until,
+)
 
 pytestmark = pytest.mark.faults
+
+_NO_BYTECODE = {"PYTHONDONTWRITEBYTECODE": "1"}  # which the limit would cut off, too
+
+
+def _no_file_above(size: int) -> Callable[[], None]:
+    return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+
+
+def _holds(library: Library, board: bytes, scored: int) -> None:
+    """The leaderboard has the rows it had, and one more."""
+    before = json.loads(board)["runs"]
+    (added,) = [row for row in library.rows() if row not in before]
+    assert added["scored"] == scored
+    assert [row for row in library.rows() if row in before] == before
+
+
+def test_a_full_disk_under_the_journal(served: Library, server: ChatServer) -> None:
+    served.evaluate("--replicates", "1", "--concurrency", "1")
+    board = served.leaderboard.read_bytes()
+    earlier = set(served.results.iterdir())
+    server.forget()
+    limits = {"env": _NO_BYTECODE, "preexec_fn": _no_file_above(3_000)}
+    with served.start("--replicates", "10", "--concurrency", "1", **limits) as process:
+        failed = ended(process)
+    assert failed.code == 2
+    (folder,) = set(served.results.iterdir()) - earlier
+    (line,) = [line for line in failed.err.splitlines() if line.startswith("error:")]
+    assert line.startswith(f"error: cannot write {(folder / 'replicates.jsonl').relative_to(served.root)}: ")
+    assert "Traceback" not in failed.err
+    kept = journal(folder)
+    assert (folder / "replicates.jsonl").read_bytes().endswith(b"\n")
+    assert len(kept) == server.requests - 1  # the one answer there was no room for
+    assert served.leaderboard.read_bytes() == board
+
+    assert served.evaluate("--resume").code == 0
+    assert len(server.repeated) == 1
+    assert server.requests == 10 * len(CASES) + 1
+    _holds(served, board, 30)
+
+
+def test_a_full_disk_under_the_leaderboard(served: Library, server: ChatServer) -> None:
+    served.evaluate("--replicates", "1")
+    (row,) = served.rows()
+    earlier = [Row.model_validate({**row, "run_id": f"20260101T{at:06}Z-abcdef-served"}) for at in range(20)]
+    append_rows(served.leaderboard, SKILL, earlier)  # the leaderboard is larger than a record
+    server.forget()
+    before = {name: raw for name, raw in served.tree().items() if "evals/" not in name}
+    board = served.leaderboard.read_bytes()
+    limits = {"env": _NO_BYTECODE, "preexec_fn": _no_file_above(len(board))}  # it can only grow
+    with served.start(**limits) as process:
+        failed = ended(process)
+    assert failed.code == 2
+    (line,) = [line for line in failed.err.splitlines() if line.startswith("error:")]
+    assert line.startswith(f"error: cannot write {served.leaderboard.relative_to(served.root)}: ")
+    assert {name: raw for name, raw in served.tree().items() if "evals/" not in name} == before
+    assert server.requests == 6
+
+    assert served.evaluate("--resume").code == 0
+    assert (server.requests, server.repeated) == (6, [])
+    assert len(served.rows()) == 1 + len(earlier) + 1
+    _holds(served, board, 6)
+
+
+@pytest.mark.parametrize("refused", ["report.md", "record.json"])
+def test_no_room_for_a_report_or_the_record_beside_it(library: Library, refused: str) -> None:
+    library.models({**REPLAY, "id": "first"}, {**REPLAY, "id": "second"})
+    invocation = "20260301T080000Z-abcdef"
+    first, second = (library.results / f"{invocation}-{SKILL}-{model}" for model in ("first", "second"))
+    in_the_way = first / refused
+    in_the_way.mkdir(parents=True)  # the system refuses to put a file in its place
+    with invoked(invocation):
+        failed = library.evaluate_here()
+    assert (failed.code, f"error: cannot write {in_the_way.relative_to(library.root)}: " in failed.err) == (2, True)
+    assert len(library.rows()) == 2
+    assert (second / "report.md").exists(), "one run does not take the other with it"
+
+    in_the_way.rmdir()
+    resumed = call(library.root, *failed.to_go_on())
+    assert (resumed.code, f"{first.name} is recorded and complete" in resumed.err) == (0, True)
+    report = (first / "report.md").read_text()
+    assert "6 of 6 scored" in report
+    assert read(first / "record.json") == read(library.component / "evals" / "records" / f"{first.name}.json")
+    (first / "report.md").unlink()
+    assert library.evaluate_here("--resume").code == 0
+    assert ((first / "report.md").read_text(), len(library.rows())) == (report, 2)
+    assert library.evaluate_here("--resume").refuses("no unfinished run")
+
 
 # A module of this name on the path is imported by every Python process before anything else.
 _SHIFTED = """
@@ -147,22 +250,3 @@ def test_a_file_of_a_run_that_was_torn_costs_that_run_at_most(
         assert server.requests == 4 + 6 - answered
     assert served.evaluate_here().code == 0
     assert served.rows()[0]["scored"] == 6
-
-
-@pytest.mark.parametrize("kept", [0, 0.5, 0.99])
-def test_a_torn_leaderboard_or_record_is_named_and_nothing_is_written_over_it(
-    kept: float, served: Library, server: ChatServer
-) -> None:
-    served.evaluate_here()
-    for torn in (served.leaderboard, next((served.component / "evals" / "records").iterdir())):
-        content = torn.read_bytes()
-        cut = content[: int(len(content) * kept)]
-        torn.write_bytes(cut)
-        linted = served.call("lint")
-        assert linted.code == 2
-        assert torn.name in linted.out + linted.err
-        done = served.evaluate_here()
-        assert done.code in (0, 2)
-        assert "Traceback" not in done.err
-        assert torn.read_bytes() == cut or (torn == served.leaderboard and done.code == 0)
-        torn.write_bytes(content)

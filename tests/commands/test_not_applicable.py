@@ -6,9 +6,7 @@ import pytest
 
 from tests.support.audits import SECOND, AuditLibrary
 from tests.support.chat_server import ChatServer, varied
-from tests.support.git import git
 from tests.support.library import REPLAY, SKILL, Library, read
-from tests.support.pipeline import OTHER, Pipeline
 
 META = f"fixtures/{SKILL}/cases/gamma/meta.json"
 DECLARED = "gamma (declared)"
@@ -80,26 +78,6 @@ def test_a_declaration_that_is_no_list_is_refused_with_its_place(library: Librar
         2,
         f'error: a list is expected, got "recorded" at not_applicable in {META}\n',
     )
-
-
-def test_a_plan_leaves_it_out_of_the_jobs_and_collect_takes_what_they_ran(tmp_path: Path) -> None:
-    pipeline = Pipeline.new(tmp_path)
-    (pipeline.checkout / META).write_text('{"not_applicable": ["recorded"]}')
-    pipeline.commit()
-    git(pipeline.checkout, "push", "-q", pipeline.origin.as_uri(), "main")
-    plan = pipeline.plan()
-    mine = [entry for entry in plan.runs if entry.model_id == "recorded"]
-    assert [list(entry.cases) for entry in mine] == [["alpha", "beta"]]
-    assert sum(len(entry.cases) for entry in plan.runs if entry.model_id == OTHER["id"]) == 3
-    assert [skipped.reason for skipped in plan.skipped] == [f"1 of 3 cases not applicable: {DECLARED}"]
-    for entry in plan.runs:
-        assert pipeline.evaluate(entry).code == 0
-    assert pipeline.collect().code == 0
-    assert {name: run["status"] for name, run in pipeline.outcome().items()} == {
-        "recorded": "complete",
-        OTHER["id"]: "complete",
-    }
-    assert sorted(len(record.get("not_applicable", {})) for record in pipeline.records().values()) == [0, 1]
 
 
 def test_an_audit_asks_no_model_what_one_of_them_cannot_take(

@@ -1,177 +1,166 @@
-"""What a push asks for, over real repositories: every way a branch moves, and what is wrong or lost on the way."""
+"""`plan` through the command line: what a job of CI is told, the forecast of costs, and `--detect`."""
 
-import shutil
+import json
 from pathlib import Path
+from typing import Any
 
+import jsonschema
 import pytest
-from skill_evaluator.errors import GitError
+from skill_evaluator.api.schemas import schema_text
+from skill_evaluator.ci.plan import sha256_of
 
-from tests.support.git import bare_copy
-from tests.support.pushed import NONE, PushedLibrary, faults, jobs, reasons
-
-ALL = ["m", "n"]
-
-
-def test_minor_major_and_new_run_on_every_model_and_a_patch_does_not(pushed: PushedLibrary) -> None:
-    plan = pushed.push(a="1.1.0", b="1.0.1", c="2.0.0", d="0.1.0")
-    assert jobs(plan) == {"a": ALL, "c": ALL, "d": ALL}
-    assert reasons(plan) == {
-        "a": "MINOR 1.0.0 → 1.1.0",
-        "b": "PATCH since the recorded 1.0.0",
-        "c": "MAJOR 1.0.0 → 2.0.0",
-        "d": "new component at 0.1.0",
-    }
-    assert (plan.trigger, plan.head, plan.faults) == ("push", pushed.git("rev-parse", "HEAD"), [])
-    assert {entry.skill_version for entry in plan.runs if entry.skill == "a"} == {"1.1.0"}
+from tests.support.git import IDENTITY, GitRepository
+from tests.support.library import CASES, REPLAY, SKILL, Ended, Library, call, read
+from tests.support.pushed import PushedLibrary
+from tests.support.records import Score, a_run, keep
 
 
-def test_a_push_of_other_files_only_asks_for_nothing(pushed: PushedLibrary) -> None:
-    base = pushed.git("rev-parse", "HEAD")
-    pushed.write("README.md", "read me")
-    pushed.write("components/a/README.md", "read me")
-    pushed.commit()
-    plan = pushed.plan(base)
-    assert (plan.runs, plan.untouched, plan.skipped) == ([], 3, [])
-
-
-def test_on_a_first_push_everything_is_new(pushed: PushedLibrary) -> None:
-    shutil.rmtree(pushed.root / "components" / "c")
-    for name in ("a", "b"):
-        (pushed.root / "components" / name / "leaderboard.json").unlink()
-    pushed.commit()
-    for base in (NONE, ""):
-        assert jobs(pushed.plan(base)) == {"a": ALL, "b": ALL}
-
-
-def test_after_a_force_push_the_records_decide(pushed: PushedLibrary) -> None:
-    pushed.component("a", "1.1.0")
-    pushed.component("b", "1.0.1")
-    pushed.component("new", "1.0.0")
-    pushed.commit()
-    plan = pushed.plan("f" * 40)  # a commit that no branch holds any more
-    assert plan.base is None
-    assert jobs(plan) == {"a": ALL}
-    assert "the base of this push is unknown; start it by hand" in reasons(plan)["new"]
-
-
-def test_a_force_push_whose_old_base_is_still_here_is_compared_with_it(pushed: PushedLibrary) -> None:
-    pushed.component("a", "1.1.0")
-    dropped = pushed.commit()
-    pushed.git("reset", "-q", "--hard", "HEAD~1")
-    pushed.component("b", "1.1.0")
-    pushed.commit()
-    plan = pushed.plan(dropped)
-    assert jobs(plan) == {"b": ALL}
-    assert faults(plan) == [
-        ("components/a/prompt.md:3", "the version was lowered from 1.1.0 to 1.0.0; a version only goes up")
-    ]
-
-
-@pytest.mark.parametrize("how", ["merge", "squash", "rebase"])
-def test_however_a_branch_is_merged_its_bumps_count(pushed: PushedLibrary, how: str) -> None:
-    pushed.git("checkout", "-q", "-b", "topic")
-    pushed.component("a", "1.0.1")
-    pushed.commit()
-    pushed.component("a", "1.1.0")
-    pushed.commit()
-    pushed.git("checkout", "-q", "main")
-    pushed.write("elsewhere.md")
-    base = pushed.commit()
-    if how == "merge":
-        pushed.git("merge", "-q", "--no-ff", "-m", "merge", "topic")
-    elif how == "squash":
-        pushed.git("merge", "-q", "--squash", "topic")
-        pushed.commit()
-    else:
-        pushed.git("rebase", "-q", "main", "topic")
-        pushed.git("checkout", "-q", "-B", "main", "topic")
-    plan = pushed.plan(base)
-    assert jobs(plan) == {"a": ALL}
-    assert reasons(plan)["a"] == "MINOR 1.0.0 → 1.1.0"
-
-
-def test_a_reverted_bump_is_an_error_and_a_new_version_with_the_old_prompt_is_not(pushed: PushedLibrary) -> None:
-    pushed.component("a", "1.1.0")
-    pushed.record("a", "1.1.0")
-    base = pushed.commit()
-    pushed.git("revert", "--no-edit", "HEAD")
-    plan = pushed.plan(base)
-    assert plan.runs == []
-    assert "lowered from 1.1.0 to 1.0.0" in faults(plan)[0][1]
-    pushed.git("reset", "-q", "--hard", base)
-    pushed.component("a", "1.2.0", prompt="Read as in 1.0.0.")
-    pushed.commit()
-    assert jobs(pushed.plan(base)) == {"a": ALL}
-
-
-def test_a_renamed_component_is_a_new_one_under_its_new_name(pushed: PushedLibrary) -> None:
-    base = pushed.git("rev-parse", "HEAD")
-    pushed.git("mv", "components/a", "components/z")
-    pushed.git("mv", "fixtures/a", "fixtures/z")
-    (pushed.root / "components/z/leaderboard.json").unlink()
-    pushed.component("z", "1.0.0")
-    pushed.commit()
-    plan = pushed.plan(base)
-    assert jobs(plan) == {"z": ALL}
-    assert reasons(plan) == {"z": "new component at 1.0.0"}
-
-
-def test_a_renamed_folder_whose_prompt_keeps_the_old_name_is_an_error(pushed: PushedLibrary) -> None:
-    base = pushed.git("rev-parse", "HEAD")
-    pushed.git("mv", "components/a", "components/z")
-    (pushed.root / "components/z/leaderboard.json").unlink()
-    pushed.commit()
-    plan = pushed.plan(base)
-    assert (plan.runs, plan.chosen) == ([], [])
-    assert faults(plan)[0][0] == "components/z/prompt.md:1"
-
-
-def test_a_deleted_component_is_forgotten(pushed: PushedLibrary) -> None:
-    base = pushed.git("rev-parse", "HEAD")
-    shutil.rmtree(pushed.root / "components" / "a")
-    pushed.commit()
-    plan = pushed.plan(base)
-    assert (plan.runs, plan.faults, plan.untouched) == ([], [], 2)
-
-
-def test_records_may_be_on_a_branch_of_their_own_or_wait_for_review(pushed: PushedLibrary, tmp_path: Path) -> None:
-    base = pushed.git("rev-parse", "HEAD")
-    pushed.git("checkout", "-q", "-b", "records")
-    pushed.record("a", "1.1.0")
-    pushed.commit()
-    pushed.git("checkout", "-q", "main")
-    pushed.component("a", "1.1.0")
-    pushed.commit()
-    bare_copy(pushed.root, tmp_path / "origin.git")
-    assert jobs(pushed.plan(base)) == {"a": ALL}
-    assert jobs(pushed.plan(base, recorded=("origin/main", "origin/none"))) == {"a": ALL}
-    plan = pushed.plan(base, recorded=("origin/main", "origin/records"))
-    assert (plan.runs, reasons(plan)["a"]) == ([], "1.1.0 is recorded")
-
-
-@pytest.mark.parametrize("folder", ["prompts/library", "."])
-def test_the_components_may_be_anywhere_in_the_repository(tmp_path: Path, folder: str) -> None:
-    library = PushedLibrary(tmp_path / "library", folder)
-    path = "" if folder == "." else f"{folder}/"
-    library.recorded("a", "1.0.0")
-    library.recorded("b", "1.0.0")
-    library.commit()
-    base = library.git("rev-parse", "HEAD")
-    library.component("a", "1.1.0")
-    library.component("b", "0.1.0")
-    library.write(f"{path}c/leaderboard.json", "broken")
-    library.component("c", "1.0.0")
-    library.commit()
-    plan = library.plan(base)
-    assert jobs(plan) == {"a": ALL}
-    assert [file for file, _ in faults(plan)] == [f"{path}c/leaderboard.json:1", f"{path}b/prompt.md:3"]
-
-
-def test_outside_of_a_clone_and_before_a_commit_it_is_said(tmp_path: Path) -> None:
+@pytest.fixture
+def pushed(tmp_path: Path) -> PushedLibrary:
+    """A library in git with two components, each measured at 1.0.0."""
     library = PushedLibrary(tmp_path / "library")
-    library.component("a", "1.0.0")
-    with pytest.raises(GitError, match="has no commit yet"):
-        library.plan("HEAD")
-    shutil.rmtree(library.root / ".git")
-    with pytest.raises(GitError, match="not in a git repository"):
-        library.plan("HEAD")
+    for name in ("a", "b"):
+        library.recorded(name, "1.0.0")
+    library.commit()
+    return library
+
+
+def plan(library: PushedLibrary, *arguments: str, **env: str) -> Ended:
+    """`skill-evaluator plan ...` as CI runs it."""
+    return call(library.root, "plan", *arguments, env={**IDENTITY, **env})
+
+
+def test_a_job_is_told_the_matrix_the_summary_and_the_marks(pushed: PushedLibrary, tmp_path: Path) -> None:
+    base = pushed.git("rev-parse", "HEAD")
+    pushed.component("a", "1.1.0")
+    pushed.component("b", "0.9.0")
+    pushed.commit()
+    files = {name: tmp_path / name for name in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY")}
+    env = {"GITHUB_ACTIONS": "true", **{name: str(path) for name, path in files.items()}}
+    ended = plan(pushed, "--platform", "github", f"--base={base}", "--recorded", "origin/main", "--", **env)
+    assert (ended.code, ended.out.count("::")) == (0, 0)
+    outputs = dict(line.split("=", 1) for line in files["GITHUB_OUTPUT"].read_text().splitlines())
+    assert [one["id"] for one in json.loads(outputs["matrix"])["include"]] == ["a@m", "a@n"]
+    assert (outputs["jobs"], outputs["faults"]) == ("2", "1")
+    assert outputs["sha256"] == sha256_of(pushed.root / "plan.json")
+    assert "| `a` | `m, n` | 2 | 4 | $0.00 | `MINOR 1.0.0 → 1.1.0` |" in files["GITHUB_STEP_SUMMARY"].read_text()
+    assert "::warning file=components/b/prompt.md,line=3::the version was lowered from 1.0.0 to 0.9.0" in ended.err
+
+
+def test_it_prints_what_it_decided_and_ends_with_2_for_what_a_user_can_put_right(pushed: PushedLibrary) -> None:
+    ended = plan(pushed, "b", "--model", "n", "--format", "json")
+    assert [entry["id"] for entry in ended.json["runs"]] == ["b@n"]
+    assert plan(pushed, "nobody").refuses("error: unknown component 'nobody'")
+
+
+LONG = "A line of the notice that says nothing of its year.\n" * 100  # over the floor from which a vendor caches
+
+
+GPT = {"id": "gpt-5", "provider": "openai"}  # $1.25 and $10 per million tokens, a read $0.125, a write free
+
+
+@pytest.fixture
+def long(library: Library) -> Library:
+    for case_id in CASES:
+        library.write(f"fixtures/{SKILL}/cases/{case_id}/document.md", f"{case_id} is of 2024.\n{LONG}")
+    GitRepository(library.root).commit()
+    return library
+
+
+def _planned(library: Library, *words: str) -> dict[str | None, dict[str, Any]]:
+    done = library.call("plan", SKILL, *words)
+    assert done.code == 0, done.err
+    return {one["model_id"]: one for one in read(library.root / "plan.json")["forecast"]}
+
+
+def test_a_plan_says_what_it_costs_directly_with_caching_and_in_batches(long: Library) -> None:
+    long.models(GPT, REPLAY)
+    forecast = _planned(long, "--replicates", "10")
+    (gpt, all_models) = (forecast["gpt-5"], forecast[None])
+    output = 30 * 4096 * 10 / 1e6
+    read_again = (gpt["direct_usd"] - output) * 0.9 * 0.9  # nine of ten replicates at a tenth
+    assert gpt["cached_usd"] == pytest.approx(gpt["direct_usd"] - read_again)
+    assert gpt["batch_usd"] == pytest.approx(gpt["direct_usd"] / 2)
+    assert (forecast["recorded"]["direct_usd"], forecast["recorded"]["batch_usd"]) == (0, None)
+    assert all_models["batch_usd"] == gpt["batch_usd"]  # the replayed answers cost nothing asked directly
+    assert (gpt["calls"], all_models["calls"]) == (30, 60)
+
+
+def test_the_dry_run_of_evaluate_shows_the_same_table(long: Library) -> None:
+    long.models(GPT, REPLAY)
+    planned = long.call("plan", SKILL, "--format", "markdown").out
+    table = planned.partition("### Forecast\n\n")[2].partition("\n\n")[0]
+    assert table.startswith("| cost at most | calls | directly | with caching | in batches |")
+    assert table.replace("`", "") in long.evaluate_here("--dry-run", "--format", "markdown").out.replace("`", "")
+    assert "no batch API" in long.evaluate_here("--dry-run").out
+
+
+def scattered(spread: float, replicates: int = 5) -> dict[str, list[Score]]:
+    return {
+        f"case-{at:02d}": [0.5 + spread * (at % 5 - 2) + 0.02 * ((at + 2 * one) % 4) for one in range(replicates)]
+        for at in range(12)
+    }
+
+
+@pytest.fixture
+def recorded(library: Library) -> Library:
+    library.settings(policy={"design": "beside"})
+    keep(library, a_run("1.0.0", 1, scattered(0.2)), a_run("1.1.0", 2, scattered(0.05), cost_usd=0.6))
+    keep(library, a_run("1.1.0", 3, scattered(0.1, 1), model_id="n"), a_run("1.1.0", 4, scattered(0.3), complete=False))
+    return library
+
+
+def detect(library: Library, drop: str = "0.05", *arguments: str) -> Ended:
+    return library.call("plan", "--detect", drop, *(arguments or (SKILL,)))
+
+
+def test_it_says_whether_the_present_cases_do_and_what_more_would_cost(recorded: Library) -> None:
+    found = detect(recorded)
+    assert found.code == 0, found.err
+    assert f"{SKILL}: what shows a drop of 0.05 with 80 % power at α 0.05" in found.out
+    assert "m: its 12 cases × 5 show a drop of about 0.04" in found.out
+    assert "3 replicates of these cases would show 0.05" in found.out
+    assert "n: its record has one replicate a case: evaluate with --replicates 2 or more" in found.out
+    assert max(map(len, found.out.splitlines())) <= 110
+    assert not (recorded.root / "plan.json").exists()
+
+
+def test_json_validates_against_its_schema_and_is_of_the_newest_complete_record(recorded: Library) -> None:
+    found = detect(recorded, "0.05", SKILL, "--format", "json").json
+    written = json.loads(schema_text("sizing"))
+    jsonschema.Draft202012Validator(written).validate(found)
+    m, n = found["models"]
+    assert (m["run_id"], m["skill_version"], m["cost_per_call_usd"]) == ("20260102T080000Z-abc002-m", "1.1.0", 0.01)
+    assert [choice["replicates"] for choice in m["choices"]] == [1, 2, 3, 5, 10, 20]
+    assert n["choices"] == []
+
+
+def test_the_design_of_the_policy_is_planned(recorded: Library) -> None:
+    def planned() -> tuple[str, float]:
+        plan = detect(recorded, "0.05", SKILL, "-m", "m", "--format", "json").json
+        return plan["design"], plan["models"][0]["shows"]
+
+    recorded.settings(policy={"design": "recorded"})
+    day = planned()
+    recorded.settings(policy={"design": "beside"})
+    assert (day[0], planned()[0]) == ("recorded", "beside")
+    assert planned()[1] < day[1]
+
+
+def test_a_drop_that_two_days_hide_has_its_remedy_named(recorded: Library) -> None:
+    recorded.settings(policy={"design": "recorded"})
+    found = detect(recorded, "0.005", SKILL, "-m", "m")
+    assert "no number of replicates of these cases shows 0.005: ask the baseline beside it" in found.out
+
+
+def test_what_is_wrong_is_said_in_a_line(recorded: Library) -> None:
+    for drop, arguments, says in (
+        ("0", (SKILL,), "--detect must be a drop between 0 and 1"),
+        ("5", (SKILL,), "--detect must be a drop between 0 and 1, such as 0.05, not 5"),
+        ("nan", (SKILL,), "--detect must be a drop between 0 and 1"),
+        ("0.05", ("--model", "m"), "--detect takes one component"),
+        ("0.05", (SKILL, "other"), "--detect takes one component"),
+        ("0.05", ("notice-extractio",), "did you mean 'notice-extraction'?"),
+        ("0.05", (SKILL, "--model", "o"), "no run of model 'o'"),
+    ):
+        assert detect(recorded, drop, *arguments).refuses(says), (drop, arguments)

@@ -12,13 +12,12 @@ from skill_evaluator.records.record import Record
 from skill_evaluator.text import canonical_json, digest
 
 from tests.support.git import git
-from tests.support.library import SKILL, comparable, read
+from tests.support.library import SKILL, read
 from tests.support.pipeline import BOARD, Pipeline
 from tests.support.records import a_record, keep_in
 
 RECORDS = f"components/{SKILL}/evals/records"
 SHARD = f"{SKILL}@recorded@2of2"
-DATA = "skill-evaluator-records"
 
 
 @pytest.fixture(scope="module")
@@ -113,29 +112,6 @@ def test_an_incomplete_run_is_marked_is_no_baseline_and_may_be_completed(pipelin
     assert len(complete) == 3
 
 
-def test_a_data_branch_leaves_the_branch_itself_alone(pipeline: Pipeline) -> None:
-    main = pipeline.tip()
-    done = pipeline.publish("--mode", "branch")
-    assert done.out == f"2 records on {DATA} of origin by {pipeline.tip(DATA)}\n"
-    assert (pipeline.tip(), len(pipeline.rows(DATA))) == (main, 2)
-    assert "nothing to do" in pipeline.publish("--mode", "branch").out
-    base = bump(pipeline, "1.0.1")
-    git(pipeline.checkout, "fetch", "-q", "origin")
-    without = pipeline.plan("--base", base)
-    told = pipeline.plan("--base", base, "--recorded", f"origin/{DATA}")
-    assert "no record of this model yet" in without.skipped[0].reason
-    assert told.skipped[0].reason == "PATCH since the recorded 1.0.0"
-
-
-def test_a_protected_branch_is_said_to_be_one(pipeline: Pipeline) -> None:
-    hook = pipeline.origin / "hooks" / "update"
-    hook.write_text("#!/bin/sh\nexit 1\n")
-    hook.chmod(0o755)
-    done = pipeline.publish()
-    assert (done.code, done.out) == (2, "")
-    assert "cannot push to main of origin: hook declined; see docs/ci.md" in done.err
-
-
 def test_a_place_that_is_not_there_is_said(pipeline: Pipeline) -> None:
     git(pipeline.origin, "tag", "v1.0", "main")
     for arguments, words in (
@@ -147,16 +123,6 @@ def test_a_place_that_is_not_there_is_said(pipeline: Pipeline) -> None:
         assert (done.code, words in done.err) == (2, True), arguments
     assert pipeline.run("publish", "none").refuses("error: none is not a folder")
     assert git(pipeline.origin, "branch", "--format", "%(refname:short)") == "main"
-
-
-def test_a_component_s_own_evaluation_and_a_published_one_are_rows_alike(pipeline: Pipeline) -> None:
-    """What a laptop appends and what CI publishes go on one leaderboard."""
-    pipeline.publish()
-    git(pipeline.checkout, "pull", "-q", "origin", "main")
-    assert pipeline.run("evaluate", SKILL, "--model", "recorded", "--replicates", "2").code == 0
-    board = json.loads((pipeline.checkout / BOARD).read_text())
-    mine, *published = [row for row in board["runs"] if row["model_id"] == "recorded"]
-    assert comparable(mine) == comparable(published[0])
 
 
 def test_a_version_that_another_prompt_has_taken_meanwhile_is_refused_and_the_others_land(pipeline: Pipeline) -> None:
@@ -189,20 +155,11 @@ def test_of_two_prompts_of_a_version_that_come_at_once_the_older_run_is_taken(pi
 FORGED = "1.0.0\n\nCo-authored-by: Somebody <somebody@example.com>"
 HOSTILE: tuple[tuple[str, str, Any], ...] = (
     ("outcome", "skill", ".."),
-    ("outcome", "skill", "../../.github"),
-    ("outcome", "skill", f"{SKILL}\x00"),
     ("outcome", "run_id", "../../../../prompt"),
-    ("outcome", "run_id", "r\nSigned-off-by: x"),
     ("record", "skill", ".."),
-    ("record", "skill", "another"),
     ("record", "skill_version", FORGED),
-    ("record", "skill_version", "1.0.0\x00"),
-    ("record", "skill_version", "\udcff"),
     ("record", "run_id", "x\r\nCo-authored-by: x"),
     ("record", "timestamp", "9999-12-31T23:59:59Z"),
-    ("record", "timestamp", "yesterday"),
-    ("record", "scored", -1),
-    ("record", "digests", {"prompt": "a\nb"}),
 )
 
 

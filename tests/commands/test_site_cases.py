@@ -6,18 +6,16 @@ import shutil
 import threading
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 from urllib.request import urlopen
 
 import pytest
 from skill_evaluator.display import number
 from skill_evaluator.errors import RunError
-from skill_evaluator.site.cases import ShownRun
 from skill_evaluator.site.server import SiteServer
 
 from tests.support.chat_server import notice
 from tests.support.documents import a_pdf, a_png
-from tests.support.library import CASES, SKILL, Library, read
+from tests.support.library import CASES, SKILL, Library
 from tests.support.records import a_run, keep
 from tests.support.sites import case_runs, contents, site_page, words
 
@@ -183,16 +181,6 @@ def test_a_run_folder_that_cannot_be_read_is_named_and_hides_no_other(measured: 
     assert before["outputs"]
 
 
-def test_pages_of_cases_are_written_again_only_for_new_runs(measured: Library) -> None:
-    site = measured.root / "site"
-    with patch.object(ShownRun, "part", side_effect=AssertionError("an output was read again")):
-        assert "0 files written, 0 removed" in measured.call("site", "build", "--out", "site").out
-    measured.write(f"components/{SKILL}/prompt.md", PROMPT.format("1.2.0"))
-    measured.evaluate_here()
-    assert measured.call("site", "build", "--out", "site").code == 0
-    assert [run["version"] for run in runs_of(site, "alpha")] == ["1.2.0", "1.1.0"]
-
-
 def test_megabytes_of_document_and_answer_make_no_large_file(library: Library) -> None:
     long = "<b>\u202eä\x1b " * 150_000
     library.write(f"fixtures/{SKILL}/cases/alpha/document.md", long)
@@ -206,18 +194,6 @@ def test_megabytes_of_document_and_answer_make_no_large_file(library: Library) -
     assert f"the first of {len(long):,} characters. The whole is among the fixtures." in shown
     assert ["Cut here" in output["words"] for output in runs_of(site, "alpha")[0]["outputs"]] == [True, True]
     assert max(len(content) for content in contents(site).values()) < 1_000_000
-
-
-def test_a_record_that_is_another_now_changes_the_pages_of_its_cases(measured: Library) -> None:
-    site = measured.root / "site"
-    path = measured.component / "evals" / "records" / f"{runs_of(site, 'alpha')[0]['run']}.json"
-    record = read(path)
-    record["per_case"][0]["replicates"]["field_level_f1"] = [0.25, 0.25]
-    path.write_text(json.dumps(record))
-    published(measured)
-    shown = contents(site)
-    assert measured.call("site", "build", "--out", "anew").code == 0
-    assert shown == contents(measured.root / "anew")
 
 
 @pytest.mark.parametrize("text", ["\u00a0" * 5_000 + "x" * 3_000, "x" * 10_001])

@@ -116,14 +116,6 @@ def test_invalid_results_are_refused_and_a_draft_has_none(site: JudgedSite) -> N
     assert read_recorded(folder) is None
 
 
-def test_page_of_an_unchanged_judge_run_stays(site: JudgedSite) -> None:
-    before = contents(site.root / "site")
-    assert "0 files written, 0 removed" in site.call("site", "build", "--out", "site").out
-    (site.root / "site" / "judges.html").unlink()
-    assert "1 file written, 0 removed" in site.call("site", "build", "--out", "site").out
-    assert contents(site.root / "site") == before
-
-
 def test_calibration_of_the_settings_is_shown(site: JudgedSite) -> None:
     folder = site.judgements / site.results_of("calibrate")["judging"]["id"]
     shutil.move(folder / "evaluation_results.json", site.root / ".evaluator" / "judge.json")

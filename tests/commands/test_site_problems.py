@@ -12,7 +12,7 @@ import pytest
 from skill_evaluator.records.archive import add_records
 from skill_evaluator.site.writing import MARKER
 
-from tests.support.audit_results import an_audit
+from tests.audit.audit_results import an_audit
 from tests.support.library import SKILL, Ended, Library
 from tests.support.records import a_run, keep, keep_in
 from tests.support.sites import contents, site_page, states, words

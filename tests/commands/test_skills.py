@@ -63,16 +63,6 @@ def test_what_a_skill_adds_is_told_beside_the_same_requests_without_it(skills: L
     assert "checks: with pdf 1.000, without 0.000" in alone.out
 
 
-def test_without_its_skill_a_request_is_asked_as_the_user_wrote_it(skills: Library) -> None:
-    from skill_evaluator.library.components import load_component
-    from skill_evaluator.library.scenarios import SCHEMA_ALONE, apply_scenario
-
-    component = load_component(skills.root / ".evaluator" / "components", "pdf")
-    bare = apply_scenario(component, skills.root / ".evaluator", SCHEMA_ALONE)
-    (message,) = bare.prompt.filled({"document": "How do I read a.pdf?"})
-    assert (message.role, message.text) == ("user", "How do I read a.pdf?")
-
-
 def test_a_skill_that_was_away_for_a_while_is_held_against_its_version_before(skills: Library) -> None:
     repository = GitRepository(skills.root)
     with chat_server() as server:
@@ -104,16 +94,3 @@ def test_a_repository_of_skills_is_adopted_with_what_is_ready_and_what_is_not(sk
     assert "evals of no SKILL.md" in proposed.out
     assert "1 sentence among the checks" in proposed.out
     assert "there is no .evaluator/components/sum/schema.json" in proposed.out
-
-
-def test_which_skill_fires_is_measured_over_all_queries(skills: Library) -> None:
-    answers = {"pdf-1": '{"skill": "pdf"}', "pdf-2": '{"skill": "xlsx"}'}
-    skills.record_answers({(case_id, at): text for case_id, text in answers.items() for at in range(2)})
-    done = skills.call("evaluate", "routing", "--format", "json")
-    assert done.code == 0, done.err
-    (run,) = done.json["runs"]
-    assert run["accuracy"]["checks"]["mean"] == run["accuracy"]["schema_valid"]["mean"] == 1.0
-    skills.record_answers({(case_id, at): '{"skill": "pdf"}' for case_id in answers for at in range(2)}, "other.jsonl")
-    skills.models({**REPLAY, "params": {"file": "other.jsonl"}})
-    (run,) = skills.call("evaluate", "routing", "--format", "json").json["runs"]
-    assert run["accuracy"]["checks"]["mean"] == 0.5

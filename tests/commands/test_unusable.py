@@ -5,7 +5,6 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support.chat_server import ChatServer, Reply, chat_server, notice
-from tests.support.git import git
 from tests.support.library import SKILL, Ended, Library
 
 PROSE = "The notice says nothing of it."
@@ -34,25 +33,6 @@ def bump(library: Library, old: str, new: str) -> None:
     prompt.write_text(prompt.read_text().replace(old, new).replace("Extract", f"Extract ({new})", 1))
 
 
-def test_unreadable_first_version_is_recorded_but_is_no_baseline(served: Library, server: ChatServer) -> None:
-    server.reply = lambda _: Reply(text=PROSE)
-    ended = run(served, "evaluate", "-n", "5")
-    assert ended.code == 4
-    assert ended.out.splitlines()[-2].startswith("0 of 60 outputs are JSON: 60 × prose; `explain` ")
-    assert ended.err.count("--resume") == 0
-    (row,) = served.rows()
-    assert (row["complete"], row["usable"], row["coverage"]) == (False, 0.0, 1.0)
-    for command in ("compare", "history"):
-        assert run(served, command).code == 2
-    assert "0% of the outputs of" in run(served, "accept", "--why", "x", "--by", "me").err
-    server.reply = lambda asked: Reply(text=notice(asked.case_id))
-    bump(served, "1.0.0", "1.1.0")
-    ended = run(served, "evaluate", "-n", "5")
-    assert (ended.code, len(served.rows())) == (0, 2)
-    assert "there is no lower version to judge it against" in ended.out
-    assert "to ship: 1.1.0" in run(served, "history").out
-
-
 def test_unreadable_new_version_is_regressed_and_ends_with_4(served: Library, server: ChatServer) -> None:
     server.reply = lambda asked: Reply(text=notice(asked.case_id))
     assert run(served, "evaluate", "-n", "2").code == 0
@@ -66,15 +46,3 @@ def test_unreadable_new_version_is_regressed_and_ends_with_4(served: Library, se
     assert [row["complete"] for row in served.rows()] == [False, True]
     assert "0% of the outputs of" in run(served, "accept", "1.1.0", "--why", "x", "--by", "me").err
     assert "to ship: 1.0.0" in run(served, "history").out
-
-
-def test_unreadable_interleaved_baseline_makes_a_good_version_improved(served: Library, server: ChatServer) -> None:
-    server.reply = lambda asked: Reply(text=notice(asked.case_id))
-    assert run(served, "evaluate", "-n", "2").code == 0
-    git(served.root, "init", "-q")
-    git(served.root, "add", "-A")
-    git(served.root, "commit", "-qm", "1.0.0")
-    bump(served, "1.0.0", "1.1.0")
-    server.reply = lambda asked: Reply(text=notice(asked.case_id) if "(1.1.0)" in str(asked.body) else PROSE)
-    ended = run(served, "evaluate", "-n", "2", "--with-baseline")
-    assert (ended.code, ended.out.splitlines()[-3].split(" on ")[0]) == (0, f"▲ {SKILL}: improved")

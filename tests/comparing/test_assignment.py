@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from skill_evaluator.comparing.comparison import Pair, _Comparing, heaviest
 from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule
 from skill_evaluator.comparing.sides import Side
-from skill_evaluator.text import canonical_json
 
 from tests.support.json_values import order_plan, quick, thorough
 
@@ -70,30 +69,6 @@ lines = st.lists(
 def align_lines(truth: list[Any], output: list[Any], plan: FieldPlan) -> list[Pair]:
     sides = Side({"lines": truth}, plan), Side({"lines": output}, plan)
     return [*_Comparing(*sides)._align(truth, output, plan.field("lines"))]
-
-
-def met(pairs: list[Pair], truth: list[Any], output: list[Any]) -> list[str]:
-    """Who met whom, by what they say: the order of `marks`, a set, says nothing."""
-    left, right = ([_said(item) for item in items] for items in (truth, output))
-    return sorted(canonical_json([None if i is None else left[i], None if j is None else right[j]]) for i, j in pairs)
-
-
-def _said(item: dict[str, Any]) -> dict[str, Any]:
-    return {**item, "marks": sorted(item["marks"])} if item.get("marks") else item
-
-
-@thorough
-@given(truth=lines, output=lines, seed=st.randoms(use_true_random=False))
-def test_who_meets_whom_never_hangs_on_the_order_of_the_items(truth: list[Any], output: list[Any], seed: Any) -> None:
-    by_key = FieldRule(align="key", key=("sku",))
-    before = copy.deepcopy((truth, output))
-    for name in ("exact", "close"):
-        best = PLANS[name]
-        for rules in (best, FieldPlan(leaves=best.leaves, arrays={**best.arrays, "lines": by_key})):
-            first = met(align_lines(truth, output, rules), truth, output)
-            moved = [seed.sample(items, len(items)) for items in (truth, output)]
-            assert met(align_lines(*moved, rules), *moved) == first, rules.arrays["lines"]
-    assert (truth, output) == before
 
 
 @quick

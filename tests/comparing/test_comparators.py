@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 from skill_evaluator import plugins
 from skill_evaluator.comparing.comparators import Comparator, amount, canonical, comparator, equal
-from skill_evaluator.comparing.comparison import compare
-from skill_evaluator.comparing.field_plan import FieldRule, plan_fields
+from skill_evaluator.comparing.field_plan import FieldRule
 from skill_evaluator.errors import ComponentError
 
 EXACT = FieldRule(compare="exact")
@@ -182,15 +181,17 @@ def test_a_canonical_form_carries_its_type() -> None:
     assert len(forms) == 7
 
 
-POSTCODE = Comparator(lambda value, rule: str(value).replace(" ", "").upper())
-
-
-def test_a_package_adds_a_comparator(monkeypatch: pytest.MonkeyPatch) -> None:
-    group = "skill_evaluator.comparators"
-    monkeypatch.setattr(plugins, "load", lambda of, name, kind: POSTCODE if of == group else None)
-    plan = plan_fields(None, {"code": FieldRule(compare="test-postcode")}, "datasets.json")
-    verdicts = [row.outcome for row in compare({"code": "sw1a 1aa"}, {"code": "SW1A1AA"}, plan)]
-    assert verdicts == ["right"]
+def test_comparator_of_a_package_may_decide_by_closeness(monkeypatch: pytest.MonkeyPatch) -> None:
+    added = {
+        "test-exact": Comparator(lambda value, rule: str(value).upper()),
+        "test-close": Comparator(
+            lambda value, rule: value, lambda one, other, rule: abs(one - other) <= rule.tolerance
+        ),
+    }
+    monkeypatch.setattr(plugins, "load", lambda group, name, kind: added.get(name))
+    assert comparator("test-exact").close is None
+    assert equal("a", "A", FieldRule(compare="test-exact", tolerance=1))
+    assert [equal(1, other, FieldRule(compare="test-close", tolerance=1)) for other in (2, 3)] == [True, False]
 
 
 def test_an_unknown_comparator_is_named_with_the_nearest() -> None:

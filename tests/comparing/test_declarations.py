@@ -2,7 +2,13 @@
 
 import pytest
 from skill_evaluator import plugins
-from skill_evaluator.comparing.declarations import COMPARATOR_GROUP, FieldRule, refuse_wrong_rules
+from skill_evaluator.comparing.declarations import (
+    COMPARATOR_GROUP,
+    FieldRule,
+    aligned_by,
+    compared_as,
+    refuse_wrong_rules,
+)
 from skill_evaluator.errors import ComponentError
 
 
@@ -50,3 +56,25 @@ def test_the_options_of_a_rule_are_the_settings_of_its_comparator_that_differ() 
     rule = FieldRule(compare="date", formats=("%d/%m/%Y",), tolerance_days=1, threshold=None, weight=2, key=("a",))
     assert rule.options == {"formats": ("%d/%m/%Y",), "tolerance_days": 1}
     assert FieldRule().options == {}
+
+
+@pytest.mark.parametrize(
+    ("rule", "description"),
+    [
+        (FieldRule(), "exact value"),
+        (FieldRule(compare="ignore"), "not looked at"),
+        (FieldRule(compare="text"), "text, reported only"),
+        (FieldRule(compare="text", threshold=0.8), "text, from token F1 0.8"),
+        (FieldRule(compare="string", casefold=True, threshold=0.9), "string, case folded, from 0.9 edit similarity"),
+        (FieldRule(compare="number", relative_tolerance=0.05), "number, ± 5 %"),
+        (FieldRule(compare="date", formats=("%d.%m.%Y",), tolerance_days=2), "date, written %d.%m.%Y, ± 2 days"),
+        (FieldRule(compare="postcode", tolerance=1), "postcode, ± 1"),
+    ],
+)
+def test_comparison_is_described_with_its_options(rule: FieldRule, description: str) -> None:
+    assert compared_as(rule) == description
+
+
+def test_alignment_is_described() -> None:
+    rules = [FieldRule(), FieldRule(align="set"), FieldRule(align="key", key=("a", "b"))]
+    assert [aligned_by(rule) for rule in rules] == ["by what its items are", "as a set", "by key a + b"]

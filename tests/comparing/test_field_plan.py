@@ -43,14 +43,9 @@ SCHEMAS: Sequence[tuple[Any, Any]] = [
     (obj(a={"const": "x"}), {"a": "category"}),
     # nullable, in each of the ways to say it
     (obj(a={"type": ["string", "null"]}), {"a": "string"}),
-    (obj(a={"type": ["null", "number"]}), {"a": "number"}),
     (obj(a={"anyOf": [STR, {"type": "null"}]}), {"a": "string"}),
-    (obj(a={"anyOf": [{"type": "null"}, {"type": "number"}]}), {"a": "number"}),
     (obj(a={"oneOf": [{"type": "string", "format": "date"}, {"type": "null"}]}), {"a": "date"}),
     (obj(a={"enum": ["x", None]}), {"a": "category"}),
-    (obj(a={"anyOf": [{"enum": ["x"]}, {"type": "null"}]}), {"a": "category"}),
-    (obj(a={"anyOf": [PERSON, {"type": "null"}]}), {"a.name": "string", "a.age": "number"}),
-    (obj(a={"anyOf": [{"type": "array", "items": PERSON}, {"type": "null"}]}), "people"),
     # objects and arrays
     (obj(a=obj(b=obj(c=STR))), {"a.b.c": "string"}),
     (obj(a={"type": "array", "items": STR}), {"a": "set", "a[]": "string"}),
@@ -61,26 +56,20 @@ SCHEMAS: Sequence[tuple[Any, Any]] = [
         {"a": "best", "a[]": "set", "a[][]": "string"},
     ),
     ({"type": "array", "items": STR}, {"": "set", "[]": "string"}),
-    ({"type": "string"}, {"": "string"}),
     # parts of a schema put together
     ({"allOf": [obj(a=STR), obj(b={"type": "number"})]}, {"a": "string", "b": "number"}),
-    ({"properties": {"a": STR}}, {"a": "string"}),
     # references
     ({**obj(a={"$ref": "#/$defs/s"}), "$defs": {"s": {"enum": ["x"]}}}, {"a": "category"}),
     ({**obj(a={"$ref": "#/definitions/s"}), "definitions": {"s": STR}}, {"a": "string"}),
     ({**obj(a={"$ref": "#/$defs/p~1q"}), "$defs": {"p/q": STR}}, {"a": "string"}),
     ({"$ref": "#/$defs/top", "$defs": {"top": obj(a=STR)}}, {"a": "string"}),
-    ({**obj(a={"$ref": "#/$defs/x"}), "$defs": {"x": {"$ref": "#/$defs/y"}, "y": STR}}, {"a": "string"}),
     ({**obj(a={"type": "array", "items": {"$ref": "#/$defs/p"}}), "$defs": {"p": PERSON}}, "people"),
-    ({**obj(a={"type": "array", "items": {"anyOf": [{"$ref": "#/$defs/p"}]}}), "$defs": {"p": PERSON}}, "people"),
     # a reference to itself ends
     ({"$ref": "#"}, {}),
     ({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/a"}}}, {}),
     # nothing to read
     (None, {}),
     ({}, {}),
-    (obj(a=True, b={}), {}),
-    ({"type": "object", "additionalProperties": STR}, {}),
 ]
 
 
@@ -183,9 +172,9 @@ def test_an_array_of_anything_aligns_by_its_items(items: Any) -> None:
     assert [row.outcome for row in compare({"a": ["x"]}, {"a": ["y"]}, found)] == ["missing", "extra"]
 
 
-def test_a_property_without_a_type_may_be_declared_an_array() -> None:
-    found = plan(obj(a={}), a=FieldRule(align="ordered"))
-    assert kinds(found) == {"a": "ordered"}
+def test_property_without_a_type_is_compared_as_declared() -> None:
+    declared = {"a": FieldRule(align="ordered"), "b": FieldRule(casefold=True), "c": FieldRule(compare="number")}
+    assert kinds(plan(obj(a={}, b=True, c={}), **declared)) == {"a": "ordered", "b": "string", "c": "number"}
 
 
 def test_definitions_that_refer_to_each_other_end() -> None:
@@ -409,13 +398,6 @@ def test_a_named_property_without_a_type_is_never_any_key() -> None:
     ]
 
 
-def test_a_property_without_a_type_may_be_declared() -> None:
-    assert kinds(plan(obj(a={}, b=True), a=FieldRule(casefold=True), b=FieldRule(compare="number"))) == {
-        "a": "string",
-        "b": "number",
-    }
-
-
 def test_items_that_the_schema_tells_apart_by_place_align_by_place() -> None:
     at = obj(at={"type": "array", "prefixItems": [{"type": "number"}, {"type": "number"}]})
     assert kinds(plan(at)) == {"at": "ordered", "at[]": "number"}
@@ -435,6 +417,7 @@ def test_what_answers_invent_is_not_kept_without_end() -> None:
     for start in range(0, 12_000, 1000):
         compare({}, {f"k{start + index}": index for index in range(1000)}, found)
     assert len(found._fields) <= 10_000
+    assert len(found.field("").children) <= 10_000
     assert [row.path for row in compare({"lines": [{"sku": "x"}], "new": {"a": 1}}, {}, found)] == [
         "lines[].sku",
         "new.a",

@@ -23,7 +23,7 @@ def test_version_without_a_usable_output_is_no_baseline_and_the_next_is_measured
         assert ("1.1.0 on disk is not measured" in shown, "to ship: 1.0.0" in shown) == (True, False), shown
 
     vendor.reply = usual
-    usable = folder.run("evaluate", "receipts")
+    usable = folder.here("evaluate", "receipts")
     assert usable.code == 0, usable.err
     assert [row["complete"] for row in folder.rows("receipts")] == [True, False]
     ranked, built = folder.here("leaderboard"), folder.here("site", "build")
@@ -43,8 +43,8 @@ def test_reasoning_text_is_removed_before_an_output_is_scored(folder: Folder, ve
     folder.component("receipts")
     assert folder.here("evaluate", "receipts").code == 0
     folder.prompt("receipts", "1.1.0", f"{PROMPT} Think first.")
-    done = folder.run("evaluate", "receipts")
+    done = folder.here("evaluate", "receipts")
     assert done.code == 0, done.out
     assert folder.rows("receipts")[0]["accuracy"]["exact_match"]["strict_mean"] == 1.0
-    explained = folder.run("explain", folder.rows("receipts")[0]["run_id"], "--case", "acme")
+    explained = folder.here("explain", folder.rows("receipts")[0]["run_id"], "--case", "acme")
     assert (explained.code, "Perhaps" in explained.out) == (0, True), explained.err

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.errors import FixtureError, NotEvaluatedError
 from skill_evaluator.library.case_table import CaseTable, import_cases
@@ -73,22 +72,6 @@ def test_a_line_is_the_case_that_a_folder_with_the_same_content_is(tmp_path: Pat
     as_folder, as_line = load(skill, tmp_path)
     assert seen(as_folder) == seen(as_line)
     assert (as_line.not_applicable, as_line.meta) == (("small-*",), META)
-
-
-@given(document=st.text().filter(str.strip), total=st.none() | st.floats(allow_nan=False, allow_infinity=False))
-def test_the_digest_does_not_depend_on_where_a_case_is(
-    tmp_path_factory: pytest.TempPathFactory, document: str, total: float | None
-) -> None:
-    root = tmp_path_factory.mktemp("case")
-    skill = component(root)
-    truth = {"shop": document, "total": total}
-    try:
-        folder(root, "a", document__md=document, ground_truth__json=truth)
-        (as_folder,) = load(skill, root)
-    except (FixtureError, UnicodeEncodeError):  # a NUL or half a surrogate pair
-        return
-    write(root, lines({"id": "b", "document": document, "expected": truth}))
-    assert load(skill, root, "b")[0].digest == as_folder.digest
 
 
 def test_a_table_read_in_place_and_imported_gives_the_same_cases(tmp_path: Path) -> None:
@@ -376,26 +359,6 @@ def tables() -> Iterator[st.SearchStrategy[str]]:
     row = st.dictionaries(st.sampled_from(_KEYS) | st.text(max_size=3), json_values, max_size=5)
     yield st.lists(row | json_values, max_size=4).map(lambda rows: lines(*rows))
     yield st.text(alphabet=',"\n\r\t aéid{}[]1:\\', max_size=80)
-
-
-@given(
-    content=st.one_of(*tables()),
-    name=st.sampled_from(["cases.jsonl", "cases.csv", "cases.tsv"]),
-    columns=st.sampled_from([{}, {"truth": {"shop": "shop", "total": "sum"}}, {"inputs": {"document": "document"}}]),
-)
-def test_no_table_ends_in_anything_but_cases_or_one_line(
-    tmp_path_factory: pytest.TempPathFactory, content: str, name: str, columns: Mapping[str, Any]
-) -> None:
-    root = tmp_path_factory.mktemp("table")
-    write(root, content.encode("utf-8", "surrogatepass"), name)
-    skill = component(root, datasets={"columns": columns})
-    problems: list[str] = []
-    try:
-        for case in load_cases(skill, root / "f", odd=lambda problem: problems.append(str(problem))):
-            case.document.encode()
-    except (FixtureError, NotEvaluatedError) as problem:
-        problems.append(str(problem))
-    assert not any("\n" in problem for problem in problems)
 
 
 def test_the_truths_of_a_table_that_no_contract_fits_can_still_be_inferred_from() -> None:

@@ -7,30 +7,42 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from skill_evaluator.audit.cube import read_cube
+from skill_evaluator.audit.run.manifest import read_audit_manifest
+from skill_evaluator.ci.outcome import Outcome, read_outcome
 from skill_evaluator.ci.plan import read_plan
 from skill_evaluator.errors import SkillEvaluatorError
 from skill_evaluator.exchange.imported import ImportRequest, import_results
 from skill_evaluator.files import json_text
+from skill_evaluator.judges.calibration.corruption import CorruptedPair, corrupt
+from skill_evaluator.judges.calibration.labels import read_labels, read_verdicts
+from skill_evaluator.judges.prompting.items import OutputItem, read_items
+from skill_evaluator.judges.review.queue import ReviewQueue
 from skill_evaluator.library.case_table import CaseTable, import_cases
 from skill_evaluator.library.cases import load_cases
 from skill_evaluator.library.components import load_component
-from skill_evaluator.library.config import Settings, load_models, load_settings
+from skill_evaluator.library.config import DEFAULT_LIMITS, Settings, load_models, load_settings
+from skill_evaluator.library.rubrics import load_rubric
 from skill_evaluator.library.scenarios import load_scenario
+from skill_evaluator.library.sources import formats
+from skill_evaluator.library.sources.tree import folder_tree
 from skill_evaluator.library.versions import read_version
 from skill_evaluator.records.archive import laid_out, load_leaderboard, newest_recorded, read_acceptances, read_entries
 from skill_evaluator.records.record import read_record
 from skill_evaluator.runner.journal import read_answers, read_manifest
 from skill_evaluator.runner.schedule import build_request
 
+from tests.audit.manifests import manifest
 from tests.ci.test_plan import PLAN
 from tests.support.components import NAME, write_component
 from tests.support.hostile_files import spoilt
 from tests.support.json_values import thorough
 from tests.support.library import ROOT
 from tests.support.records import a_record
-from tests.support.spoiling import spoil
+from tests.support.reviews import label, pair
+from tests.support.rubrics import some_criterion, some_levels
 
 _FRONT = f"---\nname: {NAME}\nversion: 1.0.0\noutput: choice\nteam: {{a: [1, 2], b: &x 3, c: *x}}\n---\nRead.\n"
 _SCHEMA = '{"type": "object", "properties": {"a": {"$ref": "#/$defs/b"}}, "$defs": {"b": {"enum": [1, "x"]}}}'
@@ -47,6 +59,22 @@ _, _MANIFEST = next(PLAN.manifests())
 _ANSWERED = '{"case_id": "one", "replicate": 0, "text": "{}", "input_tokens": 5, "cost_usd": 0.1}\n'
 _ELSEWHERE = ROOT / "tests" / "data" / "elsewhere"
 _SCORES = "case,replicate,model,exact_match,cost_usd\na,0,m,1,0.5\na,1,m,0.5,1e-3\nb,0,m,0,\n"
+_JUDGING = {name: (ROOT / "tests/data/judging" / f"{name}.jsonl").read_text()[:400] for name in ("items", "verdicts")}
+_LABELS = "".join(line for line in _JUDGING["items"].splitlines(keepends=True) if line.endswith("\n"))
+_VERDICTS = "".join(line for line in _JUDGING["verdicts"].splitlines(keepends=True) if line.endswith("\n"))
+_OUTPUT = OutputItem(id="g", input="Summarize.", output="- It opened in 1980.\n- Dogs are not allowed in it.\n")
+_CORRUPTED = "".join(pair.model_dump_json() + "\n" for pair in corrupt([_OUTPUT], 6, seed=0))
+_OUTCOME = Outcome(invocation="20240101T000000Z-abc123", head=None, dry_run=False, runs=[])
+_ROW = {"id": "b", "document": "A 9", "expected": {"shop": "A", "total": 9}, "not_applicable": ["m"]}
+_PROMPTFOO = {
+    "prompts": ["Say {{word}}", {"raw": "{{word}}", "label": "a"}],
+    "providers": [{"id": "openai:gpt-5", "config": {"temperature": 0}}],
+    "defaultTest": {"vars": {"lang": "en"}, "assert": [{"type": "is-json", "value": {"type": "object"}}]},
+    "tests": [{"vars": {"word": ["a", "b"]}, "assert": [{"type": "contains-any", "value": "a, b", "weight": 2}]}],
+}
+_SKILL = "---\nname: pdf\ndescription: Reads PDFs.\n---\nSay what it says.\n"
+_TRIGGERS = [{"id": 1, "query": "Read a.pdf.", "should_trigger": True}, {"query": "Hi", "expected_skill": None}]
+_PROMPT_YML = "messages: [{role: user, content: 'Say {{input}}'}]\ntestData: [{input: x}]\nevaluators: []\n"
 _META = "reason: plain\nday: 2024-01-31\nmore: [1, {a: b}]\n"
 
 
@@ -84,7 +112,31 @@ def _table(root: Path) -> None:
     import_cases(CaseTable(file=root / "rows.csv", document=("text",), truth=("shop", "total"), skill=NAME, **places))
 
 
-# Each file of a library: where it lies, what is good in it, and what reads it.
+def _source(name: str) -> Callable[[Path], None]:
+    """Return a function that reads all components of a foreign format."""
+
+    def read(root: Path) -> None:
+        (root / "skills" / "pdf").mkdir(parents=True, exist_ok=True)
+        if not (root / "skills" / "pdf" / "SKILL.md").exists():
+            (root / "skills" / "pdf" / "SKILL.md").write_text(_SKILL)
+        tree = folder_tree(root, DEFAULT_LIMITS)
+        for place in formats()[name].find(tree):
+            formats()[name].read(tree, place.key)
+
+    return read
+
+
+def _verdicts(root: Path) -> None:
+    (root / "items.jsonl").write_text(_LABELS)
+    read_verdicts(root / "verdicts.jsonl", read_labels(root / "items.jsonl"))
+
+
+def _reviews(root: Path) -> None:
+    queue = ReviewQueue(folder=root)
+    queue.labels(queue.items() or {pair().id: pair()})
+
+
+# The files that other people may write: the path, a valid content, and the reader.
 FILES: Mapping[str, tuple[str, Callable[[Path], object]]] = {
     f"components/{NAME}/prompt.md": (_FRONT.replace("output: choice\n", ""), _component),
     f"components/{NAME}/schema.json": (_SCHEMA, _component),
@@ -108,6 +160,25 @@ FILES: Mapping[str, tuple[str, Callable[[Path], object]]] = {
     "promptfoo.json": ((_ELSEWHERE / "promptfoo_a.json").read_text(), _results("promptfoo.json")),
     "inspect.json": ((_ELSEWHERE / "inspect_a.json").read_text(), _results("inspect.json")),
     "scores.csv": (_SCORES, _results("scores.csv")),
+    "rubric.yaml": (json.dumps({"criteria": [some_criterion()]}), lambda root: load_rubric(root / "rubric.yaml")),
+    "levels.json": (json.dumps(some_levels()), lambda root: load_rubric(root / "levels.json")),
+    "items.jsonl": (_LABELS, lambda root: read_labels(root / "items.jsonl")),
+    "verdicts.jsonl": (_VERDICTS, _verdicts),
+    "corrupted.jsonl": (_CORRUPTED, lambda root: read_items(root / "corrupted.jsonl", CorruptedPair)),
+    "queue.jsonl": (pair().model_dump_json() + "\n", _reviews),
+    "labels.jsonl": (label(pair(), overall="1").model_dump_json() + "\n", _reviews),
+    "audit.json": (manifest([2], 2).model_dump_json(), lambda root: read_audit_manifest(root / "audit.json")),
+    "table.csv": (
+        (ROOT / "tests/data/creditaudit_table2.csv").read_text(),
+        lambda root: read_cube(root / "table.csv", weights={}),
+    ),
+    "outcome.json": (_OUTCOME.model_dump_json(), read_outcome),
+    f"fixtures/{NAME}/cases.jsonl": (json.dumps(_ROW) + "\n", _cases),
+    f"fixtures/{NAME}/cases.csv": ("id,document,shop,total\nb,A 9,A,9\n", _cases),
+    "promptfooconfig.yaml": (json.dumps(_PROMPTFOO), _source("promptfoo")),
+    "skills/pdf/SKILL.md": (_SKILL, _source("skills")),
+    "skills/pdf/evals/trigger-eval.json": (json.dumps(_TRIGGERS), _source("skills")),
+    "a.prompt.yml": (_PROMPT_YML, _source("prompt_yml")),
     "rows.csv": ('text,shop,total\n"A, 9",A,9\nB 1,B,1\n', _table),
 }
 
@@ -119,11 +190,6 @@ def _library(root: Path) -> Path:
     (case / "document.md").write_text("A 9")
     (case / "ground_truth.json").write_text('{"shop": "A", "total": 9}')
     return root
-
-
-def _contents(good: str) -> st.SearchStrategy[bytes]:
-    """Any bytes, a good file cut, and a good file with other values."""
-    return spoilt(good) | st.randoms(use_true_random=False).map(lambda dice: spoil(good.encode(), dice))
 
 
 def _check(path: str, content: bytes, folder: Path) -> None:
@@ -159,18 +225,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @thorough
 @given(data=st.data())
 def test_a_file_is_read_or_refused_in_one_line(path: str, data: st.DataObject, folder: Path) -> None:
-    _check(path, data.draw(_contents(FILES[path][0])), folder)
-
-
-@pytest.mark.faults
-@pytest.mark.parametrize("path", FILES)
-def test_two_hundred_contents_of_a_file_are_read_or_refused_in_one_line(path: str, folder: Path) -> None:
-    @settings(thorough, deadline=None, max_examples=200)
-    @given(content=_contents(FILES[path][0]))
-    def check(content: bytes) -> None:
-        _check(path, content, folder)
-
-    check()
+    _check(path, data.draw(spoilt(FILES[path][0])), folder)
 
 
 @thorough

@@ -236,12 +236,6 @@ def test_what_is_constant_ends_before_the_first_variable(tmp_path: Path) -> None
     assert [later.constant_characters(turns=turns) for turns in (False, True)] == [len("Read.This: "), len("Read.")]
 
 
-@given(st.dictionaries(st.sampled_from(["document", "a", "b"]), st.text("{}ab$ document", max_size=30), min_size=3))
-def test_no_value_is_ever_expanded_again(values: dict[str, str]) -> None:
-    prompt = Prompt(messages=(Message("user", ("<{{a}}|{{ b }}|{{document}}>",)),), inputs=("document", "a", "b"))
-    assert prompt.filled(values)[0].text == f"<{values['a']}|{values['b']}|{values['document']}>"
-
-
 def test_the_page_on_prompts_shows_prompts_that_are_sent(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "prompts.md").read_text()
     shown = re.search(r"```markdown\n(---.*?)\n```", page, re.DOTALL)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.comparing.comparators import COMPARATORS, canonical, equal
 from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule, plan_fields
-from skill_evaluator.errors import ComponentError
+from skill_evaluator.errors import ComponentError, ConfigError
 from skill_evaluator.metrics import (
     DEFAULT_METRICS,
     DEFAULT_REPRODUCIBILITY,
@@ -21,7 +21,14 @@ from skill_evaluator.metrics import (
     accuracy_metrics,
     agreement_metrics,
 )
-from skill_evaluator.metrics.base import AgreementMetric, CaseAnswers, Comparison, Metric, UnorderedArrays
+from skill_evaluator.metrics.base import (
+    AgreementMetric,
+    CaseAnswers,
+    Comparison,
+    Metric,
+    UnorderedArrays,
+    checked_score,
+)
 
 from tests.support.json_values import (
     ALIGNMENTS,
@@ -234,3 +241,13 @@ def test_metrics_are_chosen_in_the_order_declared() -> None:
 
 def test_a_declared_agreement_metric_comes_after_the_default_ones() -> None:
     assert tuple(agreement_metrics(["exact_match", "tara_at_n"])) == DEFAULT_REPRODUCIBILITY
+
+
+def test_score_of_a_package_is_none_or_a_number_from_0_to_1() -> None:
+    compared = comparison({}, {})
+    assert [checked_score("new", lambda _, value=value: value, compared) for value in (None, 0, 0.5, True)] == [
+        *(None, 0.0, 0.5, 1.0)
+    ]
+    for value in (2.0, -0.1, float("nan"), "1"):
+        with pytest.raises(ConfigError, match=r"metric 'new' gave .*, which is neither None nor a number from 0 to 1"):
+            checked_score("new", lambda _, value=value: value, compared)

@@ -116,28 +116,24 @@ def test_an_array_of_100_000_scalars_is_scored() -> None:
     assert found["jaccard"] == pytest.approx((MANY - 1) / (MANY + 1), abs=1e-9)
 
 
-def test_an_array_of_a_few_scalars_many_times_is_scored() -> None:
-    items = [index % 3 for index in range(MANY // 4)]
-    wide_scores({"a": items}, {"a": [-1, *reversed(items[1:])]}, NO_SCHEMA, len(items))
+FEW = [index % 3 for index in range(MANY // 4)]
+OBJECTS = [{"sku": f"s{index}", **{f"f{field}": field for field in range(49)}} for index in range(MANY // 50)]
+ONE_KEY = [{"sku": "one", "qty": index, "price": index % 7} for index in range(200)]
+EQUAL = [{"sku": "x", "qty": 1} for _ in range(200)]
 
 
-def test_2_000_objects_of_50_leaves_are_scored() -> None:
-    items = [{"sku": f"s{index}", **{f"f{field}": field for field in range(49)}} for index in range(MANY // 50)]
-    output = [*items[:-1], {**items[-1], "f7": "wrong"}][::-1]
-    wide_scores({"lines": items}, {"lines": output}, "key", MANY)
-
-
-@pytest.mark.parametrize("align", ["best", "key"])
-def test_hundreds_of_objects_are_assigned(align: str) -> None:
-    """By the best assignment of all, or of all that share a key, which is the same thing."""
-    items = [{"sku": "one", "qty": index, "price": index % 7} for index in range(200)]
-    output = [*items[:-1], {**items[-1], "price": "wrong"}][::-1]
-    wide_scores({"lines": items}, {"lines": output}, align, 600)
-
-
-def test_hundreds_of_equal_objects_are_assigned() -> None:
-    items = [{"sku": "x", "qty": 1} for _ in range(200)]
-    wide_scores({"lines": items}, {"lines": [*items[1:], {"sku": "x", "qty": 2}]}, "best", 400)
+@pytest.mark.parametrize(
+    ("items", "changed", "align", "leaves"),
+    [
+        pytest.param(FEW, -1, NO_SCHEMA, len(FEW), id="equal scalars"),
+        pytest.param(OBJECTS, {**OBJECTS[0], "f7": "wrong"}, "key", MANY, id="objects of 50 leaves"),
+        pytest.param(ONE_KEY, {**ONE_KEY[0], "price": "wrong"}, "best", 600, id="hundreds of objects"),
+        pytest.param(ONE_KEY, {**ONE_KEY[0], "price": "wrong"}, "key", 600, id="hundreds of objects with one key"),
+        pytest.param(EQUAL, {"sku": "x", "qty": 2}, "best", 400, id="hundreds of equal objects"),
+    ],
+)
+def test_long_array_is_aligned(items: list[Any], changed: Any, align: str, leaves: int) -> None:
+    wide_scores({"lines": items}, {"lines": [changed, *items[1:]][::-1]}, align, leaves)
 
 
 MEGABYTE = "consectetuer adipiscing, " * 40_000

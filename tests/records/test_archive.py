@@ -73,21 +73,6 @@ def test_a_record_of_a_branch_must_be_that_of_its_run_too(library: Library, comp
 
 
 @pytest.mark.process
-def test_each_record_has_a_digest_wherever_it_is_and_another_once_its_file_changes(
-    library: Library, component: Component, branch: str
-) -> None:
-    keep(library, HERE)
-    archive = Archive(component, Repository(library.root), (branch,))
-    before = archive.digests()
-    assert before.keys() == {HERE.run_id, THERE.run_id}
-    assert len(set(before.values())) == 2
-    keep(library, HERE.model_copy(update={"cost_usd": 1.0}))
-    after = archive.digests()
-    assert after[HERE.run_id] != before[HERE.run_id]
-    assert after[THERE.run_id] == before[THERE.run_id]
-
-
-@pytest.mark.process
 def test_without_a_branch_only_what_is_here_counts(library: Library, component: Component, branch: str) -> None:
     keep(library, HERE)
     archive = Archive(component)

@@ -8,7 +8,7 @@ from skill_evaluator.providers.base import Completion, Request
 from skill_evaluator.runner.engine import cached_prompts, call_sequences
 from skill_evaluator.runner.schedule import Call, schedule_calls
 
-from tests.support.scripted import ScriptedProvider, answer, drive
+from tests.runner.scripted import ScriptedProvider, answer, drive
 
 LOW, HIGH = 10, 1_000  # tokens of the shortest prompt that is cached
 

@@ -19,7 +19,7 @@ from skill_evaluator.runner.engine import Budget, Stop
 from skill_evaluator.runner.journal import Journal, read_answers
 from skill_evaluator.runner.schedule import Replicate
 
-from tests.support.scripted import Driven, Script, ScriptedProvider, answer, drive
+from tests.runner.scripted import Driven, Script, ScriptedProvider, answer, drive
 
 PRICE = Price(input=100_000, output=100_000, cache_write=100_000)
 

@@ -15,13 +15,12 @@ from skill_evaluator.runner.prices import (
     answer_price,
     dearest_cost,
     estimate,
-    input_sizes,
     not_applicable,
     price_of,
     usage_cost,
 )
 
-from tests.support.components import case, component
+from tests.support.components import case
 
 OWN = Price(input=2.0, output=8.0)
 LISTED = Price(
@@ -208,10 +207,3 @@ def test_a_case_with_a_file_is_for_models_that_read_it(model: Model, reason: dic
 def test_a_provider_of_texts_alone_is_told_of_no_files() -> None:
     with pytest.raises(ConfigError, match=r"models\[0\].accepts in here: provider 'local' sends texts alone"):
         kinds_of([Model(id="m", provider="local", accepts=("image",))], "here")
-
-
-def test_the_size_of_a_case_grows_with_its_document(tmp_path: Path) -> None:
-    small, large = case("small"), case("large")
-    sizes = input_sizes(component(tmp_path), [small, large])
-    assert sizes.keys() == {"small", "large"}
-    assert all(size.likely <= size.most for size in sizes.values())

@@ -79,12 +79,6 @@ def test_neither_of_two_runs_is_always_the_first(cases: list[str], replicates: i
         assert abs(of_case.count(0) - of_case.count(1)) <= 1
 
 
-@given(case_ids, st.integers(1, 5))
-def test_a_run_by_itself_keeps_its_order(cases: list[str], replicates: int) -> None:
-    schedule = schedule_calls(cases, replicates)
-    assert interleaved([schedule]) == schedule
-
-
 def test_parts_of_one_run_take_turns_though_their_cases_differ() -> None:
     turns = interleaved([schedule_calls(["a", "c"], 2), schedule_calls(["b"], 1)])
     assert [(call.case_id, call.replicate, call.arm) for call in turns] == [

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from skill_evaluator.metrics.accuracy.checks import share_passed
 from skill_evaluator.records.record import CaseRecord, CheckRecord, Record
 from skill_evaluator.scoring.answers import CheckedCase
 from skill_evaluator.verdicts.decide.comparability import Pair, check_changes, field_scores, with_same_checks
@@ -62,11 +61,6 @@ def test_a_check_passes_always_never_or_now_and_then(
     (check,) = checks({"contains": "a"})
     one = CheckedCase(check=check, scores=scores)
     assert (one.standing, one.total.counts.right) == (standing, right)
-
-
-def test_the_share_is_by_weight_and_unknown_where_a_check_is() -> None:
-    assert share_passed([(1.0, 1.0), (3.0, 0.0)]) == 0.25
-    assert share_passed([(1.0, 1.0), (9.0, None)]) is share_passed([]) is None
 
 
 def test_versions_are_compared_by_the_checks_that_both_were_held_to(tmp_path: Path) -> None:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from tests.audit.audit_results import an_audit
 from tests.site.conftest import serious
-from tests.support.audit_results import an_audit
 from tests.support.library import Library
 from tests.support.odd_texts import HOSTILE
 from tests.support.records import a_run, keep

@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.library import SKILL, Library
 from tests.support.records import a_run, keep
-from tests.support.sites import built_site, contents, site_page, words
+from tests.support.sites import built_site, site_page, words
 
 pytest.importorskip("vl_convert")
 RIGHT = {f"case-{at}": [1.0, 1.0] for at in range(12)}
@@ -83,17 +83,6 @@ def test_verdict_names_fields_cases_and_one_baseline(tmp_path: Path) -> None:
     earlier = site_page(site, f"verdicts/{SKILL}/1.0.0.html")
     assert words(earlier.find(class_="advice")).startswith("A newer version is measured, 1.1.0; ")
     assert "There is no version to compare it with." in words(earlier.main)
-
-
-def test_building_again_writes_nothing_and_follows_a_new_record(library: Library) -> None:
-    site = built_site(library)
-    before = contents(site)
-    built_site(library)
-    assert contents(site) == before
-    keep(library, a_run("1.7.0", 10, WORSE))
-    built_site(library)
-    assert (site / f"compare/{SKILL}/1.7.0.html").exists()
-    assert not (site / f"compare/{SKILL}/1.2.0.html").exists()
 
 
 def test_field_of_a_component_that_has_but_one_is_named(tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ from skill_evaluator.records.archive import append_rows
 from skill_evaluator.records.record import parse_record, write_record
 
 from tests.site.conftest import demo
+from tests.site.page_numbers import Recorded, numbers_of
 from tests.support.library import Library, read
-from tests.support.site_numbers import Recorded, numbers_of
 from tests.support.sites import site_page
 
 pytest.importorskip("vl_convert")

@@ -148,7 +148,3 @@ def test_charts_neither_exaggerate_nor_claim_what_the_groups_deny(site: Path) ->
     assert "most often" not in words(page.main)
     texts = [text.get_text() for text in page.find(attrs={"data-chart": "trend"}).find_all("text")]
     assert {"0.0", "1.0", "vendor-mode…large-20250929", "vendor-mode…small-20251001"} <= {*texts}
-
-
-def test_every_page_of_a_large_library_is_small(site: Path) -> None:
-    assert max(path.stat().st_size for path in site.rglob("*.html")) < 1_000_000

@@ -22,9 +22,10 @@ def test_regression_of_the_newest_version_is_an_alarm_with_one_baseline(tmp_path
     keep(library, a_run("1.0.0", 1, RIGHT), a_run("1.1.0", 2, RIGHT), a_run("1.2.0", 3, WORSE))
     line = state(library)
     assert "regressed" in line["class"]
-    first, where = (words(part) for part in line.find_all("p"))
-    assert first.startswith(f"{SKILL} 1.2.0 : ship 1.1.0 instead · ▼ regressed since 1.1.0")
-    assert where.startswith("with m since 1.1.0, on these 12 cases: field_level_f1 -0.700, 95 % confidence interval -")
+    first, where, following = (words(part) for part in line.find_all("p"))
+    assert first.startswith(f"{SKILL} 1.2.0 : ship 1.1.0 with m instead · ▼ regressed since 1.1.0")
+    assert following == "Next: look at case case-0"
+    assert where.startswith("With m since 1.1.0, on these 12 cases: field_level_f1 -0.700, 95 % confidence interval -")
 
 
 def test_fixed_regression_stands_below_the_newest_version(tmp_path: Path) -> None:
@@ -32,7 +33,7 @@ def test_fixed_regression_stands_below_the_newest_version(tmp_path: Path) -> Non
     keep(library, a_run("1.0.0", 1, RIGHT), a_run("1.1.0", 2, WORSE), a_run("1.2.0", 3, RIGHT))
     line = state(library)
     assert "regressed" not in line["class"]
-    assert words(line) == f"{SKILL} 1.2.0 : ship · ▲ improved since 1.1.0, unchanged since 1.0.0"
+    assert words(line) == f"{SKILL} 1.2.0 : ship with m · ▲ improved since 1.1.0, unchanged since 1.0.0"
     past = site_page(tmp_path / "site", "index.html").find(class_="past")
     assert words(past).startswith(f"{SKILL} 1.1.0 had regressed since 1.0.0 with m (")
     assert words(past).endswith("; fixed in 1.2.0")

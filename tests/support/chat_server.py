@@ -1,6 +1,6 @@
-"""A chat-completions server on the loopback whose answer is a function of the request, and which counts requests.
+"""The loopback vendor with answers that depend on the request, and a count of the requests by case and seed.
 
-The documents of `tests.support.library` begin with their case id, which is how it knows whose request it got.
+The documents of `tests.support.library` begin with their case id, by which the server knows the case.
 """
 
 import json
@@ -13,16 +13,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.support.http_server import Received, Server, serve
-from tests.support.vendor_dialects import DIALECTS, Answer
+from tests.support import vendor_server
+from tests.support.http_server import serve
+from tests.support.vendor_dialects import Answer
 
-_CHAT = DIALECTS["openai-compatible"]
 Key = tuple[str, int]  # (case id, seed of the replicate)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """One request; `times` counts how often this (case, seed) has been asked by now, this time included."""
+    """One request; `times` counts the requests for this case and seed so far, this one included."""
 
     case_id: str
     seed: int
@@ -33,15 +33,15 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """What the server says: with status 200 `text` is the completion, else the message of the error.
+    """What the server sends: with status 200 `text` is the completion, otherwise the message of the error.
 
-    `fields` are those of a completion's body that are otherwise; `raw` is a whole body in place of all that.
+    `fields` replace those of a completion's body; `raw` is a whole body in place of everything else.
     """
 
     text: str = ""
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
-    served_model: str | None = None  # None: the one that is asked for
+    served_model: str | None = None  # None: the requested one
     input_tokens: int = 40
     output_tokens: int = 20
     delay_s: float = 0.0
@@ -50,17 +50,17 @@ class Reply:
 
 
 def notice(case_id: str, year: int = 2024) -> str:
-    """The answer that is right for a case of `tests.support.library`, or wrong by its year."""
+    """Return the right output for a case of `tests.support.library`, or one with another year."""
     return json.dumps({"title": case_id, "year": year})
 
 
 def varied(asked: Asked) -> Reply:
-    """Right, save for the seeds that 3 divides: so replicates differ, and equal seeds are answered equally."""
+    """Answer rightly unless 3 divides the seed, so that replicates differ and equal seeds get equal answers."""
     return Reply(text=notice(asked.case_id, 1999 if asked.seed % 3 == 0 else 2024))
 
 
-class ChatServer(Server):
-    """What a test holds: the function that answers, and what was asked so far."""
+class ChatServer(vendor_server.VendorServer):
+    """The server: `reply` computes each answer, `times` counts the requests."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -68,7 +68,6 @@ class ChatServer(Server):
         self.times: Counter[Key] = Counter()
         self.most_in_flight = 0
         self._in_flight = 0
-        self._lock = threading.Lock()
 
     @property
     def requests(self) -> int:
@@ -77,27 +76,20 @@ class ChatServer(Server):
 
     @property
     def repeated(self) -> list[Key]:
-        """What was asked more than once."""
+        """The cases and seeds that were requested more than once."""
         return [key for key, times in self.times.items() if times > 1]
 
     def seeds(self, case_id: str) -> set[int]:
-        """The seeds one case was asked with."""
-        return {seed for asked, seed in self.times if asked == case_id}
+        """The seeds of the requests for a case."""
+        return {seed for requested, seed in self.times if requested == case_id}
 
     def forget(self) -> None:
-        """Count from nothing again."""
+        """Reset the counts."""
         self.times.clear()
 
-    def handle(self, received: Received) -> None:
-        """Count a request and reply after the delay of what answers it."""
-        reply = self._reply_to(received.body, received.headers.get("authorization", "").removeprefix("Bearer "))
-        tokens = (reply.input_tokens, reply.output_tokens)
-        served = reply.served_model or str(received.body.get("model"))
-        answer, _ = _CHAT.answer(Answer(text=reply.text, usage=tokens, served_model=served))
-        body = {**answer, **reply.fields} if reply.status == 200 else {"error": {"message": reply.text}}
-        received.reply(reply.status, body if reply.raw is None else reply.raw, reply.headers)
-
-    def _reply_to(self, body: Mapping[str, Any], key: str) -> Reply:
+    def behaviour(self, asked: vendor_server.Asked) -> vendor_server.Behaviour:
+        """Count a request, and return the reply to it after its delay."""
+        body = asked.received.body
         content, seed = body["messages"][-1]["content"], body["seed"]
         text = content if isinstance(content, str) else next(part["text"] for part in content if "text" in part)
         case_id = text.split()[0]
@@ -107,17 +99,20 @@ class ChatServer(Server):
             self.most_in_flight = max(self.most_in_flight, self._in_flight)
             times = self.times[case_id, seed]
         try:
-            reply = self.reply(Asked(case_id=case_id, seed=seed, times=times, key=key, body=body))
+            reply = self.reply(Asked(case_id=case_id, seed=seed, times=times, key=asked.key, body=body))
             self.stopping.wait(reply.delay_s)
-            return reply
         finally:
             with self._lock:
                 self._in_flight -= 1
+        tokens, served = (reply.input_tokens, reply.output_tokens), reply.served_model or str(body.get("model"))
+        answer, _ = asked.dialect.answer(Answer(text=reply.text, usage=tokens, served_model=served))
+        sent = {**answer, **reply.fields} if reply.status == 200 else {"error": {"message": reply.text}}
+        return lambda asked: asked.received.reply(reply.status, sent if reply.raw is None else reply.raw, reply.headers)
 
 
 @contextmanager
 def chat_server(port: int = 0) -> Iterator[ChatServer]:
-    """A server on a port (0: a free one), stopped and joined afterwards."""
+    """Serve on a port (0: a free one) until the block ends."""
     with serve(ChatServer(), port) as server:
         server.url += "/v1"
         yield server
@@ -125,7 +120,7 @@ def chat_server(port: int = 0) -> Iterator[ChatServer]:
 
 @contextmanager
 def killed_at(server: ChatServer, request: int, folder: Path) -> Iterator[None]:
-    """Leave a folder as it is while that request is asked: as a kill leaves it, whatever is done in it afterwards."""
+    """Restore a folder to its state at a request, as a kill at that moment would leave it."""
     reply, kept, lock = server.reply, folder.with_name(f"{folder.name}-as-killed"), threading.Lock()
 
     def noting(asked: Asked) -> Reply:

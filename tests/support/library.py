@@ -13,7 +13,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, chdir, contextmanager, redirect_stderr, redirect_stdout
+from contextlib import (
+    AbstractContextManager,
+    ExitStack,
+    chdir,
+    contextmanager,
+    redirect_stderr,
+    redirect_stdout,
+    suppress,
+)
 from copy import copy
 from dataclasses import dataclass
 from functools import cache
@@ -310,6 +318,15 @@ def journal(folder: Path) -> list[dict[str, Any]]:
     path = folder / "replicates.jsonl"
     lines = path.read_bytes().splitlines(keepends=True) if path.exists() else []
     return [json.loads(line) for line in lines if line.endswith(b"\n")]
+
+
+def whole_lines(path: Path) -> list[dict[str, Any]]:
+    """Return the valid lines of a journal; a kill may leave a torn line, which the next run ends."""
+    values = []
+    for line in path.read_bytes().splitlines(keepends=True):
+        with suppress(ValueError):
+            values += [json.loads(line)] if line.endswith(b"\n") else []
+    return values
 
 
 def only_journal(library: Library) -> list[dict[str, Any]]:

@@ -1,10 +1,12 @@
-"""A server on the loopback that speaks the vendors' APIs and misbehaves by a script.
+"""A vendor on the loopback: it checks the key, speaks the dialect that the address names, and fails as scripted.
 
-`server.enqueue(...)` says what the next requests meet, in order; with nothing queued each gets `server.default`.
-Every request is kept in `server.received`. The first part of a path names the dialect (`DIALECTS`): see `address_of`.
+`server.enqueue(...)` scripts the next requests in order; without a script each request gets `server.default`.
+The first part of a path names the dialect (`address_of`); any other address is OpenAI's. Every request is kept in
+`server.received`.
 """
 
 import json
+import re
 import threading
 import time
 from collections import deque
@@ -15,6 +17,8 @@ from typing import Any
 
 from tests.support.http_server import Headers, Received, Server, serve
 from tests.support.vendor_dialects import DIALECTS, Answer, Dialect
+
+_ONE_TOKEN = re.compile(r"((Bearer|Basic) )?[!-+\--~]+")  # no space and no comma: two keys are not one
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +33,13 @@ class Asked:
         """The key that the request was sent with."""
         name, prefix = self.dialect.key_header
         return self.received.headers.get(name, "").removeprefix(prefix)
+
+    @property
+    def has_valid_key(self) -> bool:
+        """Whether the vendor's header, or `authorization`, holds one token."""
+        headers = self.received.headers
+        value = headers.get(self.dialect.key_header[0]) or headers.get("authorization", "")
+        return _ONE_TOKEN.fullmatch(value) is not None
 
     def answer(self, answer: Answer, *, cut: bool = False) -> None:
         """Reply with an answer in the vendor's words."""
@@ -64,33 +75,38 @@ class Status:
 
 
 def Body(content: Any) -> Behaviour:
-    """A 200 with this JSON, whatever it is."""
+    """A 200 with this JSON."""
     return Malformed(json.dumps(content).encode())
 
 
 def Malformed(raw: bytes = b'{"id": "cut off he') -> Behaviour:
-    """A 200 that says it is JSON and is not (or not the JSON that was promised)."""
+    """A 200 whose body is not the JSON that its header promises."""
     return lambda asked: asked.received.reply(200, raw)
 
 
 def DropBefore() -> Behaviour:
-    """The request is read, then the connection closed without a byte."""
+    """The connection is closed without a byte."""
     return lambda asked: asked.received.drop()
 
 
 def DropMidBody() -> Behaviour:
-    """Headers and half of the body, then the connection is closed."""
+    """The connection is closed after half of the body."""
     return lambda asked: asked.answer(Answer(), cut=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Hang:
-    """No byte for so long, then the connection is closed."""
+def Hang(seconds: float = 30.0) -> Behaviour:
+    """No byte for that long, then the connection is closed."""
+    return lambda asked: asked.received.wait_for_hang_up(seconds)
 
-    seconds: float = 30.0
 
-    def __call__(self, asked: Asked) -> None:
-        asked.received.wait_for_hang_up(self.seconds)
+def Refusal(text: str = "I cannot help with that") -> Answer:
+    """The model refuses."""
+    return Answer(text=text, stop="refusal")
+
+
+def Truncated(text: str = '{"title": "cut o') -> Answer:
+    """The answer hit the output limit."""
+    return Answer(text=text, stop="length")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,21 +121,8 @@ class Endless:
         asked.received.for_ever(b" " * 65_536, self.sent)
 
 
-def Refusal(text: str = "I cannot help with that") -> Answer:
-    """The model refuses."""
-    return Answer(text=text, stop="refusal")
-
-
-def Truncated(text: str = '{"title": "cut o') -> Answer:
-    """The answer hit the output limit."""
-    return Answer(text=text, stop="length")
-
-
 class VendorServer(Server):
-    """What the tests hold: the script, the record, and the address.
-
-    A server whose answers are a function of the request, and no script, has another `behaviour`.
-    """
+    """The server with its script. A subclass whose answers depend on the request overrides `behaviour`."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -129,31 +132,32 @@ class VendorServer(Server):
         self._lock = threading.Lock()
 
     def enqueue(self, *behaviours: Behaviour) -> None:
-        """Script what the next requests meet."""
+        """Script what the next requests get."""
         self._script.extend(behaviours)
 
     def behaviour(self, asked: Asked) -> Behaviour:
-        """Keep a request and take what it meets off the script."""
+        """Keep a request, and return the next behaviour of the script."""
         with self._lock:
             self.received.append(asked.received)
             return self._script.popleft() if self._script else self.default
 
     def handle(self, received: Received) -> None:
-        """Behave to a request as its dialect does; an address that names none is one of OpenAI's chat."""
+        """Answer in the dialect of the address; 401 without one valid key, 404 for an unknown path."""
         vendor, _, rest = received.path[1:].partition("/")
         if vendor in DIALECTS:
             received = replace(received, path=f"/{rest}")
         asked = Asked(received, DIALECTS.get(vendor) or DIALECTS["openai"])
-        behaviour = self.behaviour(asked)
         if not asked.dialect.paths.fullmatch(received.route):
             asked.refuse(404, f"no such path: {received.path}")
-        elif isinstance(behaviour, Answer):
+        elif not asked.has_valid_key:
+            asked.refuse(401, "a request needs one key")
+        elif isinstance(behaviour := self.behaviour(asked), Answer):
             asked.answer(behaviour)
         else:
             behaviour(asked)
 
     def wait_until_nobody_is_connected(self, seconds: float = 5.0) -> int:
-        """How many connections are still open after at most so long."""
+        """Return how many connections are still open after at most that long."""
         deadline = time.monotonic() + seconds
         while self.connections and time.monotonic() < deadline:
             time.sleep(0.005)
@@ -161,5 +165,5 @@ class VendorServer(Server):
 
 
 def vendor_server() -> AbstractContextManager[VendorServer]:
-    """A server on a free port, stopped and emptied afterwards."""
+    """Serve on a free port until the block ends."""
     return serve(VendorServer())

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from skill_evaluator.records.record import CaseRecord, FieldCount
-from skill_evaluator.verdicts.decide.comparability import common_part, measures, strict_scores
+from skill_evaluator.verdicts.decide.comparability import ReadOutputs, common_part, measures, strict_scores
 
 from tests.support.records import Score, a_record
 
@@ -96,7 +96,112 @@ def test_what_may_have_changed_the_model_is_remarked_with_the_remedy(
     assert list(common_part(a_record({"a": [1.0]}, **OLD), candidate).remarks) == remarks
 
 
+SETTINGS = a_record({"a": [1.0]}).settings.model_dump()
+OTHER_SETTINGS = {"prompt": "p", "schema": "s", "settings": "other", "datasets": "d"}
+ELSEWHERE = "the answers come from elsewhere, which is no setting of the model: "
+DIGESTS = {"prompt": "p", "schema": "s", "settings": "m", "datasets": "d"}
+SERVER = {"concurrency": 3, "version": "0.10.0", "fingerprints": {"fp_a": 6}}
+LATER_SERVER = {"concurrency": 2, "version": "0.11.0", "fingerprints": {"fp_b": 6}}
+
+
+def settings_of(place: str, **changed: Any) -> dict[str, Any]:
+    """Return keys of a record whose settings have an address, or other values."""
+    return {"settings": {**SETTINGS, "base_url": place, **changed}, "digests": {**DIGESTS, "settings": place[-4:]}}
+
+
+def tokens_of(hit_rate: float) -> dict[str, Any]:
+    return {"tokens": {"input": 10, "output": 10, "hit_rate": hit_rate}}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "remark"),
+    [
+        (
+            settings_of("http://first"),
+            settings_of("http://last"),
+            f'{ELSEWHERE}base_url "http://first" → "http://last"',
+        ),
+        (
+            {"provider": "replay", **settings_of("a", params={"file": "a"}), "served_model": None},
+            {"provider": "replay", **settings_of("b", params={"file": "b"}), "served_model": None},
+            f'{ELSEWHERE}base_url "a" → "b", params.file "a" → "b"',
+        ),
+        ({}, {"evaluator_version": "0.2.0"}, "the evaluator was 0.1.0, then 0.2.0 (same scorer)"),
+        ({"stopped": "max_calls"}, {}, "the baseline's run is incomplete: max_calls"),
+        ({}, {"stopped": "max_cost"}, "the candidate's run is incomplete: max_cost"),
+        ({}, {"transport": "batch"}, "the baseline was asked call by call, the candidate in batches"),
+        ({}, {"model_id": "n"}, "the models differ: m and n"),
+        (
+            tokens_of(0.0),
+            {"beside": "r", **tokens_of(0.69)},
+            "a prompt cache was read in one run only: 0% of the input, then 69%",
+        ),
+        (
+            {"server": SERVER},
+            {"server": LATER_SERVER, "beside": "r"},
+            "the server's version: 0.10.0, then 0.11.0 and the server's fingerprints: fp_a, then fp_b "
+            "and the server's concurrency: 3, then 2",
+        ),
+        ({"scenario": "without the prompt"}, {}, "the baseline was asked without the prompt"),
+    ],
+)
+def test_difference_that_prevents_no_comparison_is_remarked(
+    before: dict[str, Any], after: dict[str, Any], remark: str
+) -> None:
+    baseline, candidate = a_record({"a": [1.0]}, run_id="r", **before), a_record({"a": [1.0]}, run_id="s", **after)
+    found = common_part(baseline, candidate)
+    assert (found.barriers, found.remarks) == ((), (remark,))
+
+
+ASK_ANEW = "`evaluate` asks both versions of what answers now, `policy.served: any` compares whatever answers"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "barrier"),
+    [
+        ({}, {"skill": "t"}, "they are of different components: 's' and 't'"),
+        ({}, {"digests": {**DIGESTS, "schema": "t"}}, "the schema changed"),
+        ({}, {"digests": {**DIGESTS, "contract": "c"}}, "what the schema refers to changed"),
+        ({}, {"digests": {**DIGESTS, "scenario": "c"}}, "they are of different scenarios"),
+        ({}, {"digests": {**DIGESTS, "datasets": "e"}}, "evals/datasets.json declares so"),
+        ({}, {"digests": OTHER_SETTINGS}, "the model's settings changed"),
+        (settings_of("a"), settings_of("a", max_output_tokens=9) | {"digests": OTHER_SETTINGS}, "tokens 100 → 9"),
+        (settings_of("a"), settings_of("b", max_output_tokens=9), "the model's settings changed: base_url"),
+        ({"served_model": "m"}, {"served_model": "n"}, f"another model answered: m, then n; {ASK_ANEW}"),
+        (
+            {"served_model": "m"},
+            {"served_model": {"m": 20, "n": 4}},
+            f"another model answered: m, then m (20), n (4); {ASK_ANEW}",
+        ),
+    ],
+)
+def test_difference_of_the_measurement_prevents_a_comparison(
+    before: dict[str, Any], after: dict[str, Any], barrier: str
+) -> None:
+    baseline, candidate = a_record({"a": [1.0]}, run_id="r", **before), a_record({"a": [1.0]}, run_id="s", **after)
+    (found,) = common_part(baseline, candidate).barriers
+    assert barrier in found
+
+
+def test_policy_may_compare_whichever_models_answered() -> None:
+    runs = [a_record({"a": [1.0]}, run_id=name, served_model=name) for name in ("first", "second")]
+    found = common_part(*runs, any_served=True)
+    assert (found.barriers, found.remarks) == ((), ("the vendor served first, then second",))
+
+
+def test_run_without_the_prompt_is_compared_across_scenarios() -> None:
+    alone = a_record({"a": [1.0]}, run_id="r", scenario="without the prompt", digests={**DIGESTS, "scenario": "c"})
+    assert common_part(alone, a_record({"a": [1.0]}, run_id="s")).barriers == ()
+
+
 def test_run_is_comparable_with_itself() -> None:
     """Also if two models answered in it."""
     run = a_record({"a": [0.0]}, served_model={"first": 1, "second": 1})
     assert common_part(run, run).barriers == ()
+
+
+@pytest.mark.parametrize(("read", "suffices"), [(4, False), (5, True), (10, True)])
+def test_half_of_the_planned_outputs_suffices(read: int, *, suffices: bool) -> None:
+    scores: list[Score] = [1.0] * read + ["unparseable"] * (10 - read)
+    outputs = ReadOutputs.of([case(*scores)])
+    assert (outputs, outputs.suffices) == ((read, 10), suffices)

@@ -370,6 +370,23 @@ def test_drop_in_every_case_is_regressed_from_three_cases_on(cases: int, verdict
     assert compared(*(a_record(one, settings=DETERMINISTIC) for one in records)).verdict == verdict
 
 
+def test_policy_may_judge_whichever_model_answered() -> None:
+    before, after = a_record(TWELVE, served_model="one"), a_record(shifted(TWELVE, -0.3), served_model="two")
+    assert compared(before, after).verdict == "incomparable"
+    assert compared(before, after, {"served": "any"}).verdict == "regressed"
+
+
+def test_models_that_are_not_shown_belong_to_the_family() -> None:
+    shown, hidden = (
+        Pair(baseline=a_record(TWELVE, model_id=name), candidate=a_record(shifted(TWELVE, by), model_id=name))
+        for name, by in (("m", -0.01), ("n", 0.0))
+    )
+    both = compare_records("s", [shown, hidden], some_rules())
+    alone = compare_records("s", [shown], some_rules(), rest=[hidden])
+    assert alone.models == both.models[:1]
+    assert alone.models[0].metrics[0].q != compare_records("s", [shown], some_rules()).models[0].metrics[0].q
+
+
 def test_the_component_is_as_bad_as_its_worst_model() -> None:
     good = Pair(baseline=a_record(TWELVE), candidate=a_record(shifted(TWELVE, 0.0)))
     bad = Pair(baseline=a_record(TWELVE, model_id="n"), candidate=a_record(shifted(TWELVE, -0.3), model_id="n"))

@@ -50,6 +50,16 @@ def test_remedy_is_out_of_reach_beyond_twenty_times_the_cases() -> None:
     assert words.endswith("; more than 20 times the cases would be needed, if the difference stays")
 
 
+def test_number_of_cases_is_named_if_single_equal_outputs_leave_failures_unseen() -> None:
+    once: dict[str, list[Score]] = {f"c{at}": [1.0] for at in range(20)}
+    pair = Pair(baseline=a_record(once, run_id="old"), candidate=a_record(once, run_id="new"), side_by_side=True)
+    (reason,) = compare_records("s", [pair], some_rules()).models[0].reasons
+    assert reason == (
+        "field_level_f1: a drop beyond 0.05 is not ruled out, as 14% of new outputs could fail unseen; "
+        "2 replicates of each case, or 59 cases, would decide it"
+    )
+
+
 def test_profile_is_named_if_it_would_decide() -> None:
     """Some cases fall and some rise, each by more than its outputs differ: these very cases fell."""
     moves = (-0.3, -0.3, 0.1, -0.1, 0.1, -0.2)

@@ -99,6 +99,13 @@ def test_one_broken_case_beside_seven_that_fell_takes_nothing_away() -> None:
     assert of_differences([*alike[:7], -1.0]).p < 0.001  # Student's t alone: 0.09
 
 
+@pytest.mark.parametrize(("broken", "p"), [(2, 0.0), (3, 0.01), (4, 0.01)])
+def test_p_below_1_percent_requires_few_clipped_cases(broken: int, p: float) -> None:
+    """Of ten cases a quarter may be clipped; with more, the drops may be those of a few cases alone."""
+    found = of_differences([-0.06 + 0.005 * (at % 3) for at in range(10 - broken)] + [-1.0] * broken)
+    assert found.p == pytest.approx(p, abs=1e-4)
+
+
 def test_what_runs_add_widens_the_interval_and_is_taken_as_known(stats: Any) -> None:
     differences = np.random.default_rng(8).normal(-0.1, 0.1, 20)
     alone, apart = of_differences(differences.tolist()), of_differences(differences.tolist(), 0.02**2)
@@ -106,6 +113,14 @@ def test_what_runs_add_widens_the_interval_and_is_taken_as_known(stats: Any) -> 
     assert apart.degrees == pytest.approx(19 * (apart.error / alone.error) ** 4)
     assert apart.p > alone.p
     assert stats.t.sf(-apart.difference / apart.error, apart.degrees) == pytest.approx(apart.p, rel=0.2)
+
+
+def test_error_of_a_rise_is_at_least_that_of_the_replicates_if_the_candidate_has_fewer(stats: Any) -> None:
+    found = paired([[0.4, 0.6]] * 4, [[0.6]] * 4)
+    least = 4 * 0.02 * (1 / 2 + 1 / 1) / 4**2
+    error = math.sqrt(least + (0.1 / (2 * 4)) ** 2)
+    assert found.p == pytest.approx(stats.t.sf(0.1 / error, 3))
+    assert paired([[0.4, 0.6]] * 4, [[0.6] * 2] * 4).p < found.p
 
 
 @pytest.mark.parametrize("replicates", [1, 2, 3])

@@ -1,6 +1,7 @@
 """The cases that moved: named if they moved further than the others, and rarely if nothing moved."""
 
 import numpy as np
+import pytest
 from skill_evaluator.stats import benjamini_hochberg
 from skill_evaluator.verdicts.decide.comparison import FALSE_NAMES, p_values_of_cases
 from skill_evaluator.verdicts.decide.measuring import Floats
@@ -34,3 +35,11 @@ def test_three_flips_from_right_to_wrong_name_no_case() -> None:
     before, after = np.ones((40, 1)), np.ones((40, 1))
     after[:3] = 0.0
     assert not any(named(before, after))
+
+
+def test_p_of_a_case_is_two_sided_and_1_if_it_did_not_move() -> None:
+    differences = np.array([0.0, 0.1, -0.1, 0.2, -0.2, 0.9])
+    p_values = p_values_of_cases(differences)
+    assert p_values[0] == pytest.approx(1.0)
+    assert p_values[1] == p_values[2] > p_values[3] == p_values[4] > p_values[5]
+    assert p_values_of_cases(np.array([0.0, 0.5, 0.5])) == [1.0] * 3

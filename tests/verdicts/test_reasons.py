@@ -138,6 +138,16 @@ def test_drop_of_a_supporting_metric_that_is_not_significant_is_named() -> None:
     assert not any("not significantly" in words for words in reasons(pair, tolerance=0.1))
 
 
+def test_rise_is_named_only_of_a_critical_measure() -> None:
+    higher: dict[str, list[Score]] = {name: [1.0] * 4 for name in TWELVE}
+    lower: dict[str, list[Score]] = {name: [0.6, 0.5, 0.7, 0.6] for name in TWELVE}
+    pair = Pair(
+        baseline=a_record(lower, run_id="old", other={"exact_match": lower}),
+        candidate=a_record(higher, run_id="new", other={"exact_match": higher}, beside="old"),
+    )
+    assert reasons(pair) == ["field_level_f1 rose from 0.600 to 1.000"]
+
+
 def test_one_case_says_what_would_decide_it() -> None:
     alone: dict[str, list[Score]] = {"a": [0.9] * 3}
     repeatable = a_record(alone).model_dump()["settings"] | {"profile": "deterministic"}

@@ -12,9 +12,9 @@ import yaml
 from skill_evaluator.ci.matrix import outputs_of
 from skill_evaluator.ci.plan import read_plan, sha256_of
 
-from tests.support.act import SET_UP, WORKFLOWS, Acted, act, for_act
 from tests.support.git import GitRepository, bare_copy
 from tests.support.library import ROOT, SCHEMA, Library
+from tests.workflows.act import SET_UP, WORKFLOWS, Acted, act, for_act
 
 EVALUATE = ".github/workflows/evaluate.yml"
 CHECK = ".github/workflows/check.yml"

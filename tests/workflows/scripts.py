@@ -11,7 +11,7 @@ from pathlib import Path
 
 import yaml
 
-from tests.support.act import WORKFLOWS
+from tests.workflows.act import WORKFLOWS
 
 _KEYWORDS = {"if", "then", "else", "elif", "fi", "do", "done", "while", "{", "}", "!", "exec"}
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")

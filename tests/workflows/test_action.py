@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.act import WORKFLOWS, Acted
 from tests.support.library import ROOT
+from tests.workflows.act import WORKFLOWS, Acted
 from tests.workflows.forge import Forge
 
 pytestmark = pytest.mark.act

@@ -1,6 +1,5 @@
-"""Hostile text in what is printed and in the pages: no line is a command, no cell is left, nothing is mark-up."""
+"""Hostile text in a page that is cut and in printed output: no line is a workflow command."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +14,7 @@ from skill_evaluator.library.versions import Problem
 from skill_evaluator.reports.ci import outcome_page, plan_page, print_outcome, print_plan
 
 from tests.ci import test_plan as plans
-from tests.support.hostile import EVERYTHING, FILE_NAME, outside_of_code, rows_of, runner_commands
-from tests.support.library import SKILL, Library
+from tests.support.hostile import EVERYTHING, FILE_NAME, outside_of_code, runner_commands
 
 UNSEEN = ("\x1b", "\x07", "\x9b", "\u202e", "\u2069", "\u200b")
 LIVE = ("pwned", "<", ">", "@someone", "evil", "#123", "**")
@@ -44,7 +42,6 @@ PLAN = plans.PLAN.model_copy(
     }
 )
 WHOLE = {"plan": plan_page(PLAN), "outcome": outcome_page(OUTCOME)}
-PAGES = {name: page.markdown() for name, page in WHOLE.items()}
 
 
 @pytest.fixture
@@ -54,16 +51,6 @@ def actions(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     for name in ("OUTPUT", "STEP_SUMMARY"):
         monkeypatch.setenv(f"GITHUB_{name}", str(tmp_path / name))
     return tmp_path
-
-
-@pytest.mark.parametrize("page", PAGES.values(), ids=PAGES)
-def test_a_page_shows_hostile_text_as_code_in_its_cell(page: str) -> None:
-    live = outside_of_code(page)
-    assert not [mark for mark in LIVE if mark in live]
-    assert not [mark for mark in UNSEEN if mark in page]
-    assert "pwned" in page
-    assert set(rows_of(page)) <= {2, 3, 6, 10}
-    assert len(rows_of(page)) == (6 if "plan" in page[:30] else 3)
 
 
 @pytest.mark.parametrize("page", WHOLE.values(), ids=WHOLE)
@@ -78,13 +65,6 @@ def test_a_page_that_is_cut_is_as_dead_as_the_whole(page: Page, actions: Path, m
         written.unlink()
 
 
-def test_an_output_is_one_line_whatever_is_in_it(actions: Path) -> None:
-    GitHub().set_outputs({"matrix": {"id": EVERYTHING}, "jobs": 1})
-    matrix, jobs = (actions / "OUTPUT").read_text().splitlines()
-    assert json.loads(matrix.removeprefix("matrix=")) == {"id": EVERYTHING}
-    assert jobs == "jobs=1"
-
-
 @pytest.mark.parametrize("form", ["text", "markdown", "json"])
 @pytest.mark.usefixtures("actions")
 def test_what_is_printed_of_a_plan_and_an_outcome_is_no_command(form: Any, capsys: pytest.CaptureFixture[str]) -> None:
@@ -96,34 +76,3 @@ def test_what_is_printed_of_a_plan_and_an_outcome_is_no_command(form: Any, capsy
     assert runner_commands(printed) == []
     if form != "json":
         assert not [mark for mark in UNSEEN if mark in printed]
-
-
-def test_a_command_is_one_whatever_it_says(actions: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with inert_output():
-        GitHub().annotate("warning", EVERYTHING, FILE_NAME, 3)
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert len(err.splitlines()) == 1
-    assert err.startswith("::warning file=$(touch pwned)`id`; <b> @someone #1 ##[error]pwned%0A%3A%3Aerror%3A%3Apwned")
-    assert ",line=3::first $(touch pwned)" in err
-
-
-def test_an_error_that_quotes_a_file_is_no_command(tmp_path: Path) -> None:
-    front = f"---\nversion: 1.0.0\nname: {json.dumps(EVERYTHING)}\n---\nDo.\n"
-    wrong: tuple[tuple[str | None, Any], ...] = (
-        (
-            ".evaluator/models.yaml",
-            {"models": [{"id": "m", "provider": EVERYTHING[-100:]}]},
-        ),  # a longer one is not quoted
-        (".evaluator/settings.yaml", {EVERYTHING: [EVERYTHING]}),
-        (f"components/{SKILL}/prompt.md", front),
-        (None, None),  # the name of a component
-    )
-    for number, (path, content) in enumerate(wrong):
-        library = Library(tmp_path / str(number))
-        if path:
-            library.write(path, content)
-        name = SKILL if path else EVERYTHING
-        done = library.call("evaluate", name, "--dry-run", env={"GITHUB_ACTIONS": "true"})
-        assert (done.code, "pwned" in done.err) == (2, True), path
-        assert runner_commands(done.out + done.err) == [], path

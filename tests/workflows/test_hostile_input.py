@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from tests.support.act import Acted
 from tests.support.hostile import EVERYTHING, FILE_NAME, outside_of_code, runner_commands
+from tests.workflows.act import Acted
 from tests.workflows.forge import Forge
 
 pytestmark = pytest.mark.act

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.support.act import Acted
 from tests.support.library import REPLAY
+from tests.workflows.act import Acted
 from tests.workflows.forge import Forge
 
 pytestmark = pytest.mark.act

@@ -4,7 +4,7 @@ from typing import Any
 
 import yaml
 
-from tests.support.act import WORKFLOWS
+from tests.workflows.act import WORKFLOWS
 
 RELEASE: Any = yaml.safe_load((WORKFLOWS / "release.yml").read_text())
 

@@ -13,10 +13,10 @@ from skill_evaluator.ci.layout import keyless
 from skill_evaluator.cli import COMMANDS, OLD, load_command
 from skill_evaluator.providers import PROVIDERS
 
-from tests.support.act import SET_UP, WORKFLOWS
 from tests.support.git import GitRepository
 from tests.support.hostile import EVERYTHING
 from tests.support.library import ROOT
+from tests.workflows.act import SET_UP, WORKFLOWS
 from tests.workflows.scripts import Ran, Step, parsed, run_script, step_of, steps
 
 BUILT_IN = {"[", "[[", "echo", "exit", "export", "mapfile", "printf", "read", "unset"}

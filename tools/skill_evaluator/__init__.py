@@ -5,7 +5,8 @@ __version__ = "0.1.0"
 TYPE_CHECKING = False  # type checkers take a variable of this name as true; importing `typing` takes its time
 if TYPE_CHECKING:
     from skill_evaluator.api import Library
-    from skill_evaluator.api.scores import (
+    from skill_evaluator.errors import SkillEvaluatorError
+    from skill_evaluator.scoring.scores import (
         NO_TRUTH,
         LeafRow,
         NotJsonError,
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
         score_output,
         score_text,
     )
-    from skill_evaluator.errors import SkillEvaluatorError
 
 __all__ = [
     "NO_TRUTH",
@@ -35,5 +35,5 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    module = import_module("skill_evaluator.api" if name == "Library" else "skill_evaluator.api.scores")
+    module = import_module("skill_evaluator.api" if name == "Library" else "skill_evaluator.scoring.scores")
     return getattr(module, name)

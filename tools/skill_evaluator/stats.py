@@ -1,12 +1,12 @@
 """Groups, means, spreads and intervals: values in, values out. Nothing here knows what they mean.
 
-scipy is imported only when a quantile of t is needed.
+scipy is imported only where a probability or a quantile is needed.
 """
 
 import math
 from collections.abc import Callable, Iterable, Sequence
 from statistics import fmean, stdev
-from typing import TypeVar
+from typing import Any, TypeVar
 
 CONFIDENCE = 0.95
 ALPHA = 0.05
@@ -132,11 +132,18 @@ def _exp(step: float) -> float:
     return math.exp(min(step, 700.0))
 
 
-def t_quantile(degrees: int) -> float:
-    """Return the 97.5 % quantile of Student's t."""
+def t_quantile(degrees: Any, share: Any = 0.5 + CONFIDENCE / 2) -> Any:
+    """Return a quantile of Student's t, by default the 97.5 % one; of arrays an array."""
     from scipy.special import stdtrit
 
-    return float(stdtrit(degrees, 0.5 + CONFIDENCE / 2))
+    return stdtrit(degrees, share)
+
+
+def t_cdf(degrees: Any, value: Any) -> Any:
+    """Return the probability that Student's t is at most a value; of arrays an array."""
+    from scipy.special import stdtr
+
+    return stdtr(degrees, value)
 
 
 def rounded(value: float | None, digits: int = 6) -> float | None:

@@ -13,7 +13,7 @@ from skill_evaluator.audit.results import AuditResult
 from skill_evaluator.display.chart_style import svg
 from skill_evaluator.display.safe_text import visible
 
-from tests.support.audit_results import an_audit
+from tests.audit.audit_results import an_audit
 from tests.support.odd_texts import HOSTILE
 
 ELEMENTS = {"svg", "defs", "g", "rect", "path", "line", "text", "tspan", "linearGradient", "stop"}

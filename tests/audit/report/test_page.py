@@ -10,8 +10,8 @@ from skill_evaluator.audit.report.page import audit_page, print_audit
 from skill_evaluator.audit.report.wording import finding_text, points
 from skill_evaluator.audit.results import QUADRANTS, AuditResult, RankEntry, Regime
 
+from tests.audit.audit_results import an_audit
 from tests.audit.cubes import cube_of
-from tests.support.audit_results import an_audit
 from tests.support.markdown import Page, read_page
 
 MODELS = ("ash", "birch", "cedar", "elm")

@@ -63,13 +63,6 @@ def test_criteria_have_labels_of_their_own() -> None:
     assert [(row.criterion, row.trust.trusted) for row in rows] == [("overall", False), ("tone", True)]
 
 
-def test_scripted_position_bias_is_found() -> None:
-    result = result_of(HALF, [verdict(n, order, order) for n in range(60) for order in (1, 2)])
-    assert result.agreement[0].position is not None
-    assert result.agreement[0].position.first.value == 1.0
-    assert (bias_of(result, "position").shift.value, bias_of(result, "position").present) == (1.0, True)
-
-
 def test_scripted_length_bias_is_found() -> None:
     humans = RNG.integers(1, 3, 60).tolist()
     verdicts = [verdict(n, order, longer, confidence=0.9) for n, longer in enumerate(HALF) for order in (1, 2)]

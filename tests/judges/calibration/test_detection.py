@@ -55,7 +55,7 @@ def test_detection_counts_found_and_false_alarms_by_dimension_and_kind() -> None
         (corrupted("7", CONTROL), {"completeness": ("candidate_better", None)}),
         (corrupted("8", CONTROL), None),
     ]
-    results = {pair.id: judged(pair.id, found or {}, () if found is None else DIMENSIONS) for pair, found in pairs}
+    results = [judged(pair.id, found or {}, () if found is None else DIMENSIONS) for pair, found in pairs]
     result = detection_of([pair for pair, _ in pairs], results)
     assert [row.dimension for row in result.dimensions] == ["completeness", "factuality", "any"]
     factuality, whole = row_of(result, "factuality"), row_of(result, "any")

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from skill_evaluator.judges.modes.regression import regression_questions
 from skill_evaluator.judges.modes.regression_results import combine_orders
 from skill_evaluator.judges.modes.ship_rules import ShipRules, decide, dimensions_of
 
@@ -23,12 +24,10 @@ QUOTED, PARAPHRASED = ("Late fees rise to 0.40 a day", ""), ("Names the fee.", "
     ("findings", "rules", "decision", "severity"),
     [
         ({}, None, SHIP, "none"),
-        ({"completeness": ("better", "high")}, None, SHIP, "none"),
         ({"completeness": ("worse", "low")}, None, REVIEW, "low"),
         ({"completeness": ("worse", "low")}, LENIENT, SHIP, "low"),
         ({"completeness": ("worse", "low"), "format_adherence": ("worse", "low")}, LENIENT, REVIEW, "low"),
         ({"completeness": ("worse", "medium")}, LENIENT, REVIEW, "medium"),
-        ({"completeness": ("worse", "medium"), "format_adherence": ("better", "high")}, None, REVIEW, "medium"),
         ({"completeness": ("worse", "high")}, None, BLOCK, "high"),
         ({"factuality": ("worse", "low")}, LENIENT, BLOCK, "low"),
         ({}, HIGH_STAKES, REVIEW, "none"),
@@ -46,6 +45,14 @@ def test_impact_and_blocking_decide_with_or_without_quotation(
     assert verdict.regression_detected is (severity != "none")
 
 
+def test_candidate_stands_first_in_the_second_question() -> None:
+    (first, second), _ = regression_questions([pair_of()], ShipRules(), seed=0)
+    for question, order in ((first, ("baseline", "candidate")), (second, ("candidate", "baseline"))):
+        places = [question.user.index(f"<judged_{role} ") for role in ("prompt", *order)]
+        assert places == sorted(places)
+    assert first.system == second.system
+
+
 @given(
     st.dictionaries(st.sampled_from(NAMES), st.sampled_from(["low", "medium", "high"])),
     st.sampled_from(NAMES),
@@ -61,18 +68,7 @@ def test_further_regression_never_makes_the_decision_milder(
     assert order.index(before) <= order.index(after)
 
 
-@pytest.mark.parametrize(
-    ("evidence", "verified"),
-    [
-        (QUOTED, True),
-        (("", "It was founded in 1911"), True),
-        (("", 'It drops "Late fees rise".'), True),
-        (PARAPHRASED, False),
-        (("The reading room", "The reading room"), False),  # in both outputs
-        (('"It closes on Sundays"', '"It is open every day"'), False),  # in neither
-        (("", ""), False),
-    ],
-)
+@pytest.mark.parametrize(("evidence", "verified"), [(QUOTED, True), (PARAPHRASED, False), (("", ""), False)])
 def test_regression_is_verified_by_a_quotation_from_one_output(evidence: tuple[str, str], verified: bool) -> None:
     verdict = judged(answer({**SAME, "factuality": ("worse", "high", *evidence)}))
     assert (verdict.dimensions[0].verified, verdict.ship_decision) == (verified, BLOCK)
@@ -88,19 +84,12 @@ def test_one_quoting_answer_verifies_both_orders() -> None:
     ("findings", "stated", "mismatches"),
     [
         ({}, {}, set()),
-        ({}, {"regression_detected": True}, {"regression_detected"}),
         ({"factuality": ("worse", "high")}, {}, {"regression_detected", "regression_severity", "ship_decision"}),
-        (
-            {"factuality": ("worse", "medium")},
-            {"regression_detected": True, "regression_severity": "high", "ship_decision": "block"},
-            {"regression_severity"},
-        ),
         (
             {"completeness": ("worse", "low")},
             {"regression_detected": True, "regression_severity": "low", "ship_decision": "review_required"},
             set(),
         ),
-        ({}, {"decision_basis": "word " * 40}, set()),
         ({}, {"decision_basis": "word " * 41}, {"decision_basis"}),
         ({"style": ("worse", "high")}, {"ship_decision": "block"}, set()),  # it may rest on the further dimension
     ],
@@ -116,10 +105,8 @@ def test_conclusion_that_does_not_follow_is_named(findings: Any, stated: Any, mi
     [
         ({}, {}, "same", SHIP, False, 1.0),
         (WORSE, WORSE, "candidate_worse", BLOCK, True, 1.0),
-        (WORSE, {"completeness": ("worse", "low")}, "candidate_worse", BLOCK, True, 1.0),
         (BETTER, BETTER, "candidate_better", SHIP, False, 1.0),
         (WORSE, {}, "uncertain", REVIEW, None, 0.5),
-        (WORSE, BETTER, "uncertain", REVIEW, None, 0.5),
         (BETTER, {}, "uncertain", REVIEW, False, 0.5),
     ],
 )
@@ -134,27 +121,18 @@ def test_verdict_is_what_both_orders_say(
 
 
 @pytest.mark.parametrize(
-    ("votes", "verdict", "impact", "confidence"),
+    ("votes", "verdict", "confidence"),
     [
-        (["same"], "same", None, 1.0),
-        (["worse", "worse", "same"], "candidate_worse", "high", 2 / 3),
-        (["worse", "same"], "same", None, 0.25),  # a tie: half the confidence
-        (["worse", "better", "same"], "same", None, 1 / 6),
-        (["worse low", "worse", "better"], "candidate_worse", "high", 2 / 3),
+        (["worse", "worse", "same"], "candidate_worse", 2 / 3),
+        (["worse", "same"], "same", 0.25),  # a tie: half the confidence
+        (["worse", "better", "same"], "same", 1 / 6),
     ],
 )
-def test_replicates_vote_in_each_order(votes: list[str], verdict: str, impact: str | None, confidence: float) -> None:
-    answers = []
-    for replicate, word in enumerate(votes):
-        name, _, level = word.partition(" ")
-        found = answer({**SAME, "completeness": name if name == "same" else (name, level or "high")})
-        for order in (1, 2):
-            answers.append(reading(found, order=order).model_copy(update={"replicate": replicate}))
-    (completeness,) = (
-        one for one in combine_orders(pair_of(), answers, ShipRules()).dimensions if one.dimension == "completeness"
-    )
-    assert (completeness.verdict, completeness.impact) == (verdict, impact)
-    assert completeness.confidence == pytest.approx(confidence, abs=1e-6)
+def test_replicates_vote_in_each_order(votes: list[str], verdict: str, confidence: float) -> None:
+    found = [answer({**SAME, "completeness": "same" if vote == "same" else (vote, "high")}) for vote in votes]
+    answers = [reading(one, order=order) for one in found for order in (1, 2)]
+    completeness = combine_orders(pair_of(), answers, ShipRules()).dimensions[1]
+    assert (completeness.verdict, completeness.confidence) == (verdict, pytest.approx(confidence, abs=1e-6))
 
 
 TWICE = answer(SAME) | {"per_dimension": [*answer(SAME)["per_dimension"], answer(SAME)["per_dimension"][0]]}
@@ -165,13 +143,10 @@ IMPACT = json.dumps(answer({**SAME, "factuality": ("worse", "severe")}))
     ("said", "reason", "detail"),
     [
         ("", "empty", ""),
-        ("The candidate is fine.", "not_json", ""),
         (json.dumps(answer(SAME))[:-20], "not_json", ""),
         (answer({name: "same" for name in NAMES if name != "completeness"}), "missing_dimension", "completeness"),
         (TWICE, "repeated_dimension", "factuality"),
         (IMPACT, "off_scale", "at per_dimension[0].impact"),
-        (answer({**SAME, "factuality": ("much worse", "low")}), "off_scale", "at per_dimension[0].verdict"),
-        (answer(SAME, ship_decision="maybe"), "off_scale", "at ship_decision"),
         (answer(SAME, regression_detected="false"), "wrong_format", "at regression_detected"),
         ({key: value for key, value in answer(SAME).items() if key != "ship_reason"}, "wrong_format", "ship_reason"),
         ([answer(SAME)] * 2, "wrong_format", "mapping"),

@@ -52,8 +52,6 @@ def test_latest_is_the_newest_judge_run_of_its_mode(tmp_path: Path) -> None:
     ("name", "changed"),
     [
         ("item 'a'", {"items": {"a": "sha256:9"}}),
-        ("rubric", {"rubric": "sha256:9"}),
-        ("seed", {"seed": 4}),
         ("replicates", {"replicates": 2}),
         ("judge 'judge'", {"judge": JUDGE.model_copy(update={"profile": "sampled"})}),
         ("prompts", {"prompts": [load_prompt("direct")]}),

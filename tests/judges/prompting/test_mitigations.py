@@ -4,7 +4,6 @@ import json
 from typing import Any
 
 import pytest
-from skill_evaluator.errors import JudgeError
 from skill_evaluator.judges.modes.pairwise import PairItem, make_matches
 from skill_evaluator.judges.modes.scoring import score_questions
 from skill_evaluator.judges.prompting.criteria import (
@@ -13,7 +12,6 @@ from skill_evaluator.judges.prompting.criteria import (
     families_of,
     family_of,
     family_warnings,
-    strict_criteria,
 )
 from skill_evaluator.judges.prompting.items import OutputItem
 from skill_evaluator.library.config import Model
@@ -37,7 +35,7 @@ def told(primary: str, *mitigations: str) -> str:
         questions = [question for match in make_matches(rubric, [item], 0)[0] for question in match.questions]
     else:
         single = OutputItem(id="a", output="one", source="other")
-        questions = [asked.question for asked in score_questions(rubric, [single], 0, reference=False)[0]]
+        questions = [asked.question for asked in score_questions(rubric, [single], 0)[0]]
     return json.dumps([[question.system, question.user, question.schema] for question in questions])
 
 
@@ -45,10 +43,8 @@ def told(primary: str, *mitigations: str) -> str:
     ("mitigation", "primary", "sentence"),
     [
         ("require_justification_first", DIRECT, "Argue before you decide"),
-        ("require_justification_first", PAIRWISE, "Argue before you decide"),
         ("evidence_required", "reference_based", "copied word for word from the texts: a score without one"),
         ("evidence_required", PAIRWISE, "copied word for word from the outputs: a verdict without one"),
-        ("ignore_length", DIRECT, "Length is no merit"),
         ("ignore_length", PAIRWISE, "Length is no merit"),
         ("ignore_position", PAIRWISE, "Which output stands first says nothing"),
         ("ties_allowed", PAIRWISE, "the winner is `tie`"),
@@ -57,28 +53,6 @@ def told(primary: str, *mitigations: str) -> str:
 def test_mitigation_adds_its_sentence_to_the_question(mitigation: str, primary: str, sentence: str) -> None:
     assert sentence in told(primary, mitigation)
     assert sentence not in told(primary)
-
-
-@pytest.mark.parametrize(
-    ("judge", "writer", "related"),
-    [
-        ("gpt-5", "gpt-5-mini", True),
-        ("gpt-5", "openai/o3", True),
-        ("gemini-2.5-pro", "gpt-5", False),
-        ("gpt-5", None, False),
-    ],
-)
-def test_judge_of_the_writers_family_is_refused_or_named(judge: str, writer: str | None, related: bool) -> None:
-    models = [Model(id=judge, provider="replay")]
-    assert bool(family_warnings(models, models, [writer], "it must not be", refuse=False)) is related
-    if related:
-        with pytest.raises(JudgeError, match=r"it must not be: .* name another judge"):
-            family_warnings(models, models, [writer], "it must not be", refuse=True)
-
-
-def test_criterion_requires_another_family_by_its_mitigation() -> None:
-    assert strict_criteria(named(DIRECT, "different_model_family")) == ["totals"]
-    assert strict_criteria(named(DIRECT)) == []
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ import pytest
 from tests.support.asked_judges import JUDGE, QUOTE, JudgingLibrary, answer, compared, method, written
 from tests.support.judged import CHANGE
 from tests.support.judged import answer as regression
-from tests.support.library import CASES, REPLAY, SKILL
 
 QUEUE = ".evaluator/reviews/queue.jsonl"
 PAIR = {"input": "Add 5 and 7.", "output_1": QUOTE, "output_2": "There is no sum here."}
@@ -61,19 +60,16 @@ UNSURE = (compared("first", confidence=0.2), compared("second", confidence=0.2))
     [
         ("nothing", "score", [written(3)], 0, []),
         ("low confidence", "score", [{**written(3), "confidence": 0.2}], 0, ["low_confidence"]),
-        ("nothing", "pairwise", AGREED, 0, []),
-        ("nothing", "regression", [SAME, SAME], 0, []),
         ("low confidence", "pairwise", UNSURE, 0, ["low_confidence"]),
         ("disagreement", "pairwise", [compared("first", confidence=0.9)] * 2, 0, ["disagreement"]),
         ("disagreement", "regression", [SAME, WORSE], 0, ["disagreement"]),
         ("unverified evidence", "regression", [UNVERIFIED] * 2, 0, ["regression", "unverified"]),
         ("a block", "regression", [BLOCKING] * 2, 0, ["block"]),
         ("a regression", "regression", [WORSE] * 2, 0, ["regression"]),
-        ("an answer that does not count", "pairwise", [compared("neither"), compared("second")], 0, ["unscored"]),
         ("an answer that does not count", "regression", [{"factuality": "same"}] * 2, 0, ["unscored"]),
-        ("a random sample", "score", [written(3)], 1, ["random"]),
         ("a random sample", "pairwise", AGREED, 1, ["random"]),
         ("a random sample", "regression", [SAME, SAME], 1, ["random"]),
+        ("high stakes", "regression", [SAME, SAME], 0, ["stakes"]),
         ("a block, which is not drawn", "regression", [BLOCKING] * 2, 1, ["block"]),
     ],
 )
@@ -87,25 +83,10 @@ def test_reasons_of_a_judged_item(
     library.record_answers({(key, 0): text for key, text in zip(keys, texts, strict=True)})
     rubric = ["--dimensions", "factuality,completeness"] if mode == "regression" else ["rubric.yaml"]
     words = ["--items", "items.jsonl", "--judge", JUDGE, "--review", "--review-sample", str(sample)]
+    words += ["--stakes", "high"] if cause == "high stakes" else []
     done = library.call("judge", mode, *rubric, *words)
     assert done.code in (0, 3, 4), done.err
     assert library.reasons() == ({"p": expected} if expected else {}), cause
-
-
-@pytest.mark.process  # a run is scored in others
-def test_high_stakes_queue_every_output(library: JudgingLibrary) -> None:
-    assert library.evaluate_here().code == 0
-    library.models(REPLAY, {**REPLAY, "id": "judge", "params": {"file": "judge.jsonl"}})
-    texts = {(f"{case}/{order}", 0): json.dumps(regression(SAME)) for case in CASES for order in (1, 2)}
-    library.record_answers(texts, "judge.jsonl")
-    run = library.run_folder().name
-    runs = ("--candidate", run, "--baseline", run, "--judge", "judge", "--dimensions", "factuality,completeness")
-    words = ("judge", "regression", *runs, "--review", "--review-sample", "0")
-    assert library.call(*words).code == 0
-    assert library.reasons() == {}
-    library.settings(policy={"components": {SKILL: {"stakes": "high"}}})
-    assert library.call(*words).code == 4, "never without a person"
-    assert library.reasons() == {case: ["stakes"] for case in CASES}
 
 
 def test_incomplete_judge_run_queues_nothing(library: JudgingLibrary) -> None:

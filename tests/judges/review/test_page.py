@@ -8,7 +8,7 @@ import pytest
 from skill_evaluator.judges.review.queue import latest
 
 from tests.support.review_page import a_browser, review_page  # noqa: F401
-from tests.support.reviews import change, label, pair, queue_of, scored
+from tests.support.reviews import change, pair, queue_of, scored
 
 pytestmark = pytest.mark.browser
 PAIRS = [pair(f"p{number}") for number in range(18)]
@@ -111,25 +111,6 @@ def test_judged_text_runs_no_script(page: Any, tmp_path: Path) -> None:
     assert len(queue.labels(queue.items())) == 1
 
 
-def test_other_site_can_neither_read_nor_label(page: Any, tmp_path: Path) -> None:
-    queue = queue_of(tmp_path, pair())
-    body = label(pair(), "eve", overall="1").model_dump_json()
-    with review_page(tmp_path) as address, review_page(tmp_path) as other:
-        page.goto(other)  # another origin: the same host at another port; and it even has the token
-        for options in ({}, {"mode": "no-cors"}, {"method": "POST", "body": body, "mode": "no-cors"}):
-            got = page.evaluate(
-                "([url, options]) => fetch(url, options).then((r) => r.text(), () => 'refused')",
-                [f"{address}{'labels' if 'body' in options else 'queue'}", options],
-            )
-            assert got in ("refused", "")
-        page.goto("about:blank")
-        page.set_content(f"<form method=post enctype=text/plain action='{address}labels'><input name='{body}'></form>")
-        page.evaluate("document.forms[0].submit()")
-        page.wait_for_url(f"{address}labels")
-        assert "another site may not ask for this" in page.inner_text("body")
-    assert queue.labels(queue.items()) == []
-
-
 def test_answer_is_kept_when_the_server_is_gone(page: Any, tmp_path: Path) -> None:
     queue_of(tmp_path, pair(), pair("p2"))
     with review_page(tmp_path, "--reviewer", "ada") as address:
@@ -137,26 +118,3 @@ def test_answer_is_kept_when_the_server_is_gone(page: Any, tmp_path: Path) -> No
     press(page, "1")
     assert "The server does not answer" in page.inner_text("#problem")
     assert page.get_attribute(".choices button:first-child", "aria-pressed") == "true"
-
-
-def test_focus_moves_to_the_next_question_and_answers_can_be_changed(page: Any, tmp_path: Path) -> None:
-    queue = queue_of(tmp_path, change())
-    with review_page(tmp_path, "--reviewer", "ada") as address:
-        open_item(page, address)
-        page.locator(".choices button").first.focus()
-        press(page, ["Enter"] * 2)  # the first choice of each question
-        page.wait_for_selector("#done:not([hidden])")
-        press(page, "p")
-        assert page.get_attribute(".choices button:first-child", "aria-pressed") == "true"
-        press(page, "7")
-    answers = latest(queue.labels(queue.items()))[change().id]["ada"].answers
-    assert [answer.impact for answer in answers] == [None, "low"]
-
-
-def test_differences_are_marked_and_can_be_hidden(page: Any, tmp_path: Path) -> None:
-    queue_of(tmp_path, pair())
-    with review_page(tmp_path, "--reviewer", "ada") as address:
-        open_item(page, address)
-        assert sorted(page.locator("mark").all_inner_texts()) == ["8", "nine"]
-        press(page, "d")
-        assert page.get_attribute("#marks", "aria-pressed") == "false"

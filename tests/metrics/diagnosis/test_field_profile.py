@@ -116,13 +116,6 @@ def test_the_truth_as_every_answer_is_stable_right_throughout(truth: Any, n: int
     assert set(profile(truth, *outputs, plan=plan).values()) <= {"stable_right", "unscored"}
 
 
-@thorough
-@given(truth=orders, outputs=st.lists(orders, min_size=2, max_size=3), dice=st.randoms(use_true_random=False))
-def test_the_order_of_answers_never_matters_to_the_profile(truth: Any, outputs: list[Any], dice: Any) -> None:
-    plan = order_plan("key")
-    assert profile(truth, *outputs, plan=plan) == profile(truth, *dice.sample(outputs, len(outputs)), plan=plan)
-
-
 def test_every_parsed_answer_gives_every_field_one_value() -> None:
     found = field_values(answers({"a": 1}, {"a": 1.0}, {"a": None}, {"b": [1, 2]}, {"b": [2, 1]}, unparseable=3))
     assert {path: sorted(counts.values()) for path, counts in found.items()} == {"a": [2, 3], "b[]": [2, 3]}

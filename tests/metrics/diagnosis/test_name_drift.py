@@ -3,10 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
 from skill_evaluator.metrics.diagnosis.contract_errors import name_drift, top_names
-
-from tests.support.json_values import json_values, quick
 
 SHOP = {"properties": {"shop": {}, "total": {}, "note": {}}, "required": ["shop", "total"]}
 
@@ -63,9 +60,3 @@ def test_keys_that_are_missing_and_keys_that_are_nobodys(output: Any, missing: s
 def test_the_names_a_schema_speaks_of(schema: Any, required: set[str], known: set[str] | None) -> None:
     names = top_names(schema)
     assert (names.required, names.named) == (required, known)
-
-
-@quick
-@given(output=json_values)
-def test_without_a_schema_no_name_drifts(output: Any) -> None:
-    assert name_drift(output, top_names(None)) == (set(), set())

@@ -10,6 +10,7 @@ from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule
 from skill_evaluator.metrics.diagnosis.per_field import (
     FieldCounts,
     FieldScores,
+    added,
     filled_fields,
     macro_f1,
     per_field,
@@ -108,6 +109,11 @@ def test_totals_count_each_output_as_often_as_it_was_given() -> None:
 
 def test_no_outputs_have_no_totals() -> None:
     assert total_fields([]) == {}
+
+
+def test_counts_are_added_once_or_several_times() -> None:
+    assert added(FieldCounts(right=1), FieldCounts(right=2, extra=1)) == FieldCounts(right=3, extra=1)
+    assert added(FieldCounts(right=1), FieldCounts(right=2), 3) == FieldCounts(right=7)
 
 
 Pairs = dict[tuple[str | None, str | None], int]

@@ -1,7 +1,7 @@
 """`Library`: a prompt library on disk, with a method for each thing a user does. The commands use it, too.
 
-Stable: its names, arguments and result fields change only with a major version. Each method imports what it needs, so
-that a command starts as quickly as its own story lets it.
+Stable: its names, arguments and result fields change only with a major version.
+Only what draws charts is imported late: altair takes 0.7 s.
 """
 
 from collections.abc import Sequence
@@ -10,38 +10,48 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from skill_evaluator.api.auditing import Audits
+from skill_evaluator.api.ci import ContinuousIntegration
+from skill_evaluator.api.judging import Judges
+from skill_evaluator.ci.doctor import DoctorReport, examine
+from skill_evaluator.ci.linting import LintedLibrary, LintRequest, lint
+from skill_evaluator.display.addresses import Site
 from skill_evaluator.display.options import COMPONENTS, CONFIG, request_of
 from skill_evaluator.errors import FixtureError, LeaderboardError, SkillEvaluatorError, refuse
+from skill_evaluator.evaluation.dry_run import DryRun, dry_run
+from skill_evaluator.evaluation.mutation import MutationResult, mutate
+from skill_evaluator.evaluation.pipeline import Evaluation, EvaluationResult
+from skill_evaluator.evaluation.request import EvaluationRequest, MutationRequest, SwitchRequest
+from skill_evaluator.evaluation.saved import explain, score_again
+from skill_evaluator.evaluation.switching import Switch, switch
+from skill_evaluator.exchange.exported import Exported, ExportRequest, export_records
+from skill_evaluator.exchange.imported import ImportRequest, import_results, records_in
+from skill_evaluator.library.case_table import CaseTable, ImportedCases, import_cases
+from skill_evaluator.library.components import Component, load_component
+from skill_evaluator.library.config import Model, Settings, load_models, load_settings
+from skill_evaluator.library.sources import components_of
+from skill_evaluator.library.tables import Odd
+from skill_evaluator.providers import read_configuration
+from skill_evaluator.providers.weights import cache_dir
+from skill_evaluator.records.archive import Acceptance, Archive
+from skill_evaluator.records.record import Record
+from skill_evaluator.records.selection import Accepted, accept
+from skill_evaluator.reports.evaluation import write_report
+from skill_evaluator.runner.journal import Manifest
+from skill_evaluator.runner.session import Watch, no_progress
+from skill_evaluator.scoring.answer_views import CaseView
+from skill_evaluator.scoring.parallel import side_by_side
+from skill_evaluator.scoring.recording import Finished
+from skill_evaluator.site.writing import SiteFolder
+from skill_evaluator.verdicts.decide.results import ComparisonResult
+from skill_evaluator.verdicts.decide.rules import exit_code_of
+from skill_evaluator.verdicts.history.component import RecordedComponent, chosen_of_files
+from skill_evaluator.verdicts.history.series import History
+from skill_evaluator.verdicts.planning.advice import ModelRanking
+from skill_evaluator.verdicts.planning.sizing import SizingPlan, size_plan
 
 if TYPE_CHECKING:
-    from skill_evaluator.api.auditing import Audits
-    from skill_evaluator.api.ci import ContinuousIntegration
-    from skill_evaluator.api.judging import Judges
-    from skill_evaluator.ci.doctor import DoctorReport
-    from skill_evaluator.ci.linting import LintedLibrary
-    from skill_evaluator.evaluation.dry_run import DryRun
-    from skill_evaluator.evaluation.mutation import MutationResult
-    from skill_evaluator.evaluation.pipeline import EvaluationResult
-    from skill_evaluator.evaluation.switching import Switch
-    from skill_evaluator.exchange.exported import Exported
-    from skill_evaluator.library.case_table import CaseTable, ImportedCases
-    from skill_evaluator.library.components import Component
-    from skill_evaluator.library.config import Model, Settings
-    from skill_evaluator.library.tables import Odd
-    from skill_evaluator.records.archive import Acceptance
-    from skill_evaluator.records.record import Record
-    from skill_evaluator.records.selection import Accepted
-    from skill_evaluator.runner.journal import Manifest
-    from skill_evaluator.runner.session import Watch
-    from skill_evaluator.scoring.answer_views import CaseView
-    from skill_evaluator.scoring.recording import Finished
     from skill_evaluator.site.server import ServedSite, SiteServer
-    from skill_evaluator.site.writing import SiteFolder
-    from skill_evaluator.verdicts.decide.results import ComparisonResult
-    from skill_evaluator.verdicts.history.component import RecordedComponent
-    from skill_evaluator.verdicts.history.series import History
-    from skill_evaluator.verdicts.planning.advice import ModelRanking
-    from skill_evaluator.verdicts.planning.sizing import SizingPlan
 
 
 class Library:
@@ -59,57 +69,41 @@ class Library:
         self, components: str | Path = COMPONENTS, *, config: str | Path = CONFIG, fixtures: str | Path | None = None
     ) -> None:
         """Take the folders of the components, of models.yaml and settings.yaml, and of the cases."""
-        from skill_evaluator.library.sources import components_of
-
         self.config = Path(config)
         self.components = components_of(Path(components), self.config, COMPONENTS)
         self.fixtures = None if fixtures is None else Path(fixtures)
 
     @cached_property
-    def settings(self) -> "Settings":
+    def settings(self) -> Settings:
         """What settings.yaml says."""
-        from skill_evaluator.library.config import load_settings
-
         return load_settings(self.config)
 
     @cached_property
-    def models(self) -> tuple["Model", ...]:
+    def models(self) -> tuple[Model, ...]:
         """The models of models.yaml; raise ConfigError if the file is missing or wrong."""
-        from skill_evaluator.library.config import load_models
-
         return load_models(self.config)
 
     @cached_property
-    def judge(self) -> "Judges":
+    def judge(self) -> Judges:
         """Scoring and comparing by judges, and how well they agree with people."""
-        from skill_evaluator.api.judging import Judges
-
         return Judges(self.components, self.config, self.fixtures)
 
     @cached_property
-    def audits(self) -> "Audits":
+    def audits(self) -> Audits:
         """Audits: ability, fluctuation and grades of models over benchmarks and scenarios."""
-        from skill_evaluator.api.auditing import Audits
-
         return Audits(self.components, self.config, self.fixtures)
 
     @cached_property
-    def ci(self) -> "ContinuousIntegration":
+    def ci(self) -> ContinuousIntegration:
         """What the workflows do: plan, collect and publish runs, and create or adopt a library."""
-        from skill_evaluator.api.ci import ContinuousIntegration
-
         return ContinuousIntegration(self.config)
 
-    def component(self, skill: str) -> "Component":
+    def component(self, skill: str) -> Component:
         """Read a component: its prompt, its contract, and how its fields are compared."""
-        from skill_evaluator.library.components import load_component
-
         return load_component(self.components, skill, self.settings.limits, self.fixtures)
 
-    def recorded(self, skill: str) -> "RecordedComponent":
+    def recorded(self, skill: str) -> RecordedComponent:
         """Return a component with its recorded runs, and the rules by which they are judged."""
-        from skill_evaluator.records.archive import Archive
-        from skill_evaluator.verdicts.history.component import RecordedComponent
 
         component = self.component(skill)
         return RecordedComponent(component=component, archive=Archive(component), settings=self.settings)
@@ -139,8 +133,8 @@ class Library:
         batch: bool = False,
         results: str | Path | None = None,
         leaderboard: bool = True,
-        watch: "Watch | None" = None,
-    ) -> "EvaluationResult":
+        watch: Watch | None = None,
+    ) -> EvaluationResult:
         """Run a component on its cases and models, score the outputs, record the result and compare it.
 
         Args:
@@ -172,10 +166,6 @@ class Library:
         Returns:
             The finished runs, the verdict on the new version and the ranking of its models.
         """
-        from skill_evaluator.evaluation.pipeline import Evaluation
-        from skill_evaluator.evaluation.request import EvaluationRequest
-        from skill_evaluator.reports.evaluation import write_report
-        from skill_evaluator.runner.session import no_progress
 
         request = request_of(
             EvaluationRequest,
@@ -216,8 +206,8 @@ class Library:
         concurrency: int | None = None,
         max_cost: float | None = None,
         max_calls: int | None = None,
-        watch: "Watch | None" = None,
-    ) -> "EvaluationResult":
+        watch: Watch | None = None,
+    ) -> EvaluationResult:
         """Evaluate the prompt on disk without recording it, as `try` does.
 
         Args:
@@ -259,7 +249,7 @@ class Library:
         bare: bool = False,
         recorded: bool = False,
         batch: bool = False,
-    ) -> "DryRun":
+    ) -> DryRun:
         """Check everything that an evaluation requires and estimate its calls and cost; makes no call.
 
         Args:
@@ -275,8 +265,6 @@ class Library:
         Returns:
             The estimates of each model, and what else to know.
         """
-        from skill_evaluator.evaluation.dry_run import dry_run
-        from skill_evaluator.evaluation.request import EvaluationRequest
 
         request = request_of(
             EvaluationRequest,
@@ -301,14 +289,13 @@ class Library:
         models: Sequence[str] = (),
         between: tuple[str, str] | None = None,
         apart: bool = False,
-    ) -> "ComparisonResult":
+    ) -> ComparisonResult:
         """Say whether a version is worse than the recorded one, as `compare` does.
 
         `baseline` and `candidate` are versions, run ids, or files of records or of other tools' results; two files
         need no component. `between` compares two models on the same version. `apart`: the results of the other tool
         were measured on different days.
         """
-        from skill_evaluator.verdicts.history.component import chosen_of_files
 
         baseline, candidate = (None if each is None else str(each) for each in (baseline, candidate))
         before, after, recorded = _records_named(baseline), _records_named(candidate), None
@@ -332,13 +319,11 @@ class Library:
         unmeasured = recorded.unmeasured(shown) if recorded and candidate is None else ""
         return result.model_copy(update={"unmeasured": unmeasured})
 
-    def exit_code(self, results: "Sequence[ComparisonResult]", fail_on: Sequence[str] = ()) -> int:
+    def exit_code(self, results: Sequence[ComparisonResult], fail_on: Sequence[str] = ()) -> int:
         """Return the exit code of verdicts: 0, 3 or 4, by `fail_on` or else by the policy of settings.yaml."""
-        from skill_evaluator.verdicts.decide.rules import exit_code_of
-
         return exit_code_of(results, self.settings.policy, fail_on)
 
-    def history(self, skill: str, models: Sequence[str] = ()) -> "History":
+    def history(self, skill: str, models: Sequence[str] = ()) -> History:
         """Judge every recorded version of every model against the one before, as `history` does."""
         recorded = self.recorded(skill)
         return recorded.advised(recorded.runs(models))[0]
@@ -349,8 +334,8 @@ class Library:
         *,
         models: Sequence[str] = (),
         version: str | None = None,
-        odd: "Odd" = refuse,
-    ) -> list["ModelRanking"]:
+        odd: Odd = refuse,
+    ) -> list[ModelRanking]:
         """Rank the models of each component, by default of all that have a recorded run, as `leaderboard` does.
 
         `odd` takes the error of a component that cannot be ranked instead of having it raised.
@@ -360,10 +345,8 @@ class Library:
         if not names:
             raise LeaderboardError(f"no run is recorded in {self.components}; evaluate one, or see --components DIR")
         from skill_evaluator.providers.redaction import attempted
-        from skill_evaluator.scoring.parallel import side_by_side
-        from skill_evaluator.verdicts.planning import ranking  # noqa: F401 (once, and not in every process)
 
-        def ranked(skill: str) -> "ModelRanking":
+        def ranked(skill: str) -> ModelRanking:
             recorded = self.recorded(skill)
             entries = recorded.runs(models)
             ranked = recorded.ranking(entries, version)
@@ -378,39 +361,34 @@ class Library:
 
     def accept(
         self, skill: str, version: str | None = None, *, why: str, by: str = "", models: Sequence[str] = ()
-    ) -> "Accepted":
+    ) -> Accepted:
         """Make a recorded version the anchor of later versions, with who and why, as `accept` does.
 
         By default it is the highest version with a complete record, and git's author accepts it.
         """
-        from skill_evaluator.records.selection import accept
 
         recorded, models = self.recorded(skill), [models] if isinstance(models, str) else models
         return accept(recorded.component, recorded.archive, version, why=why, by=by, models=models)
 
-    def accepted(self, skill: str) -> "list[Acceptance]":
+    def accepted(self, skill: str) -> list[Acceptance]:
         """Return all that was accepted of a component, newest last."""
         return self.recorded(skill).archive.accepted
 
     def explain(
         self, run: str, *, case: str | None = None, field: str | None = None
-    ) -> "tuple[Manifest, list[CaseView]]":
+    ) -> tuple[Manifest, list[CaseView]]:
         """Return the outputs of a case compared with its ground truth, or one field of all cases, as `explain` does.
 
         `run` is a run folder, or the id of a run in a component's evals/results. Return the run's manifest, too.
         """
-        from skill_evaluator.evaluation.saved import explain
 
         return explain(run, self.components, self.config, self.fixtures, case=case, field=field)
 
-    def score(self, run: str | Path) -> "tuple[Finished, Component]":
+    def score(self, run: str | Path) -> tuple[Finished, Component]:
         """Score a saved run again without a call and rewrite its record.json and report.md, as `score` does.
 
         Return the run, and the component as it is now.
         """
-        from skill_evaluator.display.addresses import Site
-        from skill_evaluator.evaluation.saved import score_again
-        from skill_evaluator.reports.evaluation import write_report
 
         finished, component = score_again(Path(run), self.components, self.config, self.fixtures)
         write_report(finished, site=Site(self.settings.site.address))
@@ -428,8 +406,8 @@ class Library:
         mutants: int = 40,
         dry_run: bool = False,
         results: str | Path | None = None,
-        watch: "Watch | None" = None,
-    ) -> "MutationResult":
+        watch: Watch | None = None,
+    ) -> MutationResult:
         """Remove each part of a prompt and test whether the cases notice.
 
         Args:
@@ -447,9 +425,6 @@ class Library:
         Returns:
             The mutants: killed, survived or undecided.
         """
-        from skill_evaluator.evaluation.mutation import mutate
-        from skill_evaluator.evaluation.request import MutationRequest
-        from skill_evaluator.runner.session import no_progress
 
         request = request_of(
             MutationRequest,
@@ -474,8 +449,8 @@ class Library:
         *,
         replicates: int | None = None,
         dry_run: bool = False,
-        watch: "Watch | None" = None,
-    ) -> "Switch":
+        watch: Watch | None = None,
+    ) -> Switch:
         """Evaluate every component with two models and compare the new with the old one.
 
         Args:
@@ -489,23 +464,17 @@ class Library:
         Returns:
             One row per component, with the verdict and the cost of both models.
         """
-        from skill_evaluator.evaluation.request import SwitchRequest
-        from skill_evaluator.evaluation.switching import switch
-        from skill_evaluator.reports.evaluation import write_report
-        from skill_evaluator.runner.session import no_progress
 
         request = request_of(
             SwitchRequest, self, old=old, new=new, skills=skills, replicates=replicates, dry_run=dry_run
         )
         return switch(request, watch or no_progress, write_report)
 
-    def import_cases(self, table: "CaseTable", *, odd: "Odd" = refuse) -> "ImportedCases":
+    def import_cases(self, table: CaseTable, *, odd: Odd = refuse) -> ImportedCases:
         """Make cases of the rows of a table; existing cases are never overwritten.
 
         `odd` takes the error of an invalid row instead of having it raised.
         """
-        from skill_evaluator.library.case_table import import_cases
-        from skill_evaluator.providers.weights import cache_dir
 
         if self.settings.fixtures and table.fixtures and table.fixtures.is_relative_to(cache_dir()):
             repository = self.settings.fixtures.repository
@@ -514,7 +483,7 @@ class Library:
 
     def lint(
         self, names: Sequence[str] = (), *, base: str | None = None, no_cases: bool = False, fix: bool = False
-    ) -> "LintedLibrary":
+    ) -> LintedLibrary:
         """Check components and all their cases.
 
         Args:
@@ -526,21 +495,16 @@ class Library:
         Returns:
             The problems of each component; none is raised.
         """
-        from skill_evaluator.ci.linting import LintRequest, lint
 
         request = request_of(LintRequest, self, names=names, base=base, no_cases=no_cases, fix=fix)
         return lint(request)
 
-    def doctor(self) -> "DoctorReport":
+    def doctor(self) -> DoctorReport:
         """Call each model once, and report keys and what stands in the way of runs here and in CI."""
-        from skill_evaluator.ci.doctor import examine
-        from skill_evaluator.providers import read_configuration
-
         return examine(read_configuration(self.config), self.config)
 
-    def sizing(self, skill: str, drop: float, models: Sequence[str] = ()) -> "SizingPlan":
+    def sizing(self, skill: str, drop: float, models: Sequence[str] = ()) -> SizingPlan:
         """Return how many cases and replicates detect a drop, by the newest version of each model."""
-        from skill_evaluator.verdicts.planning.sizing import size_plan
 
         recorded = self.recorded(skill)
         return size_plan(recorded.component, recorded.archive, models, drop, self.settings.policy)
@@ -552,7 +516,7 @@ class Library:
         to: Literal["csv", "jsonl", "junit"] = "csv",
         table: Literal["records", "cases", "leaves"] = "records",
         models: Sequence[str] = (),
-    ) -> "Exported":
+    ) -> Exported:
         """Export records as a table, or verdicts as JUnit XML.
 
         Args:
@@ -564,7 +528,6 @@ class Library:
         Returns:
             The text; its `save(path)` writes a file.
         """
-        from skill_evaluator.exchange.exported import ExportRequest, export_records
 
         request = request_of(ExportRequest, self, sources=sources, to=to, table=table, models=models)
         return export_records(request, self.recorded)
@@ -576,8 +539,8 @@ class Library:
         skill: str | None = None,
         version: str | None = None,
         model: str | None = None,
-        odd: "Odd" = refuse,
-    ) -> "list[tuple[Record, Path, bool]]":
+        odd: Odd = refuse,
+    ) -> list[tuple[Record, Path, bool]]:
         """Make records of the results of another tool.
 
         Args:
@@ -590,7 +553,6 @@ class Library:
         Returns:
             Each record with its file, and whether it is new.
         """
-        from skill_evaluator.exchange.imported import ImportRequest, import_results
 
         request = request_of(ImportRequest, self, file=file, skill=skill, version=version, model=model)
         return import_results(request, self.settings, odd)
@@ -603,7 +565,7 @@ class Library:
         audits: str | Path = "audits",
         judgements: str | Path = "judgements",
         outputs: bool = False,
-    ) -> "SiteFolder":
+    ) -> SiteFolder:
         """Write the HTML pages of everything that is recorded.
 
         Args:
@@ -631,16 +593,15 @@ class Library:
         return serving(request)
 
 
-def _records_named(named: str | None) -> "list[Record]":
+def _records_named(named: str | None) -> list[Record]:
     """Read the records if a file is named."""
     if named is None or not (named.endswith((".json", ".jsonl", ".csv", ".tsv", ".eval")) or Path(named).is_file()):
         return []
-    from skill_evaluator.exchange.imported import records_in  # brings with it what scores answers
 
     return records_in(Path(named))
 
 
-def _only(records: "Sequence[Record]", named: str | None) -> "str | Record | None":
+def _only(records: Sequence[Record], named: str | None) -> str | Record | None:
     if len(records) > 1:
         raise LeaderboardError(
             f"{named} holds {len(records)} models; name a file on both sides to compare them model by model"

@@ -2,18 +2,14 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from skill_evaluator.audit.findings.auditing import ReportedAudit, report_audit
+from skill_evaluator.audit.findings.family import FamilyCheck, check_scenarios
+from skill_evaluator.audit.request import AuditReportRequest, AuditRunRequest, Missing, ScenariosCheckRequest
+from skill_evaluator.audit.run.calls import AuditResults, run_audit
+from skill_evaluator.audit.run.drawing import AuditSize, size_audit
 from skill_evaluator.display.options import request_of
-from skill_evaluator.runner.session import no_progress
-
-if TYPE_CHECKING:
-    from skill_evaluator.audit.findings.auditing import ReportedAudit
-    from skill_evaluator.audit.findings.family import FamilyCheck
-    from skill_evaluator.audit.request import AuditRunRequest, Missing, ScenariosCheckRequest
-    from skill_evaluator.audit.run.calls import AuditResults
-    from skill_evaluator.audit.run.drawing import AuditSize
-    from skill_evaluator.runner.session import Watch
+from skill_evaluator.runner.session import Watch, no_progress
 
 
 class Audits:
@@ -38,8 +34,8 @@ class Audits:
         resume: str | None = None,
         batch: bool = False,
         audits: str | Path = "audits",
-        watch: "Watch | None" = None,
-    ) -> "AuditResults":
+        watch: Watch | None = None,
+    ) -> AuditResults:
         """Run every model on every question in every scenario.
 
         Args:
@@ -61,8 +57,6 @@ class Audits:
         Returns:
             The audit and its runs.
         """
-        from skill_evaluator.audit.request import AuditRunRequest
-        from skill_evaluator.audit.run.calls import run_audit
 
         request = request_of(
             AuditRunRequest,
@@ -83,10 +77,8 @@ class Audits:
         return run_audit(request, watch=watch or no_progress)
 
     @staticmethod
-    def size(request: "AuditRunRequest") -> "AuditSize":
+    def size(request: AuditRunRequest) -> AuditSize:
         """Check the inputs of an audit and estimate its calls and cost; makes no call."""
-        from skill_evaluator.audit.run.drawing import size_audit
-
         return size_audit(request)
 
     def report(
@@ -98,11 +90,11 @@ class Audits:
         centered: bool = False,
         without: Sequence[str] = (),
         weights: Sequence[str] = (),
-        missing: "Missing" = "refuse",
+        missing: Missing = "refuse",
         grades: int = 4,
         out: str | Path | None = None,
         audits: str | Path = "audits",
-    ) -> "ReportedAudit":
+    ) -> ReportedAudit:
         """Compute ability, fluctuation and grades of the models of an audit; writes nothing.
 
         Args:
@@ -120,8 +112,6 @@ class Audits:
         Returns:
             The result, and the models without any output.
         """
-        from skill_evaluator.audit.findings.auditing import report_audit
-        from skill_evaluator.audit.request import AuditReportRequest
 
         request = request_of(
             AuditReportRequest,
@@ -140,8 +130,6 @@ class Audits:
         return report_audit(request)
 
     @staticmethod
-    def check_scenarios(request: "ScenariosCheckRequest") -> "FamilyCheck":
+    def check_scenarios(request: ScenariosCheckRequest) -> FamilyCheck:
         """Check whether a family of scenarios is ready for an audit; makes no call."""
-        from skill_evaluator.audit.findings.family import check_scenarios
-
         return check_scenarios(request)

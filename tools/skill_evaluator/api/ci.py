@@ -1,17 +1,20 @@
 """`Library.ci`: what workflows do with a library. The commands `ci …` and `init` use it."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from skill_evaluator.ci.adopting import Proposal
-    from skill_evaluator.ci.collecting import CollectRequest
-    from skill_evaluator.ci.layout import Choose, InitRequest, LaidOut
-    from skill_evaluator.ci.outcome import Outcome
-    from skill_evaluator.ci.plan import Plan
-    from skill_evaluator.ci.planning import PlanRequest
-    from skill_evaluator.ci.publishing import Published, PublishRequest
-    from skill_evaluator.display.options import PlatformName
+from skill_evaluator.api.schemas import edited_schemas
+from skill_evaluator.ci.adopting import Proposal, adopt, propose
+from skill_evaluator.ci.collecting import CollectRequest, collect
+from skill_evaluator.ci.fixtures import fetched_fixtures
+from skill_evaluator.ci.layout import Choose, InitRequest, LaidOut, lay_out
+from skill_evaluator.ci.outcome import Outcome, read_outcome
+from skill_evaluator.ci.plan import Plan, sha256_of
+from skill_evaluator.ci.planning import PlanRequest, make_plan
+from skill_evaluator.ci.platforms import PLATFORMS
+from skill_evaluator.ci.publishing import Published, PublishRequest, publish
+from skill_evaluator.display.options import PlatformName
+from skill_evaluator.files import json_text, replace_text
+from skill_evaluator.library.config import load_settings
 
 
 class ContinuousIntegration:
@@ -22,75 +25,54 @@ class ContinuousIntegration:
         self.config = config
 
     @staticmethod
-    def plan(request: "PlanRequest") -> "Plan":
+    def plan(request: PlanRequest) -> Plan:
         """Plan which runs CI makes, in which jobs and at what cost."""
-        from skill_evaluator.ci.planning import make_plan
-
         return make_plan(request)
 
     @staticmethod
-    def write_plan(plan: "Plan", path: Path) -> str:
+    def write_plan(plan: Plan, path: Path) -> str:
         """Write a plan as the file that jobs, `collect` and `report` read; return the SHA-256 of the file."""
-        from skill_evaluator.ci.plan import sha256_of
-        from skill_evaluator.files import json_text, replace_text
 
         replace_text(path, json_text(plan.model_dump(mode="json")))
         return sha256_of(path)
 
     @staticmethod
-    def collect(request: "CollectRequest") -> "Outcome":
+    def collect(request: CollectRequest) -> Outcome:
         """Score the outputs of a plan's jobs; write their records and outcome.json."""
-        from skill_evaluator.ci.collecting import collect
-
         return collect(request)
 
-    def outcome(self, collected: str | Path, plan: Path | None = None) -> "Outcome":
+    def outcome(self, collected: str | Path, plan: Path | None = None) -> Outcome:
         """Read what `collect` wrote; where that is missing, every run of the `plan` is."""
-        from skill_evaluator.ci.outcome import read_outcome
-
         return read_outcome(Path(collected), plan)
 
     @staticmethod
-    def publish(request: "PublishRequest") -> "Published":
+    def publish(request: PublishRequest) -> Published:
         """Add collected records to a branch in one commit and push it."""
-        from skill_evaluator.ci.publishing import publish
-
         return publish(request)
 
     @staticmethod
-    def init(request: "InitRequest") -> "LaidOut":
+    def init(request: InitRequest) -> LaidOut:
         """Lay out configuration, workflows and an example component in a folder, as `init` does; overwrite nothing."""
-        from skill_evaluator.api.schemas import edited_schemas
-        from skill_evaluator.ci.layout import lay_out
-
         return lay_out(request, edited_schemas())
 
     @staticmethod
-    def propose(request: "InitRequest", choose: "Choose") -> "Proposal":
+    def propose(request: InitRequest, choose: Choose) -> Proposal:
         """Say what of a library can be evaluated, and propose what else it lacks, as `init --adopt` does.
 
         `choose` returns the part of a component's schema that is its contract, where several may be.
         """
-        from skill_evaluator.api.schemas import edited_schemas
-        from skill_evaluator.ci.adopting import propose
-
         return propose(request, edited_schemas(), choose)
 
     @staticmethod
-    def adopt(request: "InitRequest", proposal: "Proposal") -> list[str]:
+    def adopt(request: InitRequest, proposal: Proposal) -> list[str]:
         """Write what was proposed; return what was done."""
-        from skill_evaluator.ci.adopting import adopt
-
         return adopt(request, proposal)
 
-    def fetch_cases(self, platform: "PlatformName | None" = None) -> tuple[str, str, Path] | None:
+    def fetch_cases(self, platform: PlatformName | None = None) -> tuple[str, str, Path] | None:
         """Bring the fixtures that settings.yaml names in another repository: its name, their commit, their folder.
 
         None where it names none. A `platform` is handed the commit for later jobs.
         """
-        from skill_evaluator.ci.fixtures import fetched_fixtures
-        from skill_evaluator.ci.platforms import PLATFORMS
-        from skill_evaluator.library.config import load_settings
 
         elsewhere = load_settings(self.config).fixtures
         if elsewhere is None:

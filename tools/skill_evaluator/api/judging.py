@@ -3,27 +3,38 @@
 import random
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from skill_evaluator.audit.request import ScenariosDraftRequest
+from skill_evaluator.audit.run.drafting import draft_scenarios
+from skill_evaluator.checking.rubrics import RubricLint, lint_rubrics
 from skill_evaluator.display.options import request_of
 from skill_evaluator.errors import ConfigError
-
-if TYPE_CHECKING:
-    from skill_evaluator.checking.rubrics import RubricLint
-    from skill_evaluator.judges.prompting.session import JudgeRunSize
-    from skill_evaluator.judges.review.server import ReviewServer
-    from skill_evaluator.judges.workflows.judging import Judged
-    from skill_evaluator.judges.workflows.requests import (
-        CalibrateRequest,
-        JudgedRequest,
-        PairwiseRequest,
-        RegressionRequest,
-        RubricDraftRequest,
-        ScenariosDraftRequest,
-        ScoreRequest,
-    )
-    from skill_evaluator.records.pinned import PinReport
-    from skill_evaluator.runner.session import Watch
+from skill_evaluator.judges.modes.run_outputs import pin_outputs
+from skill_evaluator.judges.prompting.session import JudgeRunSize
+from skill_evaluator.judges.review.items import items_from
+from skill_evaluator.judges.review.queue import export_labels, queue_in
+from skill_evaluator.judges.review.server import ReviewServer
+from skill_evaluator.judges.workflows.calibration import calibrate
+from skill_evaluator.judges.workflows.drafting import draft_rubric
+from skill_evaluator.judges.workflows.judging import Judged, judge
+from skill_evaluator.judges.workflows.requests import (
+    CalibrateRequest,
+    JudgedRequest,
+    PairwiseRequest,
+    RegressionRequest,
+    RubricDraftRequest,
+    ScoreRequest,
+)
+from skill_evaluator.library.cases import load_cases
+from skill_evaluator.library.components import load_component
+from skill_evaluator.library.config import load_settings
+from skill_evaluator.library.rubrics import find_rubrics
+from skill_evaluator.records.pinned import PinReport
+from skill_evaluator.reports.judge_calibration import bias_report
+from skill_evaluator.reports.judge_results import bias_page
+from skill_evaluator.runner.journal import find_run, read_component_manifest
+from skill_evaluator.runner.session import Watch
 
 
 class Judges:
@@ -41,79 +52,56 @@ class Judges:
         """Take the folders of the library."""
         self.components, self.config, self.fixtures = components, config, fixtures
 
-    def score(self, request: "ScoreRequest | None" = None, **how: Any) -> "Judged | JudgeRunSize":
+    def score(self, request: ScoreRequest | None = None, **how: Any) -> Judged | JudgeRunSize:
         """Score outputs by a rubric, as `judge score` does."""
-        from skill_evaluator.judges.workflows.requests import ScoreRequest
-
         return self._judge(ScoreRequest, request, **how)
 
-    def pairwise(self, request: "PairwiseRequest | None" = None, **how: Any) -> "Judged | JudgeRunSize":
+    def pairwise(self, request: PairwiseRequest | None = None, **how: Any) -> Judged | JudgeRunSize:
         """Compare outputs two by two, in both orders, as `judge pairwise` does."""
-        from skill_evaluator.judges.workflows.requests import PairwiseRequest
-
         return self._judge(PairwiseRequest, request, **how)
 
-    def regression(self, request: "RegressionRequest | None" = None, **how: Any) -> "Judged | JudgeRunSize":
+    def regression(self, request: RegressionRequest | None = None, **how: Any) -> Judged | JudgeRunSize:
         """Compare new outputs with those in use, as `judge regression` does; code decides what ships."""
-        from skill_evaluator.judges.workflows.requests import RegressionRequest
-
         return self._judge(RegressionRequest, request, **how)
 
     def _judge(
         self,
-        kind: "type[JudgedRequest]",
-        request: "JudgedRequest | None",
+        kind: type[JudgedRequest],
+        request: JudgedRequest | None,
         *,
-        watch: "Watch | None" = None,
+        watch: Watch | None = None,
         **options: Any,
-    ) -> "Judged | JudgeRunSize":
-        from skill_evaluator.judges.workflows.judging import judge
-        from skill_evaluator.reports.judge_results import bias_page
+    ) -> Judged | JudgeRunSize:
 
         asked = request or request_of(kind, self, **options)
         return judge(asked, watch, bias_page)
 
     def calibrate(
-        self, request: "CalibrateRequest | None" = None, *, watch: "Watch | None" = None, **options: Any
-    ) -> "Judged | JudgeRunSize":
+        self, request: CalibrateRequest | None = None, *, watch: Watch | None = None, **options: Any
+    ) -> Judged | JudgeRunSize:
         """Measure judges against human labels, as `judge calibrate` does; named judges are called."""
-        from skill_evaluator.judges.workflows.calibration import calibrate
-        from skill_evaluator.judges.workflows.requests import CalibrateRequest
-        from skill_evaluator.reports.judge_calibration import bias_report
 
         asked = request or request_of(CalibrateRequest, self, **options)
         return calibrate(asked, watch, bias_report)
 
-    def rubric(self, request: "RubricDraftRequest", *, watch: "Watch | None" = None) -> "RubricLint | JudgeRunSize":
+    def rubric(self, request: RubricDraftRequest, *, watch: Watch | None = None) -> RubricLint | JudgeRunSize:
         """Have a model draft a rubric, and return what `judge lint` says of it, as `judge rubric` does."""
-        from skill_evaluator.judges.workflows.drafting import draft_rubric
-
         return draft_rubric(request, watch) or self.lint([request.out])
 
-    def scenarios(self, request: "ScenariosDraftRequest", *, watch: "Watch | None" = None) -> "Path | JudgeRunSize":
+    def scenarios(self, request: ScenariosDraftRequest, *, watch: Watch | None = None) -> Path | JudgeRunSize:
         """Have a model draft a family of scenarios and return its folder, as `scenarios draft` does."""
-        from skill_evaluator.judges.workflows.drafting import draft_scenarios
-
         return draft_scenarios(request, watch)
 
-    def lint(self, files: Sequence[Path] = ()) -> "RubricLint":
+    def lint(self, files: Sequence[Path] = ()) -> RubricLint:
         """Check rubrics, by default all of the configuration, as `judge lint` does."""
-        from skill_evaluator.checking.rubrics import lint_rubrics
-        from skill_evaluator.library.config import load_settings
-        from skill_evaluator.library.rubrics import find_rubrics
 
         paths = list(dict.fromkeys(files)) or find_rubrics(self.config)
         if not paths:
             raise ConfigError(f"{self.config / 'rubrics'} holds no rubric; add one, or name a file")
-        return lint_rubrics(paths, self.components, self.fixtures, load_settings(self.config).limits)
+        return lint_rubrics(paths, follow_links=load_settings(self.config).limits.follow_links)
 
-    def pin(self, run: str, cases: Sequence[str] = ()) -> "PinReport":
+    def pin(self, run: str, cases: Sequence[str] = ()) -> PinReport:
         """Keep a run's first answers in the repository, as the baseline of later judgements; `cases` are patterns."""
-        from skill_evaluator.judges.modes.regression_batch import pin_outputs
-        from skill_evaluator.library.cases import load_cases
-        from skill_evaluator.library.components import load_component
-        from skill_evaluator.library.config import load_settings
-        from skill_evaluator.runner.journal import find_run, read_component_manifest
 
         folder = find_run(run, self.components)
         skill, limits = read_component_manifest(folder).skill, load_settings(self.config).limits
@@ -128,8 +116,6 @@ class Judges:
         `dimensions` are those in which a candidate is compared with its baseline. Return the number of new items, and
         of items that were queued already.
         """
-        from skill_evaluator.judges.review.items import items_from
-        from skill_evaluator.judges.review.queue import queue_in
 
         items = items_from(file, dimensions)
         if sample is not None:
@@ -137,10 +123,8 @@ class Judges:
         fresh = len(queue_in(self.config).add(items))
         return fresh, len(items) - fresh
 
-    def review_page(self, port: int = 0) -> "ReviewServer":
+    def review_page(self, port: int = 0) -> ReviewServer:
         """Return the server of the review page, for this machine alone. Port 0 takes a free port."""
-        from skill_evaluator.judges.review.queue import queue_in
-        from skill_evaluator.judges.review.server import ReviewServer
 
         queue = queue_in(self.config, begun=True)
         queue.labels(queue.items())  # reports an invalid label before the page is opened
@@ -151,6 +135,4 @@ class Judges:
 
         Return the number of labels, of questions without a majority, and of items that were not drawn at random.
         """
-        from skill_evaluator.judges.review.queue import export_labels, queue_in
-
         return export_labels(queue_in(self.config, begun=True), file)

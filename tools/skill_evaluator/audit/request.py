@@ -107,3 +107,15 @@ class ScenariosCheckRequest(AuditPlaces):
         "An audit's folder with outputs in these scenarios; default: the newest such audit.", metavar="FOLDER"
     )
     audits: Audits = AUDITS
+
+
+@options
+class ScenariosDraftRequest(ConfigOption):
+    """The family of scenarios that a model drafts."""
+
+    task: str = option("The domain, in a few words.", ..., metavar="TEXT")
+    model: str = option("The model of models.yaml that drafts.", ..., "-m", metavar="ID")
+    family: str | None = option("The new folder of .evaluator/scenarios; default: from --task.", metavar="NAME")
+    seed: int = rare("Seed of the call.", 0)
+    max_cost: MaxCost = None
+    dry_run: bool = flag("Print the maximum cost; make no call.")

@@ -10,21 +10,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
-from skill_evaluator.errors import FixtureError, SkillEvaluatorError
+from skill_evaluator.errors import SkillEvaluatorError
 from skill_evaluator.files import FrozenModel
-from skill_evaluator.library.cases import load_cases
-from skill_evaluator.library.components import Component, load_component
-from skill_evaluator.library.config import SafetyLimits
-from skill_evaluator.library.rubrics import (
-    MITIGATIONS,
-    USUAL_METHOD,
-    AppliesTo,
-    Criterion,
-    Place,
-    RubricText,
-    read_rubric_text,
-)
-from skill_evaluator.text import listed, nearest_path
+from skill_evaluator.library.rubrics import MITIGATIONS, USUAL_METHOD, Criterion, Place, RubricText, read_rubric_text
+from skill_evaluator.text import listed
 
 Severity = Literal["error", "warning"]
 Fault = tuple[Severity, str, Place, str]
@@ -56,16 +45,16 @@ class RubricLint(FrozenModel):
     warnings: int
 
 
-def lint_rubrics(paths: Sequence[Path], components: Path, fixtures: Path | None, limits: SafetyLimits) -> RubricLint:
-    """Check rubrics; components and cases are read only where a criterion names a field of them."""
-    rubrics = tuple(_lint_rubric(path, components, fixtures, limits) for path in paths)
+def lint_rubrics(paths: Sequence[Path], *, follow_links: bool) -> RubricLint:
+    """Check rubrics."""
+    rubrics = tuple(_lint_rubric(path, follow_links=follow_links) for path in paths)
     count = Counter(remark.severity for rubric in rubrics for remark in rubric.remarks)
     return RubricLint(rubrics=rubrics, errors=count["error"], warnings=count["warning"])
 
 
-def _lint_rubric(path: Path, components: Path, fixtures: Path | None, limits: SafetyLimits) -> LintedRubric:
+def _lint_rubric(path: Path, *, follow_links: bool) -> LintedRubric:
     try:
-        text = read_rubric_text(path, follow_links=limits.follow_links)
+        text = read_rubric_text(path, follow_links=follow_links)
     except SkillEvaluatorError as problem:
         placed = re.match(rf"{re.escape(str(path))}:(\d+)(?::\d+)?: ", str(problem))
         message = str(problem)[placed.end() :] if placed else str(problem)
@@ -78,10 +67,7 @@ def _lint_rubric(path: Path, components: Path, fixtures: Path | None, limits: Sa
         message = "a model drafted it, and nobody has read it; read it, then take `unreviewed` out"
         remarks.append(Remark(severity="warning", rule="unreviewed", line=text.line(("unreviewed",)), message=message))
     for index, criterion in enumerate(criteria):
-        faults = [*_level_faults(criterion), *_method_faults(criterion)]
-        if criterion.applies_to is not None:
-            faults += _ground_truth_faults(criterion.applies_to, components, fixtures, limits)
-        for severity, rule, place, message in faults:
+        for severity, rule, place, message in (*_level_faults(criterion), *_method_faults(criterion)):
             line = text.line(_place_in_levels(text, place) if text.has_levels else ("criteria", index, *place))
             remarks.append(Remark(severity=severity, rule=rule, line=line, message=f"'{criterion.name}': {message}"))
     return LintedRubric(
@@ -140,38 +126,3 @@ def _method_faults(criterion: Criterion) -> Iterator[Fault]:
         if method not in MITIGATIONS[name]:
             message = f"{name} has no effect on {method}; it is for {' and '.join(MITIGATIONS[name])}"
             yield "warning", "mitigation", ("method", "bias_mitigations", index), message
-
-
-def _ground_truth_faults(
-    target: AppliesTo, components: Path, fixtures: Path | None, limits: SafetyLimits
-) -> Iterator[Fault]:
-    """Yield a field that does not exist, or that has ground truth: a metric compares it exactly and free of charge."""
-    try:
-        component = load_component(components, target.component, limits, fixtures)
-    except SkillEvaluatorError as problem:
-        yield "error", "applies-to", ("applies_to", "component"), f"applies to: {problem}"
-        return
-    plan, field = component.plan, target.field
-    paths = {"", *plan.leaves, *plan.arrays}
-    if field not in paths:
-        message = f"'{field}' is no field of '{component.name}' {nearest_path(field, paths - {''})}"
-        yield "error", "applies-to", ("applies_to",), message
-        return
-    leaves = [plan.leaves[field]] if field in plan.leaves else list(plan.leaves.values())
-    labelled = _labelled_cases(component, fixtures, field)
-    if labelled and (field in plan.arrays or any(rule.counts for rule in leaves)):
-        message = (
-            f"{labelled} cases of '{component.name}' have ground truth for '{field or 'the whole answer'}', "
-            "which code compares exactly and free of charge; use the metrics of `evaluate` instead of a judge"
-        )
-        yield "error", "ground-truth", ("applies_to",), message
-
-
-def _labelled_cases(component: Component, fixtures: Path | None, field: str) -> int:
-    """Return the number of cases with ground truth at a field."""
-    try:
-        cases = load_cases(component, fixtures)
-    except FixtureError:
-        return 0
-    truths = [component.plan.walk(case.truth) for case in cases if case.labelled]
-    return sum(any(part.path == field and value is not None for part, value in truth) for truth in truths)

@@ -4,6 +4,7 @@ import sys
 
 from skill_evaluator.api import Library
 from skill_evaluator.audit.report.calls import print_audit_runs, print_size
+from skill_evaluator.audit.report.page import print_audit, write_audit
 from skill_evaluator.audit.request import AuditReportRequest, AuditRunRequest
 from skill_evaluator.display.options import FormatOption, folders_of, keywords_of, options
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK
@@ -53,7 +54,6 @@ def audit_run(options: AuditRunOptions) -> int:
 def audit_report(options: AuditReportOptions) -> int:
     """Grade the models of an audit by their stability."""
     # it imports scipy, which a dry run does not need
-    from skill_evaluator.audit.report.page import print_audit, write_audit
 
     reported = Library(**folders_of(options)).audits.report(**keywords_of(options, AuditReportRequest))
     print_audit(reported.result, options.format)

@@ -2,9 +2,12 @@
 
 from pathlib import Path
 
+from skill_evaluator.commands.evaluating import measure, measure_many, measure_planned
 from skill_evaluator.display.options import FormatOption, Full, options, rare
 from skill_evaluator.errors import EXIT_OK
+from skill_evaluator.evaluation.dry_run import dry_run
 from skill_evaluator.evaluation.request import ManyRequest
+from skill_evaluator.reports.planning import print_dry_run
 
 EXAMPLES = (
     "skill-evaluator evaluate --max-cost 5",
@@ -29,19 +32,11 @@ class EvaluateOptions(ManyRequest, FormatOption):
 def evaluate(options: EvaluateOptions) -> int:
     """Run a prompt on its cases and models; score the outputs and record the result."""
     if options.planned:
-        from skill_evaluator.commands.evaluating import measure_planned
-
         return measure_planned(options, options.format, options.plan, options.planned)
     if options.is_many:
-        from skill_evaluator.commands.evaluating import measure_many
-
         return measure_many(options, options.format)
     if options.dry_run:
-        from skill_evaluator.evaluation.dry_run import dry_run
-        from skill_evaluator.reports.planning import print_dry_run
-
         print_dry_run(dry_run(options), options.format)
         return EXIT_OK
-    from skill_evaluator.commands.evaluating import measure
 
     return measure(options, options.format, full=options.full)

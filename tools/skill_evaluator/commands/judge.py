@@ -12,6 +12,7 @@ from skill_evaluator.display.options import (
     FormatOption,
     PlatformOption,
     argument,
+    folders_of,
     option,
     options,
 )
@@ -54,14 +55,15 @@ EXAMPLES = {
         "skill-evaluator judge pin <run-id> --case 'clean-*'",
     ),
 }
+_INCOMPLETE = {4: "incomplete (it prints the command to resume), or a judge without a usable output"}
 EXITS = {
-    "judge_score": {4: "incomplete (it prints the command to resume), or a judge without a usable output"},
-    "judge_pairwise": {4: "incomplete (it prints the command to resume), or a judge without a usable output"},
+    "judge_score": _INCOMPLETE,
+    "judge_pairwise": _INCOMPLETE,
     "judge_regression": {
         3: "block, an alert, or a rate of regressions that rose",
         4: "review required, incomplete, or a judge without a usable output",
     },
-    "judge_calibrate": {4: "incomplete (it prints the command to resume), or a judge without a usable output"},
+    "judge_calibrate": _INCOMPLETE,
     "judge_rubric": {2: "invalid input, or an output without a rubric", 4: "no output"},
     "judge_lint": {2: "invalid input, or an error in a rubric"},
 }
@@ -72,7 +74,7 @@ def judge_score(options: ScoreRequest, form: Format) -> int:
 
     A judge gives evidence, a justification, a score, a suggestion and its confidence for each criterion.
     """
-    return print_judged(_library(options).judge.score(options, watch=watch), form)
+    return print_judged(Library(**folders_of(options)).judge.score(options, watch=watch), form)
 
 
 def judge_pairwise(options: PairwiseRequest, form: Format) -> int:
@@ -88,7 +90,7 @@ def judge_regression(options: RegressionRequest, form: Format) -> int:
 
     A judge compares them with those in use, in both orders; code decides by fixed rules: ship, review or block.
     """
-    return print_judged(_library(options).judge.regression(options, watch=watch), form)
+    return print_judged(Library(**folders_of(options)).judge.regression(options, watch=watch), form)
 
 
 def judge_calibrate(options: CalibrateRequest, form: Format) -> int:
@@ -107,15 +109,15 @@ def judge_rubric(options: RubricDraftRequest, form: Format) -> int:
 
 
 @options
-class JudgeLintOptions(ComponentsOption, FixturesOption, ConfigOption, PlatformOption, FormatOption):
+class JudgeLintOptions(ConfigOption, PlatformOption, FormatOption):
     """The options of `judge lint`."""
 
     files: tuple[Path, ...] = argument("Rubrics, YAML or JSON; default: all of .evaluator/rubrics.", (), metavar="FILE")
 
 
 def judge_lint(options: JudgeLintOptions) -> int:
-    """Check rubrics: levels, edge cases, ground truth."""
-    linted = _library(options).judge.lint(options.files)
+    """Check rubrics: levels, characteristics, edge cases, methods."""
+    linted = Library(config=options.config).judge.lint(options.files)
     print_rubric_lint(linted, options.format)
     if options.platform is not None:
         for rubric in linted.rubrics:
@@ -141,9 +143,5 @@ def judge_pin(options: JudgePinOptions) -> int:
     The first output of each case goes to components/<name>/evals/pinned/, in place of those of the same model. Makes no
     call.
     """
-    print_pinned(_library(options).judge.pin(options.run, options.cases), options.format)
+    print_pinned(Library(**folders_of(options)).judge.pin(options.run, options.cases), options.format)
     return EXIT_OK
-
-
-def _library(options: ScoreRequest | RegressionRequest | JudgeLintOptions | JudgePinOptions) -> Library:
-    return Library(options.components, config=options.config, fixtures=options.fixtures)

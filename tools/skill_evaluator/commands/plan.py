@@ -10,6 +10,7 @@ from skill_evaluator.ci.planning import PlanRequest
 from skill_evaluator.display.options import FormatOption, folders_of, option, options, rare
 from skill_evaluator.errors import EXIT_OK, ConfigError
 from skill_evaluator.reports.ci import print_plan, tell_plan
+from skill_evaluator.reports.ranking import print_sizing
 
 EXAMPLES = (
     "skill-evaluator ci plan --base origin/main",
@@ -32,8 +33,6 @@ def plan(options: PlanOptions) -> int:
     """Plan the runs of a push and their maximum cost; writes plan.json. Makes no call."""
     library = Library(**folders_of(options))
     if options.detect is not None:
-        from skill_evaluator.reports.ranking import print_sizing
-
         if len(options.names) != 1:
             raise ConfigError("--detect takes one component: skill-evaluator plan --detect 0.05 <component>")
         print_sizing(library.sizing(options.names[0], options.detect, options.models), options.format)

@@ -5,12 +5,11 @@ import sys
 from skill_evaluator.api import Library
 from skill_evaluator.audit.findings.family import FamilyVerdict, check_draft
 from skill_evaluator.audit.report.calls import print_family
-from skill_evaluator.audit.request import ScenariosCheckRequest
+from skill_evaluator.audit.request import ScenariosCheckRequest, ScenariosDraftRequest
 from skill_evaluator.display.options import folders_of
 from skill_evaluator.display.sheets import Format
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_USER_ERROR
 from skill_evaluator.judges.prompting.session import JudgeRunSize
-from skill_evaluator.judges.workflows.requests import ScenariosDraftRequest
 from skill_evaluator.reports.judge_results import print_judged
 from skill_evaluator.reports.live import watch
 from skill_evaluator.text import counted

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from skill_evaluator.commands.evaluating import measure, measure_at_each_save
 from skill_evaluator.display.options import (
     Cases,
     ComponentsOption,
@@ -45,7 +46,6 @@ def try_(options: TryOptions) -> int:
 
     The outputs stay in the run folder, so that `explain` can show them.
     """
-    from skill_evaluator.commands.evaluating import measure, measure_at_each_save
 
     passed_on = options.__dataclass_fields__.keys() - {"format", "full", "watch"}
     asked = {name: getattr(options, name) for name in passed_on}

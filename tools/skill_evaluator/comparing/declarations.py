@@ -15,6 +15,7 @@ from urllib.parse import unquote
 
 from skill_evaluator import plugins
 from skill_evaluator.errors import ComponentError
+from skill_evaluator.files import validated
 from skill_evaluator.text import listed, nearest
 
 Compare = Literal["exact", "string", "number", "date", "category", "text", "ignore"]
@@ -122,8 +123,6 @@ def _refuse_unreadable_format(form: str, at: str) -> None:
 def field_rules(settings: Any, where: str) -> dict[str, FieldRule]:
     """Read rules by path from dicts of settings; raise ComponentError with the key path of the fault."""
     from pydantic import BaseModel  # only whoever gives settings waits for it
-
-    from skill_evaluator.files import validated
 
     class _FieldSettings(BaseModel):
         fields: dict[str, FieldRule]

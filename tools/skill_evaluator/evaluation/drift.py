@@ -7,23 +7,20 @@ confidence interval that allows for a day, and fields that are lost show that th
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from skill_evaluator.library.config import VerdictName
 from skill_evaluator.records.archive import Archive, entry_of
 from skill_evaluator.records.record import Record
 from skill_evaluator.records.selection import runs_alike, same_series
 from skill_evaluator.records.summaries import Drift
-from skill_evaluator.stats import stdev_or_none
+from skill_evaluator.stats import stdev_or_none, t_quantile
 from skill_evaluator.text import counted, listed
 from skill_evaluator.verdicts.decide.comparability import Pair
+from skill_evaluator.verdicts.decide.comparison import compare_records
+from skill_evaluator.verdicts.decide.measuring import Compared, Measured, measure_all
 from skill_evaluator.verdicts.decide.results import ComparisonResult, MeasureResult, ModelVerdict
 from skill_evaluator.verdicts.decide.rules import VerdictRules, is_lost
 from skill_evaluator.verdicts.history.component import RecordedComponent, drift_pair
-
-if TYPE_CHECKING:
-    from skill_evaluator.verdicts.decide.measuring import Compared, Measured
-
 
 _ALPHA = 0.025  # drift that is reported where no model moved
 
@@ -64,8 +61,6 @@ def drifts_in(result: ComparisonResult | None) -> dict[str, Drift]:
 
 def drifted(skill: str, pairs: Sequence[Pair], rules: VerdictRules) -> ComparisonResult:
     """Return the comparison of runs with earlier runs of their series, in which only drift counts as a change."""
-    from skill_evaluator.verdicts.decide.comparison import compare_records
-    from skill_evaluator.verdicts.decide.measuring import measure_all
 
     result = compare_records(skill, pairs, rules)
     measured = measure_all(pairs)
@@ -103,12 +98,10 @@ def _is_beyond_a_day(measured: "Measured") -> bool:
 
     The standard error has the variance of a day, which is taken as known.
     """
-    from scipy.special import stdtrit
-
     effect = measured.effect_if(is_sampled=False)
     if effect is None:
         return False
-    half = float(stdtrit(len(measured.before.means) - 1, 1 - _ALPHA / 2)) * effect.error
+    half = float(t_quantile(len(measured.before.means) - 1, 1 - _ALPHA / 2)) * effect.error
     return bool(abs(effect.difference) > half)
 
 

@@ -10,6 +10,7 @@ from skill_evaluator.errors import FixtureError, LeaderboardError
 from skill_evaluator.evaluation.inputs import Inputs, expand_bare, read_inputs
 from skill_evaluator.evaluation.request import EvaluationRequest
 from skill_evaluator.evaluation.runs import beside_words, plan_runs
+from skill_evaluator.judges.modes.sentences import judge_estimate
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Model
@@ -23,6 +24,7 @@ from skill_evaluator.runner.prices import (
     Estimate,
     Forecast,
     InputSize,
+    ModelEstimate,
     context_of,
     estimate,
     forecasts_of,
@@ -33,15 +35,6 @@ from skill_evaluator.runner.schedule import Replicate, calls_in_flight, schedule
 from skill_evaluator.scoring.recording import Recorder
 from skill_evaluator.scoring.scorer import Scorer, open_scores
 from skill_evaluator.text import listed
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelEstimate(Estimate):
-    """What one model's run would take, and whether its key is there."""
-
-    model_id: str
-    provider: str
-    key: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,8 +72,6 @@ def dry_run(request: EvaluationRequest) -> DryRun:
         of_run = estimate(sizes, run.model, kind, replicates, batch=request.batch)
         of_models.setdefault(run.model.id, []).append(of_run)
         if (judge := inputs.judge) is not None:
-            from skill_evaluator.judges.modes.sentences import judge_estimate
-
             of_judge = judge_estimate(judge, kinds[judge.provider], mine, run.model, replicates)
             of_models.setdefault(judge.id, []).append(of_judge)
             further.append(f"{judge.id} judges answers, with at most three calls each, mostly one")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from skill_evaluator.errors import ConfigError, RunError
 from skill_evaluator.evaluation.request import EvaluationRequest
+from skill_evaluator.judges.calibration.results import read_calibration  # for the few that have a judge
 from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import Model, Settings, select_models
@@ -68,8 +69,6 @@ def read_inputs(request: EvaluationRequest, configuration: Configuration | None 
         refuse_unbatched(models)
     judge, models = judge_of(component, cases, models, configuration.models, configuration.settings)
     if judge is not None:
-        from skill_evaluator.judges.calibration.results import read_calibration  # for the few that have a judge
-
         read_calibration(request.config, configuration.settings)
     if request.max_cost is not None:
         refuse_unpriced([*models, *([judge] if judge else [])], asked.kinds)

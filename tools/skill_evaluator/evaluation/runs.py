@@ -18,6 +18,7 @@ from skill_evaluator.evaluation.inputs import Inputs
 from skill_evaluator.evaluation.request import EvaluationRequest
 from skill_evaluator.files import try_lock
 from skill_evaluator.identifiers import BASELINE, invocation_of
+from skill_evaluator.judges.modes.sentences import judge_estimate
 from skill_evaluator.library.cases import refuse_unfilled
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import Model, Policy
@@ -115,6 +116,7 @@ def _new_runs(inputs: Inputs, request: EvaluationRequest) -> PlannedRuns:
     designed = request.with_baseline or request.failing or request.aa
     if not designed and not _goes_beside(request, inputs.settings.policy):
         return alone
+
     if request.failing and not (plain := failing_runs(plain, inputs)):
         return _planned([], request)
     planned = _planned((design_runs if designed else runs_beside)(plain, inputs, request), request)
@@ -187,8 +189,6 @@ def max_remaining_costs(planned: PlannedRuns, inputs: Inputs) -> dict[str, float
             left = manifest.replicates - answered[case_id]
             costs[model.id] = None if most is None or before is None else before + left * most
         if (judge := inputs.judge) is not None:
-            from skill_evaluator.judges.modes.sentences import judge_estimate
-
             most = judge_estimate(judge, inputs.kinds[judge.provider], cases, model, manifest.replicates).cost_upper_usd
             before = costs.get(judge.id, 0.0)
             costs[judge.id] = None if most is None or before is None else before + most
@@ -272,6 +272,7 @@ def _resume_runs(inputs: Inputs, request: EvaluationRequest, resume: str) -> Pla
 
 def _saved_runs(inputs: Inputs, request: EvaluationRequest, wanted: str) -> tuple[list[Run], dict[str, Component]]:
     """Find runs by id, folder or invocation, planned as the options say, with what each asks; raise RunError."""
+
     cases = {case.id: case for case in inputs.cases}
     models = {model.id: model for model in inputs.models}
     folders = _with_those_beside(find_runs(inputs.results_dir, wanted, inputs.component.name))

@@ -159,10 +159,7 @@ class ScoredLevel(Level):
 
 
 class RubricLevels(StrictModel):
-    """The JSON form: the levels of one criterion; its name is by default the file's, its description the best level's.
-
-    Other tools write this form, with these names of keys.
-    """
+    """The JSON form of other tools: the levels of one criterion, whose name is by default the file's."""
 
     levels: tuple[ScoredLevel, ...] = Field(min_length=2)
     edgeCases: tuple[EdgeCase, ...] = ()  # noqa: N815 (the key is written so)

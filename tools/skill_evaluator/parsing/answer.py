@@ -12,6 +12,7 @@ from itertools import islice
 from typing import Any
 
 from skill_evaluator.parsing import ANY_VALUE, Expected, NotJson, Output, Parsed
+from skill_evaluator.parsing.choice import read_choice  # compiles many expressions
 from skill_evaluator.text import finite_float, refuse_constant
 
 __all__ = ["Parsed", "parse_output", "split_reasoning"]
@@ -61,8 +62,6 @@ def parse_output(text: str, output: Output, options: Sequence[str] = (), expecte
     if output == "text":
         return Parsed(value=stripped, found="whole")
     if output == "choice":
-        from skill_evaluator.parsing.choice import read_choice  # compiles many expressions
-
         return read_choice(stripped, options)
     with suppress(ValueError):
         return Parsed(value=_decode(stripped), found="whole")

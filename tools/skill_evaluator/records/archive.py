@@ -49,7 +49,7 @@ from skill_evaluator.records.record import (
     write_record,
 )
 from skill_evaluator.repository import Repository
-from skill_evaluator.text import comparable_version, digest
+from skill_evaluator.text import comparable_version
 
 # digests; scores of others are not comparable
 _MEASURED_BY = ("schema", "contract", "datasets", "settings", "scenario")
@@ -276,14 +276,6 @@ class Archive:
         """Return a model's entries, and the baselines that were asked beside them."""
         entries = [entry for entry in self.entries if entry.model_id == model_id]
         return [*entries, *filter(None, map(self.baseline_beside, entries))]
-
-    def digests(self) -> dict[str, str]:
-        """Return by run what tells the content of its record's file, here or at another commit; none without a file."""
-        run_ids = filter(None, (run_id for entry in self.entries for run_id in (entry.run_id, entry.beside)))
-        paths = {run_id: self._path(run_id) for run_id in run_ids}
-        there = {run_id: self._blobs[path.name] for run_id, path in paths.items() if path.name in self._blobs}
-        here = {run_id: path for run_id, path in paths.items() if path.exists()}
-        return there | {run_id: digest(read_bytes(path, LeaderboardError)) for run_id, path in here.items()}
 
     def draft(self, run_id: str) -> Record | None:
         """Read the draft that a run left in the work tree; None for an id that is of none. Raise LeaderboardError."""

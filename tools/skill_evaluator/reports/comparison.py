@@ -181,9 +181,9 @@ def model_section(
     )
 
 
-def verdict_words(result: ComparisonResult) -> str:
-    """Return the verdict on a component in a line, with what lost more than a good mean may hide."""
-    return " · ".join(filter(None, [f"{result.skill}: {scope_words(result)}", lost_words(*result.models)]))
+def verdict_words(result: ComparisonResult, name: str) -> str:
+    """Return the verdict on `name` in a line, with the fields and cases that lost more than a good mean may hide."""
+    return " · ".join(filter(None, [f"{name}: {scope_words(result)}", lost_words(*result.models)]))
 
 
 def model_words(model: ModelVerdict, result: ComparisonResult) -> list[str]:
@@ -254,13 +254,23 @@ def lost_words(*models: ModelVerdict, shown: Callable[[str, str], str] = lambda 
     return f"lost: {'; '.join(words)}" if words else ""
 
 
-def fell_most_words(model: ModelVerdict) -> str:
-    """Name the field whose mean fell furthest beyond its tolerance; "" without one, or if it is one that was lost."""
+def deepest_fall(model: ModelVerdict) -> MeasureResult | None:
+    """Return the field whose mean fell furthest beyond its tolerance, or None if no field did."""
     fell = [one for one in model.fields if one.difference is not None and one.difference < -one.tolerance]
-    most = min(fell, key=lambda one: one.difference or 0.0, default=None)
+    return min(fell, key=lambda one: one.difference or 0.0, default=None)
+
+
+def fell_most_words(model: ModelVerdict) -> str:
+    """Name the field that fell most. Return "" if no field fell, or if the field is already named as lost."""
+    most = deepest_fall(model)
     if most is None or most.metric in model.lost_fields or model.verdict == "incomparable":
         return ""
-    return f"field {most.metric or WHOLE} {arrow(most.baseline, most.candidate)}"
+    return fall_words(most)
+
+
+def fall_words(field: MeasureResult) -> str:
+    """Format a field's name with its score before and after."""
+    return f"field {field.metric or WHOLE} {arrow(field.baseline, field.candidate)}"
 
 
 def _versions(model: ModelVerdict) -> list[str]:

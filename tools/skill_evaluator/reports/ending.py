@@ -6,7 +6,7 @@ to another, which has a row a component.
 
 import shlex
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.text import Text
 
@@ -14,14 +14,12 @@ from skill_evaluator.display import WHOLE, arrow
 from skill_evaluator.display.pages import Line, page_of, print_page
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.display.sheets import Cell, Format, Sheet, show
+from skill_evaluator.evaluation.switching import Switch, SwitchedComponent
 from skill_evaluator.records.record import Record, unusable_words
 from skill_evaluator.reports.comparison import MARKS, STYLES, fell_most_words, lost_words, scope_words, worst_first
 from skill_evaluator.text import counted, listed, version_words
 from skill_evaluator.verdicts.decide.results import ComparisonResult, ModelVerdict, calibration_words, less_repeatable
 from skill_evaluator.verdicts.planning.sizing import can_show, profile_doubt
-
-if TYPE_CHECKING:  # it asks models
-    from skill_evaluator.evaluation.switching import Switch, SwitchedComponent
 
 _MOST_NAMED = 2
 AGAIN = "change the prompt or models.yaml, and {} asks again"

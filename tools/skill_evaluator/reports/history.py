@@ -1,21 +1,18 @@
 """The versions of a component for people: its history beside its models, what moved, and what was accepted."""
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from skill_evaluator.display import interval, number, signed
 from skill_evaluator.display.addresses import NO_SITE, Site
 from skill_evaluator.display.pages import Block, Fold, Heading, Line, Lines, line_chart, page_of, print_page
 from skill_evaluator.display.sheets import Cell, Format, Sheet, cells_of
 from skill_evaluator.records.archive import Acceptance, precedence
+from skill_evaluator.records.selection import Accepted
 from skill_evaluator.reports.comparison import MARKS, STYLES, since_accepted_words
 from skill_evaluator.reports.ending import next_step
 from skill_evaluator.stats import by_key, mean_or_none, rounded
 from skill_evaluator.text import version_words
-
-if TYPE_CHECKING:  # it imports scipy
-    from skill_evaluator.records.selection import Accepted
-    from skill_evaluator.verdicts.history.series import History
+from skill_evaluator.verdicts.history.series import History
 
 _MOVED, _VERBS = ("regressed", "improved"), ("fell", "rose")
 _MOST_DRAWN, _MOST_VERSIONS = 12, 30

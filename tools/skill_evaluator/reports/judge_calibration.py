@@ -29,8 +29,7 @@ from skill_evaluator.judges.calibration.results import (
     LabelMode,
 )
 from skill_evaluator.judges.prompting.session import JudgeRunSize
-from skill_evaluator.judges.statistics.agreement import Trust
-from skill_evaluator.judges.statistics.bounded import Figure, rate
+from skill_evaluator.judges.statistics import Figure, Trust, rate
 from skill_evaluator.judges.workflows.judging import Judged
 from skill_evaluator.reports.judge_results import print_judged
 from skill_evaluator.reports.judging import TRUSTED, reasons, row_of, share, trust_cell

@@ -3,13 +3,11 @@
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 
-from rich.text import Text
-
 from skill_evaluator.checking.rubrics import RubricLint
 from skill_evaluator.display import number, probability
 from skill_evaluator.display.pages import Block, Captioned, Heading, Line, Lines, Only, page_of, print_page
-from skill_evaluator.display.safe_text import code_span, shortened, visible
-from skill_evaluator.display.sheets import Cell, Format, Sheet, print_result
+from skill_evaluator.display.safe_text import shortened
+from skill_evaluator.display.sheets import Cell, Format, Sheet
 from skill_evaluator.errors import EXIT_OK
 from skill_evaluator.judges.modes.pairwise import PAIR, JudgePreferences, PairwiseResults
 from skill_evaluator.judges.modes.regression import Mismatch
@@ -23,16 +21,14 @@ from skill_evaluator.judges.modes.regression_results import (
 )
 from skill_evaluator.judges.modes.scoring import JudgeScores, ScoreResults
 from skill_evaluator.judges.prompting.session import JudgeRunSize
-from skill_evaluator.judges.statistics.bounded import Figure
-from skill_evaluator.judges.workflows.judging import Judged
-from skill_evaluator.judges.workflows.tasks import JudgedResults
+from skill_evaluator.judges.statistics import Figure
+from skill_evaluator.judges.workflows.judging import Judged, JudgedResults
 from skill_evaluator.library.rubrics import USUAL_THRESHOLD
 from skill_evaluator.records.pinned import PinReport
 from skill_evaluator.reports.judging import (
     bias_blocks,
     cascade_blocks,
     interval,
-    is_off,
     panel_blocks,
     print_judge_run_size,
     reasons,
@@ -46,8 +42,6 @@ from skill_evaluator.text import counted, listed
 _STYLES = {"ship": "green", "review_required": "yellow", "block": "red", None: "yellow"}
 _MAX_PAIRS = 10  # shown with their evidence
 _MAX_EVIDENCE = 160  # characters of each piece
-_CROWDED = 0.8  # share of judgements with one score, above which a scale separates little
-_ALWAYS_SURE = 0.95
 
 
 def print_judged(judged: Judged | JudgeRunSize, form: Format) -> int:
@@ -79,20 +73,14 @@ def print_rubric_draft(drafted: RubricLint | JudgeRunSize, form: Format) -> int:
 
 def print_pinned(report: PinReport, form: Format) -> None:
     """Print which outputs were pinned."""
-    outputs, whose = counted(len(report.cases), "output"), f"{report.skill} {report.skill_version} by {report.model_id}"
-    print_result(
-        form,
-        json=lambda: report.model_dump(mode="json"),
-        markdown=lambda: f"{outputs} of {code_span(whose)} pinned in {code_span(report.path)}\n",
-        text=lambda: [Text(visible(f"{outputs} of {whose} pinned in {report.path}; commit it"))],
-    )
+    source = Cell(f"{report.skill} {report.skill_version} by {report.model_id}", code=True)
+    outputs, path = counted(len(report.cases), "output"), Cell(report.path, code=True)
+    words = Line(f"{outputs} of ", source, " pinned in ", path, "; commit it")
+    print_page(form, json=lambda: report, page=lambda: page_of("the pinned outputs", [words]))
 
 
 def judged_blocks(results: JudgedResults, remarks: Sequence[str] = ()) -> Iterator[Block]:
-    """Yield the decision, the worst outputs with the judge's evidence, the judges' biases, and remarks.
-
-    The evidence quotes what was judged, and is not on the site.
-    """
+    """Yield the decision, the worst outputs with the judge's evidence (not on the site), biases and remarks."""
     titles = {"score": "Scores by judges", "pairwise": "Comparisons by judges", "regression": "Regressions by judges"}
     source = f": {results.judging.source}" if results.judging.source else ""
     yield Only(("markdown",), [Heading(titles[results.judging.mode], source, level=2)])
@@ -132,18 +120,15 @@ def bias_page(results: JudgedResults) -> str:
 
 
 def judged_doubts(results: JudgedResults) -> Iterator[Block]:
-    """Yield what can be measured of the judges' biases without labels."""
+    """Yield the biases of the judges that can be measured without labels."""
     return bias_blocks((judge.judge.model_id, *_bias(judge)) for judge in _usable(results))
 
 
-JudgeOfAnyMode = JudgeScores | JudgePreferences | JudgeRegressions
-
-
-def _usable(results: JudgedResults) -> list[JudgeOfAnyMode]:
+def _usable(results: JudgedResults) -> list[JudgeScores | JudgePreferences | JudgeRegressions]:
     return [judge for judge in results.judges if judge.unusable is None]
 
 
-def _bias(judge: JudgeOfAnyMode) -> tuple[Sheet, Iterator[str]]:
+def _bias(judge: JudgeScores | JudgePreferences | JudgeRegressions) -> tuple[Sheet, Iterator[str]]:
     """Return the table and the sentences about the biases of a judge."""
     if isinstance(judge, JudgeScores):
         return _score_bias_sheet(judge), _score_biases(judge)
@@ -161,11 +146,6 @@ def _cut(text: str) -> Cell:
     return Cell(shortened(text, limit=_MAX_EVIDENCE) or "–", code=bool(text))
 
 
-def _by_stratum(strata: Mapping[str, Figure]) -> str:
-    parts = [f"{name} {number(one.value)} ({one.n})" for name, one in strata.items()]
-    return f"; by stratum: {', '.join(parts)}" if len(parts) > 1 else ""
-
-
 # scores
 
 
@@ -173,7 +153,7 @@ def _score_blocks(results: ScoreResults) -> Iterator[Block]:
     judges = [judge for judge in results.judges if judge.unusable is None]
     for judge in judges:
         summary = f"{share(judge.summary)} from 0 to 1 over {counted(judge.summary.n, 'output')}"
-        yield Line(f"{judge.judge.model_id}: {summary}{_by_stratum(judge.strata)}")
+        yield Line(f"{judge.judge.model_id}: {summary}")
     rows = [
         row_of(
             [judge.judge.model_id, one.criterion],
@@ -223,17 +203,10 @@ def _score_bias_sheet(judge: JudgeScores) -> Sheet:
 
 def _score_biases(judge: JudgeScores) -> Iterator[str]:
     for one in judge.criteria:
-        if is_off(one.length):
+        if one.length.excludes(0.0):
             way = "higher" if (one.length.value or 0.0) > 0 else "lower"
             bias = "length bias, if length is no merit"
             yield f"{one.criterion}: longer outputs score {way}, significant: ρ {share(one.length)}: {bias}"
-        for commonest, count in one.counts.items():
-            if count > _CROWDED * sum(one.counts.values()):
-                yield f"{one.criterion}: most judgements have the score {commonest}: the scale separates little"
-        if one.confidence.ci95 is not None and one.confidence.ci95[0] > _ALWAYS_SURE:
-            yield f"{one.criterion}: the judge is always confident"
-        if one.repeats.n == 0:
-            yield f"{one.criterion}: agreement of replicates is not known; use --replicates 2 or more"
 
 
 # pairwise comparisons
@@ -245,7 +218,7 @@ def _pair_blocks(results: PairwiseResults) -> Iterator[Block]:
         wins, similar = judge.criteria[-1].wins, judge.criteria[-1].similar_length
         if wins.n:
             words = f"output 1 wins {share(wins)} of {counted(wins.n, 'pair')}, {share(similar)} of {similar.n}"
-            yield Line(f"{judge.judge.model_id}: {words} of similar length{_by_stratum(judge.strata)}")
+            yield Line(f"{judge.judge.model_id}: {words} of similar length")
     rows = [
         row_of(
             [judge.judge.model_id, one.criterion],
@@ -268,10 +241,7 @@ def _pair_blocks(results: PairwiseResults) -> Iterator[Block]:
 
 
 def _uncertain_matches(judges: Sequence[JudgePreferences]) -> Sheet:
-    """Return the comparisons in which the orders disagree or the judge is least confident.
-
-    The columns of the orders have the winner and the justification by the first criterion.
-    """
+    """Build the table of the least certain comparisons, with the justifications by the first criterion."""
     matches = [(judge.judge.model_id, match, match.judgements[-1]) for judge in judges for match in judge.matches]
     matches = [row for row in matches if row[2].winner is not None and (row[2].confidence or 0.0) < USUAL_THRESHOLD]
     matches.sort(key=lambda row: (row[2].agreed is True, row[2].confidence or 0.0))
@@ -296,16 +266,14 @@ def _pair_biases(judge: JudgePreferences) -> Iterator[str]:
     for one in judge.shown:
         yield f"{one.criterion}: the verdict changes with the order in {share(one.flips)} of pairs"
         yield from (f"{one.criterion}: {sentence}" for sentence in _position_bias(one.lean))
-        if is_off(one.longer, 0.5):
+        if one.longer.excludes(0.5):
             wins = one.longer.value or 0.0
             which = f"the {'longer' if wins > 0.5 else 'shorter'} output wins in {number(max(wins, 1 - wins))}"
             yield f"{one.criterion}: {which}, significant: length bias, if length is no merit"
-    if all(criterion.noise is None for criterion in judge.criteria):
-        yield "how many flips are noise is not known; use --replicates 2 or more"
 
 
 def _position_bias(lean: Figure) -> Iterator[str]:
-    if is_off(lean):
+    if lean.excludes(0.0):
         place = "first" if (lean.value or 0.0) > 0 else "second"
         yield f"position bias to the {place} place, significant: lean {share(lean)}"
 
@@ -356,10 +324,7 @@ def _decision(pair: PairResult) -> Cell:
 
 
 def _worst_pairs(held: Sequence[tuple[str, PairResult]]) -> Sheet:
-    """Return a row for each regression or disagreement of the pairs, with the evidence side by side.
-
-    The evidence is that of the first answer that calls the candidate worse.
-    """
+    """Build a row for each regression or disagreement, with the evidence of the first such answer."""
     rows = []
     for judge, pair in held:
         found = [one for one in pair.dimensions if "candidate_worse" in (one.verdict, *one.by_order)]
@@ -417,11 +382,10 @@ def _alert_sentence(alert: RateAlert) -> str:
         return f"no alert can be computed of {name} (at most {alert.allowed:g} is allowed): {alert.problem}"
     errors = (alert.sensitivity, alert.specificity)
     found, quiet = (f"{number(one.value)} of {one.n}" for one in errors if one is not None)
-    few = f"; {alert.reported.n} pairs, and under {MIN_PAIRS} say little" * (alert.reported.n < MIN_PAIRS)
     return (
         f"{'ALERT' if alert.above else 'no alert'}: {name}: corrected rate of regressions {share(alert.corrected)}"
         f", at most {alert.allowed:g} is allowed; reported {number(alert.reported.value)}, corrected by "
-        f"sensitivity {found} and specificity {quiet} (calibration {alert.calibration}){few}"
+        f"sensitivity {found} and specificity {quiet} (calibration {alert.calibration})"
     )
 
 
@@ -431,18 +395,12 @@ def _regression_biases(judge: JudgeRegressions) -> Iterator[str]:
     yield from found or [f"no significant position bias: lean {share(judge.lean)}"]
     if judge.repeats.n:
         yield f"replicates agree in every dimension in {share(judge.repeats)}"
-    else:
-        yield "agreement of replicates is not known; use --replicates 2 or more"
     if judge.mismatches:
         mismatches = _counts(judge.mismatches)
         yield f"conclusions that do not follow from the findings, of {judge.answers} answers: {mismatches}"
     if judge.unrequested:
         yield f"dimensions that were not requested and count for nothing, by answers: {_counts(judge.unrequested)}"
     yield f"severity: {_counts(judge.severity)}"
-    if judge.unscored:
-        yield f"answers that did not count: {reasons(judge.unscored)}"
-    if not judge.declared_strong:
-        yield "models.yaml does not declare it strong enough (judge: strong)"
 
 
 def _counts(counts: Mapping[str, int] | Mapping[Mismatch, int]) -> str:

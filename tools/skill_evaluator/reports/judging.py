@@ -1,4 +1,4 @@
-"""Parts that the reports of all judge modes share: figures, trust, charts, panels, cascades, biases, sizes."""
+"""Parts that the reports of all judge modes share: figures, trust, panels, cascades, biases and sizes."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -7,10 +7,10 @@ from dataclasses import asdict
 from skill_evaluator.display import number
 from skill_evaluator.display.pages import Block, Captioned, Heading, Line, Lines, page_of, print_page
 from skill_evaluator.display.sheets import Cell, Format, Sheet, cells_of
-from skill_evaluator.judges.panel.results import CascadeResult, PanelResult
+from skill_evaluator.judges.modes.results import CascadeResult, PanelResult
 from skill_evaluator.judges.prompting.reading import UnscoredReason
 from skill_evaluator.judges.prompting.session import JudgeRunSize
-from skill_evaluator.judges.statistics.bounded import Figure, mean_within
+from skill_evaluator.judges.statistics import Figure, mean_within
 from skill_evaluator.runner.prices import AMOUNTS, sum_of
 from skill_evaluator.text import counted
 
@@ -39,11 +39,6 @@ def share(figure: Figure) -> str:
 def row_of(names: Sequence[str], *values: Cell | Figure | str | int | None) -> list[Cell]:
     """Return the cells of a row, of a figure with its interval."""
     return cells_of(names, *(share(value) if isinstance(value, Figure) else value for value in values))
-
-
-def is_off(figure: Figure, usual: float = 0.0) -> bool:
-    """Return whether a figure differs significantly from its usual value."""
-    return figure.excludes(usual)
 
 
 def reasons(counts: Mapping[UnscoredReason, int]) -> str:
@@ -94,9 +89,9 @@ def bias_blocks(judges: Iterable[tuple[str, Sheet, Iterable[str]]]) -> Iterator[
 def print_judge_run_size(size: JudgeRunSize, form: Format) -> None:
     """Print the size of a judge run to stdout."""
     judging, judges, notes = size.judging, size.judges, size.notes
-    total = sum_of([judge.estimate for judge in judges])
+    total = sum_of(judges)
     asked = counted(len(judging.questions), "question")
-    rows = [cells_of([judge.model_id], judge.provider, judge.key, *judge.estimate.amounts) for judge in judges]
+    rows = [cells_of([judge.model_id], judge.provider, judge.key, *judge.amounts) for judge in judges]
     rows.append(cells_of([], "all", "", "", *total.amounts))
     blocks: list[Block] = [
         Line(f"{counted(len(judging.items), 'item')}, {', '.join(judging.criteria)}: {asked} a judge"),
@@ -109,10 +104,7 @@ def print_judge_run_size(size: JudgeRunSize, form: Format) -> None:
             **judging.model_dump(mode="json", include={"mode", "rubric", "criteria", "prompts", "seed", "replicates"}),
             "items": len(judging.items),
             "questions": len(judging.questions),
-            "judges": [
-                {"model_id": judge.model_id, "provider": judge.provider, "key": judge.key, **asdict(judge.estimate)}
-                for judge in judges
-            ],
+            "judges": [asdict(judge) for judge in judges],
             "total": asdict(total),
             "notes": list(notes),
         },

@@ -3,12 +3,9 @@
 import asyncio
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from skill_evaluator.display import clock
-
-if TYPE_CHECKING:
-    from skill_evaluator.runner.engine import Progress, Stop
+from skill_evaluator.runner.engine import Progress, Stop
 
 _REDRAW_S = 0.25
 _PLAIN_EVERY_S = 15.0

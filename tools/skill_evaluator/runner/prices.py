@@ -79,6 +79,15 @@ class Estimate:
         return (*(f"{count:,}" for count in counts), cost_words(self.cost_upper_usd, digits=2))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelEstimate(Estimate):
+    """The estimate of one model's calls, and a note on its key."""
+
+    model_id: str
+    provider: str
+    key: str
+
+
 def input_sizes(component: Component, cases: Iterable[Case]) -> dict[str, InputSize]:
     """Measure the request of each case; it is the same for every replicate, and but for files for every model."""
     sizes = {}

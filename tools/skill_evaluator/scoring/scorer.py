@@ -37,6 +37,7 @@ from skill_evaluator.scoring.answers import (
     unparseable,
     with_checks,
 )
+from skill_evaluator.scoring.parallel import open_workers
 from skill_evaluator.text import canonical_json
 
 _READ = (SCORED, UNPARSEABLE)  # what became of an answer that checks look at
@@ -293,7 +294,6 @@ def open_scores(
         with closing(scorer):
             yield scorer
         return
-    from skill_evaluator.scoring.parallel import open_workers
 
     with open_workers(scorer, short, calls, until) as scores:
         yield scores

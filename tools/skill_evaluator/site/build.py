@@ -6,11 +6,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from skill_evaluator.audit.report.page import site_audit
 from skill_evaluator.audit.results import REPORTED, AuditResult, read_audit
 from skill_evaluator.display import told
-from skill_evaluator.display.addresses import compare_address, component_address, run_address
+from skill_evaluator.display.addresses import component_address, run_address
 from skill_evaluator.display.options import (
     AUDITS,
     JUDGEMENTS,
@@ -41,6 +42,7 @@ from skill_evaluator.library.sources import component_names
 from skill_evaluator.providers.redaction import attempted
 from skill_evaluator.records.archive import Archive, load_leaderboard
 from skill_evaluator.records.record import Row
+from skill_evaluator.reports.ending import command
 from skill_evaluator.repository import Repository
 from skill_evaluator.site.cases import case_list, write_cases
 from skill_evaluator.site.changes import version_changes, write_changes
@@ -49,16 +51,13 @@ from skill_evaluator.site.component import component_page, overview_rows
 from skill_evaluator.site.judges import write_judges
 from skill_evaluator.site.overview import write_overview
 from skill_evaluator.site.public import PublicNames
+from skill_evaluator.site.rendering import Pages
 from skill_evaluator.site.run import write_runs
 from skill_evaluator.site.state import component_state
 from skill_evaluator.site.writing import SiteFolder, refuse_page_name
-from skill_evaluator.text import counted, digest, nearest
+from skill_evaluator.text import counted, nearest
 from skill_evaluator.verdicts.history.component import RecordedComponent
 
-if TYPE_CHECKING:
-    from skill_evaluator.site.rendering import Pages
-
-_INSTALL = "pip install altair jinja2 vl-convert-python"
 _HERE = Path(__file__).parent
 _LONGEST_OF_AUDIT = 5_000  # characters of a sentence: the verdict on a cohort names many figures
 _REMEDY = "mend the file that is named, or take it back from git (git checkout -- FILE), and build again"
@@ -87,7 +86,6 @@ def write_audits(pages: "Pages", folder: Path) -> dict[str, str | None]:
     if not results:
         pages.write("audit.html", "audit.html", name="")
         return {}
-    from skill_evaluator.audit.report.page import site_audit  # imports scipy
 
     newest = next(iter(results))
     addresses = {name: "audit.html" if name == newest else f"audits/{name}.html" for name in results}
@@ -97,10 +95,8 @@ def write_audits(pages: "Pages", folder: Path) -> dict[str, str | None]:
     ]
     for name, result in results.items():
         others = [row for row in listed if row["name"] != name]
-        known = [name, others, digest((folder / name / REPORTED).read_bytes())]
-        if not pages.keeps(addresses[name], "audit.html", known, longest=_LONGEST_OF_AUDIT):
-            shown = {"name": name, "others": others, **site_audit(result)}
-            pages.write(addresses[name], "audit.html", known, longest=_LONGEST_OF_AUDIT, **shown)
+        page = {"name": name, "others": others, **site_audit(result)}
+        pages.write(addresses[name], "audit.html", longest=_LONGEST_OF_AUDIT, **page)
     return {model.model: model.grade for model in results[newest].models}
 
 
@@ -116,11 +112,7 @@ class SiteBuild(ComponentsOption, FixturesOption, ConfigOption):
 
 
 def build_site(build: SiteBuild) -> SiteFolder:
-    """Write the site; raise ComponentError if there is no component, ConfigError if a library does not load."""
-    try:
-        from skill_evaluator.site.rendering import Pages
-    except ImportError as problem:
-        raise ConfigError(f"the site needs libraries that do not load ({problem}): {_INSTALL}") from problem
+    """Write the site; raise ComponentError if there is no component."""
     settings = load_settings(build.config)
     names = component_names(build.components)
     if not names:
@@ -183,9 +175,19 @@ def _write_component(
     standing = standing if names is None else names.standing(standing)
     comparisons = recorded.comparisons() if names is None else names.comparisons(recorded.comparisons())
     state = component_state(name, standing, comparisons, runs)
-    page = component_page(name, component.version, standing, runs)
-    answered, cases = write_cases(pages, recorded, runs, build.fixtures, names)
-    write_runs(pages, answered, cases)
+    compared = ComparedComponent(
+        recorded=recorded,
+        rows=runs,
+        standing=standing,
+        comparisons=comparisons,
+        state=state,
+        fixtures=build.fixtures,
+        shows_outputs=names is None,
+    )
+    write_comparisons(pages, compared)
+    answered, cases = write_cases(pages, recorded, runs, state, build.fixtures, names)
+    write_runs(pages, answered, cases, state)
+    page = component_page(component.version, standing, runs)
     pages.write(
         component_address(name),
         "component.html",
@@ -197,23 +199,14 @@ def _write_component(
             {"model": run.entry.model_id, "version": run.entry.version, "address": run_address(name, run.id)}
             for run in answered
         ],
-        compare_address=compare_address(name, standing.history.newest),
+        compare_address=compared.first_address,
         private=names is not None,
         judged=any(build.judgements.glob(f"*/{JUDGING}")),
     )
-    compared = ComparedComponent(
-        recorded=recorded,
-        standing=standing,
-        comparisons=comparisons,
-        state=state,
-        fixtures=build.fixtures,
-        shows_outputs=names is None,
-    )
-    write_comparisons(pages, compared)
     return Shown(
         state=state,
-        rows=overview_rows(name, standing, grades),
-        changes=list(version_changes(name, standing)),
+        rows=overview_rows(name, standing, runs, grades),
+        changes=list(version_changes(state, standing)),
     )
 
 
@@ -226,7 +219,7 @@ def _why_unmeasured(recorded: RecordedComponent, runs: Sequence[Row], fixtures: 
         return f"no fixtures: fixtures/{component.fixtures} holds no case", False
     if any(row.usable is not None for row in runs):
         return f"{component.version} could not be measured: too few outputs could be read", True
-    never = f"never scored: evaluate {component.name} records a run"
+    never = f"not evaluated yet; {command((), 'evaluate', component.name)} records its first run"
     return "no run of it is complete" if recorded.archive.entries else never, False
 
 

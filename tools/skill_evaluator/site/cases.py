@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from skill_evaluator.checks.declared import Check
 from skill_evaluator.display import WHOLE, number
@@ -38,12 +38,10 @@ from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.scoring.answer_views import MOST_OUTPUTS, CaseView, DistinctOutput, Leaf, recorded_case_view
 from skill_evaluator.site.component import is_flawless
 from skill_evaluator.site.public import PublicNames
-from skill_evaluator.site.writing import fitting, program_digest
+from skill_evaluator.site.rendering import Pages
+from skill_evaluator.site.writing import SiteFolder, fitting
 from skill_evaluator.text import counted, listed, marked_differences
 from skill_evaluator.verdicts.history.component import RecordedComponent
-
-if TYPE_CHECKING:
-    from skill_evaluator.site.rendering import Pages
 
 _MAX_DOCUMENT = 100_000  # characters
 _MAX_TRUTH = 50_000
@@ -70,8 +68,7 @@ _STANDINGS = {
     "stable": "alike, without a ground truth",
     "unscored": "not told by a single output, or by text that does not count",
 }
-SHOWN_BY = ("comparing/*.py", "parsing/*.py", "scoring/*.py")
-JUDGED_BY = ("schema", "contract", "datasets")
+_JUDGED_BY = ("schema", "contract", "datasets")
 
 
 def case_list(component: str, newest: Mapping[str, Record]) -> dict[str, Any]:
@@ -135,6 +132,7 @@ def write_cases(
     pages: "Pages",
     recorded: RecordedComponent,
     rows: Sequence[Row],
+    state: Mapping[str, Any],
     fixtures: Path | None,
     names: PublicNames | None,
 ) -> tuple[list["ShownRun"], Mapping[str, Case]]:
@@ -156,62 +154,44 @@ def write_cases(
     for case_id, *beside in zip(ids, [None, *ids], [*ids[1:], None], strict=False):
         case = cases.get(case_id)
         gone = f"Case '{case_id}' is no longer among the fixtures." if names is None and case is None else None
-        head = {
-            "component": component.name,
-            "case": case_id,
-            "private": names is not None,
-            "why": why or gone,
-            "beside": [None if other is None else case_address(component.name, other) for other in beside],
-            "answered": [run.id for run in answered],
-        }
-        _write_case(pages, head, case, [run for run in runs if case_id in run.case_ids])
+        here = [run for run in runs if case_id in run.case_ids]
+        parts = [_fitted(run.part(case_id, case), min(_MAX_RUN, _MAX_RUNS // len(here))) for run in here]
+        pages.write(
+            case_address(component.name, case_id),
+            "case.html",
+            component=component.name,
+            state=state,
+            case=case_id,
+            private=names is not None,
+            why=why or gone,
+            beside=[None if other is None else case_address(component.name, other) for other in beside],
+            runs=parts,
+            opened=_opened(parts),
+            files=[] if case is None else list(_copied_files(pages.site, case)),
+            addresses={run.id: run_address(component.name, run.id) for run in here if run in answered},
+            marks=_MARKS,
+            standings=_STANDINGS,
+            **_texts_of(case),
+        )
     return answered, cases
 
 
 def _shown_runs(recorded: RecordedComponent, rows: Sequence[Row], names: PublicNames | None) -> Iterator["ShownRun"]:
     """Yield the runs of the newest versions of each model, the newest first."""
-    digests = recorded.archive.digests()
     case_ids = {row.run_id: frozenset(case.case_id for case in row.per_case) for row in rows}
     for versions in newest_of_versions(recorded.archive.entries).values():
         for entry in reversed(versions[-_VERSIONS:]):
             if entry.run_id in case_ids:
-                yield ShownRun(
-                    entry=entry,
-                    case_ids=case_ids[entry.run_id],
-                    digest=digests.get(entry.run_id, ""),
-                    recorded=recorded,
-                    names=names,
-                )
+                yield ShownRun(entry=entry, case_ids=case_ids[entry.run_id], recorded=recorded, names=names)
 
 
-def _write_case(pages: "Pages", head: Mapping[str, Any], case: Case | None, runs: Sequence["ShownRun"]) -> None:
-    """Write the page of a case unless one with the same data is there, and copy the files of its document."""
-    files = [] if case is None else [case.inputs[name] for name in case.used]
-    copied = [(_file_address(file), file) for file in files if isinstance(file, File)]
-    for address, file in copied:
-        pages.site.write(address, read_bytes(file.path))
-    place = case_address(head["component"], head["case"])
-    rules = runs[0].recorded.component.digests
-    known = {
-        **head,
-        "program": program_digest(*SHOWN_BY),
-        "digest": None if case is None else case.digest,
-        "rules": {name: rules.get(name) for name in JUDGED_BY},
-        "runs": [run.known(case is not None) for run in runs],
-    }
-    if pages.keeps(place, "case.html", known):
-        return
-    room = min(_MAX_RUN, _MAX_RUNS // len(runs))
-    parts = [_fitted(run.part(head["case"], case), room) for run in runs]
-    shown = {**head, **_texts_of(case), "runs": parts, "opened": _opened(parts)}
-    shown["files"] = [(address, file.kind, file.path.name, str(file)) for address, file in copied]
-    component = head["component"]
-    shown["addresses"] = {run.id: run_address(component, run.id) for run in runs if run.id in head["answered"]}
-    pages.write(place, "case.html", known, **shown, marks=_MARKS, standings=_STANDINGS)
-
-
-def _file_address(file: File) -> str:
-    return f"files/{file.digest.removeprefix('sha256:')[:32]}.{file.media_type.rpartition('/')[2]}"
+def _copied_files(site: SiteFolder, case: Case) -> Iterator[tuple[str, str, str, str]]:
+    """Copy the files of a document; yield the address, kind, name and description of each."""
+    for file in (case.inputs[name] for name in case.used):
+        if isinstance(file, File):
+            address = f"files/{file.digest.removeprefix('sha256:')[:32]}.{file.media_type.rpartition('/')[2]}"
+            site.write(address, read_bytes(file.path))
+            yield address, file.kind, file.path.name, str(file)
 
 
 def _texts_of(case: Case | None) -> dict[str, Any]:
@@ -248,13 +228,9 @@ def _size(part: Mapping[str, Any]) -> int:
     return len(escape(json.dumps(part, ensure_ascii=False)))
 
 
-def run_part(record: Record, kept: CaseRecord, why: str | None, remarks: Sequence[str] = ()) -> dict[str, Any]:
-    """Return what the record of a run holds of a case; `why` is the reason why no output is shown."""
+def _part(record: Record, kept: CaseRecord) -> dict[str, Any]:
+    """Return the scores of a case in a run, as its record has them."""
     score = kept.accuracy.get(record.primary_metric)
-    replicates = [
-        [outcome, *(values[at] if at < len(values) else None for values in kept.replicates.values())]
-        for at, outcome in enumerate(kept.outcomes[:_MAX_REPLICATES])
-    ]
     return {
         "run": record.run_id,
         "model": record.model_id,
@@ -262,27 +238,30 @@ def run_part(record: Record, kept: CaseRecord, why: str | None, remarks: Sequenc
         "metric": record.primary_metric,
         "score": None if score is None else score.strict_mean,
         "metrics": list(kept.replicates),
-        "replicates": replicates,
+        "replicates": [
+            [outcome, *(values[at] if at < len(values) else None for values in kept.replicates.values())]
+            for at, outcome in enumerate(kept.outcomes[:_MAX_REPLICATES])
+        ],
         "planned": len(kept.outcomes),
         "spread": _spread(record, kept),
         "standing": Counter(kept.profile.values()),
+        "checks": kept.words(record.primary_metric) if kept.checks else None,
         "fields": [
             {"field": path or WHOLE, "standing": standing, "right": counts.right, "n": counts.n}
             for path, standing in list(kept.profile.items())[:_MAX_FIELDS]
             for counts in [kept.fields.get(path, _NONE)]
         ],
         "more_fields": max(0, len(kept.profile) - _MAX_FIELDS),
-        "words": _words(kept, record.primary_metric),
-        "why": why,
-        "remarks": list(remarks),
+        "why": None,
+        "remarks": [],
         "settings": [],
         "outputs": [],
         "others": "",
     }
 
 
-def with_outputs(part: Mapping[str, Any], record: Record, view: CaseView) -> dict[str, Any]:
-    """Return the part of a run with its distinct outputs and the settings of its requests."""
+def _outputs(record: Record, view: CaseView) -> dict[str, Any]:
+    """Return the distinct outputs of a case in a run, and the settings of its requests."""
     settings = {} if record.settings is None else record.settings.model_dump(mode="json")
     served = served_text(record.served_model)
     facts = {"served model": served, "run": record.run_id, "seed": record.seed, **settings}
@@ -296,7 +275,6 @@ def with_outputs(part: Mapping[str, Any], record: Record, view: CaseView) -> dic
         "the run folder has all of them."
     )
     return {
-        **part,
         "settings": [(name, abridged(text, 4 * _MAX_VALUE)) for name, text in texts.items()],
         "outputs": [_output(record, output) for output in view.outputs],
         "others": others if view.others else "",
@@ -305,26 +283,8 @@ def with_outputs(part: Mapping[str, Any], record: Record, view: CaseView) -> dic
     }
 
 
-def _words(kept: CaseRecord, primary_metric: str) -> str:
-    """Say how often a case with checks passes, which fields are wrong and which are flaky, as the record has them."""
-    standings: dict[str, list[str]] = {}
-    for path, standing in kept.profile.items():
-        standings.setdefault(standing, []).append(path or WHOLE)
-    passes = kept.words(primary_metric) if kept.checks else None
-    said = [passes] if passes else []
-    said += [
-        f"{words}: {listed(standings[standing], 4)}"
-        for standing, words in (("stable_wrong", "wrong in every output"), ("flaky", "flaky fields"))
-        if standing in standings
-    ]
-    if said:
-        words = "; ".join(said)
-        return words[0].upper() + words[1:]
-    return "Right in every output" if "stable_right" in standings else ""
-
-
 def _spread(record: Record, kept: CaseRecord) -> str:
-    """Say how often which score was reached, or what became of the call instead, the commonest first."""
+    """Count each score, or the outcome of a call without a score, the commonest first."""
     scores = kept.replicates.get(record.primary_metric, [])
     times = Counter(
         number(score) if score is not None else outcome for score, outcome in zip(scores, kept.outcomes, strict=False)
@@ -401,14 +361,10 @@ def _cut(text: str, most: int) -> dict[str, Any]:
 
 @dataclass(frozen=True, kw_only=True)
 class ShownRun:
-    """A run on the pages of cases; its record and its outputs are read when they are needed.
-
-    `digest` is that of its record as it is now.
-    """
+    """A run on the pages of cases; its record and its outputs are read when they are needed."""
 
     entry: RecordedRun
     case_ids: frozenset[str]
-    digest: str
     recorded: RecordedComponent
     names: PublicNames | None
 
@@ -426,16 +382,6 @@ class ShownRun:
         """Whether the folder with its outputs is here."""
         return (self._folder / ANSWERS).is_file()
 
-    def known(self, with_outputs: bool) -> dict[str, object]:
-        """Return values that change if anything that is shown of the run changes."""
-        path = self._folder / ANSWERS
-        stat = path.stat() if with_outputs and path.is_file() else None
-        return {
-            "run": self.id,
-            "record": self.digest,
-            "outputs": None if stat is None else [stat.st_size, stat.st_mtime_ns],
-        }
-
     @cached_property
     def record(self) -> Record:
         """The record of the run, without the names that are private."""
@@ -447,34 +393,35 @@ class ShownRun:
         return {kept.case_id: kept for kept in self.record.per_case}
 
     @cached_property
-    def _outputs(self) -> tuple[Manifest, Mapping[Call, Replicate]]:
+    def _outcomes(self) -> tuple[Manifest, Mapping[Call, Replicate]]:
         return read_component_manifest(self._folder), outcomes(self._folder)
 
     @cached_property
     def _remarks(self) -> list[str]:
-        """What changed since the record of the run was made."""
+        """The changes since the record of the run was made."""
         digests = self.recorded.component.digests
-        changed = [name for name in JUDGED_BY if self.record.digests.get(name) != digests.get(name)]
+        changed = [name for name in _JUDGED_BY if self.record.digests.get(name) != digests.get(name)]
         remarks = []
         if changed:
             remarks.append(f"Changed since these outputs were scored, and marked by the new files: {listed(changed)}.")
-        if has_other_answers(self.record, self._folder, *self._outputs):
+        if has_other_answers(self.record, self._folder, *self._outcomes):
             remarks.append("The record was made from other outputs: one of the two was edited.")
         return remarks
 
     def part(self, case_id: str, case: Case | None, most: int = MOST_OUTPUTS) -> dict[str, Any]:
-        """Return what is shown of a case, with at most `most` distinct outputs."""
+        """Return the scores of a case, with at most `most` distinct outputs if they are here."""
         record, kept = self.record, self._kept[case_id]
+        part = _part(record, kept)
         if case is None:
-            return run_part(record, kept, None)
+            return part
         if not self.has_outputs:
             why = f"The outputs of this run are not here (evals/results/{record.run_id}): these are its scores."
-            return run_part(record, kept, why)
+            return {**part, "why": why}
         try:
-            _, journal = self._outputs
+            _, journal = self._outcomes
             changed = None if case.was(kept.digest) else "the case was changed since the run"
             replicates = [journal.get(Call(case_id, index)) for index in range(len(kept.outcomes))]
             view = recorded_case_view(self.recorded.component, case, replicates, kept, changed, most)
-            return with_outputs(run_part(record, kept, None, self._remarks), record, view)
+            return {**part, "remarks": self._remarks, **_outputs(record, view)}
         except SkillEvaluatorError as problem:
-            return run_part(record, kept, f"The outputs cannot be shown: {problem}")
+            return {**part, "why": f"The outputs cannot be shown: {problem}"}

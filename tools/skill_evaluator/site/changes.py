@@ -1,20 +1,18 @@
 """What changed: the newest versions of every component, each with its verdict on every model."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from skill_evaluator.display import ends, signed
-from skill_evaluator.display.addresses import component_address, verdict_address
+from skill_evaluator.display.addresses import verdict_address
 from skill_evaluator.records.archive import precedence
 from skill_evaluator.site.component import verdict_of
+from skill_evaluator.site.rendering import Pages
 from skill_evaluator.site.state import change_words
 from skill_evaluator.site.writing import fitting
 from skill_evaluator.verdicts.decide.rules import WORST_FIRST
 from skill_evaluator.verdicts.history.component import ComponentStanding
 from skill_evaluator.verdicts.history.series import History, Point
-
-if TYPE_CHECKING:
-    from skill_evaluator.site.rendering import Pages
 
 NEWEST = 5  # versions of a component
 _MAX_REASONS = 4
@@ -23,9 +21,9 @@ _MAX_DATA = 350_000  # characters of the data of the page, the newest versions f
 ORDER = (*WORST_FIRST, "first")
 
 
-def version_changes(name: str, standing: ComponentStanding) -> Iterator[dict[str, Any]]:
-    """Yield each of the newest versions of a component with its verdicts, the worst first."""
-    history = standing.history
+def version_changes(state: Mapping[str, Any], standing: ComponentStanding) -> Iterator[dict[str, Any]]:
+    """Yield each of the newest versions of a component with its verdicts, the worst first; the newest has the state."""
+    name, history = state["component"], standing.history
     points = [(model.model_id, point) for model in history.models for point in model.points]
     versions = sorted({point.version for _, point in points}, key=precedence, reverse=True)
     for version in versions[:NEWEST]:
@@ -33,9 +31,10 @@ def version_changes(name: str, standing: ComponentStanding) -> Iterator[dict[str
         entries.sort(key=lambda entry: (ORDER.index(entry["verdict"]), entry["difference"] or 0.0))
         yield {
             "component": name,
-            "address": component_address(name),
+            "address": state["address"],
             "verdict_address": verdict_address(name, version),
             "version": version,
+            "state": state if version == history.newest else None,
             "timestamp": max(entry["timestamp"] for entry in entries),
             "verdicts": _summary(entries),
             "whole": next((entry["also"] for entry in entries if entry["also"]), None),

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from skill_evaluator.display import WHOLE, arrow, ends, signed
 from skill_evaluator.display.addresses import (
@@ -22,23 +22,28 @@ from skill_evaluator.display.pages import MOST_ROWS, Block, Captioned, Fold, Lin
 from skill_evaluator.display.sheets import Sheet
 from skill_evaluator.errors import RunError, SkillEvaluatorError
 from skill_evaluator.library.cases import Case, load_cases
-from skill_evaluator.records.archive import precedence
-from skill_evaluator.reports.comparison import all_sheets, model_words, reading_words, verdict_words, worst_first
-from skill_evaluator.reports.ending import ending
+from skill_evaluator.records.record import Row
+from skill_evaluator.reports.comparison import (
+    all_sheets,
+    fell_most_words,
+    model_words,
+    reading_words,
+    scope_words,
+    verdict_words,
+    worst_first,
+)
 from skill_evaluator.reports.explanation import changes_of
 from skill_evaluator.runner.journal import ANSWERS, outcomes
 from skill_evaluator.scoring.answer_views import ChangedAnswers, answer_changes
 from skill_evaluator.site.changes import ORDER, version_entry
 from skill_evaluator.site.component import run_figures
-from skill_evaluator.site.state import fell_most
-from skill_evaluator.text import listed
+from skill_evaluator.site.rendering import Pages
+from skill_evaluator.site.state import SOUND, judged_alone, next_words
+from skill_evaluator.text import listed, version_words
 from skill_evaluator.verdicts.decide.comparability import common_part
 from skill_evaluator.verdicts.decide.results import ComparisonResult, Comparisons, MeasureResult, ModelVerdict
 from skill_evaluator.verdicts.history.component import ComponentStanding, RecordedComponent
 from skill_evaluator.verdicts.history.series import Point
-
-if TYPE_CHECKING:
-    from skill_evaluator.site.rendering import Pages
 
 _ROOT = Site("../..")  # the way from a page here to the root of the site
 _MAX_DRAWN = 40
@@ -54,7 +59,6 @@ _HEADS = {
     "incomparable": "Not compared:",
     "first": "The first version:",
 }
-_SOUND = ("improved", "unchanged")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +66,7 @@ class ComparedComponent:
     """A component with its comparisons; `shows_outputs`: the site may show outputs of its models."""
 
     recorded: RecordedComponent
+    rows: Sequence[Row]
     standing: ComponentStanding
     comparisons: Comparisons
     state: Mapping[str, Any]
@@ -73,40 +78,54 @@ class ComparedComponent:
         """The name of the component."""
         return self.recorded.component.name
 
+    @cached_property
+    def versions(self) -> dict[str, ComparisonResult]:
+        """The comparison of each version that has a baseline, by version."""
+        results = self.comparisons.versions.items()
+        return {version: result for version, result in results if any(model.baseline for model in result.models)}
+
+    @cached_property
+    def pairs(self) -> dict[tuple[str, str], ComparisonResult]:
+        """The comparison of each pair of models, the baseline first."""
+        by_pair = {}
+        for result in self.comparisons.models:
+            model = result.models[0]
+            if model.baseline is not None and model.baseline.model_id is not None:
+                by_pair[model.baseline.model_id, model.model_id] = result
+        return by_pair
+
+    @property
+    def first_address(self) -> str:
+        """The page that compares the newest version, else the first two models; "" if nothing is compared."""
+        newest = self.standing.history.newest
+        if newest in self.versions:
+            return compare_address(self.name, newest)
+        return next((models_address(self.name, *pair) for pair in self.pairs), "")
+
+    def is_latest(self, version: str) -> bool:
+        """Return whether a version is the newest one; models are compared on it."""
+        return version in ("", self.standing.history.newest)
+
+    def next_step(self, result: ComparisonResult, model: ModelVerdict, version: str) -> str:
+        """Return the next step for a model, or "" if a different model or a newer version decides it."""
+        every = all(other.verdict in SOUND for other in result.models)
+        if model.verdict in SOUND and not (every and self.is_latest(version)):
+            return ""
+        return next_words(result, model)
+
 
 def write_comparisons(pages: "Pages", of: ComparedComponent) -> None:
     """Write a page for each of the newest versions, for each pair of models, and the verdict on each version."""
     outputs = _ChangedOutputs(of) if of.shows_outputs else None
-    versions, pairs = of.comparisons.versions, _pairs(of.comparisons)
-    links = {
-        "versions": [{"words": version, "address": compare_address(of.name, version)} for version in versions],
-        "pairs": [
-            {"words": f"{first} with {second}", "address": models_address(of.name, first, second)}
-            for first, second in pairs
-        ],
-    }
-    for version, result in versions.items():
-        _write_comparison(pages, of, compare_address(of.name, version), result, outputs, {**links, "version": version})
-    for (first, second), result in pairs.items():
-        shown = {**links, "version": "", "two": [first, second]}
-        _write_comparison(pages, of, models_address(of.name, first, second), result, outputs, shown)
-    for version in _versions(of.standing):
-        write_verdict(pages, of, version)
-
-
-def _pairs(comparisons: Comparisons) -> dict[tuple[str, str], ComparisonResult]:
-    """Return the comparison of each pair of models, the baseline first."""
-    by_pair = {}
-    for result in comparisons.models:
-        model = result.models[0]
-        if model.baseline is not None and model.baseline.model_id is not None:
-            by_pair[model.baseline.model_id, model.model_id] = result
-    return by_pair
-
-
-def _versions(standing: ComponentStanding) -> list[str]:
-    versions = {point.version for model in standing.history.models for point in model.points}
-    return sorted(versions, key=precedence, reverse=True)
+    versions = [(version, compare_address(of.name, version)) for version in of.versions]
+    pairs = [(f"{first} with {second}", models_address(of.name, first, second)) for first, second in of.pairs]
+    links = {"versions": versions, "pairs": pairs}
+    for (version, address), result in zip(versions, of.versions.values(), strict=True):
+        _write_comparison(pages, of, address, result, outputs, {**links, "version": version, "two": None})
+    for (_, address), (two, result) in zip(pairs, of.pairs.items(), strict=True):
+        _write_comparison(pages, of, address, result, outputs, {**links, "version": "", "two": two})
+    for version in {point.version for model in of.standing.history.models for point in model.points}:
+        _write_verdict(pages, of, version)
 
 
 def _write_comparison(
@@ -117,38 +136,28 @@ def _write_comparison(
     outputs: "_ChangedOutputs | None",
     shown: Mapping[str, Any],
 ) -> None:
-    known = [
-        result.model_dump(mode="json"),
-        of.state,
-        shown,
-        [outputs.known(model) for model in result.models] if outputs else None,
-    ]
-    if pages.keeps(place, "compare.html", known, longest=_LONGEST):
-        return
-    two = shown.get("two", ("before", "after"))
-    latest = shown["version"] in ("", of.standing.history.newest)
-    models = worst_first(result)
+    two, version = shown["two"], shown["version"]
+    titles = two or ("before", "after")
     pages.write(
         place,
         "compare.html",
-        known,
         longest=_LONGEST,
         component=of.name,
-        address=component_address(of.name),
         state=of.state,
         private=not of.shows_outputs,
-        finding=verdict_words(result),
+        finding=verdict_words(result, f"{two[1]} against {two[0]}" if two else version_words(version)),
         left_out=result.left_out,
         reading=reading_words(result),
+        latest=of.is_latest(version),
         models=[
             {
-                **_compared(result, model, two=shown.get("two")),
-                "next": _next(result, model, models[0], latest=latest),
-                "blocks": [*_blocks(of.name, model, two), *(outputs.blocks(model, two) if outputs else ())],
+                **_compared(result, model, two),
+                "next": of.next_step(result, model, version),
+                "blocks": [*_blocks(of.name, model, titles), *(outputs.blocks(model, titles) if outputs else ())],
             }
-            for model in models
+            for model in worst_first(result)
         ],
-        **{"two": None, **shown},
+        **shown,
     )
 
 
@@ -161,24 +170,11 @@ def _compared(result: ComparisonResult, model: ModelVerdict, two: Sequence[str] 
         "after": model.candidate.title,
         "facts": facts,
         "reasons": [reason for reason in reasons if not (two and reason.startswith("the models differ:"))],
-        "forest": differences(model),
+        "forest": _differences(model),
     }
 
 
-def _next(result: ComparisonResult, model: ModelVerdict, worst: ModelVerdict, *, latest: bool) -> dict[str, str] | None:
-    """Return the next step for a model. Return None if there is none, or if a different model regressed."""
-    if model.verdict in _SOUND and not (latest and worst.verdict in _SOUND):
-        return None
-    return {"title": "Next" if latest else "To see why", "words": _ending(result, model)[1]}
-
-
-def _ending(result: ComparisonResult, model: ModelVerdict) -> tuple[str, str]:
-    """Return how significant the verdict on a model is, and what to do next without naming a command."""
-    verdict, _, following = ending(result.model_copy(update={"models": [model], "verdict": model.verdict}))
-    return verdict.partition(": ")[2], following.removeprefix("next: ")
-
-
-def differences(model: ModelVerdict) -> dict[str, Any]:
+def _differences(model: ModelVerdict) -> dict[str, Any]:
     """Return the differences to draw: metrics first, then the fields that moved, the largest loss first."""
     fields = sorted((one for one in model.fields if one.difference), key=lambda one: one.difference or 0.0)
     drawn = [one for one in (*model.metrics, *fields) if one.difference is not None][:_MAX_DRAWN]
@@ -195,15 +191,10 @@ def differences(model: ModelVerdict) -> dict[str, Any]:
 
 
 def _drawn(one: MeasureResult) -> dict[str, Any]:
+    name, verdict = one.metric or WHOLE, one.verdict or "unchanged"
     low, high = ends(one.ci95, one.n_cases)
-    return {
-        "name": one.metric or WHOLE,
-        "difference": one.difference,
-        "low": low,
-        "high": high,
-        "verdict": one.verdict or "unchanged",
-        "words": f"{one.metric or WHOLE}: {arrow(one.baseline, one.candidate)}, {one.verdict or 'not tested'}",
-    }
+    words = f"{name}: {arrow(one.baseline, one.candidate)}, {one.verdict or 'not tested'}"
+    return {"name": name, "difference": one.difference, "low": low, "high": high, "verdict": verdict, "words": words}
 
 
 def _blocks(skill: str, model: ModelVerdict, two: Sequence[str]) -> Iterator[Block]:
@@ -227,49 +218,49 @@ def _titled(sheet: Sheet, two: Sequence[str]) -> Sheet:
     return replace(sheet, columns=[*map(named, sheet.columns)], numbers=frozenset(map(named, sheet.numbers)))
 
 
-def write_verdict(pages: "Pages", of: ComparedComponent, version: str) -> None:
+def _write_verdict(pages: "Pages", of: ComparedComponent, version: str) -> None:
     """Write the verdict on a version with every model, to print."""
-    newest, result = of.standing.history.newest, of.comparisons.versions.get(version)
     points = [
         (model.model_id, point)
         for model in of.standing.history.models
         for point in model.points
         if point.version == version
     ]
-    cards = [_card(of, model, point, result) for model, point in points]
-    cards.sort(key=lambda card: (ORDER.index(card["verdict"]), card["model"]))
-    for card in cards:
-        if card["verdict"] in _SOUND and not (version == newest and cards[0]["verdict"] in _SOUND):
-            card["next"] = ""
-    records = [of.recorded.archive.record_of(point.run_id) for _, point in points]
-    ranking = of.standing.ranking
+    cards = [_card(of, model, point) for model, point in points]
+    ranking, rows = of.standing.ranking, {row.run_id: row for row in of.rows}
     pages.write(
         verdict_address(of.name, version),
         "verdict.html",
         component=of.name,
-        address=component_address(of.name),
-        compare_address=compare_address(of.name, version) if result is not None else "",
+        compare_address=compare_address(of.name, version) if version in of.versions else "",
         version=version,
-        newest=newest,
+        newest=of.standing.history.newest,
         ship=ranking.advice.words,
-        cards=cards,
+        cards=sorted(cards, key=lambda card: (ORDER.index(card["verdict"]), card["model"])),
         metric=of.standing.history.metric,
-        figures=[run_figures(record) for record in records],
+        figures=[run_figures(rows[point.run_id]) for _, point in points if point.run_id in rows],
         rules={"tolerance": ranking.tolerance, "alpha": ranking.alpha},
         longest=_LONGEST,
     )
 
 
-def _card(of: ComparedComponent, model: str, point: Point, result: ComparisonResult | None) -> dict[str, Any]:
+def _card(of: ComparedComponent, model: str, point: Point) -> dict[str, Any]:
     """Return what a verdict page says of one model; every figure is since the version before."""
     entry = version_entry(model, point, of.standing)
+    card = {**entry, "head": _HEADS[entry["verdict"]], "sure": "", "next": "", "lost": None}
+    result = of.versions.get(point.version)
     compared = None if result is None else result.on_run(point.run_id)
-    compared = None if compared is None or compared.baseline is None else compared
-    lost = None if compared is None else _lost(of.name, compared)
-    sure, following = _ending(result, compared) if result is not None and compared is not None else ("", "")
-    reasons = [] if point.step is None else _other_reasons(point.step.reasons, of.standing.history.metric, lost)
-    verdict = {"head": _HEADS[entry["verdict"]], "sure": sure, "next": following}
-    return {**entry, **verdict, "lost": lost, "reasons": reasons}
+    if result is None or compared is None or compared.baseline is None:
+        return card
+    lost = _lost(of.name, compared)
+    shown = [field["words"] for field in lost["fields"]]
+    return {
+        **card,
+        "sure": scope_words(judged_alone(result, compared)),
+        "next": of.next_step(result, compared, point.version),
+        "lost": lost,
+        "reasons": [reason for reason in entry["reasons"] if not any(field in reason for field in shown)],
+    }
 
 
 def _lost(skill: str, model: ModelVerdict) -> dict[str, Any]:
@@ -285,57 +276,34 @@ def _lost(skill: str, model: ModelVerdict) -> dict[str, Any]:
             for one in fields[:_MAX_LOST]
         ],
         "more_fields": max(0, len(fields) - _MAX_LOST),
-        "most": "" if fields else fell_most(model),
+        "most": "" if fields else fell_most_words(model),
         "broke": bool(model.cases.broke),
         "cases": [{"words": name, "address": case_address(skill, name)} for name in cases[:_MAX_LOST]],
         "more_cases": max(0, len(cases) - _MAX_LOST),
     }
 
 
-def _other_reasons(reasons: Sequence[str], metric: str, lost: Mapping[str, Any] | None) -> list[str]:
-    """Return the reasons that neither the fields that fell nor the change of the primary metric say."""
-    fields = [] if lost is None else [field["words"] for field in lost["fields"]]
-    return [
-        reason
-        for reason in reasons
-        if not reason.startswith((f"{metric} fell from", f"{metric} rose from"))
-        and not any(field in reason for field in fields)
-    ]
-
-
 class _ChangedOutputs:
-    """The outputs of two runs side by side, if the folders of both are here."""
+    """The outputs that differ between two runs, if the folders of both are here."""
 
     def __init__(self, of: ComparedComponent) -> None:
         self._recorded, self._fixtures = of.recorded, of.fixtures
-        self._read = lru_cache(maxsize=16)(lambda folder, *_: outcomes(folder))  # each run is in several comparisons
+        self._read = lru_cache(maxsize=16)(lambda folder: outcomes(folder))  # each run is in several comparisons
 
     @cached_property
     def _cases(self) -> Sequence[Case]:
         return load_cases(self._recorded.component, self._fixtures)
 
-    def known(self, model: ModelVerdict) -> list[Any] | None:
-        """Return what tells whether the outputs that changed are still the same; None if they are not here."""
-        if model.baseline is None:
-            return None
-        results = self._recorded.component.results_dir
-        files = [results / run.run_id / ANSWERS for run in (model.baseline, model.candidate)]
-        if not all(file.is_file() for file in files):
-            return None
-        return [[stat.st_size, stat.st_mtime_ns] for stat in (file.stat() for file in files)]
-
     def blocks(self, model: ModelVerdict, two: Sequence[str]) -> Iterator[Block]:
-        """Yield the outputs that changed with both values; nothing if they are not here."""
-        sizes = self.known(model)
-        if sizes is None or model.baseline is None:
-            return
+        """Yield the outputs that changed with both values. Yield nothing if the outputs are not here."""
         component, archive = self._recorded.component, self._recorded.archive
+        runs = [run.run_id for run in (model.baseline, model.candidate) if run is not None]
+        folders = [component.results_dir / run for run in runs]
+        if len(runs) < 2 or not all((folder / ANSWERS).is_file() for folder in folders):
+            return
         try:
-            before, after = (archive.record_of(run.run_id) for run in (model.baseline, model.candidate))
-            first, second = (
-                self._read(component.results_dir / record.run_id, *size)
-                for record, size in zip((before, after), sizes, strict=True)
-            )
+            before, after = map(archive.record_of, runs)
+            first, second = map(self._read, folders)
             changed = ChangedAnswers(
                 model_id=after.model_id,
                 baseline=before.run_id,

@@ -16,15 +16,6 @@ from skill_evaluator.verdicts.decide.results import per_1000
 from skill_evaluator.verdicts.history.component import ComponentStanding
 from skill_evaluator.verdicts.history.series import History, Point
 
-_OF_A_MODEL = {
-    "place",
-    "like_best",
-    "model_id",
-    "skill_version",
-    "timestamp",
-    "usd_per_1000_cases",
-    "latency_p50_s",
-}
 _OF_A_FIELD = {"compare", "accuracy", "stability", "n", "right", "wrong", "missing", "extra", "profile"}
 _MOST_CATEGORIES = 12  # of a confusion matrix; the record has all
 # Characters of the page's data, so that a page stays below 1 MB whatever a record holds.
@@ -38,7 +29,7 @@ _MAX_DATA = {
 }
 
 
-def component_page(name: str, version: str, standing: ComponentStanding, rows: Sequence[Row]) -> dict[str, Any]:
+def component_page(version: str, standing: ComponentStanding, rows: Sequence[Row]) -> dict[str, Any]:
     """Return all that the page of a component shows; `rows` are those of its leaderboard."""
     history = standing.history
     points = list(_trend_points(history, rows))
@@ -53,11 +44,10 @@ def component_page(name: str, version: str, standing: ComponentStanding, rows: S
     parts = {name: fitting(values, _MAX_DATA[name]) for name, values in long.items()}
     newest = {point["run"] for point in parts["trend"][0]}
     figures = [
-        {**run_figures(record), **verdict_of(model_id, standing), **_spreads(record)}
-        for model_id, record in standing.newest.items()
+        {**of_run, **verdict_of(model_id, standing), **_spreads(standing.newest[model_id])}
+        for model_id, of_run in newest_figures(standing, rows).items()
     ]
     return {
-        "component": name,
         "disk_version": version,
         "metric": history.metric,
         "agreement": AGREEMENT,
@@ -83,11 +73,12 @@ def _ranking(standing: ComponentStanding) -> dict[str, Any]:
     for model in ranking.models:
         score = model.accuracy.get(ranking.metric)
         low, high = ends(score.ci95, score.n_cases) if score else (None, None)
-        figures = {"value": score.strict_mean if score else None, "low": low, "high": high}
         models.append(
             {
-                **model.model_dump(mode="json", include=_OF_A_MODEL),
-                **figures,
+                **model.model_dump(mode="json"),
+                "value": score.strict_mean if score else None,
+                "low": low,
+                "high": high,
                 "moved": verdict_of(model.model_id, standing),
                 "others": [model.accuracy[name].strict_mean if name in model.accuracy else None for name in others],
                 "agreement": model.reproducibility.get(AGREEMENT),
@@ -155,28 +146,18 @@ def _trend_points(history: History, rows: Sequence[Row]) -> Iterator[dict[str, A
             stretch += point.step is not None and point.step.verdict == "incomparable"
             row = by_run.get(point.run_id)
             if row is not None:
-                yield {**_point(row), "segment": f"{model.model_id} {stretch}", **_judged(point)}
+                yield {
+                    **run_figures(row),
+                    "complete": row.complete,
+                    "segment": f"{model.model_id} {stretch}",
+                    **_judged(point),
+                }
     for row in rows:
         if not row.complete and row.scenario is None:
             state = "not finished, " if row.usable is None else "too few outputs could be read: "
             words = f"{row.model_id} {row.skill_version}: {state}{row.scored} of {counted(row.planned, 'call')}"
-            yield {**_point(row), "segment": None, "verdict": None, "before": None, "runs": 1, "words": words}
-
-
-def _point(row: Row) -> dict[str, Any]:
-    accuracy = row.accuracy.get(row.primary_metric)
-    low, high = ends(accuracy.ci95 if accuracy else None, row.n_cases)
-    return {
-        "model": row.model_id,
-        "version": row.skill_version,
-        "run": row.run_id,
-        "timestamp": row.timestamp,
-        "value": accuracy.strict_mean if accuracy else None,
-        "low": low,
-        "high": high,
-        "complete": row.complete,
-        "coverage": row.coverage,
-    }
+            nothing = {"complete": False, "segment": None, "verdict": None, "before": None, "runs": 1}
+            yield {**run_figures(row), **nothing, "words": words}
 
 
 def _moved(point: Point) -> dict[str, Any]:
@@ -198,7 +179,7 @@ def _judged(point: Point) -> dict[str, Any]:
 
 
 def _spreads(record: Record) -> dict[str, Any]:
-    """Return how the calls of a run are spread, in seconds and in USD for 1,000 answers, where the record says it."""
+    """Return percentiles of the seconds of a call and of the USD for 1,000 outputs. Each is None if not recorded."""
     calls = record.calls
     latency = calls.latency_s.model_dump() if calls and calls.latency_s else None
     cost = calls.cost_usd.model_dump() if calls and calls.cost_usd else None
@@ -275,42 +256,47 @@ AGREEMENT = "pairwise_exact_match"
 _DRAWN = 15  # versions in the small line of the overview
 
 
-def overview_rows(name: str, standing: ComponentStanding, grades: Mapping[str, str | None]) -> list[dict[str, Any]]:
+def overview_rows(
+    name: str, standing: ComponentStanding, rows: Sequence[Row], grades: Mapping[str, str | None]
+) -> list[dict[str, Any]]:
     """Return a row for each model: the figures of its newest complete run of its highest version."""
     points = {model.model_id: model.points[-_DRAWN:] for model in standing.history.models}
     return [
         {
             "component": name,
-            **run_figures(record),
+            **figures,
             **verdict_of(model_id, standing),
             "scores": [point.strict_mean for point in points[model_id]],
             "grade": grades.get(model_id),
         }
-        for model_id, record in standing.newest.items()
+        for model_id, figures in newest_figures(standing, rows).items()
     ]
 
 
-def run_figures(record: Record) -> dict[str, Any]:
-    """Return what the record of a run says of it as a whole."""
-    accuracy = record.accuracy.get(record.primary_metric)
-    low, high = ends(accuracy.ci95, accuracy.n_cases) if accuracy else (None, None)
-    agreement = record.reproducibility.get(AGREEMENT)
+def newest_figures(standing: ComponentStanding, rows: Sequence[Row]) -> dict[str, dict[str, Any]]:
+    """Return the figures of each model's newest complete run of its highest version."""
+    by_run = {row.run_id: row for row in rows}
+    return {model_id: run_figures(by_run[record.run_id]) for model_id, record in standing.newest.items()}
+
+
+def run_figures(row: Row) -> dict[str, Any]:
+    """Return the figures of a run as a whole, by the names that the pages use."""
+    accuracy = row.accuracy.get(row.primary_metric)
+    low, high = ends(accuracy.ci95 if accuracy else None, row.n_cases)
     return {
-        "run": record.run_id,
-        "model": record.model_id,
-        "version": record.skill_version,
-        "timestamp": record.timestamp,
-        "metric": record.primary_metric,
+        "run": row.run_id,
+        "model": row.model_id,
+        "version": row.skill_version,
+        "timestamp": row.timestamp,
+        "metric": row.primary_metric,
         "accuracy": accuracy.strict_mean if accuracy else None,
         "low": low,
         "high": high,
-        "reproducibility": agreement.strict_mean if agreement else None,
-        "cases": record.n_cases,
-        "replicates": record.replicates,
-        "coverage": record.coverage,
-        "usd": per_1000(record.cost_usd, record.outputs),
-        "p50": record.latency_s.p50,
-        "p95": record.latency_s.p95,
+        "reproducibility": row.reproducibility.get(AGREEMENT),
+        "coverage": row.coverage,
+        "usd": per_1000(row.cost_usd, round(row.coverage * row.planned)),
+        "p50": row.latency_s.p50,
+        "p95": row.latency_s.p95,
     }
 
 

@@ -28,10 +28,10 @@ def trend(page: Mapping[str, Any]) -> PageChart:
     rows = [{**row, "version": version_words(row["version"])} for row in page["trend"]]
     versions = [version_words(name) for name in page["versions"]]
     verdicts = list(dict.fromkeys(row["verdict"] for row in rows if row["verdict"]))
-    scale = _score_scale(value for row in rows for value in (row["value"], row["low"]))
+    scale = _score_scale(value for row in rows for value in (row["accuracy"], row["low"]))
     metric = f"strict mean of {page['metric']}"
     x = alt.X("version:N", sort=versions, title="version", axis=alt.Axis(labelAngle=-35, labelOverlap=True))
-    value = alt.Y("value:Q", title=metric, scale=scale, axis=alt.Axis(format=".1f", tickCount=5))
+    value = alt.Y("accuracy:Q", title=metric, scale=scale, axis=alt.Axis(format=".1f", tickCount=5))
     base = drawn_from(rows).encode(x=x, color=_by_model(page["models"], legend=True))
     complete = base.transform_filter("datum.complete")
     shapes = alt.Scale(domain=list(_VERDICT_SHAPES), range=list(_VERDICT_SHAPES.values()))

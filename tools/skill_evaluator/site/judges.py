@@ -3,10 +3,9 @@
 Evidence, justifications and judged texts are not on the pages; the folder of the judge run has them.
 """
 
-import hashlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from skill_evaluator.display.addresses import judge_run_address
 from skill_evaluator.display.pages import Block
@@ -17,18 +16,15 @@ from skill_evaluator.judges.modes.pairwise import PairwiseResults
 from skill_evaluator.judges.modes.regression_results import RegressionResults
 from skill_evaluator.judges.modes.results import RESULTS_VERSION
 from skill_evaluator.judges.modes.scoring import ScoreResults
-from skill_evaluator.judges.prompting.judging import JUDGING, RESULTS, JudgeMode, read_judge_run
-from skill_evaluator.judges.prompting.results import JudgeRunHead
+from skill_evaluator.judges.prompting.judging import JUDGING, RESULTS, JudgeMode, JudgeRunHead, read_judge_run
 from skill_evaluator.judges.review.queue import queue_in, status_lines
 from skill_evaluator.library.config import Settings
 from skill_evaluator.reports.judge_calibration import calibration_page, calibration_words
 from skill_evaluator.reports.judge_results import judged_blocks, judged_doubts
 from skill_evaluator.reports.judging import share
+from skill_evaluator.site.rendering import Pages
 from skill_evaluator.site.writing import SiteFolder, refuse_page_name
-from skill_evaluator.text import counted, digest
-
-if TYPE_CHECKING:
-    from skill_evaluator.site.rendering import Pages
+from skill_evaluator.text import counted
 
 JudgingResults = ScoreResults | PairwiseResults | RegressionResults | JudgeCalibration
 _KINDS: Mapping[JudgeMode, type[JudgingResults]] = {  # drafts are judge runs, too, without results
@@ -45,15 +41,6 @@ _MODES: Mapping[str, str] = {
     "calibrate": "calibration",
 }
 _MOODS = {"ship": "improved", "block": "regressed"}
-
-
-def judging_digest(folder: Path) -> str:
-    """Return a digest of the questions and results of a judge run. Raise JudgeError if its files cannot be read."""
-    parts = [folder / JUDGING, folder / RESULTS]
-    try:
-        return digest(b"".join(hashlib.sha256(part.read_bytes()).digest() for part in parts if part.exists()))
-    except OSError as problem:
-        raise JudgeError(f"{folder} cannot be read: {problem.strerror}") from None
 
 
 def read_recorded(folder: Path) -> JudgingResults | None:
@@ -111,8 +98,7 @@ def _write_calibration(pages: "Pages", config: Path, settings: Settings) -> tupl
         return None
     words, mood = calibration_words(calibration)
     head = {"id": settings.policy.judge.calibration, "of": "", "outcome": words, "mood": mood}
-    known = [head, calibration.model_dump(mode="json")]
-    pages.write("calibration.html", "judge_run.html", known, row=head, page_blocks=calibration_page(calibration).blocks)
+    pages.write("calibration.html", "judge_run.html", row=head, page_blocks=calibration_page(calibration).blocks)
     return words, mood
 
 
@@ -124,14 +110,12 @@ def _write_judge_run(pages: "Pages", folder: Path) -> dict[str, Any] | None:
         return None
     address = judge_run_address(folder.name)
     row = {**_row(results.judging, results), "id": folder.name, "address": address}
-    known = [row, judging_digest(folder)]
-    if not pages.keeps(address, "judge_run.html", known):
-        blocks: Iterable[Block] = (
-            calibration_page(results).blocks
-            if isinstance(results, JudgeCalibration)
-            else [*judged_blocks(results), *judged_doubts(results)]
-        )
-        pages.write(address, "judge_run.html", known, row=row, page_blocks=blocks)
+    blocks: Iterable[Block] = (
+        calibration_page(results).blocks
+        if isinstance(results, JudgeCalibration)
+        else [*judged_blocks(results), *judged_doubts(results)]
+    )
+    pages.write(address, "judge_run.html", row=row, page_blocks=blocks)
     return row
 
 

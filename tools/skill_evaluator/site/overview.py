@@ -1,14 +1,12 @@
 """The overview: the state of every component, then each component with each model."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from skill_evaluator.display.addresses import component_address
 from skill_evaluator.site.changes import ORDER
+from skill_evaluator.site.rendering import Pages
 from skill_evaluator.site.writing import fitting
-
-if TYPE_CHECKING:
-    from skill_evaluator.site.rendering import Pages
 
 _MAX_DATA = 400_000  # characters of the data of the table
 
@@ -28,7 +26,7 @@ def write_overview(
     pages.write(
         "index.html",
         "overview.html",
-        states=sorted(states, key=lambda state: (not state["version"], not state.get("alarm"), state["component"])),
+        states=sorted(states, key=lambda state: (not state["alarm"], not state["version"], state["component"])),
         past=[{"component": state["component"], **one} for state in states for one in state.get("past", ())],
         rows=shown,
         left=left,

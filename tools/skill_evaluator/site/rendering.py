@@ -19,8 +19,8 @@ from skill_evaluator.display.pages import Chart, html_columns, mood_of, sections
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.reports.comparison import MARKS
 from skill_evaluator.site import drawings
-from skill_evaluator.site.writing import LONGEST, POLICY, SiteFolder, cut_name, program_digest
-from skill_evaluator.text import canonical_json, counted, digest, version_words
+from skill_evaluator.site.writing import LONGEST, POLICY, SiteFolder, cut_name
+from skill_evaluator.text import counted, version_words
 
 NAVIGATION: Mapping[str, str] = {
     "index.html": "Overview",
@@ -31,35 +31,25 @@ NAVIGATION: Mapping[str, str] = {
 _DRAWN = frozenset({"trend", "newest", "models", "versions", "metric", "agreement"})
 _MAX_NAME = 100  # characters of a name in a chart
 _HERE = Path(__file__).parent
-_PROGRAM = ("*.py", "display/*.py", "reports/*.py", "site/*.py", "site/templates/*", "audit/report/*.py")
 
 
 class Pages:
-    """The pages of one build; a page whose data did not change is neither rendered nor written."""
+    """The pages of one build."""
 
     def __init__(self, site: SiteFolder) -> None:
         self.site = site
 
-    def write(self, place: str, template: str, known: Any = None, /, *, longest: int = LONGEST, **shown: Any) -> None:
-        """Render a page. `known` identifies its data if `shown` is not JSON; texts are cut to `longest` characters."""
-        first_line = _first_line([template, longest, shown if known is None else known])
-        if self.site.keeps(place, first_line):
-            return
-        root = "../" * place.count("/")
+    def write(self, place: str, template: str, *, longest: int = LONGEST, **shown: Any) -> None:
+        """Render a page; texts are cut to `longest` characters."""
         page = {
             "place": place,
-            "root": root,
+            "root": "../" * place.count("/"),
             "longest": longest,
             "navigation": NAVIGATION,
             "policy": POLICY,
             "program": __version__,
         }
-        text = self.templates.get_template(template).render(**page, **shown)
-        self.site.write(place, f"{first_line}\n{text}\n")
-
-    def keeps(self, place: str, template: str, known: Any, *, longest: int = LONGEST) -> bool:
-        """Return whether the page is there with the same data; it then stays."""
-        return self.site.keeps(place, _first_line([template, longest, known]))
+        self.site.write(place, self.templates.get_template(template).render(**page, **shown) + "\n")
 
     @cached_property
     def templates(self) -> jinja2.Environment:
@@ -91,10 +81,6 @@ class Pages:
         }
         environment.tests["gt_number"] = lambda value, limit: value is not None and value > limit
         return environment
-
-
-def _first_line(known: Any) -> str:
-    return f"<!-- {digest(canonical_json([program_digest(*_PROGRAM), __version__, known]))} -->"
 
 
 def _shown(context: Any, value: Any) -> Any:

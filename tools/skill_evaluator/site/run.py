@@ -1,17 +1,15 @@
 """The page of a run: every distinct output, failures first, each with the values that differ from the ground truth."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from skill_evaluator.display.addresses import case_address, run_address
 from skill_evaluator.display.safe_text import abridged
 from skill_evaluator.library.cases import Case
-from skill_evaluator.site.cases import JUDGED_BY, SHOWN_BY, ShownRun
-from skill_evaluator.site.writing import fitting, program_digest
+from skill_evaluator.site.cases import ShownRun
+from skill_evaluator.site.rendering import Pages
+from skill_evaluator.site.writing import fitting
 from skill_evaluator.text import listed
-
-if TYPE_CHECKING:
-    from skill_evaluator.site.rendering import Pages
 
 _MAX_OUTPUTS = 50  # distinct outputs of a case
 _MAX_ROWS = 250_000  # characters of the data of all rows of a run
@@ -21,19 +19,11 @@ _MAX_VALUE = 60  # characters
 _BEGINNING = 160  # characters of an output in its row
 
 
-def write_runs(pages: "Pages", runs: Sequence[ShownRun], cases: Mapping[str, Case]) -> None:
-    """Write the page of each run; `cases` are those of the outputs."""
+def write_runs(pages: "Pages", runs: Sequence[ShownRun], cases: Mapping[str, Case], state: Mapping[str, Any]) -> None:
+    """Write the page of each run, with the state of the component; `cases` are those of the outputs."""
     for run in runs:
-        component = run.recorded.component
-        known = {
-            "program": program_digest(*SHOWN_BY),
-            "rules": [component.digests.get(name) for name in JUDGED_BY],
-            "cases": [cases[case_id].digest if case_id in cases else None for case_id in sorted(run.case_ids)],
-            **run.known(True),
-        }
-        place = run_address(component.name, run.id)
-        if not pages.keeps(place, "run.html", known):
-            pages.write(place, "run.html", known, **_run_page(run, cases))
+        page = {"component": run.recorded.component.name, "state": state, **_run_page(run, cases)}
+        pages.write(run_address(run.recorded.component.name, run.id), "run.html", **page)
 
 
 def _run_page(run: ShownRun, cases: Mapping[str, Case]) -> dict[str, Any]:
@@ -51,7 +41,6 @@ def _run_page(run: ShownRun, cases: Mapping[str, Case]) -> dict[str, Any]:
     kept, left = fitting(({**row, "text": row["text"][:_BEGINNING]} for row in rows), _MAX_ROWS)
     room = _MAX_TEXTS // max(1, len(kept))
     return {
-        "component": run.recorded.component.name,
         "model": record.model_id,
         "version": record.skill_version,
         "metric": record.primary_metric,

@@ -1,22 +1,26 @@
-"""The state of a component: its newest version, what to ship, whether that version is worse, and where."""
+"""The state of a component: its newest version, what to ship, whether that version is worse, where, and what to do."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from skill_evaluator.display import WHOLE, arrow, ends, signed
+from skill_evaluator.display import ends, signed
 from skill_evaluator.display.addresses import component_address, verdict_address
 from skill_evaluator.records.archive import precedence
 from skill_evaluator.records.record import Row
+from skill_evaluator.reports.comparison import deepest_fall, fall_words
+from skill_evaluator.reports.ending import ending, next_step
 from skill_evaluator.site.component import verdict_of
 from skill_evaluator.text import counted, listed, version_words
-from skill_evaluator.verdicts.decide.results import Comparisons, ModelVerdict
+from skill_evaluator.verdicts.decide.results import ComparisonResult, Comparisons, ModelVerdict, new_cases_words
 from skill_evaluator.verdicts.decide.rules import WORST_FIRST
 from skill_evaluator.verdicts.history.component import ComponentStanding
 from skill_evaluator.verdicts.history.series import History
+from skill_evaluator.verdicts.planning.sizing import can_show
 
+SOUND = ("improved", "unchanged")
 _MAX_NAMED = 2  # models or cases
 _NEWEST = 5  # versions of a model
-_LARGE_DROP = 0.1  # of a field: it is named even if the verdict is unchanged
+_LARGE_DROP = 0.1  # of a field: the overview names it even if the verdict is sound
 
 
 def component_state(
@@ -25,13 +29,15 @@ def component_state(
     """Return the state of a component, in words.
 
     It is an `alarm` if the newest version regressed or could not be measured. `verdicts` are those since the version
-    before and since the accepted one; `where` names what fell most, with one model since one version; `past` are
-    regressions of earlier versions.
+    before and since the accepted one. `where` names the largest loss with one model since one version and its
+    confidence interval, `next` the next step; the overview shows neither if the state is `calm`. `past` are regressions
+    of earlier versions.
     """
     newest = standing.history.newest
     verdicts = list(_verdicts(standing))
     unmeasured, failed = _unmeasured(standing, rows)
     regressed = any(one["verdict"] == "regressed" for one in verdicts)
+    where, following, calm = _finding(name, standing, comparisons.versions.get(newest))
     return {
         "component": name,
         "address": component_address(name),
@@ -40,7 +46,9 @@ def component_state(
         "alarm": regressed or failed,
         "ship": ship_words(standing),
         "verdicts": verdicts,
-        "where": where_words(comparisons, newest, standing.history.metric),
+        "where": where,
+        "next": following,
+        "calm": calm and not regressed,
         "unmeasured": unmeasured,
         "past": list(_past(name, standing.history)),
     }
@@ -49,7 +57,8 @@ def component_state(
 def ship_words(standing: ComponentStanding) -> str:
     """Return which version and model to ship."""
     advice, newest = standing.ranking.advice, standing.history.newest
-    model = f" with {advice.model_id}" if advice.model_id else ""
+    models = [advice.model_id] if advice.model_id else list(standing.newest)
+    model = f" with {models[0]}" if len(models) == 1 else " (no model named)"
     if advice.version in (None, newest):
         return f"ship{model}"
     return f"ship {version_words(advice.version or '')}{model} instead"
@@ -92,29 +101,23 @@ def _unmeasured(standing: ComponentStanding, rows: Sequence[Row]) -> tuple[list[
     return words, failed
 
 
-def fell_most(model: ModelVerdict) -> str:
-    """Return the field that fell most with its score before and after; empty if none fell."""
-    fields = [field for field in model.fields if (field.difference or 0.0) < 0.0]
-    worst = min(fields, key=lambda field: field.difference or 0.0, default=None)
-    return "" if worst is None else f"{worst.metric or WHOLE} {arrow(worst.baseline, worst.candidate)}"
-
-
-def _depth(model: ModelVerdict) -> float:
-    return min((field.difference or 0.0 for field in model.fields), default=0.0)
-
-
-def where_words(comparisons: Comparisons, version: str, metric: str) -> str:
-    """Return what fell most in a version, with the model that lost most: every figure is since the same version."""
-    result = comparisons.versions.get(version)
+def _finding(name: str, standing: ComponentStanding, result: ComparisonResult | None) -> tuple[str, str, bool]:
+    """Return where the newest version lost most, the next step, and whether nothing of that is urgent."""
     models = [] if result is None else [model for model in result.models if model.baseline is not None]
-    if not models:
-        return ""
-    worst = min(models, key=lambda model: (WORST_FIRST.index(model.verdict), _depth(model)))
-    if worst.verdict not in ("regressed", "inconclusive"):
-        worst = min(models, key=_depth)
-        if _depth(worst) > -_LARGE_DROP:
-            return ""
-    return lost_words(worst, metric)
+    if result is None or not models:
+        cases = min(record.n_cases for record in standing.newest.values())
+        return can_show(cases), next_step("try", (), name), True
+    worst = min(models, key=lambda model: (WORST_FIRST.index(model.verdict), _fall(model)))
+    if worst.verdict in SOUND:
+        worst = min(models, key=_fall)
+    calm = worst.verdict in SOUND and _fall(worst) > -_LARGE_DROP
+    return where_words(worst, standing.history.metric), next_words(result, worst), calm
+
+
+def _fall(model: ModelVerdict) -> float:
+    """Return the difference of the field that fell most; 0 if none fell beyond its tolerance."""
+    field = deepest_fall(model)
+    return 0.0 if field is None else field.difference or 0.0
 
 
 def change_words(metric: str, difference: float, low: float | None, high: float | None) -> str:
@@ -123,22 +126,37 @@ def change_words(metric: str, difference: float, low: float | None, high: float 
     return words if low is None else f"{words}, 95 % confidence interval {signed(low)} to {signed(high)}"
 
 
-def lost_words(model: ModelVerdict, metric: str) -> str:
+def where_words(model: ModelVerdict, metric: str) -> str:
     """Return what a model lost since its baseline, and how significantly, in one sentence."""
+    assert model.baseline is not None  # noqa: S101  (callers choose compared models)
+    against = f"With {model.model_id} since {version_words(model.baseline.skill_version)}"
+    if model.verdict == "incomparable":
+        return f"{against}: {next(iter(model.reasons), 'nothing was compared')}"
     since = model.since_accepted
-    decided = [one for one in (*model.metrics, *model.fields) if one.verdict == "regressed" or one.harmed]
+    decided = any(one.verdict == "regressed" or one.harmed for one in (*model.metrics, *model.fields))
     if model.verdict == "regressed" and not decided and since is not None and since.verdict == "regressed":
         figures = change_words(since.metric, since.difference, *since.ci95)
-        return f"with {model.model_id} since {version_words(since.version)}: {figures}"
-    parts = [fell_most(model)]
+        return f"With {model.model_id} since {version_words(since.version)}: {figures}"
+    fell = deepest_fall(model)
+    parts = [fall_words(fell) if fell else "nothing lost" if model.verdict in SOUND else ""]
     primary = next((one for one in model.metrics if one.metric == metric), None)
     if primary is not None and primary.difference is not None:
         parts.append(change_words(metric, primary.difference, *ends(primary.ci95, primary.n_cases)))
     cases = [case.case_id for case in model.cases.broke] or model.cases.every_answer_worse
     parts.append(f"cases {listed(cases, _MAX_NAMED)}" if cases else "")
-    assert model.baseline is not None  # noqa: S101  (callers choose compared models)
-    where = f"with {model.model_id} since {version_words(model.baseline.skill_version)}"
-    return f"{where}, on these {counted(model.n_cases, 'case')}: {'; '.join(filter(None, parts))}"
+    parts.append(new_cases_words(model.n_cases) if model.verdict in SOUND else "")
+    return f"{against}, on these {counted(model.n_cases, 'case')}: {'; '.join(filter(None, parts))}"
+
+
+def judged_alone(result: ComparisonResult, model: ModelVerdict) -> ComparisonResult:
+    """Return a comparison with one of its models."""
+    return result.model_copy(update={"models": [model], "verdict": model.verdict})
+
+
+def next_words(result: ComparisonResult, model: ModelVerdict) -> str:
+    """Return the next step for a model; the pages link to its outputs, so that no command shows them."""
+    answers: dict[str, str] | None = None if model.verdict in ("regressed", "inconclusive") else {}
+    return ending(judged_alone(result, model), answers)[2].removeprefix("next: ")
 
 
 def _past(name: str, history: History) -> Iterator[dict[str, str]]:

@@ -4,7 +4,6 @@ import json
 import sys
 from bisect import bisect_right
 from collections.abc import Iterable
-from functools import lru_cache
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from skill_evaluator.display.safe_text import abridged, visible
 from skill_evaluator.errors import SkillEvaluatorError, StorageError
 from skill_evaluator.files import read_text, replace_blocks, replace_text, storing
 from skill_evaluator.identifiers import is_file_name
-from skill_evaluator.text import canonical_json, digest
+from skill_evaluator.text import digest
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'"
@@ -69,18 +68,6 @@ class SiteFolder:
                     file.write(f"{name}\n")
             self._before.add(name)
 
-    def keeps(self, name: str, first_line: str) -> bool:
-        """Return whether a file is there that begins with a line; it then stays."""
-        path = self._folder / name
-        with storing(path):
-            if not path.is_file():
-                return False
-            with path.open(encoding="utf-8") as file:
-                same = file.readline().rstrip("\n") == first_line
-        if same:
-            self._names.add(name)
-        return same
-
     def finish(self) -> None:
         """Remove what an earlier build wrote and this one did not, such as documents that are private now."""
         for name in self._before - self._names - {""}:
@@ -131,14 +118,6 @@ def _cut_texts(value: Any) -> Any:
     if isinstance(value, dict):
         return {_cut_texts(key): _cut_texts(member) for key, member in value.items()}
     return [_cut_texts(member) for member in value] if isinstance(value, list | tuple) else value
-
-
-@lru_cache
-def program_digest(*patterns: str) -> str:
-    """Return the digest of the package's files that match one of the patterns."""
-    package = Path(__file__).parents[1]
-    files = sorted(path for pattern in patterns for path in package.glob(pattern))
-    return digest(canonical_json([digest(path.read_bytes()) for path in files]))
 
 
 def cut_name(text: str, longest: int = LONGEST) -> str:

@@ -6,9 +6,10 @@ A dry run uses this module, so that it does not import numpy.
 import shlex
 import sys
 from dataclasses import asdict
-from typing import TYPE_CHECKING
 
+from skill_evaluator.audit.findings.family import FamilyCheck, Trial
 from skill_evaluator.audit.request import ScenariosCheckRequest
+from skill_evaluator.audit.run.calls import AuditResults, AuditRun
 from skill_evaluator.audit.run.drawing import AuditSize
 from skill_evaluator.display import cost_words
 from skill_evaluator.display.options import FOLDERS, words_of
@@ -17,10 +18,6 @@ from skill_evaluator.display.safe_text import visible
 from skill_evaluator.display.sheets import Cell, Format, Sheet, cells_of
 from skill_evaluator.runner.prices import AMOUNTS
 from skill_evaluator.text import counted
-
-if TYPE_CHECKING:
-    from skill_evaluator.audit.findings.family import FamilyCheck, Trial
-    from skill_evaluator.audit.run.calls import AuditResults, AuditRun
 
 _BENCHMARK_KEYS = {"name", "version", "metric", "weight", "of", "unlabelled"}
 _BENCHMARK_COLUMNS = ("benchmark", "version", "scored by", "weight", "questions", "of")

@@ -16,12 +16,10 @@ measures the coverage.
 from collections.abc import Callable
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.special import stdtrit
-from scipy.stats import ncx2
 
 from skill_evaluator.audit.cube import Cube, Floats, Outcomes
 from skill_evaluator.audit.results import Interval
+from skill_evaluator.stats import t_quantile
 
 _TAIL = 0.025
 
@@ -62,6 +60,9 @@ def fluctuation_interval(variance: float, noise: float, scenarios: int) -> Inter
     >>> round(low, 2), round(high, 2)
     (1.04, 2.45)
     """
+    from scipy.optimize import brentq
+    from scipy.stats import ncx2
+
     if noise <= 0:
         return None
     degrees = scenarios - 1
@@ -104,7 +105,7 @@ def ability_interval(cube: Cube, model: int) -> Interval | None:
         variance, degrees = noise[model], sum(cube.questions[name] for name in cube.benchmarks) - 1
     if variance <= 0:
         return None
-    margin = float(stdtrit(degrees, 1 - _TAIL) * np.sqrt(variance))
+    margin = float(t_quantile(degrees, 1 - _TAIL) * np.sqrt(variance))
     return max(ability - margin, 0.0), min(ability + margin, 100.0)
 
 

@@ -23,9 +23,20 @@ from skill_evaluator.judges.calibration.results import (
 from skill_evaluator.judges.modes.pairwise import ORDERS, OVERALL
 from skill_evaluator.judges.prompting.criteria import family_of
 from skill_evaluator.judges.prompting.results import NoUsableOutput, StoredScore, StoredVerdict, no_usable_output
-from skill_evaluator.judges.statistics.agreement import Floats, confusion, spearman, trust_of
-from skill_evaluator.judges.statistics.biases import own_noise, position_bias, shift
-from skill_evaluator.judges.statistics.bounded import BAR, Figure, difference, mean_within, rate
+from skill_evaluator.judges.statistics import (
+    BAR,
+    Figure,
+    Floats,
+    confusion,
+    difference,
+    mean_within,
+    own_noise,
+    position_bias,
+    rate,
+    shift,
+    spearman,
+    trust_of,
+)
 from skill_evaluator.library.rubrics import SCALES
 from skill_evaluator.stats import by_key, mean_or_none
 from skill_evaluator.text import nearest
@@ -49,11 +60,7 @@ def label_results(
     scales: Mapping[str, int] = MappingProxyType({}),
     families: Mapping[str, str] = MappingProxyType({}),
 ) -> list[JudgeResult]:
-    """Compare every judge's verdicts and scores with people's, and measure its biases.
-
-    `bar` is the κ of a trusted judge. `scales` has the highest score by criterion, by default of the shortest scale
-    that fits; `families` those of models whose names do not show them. Raise JudgeError for a score beyond its scale.
-    """
+    """Compare every judge's verdicts with people's and measure its biases; `families` are those of models by id."""
     results = []
     for judge, lines in by_key((one.judge, one) for one in verdicts).items():
         agreement, biases = list[LabelAgreement](), list[BiasResult]()
@@ -77,10 +84,7 @@ def label_results(
 
 
 def _unusable(lines: Sequence[StoredVerdict | StoredScore]) -> NoUsableOutput | None:
-    """Describe a judge without a verdict on a labelled item, such as one that is read in one order of each pair.
-
-    Return None if every line has a verdict, so that only the items differ. The lines do not say why they have none.
-    """
+    """Describe a judge without a verdict on a labelled item. Return None if every line has a verdict."""
     texts = (one.text for one in lines if isinstance(one, StoredVerdict) and one.text)
     read = [
         one.score if isinstance(one, StoredScore) else one.winner or any(one.criteria.values()) or None for one in lines
@@ -100,10 +104,7 @@ def _highest(criterion: str, units: Sequence[Unit], named: int | None) -> int:
 def measure(
     mode: LabelMode, criterion: str, units: Sequence[Unit], bar: float, highest: int | None = None
 ) -> LabelAgreement:
-    """Return the figures of a judge by one criterion, over all units and by stratum.
-
-    `highest` is the end of the scale of scores. Pairs that were judged in one order are left out beside others.
-    """
+    """Return the figures of a judge by one criterion and by stratum; `highest` is the end of the scale of scores."""
     called = [unit for unit in units if unit.requests]
     called = [unit for unit in called if unit.in_both_orders] or called
     judged = [unit for unit in called if unit.verdict is not None or mode == "pairwise"]
@@ -191,12 +192,12 @@ def pair_biases(units: Sequence[Unit], own_models: Collection[str]) -> list[Bias
 
 
 def _beyond_people(named: Sequence[tuple[Unit, int]]) -> Figure:
-    """Return how much more often the judge prefers the named output of each pair than people do."""
+    """Return the judge's preference for the named output of each pair beyond people's."""
     return shift([_pick(unit.label, output) for unit, output in named], [_preference(*one) for one in named])
 
 
 def _preference(unit: Unit, output: int) -> float:
-    """Return how far the judge prefers an output, from 0 to 1, over its orders."""
+    """Return the judge's preference for an output, from 0 to 1, over its orders."""
     return fmean(_pick(request[0], output) for request in unit.requests)
 
 
@@ -233,10 +234,7 @@ def _results(mode: LabelMode, criterion: str, shifts: Mapping[str, Figure | None
 
 
 def with_probe(name: str, labels: Labels) -> Labels:
-    """Return the labelled items with the text of a probe added to the output that people prefer less.
-
-    JSON outputs are left out: a sentence would break them. Raise JudgeError for an unknown probe.
-    """
+    """Add the text of a probe to the output that people prefer less, unless it is JSON. Raise JudgeError."""
     if name not in PROBES:
         raise JudgeError(f"no probe '{name}' {nearest(name, PROBES)}")
     given: list[LabelledPair | ScoredItem] = [*labels.of(LabelledPair), *labels.of(ScoredItem)]
@@ -260,7 +258,7 @@ def probe_biases(
     verdicts: Sequence[StoredVerdict | StoredScore],
     scales: Mapping[str, int],
 ) -> list[BiasResult]:
-    """Return how far each probe moves a judge's verdicts, and its scores by criterion, in their first replicates."""
+    """Return the shift of a judge's verdicts or scores by each probe, in their first replicates."""
     results = []
     plain = join_labels(labels, verdicts)
     for name in dict.fromkeys(names):

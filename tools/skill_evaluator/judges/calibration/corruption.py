@@ -23,9 +23,9 @@ _CODE = re.compile(r"```|^\s*(?:def|class|import|return|function|const|let|var|#
 _NUMBER = re.compile(r"(?<![\w.,/:#-])\d+(?:[.,]\d+)*(?!\w|[.,:/-]\d)")
 _CLAIM = re.compile(r"\b(is|are|was|were|will|can|must|should)\b(?! not\b|['’])")
 _FORM = re.compile(r"\b(?:bullets?|lists?|items?|points?|json|numbered|schema)\b", re.IGNORECASE)
-_MIN_SENTENCES = 3  # for a sentence to be removed
+_MIN_SENTENCES = 3  # fewer sentences lose none
 _HIGH, _MEDIUM = 3, 6  # a third of the words lost has high impact, a sixth medium
-_SIGNS = {"-": "*", "*": "-", "•": "-"}  # of bullets, in a control
+_SIGNS = {"-": "*", "*": "-", "•": "-"}  # a control changes the signs of bullets
 _CLAIMS = (
     "A review by an outside panel came to the same result in {year}.",
     "This was first reported by a local newspaper in {year}.",

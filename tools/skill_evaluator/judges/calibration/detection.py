@@ -4,7 +4,6 @@ A regression is reported if both orders call the candidate worse. A verdict coun
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from skill_evaluator.errors import JudgeError
 from skill_evaluator.judges.calibration.agreement import measure
@@ -31,8 +30,7 @@ from skill_evaluator.judges.modes.regression_results import (
 from skill_evaluator.judges.modes.ship_rules import NONE, SEVERITIES
 from skill_evaluator.judges.prompting.questions import PromptIdentity
 from skill_evaluator.judges.prompting.results import JudgeRecord
-from skill_evaluator.judges.statistics.agreement import cohen_kappa, confusion
-from skill_evaluator.judges.statistics.bounded import corrected_rate, rate
+from skill_evaluator.judges.statistics import cohen_kappa, confusion, corrected_rate, rate
 from skill_evaluator.library.config import JudgePolicy
 from skill_evaluator.stats import by_key
 
@@ -41,20 +39,15 @@ _WORSE = "candidate_worse"
 _WINNERS: Mapping[str | None, int | str] = {_WORSE: 1, "same": "tie", "candidate_better": 2}  # baseline, candidate
 
 
-def counted_dimensions(pair: PairResult) -> list[DimensionResult]:
-    """Return the dimensions of a pair in which both orders count."""
-    return [one for one in pair.dimensions if None not in one.by_order]
-
-
 def _reports(pair: PairResult) -> dict[str, bool]:
     """Return whether a regression is reported, by dimension and in any; empty if no dimension counts."""
-    reports = {one.dimension: one.verdict == _WORSE for one in counted_dimensions(pair)}
+    reports = {one.dimension: one.verdict == _WORSE for one in pair.counted}
     return {**reports, ANY: any(reports.values())} if reports else {}
 
 
-def detection_of(pairs: Sequence[CorruptedPair], judged: Mapping[str, PairResult]) -> DetectionResult:
-    """Measure a judge on corrupted pairs and controls by dimension and kind of corruption."""
-    reports = [(pair, report) for pair in pairs if pair.id in judged and (report := _reports(judged[pair.id]))]
+def detection_of(pairs: Sequence[CorruptedPair], judged: Sequence[PairResult]) -> DetectionResult:
+    """Measure a judge on corrupted pairs and controls, in the same order, by dimension and kind of corruption."""
+    reports = [(pair, report) for pair, one in zip(pairs, judged, strict=True) if (report := _reports(one))]
     dimensions = []
     for name in (*sorted({pair.dimension for pair, _ in reports if pair.dimension}), ANY):
         given = [(pair, report.get(name, False)) for pair, report in reports]
@@ -74,15 +67,12 @@ def detection_of(pairs: Sequence[CorruptedPair], judged: Mapping[str, PairResult
 
 
 def batch_result(judge: JudgeRegressions, labels: Labels, bar: float) -> JudgeResult:
-    """Compare a judge of a batch with people's labels of some of its pairs, and correct its rates by them.
-
-    Raise JudgeError if people labelled no pair and dimension of the batch.
-    """
+    """Measure a judge of a batch by labels of some pairs. Raise JudgeError if none of its verdicts is labelled."""
     model_id = judge.judge.model_id
     if judge.unusable is not None:
         return JudgeResult(judge=model_id, unusable=judge.unusable, record=judge.judge)
     known = {(label.id, label.dimension): label for label in labels.of(RegressionLabel)}
-    rows = [(pair.id, one) for pair in judge.pairs for one in counted_dimensions(pair)]
+    rows = [(pair.id, one) for pair in judge.pairs for one in pair.counted]
     labelled = [(one, known[name, one.dimension]) for name, one in rows if (name, one.dimension) in known]
     if not labelled:
         raise JudgeError(f"{labels.path} has no label of a pair and dimension of the batch")
@@ -129,59 +119,42 @@ def _rate(verdicts: Sequence[DimensionResult], errors: LabelAgreement | None) ->
 def with_alerts(
     results: RegressionResults, policy: JudgePolicy, calibration: JudgeCalibration | None
 ) -> RegressionResults:
-    """Add an alert for each judge and dimension whose rate the policy limits.
-
-    A rate is above its limit only if its whole interval is.
-    """
+    """Add an alert for each rate that the policy limits; it is above the limit if its whole interval is."""
     alerts = []
     for judge in results.judges:
-        errors = _measured_errors(judge.judge, results.judging.prompts, calibration)
+        errors, problem = _measured_errors(judge.judge, results.judging.prompts, calibration)
         reported = {one.dimension: one.worse for one in judge.dimensions}
         for dimension, allowed in policy.allowed(reported).items():
-            alert = RateAlert(
-                judge=judge.judge.model_id,
-                dimension=dimension,
-                allowed=allowed,
-                above=None,
-                reported=reported.get(dimension),
-                calibration=calibration.judging.id if calibration and calibration.judging else None,
+            given, row = reported.get(dimension), errors.get(dimension)
+            corrected = None
+            if given is not None and row is not None:
+                corrected = corrected_rate(given, row.sensitivity, row.specificity)
+            known = corrected is not None and corrected.value is not None
+            alerts.append(
+                RateAlert(
+                    judge=judge.judge.model_id,
+                    dimension=dimension,
+                    allowed=allowed,
+                    above=corrected.ci95[0] > allowed if known and corrected and corrected.ci95 else None,
+                    reported=given,
+                    corrected=corrected if known else None,
+                    sensitivity=None if row is None else row.sensitivity,
+                    specificity=None if row is None else row.specificity,
+                    calibration=calibration.judging.id if calibration and calibration.judging else None,
+                    problem="" if known else problem,
+                )
             )
-            alerts.append(alert.model_copy(update=_corrected(alert, errors)))
     return results.model_copy(update={"alerts": alerts})
 
 
 def _measured_errors(
     judge: JudgeRecord, prompts: Sequence[PromptIdentity], calibration: JudgeCalibration | None
-) -> Mapping[str, DimensionDetection] | str:
-    """Return the corruption test of a judge by dimension, or why the calibration does not apply to this batch."""
-    if calibration is None:
-        return (
-            "the judge's error rates are not known; name the results of `judge calibrate --corrupt N` as "
-            "policy.judge.calibration in settings.yaml"
-        )
-    mine = next((result for result in calibration.judges if result.judge == judge.model_id), None)
-    if mine is None or mine.detection is None:
-        return "the calibration has no corruption test of this judge"
-    if calibration.judging is None or mine.record is None or mine.record.settings != judge.settings:
-        return "the calibration used different settings; calibrate the judge again"
-    if not {prompt.digest for prompt in prompts} <= {prompt.digest for prompt in calibration.judging.prompts}:
-        return "the calibration used a different prompt; calibrate the judge again"
-    return {row.dimension: row for row in mine.detection.dimensions}
-
-
-def _corrected(alert: RateAlert, errors: Mapping[str, DimensionDetection] | str) -> dict[str, Any]:
-    """Return the corrected rate of an alert with the errors of the judge, or the reason why it is not known."""
-    if alert.reported is None:
-        return {"problem": "the batch has no verdict on it"}
-    if isinstance(errors, str):
-        return {"problem": errors}
-    row = errors.get(alert.dimension)
-    if row is None or not (row.sensitivity.n and row.specificity.n):
-        return {"problem": "the calibration has no corrupted output of it, or no control"}
-    known = {"sensitivity": row.sensitivity, "specificity": row.specificity}
-    corrected = corrected_rate(alert.reported, row.sensitivity, row.specificity)
-    if corrected is None:
-        return {**known, "problem": "no output of the judge counts"}
-    if corrected.value is None or corrected.ci95 is None:
-        return {**known, "problem": "the judge reports corrupted outputs no more often than the others"}
-    return {**known, "corrected": corrected, "above": corrected.ci95[0] > alert.allowed}
+) -> tuple[Mapping[str, DimensionDetection], str]:
+    """Return the corruption test of a judge by dimension, and why a rate cannot be corrected by it."""
+    if calibration is None or calibration.judging is None:
+        return {}, "name the results of `judge calibrate --corrupt N` as policy.judge.calibration in settings.yaml"
+    measured = {(one.judge, one.record.settings): one.detection for one in calibration.judges if one.record}
+    detection = measured.get((judge.model_id, judge.settings))
+    if detection is None or not {one.digest for one in prompts} <= {one.digest for one in calibration.judging.prompts}:
+        return {}, "the calibration has no corruption test of this judge with this prompt and these settings"
+    return {row.dimension: row for row in detection.dimensions}, "the batch or the corruption test says nothing of it"

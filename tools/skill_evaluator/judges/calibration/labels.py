@@ -135,10 +135,7 @@ def _label(value: Any) -> LabelLine:
 
 
 def read_verdicts(path: Path, labels: Labels) -> list[StoredVerdict | StoredScore]:
-    """Read the verdicts and scores of labelled items; print how many items have no label.
-
-    Raise JudgeError with file and line for an invalid or repeated one, and if no item is labelled.
-    """
+    """Read the verdicts and scores of labelled items. Raise JudgeError with file and line for an invalid one."""
     known = {(line.mode, line.id) for line in labels.lines if isinstance(line, LabelledPair | ScoredItem)}
     verdicts, others = list[StoredVerdict | StoredScore](), dict[str, int]()
     for number, line in _lines(path, _verdict):
@@ -173,10 +170,7 @@ def _lines(path: Path, check: Callable[[Any], LineT]) -> Iterator[tuple[int, Lin
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
-    """A labelled item: people's labels by one criterion, and a judge's verdicts in the same terms.
-
-    `requests`: the verdicts on each request, of a pair in both orders. `verdict`: of all requests; None if unreadable.
-    """
+    """A labelled item: people's labels by one criterion, and a judge's verdicts on each request and on all."""
 
     line: LabelledPair | ScoredItem | None = None
     people: Sequence[Any]

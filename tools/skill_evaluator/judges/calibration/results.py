@@ -8,9 +8,9 @@ from pydantic import Field, NonNegativeInt
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, JudgeError
 from skill_evaluator.files import FrozenModel, read_json, validated
 from skill_evaluator.identifiers import Label
-from skill_evaluator.judges.prompting.results import JudgeRecord, JudgeRunHead, NoUsableOutput
-from skill_evaluator.judges.statistics.agreement import Trust
-from skill_evaluator.judges.statistics.bounded import Figure, corrected_rate, rate
+from skill_evaluator.judges.prompting.judging import JudgeRunHead
+from skill_evaluator.judges.prompting.results import JudgeRecord, NoUsableOutput
+from skill_evaluator.judges.statistics import Figure, Trust, corrected_rate, rate
 from skill_evaluator.library.config import Settings
 from skill_evaluator.library.reading import Root
 
@@ -101,10 +101,7 @@ class DimensionRate(FrozenModel):
 
 
 class BatchResult(FrozenModel):
-    """A batch of pairs of which people labelled some. `too_few`: fewer than 100 pairs.
-
-    `rated`: by the severity that people rate, how often the judge gives which. `rated_kappa`: their weighted κ.
-    """
+    """A batch with labelled pairs. `rated`: by the severity that people rate, how often the judge gives which."""
 
     pairs: NonNegativeInt
     too_few: bool
@@ -146,10 +143,7 @@ class JudgeResult(FrozenModel):
 
 
 class JudgeCalibration(FrozenModel):
-    """All judges. A judge is trusted if the whole interval of κ with people is at the `bar` or above.
-
-    `judging` and the `record` of each judge say what was asked; null if stored verdicts were read.
-    """
+    """All judges. `judging` and the `record` of each judge are null if stored verdicts were read."""
 
     bar: float
     judging: JudgeRunHead | None = None

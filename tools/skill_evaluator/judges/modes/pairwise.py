@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 from statistics import fmean
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 from pydantic import NonNegativeInt, PositiveFloat, model_validator
 
@@ -28,15 +28,14 @@ from skill_evaluator.judges.prompting.questions import (
     mark_of,
     one_of,
 )
-from skill_evaluator.judges.prompting.reading import Unscored, UnscoredReason, read_criteria, read_grounds, text_of
+from skill_evaluator.judges.prompting.reading import Unscored, UnscoredReason, read_criteria, read_judgement, text_of
 from skill_evaluator.judges.prompting.results import JudgeRecord, Order, StoredVerdict, no_usable_output, texts_of
-from skill_evaluator.judges.statistics.biases import own_noise, position_bias
-from skill_evaluator.judges.statistics.bounded import Figure, mean_within
+from skill_evaluator.judges.statistics import Figure, mean_within, own_noise, position_bias
 from skill_evaluator.library.rubrics import Criterion
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.stats import by_key, mean_or_none, rounded
 
-ORDERS: tuple[Order, Order] = (1, 2)  # in the second one output 2 stands first
+ORDERS: tuple[Order, Order] = (1, 2)  # output 2 stands first in the second order
 PAIR = ("1", "2")
 
 
@@ -103,7 +102,7 @@ def preference_form(criteria: Sequence[Criterion]) -> Form:
     """Return the form of an output; the order of its keys has the judge argue before it decides."""
     by_criterion = {}
     for criterion in criteria:
-        grounds = {"evidence_first": TEXTS, "evidence_second": TEXTS, "justification": TEXT}
+        grounds = {**dict.fromkeys(_EVIDENCE, TEXTS), "justification": TEXT}
         winner = one_of(winners_of(criterion), " or ")
         by_criterion[criterion.id] = form_of({**grounds, "winner": winner, "confidence": CONFIDENCE})
     return form_of({"criteria": form_of(by_criterion)})
@@ -125,10 +124,7 @@ class OrderJudgement(Judgement):
 
 
 class PairJudgement(FrozenModel):
-    """The verdict of both orders by one criterion, or overall: the winner, or a tie if they disagree.
-
-    The winner, its confidence and `agreed` are null unless both orders count.
-    """
+    """The verdict of both orders by one criterion or overall; its winner is null unless both orders count."""
 
     criterion: Label
     replicate: NonNegativeInt
@@ -155,7 +151,7 @@ def pair_results(matches: Sequence[MatchResult]) -> list[MatchResult]:
 
 
 def winner_of(share: float | None) -> Preferred | None:
-    """Return the winner by output 1's mean share over replicates; a tie if they differ, None without a verdict."""
+    """Return the winner by output 1's mean share over replicates; a tie if they differ. Return None for None."""
     return None if share is None else 1 if share == 1 else 2 if share == 0 else "tie"
 
 
@@ -188,13 +184,9 @@ class PairwiseCriterion(FrozenModel):
 
 
 class JudgePreferences(JudgeFigures):
-    """One judge: `criteria` with the overall figures last, and the overall wins by stratum.
-
-    `win_rates`: the win rate of each of several outputs against all others, best first, with the item as the unit.
-    """
+    """One judge: `criteria`, the overall figures last, and the `win_rates` of several outputs, best first."""
 
     criteria: list[PairwiseCriterion]
-    strata: dict[Label, Figure]
     win_rates: dict[Label, Figure] = {}
     matches: list[MatchResult]
 
@@ -210,8 +202,9 @@ class PairwiseResults(ModeResults):
     judges: list[JudgePreferences]
 
 
+_EVIDENCE = ("evidence_first", "evidence_second")
 _UNDECIDED = 0.5
-_SIMILAR = 0.2  # of the longer output
+_MAX_LENGTH_DIFFERENCE = 0.2  # a share of the longer output
 SHARES: Mapping[object, float] = {1: 1.0, 2: 0.0, "tie": _UNDECIDED}
 
 
@@ -240,37 +233,20 @@ def judge_match(
 
 
 def read_order(
-    answer: str | Unscored, criteria: Sequence[Criterion], texts: Sequence[str], order: int
+    answer: str | Unscored, criteria: Sequence[Criterion], texts: Sequence[str], order: Order
 ) -> dict[str, OrderJudgement]:
     """Read an output by criterion and, last, overall; the winner is mapped back to the outputs."""
     written = read_criteria(answer, [criterion.id for criterion in criteria], texts)
-    said = {
-        criterion.id: OrderJudgement(**_read(written[criterion.id], criterion, texts, order)) for criterion in criteria
-    }
-    return {**said, OVERALL: weigh(said, criteria)}
-
-
-def _read(
-    written: Mapping[str, Any] | Unscored, criterion: Criterion, texts: Sequence[str], order: int
-) -> dict[str, Any]:
-    """Return the fields of a judgement."""
-    if isinstance(written, Unscored):
-        return {"unscored": written.reason, "detail": written.detail}
-    word, allowed = written.get("winner"), winners_of(criterion)
-    if word not in allowed:
-        return {"unscored": "off_scale", "detail": f"winner {word!r} is none of {', '.join(allowed)}"[:200]}
-    grounds = read_grounds(written, "winner", ("evidence_first", "evidence_second"), criterion, texts)
-    if isinstance(grounds, Unscored):
-        return {"unscored": grounds.reason, "detail": grounds.detail}
-    first, second = ORDERS if order == 1 else reversed(ORDERS)
-    return {**grounds, "winner": {"first": first, "second": second}.get(str(word), "tie")}
+    outputs: dict[object, Preferred] = {"first": order, "second": 2 if order == 1 else 1, "tie": "tie"}
+    judgements = {}
+    for one in criteria:
+        fields = read_judgement(written[one.id], "winner", winners_of(one), _EVIDENCE, one, texts)
+        judgements[one.id] = OrderJudgement(**{**fields, "winner": outputs.get(fields.get("winner"))})
+    return {**judgements, OVERALL: weigh(judgements, criteria)}
 
 
 def weigh(said: Mapping[str, OrderJudgement], criteria: Sequence[Criterion]) -> OrderJudgement:
-    """Return the overall verdict of one order: what the criteria prefer by their weights, with the mean confidence.
-
-    It counts only where every criterion does.
-    """
+    """Return the overall verdict of one order by the criteria's weights. It counts only if every criterion does."""
     total = sum(criterion.weight for criterion in criteria)
     balance = sure = 0.0
     for criterion in criteria:
@@ -316,11 +292,9 @@ def reduce_matches(
     strictest = max(criterion.confidence_threshold for criterion in criteria)
     figures.append(_figures(OVERALL, sum(one.weight for one in criteria), strictest, judged))
     pairs = pair_results(results)
-    by_stratum = by_key((pair.stratum, share) for pair in pairs if (share := pair.shares[OVERALL]) is not None)
     return JudgePreferences(
         judge=judge,
         criteria=[] if unusable else figures,
-        strata={stratum: mean_within(shares) for stratum, shares in by_stratum.items()},
         win_rates=rank_outputs([(one.item, one.names, one.shares[OVERALL]) for one in results if one not in pairs]),
         unusable=unusable,
         matches=results,
@@ -347,7 +321,7 @@ def _figures(
         weight=weight,
         wins=mean_within([share for share, *_ in pairs]),
         similar_length=mean_within(
-            [share for share, left, right in pairs if abs(left - right) <= _SIMILAR * max(left, right)]
+            [share for share, left, right in pairs if abs(left - right) <= _MAX_LENGTH_DIFFERENCE * max(left, right)]
         ),
         longer=mean_within([share if left > right else 1 - share for share, left, right in pairs if left != right]),
         counts=dict(Counter(str(one.winner) for one in judgements if one.winner is not None)),
@@ -363,11 +337,8 @@ def _figures(
 
 
 def rank_outputs(results: Sequence[tuple[str, Sequence[str], float | None]]) -> dict[str, Figure]:
-    """Return the win rate of each output over all its matches, best first, from item, names and share of the first.
-
-    Outputs of the same name in several items are one.
-    """
-    shares: dict[str, dict[str, list[float]]] = {}  # by name and item
+    """Return the win rates of outputs by name, best first, from the item, names and first share of each match."""
+    shares: dict[str, dict[str, list[float]]] = {}  # keys: name, item
     for item, (left, right), share in results:
         if share is not None:
             shares.setdefault(left, {}).setdefault(item, []).append(share)

@@ -29,7 +29,6 @@ from skill_evaluator.judges.modes.ship_rules import (
     dimensions_of,
     severity_of,
 )
-from skill_evaluator.judges.prompting.evidence import shows_difference
 from skill_evaluator.judges.prompting.items import JudgedItem, JudgedText
 from skill_evaluator.judges.prompting.questions import (
     TEXT,
@@ -44,9 +43,9 @@ from skill_evaluator.judges.prompting.questions import (
     mark_of,
     one_of,
 )
-from skill_evaluator.judges.prompting.reading import Unscored, UnscoredReason, last_whole
+from skill_evaluator.judges.prompting.reading import Unscored, UnscoredReason, last_whole, shows_difference
 from skill_evaluator.judges.prompting.results import JudgeText, Order
-from skill_evaluator.text import canonical_json, digest, nearest
+from skill_evaluator.text import canonical_json, digest
 
 ORDERS: tuple[Order, Order] = (1, 2)  # 1: the baseline stands first, 2: the candidate does
 MAX_BASIS_WORDS = 40
@@ -104,11 +103,7 @@ class JudgedPair:
 def pairs_of(
     items: Mapping[str, RegressionItem], names: Sequence[str], preset: str, blocking: Collection[str]
 ) -> tuple[JudgedPair, ...]:
-    """Return items with their dimensions: their own, else those that are named, else those of the preset.
-
-    Raise ConfigError for an unknown preset or a repeated dimension, and JudgeError if an item's own dimensions are
-    wrong.
-    """
+    """Return items with their own dimensions, the named ones or the preset's. Raise ConfigError or JudgeError."""
     usual = dimensions_of(names, preset, blocking)
     pairs = []
     for item in items.values():
@@ -119,14 +114,6 @@ def pairs_of(
             raise JudgeError(f"item '{item.id}': {problem}") from None
         pairs.append(JudgedPair(item=item, dimensions=dimensions))
     return tuple(pairs)
-
-
-def refuse_unasked_blocking(pairs: Sequence[JudgedPair], blocking: Collection[str]) -> None:
-    """Raise ConfigError for a blocking dimension in which no pair is compared: it would never block."""
-    compared = {dimension.name: None for pair in pairs for dimension in pair.dimensions}
-    for name in blocking:
-        if dimension_name(name) not in compared:
-            raise ConfigError(f"the blocking dimension '{name}' is not requested {nearest(name, compared)}")
 
 
 def regression_questions(
@@ -201,10 +188,7 @@ def regression_form(dimensions: Sequence[Dimension]) -> Form:
 
 
 class DimensionFinding(FrozenModel):
-    """A judge's verdict in one dimension, with its evidence; the impact is null unless the candidate is worse.
-
-    `verified` is null unless the candidate is worse: whether some quotation is in one output and not in the other.
-    """
+    """A judge's verdict in one dimension; `impact` and `verified` are null unless the candidate is worse."""
 
     dimension: str
     verdict: Finding
@@ -258,10 +242,7 @@ class RegressionAnswer(FrozenModel):
 def read_answer(
     text: str | Unscored, pair: JudgedPair, rules: ShipRules, order: Order = 1, replicate: int = 0
 ) -> RegressionAnswer:
-    """Read a judge's output on a pair. Of several answers in it the last whole one counts.
-
-    An answer that the judge copies from a text that it judges never counts.
-    """
+    """Read a judge's output on a pair: the last whole answer that is not copied from a judged text."""
     judged = (pair.item.input, pair.item.baseline_output, pair.item.candidate_output)
     answer = (
         text if isinstance(text, Unscored) else last_whole(text, lambda value: _checked(value, pair, rules), judged)
@@ -319,10 +300,7 @@ def _plain(members: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _mismatches(conclusion: Conclusion, pair: JudgedPair, rules: ShipRules, *, complete: bool) -> list[Mismatch]:
-    """Return the fields of a conclusion that do not follow by the rules in the prompt, which has no high stakes.
-
-    If the answer has unrequested dimensions (not `complete`) the conclusion may rest on these and is not checked.
-    """
+    """Name the fields of a conclusion that do not follow from the findings; if not `complete`, only its length."""
     worse = {finding.dimension: finding.impact for finding in conclusion.per_dimension if finding.impact is not None}
     right: dict[Mismatch, object] = {
         "regression_detected": bool(worse),

@@ -41,13 +41,12 @@ from skill_evaluator.judges.modes.ship_rules import (
 )
 from skill_evaluator.judges.prompting.reading import UnscoredReason, text_of
 from skill_evaluator.judges.prompting.results import JudgeRecord, JudgeText, no_usable_output, texts_of
-from skill_evaluator.judges.statistics.biases import repeatability
-from skill_evaluator.judges.statistics.bounded import Figure, difference, mean_within, rate
+from skill_evaluator.judges.statistics import Figure, difference, mean_within, rate, repeatability
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.stats import benjamini_hochberg, by_key
 
 MIN_PAIRS = 100  # rates from fewer pairs get a warning
-DECISIONS: tuple[ShipDecision, ...] = ("ship", "review_required", "block")  # from the mildest
+DECISIONS: tuple[ShipDecision, ...] = ("ship", "review_required", "block")  # mildest first
 PairVerdict = Finding | Literal["uncertain"]
 _POINTS: Mapping[Finding, int] = {"candidate_worse": -1, "same": 0, "candidate_better": 1}
 _ALPHA = 0.05
@@ -74,11 +73,7 @@ class DimensionResult(FrozenModel):
 
 
 class PairResult(FrozenModel):
-    """One pair. `ship_decision` is null if no answer counts; the first of the `reasons` decided.
-
-    `regression_detected` is null if only one order reports a regression. `identical` outputs are the same without a
-    call.
-    """
+    """One pair; the first of the `reasons` decided. Decision and findings are null if they are not known."""
 
     id: Label
     stratum: Label
@@ -89,6 +84,11 @@ class PairResult(FrozenModel):
     dimensions: list[DimensionResult]
     answers: list[RegressionAnswer]
     identical: bool = False
+
+    @property
+    def counted(self) -> list[DimensionResult]:
+        """The dimensions in which both orders count."""
+        return [dimension for dimension in self.dimensions if None not in dimension.by_order]
 
     @property
     def compared(self) -> bool:
@@ -165,11 +165,7 @@ class RateAlert(FrozenModel):
 
 
 class RateChange(FrozenModel):
-    """The rate of regressions in a dimension, in an earlier batch and in this one.
-
-    `p` is that of Fisher's exact test, `q` adjusted over the dimensions of the judge. `rose`: whether the rate rose
-    significantly.
-    """
+    """The rates of regressions in two batches, with Fisher's exact p and q adjusted over the dimensions."""
 
     judge: ModelId
     dimension: Label
@@ -182,10 +178,7 @@ class RateChange(FrozenModel):
 
 
 class RegressionResults(ModeResults):
-    """The results of `judge regression`. `ship_decision` is the most careful one of all pairs; null without any.
-
-    `baseline` and `candidate` are the runs of the outputs. `against` is the earlier judge run of `changes`.
-    """
+    """The results of `judge regression`. `against`: the earlier judge run of `changes`."""
 
     judges: list[JudgeRegressions]
     baseline: RunId | None = None
@@ -227,10 +220,7 @@ def most_careful(decisions: Sequence[ShipDecision | None]) -> ShipDecision | Non
 
 
 def combine_orders(pair: JudgedPair, answers: Sequence[RegressionAnswer], rules: ShipRules) -> PairResult:
-    """Return the verdict of a judge's answers on a pair, in both orders and all replicates.
-
-    Identical outputs are the same in every dimension, whatever the answers.
-    """
+    """Return the verdict of a judge's answers on a pair, in both orders and all replicates."""
     if pair.identical:
         same = [DimensionFinding(dimension=dimension.name, verdict="same") for dimension in pair.dimensions]
         answers = [RegressionAnswer(order=order, findings=same) for order in ORDERS]
@@ -357,13 +347,13 @@ def _read(
 
 
 def _lean(result: PairResult) -> float:
-    """Return how much better the candidate is judged when it stands first, from -1 to 1; the mean over dimensions."""
+    """Return the advantage of the first place on a pair, from -1 to 1; the mean over dimensions."""
     by_order = [dimension.by_order for dimension in result.dimensions]
     return fmean((_POINTS[second] - _POINTS[first]) / 2 for first, second in by_order if first and second)
 
 
 def _repeats(result: PairResult) -> float | None:
-    """Return the share of replicate pairs that agree in every dimension. Return None without two that count."""
+    """Return the share of replicate pairs that agree in every dimension. Return None if fewer than two count."""
     counting = [answer for answer in result.answers if answer.unscored is None]
     verdicts = by_key((answer.order, tuple(one.verdict for one in answer.findings)) for answer in counting)
     return repeatability(list(verdicts.values())).value

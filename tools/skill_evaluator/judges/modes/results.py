@@ -1,26 +1,26 @@
-"""The parts that the results of `judge score`, `pairwise` and `regression` have in common."""
+"""The parts that the results of `judge score`, `pairwise` and `regression` share: judgements, panels and cascades."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Literal
 
-from pydantic import NonNegativeInt
+from pydantic import NonNegativeInt, PositiveFloat
 
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK
 from skill_evaluator.files import FrozenModel
-from skill_evaluator.identifiers import Share
-from skill_evaluator.judges.panel.results import CascadeResult, PanelResult
+from skill_evaluator.identifiers import Label, ModelId, Share
+from skill_evaluator.judges.prompting.judging import JudgeRunHead
 from skill_evaluator.judges.prompting.reading import UnscoredReason
-from skill_evaluator.judges.prompting.results import JudgeRecord, JudgeRunHead, JudgeText, NoUsableOutput
-from skill_evaluator.judges.statistics.bounded import rate
+from skill_evaluator.judges.prompting.results import JudgeRecord, JudgeText, NoUsableOutput
+from skill_evaluator.judges.statistics import Figure, rate
 
 RESULTS_VERSION = 1
-NOTHING = rate(0, 0)  # of results before a figure was added
+NOTHING = rate(0, 0)  # older results lack a figure
+PEOPLE = "people"
+Verdict = int | float | str
 
 
 class Judgement(FrozenModel):
-    """A judge's verdict with its grounds. If it does not count `unscored` says why.
-
-    `quotes`: how many pieces of the evidence were found in the texts.
-    """
+    """A judge's verdict with its grounds; `quotes` counts the pieces of evidence that were found in the texts."""
 
     evidence: list[JudgeText] = []
     justification: JudgeText = ""
@@ -37,11 +37,70 @@ class JudgeFigures(FrozenModel):
     unusable: NoUsableOutput | None = None
 
 
-class ModeResults(FrozenModel):
-    """The file of results. `left_out`: by id, the reason why an output or pair could not be judged.
+class Decision(FrozenModel):
+    """The verdict on an item: a ship decision, a winner or its share, or a score from 0 to 1, with its reasons."""
 
-    `panel` is null for a single judge. No figure here is about people.
+    item: Label
+    names: tuple[Label, ...] = ()
+    verdict: Verdict | None
+    reasons: list[str] = []
+
+
+class PanelDecision(Decision):
+    """The verdict of a panel; `verdicts` by criterion or dimension, with the `votes` of the judges that have one."""
+
+    verdicts: Mapping[Label, Verdict | None]
+    votes: Mapping[Label, Mapping[ModelId, Verdict]]
+
+
+class JudgeAgreement(FrozenModel):
+    """A judge of a panel: its weight, and how often its verdict is the panel's."""
+
+    judge: ModelId
+    weight: PositiveFloat
+    agrees: Figure
+
+
+class PanelResult(FrozenModel):
+    """Several judges as one. `agreement`: the share of verdicts on which all judges agree.
+
+    `figures`: the mean score or the win rate of output 1 by criterion, or the share of each ship decision. `summary`:
+    the mean weighted score from 0 to 1. `win_rates` of several outputs: by name, best first. Of matches the overall
+    verdicts are compared for the agreement; scores agree if they are less than a level apart.
     """
+
+    figures: Mapping[Label, Figure] = {}
+    summary: Figure | None = None
+    win_rates: dict[Label, Figure] = {}
+    agreement: Figure
+    judges: list[JudgeAgreement]
+    by_item: list[PanelDecision] = []
+
+
+class CascadeStage(FrozenModel):
+    """A judge of a cascade: the number of outputs, pairs or matches that it judged, and that it decided."""
+
+    judge: ModelId
+    asked: NonNegativeInt
+    decided: NonNegativeInt
+
+
+class CascadeDecision(Decision):
+    """The verdict of a cascade, and who decided."""
+
+    by: ModelId | Literal["people"]
+
+
+class CascadeResult(FrozenModel):
+    """The cheap judge, then the strong one, then people. `people` counts what is left to them."""
+
+    stages: tuple[CascadeStage, CascadeStage]
+    people: NonNegativeInt
+    decisions: list[CascadeDecision]
+
+
+class ModeResults(FrozenModel):
+    """The file of results. `left_out`: by id, the reason why an output or pair could not be judged."""
 
     results_version: int = RESULTS_VERSION
     judging: JudgeRunHead

@@ -5,7 +5,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
-from typing import Any
 
 from pydantic import NonNegativeInt, PositiveFloat, PositiveInt
 
@@ -27,18 +26,9 @@ from skill_evaluator.judges.prompting.questions import (
     make_question,
     mark_of,
 )
-from skill_evaluator.judges.prompting.reading import (
-    Unscored,
-    UnscoredReason,
-    is_number,
-    read_criteria,
-    read_grounds,
-    text_of,
-)
+from skill_evaluator.judges.prompting.reading import Unscored, UnscoredReason, read_criteria, read_judgement, text_of
 from skill_evaluator.judges.prompting.results import JudgeRecord, JudgeText, StoredScore, no_usable_output, texts_of
-from skill_evaluator.judges.statistics.agreement import spearman
-from skill_evaluator.judges.statistics.biases import repeatability
-from skill_evaluator.judges.statistics.bounded import Figure, mean_within
+from skill_evaluator.judges.statistics import Figure, mean_within, repeatability, spearman
 from skill_evaluator.library.rubrics import Criterion, MethodName
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.stats import by_key, mean_or_none, rounded
@@ -63,15 +53,10 @@ class ScoreQuestion:
 
 
 def score_questions(
-    rubric: NamedRubric, items: Sequence[OutputItem], seed: int, *, reference: bool
+    rubric: NamedRubric, items: Sequence[OutputItem], seed: int
 ) -> tuple[list[ScoreQuestion], list[JudgePrompt]]:
-    """Return the questions with their prompts; with `reference` every criterion is scored beside a source.
-
-    Raise JudgeError for an item without a source or reference where one is needed.
-    """
-    by_method: dict[MethodName, list[Criterion]] = by_key(
-        ("reference_based" if reference else one.primary_method, one) for one in rubric.criteria
-    )
+    """Return the questions and their prompts. Raise JudgeError if a needed source or reference is missing."""
+    by_method = by_key((one.primary_method, one) for one in rubric.criteria)
     bare = next((item.id for item in items if not item.source and not item.reference), None)
     if bare is not None and "reference_based" in by_method:
         raise JudgeError(
@@ -114,10 +99,7 @@ class ScoreJudgement(Judgement):
 
 
 class ItemScores(FrozenModel):
-    """One item by one judge: the mean scores of its replicates by criterion, null without any.
-
-    `summary` is the weighted mean of the scores from 0 (worst) to 1 (best); null if a criterion has none.
-    """
+    """The mean scores of an item by criterion; `summary` is their weighted mean from 0 (worst) to 1 (best)."""
 
     id: Label
     stratum: Label
@@ -149,10 +131,9 @@ class CriterionScores(FrozenModel):
 
 
 class JudgeScores(JudgeFigures):
-    """One judge; `summary` over the items that have a score on every criterion, and the same by stratum."""
+    """One judge; `summary` over the items that have a score on every criterion."""
 
     summary: Figure
-    strata: dict[Label, Figure]
     criteria: list[CriterionScores]
     items: list[ItemScores]
 
@@ -171,24 +152,11 @@ def read_scores(
 ) -> list[ScoreJudgement]:
     """Read what an output says of each criterion; `texts` are those that the judge was shown."""
     written = read_criteria(answer, [criterion.id for criterion in criteria], texts)
-    return [
-        ScoreJudgement(criterion=criterion.id, replicate=replicate, **_read(written[criterion.id], criterion, texts))
-        for criterion in criteria
-    ]
-
-
-def _read(written: Mapping[str, Any] | Unscored, criterion: Criterion, texts: Sequence[str]) -> dict[str, Any]:
-    """Return the fields of a judgement."""
-    if isinstance(written, Unscored):
-        return {"unscored": written.reason, "detail": written.detail}
-    score, suggestion = written.get("score"), written.get("suggestion")
-    if not is_number(score) or score not in range(1, criterion.highest + 1):
-        detail = f"score {score!r} is not on the scale 1 to {criterion.highest}"
-        return {"unscored": "off_scale", "detail": detail[:200]}
-    grounds = read_grounds(written, "score", ["evidence"], criterion, texts)
-    if isinstance(grounds, Unscored):
-        return {"unscored": grounds.reason, "detail": grounds.detail}
-    return {**grounds, "score": int(score), "suggestion": suggestion.strip() if isinstance(suggestion, str) else ""}
+    judgements = []
+    for one in criteria:
+        fields = read_judgement(written[one.id], "score", range(1, one.highest + 1), ["evidence"], one, texts)
+        judgements.append(ScoreJudgement(**{**fields, "criterion": one.id, "replicate": replicate}))
+    return judgements
 
 
 def reduce_scores(
@@ -211,11 +179,9 @@ def reduce_scores(
     unscored = Counter(one.unscored for one in given if one.unscored is not None)
     unusable = no_usable_output(unscored, len(given), texts_of(answers.values()))
     lengths = [len(item.output) for item in outputs.values()]
-    by_stratum = by_key((item.stratum, item.summary) for item in items if item.summary is not None)
     return JudgeScores(
         judge=judge,
         summary=mean_within([item.summary for item in items if item.summary is not None]),
-        strata={name: mean_within(summaries) for name, summaries in by_stratum.items()},
         criteria=[] if unusable else [_criterion(*one, items, lengths) for one in methods.values()],
         unusable=unusable,
         items=items,

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 
 from skill_evaluator import __version__
 from skill_evaluator.identifiers import now
-from skill_evaluator.judges.prompting.evidence import invented_quotations
 from skill_evaluator.judges.prompting.judging import JUDGING_VERSION
 from skill_evaluator.judges.prompting.questions import (
     TEXT,
@@ -28,7 +27,7 @@ from skill_evaluator.judges.prompting.questions import (
     one_of,
     question_sizes,
 )
-from skill_evaluator.judges.prompting.reading import Unscored, last_whole, text_of
+from skill_evaluator.judges.prompting.reading import Unscored, invented_quotations, last_whole, text_of
 from skill_evaluator.judges.prompting.results import JudgeRecord, record_of
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.config import Model
@@ -42,7 +41,7 @@ from skill_evaluator.text import canonical_json, digest
 MAX_VOTES = 3  # how often a judge is asked about one sentence of an output
 _MAJORITY = 2
 _ID_DIGITS = 32
-_CHARACTERS = 4  # of a token
+_CHARACTERS_PER_TOKEN = 4
 
 
 class Vote(NamedTuple):
@@ -160,7 +159,7 @@ def _vote(written: Any, item: SentencesItem, name: str) -> Vote:
 
 def judge_estimate(judge: Model, kind: ProviderKind, cases: Iterable[Case], model: Model, replicates: int) -> Estimate:
     """Estimate the most that judging a model's outputs takes: each of the greatest length, put as often as allowed."""
-    longest = "x" * (_CHARACTERS * model.params.max_output_tokens)
+    longest = "x" * (_CHARACTERS_PER_TOKEN * model.params.max_output_tokens)
     items = [
         SentencesItem(input=case.document, output=longest, sentences=sentences)
         for case in cases
@@ -212,7 +211,7 @@ class SentenceAnswers:
     stopped: str | None = None
 
     def record(self, model: Model, session: Session) -> JudgeRecord | None:
-        """Return the record of the judge and all its calls; None without a call."""
+        """Return the record of the judge and all its calls. Return None if no call was made."""
         if self.manifest is None:
             return None
         run = Run(model=model, manifest=self.manifest, folder=Path())
@@ -237,10 +236,7 @@ def _passes(folder: Path) -> Sequence[Path]:
 
 
 def ask_sentences(items: Sequence[SentencesItem], judge: SentencesJudge, session: Session) -> SentenceAnswers:
-    """Call a judge about the open sentences, pass by pass, until each is settled or cannot be.
-
-    Earlier results that could not be read are called again: the judge may have been fixed since.
-    """
+    """Call a judge about the open sentences and those it could not be read on, until each is settled."""
     earlier = read_sentence_answers(judge.folder, judge.digests)
     manifest, answered, stopped = earlier.manifest, dict(earlier.answered), None
     price = price_of(judge.model, session.configuration.kinds[judge.model.provider])

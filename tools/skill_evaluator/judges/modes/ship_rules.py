@@ -15,7 +15,7 @@ Finding = Literal["candidate_better", "same", "candidate_worse"]
 Impact = Literal["low", "medium", "high"]
 RegressionSeverity = Literal["none", "low", "medium", "high"]
 ShipDecision = Literal["ship", "review_required", "block"]
-IMPACTS: tuple[Impact, ...] = ("low", "medium", "high")  # from the least
+IMPACTS: tuple[Impact, ...] = ("low", "medium", "high")  # least first
 NONE = "none"
 SEVERITIES = (NONE, *IMPACTS)
 
@@ -108,7 +108,7 @@ class ShipRules:
 
 
 def highest(impacts: Iterable[Impact]) -> Impact | None:
-    """Return the highest impact, or None without any."""
+    """Return the highest impact. Return None if there is none."""
     return max(impacts, key=IMPACTS.index, default=None)
 
 

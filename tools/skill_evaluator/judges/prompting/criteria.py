@@ -34,10 +34,7 @@ class NamedRubric:
         return {"file": self.file, "digest": self.rubric.digest, "judged": judged, **whole}
 
     def field_of(self, component: str) -> str:
-        """Return the field of a component's outputs that the criteria judge, empty for the whole output.
-
-        Raise JudgeError if a criterion is for a different component, or two are for different fields.
-        """
+        """Return the field that the criteria judge, empty for the whole output. Raise JudgeError if there are two."""
         targets = {one.id: one.applies_to for one in self.criteria if one.applies_to is not None}
         for name, target in targets.items():
             if target.component != component:
@@ -96,7 +93,7 @@ def _lines(criterion: Criterion, sentences: Mapping[str, str], *, scored: bool) 
     yield from (f"- {sentence}" for name, sentence in sentences.items() if name in declared)
 
 
-_FAMILIES = {  # by family, how a word of the model's name begins
+_FAMILIES = {  # a word of the model's name begins so
     "claude": "claude",
     "gpt": "gpt|chatgpt|o1|o3|o4",
     "palmyra": "palmyra",
@@ -142,11 +139,7 @@ def families_of(models: Sequence[Model]) -> dict[str, str]:
 def family_warnings(
     judges: Sequence[Model], models: Sequence[Model], writers: Iterable[str | None], demand: str, *, refuse: bool
 ) -> list[str]:
-    """Return a warning for each judge of the family that wrote an output; raise JudgeError instead to `refuse` it.
-
-    `models` are those of models.yaml: writers are named by their ids or by the vendors' names. `demand` says in the
-    error which criterion or setting requires a different family.
-    """
+    """Warn of each judge of a writer's family. If `refuse`, raise JudgeError with the `demand` instead."""
     families = families_of([*models, *judges])
     by_family = {family_of(name, families): name for name in dict.fromkeys(writers) if name is not None}
     warnings = [
@@ -157,8 +150,3 @@ def family_warnings(
     if warnings and refuse:
         raise JudgeError(f"{demand}: {warnings[0]}; name another judge")
     return warnings
-
-
-def strict_criteria(rubric: NamedRubric) -> list[str]:
-    """Return the criteria that require a judge of a different family than the writer's."""
-    return [one.id for one in rubric.criteria if "different_model_family" in mitigations_of(one)]

@@ -20,10 +20,7 @@ JudgedText = Annotated[str, BeforeValidator(_as_text)]
 
 
 class JudgedItem(FrozenModel):
-    """The keys of every line of items; unknown keys, such as labels, are ignored.
-
-    `input` (or `prompt`) is what the outputs answer. A text may be any JSON value, shown as JSON.
-    """
+    """A line of items; `input` or `prompt` is what the outputs answer. A text may be any JSON value."""
 
     id: Label = Field(min_length=1)
     stratum: Label = "all"

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, NonNegativeInt
 
 from skill_evaluator.display.safe_text import code_block
 from skill_evaluator.errors import JudgeError
@@ -17,7 +17,7 @@ from skill_evaluator.runner.journal import Manifest, Run, Transport, run_id_of
 from skill_evaluator.text import listed, nearest
 
 JUDGING = "judging.json"
-RUNS = "runs"  # beside it: one folder a judge
+RUNS = "runs"  # has one folder a judge
 RUBRIC = "evaluation_rubric.json"
 PROMPT = "evaluation_prompt.md"
 RESULTS = "evaluation_results.json"
@@ -28,30 +28,49 @@ _SHAPING = ("mode", "rubric", "criteria", "prompts", "seed", "replicates")
 _MAX_CHANGES = 3  # named in an error
 
 
-class JudgeRun(FrozenModel):
-    """The file judging.json. `rubric`: the digest of the rubric; `criteria`: their ids, or the dimensions.
+class JudgeRunFields(FrozenModel):
+    """The fields of a judge run that its results repeat. `rubric`: the digest of the rubric.
 
-    `questions`: by id, a digest of all that a judge reads; empty if all outputs are identical. `judges`: by id, a
-    digest of the model's settings. `skill`: the component whose outputs are judged; null for items of a file.
-    `source`: the file or the run.
+    `skill`: the component whose outputs are judged; null for items of a file. `source`: the file or the run. Two judge
+    runs are comparable if rubric, prompts and the judge's settings are equal.
     """
 
-    judging_version: int = JUDGING_VERSION
     id: RunId
     created: Timestamp
     mode: JudgeMode
     skill: Label | None = Field(default=None, exclude_if=lambda skill: skill is None)
     source: str | None = Field(default=None, exclude_if=lambda source: source is None)
     rubric: Digest
-    criteria: list[Label] = Field(min_length=1)
     prompts: list[PromptIdentity] = Field(min_length=1)
-    judges: dict[ModelId, Digest] = Field(min_length=1)
-    items: dict[CaseId, Digest] = Field(min_length=1)
-    questions: dict[CaseId, Digest]
     seed: int
     replicates: ReplicateCount
     transport: Transport = Field(default="direct", exclude_if=lambda transport: transport == "direct")
+
+
+class JudgeRunHead(JudgeRunFields):
+    """The judge run in a file of results, with the file of the rubric and the number of items."""
+
+    rubric_file: str
+    items: NonNegativeInt
+
+
+class JudgeRun(JudgeRunFields):
+    """The file judging.json. `criteria`: their ids, or the dimensions; `items`: by id, a digest of the texts.
+
+    `questions`: by id, a digest of all that a judge reads; empty if all outputs are identical. `judges`: by id, a
+    digest of the model's settings.
+    """
+
+    judging_version: int = JUDGING_VERSION
+    criteria: list[Label] = Field(min_length=1)
+    judges: dict[ModelId, Digest] = Field(min_length=1)
+    items: dict[CaseId, Digest] = Field(min_length=1)
+    questions: dict[CaseId, Digest]
     evaluator_version: Label
+
+    def head(self, rubric_file: str) -> JudgeRunHead:
+        """Return the head of the results."""
+        return JudgeRunHead.view(self, rubric_file=rubric_file, items=len(self.items))
 
     def changes_since(self, earlier: "JudgeRun") -> list[str]:
         """Name the differences from an earlier judge run, down to the item."""
@@ -85,10 +104,7 @@ class JudgeTask:
 
 
 def find_judge_run(wanted: str, place: Path, mode: JudgeMode) -> Path:
-    """Return the folder of a judge run: a folder, an id in `place`, or `latest`, the newest of this mode.
-
-    Raise JudgeError if it does not exist.
-    """
+    """Return the folder of a judge run: a folder, an id, or `latest` of this mode. Raise JudgeError."""
     if (Path(wanted) / JUDGING).is_file():
         return Path(wanted)
     ids = sorted(path.parent.name for path in place.glob(f"*/{JUDGING}"))
@@ -100,10 +116,7 @@ def find_judge_run(wanted: str, place: Path, mode: JudgeMode) -> Path:
 
 
 def resumed_judge_run(planned: JudgeRun, wanted: str, place: Path) -> tuple[JudgeRun, Path]:
-    """Return the judge run that `--resume` names, with its folder.
-
-    Raise JudgeError if it does not exist, or differs from the planned one.
-    """
+    """Return the judge run of --resume and its folder. Raise JudgeError if it differs from the planned one."""
     folder = find_judge_run(wanted, place, planned.mode)
     earlier = read_judge_run(folder)
     if changes := planned.changes_since(earlier):
@@ -144,21 +157,21 @@ def judge_runs(judging: JudgeRun, models: Sequence[Model], folder: Path) -> list
     return runs
 
 
-def write_papers(folder: Path, asking: JudgeTask, results: FrozenModel, bias: str) -> None:
+def write_papers(folder: Path, task: JudgeTask, results: FrozenModel, bias: str) -> None:
     """Write the rubric, the prompt, the results and the report on biases; raise StorageError."""
-    replace_text(folder / RUBRIC, json_text(asking.paper))
-    replace_text(folder / PROMPT, _prompt_page(asking))
+    replace_text(folder / RUBRIC, json_text(task.paper))
+    replace_text(folder / PROMPT, _prompt_page(task))
     replace_text(folder / RESULTS, json_text(results.model_dump(mode="json")))
     replace_text(folder / BIAS, bias)
 
 
-def _prompt_page(asking: JudgeTask) -> str:
+def _prompt_page(task: JudgeTask) -> str:
     parts = ["# What the judge was told\n"]
-    for prompt in asking.prompts:
+    for prompt in task.prompts:
         one = prompt.identity
         parts.append(f"Prompt `{one.name}` {one.version}, `{one.digest}`.\n")
-    for system in dict.fromkeys(question.system for question in asking.questions):
+    for system in dict.fromkeys(question.system for question in task.questions):
         parts.append(f"## Instructions, the same for every item\n\n{code_block(system)}\n")
-    for prompt in asking.prompts:
+    for prompt in task.prompts:
         parts.append(f"## Where the texts of an item go: {prompt.identity.name}\n\n{code_block(prompt.texts)}\n")
     return "\n".join(parts)

@@ -26,7 +26,7 @@ from skill_evaluator.text import digest
 
 _MARK_DIGITS = 20
 _TAG = re.compile(r"<(?=\s*/?\s*judged_)", re.IGNORECASE)
-_HARMLESS = "‹"  # for `<` where it begins a tag of ours
+_HARMLESS = "‹"  # replaces the `<` of a tag in a judged text
 
 
 def mark_of(seed: int, item: str) -> str:
@@ -104,10 +104,7 @@ def fill(template: str, slots: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeQuestion:
-    """One question with its id in the journal, `<item>` or `<item>/<order>`.
-
-    The keys of `schema` are in the order in which the judge writes them: findings before the verdict.
-    """
+    """One question. The keys of `schema` are in the order in which the judge writes them: verdict last."""
 
     case_id: str
     system: str
@@ -148,10 +145,7 @@ def make_question(
     form: Form,
     mark: str,
 ) -> JudgeQuestion:
-    """Fill the slots of a prompt's instructions, `form` among them, and with delimited texts those of its texts.
-
-    The system text is the same for all items of a rubric, so that a vendor can cache it.
-    """
+    """Fill a prompt. The system text is the same for all items of a rubric, so that a vendor can cache it."""
     judged = {name: delimited(name, text, mark) if text else "" for name, text in texts.items()}
     return JudgeQuestion(
         case_id=case_id,

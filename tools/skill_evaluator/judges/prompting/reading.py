@@ -1,17 +1,29 @@
-"""A judge's output → the verdict in it with its evidence, or the reason why it does not count."""
+"""A judge's output → the verdict in it with its evidence, or the reason why it does not count.
+
+Quotations in the evidence are looked up in the texts that the judge was shown.
+"""
 
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
 from typing import Any, Literal, TypeGuard, TypeVar
 
 from skill_evaluator.judges.prompting.criteria import mitigations_of
-from skill_evaluator.judges.prompting.evidence import has_quotation
 from skill_evaluator.library.rubrics import Criterion
 from skill_evaluator.parsing.answer import embedded_values, parse_output, split_reasoning
 from skill_evaluator.runner.schedule import Replicate
+from skill_evaluator.text import normalise
 
+_MAX_QUOTATIONS = 12  # looked up in one piece of evidence
+_MIN_LETTERS = 4  # a shorter word without a digit proves nothing
+_QUOTED = re.compile(r'"([^"]+)"|(?<!\w)\'([^\']+)\'(?!\w)')
+_AROUND_WORDS = re.compile(r"(?<!\w)[\"']|[\"'](?!\w)")  # a quotation mark, not an apostrophe inside a word
+_GAP = re.compile(r"\[?(?:\.\.\.|…)\]?")
+_STRAIGHT = str.maketrans({"“": '"', "”": '"', "„": '"', "«": '"', "»": '"', "‘": "'", "’": "'", "–": "-", "—": "-"})
 _ESCAPED = re.compile(r"\\+u([0-9a-fA-F]{4})")
 _NOT_SAID = re.compile(r"\\+[bfnrt]|[\\\s]")  # white space, also escaped
 _MAX_DETAIL = 200  # characters
@@ -66,10 +78,7 @@ def commonest_failure(answers: Iterable[Replicate]) -> str:
 def last_whole(
     text: str, check: Callable[[Any], VerdictT | Unscored], judged: Sequence[str] = ()
 ) -> VerdictT | Unscored:
-    """Return the last value in a text that `check` accepts as a verdict, else why the last value is not valid.
-
-    A verdict that is copied from a `judged` text does not count.
-    """
+    """Return the last verdict in a text that `check` accepts and that is not copied from a `judged` text."""
     text = split_reasoning(text)[1]
     first = parse_output(text, "json")
     if first.problem is not None:
@@ -117,37 +126,45 @@ def read_criteria(
     }
 
 
-def read_grounds(
-    written: Mapping[str, Any], decision: str, evidence: Sequence[str], criterion: Criterion, texts: Sequence[str]
-) -> dict[str, Any] | Unscored:
-    """Return the evidence, justification and confidence of a decision, or the reason why it does not count.
+def read_judgement(
+    written: Mapping[str, Any] | Unscored,
+    decision: str,
+    allowed: Sequence[int | str],
+    evidence: Sequence[str],
+    criterion: Criterion,
+    texts: Sequence[str],
+) -> dict[str, Any]:
+    """Return the fields of a judgement: a decision with its grounds, or the reason why it does not count.
 
     `decision` is its key, `score` or `winner`; each key of `evidence` must have some. `quotes` counts the pieces that
     quote the `texts`, which the judge was shown.
     """
-    confidence, justification = written.get("confidence"), written.get("justification")
-    if not is_number(confidence) or not 0 <= confidence <= 1:
-        return Unscored(reason="off_scale", detail=f"confidence {confidence!r} is not from 0 to 1"[:_MAX_DETAIL])
-    pieces = {key: _pieces(written.get(key)) for key in evidence}
-    lacking = [key for key, some in pieces.items() if not some]
-    if lacking:
-        return Unscored(reason="no_evidence", detail=", ".join(lacking))
-    if not _says_something(justification):
-        return Unscored(reason="no_justification")
+    if isinstance(written, Unscored):
+        return {"unscored": written.reason, "detail": written.detail}
+    value, confidence, justification = (written.get(key) for key in (decision, "confidence", "justification"))
     mitigations, keys = mitigations_of(criterion), list(written)
-    if "require_justification_first" in mitigations and keys.index(decision) < keys.index("justification"):
-        return Unscored(reason="score_before_justification")
+    pieces = {key: _pieces(written.get(key)) for key in evidence}
     every = [piece for some in pieces.values() for piece in some]
     quotes = sum(any(has_quotation(piece, text) for text in texts) for piece in every[:_MAX_SEARCHED])
-    if "evidence_required" in mitigations and not quotes:
-        return Unscored(reason="evidence_not_in_text", detail=every[0][:_MAX_DETAIL])
-    justification = justification.strip()
-    return {"evidence": every, "justification": justification, "confidence": float(confidence), "quotes": quotes}
-
-
-def is_number(value: Any) -> TypeGuard[int | float]:
-    """Return whether a JSON value is a number; true and false are none."""
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    unscored: UnscoredReason | None = None
+    detail = ""
+    if isinstance(value, bool) or value not in allowed:
+        unscored, detail = "off_scale", f"{decision} {value!r} is none of {', '.join(map(str, allowed))}"
+    elif isinstance(confidence, bool) or not isinstance(confidence, int | float) or not 0 <= confidence <= 1:
+        unscored, detail = "off_scale", f"confidence {confidence!r} is not from 0 to 1"
+    elif not all(pieces.values()):
+        unscored, detail = "no_evidence", ", ".join(key for key, some in pieces.items() if not some)
+    elif not _says_something(justification):
+        unscored = "no_justification"
+    elif "require_justification_first" in mitigations and keys.index(decision) < keys.index("justification"):
+        unscored = "score_before_justification"
+    elif "evidence_required" in mitigations and not quotes:
+        unscored, detail = "evidence_not_in_text", every[0]
+    if unscored is not None:
+        return {"unscored": unscored, "detail": detail[:_MAX_DETAIL]}
+    named = {key: written.get(key) for key in ("justification", "suggestion")}
+    prose = {key: text.strip() for key, text in named.items() if isinstance(text, str)}
+    return {**prose, decision: value, "evidence": every, "confidence": confidence, "quotes": quotes}
 
 
 def _pieces(value: Any) -> list[str]:
@@ -157,3 +174,52 @@ def _pieces(value: Any) -> list[str]:
 def _says_something(value: Any) -> TypeGuard[str]:
     """Return whether a JSON value is a text with a letter or digit; the form's `…`, copied, has none."""
     return isinstance(value, str) and any(mark.isalnum() for mark in value)
+
+
+def contains_quotation(text: str, quotation: str) -> bool:
+    """Return whether a text contains a quotation, word for word.
+
+    Case, white space, quotation marks and gaps (`…`) do not count.
+
+    >>> contains_quotation("It opened in 1999.", "opened … 1999"), contains_quotation("It opened.", "It closed")
+    (True, False)
+    """
+    plain = _plain(text)
+    parts = [part for part in (_plain(part).strip(" .,;:!?-") for part in _GAP.split(quotation)) if part]
+    proves = any(len(part) >= _MIN_LETTERS or any(mark.isdigit() for mark in part) for part in parts)
+    return proves and all(re.search(rf"(?<!\w){re.escape(part)}(?!\w)", plain) for part in parts)
+
+
+def has_quotation(evidence: str, text: str) -> bool:
+    """Return whether a piece of evidence is a quotation from a text, or has one between quotation marks."""
+    return any(contains_quotation(text, quotation) for quotation in (evidence, *_marked(evidence)))
+
+
+def invented_quotations(evidence: str, texts: Sequence[str]) -> list[str]:
+    """Return the passages between quotation marks that are in none of the texts."""
+    if any(contains_quotation(text, evidence) for text in texts):
+        return []
+    return [marked for marked in _marked(evidence) if not any(contains_quotation(text, marked) for text in texts)]
+
+
+def shows_difference(evidence: Sequence[str], left: str, right: str) -> bool:
+    """Return whether some quotation of the evidence is in one of two texts and not in the other.
+
+    >>> shows_difference(["opened in 1999"], "It opened in 1999.", "It opened in 1998.")
+    True
+    >>> shows_difference(["It opened"], "It opened in 1999.", "It opened in 1998.")
+    False
+    """
+    quotations = (quotation for text in evidence for quotation in (text, *_marked(text)))
+    return any(contains_quotation(left, one) != contains_quotation(right, one) for one in quotations)
+
+
+def _marked(evidence: str) -> list[str]:
+    marks = islice(_QUOTED.finditer(evidence.translate(_STRAIGHT)), _MAX_QUOTATIONS)
+    return [mark[1] or mark[2] for mark in marks]
+
+
+@lru_cache(maxsize=8)  # the same few outputs are searched for each piece of evidence
+def _plain(text: str) -> str:
+    straight = unicodedata.normalize("NFKC", text).translate(_STRAIGHT)
+    return normalise(_AROUND_WORDS.sub("", straight)).casefold()

@@ -1,4 +1,4 @@
-"""The head of every file of results, the record of a judge, and the lines of stored verdicts and scores."""
+"""The record of a judge, and the lines of stored verdicts and scores."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Literal
@@ -6,12 +6,10 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field, NonNegativeInt
 
 from skill_evaluator.files import FrozenModel, StrictModel
-from skill_evaluator.identifiers import Digest, Label, ModelId, RunId, Share, Timestamp
-from skill_evaluator.judges.prompting.judging import JudgeMode, JudgeRun
-from skill_evaluator.judges.prompting.questions import PromptIdentity
+from skill_evaluator.identifiers import Digest, Label, ModelId, Share
 from skill_evaluator.judges.prompting.reading import UnscoredReason
 from skill_evaluator.library.config import Price
-from skill_evaluator.runner.journal import Run, Transport
+from skill_evaluator.runner.journal import Run
 from skill_evaluator.runner.prices import call_cost, hit_rate
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.stats import rounded, total_or_none
@@ -60,31 +58,8 @@ class StoredScore(StrictModel):
     confidence: Share | None = None
 
 
-class JudgeRunHead(FrozenModel):
-    """The judge run of the results, with the keys of judging.json.
-
-    Two are comparable if rubric, prompts and the judge's settings are equal.
-    """
-
-    id: RunId
-    created: Timestamp
-    mode: JudgeMode
-    skill: Label | None = Field(default=None, exclude_if=lambda skill: skill is None)
-    source: str | None = Field(default=None, exclude_if=lambda source: source is None)
-    rubric_file: str
-    rubric: Digest
-    prompts: list[PromptIdentity]
-    seed: int
-    replicates: NonNegativeInt
-    transport: Transport = Field(default="direct", exclude_if=lambda transport: transport == "direct")
-    items: NonNegativeInt
-
-
 class JudgeRecord(FrozenModel):
-    """A judge and its calls. `settings`: a digest of the model's settings; amounts are null if unknown.
-
-    `hit_rate` is the share of the input that was read from a prompt cache.
-    """
+    """A judge and its calls; amounts are null if unknown. `hit_rate`: the share of cached input tokens."""
 
     model_id: ModelId
     provider: Label
@@ -109,10 +84,7 @@ class NoUsableOutput(FrozenModel):
 def no_usable_output(
     unscored: Mapping[UnscoredReason, int], expected: int, texts: Iterable[str]
 ) -> NoUsableOutput | None:
-    """Describe a judge of which no output counts; return None if one of the `expected` does.
-
-    The first of the `texts` that the judge wrote is the example.
-    """
+    """Describe a judge of which no output counts, with an example. Return None if one of the `expected` does."""
     if sum(unscored.values()) < expected or not expected:
         return None
     return NoUsableOutput(unscored=dict(unscored), example=next(iter(texts), "")[:_MAX_EXAMPLE])
@@ -121,11 +93,6 @@ def no_usable_output(
 def texts_of(answers: Iterable[Replicate]) -> Iterator[str]:
     """Yield the text of each answer that a judge wrote."""
     return (made.completion.text for made in answers if made.completion is not None)
-
-
-def head_of(judging: JudgeRun, rubric_file: str) -> JudgeRunHead:
-    """Return the head of the results of a judge run."""
-    return JudgeRunHead.view(judging, rubric_file=rubric_file, items=len(judging.items))
 
 
 def record_of(run: Run, answers: Mapping[Call, Replicate], price: Price | None, stopped: str | None) -> JudgeRecord:

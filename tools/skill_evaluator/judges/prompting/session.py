@@ -3,7 +3,7 @@
 import datetime
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from skill_evaluator import __version__
@@ -26,19 +26,9 @@ from skill_evaluator.providers import Configuration, key_note, read_configuratio
 from skill_evaluator.providers.base import Failure
 from skill_evaluator.runner.engine import Budget, Stop
 from skill_evaluator.runner.journal import Run, Transport, check_writable, new_invocation, outcomes, settings_digest
-from skill_evaluator.runner.prices import COST_OF_BATCHES, Estimate, estimate, price_of, refuse_unpriced
+from skill_evaluator.runner.prices import COST_OF_BATCHES, ModelEstimate, estimate, price_of, refuse_unpriced
 from skill_evaluator.runner.schedule import Call, Replicate, refuse_amounts
 from skill_evaluator.runner.session import Questions, Session, Watch, with_keys
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeSize:
-    """The calls of one judge, and a note on its key."""
-
-    model_id: str
-    provider: str
-    key: str
-    estimate: Estimate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +36,7 @@ class JudgeRunSize:
     """The size of a judge run; `notes` are sentences about its calls."""
 
     judging: JudgeRun
-    judges: Sequence[JudgeSize]
+    judges: Sequence[ModelEstimate]
     notes: Sequence[str]
 
 
@@ -134,19 +124,19 @@ class JudgeSession:
         """The transport of the calls."""
         return "batch" if isinstance(self.request, BatchJudgeRequest) and self.request.batch else "direct"
 
-    def planned(self, asking: JudgeTask) -> JudgeRun:
+    def planned(self, task: JudgeTask) -> JudgeRun:
         """Return a new judge run of these questions; raise JudgeError if two have one id."""
         questions: dict[str, str] = {}
-        for question in asking.questions:
+        for question in task.questions:
             if question.case_id in questions:
                 raise JudgeError(f"two questions would have the id '{question.case_id}'; rename the items")
             questions[question.case_id] = question.digest
         now = datetime.datetime.now(datetime.UTC)
         return JudgeRun.view(
-            asking,
+            task,
             id=new_invocation(now),
             created=f"{now:%Y-%m-%dT%H:%M:%SZ}",
-            prompts=[prompt.identity for prompt in asking.prompts],
+            prompts=[prompt.identity for prompt in task.prompts],
             judges={model.id: settings_digest(model) for model in self.models},
             questions=questions,
             seed=self.request.seed,
@@ -155,23 +145,18 @@ class JudgeSession:
             evaluator_version=__version__,
         )
 
-    def size(self, asking: JudgeTask) -> JudgeRunSize:
+    def size(self, task: JudgeTask) -> JudgeRunSize:
         """Return the size of a judge run; requires no key, makes no call and writes nothing."""
-        _warn(asking)
-        sizes, batch = question_sizes(asking.questions), self.transport == "batch"
+        _warn(task)
+        sizes, batch = question_sizes(task.questions), self.transport == "batch"
         judges = []
         for model in self.models:
             kind = self.configuration.kinds[model.provider]
-            judges.append(
-                JudgeSize(
-                    model_id=model.id,
-                    provider=model.provider,
-                    key=key_note(model, kind, self.configuration.keys),
-                    estimate=estimate(sizes, model, kind, self.request.replicates, batch=batch),
-                )
-            )
-        notes = [*asking.notes, *([COST_OF_BATCHES] if batch else [])]
-        return JudgeRunSize(judging=self.planned(asking), judges=judges, notes=notes)
+            key = key_note(model, kind, self.configuration.keys)
+            amounts = asdict(estimate(sizes, model, kind, self.request.replicates, batch=batch))
+            judges.append(ModelEstimate(model_id=model.id, provider=model.provider, key=key, **amounts))
+        notes = [*task.notes, *([COST_OF_BATCHES] if batch else [])]
+        return JudgeRunSize(judging=self.planned(task), judges=judges, notes=notes)
 
     def session(self, *, budget: Budget | None = None) -> Session:
         """Return a session that calls models within a budget, by default that of the options."""
@@ -182,9 +167,9 @@ class JudgeSession:
             concurrency=self.request.concurrency,
         )
 
-    def begin(self, asking: JudgeTask, inside: Path | None = None) -> tuple[JudgeRun, Path, list[Model]]:
+    def begin(self, task: JudgeTask, inside: Path | None = None) -> tuple[JudgeRun, Path, list[Model]]:
         """Begin or resume a judge run; return it with its folder and its models with their keys."""
-        judging = self.planned(asking)
+        judging = self.planned(task)
         folder, resumed = inside or self.request.out / judging.id, self.request.resume
         if inside is not None:
             resumed = str(inside) if (inside / JUDGING).exists() else None
@@ -196,16 +181,13 @@ class JudgeSession:
             write_judge_run(folder, judging)
         return judging, folder, models
 
-    def ask(self, asking: JudgeTask, *, inside: Path | None = None, budget: Budget | None = None) -> JudgeResults:
-        """Make all calls that have no output yet; raise JudgeError if `--resume` does not fit.
-
-        `inside`: the folder of a further stage, which resumes if it exists. `budget`: what other calls left of it.
-        """
-        _warn(asking)
-        judging, folder, models = self.begin(asking, inside)
+    def ask(self, task: JudgeTask, *, inside: Path | None = None, budget: Budget | None = None) -> JudgeResults:
+        """Make all calls that have no output yet; `inside` is the folder of a further stage. Raise JudgeError."""
+        _warn(task)
+        judging, folder, models = self.begin(task, inside)
         session = self.session(budget=budget)
         runs = judge_runs(judging, models, folder)
-        questions = {question.case_id: question for question in asking.questions}
+        questions = {question.case_id: question for question in task.questions}
         ask = Questions(
             request_for=lambda run, call: questions[call.case_id].request(
                 call.replicate, run.manifest.seed, run.model.params.max_output_tokens
@@ -216,8 +198,8 @@ class JudgeSession:
         return JudgeResults(judging=judging, folder=folder, runs=parts, session=session)
 
 
-def _warn(asking: JudgeTask) -> None:
-    for warning in asking.warnings:
+def _warn(task: JudgeTask) -> None:
+    for warning in task.warnings:
         print(f"warning: {warning}", file=sys.stderr)
 
 

@@ -19,7 +19,7 @@ from skill_evaluator.judges.modes.regression import JudgedPair, RegressionItem, 
 from skill_evaluator.judges.modes.regression_results import PairResult
 from skill_evaluator.judges.modes.scoring import ItemScores
 from skill_evaluator.judges.prompting.items import JudgedItem, OutputItem, read_items
-from skill_evaluator.library.rubrics import Criterion
+from skill_evaluator.library.rubrics import USUAL_THRESHOLD, Criterion
 from skill_evaluator.stats import by_key
 from skill_evaluator.text import canonical_json, digest
 
@@ -41,10 +41,7 @@ class ReviewQuestion(StrictModel):
 
 
 class ReviewItem(StrictModel):
-    """A line of queue.jsonl. `outputs` of a regression are the baseline's and the candidate's.
-
-    `id` is a digest of what a reviewer sees, so that the same texts and questions are one item whoever queues them.
-    """
+    """A line of queue.jsonl. `id` is a digest of what a reviewer sees, so that equal texts are one item."""
 
     id: ReviewId
     kind: ReviewKind
@@ -98,10 +95,7 @@ def scored_item(item: OutputItem, criteria: Sequence[Criterion], judging: str | 
 def paired_item(
     item: PairItem, names: tuple[str, str], criteria: Sequence[Criterion] = (), judging: str | None = None
 ) -> ReviewItem:
-    """Build the item for comparing two outputs, by each of several criteria and overall.
-
-    An item with more than two outputs has their positions after its id, because their names may be those of models.
-    """
+    """Build the item for comparing two outputs; its id never has their names, which may be those of models."""
     texts = [(criterion.id, f"{criterion.name}: {criterion.description}") for criterion in criteria]
     texts = [(OVERALL, texts[0][1])] if len(texts) == 1 else [*texts, (OVERALL, "Which output is better?")]
     first, second = (list(item.texts).index(name) + 1 for name in names)
@@ -123,10 +117,7 @@ def _origin(item: JudgedItem, judging: str | None) -> dict[str, Any]:
 
 
 def items_from(path: Path, dimensions: Sequence[str] = ()) -> list[ReviewItem]:
-    """Read a file of pairs in the format of `judge pairwise` or `judge regression`.
-
-    Raise JudgeError with file and line for an invalid line, and ConfigError for invalid dimensions.
-    """
+    """Read a file of pairs, as `judge pairwise` or `judge regression` do. Raise JudgeError or ConfigError."""
     if any(isinstance(value, dict) and "baseline_output" in value for _, value in read_lines(path, JudgeError)):
         return [regression_item(pair) for pair in pairs_of(read_items(path, RegressionItem), dimensions, "default", ())]
     pairs = read_items(path, PairItem).values()
@@ -181,9 +172,10 @@ def reasons_of_regression(given: Sequence[PairResult], *, high_stakes: bool) -> 
     return _reasons(
         block="block" in decisions,
         regression=any(one.ship_decision == "review_required" and one.regression_detected for one in given),
-        disagreement=len(decisions) > 1 or any(len({*one.by_order} - {None}) > 1 for one in found),
+        disagreement=len(decisions) > 1 or any(one.flipped for one in found),
         unverified=any(one.verified is False for one in found),
         unrequested=any(answer.unrequested for answer in answers),
+        low_confidence=any(one.confidence < USUAL_THRESHOLD for one in given),
         unscored=any(answer.unscored is not None for answer in answers),
         stakes=high_stakes,
     )

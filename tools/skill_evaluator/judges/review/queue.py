@@ -31,10 +31,7 @@ _IF_BETTER = {1: "candidate_worse", 2: "candidate_better"}  # output 1 is the ba
 
 
 class ReviewAnswer(StrictModel):
-    """A reviewer's answer to one question.
-
-    `answer`: 1, 2 or tie for a pair; candidate_better, same or candidate_worse for a regression; else the score.
-    """
+    """A reviewer's answer to one question: 1, 2 or tie, a finding of a regression, or a score."""
 
     question: Label = Field(min_length=1)
     answer: Label = Field(min_length=1)
@@ -62,10 +59,7 @@ def first_shown(item: ReviewItem, reviewer: str) -> Order:
 
 
 def choices(item: ReviewItem, question: ReviewQuestion, first: Order = 1) -> list[tuple[str, ReviewAnswer]]:
-    """Return the choices with their texts, for a reviewer who sees output `first` as A.
-
-    Every difference has an impact, because a reviewer does not know which output is the baseline.
-    """
+    """Return the choices with their texts, for a reviewer who sees output `first` as A."""
     sides = (("A", first), ("B", 3 - first))  # the outputs by their letters
     rows: list[tuple[str, str, Impact | None]] = []  # text, answer, impact
     if item.kind == "score":
@@ -187,7 +181,7 @@ def export_labels(queue: ReviewQueue, path: Path) -> tuple[int, int, int]:
 
 
 def _answers(labels: Mapping[str, ReviewLabel]) -> dict[str, dict[str, ReviewAnswer]]:
-    answers: dict[str, dict[str, ReviewAnswer]] = defaultdict(dict)  # by question and reviewer
+    answers: dict[str, dict[str, ReviewAnswer]] = defaultdict(dict)  # keys: question, reviewer
     for reviewer, label in sorted(labels.items()):
         for answer in label.answers:
             answers[answer.question][reviewer] = answer
@@ -195,10 +189,7 @@ def _answers(labels: Mapping[str, ReviewLabel]) -> dict[str, dict[str, ReviewAns
 
 
 def _label_lines(item: ReviewItem, labels: Mapping[str, ReviewLabel]) -> tuple[list[LabelLine], int]:
-    """Return the lines for a file of labels, and the number of questions without a majority.
-
-    A scored output has all scores; else the answer of most reviewers counts, with the highest impact among them.
-    """
+    """Return the lines for a file of labels, and the number of questions without a majority."""
     answers = _answers(labels)
     line: dict[str, Any] = {"id": item.item, "stratum": item.stratum, "input": item.document or None}
     if item.kind == "score":

@@ -33,15 +33,8 @@ from skill_evaluator.judges.prompting.items import OutputItem
 from skill_evaluator.judges.prompting.judging import RUNS, JudgeTask, write_papers
 from skill_evaluator.judges.prompting.questions import JudgePrompt
 from skill_evaluator.judges.prompting.reading import UnscoredReason
-from skill_evaluator.judges.prompting.results import (
-    JudgeRecord,
-    StoredScore,
-    StoredVerdict,
-    head_of,
-    no_usable_output,
-    texts_of,
-)
-from skill_evaluator.judges.prompting.session import JudgeCalls, JudgeResults, JudgeRunSize, JudgeSession
+from skill_evaluator.judges.prompting.results import JudgeRecord, StoredScore, StoredVerdict, no_usable_output, texts_of
+from skill_evaluator.judges.prompting.session import JudgeCalls, JudgeRunSize, JudgeSession
 from skill_evaluator.judges.workflows.judging import Drawn, Judged, again_of
 from skill_evaluator.judges.workflows.requests import CalibrateRequest
 from skill_evaluator.library.config import load_settings
@@ -52,14 +45,11 @@ from skill_evaluator.text import canonical_json, counted, digest
 
 CORRUPTED = "corrupted.jsonl"
 _CALLS_NOTE = "at most: a sentence that the judge denies is judged up to twice more; usually a third of these calls"
-_MIN_SENTENCE_LABELS = 30  # from which on a sentence is corrected by its own errors
+_MIN_SENTENCE_LABELS = 30  # fewer labels do not show the errors of a single sentence
 
 
 def calibrate(request: CalibrateRequest, watch: Watch | None, drawn: Drawn) -> Judged | JudgeRunSize:
-    """Measure judges against human labels by stored verdicts or, with --judge, by calling them.
-
-    Return the size of a dry run. Raise JudgeError for options that do not go together.
-    """
+    """Measure judges against human labels by stored verdicts or by calling them. Raise JudgeError."""
     if request.labels is None:
         raise JudgeError("name the file of human labels: --labels FILE")
     labels = read_labels(request.labels)
@@ -99,13 +89,13 @@ def _scales(rubric: Rubric | NamedRubric | None) -> dict[str, int]:
 class CalibrationTask:
     """The questions about labelled pairs or outputs with their probes, by a rubric, and about corrupted outputs."""
 
+    task: JudgeTask
     labels: Labels
     rubric: NamedRubric | None
     matches: Sequence[pairwise.PairMatch]
     scores: Sequence[scoring.ScoreQuestion]
     corrupted: Sequence[CorruptedPair]
     compared: Sequence[regression.JudgedPair]
-    task: JudgeTask
 
 
 def _task(request: CalibrateRequest, labels: Labels) -> CalibrationTask:
@@ -117,19 +107,21 @@ def _task(request: CalibrateRequest, labels: Labels) -> CalibrationTask:
     outputs = [output.as_item(OutputItem) for part in parts for output in part.of(ScoredItem)]
     if rubric is not None and pairs:
         matches, prompt = pairwise.make_matches(rubric, pairs, request.seed)
-        prompts.append(prompt)
-    if rubric is not None and outputs:
-        scores, prompts = scoring.score_questions(rubric, outputs, request.seed, reference=False)
-    corrupted = _corrupted_pairs(request, labels)
-    compared = [regression.JudgedPair(item=pair, dimensions=dimensions_of()) for pair in corrupted]
+        prompts = [prompt]
+    elif rubric is not None and outputs:
+        scores, prompts = scoring.score_questions(rubric, outputs, request.seed)
+    corrupted, dimensions = _corrupted_pairs(request, labels), dimensions_of() if request.corrupt else ()
+    compared = [regression.JudgedPair(item=pair, dimensions=dimensions) for pair in corrupted]
     comparisons, prompt = regression.regression_questions(compared, ShipRules(), request.seed)
-    dimensions = {one.name: one.question for one in dimensions_of()} if compared else {}
-    paper = {"rubric": None if rubric is None else rubric.paper, "dimensions": dimensions}
+    paper: dict[str, Any] = {
+        "rubric": None if rubric is None else rubric.paper,
+        "dimensions": {one.name: one.question for one in dimensions},
+    }
     size = f"{counted(len(judged.lines), 'labelled item')}, {len(corrupted)} corrupted outputs and controls"
     task = JudgeTask(
         mode="calibrate",
         rubric=digest(canonical_json(paper)),
-        criteria=[*_scales(rubric), *dimensions],
+        criteria=[*_scales(rubric), *paper["dimensions"]],
         prompts=[*prompts, *([prompt] if compared else [])],
         items={item.id: item.digest for item in (*pairs, *outputs, *corrupted)},
         questions=[
@@ -141,18 +133,15 @@ def _task(request: CalibrateRequest, labels: Labels) -> CalibrationTask:
         paper=paper,
     )
     return CalibrationTask(
-        labels=judged, rubric=rubric, matches=matches, scores=scores, corrupted=corrupted, compared=compared, task=task
+        task=task, labels=judged, rubric=rubric, matches=matches, scores=scores, corrupted=corrupted, compared=compared
     )
 
 
 def _judged_labels(request: CalibrateRequest, labels: Labels) -> tuple[NamedRubric | None, Labels]:
-    """Return the criteria and the labels that they judge: pairs if the rubric compares, else scored outputs.
-
-    Without a rubric there are none. Raise JudgeError if no criterion fits the labels.
-    """
+    """Return the criteria and the labels that they judge: pairs if the rubric compares, else scored outputs."""
     rubric, name = _rubric(request), str(request.rubric)
     if rubric is None:
-        return None, Labels(path=labels.path, lines=[])
+        return None, replace(labels, lines=[])
     pairs, outputs = labels.of(LabelledPair), labels.of(ScoredItem)
     comparing = [one.id for one in rubric.criteria if one.primary_method == "pairwise_comparison"]
     if pairs and (comparing or not outputs):
@@ -189,7 +178,7 @@ def _call(
     if request.dry_run:
         return judge_session.size(task.task)
     asked = judge_session.ask(task.task)
-    head = head_of(asked.judging, "dimensions" if task.rubric is None else task.rubric.file)
+    head = asked.judging.head("dimensions" if task.rubric is None else task.rubric.file)
     families, scales = families_of(judge_session.configuration.models), _scales(task.rubric)
     results, lines = list[JudgeResult](), list[StoredVerdict | StoredScore]()
     for part in asked.runs:
@@ -199,7 +188,7 @@ def _call(
         biases = [*result.biases, *probe_biases(request.probes, task.labels, verdicts, scales)]
         results.append(result.model_copy(update={**outputs, "biases": biases}))
         lines += verdicts
-    ids = {line.id for line in task.labels.lines}  # not of probes
+    ids = {line.id for line in task.labels.lines}  # verdicts on probed items are not stored
     kept = by_key(
         (scoring.SCORES if isinstance(one, StoredScore) else pairwise.VERDICTS, one) for one in lines if one.id in ids
     )
@@ -207,13 +196,7 @@ def _call(
         replace_blocks(asked.folder / name, (f"{line.model_dump_json()}\n" for line in written))
     calibration = JudgeCalibration(bar=request.bar, judging=head, judges=results)
     write_papers(asked.folder, task.task, calibration, drawn(calibration))
-    return Judged(
-        results=calibration,
-        folder=asked.folder,
-        code=calibration.exit_code if asked.complete else EXIT_INCOMPLETE,
-        stopped=asked.stopped,
-        again=[] if asked.complete else again_of(request, asked, asked.stopped),
-    )
+    return Judged.of(request, asked, calibration)
 
 
 def _read_outputs(
@@ -233,10 +216,9 @@ def _read_outputs(
         found = regression_results.reduce_regressions(
             task.compared, part.answers, replicates, ShipRules(), record, declared_strong=True
         )
-        detection = None if found.unusable else detection_of(task.corrupted, {pair.id: pair for pair in found.pairs})
+        detection = None if found.unusable else detection_of(task.corrupted, found.pairs)
         unusable.append(found.unusable)
-    reason = next(filter(None, unusable), None)
-    return verdicts, {"record": record, "detection": detection, "unusable": reason}
+    return verdicts, {"record": record, "detection": detection, "unusable": next(filter(None, unusable), None)}
 
 
 def _call_about_sentences(
@@ -246,10 +228,10 @@ def _call_about_sentences(
     if len(judge_session.models) > 1 or request.rubric or request.corrupt or request.probes or request.replicates > 1:
         raise JudgeError("labels of sentences require one --judge ID, without --rubric, --corrupt, --probe and -n")
     items = _sentence_items(labels)
-    asking = _sentence_asking(items, request.seed)
+    task = _sentence_task(items, request.seed)
     if request.dry_run:
-        return replace(judge_session, request=replace(request, replicates=judged_sentences.MAX_VOTES)).size(asking)
-    judging, folder, (model,) = judge_session.begin(asking)
+        return replace(judge_session, request=replace(request, replicates=judged_sentences.MAX_VOTES)).size(task)
+    judging, folder, (model,) = judge_session.begin(task)
     session = judge_session.session()
     judge = judged_sentences.SentencesJudge(model=model, asked_for=judging.id, seed=judging.seed, folder=folder / RUNS)
     asked = judged_sentences.ask_sentences(list(items.values()), judge, session)
@@ -260,13 +242,13 @@ def _call_about_sentences(
     }
     result = sentence_result(model.id, labels, votes, texts_of(asked.answered.values()), request.bar)
     result = result.model_copy(update={"record": asked.record(model, session)})
-    calibration = JudgeCalibration(bar=request.bar, judging=head_of(judging, "sentences"), judges=[result])
-    write_papers(folder, asking, calibration, drawn(calibration))
-    stopped = [] if asked.stopped is None else [f"{model.id} stopped: {asked.stopped}"]
-    whole = JudgeResults(judging=judging, folder=folder, runs=(), session=session)
-    again = again_of(request, whole, stopped) if stopped else []
-    code = EXIT_INCOMPLETE if stopped else calibration.exit_code
-    return Judged(results=calibration, folder=folder, code=code, stopped=stopped, again=again)
+    calibration = JudgeCalibration(bar=request.bar, judging=judging.head("sentences"), judges=[result])
+    write_papers(folder, task, calibration, drawn(calibration))
+    if asked.stopped is None:
+        return Judged(results=calibration, folder=folder, code=calibration.exit_code)
+    stopped = [f"{model.id} stopped: {asked.stopped}"]
+    again = again_of(request, judging, folder, stopped)
+    return Judged(results=calibration, folder=folder, code=EXIT_INCOMPLETE, stopped=stopped, again=again)
 
 
 def _sentence_items(labels: Labels) -> dict[str, SentencesItem]:
@@ -281,7 +263,7 @@ def _sentence_items(labels: Labels) -> dict[str, SentencesItem]:
     return items
 
 
-def _sentence_asking(items: Mapping[str, SentencesItem], seed: int) -> JudgeTask:
+def _sentence_task(items: Mapping[str, SentencesItem], seed: int) -> JudgeTask:
     sentences = list(dict.fromkeys(sentence for item in items.values() for sentence in item.sentences))
     return JudgeTask(
         mode="calibrate",

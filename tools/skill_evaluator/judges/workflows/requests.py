@@ -19,7 +19,7 @@ from skill_evaluator.display.options import (
     rare,
 )
 from skill_evaluator.judges.modes.ship_rules import PRESETS
-from skill_evaluator.judges.statistics.bounded import BAR
+from skill_evaluator.judges.statistics import BAR
 
 Stakes = Literal["normal", "high"]
 
@@ -72,7 +72,6 @@ class ScoreRequest(RubricJudgeRequest, ComponentsOption, FixturesOption):
     items: Path | None = option("JSON Lines: id, input, output, and reference or source.", metavar="FILE")
     run: str | None = option("Instead of --items: a run of a component, folder or id.", metavar="RUN")
     field: str = rare("With --run: the field to judge; default: applies_to.", "", metavar="PATH")
-    reference: bool = flag("Score every criterion beside the item's source or reference.")
 
 
 @options
@@ -91,7 +90,6 @@ class RegressionRequest(BatchJudgeRequest, ComponentsOption, FixturesOption):
     baseline: str | None = option("The run to compare it with; default: the pinned outputs.", metavar="RUN")
     dimensions: tuple[str, ...] = option("The dimensions, separated by commas or repeated.", (), metavar="NAMES")
     preset: str = rare(f"Without --dimensions, those of: {', '.join(PRESETS)}.", "default", metavar="NAME")
-    blocking: tuple[str, ...] = rare("A dimension in which any regression blocks; repeatable.", (), metavar="NAME")
     stakes: Stakes = option("high: a person must agree before anything ships.", "normal")
     against: str | None = option(
         "Compare the rates of regressions with those of an earlier judge run: folder, id or results file.",
@@ -129,18 +127,6 @@ class RubricDraftRequest(ConfigOption):
     draft: str = option("What should be judged, in a sentence or two.", ..., metavar="TEXT")
     judge: str = option("The model of models.yaml that drafts.", ..., "-j", metavar="ID")
     out: Path = option("The new file, .yaml; its name is the id.", ..., metavar="FILE")
-    seed: int = rare("Seed of the call.", 0)
-    max_cost: MaxCost = None
-    dry_run: bool = flag("Print the maximum cost; make no call.")
-
-
-@options
-class ScenariosDraftRequest(ConfigOption):
-    """The family of scenarios that a model drafts."""
-
-    task: str = option("The domain, in a few words.", ..., metavar="TEXT")
-    model: str = option("The model of models.yaml that drafts.", ..., "-m", metavar="ID")
-    family: str | None = option("The new folder of .evaluator/scenarios; default: from --task.", metavar="NAME")
     seed: int = rare("Seed of the call.", 0)
     max_cost: MaxCost = None
     dry_run: bool = flag("Print the maximum cost; make no call.")

@@ -7,13 +7,12 @@ from dataclasses import replace
 from statistics import fmean
 
 import numpy as np
-from scipy.special import stdtr, stdtrit
 
 from skill_evaluator.display import FEWEST_CASES
 from skill_evaluator.library.config import VerdictName
 from skill_evaluator.library.scenarios import SCHEMA_ALONE
 from skill_evaluator.records.record import CaseRecord, Record
-from skill_evaluator.stats import ALPHA, ROUNDING, benjamini_hochberg, by_key, rounded
+from skill_evaluator.stats import ALPHA, ROUNDING, benjamini_hochberg, by_key, rounded, t_cdf, t_quantile
 from skill_evaluator.text import counted, listed
 from skill_evaluator.verdicts.decide.comparability import Common, Measure, Pair, field_scores, served_change
 from skill_evaluator.verdicts.decide.measuring import (
@@ -156,7 +155,7 @@ def p_values_of_cases(differences: Floats) -> list[float]:
         return [1.0] * len(differences)
     kept = sizes[: -max(1, len(sizes) // 4)]
     error = float(np.sqrt(_KEPT_TO_VARIANCE * (kept**2).mean()))
-    return [float(p) for p in 2.0 * stdtr(_HEAVY_TAILS, -np.abs(differences) / error)]
+    return [float(p) for p in 2.0 * t_cdf(_HEAVY_TAILS, -np.abs(differences) / error)]
 
 
 _MAX_TIMES = 20  # times as many cases; more is no advice
@@ -195,7 +194,7 @@ def _remedy(measured: Measured, effect: Effect, pair: Pair, rules: VerdictRules)
         enough = math.ceil(math.log(ALPHA) / math.log(1.0 - tolerance))
         return f"2 replicates of each case, or {enough} cases, would decide it"
     family = measured.q / effect.p if measured.q and effect.p else 1.0
-    to_exclude, to_show = stdtrit(effect.degrees, [1 - MAX_MISSED, 1 - levels.fall / family])
+    to_exclude, to_show = t_quantile(effect.degrees, [1 - MAX_MISSED, 1 - levels.fall / family])
     allowed = max((effect.difference + tolerance) / to_exclude if tolerance else 0.0, -effect.difference / to_show)
     between, is_called = effect.error**2 - measured.of_runs, candidate.provider != "replay"
     is_same_model = pair.baseline is not None and pair.baseline.model_id == candidate.model_id

@@ -12,10 +12,9 @@ from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtr, stdtrit
 
 from skill_evaluator.records.record import Record
-from skill_evaluator.stats import CONFIDENCE, POWER, smallest_drop, unseen_share
+from skill_evaluator.stats import CONFIDENCE, POWER, smallest_drop, t_cdf, t_quantile, unseen_share
 from skill_evaluator.verdicts.decide.comparability import (
     RUN_SD,
     Common,
@@ -64,7 +63,7 @@ class Effect:
         if self.error == 0.0:
             return self.unseen or None
         variance = max(0.0, self.error**2 - (self.difference / (2 * self.n)) ** 2)
-        quantiles = float(stdtrit(self.degrees, 1 - level) + stdtrit(self.degrees, POWER))
+        quantiles = float(t_quantile(self.degrees, 1 - level) + t_quantile(self.degrees, POWER))
         return smallest_drop(variance, self.n, quantiles)
 
 
@@ -178,12 +177,12 @@ class _ClippedTests:
     def p(self) -> float:
         """The smallest p; below 1 % only with few differences clipped, as few that all fell a little look alike."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            p_values = np.where(self.errors > 0.0, stdtr(self.degrees, self.means / self.errors), 0.5)
+            p_values = np.where(self.errors > 0.0, t_cdf(self.degrees, self.means / self.errors), 0.5)
         return max(float(p_values.min()), min(_STRICT, float(p_values[self.is_sparing].min())))
 
     def upper_limit(self, confidence: float) -> float:
         """Return what the difference is below with this one-sided confidence."""
-        return float((self.means + stdtrit(self.degrees, confidence) * self.errors).min())
+        return float((self.means + t_quantile(self.degrees, confidence) * self.errors).min())
 
 
 def _clip_limits(ordered: Floats) -> Floats:
@@ -222,14 +221,14 @@ def replicate_effect(before: ArmStatistics, after: ArmStatistics, run_variance: 
     total = seen + (0.0 if is_repeated else run_variance)
     degrees *= (total / seen) ** 2 if seen else 1.0
     error, difference = math.sqrt(total), 0.0 if is_still else difference
-    half = float(stdtrit(degrees, (1 + CONFIDENCE) / 2)) * error
+    half = float(t_quantile(degrees, (1 + CONFIDENCE) / 2)) * error
     return Effect(
         difference=difference,
         error=error,
         degrees=degrees,
-        p=0.5 if is_still else float(stdtr(degrees, -abs(difference) / error)),
+        p=0.5 if is_still else float(t_cdf(degrees, -abs(difference) / error)),
         ci95=(max(-1.0, difference - half), min(1.0, difference + half)),
-        lowest=difference - float(stdtrit(degrees, 1.0 - MAX_MISSED)) * error,
+        lowest=difference - float(t_quantile(degrees, 1.0 - MAX_MISSED)) * error,
         n=outputs,
         unseen=unseen_share(outputs) if is_still and not is_repeated else 0.0,
     )

@@ -6,7 +6,6 @@ From the small to the large: `measure_verdict` on a metric or field, `model_verd
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_REGRESSED
 from skill_evaluator.identifiers import Tier
@@ -15,10 +14,8 @@ from skill_evaluator.records.record import Record
 from skill_evaluator.records.summaries import FEWEST_LABELS
 from skill_evaluator.stats import ROUNDING
 from skill_evaluator.verdicts.decide.comparability import Measure, Pair
+from skill_evaluator.verdicts.decide.measuring import Compared, Effect, Measured
 from skill_evaluator.verdicts.decide.results import CaseChange, ComparisonResult, Missing, SinceAccepted, crosses
-
-if TYPE_CHECKING:  # numpy is imported where an effect is measured
-    from skill_evaluator.verdicts.decide.measuring import Compared, Effect, Measured
 
 MOSTLY = 0.9  # right in so large a share of outputs, and then wrong in as large a share
 _MAX_LEFT = 0.5  # of the outputs of a lost measure may still be right, with enough cases and replicates:

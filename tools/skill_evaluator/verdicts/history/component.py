@@ -29,10 +29,12 @@ from skill_evaluator.records.selection import (
 from skill_evaluator.runner.journal import MANIFEST, is_unfinished, read_component_manifest
 from skill_evaluator.text import version_words
 from skill_evaluator.verdicts.decide.comparability import Pair, as_asked, common_part, cut_to, served_change
+from skill_evaluator.verdicts.decide.comparison import compare_records  # imports scipy
 from skill_evaluator.verdicts.decide.results import ComparisonResult, Comparisons
 from skill_evaluator.verdicts.decide.rules import VerdictRules, rules_for
 from skill_evaluator.verdicts.history.series import History, history_of, shipping_advice
 from skill_evaluator.verdicts.planning.advice import ModelRanking
+from skill_evaluator.verdicts.planning.ranking import rank_models
 
 _PROMPT = "prompt"
 _HALF = "the baseline that was asked beside it is not complete, so it is judged against a recorded run"
@@ -231,7 +233,6 @@ class Chosen:
 
     def judged(self, settings: Settings) -> ComparisonResult:
         """Compare what was chosen, under today's rules."""
-        from skill_evaluator.verdicts.decide.comparison import compare_records  # imports scipy
 
         first = self.pairs[0].candidate
         return compare_records(first.skill, self.pairs, rules_for(settings, first), self.left_out, rest=self.rest)
@@ -452,7 +453,6 @@ class RecordedComponent:
         left_out: Mapping[str, str] | None = None,
     ) -> ModelRanking:
         """Rank complete runs, one a model; `verdict` is on each of them, `left_out` says which models have none."""
-        from skill_evaluator.verdicts.planning.ranking import rank_models
 
         archive = self.archive
         archive.add(records)

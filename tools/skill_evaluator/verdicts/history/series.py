@@ -13,6 +13,7 @@ from skill_evaluator.scoring.parallel import side_by_side
 from skill_evaluator.stats import by_key, mean_or_none, rounded
 from skill_evaluator.text import version_words
 from skill_evaluator.verdicts.decide.comparability import Pair, pooled, strict_scores
+from skill_evaluator.verdicts.decide.comparison import compare_records
 from skill_evaluator.verdicts.decide.results import Fall, ModelVerdict, SinceAccepted, joined_falls
 from skill_evaluator.verdicts.decide.rules import WORST_FIRST, VerdictRules, component_verdict
 from skill_evaluator.verdicts.planning.advice import Advice, ModelRanking
@@ -160,7 +161,6 @@ def shipping_advice(history: History, ranking: ModelRanking) -> Advice:
 
 def history_of(skill: str, by_model: Mapping[str, Sequence[Pair]], rules: VerdictRules) -> History:
     """Return the history of a component, from one pair a version, lowest first; the lowest has no baseline."""
-    from skill_evaluator.verdicts.decide.comparison import compare_records
 
     judged = [pair for pair in chain.from_iterable(by_model.values()) if pair.baseline is not None]
     families = by_key((pair.candidate.skill_version, pair) for pair in judged)  # one family, as in `compare`

@@ -1,0 +1,404 @@
+"""Plans of real repositories: how a branch moves, options and limits, faults of a push, pull requests."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from skill_evaluator.errors import ConfigError, GitError, NotEvaluatedError, PlanError, SkillEvaluatorError
+
+from tests.support.git import bare_copy
+from tests.support.pushed import NONE, PushedLibrary, faults, jobs, reasons
+
+ALL = ["m", "n"]
+
+
+def test_minor_major_and_new_run_on_every_model_and_a_patch_does_not(pushed: PushedLibrary) -> None:
+    plan = pushed.push(a="1.1.0", b="1.0.1", c="2.0.0", d="0.1.0")
+    assert jobs(plan) == {"a": ALL, "c": ALL, "d": ALL}
+    assert reasons(plan) == {
+        "a": "MINOR 1.0.0 → 1.1.0",
+        "b": "PATCH since the recorded 1.0.0",
+        "c": "MAJOR 1.0.0 → 2.0.0",
+        "d": "new component at 0.1.0",
+    }
+    assert (plan.trigger, plan.head, plan.faults) == ("push", pushed.git("rev-parse", "HEAD"), [])
+    assert {entry.skill_version for entry in plan.runs if entry.skill == "a"} == {"1.1.0"}
+
+
+def test_a_push_of_other_files_only_asks_for_nothing(pushed: PushedLibrary) -> None:
+    base = pushed.git("rev-parse", "HEAD")
+    pushed.write("README.md", "read me")
+    pushed.write("components/a/README.md", "read me")
+    pushed.commit()
+    plan = pushed.plan(base)
+    assert (plan.runs, plan.untouched, plan.skipped) == ([], 3, [])
+
+
+def test_on_a_first_push_everything_is_new(pushed: PushedLibrary) -> None:
+    shutil.rmtree(pushed.root / "components" / "c")
+    for name in ("a", "b"):
+        (pushed.root / "components" / name / "leaderboard.json").unlink()
+    pushed.commit()
+    for base in (NONE, ""):
+        assert jobs(pushed.plan(base)) == {"a": ALL, "b": ALL}
+
+
+def test_after_a_force_push_the_records_decide(pushed: PushedLibrary) -> None:
+    pushed.component("a", "1.1.0")
+    pushed.component("b", "1.0.1")
+    pushed.component("new", "1.0.0")
+    pushed.commit()
+    plan = pushed.plan("f" * 40)  # a commit that no branch holds any more
+    assert plan.base is None
+    assert jobs(plan) == {"a": ALL}
+    assert "the base of this push is unknown; start it by hand" in reasons(plan)["new"]
+
+
+def test_a_force_push_whose_old_base_is_still_here_is_compared_with_it(pushed: PushedLibrary) -> None:
+    pushed.component("a", "1.1.0")
+    dropped = pushed.commit()
+    pushed.git("reset", "-q", "--hard", "HEAD~1")
+    pushed.component("b", "1.1.0")
+    pushed.commit()
+    plan = pushed.plan(dropped)
+    assert jobs(plan) == {"b": ALL}
+    assert faults(plan) == [
+        ("components/a/prompt.md:3", "the version was lowered from 1.1.0 to 1.0.0; a version only goes up")
+    ]
+
+
+@pytest.mark.parametrize("how", ["merge", "squash", "rebase"])
+def test_however_a_branch_is_merged_its_bumps_count(pushed: PushedLibrary, how: str) -> None:
+    pushed.git("checkout", "-q", "-b", "topic")
+    pushed.component("a", "1.0.1")
+    pushed.commit()
+    pushed.component("a", "1.1.0")
+    pushed.commit()
+    pushed.git("checkout", "-q", "main")
+    pushed.write("elsewhere.md")
+    base = pushed.commit()
+    if how == "merge":
+        pushed.git("merge", "-q", "--no-ff", "-m", "merge", "topic")
+    elif how == "squash":
+        pushed.git("merge", "-q", "--squash", "topic")
+        pushed.commit()
+    else:
+        pushed.git("rebase", "-q", "main", "topic")
+        pushed.git("checkout", "-q", "-B", "main", "topic")
+    plan = pushed.plan(base)
+    assert jobs(plan) == {"a": ALL}
+    assert reasons(plan)["a"] == "MINOR 1.0.0 → 1.1.0"
+
+
+def test_a_reverted_bump_is_an_error_and_a_new_version_with_the_old_prompt_is_not(pushed: PushedLibrary) -> None:
+    pushed.component("a", "1.1.0")
+    pushed.record("a", "1.1.0")
+    base = pushed.commit()
+    pushed.git("revert", "--no-edit", "HEAD")
+    plan = pushed.plan(base)
+    assert plan.runs == []
+    assert "lowered from 1.1.0 to 1.0.0" in faults(plan)[0][1]
+    pushed.git("reset", "-q", "--hard", base)
+    pushed.component("a", "1.2.0", prompt="Read as in 1.0.0.")
+    pushed.commit()
+    assert jobs(pushed.plan(base)) == {"a": ALL}
+
+
+def test_a_renamed_component_is_a_new_one_under_its_new_name(pushed: PushedLibrary) -> None:
+    base = pushed.git("rev-parse", "HEAD")
+    pushed.git("mv", "components/a", "components/z")
+    pushed.git("mv", "fixtures/a", "fixtures/z")
+    (pushed.root / "components/z/leaderboard.json").unlink()
+    pushed.component("z", "1.0.0")
+    pushed.commit()
+    plan = pushed.plan(base)
+    assert jobs(plan) == {"z": ALL}
+    assert reasons(plan) == {"z": "new component at 1.0.0"}
+
+
+def test_a_renamed_folder_whose_prompt_keeps_the_old_name_is_an_error(pushed: PushedLibrary) -> None:
+    base = pushed.git("rev-parse", "HEAD")
+    pushed.git("mv", "components/a", "components/z")
+    (pushed.root / "components/z/leaderboard.json").unlink()
+    pushed.commit()
+    plan = pushed.plan(base)
+    assert (plan.runs, plan.chosen) == ([], [])
+    assert faults(plan)[0][0] == "components/z/prompt.md:1"
+
+
+def test_a_deleted_component_is_forgotten(pushed: PushedLibrary) -> None:
+    base = pushed.git("rev-parse", "HEAD")
+    shutil.rmtree(pushed.root / "components" / "a")
+    pushed.commit()
+    plan = pushed.plan(base)
+    assert (plan.runs, plan.faults, plan.untouched) == ([], [], 2)
+
+
+def test_records_may_be_on_a_branch_of_their_own_or_wait_for_review(pushed: PushedLibrary, tmp_path: Path) -> None:
+    base = pushed.git("rev-parse", "HEAD")
+    pushed.git("checkout", "-q", "-b", "records")
+    pushed.record("a", "1.1.0")
+    pushed.commit()
+    pushed.git("checkout", "-q", "main")
+    pushed.component("a", "1.1.0")
+    pushed.commit()
+    bare_copy(pushed.root, tmp_path / "origin.git")
+    assert jobs(pushed.plan(base)) == {"a": ALL}
+    assert jobs(pushed.plan(base, recorded=("origin/main", "origin/none"))) == {"a": ALL}
+    plan = pushed.plan(base, recorded=("origin/main", "origin/records"))
+    assert (plan.runs, reasons(plan)["a"]) == ([], "1.1.0 is recorded")
+
+
+@pytest.mark.parametrize("folder", ["prompts/library", "."])
+def test_the_components_may_be_anywhere_in_the_repository(tmp_path: Path, folder: str) -> None:
+    library = PushedLibrary(tmp_path / "library", folder)
+    path = "" if folder == "." else f"{folder}/"
+    library.recorded("a", "1.0.0")
+    library.recorded("b", "1.0.0")
+    library.commit()
+    base = library.git("rev-parse", "HEAD")
+    library.component("a", "1.1.0")
+    library.component("b", "0.1.0")
+    library.write(f"{path}c/leaderboard.json", "broken")
+    library.component("c", "1.0.0")
+    library.commit()
+    plan = library.plan(base)
+    assert jobs(plan) == {"a": ALL}
+    assert [file for file, _ in faults(plan)] == [f"{path}c/leaderboard.json:1", f"{path}b/prompt.md:3"]
+
+
+def test_outside_of_a_clone_and_before_a_commit_it_is_said(tmp_path: Path) -> None:
+    library = PushedLibrary(tmp_path / "library")
+    library.component("a", "1.0.0")
+    with pytest.raises(GitError, match="has no commit yet"):
+        library.plan("HEAD")
+    shutil.rmtree(library.root / ".git")
+    with pytest.raises(GitError, match="not in a git repository"):
+        library.plan("HEAD")
+
+
+def test_a_component_and_a_model_may_be_started_by_hand_whatever_is_recorded(pushed: PushedLibrary) -> None:
+    plan = pushed.plan(None, names=("b",), models=("n",), replicates=7, seed=3)
+    (entry,) = plan.runs
+    assert (entry.id, entry.replicates, entry.seed, entry.calls) == ("b@n", 7, 3, 7)
+    assert (plan.trigger, plan.base, plan.skipped) == ("dispatch", None, [])
+    assert jobs(pushed.plan(None)) == {"a": ALL, "b": ALL, "c": ALL}
+    assert pushed.plan(None, dry_run=True).dry_run
+
+
+def test_a_push_may_be_narrowed(pushed: PushedLibrary) -> None:
+    base = pushed.git("rev-parse", "HEAD")
+    pushed.push(a="1.1.0", b="1.1.0")
+    assert jobs(pushed.plan(base, names=("a",), models=("n",))) == {"a": ["n"]}
+
+
+def test_an_edited_prompt_of_a_recorded_version_is_started_by_nobody(pushed: PushedLibrary) -> None:
+    board = pushed.root / "components" / "a" / "leaderboard.json"
+    board.write_text(board.read_text().replace('"digests": {}', '"digests": {"prompt": "sha256:0"}'))
+    pushed.commit()
+    why = "'a' 1.0.0 was recorded with another prompt by run 1.0.0-m; raise the version, or measure this prompt as a "
+    by_hand = pushed.plan(None)
+    assert jobs(by_hand) == {"b": ALL, "c": ALL}
+    assert [(file, message.startswith(why)) for file, message in faults(by_hand)] == [
+        ("components/a/prompt.md:1", True)
+    ]
+    pushed.models("new")
+    assert jobs(pushed.plan("0" * 40)) == {"b": ["new"], "c": ["new"]}  # to a model of which nothing is recorded
+    with pytest.raises(PlanError, match=why):
+        pushed.plan(None, names=("a",))
+    assert jobs(pushed.push(a="1.1.0")) == {"a": ["new"]}
+
+
+def test_what_cannot_be_meant_is_refused(pushed: PushedLibrary) -> None:
+    refused: tuple[tuple[dict[str, Any], type[Exception], str], ...] = (
+        ({"names": ("aa",), "base": None}, SkillEvaluatorError, "unknown component 'aa'"),
+        ({"names": ("aa",), "base": "HEAD"}, PlanError, r"no component 'aa' in .* at HEAD"),
+        ({"base": "origin/mian"}, PlanError, "--base origin/mian is not a commit here; .* use --base 0"),
+        ({"models": ("x",), "base": None}, ConfigError, "unknown model 'x'"),
+        ({"replicates": 0, "base": None}, ConfigError, "--replicates must be at least 1"),
+        ({"max_cost": -1.0, "base": None}, ConfigError, "--max-cost must be an amount"),
+        ({"max_cost": float("nan"), "base": None}, ConfigError, "--max-cost must be an amount"),
+    )
+    for options, error, words in refused:
+        with pytest.raises(error, match=words):
+            pushed.plan(**options)
+
+
+def test_new_component_without_cases_is_skipped_and_recorded_one_is_a_fault(pushed: PushedLibrary) -> None:
+    base = pushed.git("rev-parse", "HEAD")
+    for name, version in (("a", "1.1.0"), ("b", "1.1.0"), ("new", "1.0.0")):
+        pushed.component(name, version)
+    for name in ("a", "new"):
+        shutil.rmtree(pushed.root / "fixtures" / name)
+    pushed.commit()
+    plan = pushed.plan(base)
+    assert jobs(plan) == {"b": ALL}
+    ((place, words),) = faults(plan)
+    assert (place, "'a' is not evaluated yet: it has no cases: " in words) == ("components/a/prompt.md:1", True)
+    assert reasons(plan)["new"].startswith("'new' is not evaluated yet: it has no cases: ")
+    with pytest.raises(NotEvaluatedError):
+        pushed.plan(None, names=("a",))
+
+
+def test_deleted_case_without_a_new_version_is_named(pushed: PushedLibrary) -> None:
+    pushed.write("fixtures/a/cases/two/document.md", "A second notice.\n")
+    base = pushed.commit()
+    shutil.rmtree(pushed.root / "fixtures" / "a" / "cases" / "two")
+    pushed.commit()
+    plan = pushed.plan(base)
+    assert (jobs(plan), [skipped.models for skipped in plan.skipped]) == ({}, [ALL])
+    assert reasons(plan)["a"] == (
+        "cases changed without a new version: 1 file deleted, as fixtures/a/cases/two/document.md"
+    )
+
+
+def test_empty_submodule_with_the_cases_is_named(pushed: PushedLibrary) -> None:
+    shutil.rmtree(pushed.root / "fixtures" / "a")
+    pushed.write(".gitmodules", '[submodule "data"]\n\tpath = fixtures/new\n\turl = ../data.git\n')
+    pushed.component("new", "1.0.0")
+    shutil.rmtree(pushed.root / "fixtures" / "new")
+    (pushed.root / "fixtures" / "new").mkdir()
+    pushed.commit()
+    ((_, words),) = faults(pushed.plan("0" * 40, names=()))
+    assert words.endswith("; the submodule fixtures/new is empty")
+
+
+def test_a_name_that_no_component_may_have_is_an_error_and_hides_no_other(pushed: PushedLibrary) -> None:
+    base = pushed.git("rev-parse", "HEAD")
+    pushed.component("a", "1.1.0")
+    names = ("a b", "-a", "ä", "x\n::error::y", "`id`", "$(id)", "a'b\"c", "[x]*", "a|b", "%41")
+    for name in names:
+        pushed.write(f"components/{name}/prompt.md", "---\nversion: 1.0.0\n---\nRead.\n")
+    pushed.commit()
+    plan = pushed.plan(base)
+    assert jobs(plan) == {"a": ALL}
+    marked = dict(faults(plan))
+    assert marked.keys() == {f"components/{name}/prompt.md:2" for name in names}
+    assert all("cannot be a component's name" in words for words in marked.values())
+
+
+def test_a_name_that_a_component_may_have_is_planned(pushed: PushedLibrary) -> None:
+    names = ("A.b_c-9", "0", "x" * 100)
+    assert jobs(pushed.push(**dict.fromkeys(names, "1.0.0"))) == dict.fromkeys(names, ALL)
+
+
+@pytest.fixture
+def capped(pushed: PushedLibrary) -> PushedLibrary:
+    pushed.settings(jobs={"max_cost": 1})
+    pushed.commit()
+    return pushed
+
+
+def test_pull_request_is_planned_as_drafts_up_to_the_cap(capped: PushedLibrary) -> None:
+    capped.push(a="1.1.0")
+    plan = capped.plan(None, pull_request="HEAD", max_cost=5.0)
+    assert (jobs(plan), plan.draft, plan.trigger, plan.base) == (
+        {"a": ALL},
+        True,
+        "push",
+        capped.git("rev-parse", "HEAD^1"),
+    )
+    capped.settings()
+    capped.commit()
+    plan = capped.plan(None, pull_request="HEAD^")
+    assert (plan.runs, len(plan.faults)) == ([], 1)
+    assert "set jobs: {max_cost: USD}" in plan.faults[0].message
+
+
+@pytest.mark.parametrize(
+    "path",
+    [".evaluator/settings.yaml", ".github/workflows/x.yml", "tools/x", "components/a/evals/checks.py", ".gitmodules"],
+)
+def test_pull_request_that_changes_what_runs_is_refused(path: str, capped: PushedLibrary) -> None:
+    capped.write(path, "{}\n")
+    capped.push(a="1.1.0")
+    plan = capped.plan(None, pull_request="HEAD")
+    assert (plan.runs, plan.faults[0].file) == ([], path)
+    assert plan.faults[0].message.startswith(f"the pull request changes {path}: ")
+
+
+def test_programs_and_python_checks_of_a_pull_request_are_not_run(capped: PushedLibrary) -> None:
+    capped.write("components/a/run.sh", "true\n")
+    capped.write("components/b/evals/checks.py", "def passes(text, context):\n    return True\n")
+    capped.commit()
+    capped.component("a", "1.1.0")
+    program = "program:\n  run: [sh, run.sh]\n  watch: [run.sh]"
+    capped.write("components/a/prompt.md", f"---\nname: a\nversion: 1.1.0\n{program}\n---\n")
+    capped.component("b", "1.1.0")
+    checks = [{"python": "checks.py:passes"}]
+    capped.write("components/b/evals/datasets.json", json.dumps({"datasets": [{"checks": checks}]}))
+    capped.component("c", "1.1.0")
+    capped.commit()
+    plan = capped.plan(None, pull_request="HEAD")
+    assert jobs(plan) == {"c": ALL}
+    words = [message for _, message in faults(plan)]
+    assert [
+        any("'a' is a program" in message for message in words),
+        any("'b' has checks in Python" in message for message in words),
+    ] == [True, True], words
+
+
+def test_drift_runs_only_the_recorded_versions(pushed: PushedLibrary) -> None:
+    pushed.component("b", "1.1.0")
+    pushed.component("new", "1.0.0")
+    pushed.commit()
+    plan = pushed.plan(None, drift=True, seed=5)
+    assert (plan.trigger, plan.base, plan.faults) == ("drift", None, [])
+    assert jobs(plan) == {"a": ALL, "c": ALL}
+    assert {entry.seed for entry in plan.runs} == {5}
+    for options in ({"base": "HEAD"}, {"base": None, "pull_request": "HEAD"}):
+        with pytest.raises(PlanError, match="--drift runs the recorded versions"):
+            pushed.plan(**options, drift=True)
+
+
+def test_cases_that_a_model_cannot_take_are_left_out_of_its_jobs(pushed: PushedLibrary) -> None:
+    pushed.write("fixtures/a/cases/two/document.md", "A second notice.\n")
+    for case_id, models in (("one", ["m"]), ("two", ["m", "n"])):
+        pushed.write(f"fixtures/a/cases/{case_id}/meta.json", json.dumps({"not_applicable": models}))
+    plan = pushed.push(a="1.1.0")
+    (entry,) = plan.runs
+    assert (entry.model_id, list(entry.cases), list(entry.not_applicable)) == ("n", ["one"], ["two"])
+    assert sorted((one.models, one.reason) for one in plan.skipped if "not applicable" in one.reason) == [
+        (["m"], "2 of 2 cases not applicable: one (declared), two (declared)"),
+        (["n"], "1 of 2 cases not applicable: two (declared)"),
+    ]
+
+
+def test_deleted_case_of_a_new_version_is_not_named(pushed: PushedLibrary) -> None:
+    pushed.write("fixtures/a/cases/two/document.md", "A second notice.\n")
+    base = pushed.commit()
+    shutil.rmtree(pushed.root / "fixtures" / "a" / "cases" / "two")
+    pushed.component("a", "1.1.0")
+    pushed.commit()
+    plan = pushed.plan(base)
+    assert (jobs(plan), plan.skipped, plan.untouched) == ({"a": ALL}, [], 2)
+
+
+def test_program_is_its_own_model_and_no_job_of_a_named_one(pushed: PushedLibrary) -> None:
+    pushed.write("components/a/run.sh", "true\n")
+    program = "program:\n  run: [sh, run.sh]\n  watch: [run.sh]"
+    pushed.write("components/a/prompt.md", f"---\nname: a\nversion: 1.1.0\n{program}\n---\n")
+    base = pushed.git("rev-parse", "HEAD")
+    pushed.commit()
+    assert jobs(pushed.plan(base)) == {"a": ["program"]}
+    assert jobs(pushed.plan(None, models=("n",))) == {"b": ["n"], "c": ["n"]}
+
+
+def test_cap_of_the_command_goes_before_that_of_the_settings(pushed: PushedLibrary) -> None:
+    priced = {"id": "p", "provider": "openai", "base_url": "http://127.0.0.1:9", "price": {"input": 1, "output": 1e6}}
+    pushed.models(priced)
+    pushed.settings(jobs={"max_cost": 3.0})
+    pushed.commit()
+    for cap, most in ((None, 3.0), (1.5, 1.5)):
+        parts = [run.max_cost_usd or 0.0 for run in pushed.plan(None, max_cost=cap).runs]
+        assert (len(parts), sum(parts)) == (3, pytest.approx(most, abs=1e-5))
+
+
+def test_library_without_a_component_is_an_error(tmp_path: Path) -> None:
+    library = PushedLibrary(tmp_path / "library")
+    (library.root / "components").mkdir()
+    library.commit()
+    with pytest.raises(PlanError, match="holds no component; name its folder with --components DIR"):
+        library.plan(None)

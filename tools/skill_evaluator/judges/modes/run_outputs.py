@@ -1,0 +1,187 @@
+"""The outputs to judge: items of a file, outputs of runs, and pinned outputs."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from skill_evaluator.errors import JudgeError
+from skill_evaluator.judges.modes.regression import RegressionItem
+from skill_evaluator.judges.prompting.criteria import NamedRubric
+from skill_evaluator.judges.prompting.items import OutputItem, read_items, value_at
+from skill_evaluator.judges.workflows.requests import RegressionRequest, ScoreRequest
+from skill_evaluator.library.cases import Case, load_cases, parse_case_output
+from skill_evaluator.library.components import Component, load_component
+from skill_evaluator.library.config import SafetyLimits
+from skill_evaluator.records.pinned import (
+    PinnedOutput,
+    PinnedOutputs,
+    PinReport,
+    pinned_folder,
+    pinned_of_model,
+    write_pinned,
+)
+from skill_evaluator.runner.journal import find_run, outcomes, read_component_manifest, slug
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedOutputs:
+    """Items to compare. `left_out`: by case, why it is not compared; `source`: the file or run of the outputs."""
+
+    items: Mapping[str, RegressionItem]
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    skill: str | None = None
+    baseline: str | None = None
+    candidate: str | None = None
+    source: str | None = None
+    notes: Sequence[str] = ()
+
+
+NOT_APPLICABLE = "not applicable to the model"  # planned out, so that nobody need look at it
+_CHANGED_FOR = "the case is not as it was for the {}"
+
+
+def outputs_of_run(folder: Path) -> tuple[PinnedOutputs, dict[str, str]]:
+    """Return the first output of each case of a run, and why others have none. Raise RunError or JudgeError."""
+    manifest = read_component_manifest(folder)
+    if manifest.scenario is not None:
+        raise JudgeError(f"{folder} was run under the scenario '{manifest.scenario}': use a run of the prompt alone")
+    outputs: dict[str, PinnedOutput] = {}
+    missing = dict.fromkeys(manifest.cases, "not answered") | dict.fromkeys(manifest.not_applicable, NOT_APPLICABLE)
+    for call, replicate in sorted(outcomes(folder).items(), key=lambda item: item[0].replicate):
+        if call.case_id not in manifest.cases or call.case_id in outputs:
+            continue
+        if replicate.failure is not None:
+            missing[call.case_id] = replicate.failure.kind
+        elif replicate.completion is not None:
+            outputs[call.case_id] = PinnedOutput.of(manifest.cases[call.case_id], replicate.output)
+            del missing[call.case_id]
+    if not outputs:
+        raise JudgeError(f"{folder} has no output: {next(iter(missing.values()))}")
+    return PinnedOutputs.view(manifest, outputs=outputs), missing
+
+
+def read_outputs(
+    request: ScoreRequest, rubric: NamedRubric, limits: SafetyLimits
+) -> tuple[dict[str, OutputItem], dict[str, str], str | None]:
+    """Return the outputs to score by id, the reasons why cases have none, and the component of a run."""
+    if (request.items is None) == (request.run is None):
+        raise JudgeError("use either --items FILE, or --run RUN for the outputs of a component's run")
+    if request.items is not None:
+        return read_items(request.items, OutputItem), {}, None
+    folder = find_run(request.run or "", request.components)
+    run, left_out = outputs_of_run(folder)
+    component = load_component(request.components, run.skill, limits, request.fixtures)
+    cases = {case.id: case for case in load_cases(component, request.fixtures)}
+    field = request.field or rubric.field_of(component.name)
+    items: dict[str, OutputItem] = {}
+    for case_id, output in run.outputs.items():
+        case = cases.get(case_id)
+        if case is None or not case.was(output.case):
+            raise JudgeError(f"case '{case_id}' changed since {folder} was run; check out its commit")
+        parsed = parse_case_output(component, case, output.text)
+        value = value_at(parsed.value, field) if parsed.problem is None else None
+        if value in (None, "", []):
+            left_out[case_id] = f"no {field} in the answer" if field and parsed.problem is None else "unparseable"
+        else:
+            truth = value_at(case.truth, field) if case.labelled else None
+            texts = {"input": case.document, "source": case.document, "reference": "" if truth is None else truth}
+            items[case_id] = OutputItem.model_validate({"id": case_id, **texts, "output": value, "model": run.model_id})
+    if not items:
+        raise JudgeError(f"{folder} has no output to judge: {next(iter(left_out.values()))}")
+    return items, left_out, component.name
+
+
+def read_compared(request: RegressionRequest, limits: SafetyLimits) -> ComparedOutputs:
+    """Read the outputs to compare; raise JudgeError, RunError, ComponentError or FixtureError."""
+    if (request.items is None) == (request.candidate is None) or (request.items and request.baseline):
+        raise JudgeError("use either --items FILE, or --candidate RUN with or without --baseline RUN")
+    if request.items is not None:
+        return ComparedOutputs(items=read_items(request.items, RegressionItem), source=str(request.items))
+    candidate, unanswered = outputs_of_run(find_run(request.candidate or "", request.components))
+    component = load_component(request.components, candidate.skill, limits, request.fixtures)
+    missing: Mapping[str, str] = {}
+    if request.baseline is None:
+        baseline = pinned_of_model(component.folder, component.name, candidate.model_id)
+    else:
+        baseline, missing = outputs_of_run(find_run(request.baseline, request.components))
+    cases = load_cases(component, request.fixtures)
+    items, left_out = pairs_of_outputs(component, cases, baseline, candidate, unanswered)
+    for case_id, reason in missing.items():
+        left_out[case_id] = reason if reason == NOT_APPLICABLE else f"baseline: {reason}"
+    sides = (("baseline", baseline), ("candidate", candidate))
+    return ComparedOutputs(
+        items=items,
+        left_out=left_out,
+        skill=component.name,
+        baseline=baseline.run_id,
+        candidate=candidate.run_id,
+        source=candidate.run_id,
+        notes=[f"{side}: {run.skill_version} by {run.model_id}, {run.run_id}" for side, run in sides],
+    )
+
+
+def pairs_of_outputs(
+    component: Component,
+    cases: Sequence[Case],
+    baseline: PinnedOutputs,
+    candidate: PinnedOutputs,
+    unanswered: Mapping[str, str],
+) -> tuple[dict[str, RegressionItem], dict[str, str]]:
+    """Return a pair for each case of the baseline, and why others cannot be compared. Raise JudgeError."""
+    if baseline.skill != component.name:
+        raise JudgeError(
+            f"the baseline {baseline.run_id} is of '{baseline.skill}', the candidate of '{component.name}'"
+        )
+    if candidate.digests.get("prompt") != component.digests["prompt"]:
+        raise JudgeError(
+            f"the prompt of '{component.name}' is not that of the candidate {candidate.run_id}; check out its commit"
+        )
+    by_id = {case.id: case for case in cases}
+    items: dict[str, RegressionItem] = {}
+    left_out: dict[str, str] = {}
+    for case_id, before in baseline.outputs.items():
+        case, after = by_id.get(case_id), candidate.outputs.get(case_id)
+        if case is None:
+            left_out[case_id] = "the case is no longer there"
+        elif not case.was(before.case):
+            left_out[case_id] = _CHANGED_FOR.format("baseline")
+        elif after is None:
+            why = unanswered.get(case_id, "not asked")
+            left_out[case_id] = why if why == NOT_APPLICABLE else f"candidate: {why}"
+        elif case.digest != after.case:
+            left_out[case_id] = _CHANGED_FOR.format("candidate")
+        elif not before.text.strip():
+            left_out[case_id] = "baseline: empty"
+        else:
+            items[case_id] = RegressionItem(
+                id=case_id,
+                input=f"{component.prompt.text}\n\n{case.document}".rstrip(),
+                baseline_output=before.text,
+                candidate_output=after.text,
+                baseline_model=baseline.model_id,
+                candidate_model=candidate.model_id,
+            )
+    if not items:
+        raise JudgeError(f"nothing to compare: {next(iter(left_out.values()))}, for each of {len(left_out)} cases")
+    return items, left_out
+
+
+def pin_outputs(folder: Path, component: Component, cases: Sequence[Case]) -> PinReport:
+    """Pin a run's first outputs of these cases, in place of those of the same model. Raise JudgeError."""
+    if read_component_manifest(folder).draft:
+        raise JudgeError(f"{folder} is a draft, which cannot be a baseline; pin a run of a recorded version")
+    run, unanswered = outputs_of_run(folder)
+    pinned: dict[str, PinnedOutput] = {}
+    for case in cases:
+        if case.id in unanswered:
+            reason = unanswered[case.id]
+            raise JudgeError(f"case '{case.id}' of {folder} has no answer ({reason}); name others with --case")
+        if case.id in run.outputs:
+            if not case.was(run.outputs[case.id].case):
+                raise JudgeError(f"case '{case.id}' changed since {folder} was run; pin a newer run")
+            pinned[case.id] = run.outputs[case.id]
+    if not pinned:
+        raise JudgeError(f"{folder} asked none of these cases")
+    path = pinned_folder(component.folder) / f"{slug(run.model_id)}.json"
+    write_pinned(path, run.model_copy(update={"outputs": pinned}))
+    return PinReport(**run.model_dump(exclude={"outputs"}), path=path.as_posix(), cases=list(pinned))

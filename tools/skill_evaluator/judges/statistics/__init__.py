@@ -1,1 +1,0 @@
-"""The statistics of judges: one idea a file, numbers in, numbers out."""

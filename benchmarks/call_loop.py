@@ -11,7 +11,7 @@ import time
 from collections.abc import Awaitable, Callable
 
 from skill_evaluator.library.config import Model, Settings
-from skill_evaluator.library.messages import dialogue
+from skill_evaluator.library.prompts import dialogue
 from skill_evaluator.providers import PROVIDERS
 from skill_evaluator.providers.base import Request, ask_once
 

@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from skill_evaluator.records.leaderboard import laid_out
+from skill_evaluator.records.archive import laid_out
 from skill_evaluator.records.record import Record, write_record
 
 from benchmarks.measure import ROOT, Measured, measure, spread

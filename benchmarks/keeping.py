@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from skill_evaluator.records.leaderboard import laid_out
+from skill_evaluator.records.archive import laid_out
 
 from benchmarks.measure import ROOT, Figures, Measured, measure
 from tests.support.library import SKILL, Library
@@ -22,7 +22,7 @@ CASES, REPLICATES, VERSIONS = 12, 10, 200
 APPEND = """
 import json, sys
 from pathlib import Path
-from skill_evaluator.records.leaderboard import append_rows
+from skill_evaluator.records.archive import append_rows
 from skill_evaluator.records.record import Row
 append_rows(Path(sys.argv[1]), "receipt-extraction", [Row.model_validate(json.loads(sys.argv[2]))])
 """

@@ -17,9 +17,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
-from skill_evaluator.evaluation.mutation import decide_mutant
-from skill_evaluator.library.messages import Prompt
-from skill_evaluator.library.mutants import mutants_of
+from skill_evaluator.evaluation.mutation import decide_mutant, mutants_of
+from skill_evaluator.library.prompts import Prompt
 from worlds import Answers, World, answer, probabilities, rate, record_of, rules_of
 
 MUTANT, _ = mutants_of(Prompt.of("Read.\n\n- Trim it."))

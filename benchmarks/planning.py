@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from skill_evaluator.records.leaderboard import append_rows
+from skill_evaluator.records.archive import append_rows
 from skill_evaluator.records.record import write_record
 
 from benchmarks.measure import ROOT, Measured, measure, spread

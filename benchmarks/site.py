@@ -20,7 +20,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
-from skill_evaluator.records.leaderboard import append_rows
+from skill_evaluator.records.archive import append_rows
 from skill_evaluator.records.record import parse_record, write_record
 
 from benchmarks.kept import run_of, table

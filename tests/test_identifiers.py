@@ -10,7 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 from skill_evaluator import identifiers as types
 from skill_evaluator.errors import ComponentError
 from skill_evaluator.library.prompts import check_semver
-from skill_evaluator.runner.runs import run_id_of
+from skill_evaluator.runner.journal import run_id_of
 
 GOOD: dict[str, tuple[Any, tuple[str, ...]]] = {
     "component": (types.ComponentName, ("receipts", "Award-notice.v2", "0")),

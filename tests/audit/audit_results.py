@@ -33,4 +33,4 @@ def _audited(models: tuple[str, ...], scenarios: tuple[str, ...], benchmarks: tu
         questions = tuple(f"q{q}" for q in range(QUESTIONS))
         outcomes[name] = Outcomes(questions=questions, scores=right.astype(np.float32))
     spending = {name: ModelCost(usd_per_call=0.0004, latency_s=1.25) for name in models}
-    return audit(cube_of_outcomes(models, scenarios, outcomes, weights={}, spending=spending))
+    return audit(cube_of_outcomes(models, scenarios, outcomes, weights={}).with_costs(spending))

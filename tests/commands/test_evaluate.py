@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from skill_evaluator import Library as PromptLibrary
-from skill_evaluator.records.leaderboard import newest_recorded
+from skill_evaluator.records.archive import newest_recorded
 from skill_evaluator.records.record import Row
 
 from tests.support.chat_server import Asked, ChatServer, Reply, notice, varied

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from skill_evaluator.records.leaderboard import load_leaderboard
+from skill_evaluator.records.archive import load_leaderboard
 
 from tests.support.components import case, component, record, write_collected
 from tests.support.git import IDENTITY, GitRepository, bare_copy, git
@@ -21,7 +21,7 @@ WRITERS = 40
 _APPENDING = """
 import os, sys
 from pathlib import Path
-from skill_evaluator.records.leaderboard import append_rows
+from skill_evaluator.records.archive import append_rows
 from skill_evaluator.records.record import read_record
 
 board, record, skill, writers = Path(sys.argv[1]), read_record(Path(sys.argv[2])), sys.argv[3], int(sys.argv[4])

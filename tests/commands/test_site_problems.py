@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from skill_evaluator.records.leaderboard import add_records
+from skill_evaluator.records.archive import add_records
 from skill_evaluator.site.writing import MARKER
 
 from tests.audit.audit_results import an_audit

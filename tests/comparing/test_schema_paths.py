@@ -3,8 +3,8 @@
 from typing import Any
 
 import pytest
-from skill_evaluator.comparing import schema_paths as walking
-from skill_evaluator.comparing.schema_paths import schema_places
+from skill_evaluator.comparing import declarations as walking
+from skill_evaluator.comparing.declarations import schema_places
 
 STR = {"type": "string"}
 NUM = {"type": "number"}

@@ -3,10 +3,9 @@
 import random
 from collections.abc import Callable
 
-from skill_evaluator.evaluation.mutation import decide_mutant
+from skill_evaluator.evaluation.mutation import decide_mutant, mutants_of
 from skill_evaluator.library.config import Policy
-from skill_evaluator.library.messages import Prompt
-from skill_evaluator.library.mutants import mutants_of
+from skill_evaluator.library.prompts import Prompt
 from skill_evaluator.records.record import Record
 from skill_evaluator.verdicts.decide.rules import VerdictRules
 

@@ -13,7 +13,7 @@ from skill_evaluator.errors import FixtureError
 from skill_evaluator.library.cases import Case, load_cases, refuse_unfilled
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import SafetyLimits
-from skill_evaluator.library.messages import File, Prompt
+from skill_evaluator.library.prompts import File, Prompt
 from skill_evaluator.text import digest
 
 from tests.library.test_cases import TRUTH, write_case

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from skill_evaluator.errors import ComponentError, FixtureError
 from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.library.components import Component
-from skill_evaluator.library.messages import Message, Prompt
+from skill_evaluator.library.prompts import Message, Prompt
 from skill_evaluator.library.scenarios import Scenario
 from skill_evaluator.runner.schedule import build_request, estimate_input_tokens, least_input_tokens, most_input_tokens
 from skill_evaluator.text import digest

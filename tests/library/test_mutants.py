@@ -2,8 +2,8 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
-from skill_evaluator.library.messages import Prompt, messages_in
-from skill_evaluator.library.mutants import mutants_of, parts_of
+from skill_evaluator.evaluation.mutation import mutants_of, parts_of
+from skill_evaluator.library.prompts import Prompt, messages_in
 
 PROMPT = """# Receipts
 

@@ -14,7 +14,7 @@ from skill_evaluator.library.scenarios import (
     named_scenarios,
     read_scenario,
 )
-from skill_evaluator.runner.runs import input_digests
+from skill_evaluator.runner.journal import input_digests
 
 from tests.support.components import component
 

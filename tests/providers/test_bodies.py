@@ -11,7 +11,7 @@ import pytest
 from pydantic.alias_generators import to_camel
 from skill_evaluator.library.case_files import read_file
 from skill_evaluator.library.config import Params, SafetyLimits, Settings
-from skill_evaluator.library.messages import Message, Prompt
+from skill_evaluator.library.prompts import Message, Prompt
 from skill_evaluator.providers import BATCHES, PROVIDERS
 from skill_evaluator.providers.base import Request
 from skill_evaluator.providers.batch import open_batches

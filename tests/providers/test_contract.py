@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from skill_evaluator.library.config import Params, Settings
-from skill_evaluator.library.messages import dialogue
+from skill_evaluator.library.prompts import dialogue
 from skill_evaluator.providers import PROVIDERS
 from skill_evaluator.providers.base import Completion, Provider, Request, Usage
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from skill_evaluator.library.config import Model, Price
-from skill_evaluator.library.messages import dialogue
+from skill_evaluator.library.prompts import dialogue
 from skill_evaluator.providers import PROVIDERS
 from skill_evaluator.providers.base import Usage
 from skill_evaluator.runner.prices import most_cost, price_of, usage_cost

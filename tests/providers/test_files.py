@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from skill_evaluator.library.case_files import read_file
 from skill_evaluator.library.config import SafetyLimits, Settings
-from skill_evaluator.library.messages import File, Message
+from skill_evaluator.library.prompts import File, Message
 from skill_evaluator.providers.base import Completion, ProviderError, Request, ask_once
 from skill_evaluator.providers.wire import Content, base64_of, json_bytes
 

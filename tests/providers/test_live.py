@@ -4,7 +4,7 @@ import os
 
 import pytest
 from skill_evaluator.library.config import Model
-from skill_evaluator.library.messages import dialogue
+from skill_evaluator.library.prompts import dialogue
 from skill_evaluator.providers import PROVIDERS
 from skill_evaluator.providers.base import Request
 

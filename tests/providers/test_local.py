@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from skill_evaluator.errors import ConfigError
 from skill_evaluator.library.config import Model, Params, Settings
-from skill_evaluator.library.messages import Message, Prompt, dialogue
+from skill_evaluator.library.prompts import Message, Prompt, dialogue
 from skill_evaluator.providers import local, openai, weights
 from skill_evaluator.providers.base import Completion, Provider, ProviderError, Request
 

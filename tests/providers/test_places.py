@@ -10,7 +10,7 @@ import pytest
 from skill_evaluator.errors import ConfigError
 from skill_evaluator.library.case_files import read_file
 from skill_evaluator.library.config import Model, SafetyLimits
-from skill_evaluator.library.messages import Message
+from skill_evaluator.library.prompts import Message
 from skill_evaluator.providers import PROVIDERS, key_note, kinds_of, read_keys, why_unbatched
 from skill_evaluator.providers.places import PLACES
 from skill_evaluator.runner.prices import price_of

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from skill_evaluator.providers.wire import error_from_status
-from skill_evaluator.records.faults import REMEDIES, remedy, unusable_words
+from skill_evaluator.records.record import REMEDIES, remedy, unusable_words
 
 from tests.support.records import a_record
 

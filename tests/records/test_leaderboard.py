@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from skill_evaluator.errors import LeaderboardError
 from skill_evaluator.library.components import Component
-from skill_evaluator.records.archive import read_entries
-from skill_evaluator.records.leaderboard import append_rows, load_leaderboard
+from skill_evaluator.records.archive import append_rows, load_leaderboard, read_entries
 from skill_evaluator.records.record import Row
 
 from tests.support.components import case, component, record

@@ -12,7 +12,7 @@ from skill_evaluator.api.schemas import schema_text
 from skill_evaluator.errors import LeaderboardError
 from skill_evaluator.library.components import Component
 from skill_evaluator.records import record as formats
-from skill_evaluator.records.leaderboard import append_rows
+from skill_evaluator.records.archive import append_rows
 from skill_evaluator.records.record import CheckRecord, Record, Row, read_record, strict_score, write_record
 
 from tests.support.components import FAILED, REFUSED, case, component, record

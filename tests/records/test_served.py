@@ -1,8 +1,7 @@
 """The table of forms: which names that servers give are of one model, and which of one release of it."""
 
 import pytest
-from skill_evaluator.records.record import Record
-from skill_evaluator.records.served import Served, change_of, is_mixed, is_requested
+from skill_evaluator.records.record import Record, Served, change_of, is_mixed, is_requested
 
 from tests.support.records import a_record
 

@@ -3,9 +3,9 @@
 import asyncio
 
 import pytest
-from skill_evaluator.library.messages import dialogue
+from skill_evaluator.library.prompts import dialogue
 from skill_evaluator.providers.base import Completion, Request
-from skill_evaluator.runner.cache_order import cached_prompts, call_sequences
+from skill_evaluator.runner.engine import cached_prompts, call_sequences
 from skill_evaluator.runner.schedule import Call, schedule_calls
 
 from tests.runner.scripted import ScriptedProvider, answer, drive

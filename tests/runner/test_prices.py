@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from skill_evaluator.errors import ConfigError
 from skill_evaluator.library.config import Model, Params, Price
-from skill_evaluator.library.messages import File
+from skill_evaluator.library.prompts import File
 from skill_evaluator.providers import PROVIDERS, kinds_of
 from skill_evaluator.providers.base import Completion, Usage
 from skill_evaluator.runner.prices import (

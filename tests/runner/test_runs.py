@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Model
-from skill_evaluator.library.messages import Message, dialogue
+from skill_evaluator.library.prompts import Message, dialogue
 from skill_evaluator.providers import PROVIDERS
 from skill_evaluator.providers.base import Request
-from skill_evaluator.runner.runs import Run, input_digests, new_invocation, new_runs
+from skill_evaluator.runner.journal import Run, RunSize, input_digests, new_invocation, new_runs
 from skill_evaluator.runner.schedule import (
     Shard,
     build_request,
@@ -37,7 +37,7 @@ def skill(tmp_path_factory: pytest.TempPathFactory) -> Component:
 def planned(skill: Component, *model_ids: str, **more: Any) -> list[Run]:
     models = [Model(id=model_id, provider="replay") for model_id in model_ids]
     cases = [case("a"), case("b"), case("c")]
-    return new_runs(skill, cases, models, Path("results"), PROVIDERS, replicates=2, seed=0, **more)
+    return new_runs(skill, cases, models, Path("results"), PROVIDERS, RunSize(replicates=2, seed=0, **more))
 
 
 def test_models_of_one_invocation_share_the_beginning_of_their_run_ids(skill: Component) -> None:

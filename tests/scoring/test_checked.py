@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 from skill_evaluator.records.record import CaseRecord, CheckRecord, Record
-from skill_evaluator.scoring.checked import CheckedCase
-from skill_evaluator.verdicts.decide.comparability import Pair, field_scores
-from skill_evaluator.verdicts.decide.same_checks import check_changes, with_same_checks
+from skill_evaluator.scoring.answers import CheckedCase
+from skill_evaluator.verdicts.decide.comparability import Pair, check_changes, field_scores, with_same_checks
 
 from tests.checks.test_checks import checks
 from tests.support.components import FAILED, NOT_RUN, REFUSED, TRUNCATED, case, component, record

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from skill_evaluator.records.leaderboard import append_rows
+from skill_evaluator.records.archive import append_rows
 from skill_evaluator.records.record import parse_record, write_record
 
 from tests.site.conftest import demo

@@ -28,7 +28,7 @@ from typing import Any, Self
 from unittest.mock import patch
 
 from skill_evaluator import cli
-from skill_evaluator.runner import runs
+from skill_evaluator.runner import journal as runs
 
 from tests.support.chat_server import notice
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from skill_evaluator.records.leaderboard import append_rows
+from skill_evaluator.records.archive import append_rows
 from skill_evaluator.records.record import ANSWERED, SCORED, Record, write_record
 from skill_evaluator.text import digest
 

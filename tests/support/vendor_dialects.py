@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from skill_evaluator.library.messages import dialogue
+from skill_evaluator.library.prompts import dialogue
 from skill_evaluator.providers.base import Request
 
 Json = dict[str, Any]

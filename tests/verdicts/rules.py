@@ -5,8 +5,7 @@ from typing import Any
 
 from skill_evaluator.library.config import Policy
 from skill_evaluator.verdicts.decide.comparability import Measure
-from skill_evaluator.verdicts.decide.effects import ArmStatistics
-from skill_evaluator.verdicts.decide.measuring import Measured
+from skill_evaluator.verdicts.decide.measuring import ArmStatistics, Measured
 from skill_evaluator.verdicts.decide.rules import VerdictRules
 
 

@@ -5,10 +5,9 @@ from typing import Any
 
 import pytest
 from skill_evaluator.records.record import CaseAccuracy, CheckRecord, Record
-from skill_evaluator.verdicts.decide.comparability import Pair
+from skill_evaluator.verdicts.decide.comparability import Pair, check_changes, with_same_checks
 from skill_evaluator.verdicts.decide.comparison import compare_records
 from skill_evaluator.verdicts.decide.results import ModelVerdict
-from skill_evaluator.verdicts.decide.same_checks import check_changes, with_same_checks
 
 from tests.support.records import a_record
 from tests.verdicts.rules import some_rules

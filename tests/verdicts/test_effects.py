@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from skill_evaluator.verdicts.decide.effects import ArmStatistics, Effect, holm, paired_effect, replicate_effect
+from skill_evaluator.verdicts.decide.measuring import ArmStatistics, Effect, holm, paired_effect, replicate_effect
 from skill_evaluator.verdicts.decide.rules import Levels, measure_verdict
 
 from tests.support.json_values import thorough

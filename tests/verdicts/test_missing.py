@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from skill_evaluator.records.record import CaseAccuracy, CaseRecord, FieldCount, Record
 from skill_evaluator.verdicts.decide.comparability import CasePairs, Pair, common_part, measures
 from skill_evaluator.verdicts.decide.comparison import compare_records
-from skill_evaluator.verdicts.decide.missing_outputs import Missing, bounds_of, missing_reasons
+from skill_evaluator.verdicts.decide.results import Missing, bounds_of, missing_reasons
 from skill_evaluator.verdicts.decide.rules import bounded_verdict
 
 from tests.support.records import Score, a_record

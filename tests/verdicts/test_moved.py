@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 from skill_evaluator.stats import benjamini_hochberg
-from skill_evaluator.verdicts.decide.cases import FALSE_NAMES, p_values_of_cases
-from skill_evaluator.verdicts.decide.effects import Floats
+from skill_evaluator.verdicts.decide.comparison import FALSE_NAMES, p_values_of_cases
+from skill_evaluator.verdicts.decide.measuring import Floats
 
 
 def named(before: Floats, after: Floats) -> list[bool]:

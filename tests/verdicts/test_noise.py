@@ -2,8 +2,7 @@
 
 import pytest
 from skill_evaluator.verdicts.decide.comparability import Pair
-from skill_evaluator.verdicts.decide.effects import ArmStatistics
-from skill_evaluator.verdicts.decide.measuring import measure_all, run_variance, samples
+from skill_evaluator.verdicts.decide.measuring import ArmStatistics, measure_all, run_variance, samples
 
 from tests.support.records import Score, a_record
 

@@ -28,7 +28,7 @@ def model(name: str, cases: Mapping[str, Sequence[Score]], **changed: object) ->
 
 def rank(*records: Record, **verdicts: VerdictName) -> ModelRanking:
     pairs = [Pair(baseline=None, candidate=record) for record in records]
-    return rank_models("s", pairs, some_rules(), verdicts=verdicts, left_out={})
+    return rank_models("s", pairs, some_rules(), verdicts=verdicts)
 
 
 def drawn(mean: float, seed: int, cases: int = 40, replicates: int = 5) -> dict[str, list[Score]]:

@@ -3,9 +3,8 @@
 from typing import Any
 
 import pytest
-from skill_evaluator.verdicts.decide.cases import changed_fields, named_cases, profile_of
 from skill_evaluator.verdicts.decide.comparability import Pair
-from skill_evaluator.verdicts.decide.comparison import compare_records
+from skill_evaluator.verdicts.decide.comparison import changed_fields, compare_records, named_cases, profile_of
 from skill_evaluator.verdicts.decide.measuring import measure_all
 from skill_evaluator.verdicts.decide.results import Cases, RunSummary
 

@@ -12,12 +12,11 @@ from hypothesis import strategies as st
 from skill_evaluator import Library as PromptLibrary
 from skill_evaluator.library.components import load_component
 from skill_evaluator.library.config import Policy
-from skill_evaluator.records.archive import Acceptance, Archive, accept_version, entry_of
-from skill_evaluator.records.leaderboard import add_records
+from skill_evaluator.records.archive import Acceptance, Archive, accept_version, add_records, entry_of
 from skill_evaluator.records.record import Record, write_record
 from skill_evaluator.records.selection import usual_baseline
 from skill_evaluator.verdicts.decide.comparability import Pair, common_part
-from skill_evaluator.verdicts.history.baselines import pair_of
+from skill_evaluator.verdicts.history.component import pair_of
 
 from tests.support.library import SKILL, Library
 from tests.support.records import Score, a_record, a_run, keep

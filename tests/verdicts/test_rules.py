@@ -7,7 +7,7 @@ import pytest
 from scipy.special import stdtrit
 from skill_evaluator.library.config import VerdictName
 from skill_evaluator.verdicts.decide.comparability import Kind, Measure, Pair
-from skill_evaluator.verdicts.decide.effects import Effect
+from skill_evaluator.verdicts.decide.measuring import Effect
 from skill_evaluator.verdicts.decide.rules import (
     VerdictRules,
     is_harmed_everywhere,

@@ -15,7 +15,7 @@ from skill_evaluator.judges.prompting.criteria import (
 )
 from skill_evaluator.judges.prompting.items import OutputItem
 from skill_evaluator.library.config import Model
-from skill_evaluator.runner.runs import settings_digest
+from skill_evaluator.runner.journal import settings_digest
 
 from tests.support.asked_judges import method, rubric_of
 

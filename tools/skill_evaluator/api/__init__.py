@@ -110,7 +110,6 @@ class Library:
 
     def recorded(self, skill: str) -> RecordedComponent:
         """Return a component with its recorded runs, and the rules by which they are judged."""
-
         component = self.component(skill)
         return RecordedComponent(component=component, archive=Archive(component), settings=self.settings)
 
@@ -174,7 +173,6 @@ class Library:
         Returns:
             The finished runs, the verdict on the new version and the ranking of its models.
         """
-
         request = request_of(
             EvaluationRequest,
             self,
@@ -274,7 +272,6 @@ class Library:
         Returns:
             The estimates of each model, and what else to know.
         """
-
         request = request_of(
             EvaluationRequest,
             self,
@@ -305,7 +302,6 @@ class Library:
         need no component. `between` compares two models on the same version. `apart`: the results of the other tool
         were measured on different days.
         """
-
         baseline, candidate = (None if each is None else str(each) for each in (baseline, candidate))
         before, after, recorded = _records_named(baseline), _records_named(candidate), None
         if before and after:
@@ -376,7 +372,6 @@ class Library:
 
         By default it is the highest version with a complete record, and git's author accepts it.
         """
-
         recorded, models = self.recorded(skill), [models] if isinstance(models, str) else models
         return accept(recorded.component, recorded.archive, version, why=why, by=by, models=models)
 
@@ -391,16 +386,13 @@ class Library:
 
         `run` is a run folder, or the id of a run in a component's evals/results. Return the run's manifest, too.
         """
-
-        places = (self.components, self.config, self.fixtures, self.settings)
-        return explain(run, *places, case=case, field=field)
+        return explain(run, self.components, self.config, self.fixtures, case=case, field=field)
 
     def score(self, run: str | Path) -> tuple[Finished, Component]:
         """Score a saved run again without a call and rewrite its record.json and report.md, as `score` does.
 
         Return the run, and the component as it is now.
         """
-
         finished, component = score_again(Path(run), self.components, self.config, self.fixtures)
         write_report(finished, site=Site(self.settings.site.address))
         return finished, component
@@ -436,7 +428,6 @@ class Library:
         Returns:
             The mutants: killed, survived or undecided.
         """
-
         request = request_of(
             MutationRequest,
             self,
@@ -475,7 +466,6 @@ class Library:
         Returns:
             One row per component, with the verdict and the cost of both models.
         """
-
         request = request_of(
             SwitchRequest, self, old=old, new=new, skills=skills, replicates=replicates, dry_run=dry_run
         )
@@ -486,7 +476,6 @@ class Library:
 
         `odd` takes the error of an invalid row instead of having it raised.
         """
-
         if self.settings.fixtures and table.fixtures and table.fixtures.is_relative_to(cache_dir()):
             repository = self.settings.fixtures.repository
             raise FixtureError(f"the cases belong in {repository}; name a clone of it with --fixtures DIR")
@@ -506,7 +495,6 @@ class Library:
         Returns:
             The problems of each component; none is raised.
         """
-
         request = request_of(LintRequest, self, names=names, base=base, no_cases=no_cases, fix=fix)
         return lint(request)
 
@@ -516,7 +504,6 @@ class Library:
 
     def sizing(self, skill: str, drop: float, models: Sequence[str] = ()) -> SizingPlan:
         """Return how many cases and replicates detect a drop, by the newest version of each model."""
-
         recorded = self.recorded(skill)
         return size_plan(recorded.component, recorded.archive, models, drop, self.settings.policy)
 
@@ -539,7 +526,6 @@ class Library:
         Returns:
             The text; its `save(path)` writes a file.
         """
-
         request = request_of(ExportRequest, self, sources=sources, to=to, table=table, models=models)
         return export_records(request, self.recorded)
 
@@ -564,7 +550,6 @@ class Library:
         Returns:
             Each record with its file, and whether it is new.
         """
-
         request = request_of(ImportRequest, self, file=file, skill=skill, version=version, model=model)
         return import_results(request, self.settings, odd)
 

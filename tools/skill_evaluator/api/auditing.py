@@ -59,7 +59,6 @@ class Audits:
         Returns:
             The audit and its runs.
         """
-
         request = request_of(
             AuditRunRequest,
             self,
@@ -115,7 +114,6 @@ class Audits:
         Returns:
             The result, and the models without any output.
         """
-
         request = request_of(
             AuditReportRequest,
             self,

@@ -32,7 +32,6 @@ class ContinuousIntegration:
     @staticmethod
     def write_plan(plan: Plan, path: Path) -> str:
         """Write a plan as the file that jobs, `collect` and `report` read; return the SHA-256 of the file."""
-
         replace_text(path, json_text(plan.model_dump(mode="json")))
         return sha256_of(path)
 
@@ -73,7 +72,6 @@ class ContinuousIntegration:
 
         None where it names none. A `platform` is handed the commit for later jobs.
         """
-
         elsewhere = load_settings(self.config).fixtures
         if elsewhere is None:
             return None

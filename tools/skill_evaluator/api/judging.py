@@ -80,7 +80,6 @@ class Judges:
         self, request: CalibrateRequest | None = None, *, watch: Watch | None = None, **options: Any
     ) -> Judged | JudgeRunSize:
         """Measure judges against human labels, as `judge calibrate` does; named judges are called."""
-
         asked = request or request_of(CalibrateRequest, self, **options)
         return calibrate(asked, watch, bias_report)
 
@@ -94,7 +93,6 @@ class Judges:
 
     def lint(self, files: Sequence[Path] = ()) -> RubricLint:
         """Check rubrics, by default all of the configuration, as `judge lint` does."""
-
         paths = list(dict.fromkeys(files)) or find_rubrics(self.config)
         if not paths:
             raise ConfigError(f"{self.config / 'rubrics'} holds no rubric; add one, or name a file")
@@ -102,7 +100,6 @@ class Judges:
 
     def pin(self, run: str, cases: Sequence[str] = ()) -> PinReport:
         """Keep a run's first answers in the repository, as the baseline of later judgements; `cases` are patterns."""
-
         folder = find_run(run, self.components)
         skill, limits = read_component_manifest(folder).skill, load_settings(self.config).limits
         component = load_component(self.components, skill, limits, self.fixtures)
@@ -116,7 +113,6 @@ class Judges:
         `dimensions` are those in which a candidate is compared with its baseline. Return the number of new items, and
         of items that were queued already.
         """
-
         items = items_from(file, dimensions)
         if sample is not None:
             items = random.Random(seed).sample(items, min(sample, len(items)))  # noqa: S311 (no secret)
@@ -125,7 +121,6 @@ class Judges:
 
     def review_page(self, port: int = 0) -> ReviewServer:
         """Return the server of the review page, for this machine alone. Port 0 takes a free port."""
-
         queue = queue_in(self.config, begun=True)
         queue.labels(queue.items())  # reports an invalid label before the page is opened
         return ReviewServer(queue, port)

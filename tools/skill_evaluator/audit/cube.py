@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import compress
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
@@ -98,6 +99,16 @@ class Cube:
         """σ of each model, points: the standard deviation of S(m, t) over the scenarios, with n − 1."""
         return np.asarray(self.overall.std(axis=1, ddof=1))
 
+    def with_costs(
+        self, spending: Mapping[str, ModelCost], answers: Mapping[str, Mapping[str, int]] = MappingProxyType({})
+    ) -> Self:
+        """Return the cube with the costs, and the numbers of outputs by kind, of its models."""
+        return replace(
+            self,
+            spending={name: spent for name, spent in spending.items() if name in self.models},
+            answers={name: counts for name, counts in answers.items() if name in self.models},
+        )
+
     def on(self, benchmark: str) -> Self:
         """Return the cube of one benchmark alone."""
         column = self.benchmarks.index(benchmark)
@@ -138,6 +149,15 @@ class Cube:
         return None if self.outcomes is None else min(outcomes.replicates for outcomes in self.outcomes.values())
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gaps:
+    """What to do about missing scores: an error, or what to skip; `source` and `unit` are for the message."""
+
+    missing: Missing = "refuse"
+    source: str = "the table"
+    unit: str = "cell"
+
+
 def cube_of_scores(
     models: Sequence[str],
     scenarios: Sequence[str],
@@ -145,18 +165,16 @@ def cube_of_scores(
     scores: Floats,
     *,
     weights: Mapping[str, float],
-    missing: Missing = "refuse",
-    source: str = "the table",
-    unit: str = "cell",
+    gaps: Gaps = Gaps(),
 ) -> Cube:
     """Build a cube from scores in per cent, [models, scenarios, benchmarks]; NaN marks a missing score.
 
-    A benchmark without a weight has weight 1. Raise AuditError for missing scores unless `missing` says what to leave
-    out. `unit` is the noun for a missing score in the message.
+    A benchmark without a weight has weight 1. Raise AuditError for missing scores unless `gaps` says what to skip.
     """
+    missing, source = gaps.missing, gaps.source
     holes = np.asarray(np.isnan(scores).any(axis=2))
     if holes.any() and missing in ("refuse", "questions"):
-        raise AuditError(_missing_message(models, scenarios, holes, unit, source))
+        raise AuditError(_missing_message(models, scenarios, holes, gaps))
     keeps_models = np.asarray(~(holes.any(axis=1) & (missing == "models")))
     keeps_scenarios = np.asarray(~(holes.any(axis=0) & (missing == "scenarios")))
     if not keeps_models.any() or not keeps_scenarios.any():
@@ -181,8 +199,6 @@ def cube_of_outcomes(
     *,
     weights: Mapping[str, float],
     missing: Missing = "refuse",
-    spending: Mapping[str, ModelCost] | None = None,
-    answers: Mapping[str, Mapping[str, int]] | None = None,
     source: str = "the audit",
 ) -> Cube:
     """Build a cube from outputs. A question counts as answered in a scenario if one replicate has a score.
@@ -193,16 +209,13 @@ def cube_of_outcomes(
     if missing == "questions":
         outcomes, treatment = _keep_answered(outcomes, source)
     scores = np.stack([100.0 * benchmark.means.mean(axis=2) for benchmark in outcomes.values()], axis=2)
-    cube = cube_of_scores(
-        models, scenarios, tuple(outcomes), scores, weights=weights, missing=missing, source=source, unit="output"
-    )
+    gaps = Gaps(missing=missing, source=source, unit="output")
+    cube = cube_of_scores(models, scenarios, tuple(outcomes), scores, weights=weights, gaps=gaps)
     kept = np.ix_([models.index(name) for name in cube.models], [scenarios.index(name) for name in cube.scenarios])
     return replace(
         cube,
         outcomes={name: replace(benchmark, scores=benchmark.scores[kept]) for name, benchmark in outcomes.items()},
         questions={name: len(benchmark.questions) for name, benchmark in outcomes.items()},
-        spending={name: spent for name, spent in (spending or {}).items() if name in cube.models},
-        answers={name: counts for name, counts in (answers or {}).items() if name in cube.models},
         treatment=treatment or cube.treatment,
     )
 
@@ -220,10 +233,9 @@ def _keep_answered(outcomes: Mapping[str, Outcomes], source: str) -> tuple[dict[
     return kept, f"left out {listed(dropped)}: some model has no output for them" if dropped else None
 
 
-def _missing_message(
-    models: Sequence[str], scenarios: Sequence[str], holes: NDArray[np.bool_], unit: str, source: str
-) -> str:
+def _missing_message(models: Sequence[str], scenarios: Sequence[str], holes: NDArray[np.bool_], gaps: Gaps) -> str:
     """Name the models and scenarios with missing scores, and the options to leave them out."""
+    unit, source = gaps.unit, gaps.source
     named = [
         f"{model} in {listed(list(compress(scenarios, row)), _MAX_NAMED)}"
         for model, row in zip(models, holes, strict=True)
@@ -247,7 +259,8 @@ def read_cube(path: Path, *, weights: Mapping[str, float], missing: Missing = "r
         scores[models.index(model), scenarios.index(scenario)] = values
     if 0 < np.max(scores, initial=0.0, where=~np.isnan(scores)) <= 1:
         raise AuditError(f"{path}: no score is above 1: these look like shares; write per cent, 0 to 100")
-    return cube_of_scores(models, scenarios, benchmarks, scores, weights=weights, missing=missing, source=str(path))
+    gaps = Gaps(missing=missing, source=str(path))
+    return cube_of_scores(models, scenarios, benchmarks, scores, weights=weights, gaps=gaps)
 
 
 def _read_scores(path: Path) -> tuple[tuple[str, ...], dict[tuple[str, str], list[float]]]:

@@ -15,15 +15,15 @@ from typing import Any, Literal
 
 from skill_evaluator.checks.declared import Check
 from skill_evaluator.comparing.comparators import amount
+from skill_evaluator.comparing.declarations import schema_places
 from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule
-from skill_evaluator.comparing.schema_paths import schema_places
 from skill_evaluator.errors import ComponentError, JudgeError, NotEvaluatedError, SkillEvaluatorError
 from skill_evaluator.evaluation.inputs import judge_of
 from skill_evaluator.files import read_json
 from skill_evaluator.library.cases import Case, UnfilledError, cases_without_document, find_cases, load_cases
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import ComponentPolicy, Model, Settings
-from skill_evaluator.library.messages import section_headings
+from skill_evaluator.library.prompts import section_headings
 from skill_evaluator.parsing import Output
 from skill_evaluator.records.archive import Archive
 from skill_evaluator.records.pinned import read_pinned

@@ -25,8 +25,8 @@ from skill_evaluator.runner.journal import (
     merged_outcomes,
     read_answers,
     read_manifest,
+    run_id_of,
 )
-from skill_evaluator.runner.runs import run_id_of
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.stats import by_key
 from skill_evaluator.text import counted, is_generated, listed

@@ -28,13 +28,10 @@ from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.providers import asking
 from skill_evaluator.providers.redaction import attempted
 from skill_evaluator.records.archive import why_refused
-from skill_evaluator.records.faults import fault_lines
-from skill_evaluator.records.record import PARTIAL, Record, write_record
-from skill_evaluator.runner.journal import JUDGE, Manifest, read_answers
-from skill_evaluator.runner.runs import input_digests
+from skill_evaluator.records.record import PARTIAL, Record, fault_lines, write_record
+from skill_evaluator.runner.journal import JUDGE, Manifest, input_digests, read_answers
 from skill_evaluator.runner.schedule import Replicate, schedule_calls
-from skill_evaluator.scoring.answers import TOO_COSTLY
-from skill_evaluator.scoring.checked import takes_programs
+from skill_evaluator.scoring.answers import TOO_COSTLY, takes_programs
 from skill_evaluator.scoring.recording import Recorder, origin_of
 from skill_evaluator.scoring.scorer import Scorer, open_scores
 from skill_evaluator.stats import by_key

@@ -6,8 +6,7 @@ from pathlib import PurePosixPath
 from skill_evaluator.ci.plan import OnModels
 from skill_evaluator.errors import LeaderboardError
 from skill_evaluator.library.versions import Bump, ComponentVersion, Problem, breaks_contract, bump, needs_evaluation
-from skill_evaluator.records.archive import RecordedRun
-from skill_evaluator.records.leaderboard import newest_recorded
+from skill_evaluator.records.archive import RecordedRun, newest_recorded
 from skill_evaluator.records.record import short_digest
 from skill_evaluator.repository import Repository, within
 from skill_evaluator.stats import by_key

@@ -30,8 +30,8 @@ from skill_evaluator.library.sources import component_names, prompt_file, source
 from skill_evaluator.library.versions import Problem, read_version
 from skill_evaluator.metrics import METRICS, REPRODUCIBILITY
 from skill_evaluator.providers import Configuration, read_configuration
+from skill_evaluator.records.archive import resolve_conflicts
 from skill_evaluator.records.integrity import Past, past_at, problems_of
-from skill_evaluator.records.leaderboard import resolve_conflicts
 from skill_evaluator.repository import Repository
 from skill_evaluator.scoring.parallel import side_by_side
 from skill_evaluator.text import counted, listed

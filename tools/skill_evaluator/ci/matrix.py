@@ -28,8 +28,8 @@ from skill_evaluator.providers import Configuration, key_variables, program, rea
 from skill_evaluator.providers.base import ProviderKind
 from skill_evaluator.records.archive import Archive
 from skill_evaluator.repository import Repository
+from skill_evaluator.runner.journal import input_digests, slug
 from skill_evaluator.runner.prices import Estimate, InputSize, estimate, input_sizes, sum_of
-from skill_evaluator.runner.runs import input_digests, slug
 from skill_evaluator.runner.schedule import IN_FLIGHT, Shard, replicates_beside, under
 from skill_evaluator.stats import total_or_none
 from skill_evaluator.text import is_generated

@@ -32,11 +32,10 @@ from skill_evaluator.identifiers import (
     VersionText,
 )
 from skill_evaluator.library.config import Limits
-from skill_evaluator.library.messages import DOCUMENT, UsedInputs
+from skill_evaluator.library.prompts import DOCUMENT, UsedInputs
 from skill_evaluator.library.versions import Problem
-from skill_evaluator.runner.journal import MANIFEST, Manifest
+from skill_evaluator.runner.journal import MANIFEST, Manifest, run_id_of
 from skill_evaluator.runner.prices import Forecast
-from skill_evaluator.runner.runs import run_id_of
 from skill_evaluator.runner.schedule import Shard, replicates_beside
 from skill_evaluator.text import nearest
 

@@ -53,8 +53,8 @@ from skill_evaluator.providers import asking, program
 from skill_evaluator.records.archive import Archive, why_refused
 from skill_evaluator.records.selection import versions_patched_to
 from skill_evaluator.repository import Repository, within
+from skill_evaluator.runner.journal import new_invocation
 from skill_evaluator.runner.prices import forecasts_of, input_sizes, not_applicable
-from skill_evaluator.runner.runs import new_invocation
 from skill_evaluator.runner.schedule import refuse_amounts
 from skill_evaluator.stats import by_key
 from skill_evaluator.text import counted, listed, nearest

@@ -19,7 +19,7 @@ from skill_evaluator.display.options import ComponentsOption, FormatOption, argu
 from skill_evaluator.errors import GitError, LeaderboardError, PlanError
 from skill_evaluator.files import json_text, parse_json, read_json, validated
 from skill_evaluator.identifiers import moment
-from skill_evaluator.records.leaderboard import with_rows
+from skill_evaluator.records.archive import with_rows
 from skill_evaluator.records.record import Record, parse_record, read_record
 from skill_evaluator.repository import Repository, within
 from skill_evaluator.text import counted

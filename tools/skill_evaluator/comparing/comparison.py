@@ -3,7 +3,7 @@
 Objects align by key; arrays by their declared rule. Null and absent are the same thing for a leaf.
 """
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import permutations, zip_longest
 from math import fsum, perm
@@ -71,9 +71,8 @@ class _Comparing:
         if field.rule is None and (isinstance(truth, _CONTAINERS) or isinstance(output, _CONTAINERS)):
             if isinstance(truth, _OBJECT) and isinstance(output, _OBJECT):
                 left, right = truth or {}, output or {}
-                left_keys, right_keys = keys_by_nfc_name(left), keys_by_nfc_name(right)
-                if left_keys or right_keys:
-                    return self._compare_respelt(left, right, left_keys, right_keys, field, truth_at, output_at)
+                if keys_by_nfc_name(left) or keys_by_nfc_name(right):
+                    return self._compare_respelt(left, right, field, truth_at, output_at)
                 children = field.children
                 for key in left if left.keys() >= right.keys() else {**left, **right}:
                     below = children.get(key) or field.child(key)
@@ -101,16 +100,10 @@ class _Comparing:
         return None
 
     def _compare_respelt(
-        self,
-        truth: dict[str, Any],
-        output: dict[str, Any],
-        truth_keys: Mapping[str, str],
-        output_keys: Mapping[str, str],
-        field: Field,
-        truth_at: At,
-        output_at: At,
+        self, truth: dict[str, Any], output: dict[str, Any], field: Field, truth_at: At, output_at: At
     ) -> None:
         """Compare objects with keys that are not NFC: members meet by name, and stand at the key as it is spelt."""
+        truth_keys, output_keys = keys_by_nfc_name(truth), keys_by_nfc_name(output)
         left, right = rename_keys(truth, truth_keys), rename_keys(output, output_keys)
         for name in {**left, **right}:
             in_truth = (*truth_at, truth_keys.get(name, name))

@@ -9,8 +9,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from skill_evaluator.comparing.comparators import comparator, read_number
-from skill_evaluator.comparing.declarations import Align, FieldRule, refuse_idle_settings
-from skill_evaluator.comparing.schema_paths import Place, below, reached, schema_places
+from skill_evaluator.comparing.declarations import (
+    Align,
+    FieldRule,
+    Place,
+    below,
+    reached,
+    refuse_idle_settings,
+    schema_places,
+)
 from skill_evaluator.errors import ComponentError
 from skill_evaluator.text import keys_by_nfc_name, nearest_path, with_nfc_keys
 

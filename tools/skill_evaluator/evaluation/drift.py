@@ -20,8 +20,7 @@ from skill_evaluator.verdicts.decide.comparison import compare_records
 from skill_evaluator.verdicts.decide.measuring import Compared, Measured, measure_all
 from skill_evaluator.verdicts.decide.results import ComparisonResult, MeasureResult, ModelVerdict
 from skill_evaluator.verdicts.decide.rules import VerdictRules, is_lost
-from skill_evaluator.verdicts.history.baselines import drift_pair
-from skill_evaluator.verdicts.history.component import RecordedComponent
+from skill_evaluator.verdicts.history.component import RecordedComponent, drift_pair
 
 _ALPHA = 0.025  # drift that is reported where no model moved
 

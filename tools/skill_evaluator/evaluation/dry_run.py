@@ -18,7 +18,7 @@ from skill_evaluator.providers import key_note
 from skill_evaluator.providers.base import Completion
 from skill_evaluator.records.archive import Archive, read_entries
 from skill_evaluator.records.record import Record, read_record
-from skill_evaluator.runner.journal import RECORD
+from skill_evaluator.runner.journal import RECORD, Run
 from skill_evaluator.runner.prices import (
     COST_OF_BATCHES,
     Estimate,
@@ -31,7 +31,6 @@ from skill_evaluator.runner.prices import (
     input_sizes,
     sum_of,
 )
-from skill_evaluator.runner.runs import Run
 from skill_evaluator.runner.schedule import Replicate, calls_in_flight, schedule_calls
 from skill_evaluator.scoring.recording import Recorder
 from skill_evaluator.scoring.scorer import Scorer, open_scores

@@ -13,7 +13,7 @@ from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import Model, Settings, select_models
 from skill_evaluator.library.scenarios import SCHEMA_ALONE, apply_scenario
 from skill_evaluator.providers import Configuration, asking, read_configuration, refuse_unbatched
-from skill_evaluator.records.leaderboard import check_leaderboard
+from skill_evaluator.records.archive import check_leaderboard
 from skill_evaluator.repository import Repository, tolerating_git
 from skill_evaluator.runner.prices import refuse_unpriced
 from skill_evaluator.runner.schedule import Shard, refuse_amounts

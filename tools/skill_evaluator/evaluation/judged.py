@@ -22,12 +22,11 @@ from skill_evaluator.library.cases import Case
 from skill_evaluator.library.config import Model
 from skill_evaluator.providers import Configuration, lack_of
 from skill_evaluator.records.summaries import FEWEST_LABELS, CorrectedShare, JudgedChecks
-from skill_evaluator.runner.journal import JUDGE, outcomes
+from skill_evaluator.runner.journal import JUDGE, Run, outcomes
 from skill_evaluator.runner.prices import call_cost, price_of
-from skill_evaluator.runner.runs import Run
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.runner.session import Session
-from skill_evaluator.scoring.checked import CheckScore, CheckScores
+from skill_evaluator.scoring.answers import CheckScore, CheckScores
 from skill_evaluator.stats import by_key, rounded, total_or_none
 from skill_evaluator.text import listed
 

@@ -1,7 +1,8 @@
-"""The runs of an evaluation: new ones, those of a design, or unfinished ones that are taken up again.
+"""The runs of an evaluation: new ones, those of a design with a recorded version, or unfinished runs to resume.
 
-Nobody pays twice for an answer to the same question. A draft, so also `try`, and `--failing` neither give answers to
-a later run nor take any: the best of many drafts would pass for an improvement.
+Nobody pays twice for an output of the same call. Drafts, so also `try`, and `--failing` neither give outputs to a later
+run nor reuse any: the best of many drafts would pass for an improvement. `plan` finds baselines here, too, so that a
+workflow measures what a person at a terminal would.
 """
 
 import sys
@@ -24,23 +25,27 @@ from skill_evaluator.library.config import Model, Policy
 from skill_evaluator.library.scenarios import apply_scenario
 from skill_evaluator.library.versions import PastPrompt, component_at, component_with
 from skill_evaluator.providers import lack_of
-from skill_evaluator.records.archive import Archive, RecordedRun, read_entries, why_refused
-from skill_evaluator.records.leaderboard import append_rows
+from skill_evaluator.records.archive import Archive, RecordedRun, append_rows, read_entries, why_refused
 from skill_evaluator.records.record import SCORER_VERSION, Record, read_record, short_digests
 from skill_evaluator.records.selection import runs_alike, usual_baseline
 from skill_evaluator.runner.journal import (
     MANIFEST,
     Manifest,
     Role,
+    Run,
+    RunSize,
     create_run,
     find_runs,
+    input_digests,
     is_unfinished,
+    new_runs,
     outcomes,
     read_component_manifest,
     read_manifest,
+    resumed_run,
+    run_of_other,
 )
 from skill_evaluator.runner.prices import input_sizes, most_cost, price_of
-from skill_evaluator.runner.runs import Run, input_digests, new_runs, resumed_run, run_of_other
 from skill_evaluator.runner.schedule import replicates_beside
 from skill_evaluator.scoring.recording import Finished
 from skill_evaluator.stats import total_or_none
@@ -89,12 +94,7 @@ def is_recordable(run: Run, request: EvaluationRequest) -> bool:
 
 
 def _new_runs(inputs: Inputs, request: EvaluationRequest) -> PlannedRuns:
-    plain = new_runs(
-        inputs.component,
-        inputs.cases,
-        inputs.models,
-        inputs.results_dir,
-        inputs.kinds,
+    size = RunSize(
         replicates=request.replicates or inputs.settings.replicates,
         seed=inputs.settings.seed if request.seed is None else request.seed,
         shard=inputs.shard,
@@ -102,6 +102,7 @@ def _new_runs(inputs: Inputs, request: EvaluationRequest) -> PlannedRuns:
         invocation=request.invocation,
         transport="batch" if request.batch else "direct",
     )
+    plain = new_runs(inputs.component, inputs.cases, inputs.models, inputs.results_dir, inputs.kinds, size)
     for run in plain:
         if not run.manifest.cases:
             reasons = listed([f"{case_id} ({why})" for case_id, why in run.manifest.not_applicable.items()])

@@ -15,7 +15,7 @@ from skill_evaluator.evaluation.judged import judged_items, read_judged_run, sco
 from skill_evaluator.judges.modes.sentences import read_sentence_answers
 from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.library.components import Component, load_component
-from skill_evaluator.library.config import Settings, load_models
+from skill_evaluator.library.config import load_models, load_settings
 from skill_evaluator.library.scenarios import apply_scenario
 from skill_evaluator.providers import asking, read_configuration
 from skill_evaluator.records.record import ANSWERED, SCORED, UNPARSEABLE, write_record
@@ -24,15 +24,17 @@ from skill_evaluator.runner.journal import (
     JUDGE,
     RECORD,
     Manifest,
+    changes_since,
     edited_since,
     find_run,
+    input_digests,
     outcomes,
     read_component_manifest,
+    saved_run,
 )
-from skill_evaluator.runner.runs import changes_since, input_digests, saved_run
 from skill_evaluator.runner.schedule import Call, schedule_calls
 from skill_evaluator.scoring.answer_views import Answer, CaseView, case_view, only_field, read_answers
-from skill_evaluator.scoring.checked import CheckScores, all_failed
+from skill_evaluator.scoring.answers import CheckScores, all_failed
 from skill_evaluator.scoring.recording import Finished, Recorder, origin_of
 from skill_evaluator.scoring.scorer import Scorer, open_scores
 from skill_evaluator.text import nearest
@@ -78,7 +80,6 @@ def explain(
     components: Path,
     config: Path,
     fixtures: Path | None,
-    settings: Settings,
     *,
     case: str | None,
     field: str | None,
@@ -87,6 +88,7 @@ def explain(
     folder = find_run(run, components)
     manifest = read_component_manifest(folder)
     _refuse_unknown(manifest, case, field)
+    settings = load_settings(config)
     component = load_component(components, manifest.skill, settings.limits, fixtures)
     cases = {case.id: case.as_used(manifest.inputs) for case in load_cases(component, fixtures)}
     # what shaped the answers may be different now, and the model may have left models.yaml

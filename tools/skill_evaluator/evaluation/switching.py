@@ -21,7 +21,7 @@ from skill_evaluator.library.config import Policy, VerdictName, select_models
 from skill_evaluator.library.sources import component_names
 from skill_evaluator.providers import lack_of, read_configuration
 from skill_evaluator.records.archive import Archive
-from skill_evaluator.records.faults import unusable_words
+from skill_evaluator.records.record import unusable_words
 from skill_evaluator.records.selection import runs_of_versions
 from skill_evaluator.runner.session import Watch, print_how_to_go_on
 from skill_evaluator.stats import total_or_none

@@ -21,9 +21,8 @@ from skill_evaluator.errors import LeaderboardError
 from skill_evaluator.files import replace_text
 from skill_evaluator.identifiers import is_file_name
 from skill_evaluator.library.sources import component_names
-from skill_evaluator.records.record import SCORED, Record, read_record, strict_by_replicate
+from skill_evaluator.records.record import SCORED, Record, read_record, served_text, strict_by_replicate
 from skill_evaluator.records.selection import choose
-from skill_evaluator.records.served import served_text
 from skill_evaluator.records.summaries import Summary
 from skill_evaluator.runner.journal import RECORD
 from skill_evaluator.text import nearest

@@ -22,8 +22,7 @@ from skill_evaluator.library.config import SafetyLimits, Settings
 from skill_evaluator.library.prompts import check_semver
 from skill_evaluator.library.tables import ENDINGS, Odd, read_rows, value_at, with_decimal_point
 from skill_evaluator.parsing.answer import parse_output
-from skill_evaluator.records.archive import read_entries
-from skill_evaluator.records.leaderboard import add_records, check_leaderboard
+from skill_evaluator.records.archive import add_records, check_leaderboard, read_entries
 from skill_evaluator.records.record import SCORED, SCORED_ELSEWHERE, Record, parse_record
 from skill_evaluator.records.summaries import Tokens
 from skill_evaluator.scoring import summaries

@@ -16,7 +16,7 @@ from typing import Any
 from skill_evaluator.errors import FixtureError
 from skill_evaluator.files import open_file
 from skill_evaluator.library.config import SafetyLimits
-from skill_evaluator.library.messages import File, MediaType
+from skill_evaluator.library.prompts import File, MediaType
 from skill_evaluator.library.reading import Root
 from skill_evaluator.processes import ProcessLimits, Program, run_process
 

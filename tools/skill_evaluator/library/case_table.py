@@ -25,7 +25,7 @@ from skill_evaluator.files import json_text, replace_text, storing, validated
 from skill_evaluator.library.cases import INPUTS, Case, cases_of_table, load_cases
 from skill_evaluator.library.components import Component, load_component, places_of, sources_of
 from skill_evaluator.library.config import load_settings
-from skill_evaluator.library.messages import DOCUMENT
+from skill_evaluator.library.prompts import DOCUMENT
 from skill_evaluator.library.sources import component_names
 from skill_evaluator.library.tables import Columns, Odd, read_table
 from skill_evaluator.parsing import Output

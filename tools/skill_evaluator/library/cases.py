@@ -19,7 +19,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from skill_evaluator.checks.declared import Check, DeclaredCheck, read_checks
-from skill_evaluator.comparing.schema_paths import Place, schema_places
+from skill_evaluator.comparing.declarations import Place, schema_places
 from skill_evaluator.errors import FixtureError, NotEvaluatedError, refuse
 from skill_evaluator.files import (
     FrozenModel,
@@ -46,8 +46,7 @@ from skill_evaluator.library.components import (
     sources_of,
 )
 from skill_evaluator.library.config import SafetyLimits
-from skill_evaluator.library.messages import DOCUMENT, TURNS, File, Message
-from skill_evaluator.library.prompts import WrittenMessage
+from skill_evaluator.library.prompts import DOCUMENT, TURNS, File, Message, WrittenMessage
 from skill_evaluator.library.reading import Root
 from skill_evaluator.library.tables import CaseRows, Odd, Row, read_table
 from skill_evaluator.parsing import Parsed

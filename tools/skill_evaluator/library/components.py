@@ -14,19 +14,16 @@ from typing import Any
 from pydantic import Field, field_validator
 
 from skill_evaluator.checks.declared import Check, DeclaredCheck, read_checks
-from skill_evaluator.comparing.declarations import FieldRule, refuse_wrong_rules
+from skill_evaluator.comparing.declarations import FieldRule, refuse_wrong_rules, schema_places
 from skill_evaluator.comparing.field_plan import FieldPlan, plan_fields
-from skill_evaluator.comparing.schema_paths import schema_places
 from skill_evaluator.errors import ComponentError, FixtureError, NotEvaluatedError
 from skill_evaluator.files import StrictModel, read_json, read_text, validated
 from skill_evaluator.identifiers import is_component_name
 from skill_evaluator.library.config import DEFAULT_LIMITS, SafetyLimits
-from skill_evaluator.library.contract import Contract, constrains
-from skill_evaluator.library.messages import Prompt
+from skill_evaluator.library.contract import Contract, constrains, read_schema
 from skill_evaluator.library.programs import ProgramUnderTest
-from skill_evaluator.library.prompts import check_semver, checked_prompt, parse_prompt
+from skill_evaluator.library.prompts import Prompt, check_semver, checked_prompt, parse_prompt
 from skill_evaluator.library.reading import Root, read_yaml
-from skill_evaluator.library.schema_files import read_schema
 from skill_evaluator.library.sources import WrittenAt, numbered, origin_of, recorded_in
 from skill_evaluator.library.sources.own import OWN, written_own
 from skill_evaluator.library.sources.tree import Written

@@ -28,7 +28,6 @@ from pydantic import (
 from skill_evaluator.errors import ConfigError
 from skill_evaluator.files import SizeLimit, StrictModel, validated
 from skill_evaluator.identifiers import Label, ModelId, ProviderName, ReplicateCount, Share, Tier, is_address
-from skill_evaluator.library.messages import FileKind
 from skill_evaluator.library.reading import YAML_DEPTH, FixturesElsewhere, Root, read_yaml
 from skill_evaluator.metrics import REPRODUCIBILITY
 from skill_evaluator.text import nearest
@@ -85,6 +84,7 @@ class ComponentJudge(StrictModel):
     dimensions: tuple[str, ...] = Field(default=(), description="instead of those of a preset")
 
 
+FileKind = Literal["pdf", "image"]
 DeclaredJudge = Annotated[
     ComponentJudge,
     BeforeValidator(

@@ -18,8 +18,7 @@ from skill_evaluator.errors import GitError, SkillEvaluatorError
 from skill_evaluator.files import json_text, read_json, read_text, storing
 from skill_evaluator.library.components import find_texts, output_of_truths, places_of, read_truths, table_beside
 from skill_evaluator.library.config import SafetyLimits
-from skill_evaluator.library.contract import Contract, constrains
-from skill_evaluator.library.schema_files import read_schema
+from skill_evaluator.library.contract import Contract, constrains, read_schema
 from skill_evaluator.library.tables import Columns
 from skill_evaluator.repository import Repository
 

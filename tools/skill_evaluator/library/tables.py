@@ -15,10 +15,10 @@ from typing import Any
 
 from pydantic import Field, field_validator
 
-from skill_evaluator.comparing.schema_paths import Place, schema_places
+from skill_evaluator.comparing.declarations import Place, schema_places
 from skill_evaluator.errors import FixtureError, SkillEvaluatorError, refuse
 from skill_evaluator.files import SizeLimit, StrictModel, json_text, parse_json, read_json, read_lines, read_text
-from skill_evaluator.library.messages import DOCUMENT, TURNS
+from skill_evaluator.library.prompts import DOCUMENT, TURNS
 from skill_evaluator.parsing import Output
 from skill_evaluator.text import nearest
 

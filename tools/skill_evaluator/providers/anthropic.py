@@ -5,7 +5,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from skill_evaluator.library.config import Model, Settings
-from skill_evaluator.library.messages import File
+from skill_evaluator.library.prompts import File
 from skill_evaluator.providers import batch
 from skill_evaluator.providers.base import (
     Completion,

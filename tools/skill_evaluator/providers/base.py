@@ -16,8 +16,8 @@ from pydantic import BeforeValidator, Field, Strict, StrictBool, StrictInt, Stri
 from skill_evaluator.errors import ConfigError, SkillEvaluatorError, StorageError
 from skill_evaluator.files import first_problem
 from skill_evaluator.identifiers import Label
-from skill_evaluator.library.config import Model, Settings
-from skill_evaluator.library.messages import File, FileKind, Message
+from skill_evaluator.library.config import FileKind, Model, Settings
+from skill_evaluator.library.prompts import File, Message
 from skill_evaluator.text import canonical_json
 
 CallKey = TypeVar("CallKey")

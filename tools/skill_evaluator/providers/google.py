@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from skill_evaluator.errors import ConfigError
 from skill_evaluator.files import first_problem
 from skill_evaluator.library.config import Model, Settings
-from skill_evaluator.library.messages import File, Message
+from skill_evaluator.library.prompts import File, Message
 from skill_evaluator.providers import batch
 from skill_evaluator.providers.base import (
     Completion,

@@ -21,7 +21,7 @@ from skill_evaluator.display import notice_when_slow
 from skill_evaluator.errors import ConfigError
 from skill_evaluator.files import StrictModel, validated
 from skill_evaluator.library.config import Model, Settings
-from skill_evaluator.library.messages import Message
+from skill_evaluator.library.prompts import Message
 from skill_evaluator.providers.base import (
     Completion,
     Provider,

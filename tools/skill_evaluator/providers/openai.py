@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from skill_evaluator.library.config import LIMIT_NAMES, Model, Settings
-from skill_evaluator.library.messages import File
+from skill_evaluator.library.prompts import File
 from skill_evaluator.providers import batch
 from skill_evaluator.providers.base import (
     Completion,

@@ -14,8 +14,8 @@ from typing import Any, NoReturn
 from skill_evaluator.checks.values import NOTHING, value_at
 from skill_evaluator.errors import ConfigError
 from skill_evaluator.library.config import Model, Settings
-from skill_evaluator.library.messages import File
 from skill_evaluator.library.programs import Endpoint, ProgramUnderTest
+from skill_evaluator.library.prompts import File
 from skill_evaluator.processes import ProcessLimits, ProcessResult, Program, run_process, run_process_in
 from skill_evaluator.providers.base import (
     Completion,

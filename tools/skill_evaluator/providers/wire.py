@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from skill_evaluator.library.config import IGNORABLE
-from skill_evaluator.library.messages import File, Message
+from skill_evaluator.library.prompts import File, Message
 from skill_evaluator.providers.base import FailureKind, ProviderError
 
 _NUMBER = re.compile(r"\d+(\.\d+)?")

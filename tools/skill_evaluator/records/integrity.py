@@ -22,8 +22,7 @@ from skill_evaluator.library.versions import (
     version_before,
     versioning_problems,
 )
-from skill_evaluator.records.archive import entry_of, first_runs, marked, parse_acceptances
-from skill_evaluator.records.leaderboard import order, parse_leaderboard
+from skill_evaluator.records.archive import entry_of, first_runs, marked, order, parse_acceptances, parse_leaderboard
 from skill_evaluator.records.record import Record, Row, parse_record
 from skill_evaluator.repository import Repository, within
 from skill_evaluator.stats import by_key

@@ -1,15 +1,18 @@
-"""What one run leaves behind: a `Record`, and the `Row` of it on the leaderboard.
+"""What one run leaves behind: a `Record`, the `Row` of it on the leaderboard, which model answered, and what failed.
 
-A record holds enough to draw every verdict again without the raw outputs; a row is what people and scripts read.
+A record holds enough to draw every verdict again without the raw outputs; a row is what people and scripts read. Where
+a server sends no name, the model that answered is unknown, and differs from nothing.
 """
 
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import AfterValidator, BeforeValidator, Field, NonNegativeFloat, NonNegativeInt
+from pydantic import AfterValidator, BeforeValidator, Field, NonNegativeFloat, NonNegativeInt, PositiveInt
 
 from skill_evaluator.errors import LeaderboardError
 from skill_evaluator.files import FrozenModel, json_blocks, read_json, replace_blocks, validated
@@ -28,9 +31,10 @@ from skill_evaluator.identifiers import (
     VersionText,
     is_baseline,
 )
-from skill_evaluator.library.messages import DOCUMENT, TURNS
+from skill_evaluator.library.config import IGNORABLE
+from skill_evaluator.library.prompts import DOCUMENT, TURNS
 from skill_evaluator.metrics.diagnosis.field_profile import Standing
-from skill_evaluator.records.served import Served, is_mixed, is_requested, names_of, served_text
+from skill_evaluator.parsing import NotJson
 from skill_evaluator.records.summaries import (
     LATER,
     ArraySummary,
@@ -46,7 +50,77 @@ from skill_evaluator.records.summaries import (
     Summary,
     Tokens,
 )
-from skill_evaluator.text import canonical_json, digest
+from skill_evaluator.text import canonical_json, digest, listed
+
+Served = str | dict[str, PositiveInt] | None
+"""The name of what answered a run; of several names each with its answers; None where the server sent none."""
+Change = Literal["model", "date"]
+
+_PLACE = (  # vendor/, models/, the folders of a file; a region; a vendor
+    r"(?:.*[/\\])?(?:(?:us|us-gov|eu|apac|au|ca|jp|global)\.)?"
+    r"(?:(?:ai21|amazon|anthropic|cohere|deepseek|meta|mistral|openai|qwen)\.)?"
+)
+_RELEASE = r"-\d{4}-\d\d-\d\d|-\d\d-\d\d(?:\d\d)?|-\d{8}|-\d{4}|@[\d-]+|-0\d\d|(?:-v\d+)?:\d"
+_NEWEST = r"\.gguf|\.safetensors|[-:@](?:latest|default)"  # and the kind of a file: neither says which model it is
+_FORMS = re.compile(rf"{_PLACE}(?P<base>.+?)(?P<release>(?:{_RELEASE})*)(?:{_NEWEST})?", re.DOTALL)
+
+
+@lru_cache(maxsize=1000)
+def parts_of(name: str) -> tuple[str, str]:
+    """Return the base of a name, and its release; what says where the model is belongs to neither.
+
+    >>> [parts_of(name) for name in ("models/Gem-001", "us.anthropic.c-20240620-v1:0", "/w/T.gguf", "x:latest")]
+    [('gem', '-001'), ('c', '-20240620-v1:0'), ('t', ''), ('x', '')]
+    """
+    match = _FORMS.fullmatch(name.casefold())
+    return (match["base"], match["release"]) if match else (name, "")
+
+
+def _identity(name: str) -> tuple[str, str]:
+    """Return what two names of one release share, however each spells its date: `@20240620`, `-2024-06-20-v1:0`."""
+    base, release = parts_of(name)
+    return base, re.sub(r"(?<=\d{4})(?:-v\d+)?:\d$|\D", "", release)
+
+
+def served_of(names: Iterable[str | None]) -> Served:
+    """Return what answered, from the name in each answer."""
+    counts = Counter(name for name in names if name)
+    return dict(counts.most_common()) if len(counts) > 1 else next(iter(counts), None)
+
+
+def served_text(served: Served) -> str | None:
+    """Return what answered as a text, each of several names with its answers."""
+    return ", ".join(f"{name} ({n})" for name, n in served.items()) if isinstance(served, dict) else served
+
+
+def names_of(served: Served) -> list[str]:
+    """Return the names of what answered."""
+    return list(served) if isinstance(served, dict) else [served] if served else []
+
+
+def is_mixed(served: Served) -> bool:
+    """Return whether several models, or releases of one, answered a run."""
+    return len(set(map(_identity, names_of(served)))) > 1
+
+
+def is_requested(served: str, requested: Iterable[str]) -> bool:
+    """Return whether a name is of the model that was requested by one of these, in its release if one is named."""
+    base, release = _identity(served)
+    alike = [wanted for name, wanted in map(_identity, requested) if name == base]
+    return bool(alike) and all(wanted in ("", release) for wanted in alike)
+
+
+def change_of(before: Served, after: Served, requested: Iterable[str]) -> Change | None:
+    """Return what differs between two runs: several models in one run, or an unrequested release, count as a model."""
+    if is_mixed(before) or is_mixed(after):
+        return "model"
+    answered = {_identity(name) for name in (*names_of(before), *names_of(after))}
+    if len(answered) < 2:
+        return None
+    bases = {base for base, _ in answered}
+    is_pinned = any(base in bases and release for base, release in map(parts_of, requested))
+    return "model" if is_pinned or len(bases) > 1 else "date"
+
 
 RECORD_VERSION = 1
 BOARD_VERSION: Literal[2] = 2
@@ -212,8 +286,8 @@ class ModelSettings(FrozenModel):
 
 
 def _only(name: str) -> BeforeValidator:
-    """Take one number out of a record's summary."""
-    return BeforeValidator(lambda value: value.get(name) if isinstance(value, dict) else value)
+    """Return a validator that takes one number of a record's summary; a number is left as it is."""
+    return BeforeValidator(lambda value: value.get(name) if isinstance(value, dict) else getattr(value, name, value))
 
 
 def short_digest(digest: str) -> str:
@@ -397,10 +471,14 @@ class Record(_Run):
         name = re.split(r"[/\\]", others[0])[-1]  # no id is a path
         return f"{words}where that is meant, say `id: {name}` and `api_id: {asked}` in models.yaml"
 
+    @property
+    def digest(self) -> str:
+        """The digest of the record's file."""
+        return digest(canonical_json(self.model_dump(mode="json")))
+
     def row(self) -> Row:
-        """Return the row that sums the run up on the leaderboard."""
-        value = self.model_dump(mode="json")
-        return Row.model_validate({**value, "digest": digest(canonical_json(value))})
+        """Return the record as a row of the leaderboard."""
+        return Row.model_validate(self, from_attributes=True)
 
 
 def write_record(path: Path, record: Record) -> None:
@@ -430,3 +508,74 @@ def refuse_newer(value: Any, where: Path, known: int = RECORD_VERSION) -> None:
         )
     if version < known:
         raise LeaderboardError(f"{where} has schema_version {version}, which was never released; {known} is expected")
+
+
+_LATER = "--resume asks again"
+_PRESSED = f"{_LATER}; limits: {{{{max_concurrency, requests_per_minute}}}} of '{{model}}' in models.yaml press less"
+_SLOW = f"{_LATER}; timeout_s in settings.yaml is the time that a call may take"
+_UNREAD = "`explain` shows the answer as it came"
+REMEDIES: Mapping[str, str] = {
+    "unreachable": "start the server, then --resume; or correct base_url of '{model}' in models.yaml and begin anew",
+    "wrong_key": "give '{model}' another key (api_key_env in models.yaml names its variable); then --resume",
+    "permission_denied": "let the key of '{model}' use this model; then --resume",
+    "no_login": "log in to the cloud that '{model}' names as its place, in this shell or job; then --resume",
+    "identity_refused": "mend that rule or the rights it gives, by the token's subject and audience; then --resume",
+    "unknown_model": "correct api_id or base_url of '{model}' in models.yaml",
+    "model_retired": "the model is retired: `skill-evaluator switch {model} NEW` says whether another will do",
+    "out_of_credit": "top up the account; then --resume",
+    "context_exceeded": "raise the context of the server, or shorten document or prompt",
+    "request_too_large": "let the server take more, or shorten document or prompt",
+    "bad_request": "correct params or structured_output of '{model}' in models.yaml, by what the server says",
+    **{f"{name}_refused": f"add `ignores: [{name}]` to '{{model}}' in models.yaml" for name in IGNORABLE},
+    "malformed_body": "see that base_url of '{model}' in models.yaml is that of the API itself, not of a page or proxy",
+    **dict.fromkeys(("rate_limited", "overloaded", "unavailable"), _PRESSED),
+    **dict.fromkeys(("connection_lost", "conflict", "server_error", "bad_gateway"), _LATER),
+    **dict.fromkeys(("read_timeout", "request_timeout", "gateway_timeout"), _SLOW),
+    "output_limit": "raise max_output_tokens of '{model}' (params in models.yaml)",
+    "answer_too_large": "limits.answer_bytes in settings.yaml is the most that is taken of an answer",
+    "too_costly_to_score": "limits.score_seconds and score_megabytes in settings.yaml are the most an answer may "
+    "take, collect_seconds the most that all of a `collect` may",
+    "provider_bug": "tell whoever wrote the provider of '{model}'",
+    "in_reasoning": "raise params: {{max_output_tokens}} of '{model}' in models.yaml, or turn its reasoning off",
+    "tool_call": "let the prompt ask for the output as content; take tools out of params of '{model}' in models.yaml",
+    **dict.fromkeys(("refusal", "empty", *get_args(NotJson), "ambiguous", "no_option"), _UNREAD),
+}
+
+
+def remedy(reason: str, model_id: str) -> str | None:
+    """Return what to do about a failure with this reason; None for a reason that is not known."""
+    words = REMEDIES.get(reason)
+    if words and model_id == "program" and ".yaml" in words:
+        words = "correct program: in prompt.md (its url, headers, body or timeout_s), or what it asks"
+    return None if words is None else words.format(model=model_id)
+
+
+def unusable_words(record: Record) -> str | None:
+    """Return how many outputs could be read, why the others could not, and a remedy for the most frequent reason.
+
+    Return None if enough outputs could be read, or if the run is incomplete for another reason.
+    """
+    if record.usable is None:
+        return None
+    state = "could be read" if record.contract is None else "are JSON"
+    words = f"{record.scored} of {record.planned} outputs {state}"
+    faults = [fault for fault in record.faults if fault.kind != "scored"]
+    if not faults:
+        return words
+    what = remedy(faults[0].reason, record.model_id)
+    words += f": {listed([f'{fault.count} × {fault.reason}' for fault in faults])}"
+    return words if what is None else f"{words}; {what}"
+
+
+def fault_lines(record: Record, quote: Callable[[str], str]) -> Iterator[str]:
+    """Yield a sentence for each reason why calls of a run were not scored; `quote` writes text from outside."""
+    address = None if record.settings is None else record.settings.base_url
+    for fault in record.faults:
+        more = f" and {fault.n_cases - len(fault.cases)} more" if fault.n_cases > len(fault.cases) else ""
+        words = f"{fault.count} × {quote(fault.reason)} in {', '.join(map(quote, fault.cases))}{more}"
+        if fault.message:
+            words += f": {quote(fault.message)}"
+        if address is not None and fault.kind in ("provider_error", "timeout", "no_credentials"):
+            words += f" ({quote(address)})"
+        what = remedy(fault.reason, record.model_id)
+        yield words if what is None else f"{words} → {quote(what)}"

@@ -149,9 +149,12 @@ class RowTokens(FrozenModel):
     hit_rate: Share | None = LATER
 
 
-class Tokens(RowTokens):
+class Tokens(FrozenModel):
     """The same with the parts of the input: read from a cache, written to one, and `uncached`, the rest."""
 
+    input: NonNegativeInt | None
+    output: NonNegativeInt | None
+    hit_rate: Share | None = LATER
     cache_read: NonNegativeInt | None = LATER
     cache_write: NonNegativeInt | None = LATER
     uncached: NonNegativeInt | None = LATER

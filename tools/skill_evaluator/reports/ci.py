@@ -18,7 +18,7 @@ from skill_evaluator.display.safe_text import abridged
 from skill_evaluator.display.sheets import Cell, Format, Sheet, cells_of
 from skill_evaluator.errors import PlanError
 from skill_evaluator.library.versions import Problem
-from skill_evaluator.records.served import served_text
+from skill_evaluator.records.record import served_text
 from skill_evaluator.reports.comparison import comparison_section, legend_section
 from skill_evaluator.reports.planning import forecast_sheet
 from skill_evaluator.reports.summary import MARKS, ComparisonSummary, Reader, conclude, tolerance_words

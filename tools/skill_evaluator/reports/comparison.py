@@ -23,7 +23,7 @@ from skill_evaluator.display.addresses import NO_SITE, Site
 from skill_evaluator.display.pages import Block, Fold, Heading, Line, Lines, Only, Page, Section, Words
 from skill_evaluator.display.sheets import Cell, Sheet
 from skill_evaluator.metrics.diagnosis.field_profile import Standing
-from skill_evaluator.records.served import served_text
+from skill_evaluator.records.record import served_text
 from skill_evaluator.reports.summary import (
     MARKS,
     STYLES,

@@ -13,8 +13,7 @@ from skill_evaluator.display.sheets import Cell, Sheet
 from skill_evaluator.evaluation.drift import RunSpread
 from skill_evaluator.evaluation.pipeline import EvaluationResult
 from skill_evaluator.files import replace_text
-from skill_evaluator.records.faults import fault_lines
-from skill_evaluator.records.record import SCORED, Record
+from skill_evaluator.records.record import SCORED, Record, fault_lines
 from skill_evaluator.records.summaries import FEWEST_LABELS, FieldSummary
 from skill_evaluator.reports.comparison import comparison_section, legend_section
 from skill_evaluator.reports.explanation import changes_of

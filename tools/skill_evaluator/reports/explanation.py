@@ -11,8 +11,7 @@ from skill_evaluator.display.pages import Block, Code, Fold, Heading, Line, Line
 from skill_evaluator.display.safe_text import abridged, name_text, value_pair, visible
 from skill_evaluator.display.sheets import Cell, Sheet
 from skill_evaluator.parsing import FoundBy
-from skill_evaluator.records.faults import remedy
-from skill_evaluator.records.record import PASSED_FROM, SCORED, check_path
+from skill_evaluator.records.record import PASSED_FROM, SCORED, check_path, remedy
 from skill_evaluator.reports.summary import AGAIN, Reader
 from skill_evaluator.runner.journal import Manifest
 from skill_evaluator.scoring.answer_views import (
@@ -23,7 +22,7 @@ from skill_evaluator.scoring.answer_views import (
     FieldValue,
     Leaf,
 )
-from skill_evaluator.scoring.checked import CheckScore
+from skill_evaluator.scoring.answers import CheckScore
 from skill_evaluator.text import counted, letters_of, listed
 
 _MAX_LINES, _MAX_CHARACTERS = 6, 1200

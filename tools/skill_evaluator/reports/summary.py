@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 
 from skill_evaluator.display import WHOLE, arrow, plain, signed
 from skill_evaluator.display.pages import Closing, Line
-from skill_evaluator.records.faults import unusable_words
-from skill_evaluator.records.record import Record
+from skill_evaluator.records.record import Record, unusable_words
 from skill_evaluator.text import counted, listed, version_words
 from skill_evaluator.verdicts.decide.results import (
     ComparisonResult,

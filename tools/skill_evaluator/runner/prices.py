@@ -19,10 +19,10 @@ from skill_evaluator.identifiers import ModelId, Usd
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Model, Price
-from skill_evaluator.library.messages import File
+from skill_evaluator.library.prompts import File
 from skill_evaluator.providers import Kinds, why_unbatched
 from skill_evaluator.providers.base import LOST, Completion, ProviderKind, Usage
-from skill_evaluator.records.served import parts_of
+from skill_evaluator.records.record import parts_of
 from skill_evaluator.runner.schedule import (
     Replicate,
     build_request,

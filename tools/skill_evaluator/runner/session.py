@@ -26,12 +26,22 @@ from skill_evaluator.providers.openai import told_version
 from skill_evaluator.providers.redaction import redactor_of
 from skill_evaluator.records.summaries import Server
 from skill_evaluator.runner.batch import BatchEngine, BatchJob
-from skill_evaluator.runner.cache_order import cached_prompts, prompt_of
-from skill_evaluator.runner.engine import STOPPED, Engine, Invocation, ModelJob, Most, Progress, Stop
-from skill_evaluator.runner.journal import MANIFEST, Journal, create_run, outcomes, read_manifest, refuse_other
-from skill_evaluator.runner.limits import Budget, Gate, limits_of
+from skill_evaluator.runner.engine import (
+    STOPPED,
+    Budget,
+    Engine,
+    Gate,
+    Invocation,
+    ModelJob,
+    Most,
+    Progress,
+    Stop,
+    cached_prompts,
+    limits_of,
+    prompt_of,
+)
+from skill_evaluator.runner.journal import MANIFEST, Journal, Run, create_run, outcomes, read_manifest, refuse_other
 from skill_evaluator.runner.prices import dearest_cost, price_of
-from skill_evaluator.runner.runs import Run
 from skill_evaluator.runner.schedule import Call, Replicate, Shard, calls_in_flight, interleaved, schedule_calls
 
 if TYPE_CHECKING:

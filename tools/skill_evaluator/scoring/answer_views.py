@@ -20,8 +20,7 @@ from skill_evaluator.parsing import Parsed
 from skill_evaluator.parsing.answer import split_reasoning
 from skill_evaluator.records.record import NOT_RUN, SCORED, UNPARSEABLE, CaseRecord, Record, check_path
 from skill_evaluator.runner.schedule import Call, Replicate
-from skill_evaluator.scoring.answers import TOO_COSTLY
-from skill_evaluator.scoring.checked import CheckScore, CheckScores, with_checks
+from skill_evaluator.scoring.answers import TOO_COSTLY, CheckScore, CheckScores, with_checks
 from skill_evaluator.stats import by_key
 from skill_evaluator.text import ValueChange, canonical_json, count_leaves, differences, key_path, nearest_path
 

@@ -9,7 +9,7 @@ from skill_evaluator import __version__
 from skill_evaluator.library.cases import find_cases
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Model, Settings
-from skill_evaluator.library.messages import DOCUMENT, TURNS
+from skill_evaluator.library.prompts import DOCUMENT, TURNS
 from skill_evaluator.providers import Kinds
 from skill_evaluator.providers.base import LOST, Usage
 from skill_evaluator.records.record import (
@@ -22,8 +22,8 @@ from skill_evaluator.records.record import (
     FieldCount,
     ModelSettings,
     Record,
+    served_of,
 )
-from skill_evaluator.records.served import served_of
 from skill_evaluator.records.summaries import CallSpreads, JudgedChecks, Latency, Quantiles, Tokens
 from skill_evaluator.repository import commit_of
 from skill_evaluator.runner.journal import Manifest

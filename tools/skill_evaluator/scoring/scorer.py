@@ -30,11 +30,13 @@ from skill_evaluator.scoring.answers import (
     Agreement,
     AnswerScorer,
     CaseScore,
+    CheckedCase,
+    CheckScores,
     Scorecard,
     Scored,
     unparseable,
+    with_checks,
 )
-from skill_evaluator.scoring.checked import CheckedCase, CheckScores, with_checks
 from skill_evaluator.scoring.parallel import open_workers
 from skill_evaluator.text import canonical_json
 

@@ -41,8 +41,7 @@ from skill_evaluator.library.components import load_component
 from skill_evaluator.library.config import ComponentSite, Settings, load_models, load_settings, retiring
 from skill_evaluator.library.sources import component_names
 from skill_evaluator.providers.redaction import attempted
-from skill_evaluator.records.archive import Archive
-from skill_evaluator.records.leaderboard import load_leaderboard
+from skill_evaluator.records.archive import Archive, load_leaderboard
 from skill_evaluator.records.record import Row
 from skill_evaluator.reports.summary import Reader
 from skill_evaluator.repository import Repository

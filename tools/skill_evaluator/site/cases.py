@@ -19,12 +19,19 @@ from skill_evaluator.display.safe_text import abridged, value_pair, visible
 from skill_evaluator.errors import SkillEvaluatorError
 from skill_evaluator.files import read_bytes
 from skill_evaluator.library.cases import Case, load_cases
-from skill_evaluator.library.messages import File
+from skill_evaluator.library.prompts import File
 from skill_evaluator.records.archive import RecordedRun
-from skill_evaluator.records.faults import remedy
-from skill_evaluator.records.record import PASSED_FROM, CaseRecord, FieldCount, Record, Row, check_path
+from skill_evaluator.records.record import (
+    PASSED_FROM,
+    CaseRecord,
+    FieldCount,
+    Record,
+    Row,
+    check_path,
+    remedy,
+    served_text,
+)
 from skill_evaluator.records.selection import newest_of_versions
-from skill_evaluator.records.served import served_text
 from skill_evaluator.reports.explanation import FOUND_AS, how_compared, ranges
 from skill_evaluator.runner.journal import ANSWERS, Manifest, has_other_answers, outcomes, read_component_manifest
 from skill_evaluator.runner.schedule import Call, Replicate

@@ -9,14 +9,14 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from skill_evaluator.checks.declared import check_of
-from skill_evaluator.comparing.schema_paths import schema_places
+from skill_evaluator.comparing.declarations import schema_places
 from skill_evaluator.library.components import Component
 from skill_evaluator.metrics.diagnosis.per_field import label
 from skill_evaluator.records.record import CaseRecord, Record, check_path
 from skill_evaluator.records.summaries import FieldSummary
 from skill_evaluator.text import counted
+from skill_evaluator.verdicts.decide.comparability import APART
 from skill_evaluator.verdicts.decide.results import ComparisonResult, Comparisons, ModelVerdict, joined_falls
-from skill_evaluator.verdicts.decide.same_checks import APART
 from skill_evaluator.verdicts.history.component import ComponentStanding
 from skill_evaluator.verdicts.history.series import Point, Step
 

@@ -52,7 +52,7 @@ from skill_evaluator.display.pages import (
 from skill_evaluator.display.sheets import Cell, Format, Sheet
 from skill_evaluator.errors import AuditError
 from skill_evaluator.files import json_text, replace_text
-from skill_evaluator.runner.runs import check_writable
+from skill_evaluator.runner.journal import check_writable
 from skill_evaluator.text import counted, listed
 
 REPORT, CHARTS = "report.md", "charts"

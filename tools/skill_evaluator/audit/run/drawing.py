@@ -24,7 +24,7 @@ from skill_evaluator.library.prompts import parse_prompt
 from skill_evaluator.library.scenarios import BARE, Scenario, load_scenario, named_scenarios
 from skill_evaluator.providers import Configuration, Kinds, key_note, read_configuration, refuse_unbatched
 from skill_evaluator.providers.base import Request
-from skill_evaluator.runner.journal import Transport
+from skill_evaluator.runner.journal import Run, Transport, new_invocation, settings_digest
 from skill_evaluator.runner.prices import (
     COST_OF_BATCHES,
     Estimate,
@@ -35,7 +35,6 @@ from skill_evaluator.runner.prices import (
     refuse_unpriced,
     sum_of,
 )
-from skill_evaluator.runner.runs import Run, new_invocation, settings_digest
 from skill_evaluator.runner.schedule import Call, build_request, refuse_amounts
 from skill_evaluator.runner.session import with_keys
 from skill_evaluator.text import listed, nearest

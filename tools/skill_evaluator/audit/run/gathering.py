@@ -109,16 +109,16 @@ class GatheredAudit:
                 f"no model has any output yet; continue with: skill-evaluator audit run --run {self.manifest.id}"
             )
         models = list(self.manifest.models)
-        return cube_of_outcomes(
+        cube = cube_of_outcomes(
             [models[row] for row in rows],
             list(self.manifest.scenarios),
             {name: replace(outcomes, scores=outcomes.scores[rows]) for name, outcomes in self.outcomes.items()},
             weights={one.name: one.weight for one in self.manifest.benchmarks} | dict(weights),
             missing=missing,
-            spending={name: tally.model_cost for name, tally in self.tallies.items()},
-            answers={name: tally.outcomes for name, tally in self.tallies.items()},
             source=f"the audit {self.manifest.id}",
         )
+        spending = {name: tally.model_cost for name, tally in self.tallies.items()}
+        return cube.with_costs(spending, {name: tally.outcomes for name, tally in self.tallies.items()})
 
 
 def gather(folder: Path, places: AuditPlaces) -> GatheredAudit:

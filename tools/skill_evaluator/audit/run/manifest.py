@@ -25,8 +25,7 @@ from skill_evaluator.identifiers import (
     Usd,
     VersionText,
 )
-from skill_evaluator.runner.journal import Manifest, Transport
-from skill_evaluator.runner.runs import run_id_of
+from skill_evaluator.runner.journal import Manifest, Transport, run_id_of
 from skill_evaluator.text import counted, digest, listed
 
 AUDIT = "audit.json"

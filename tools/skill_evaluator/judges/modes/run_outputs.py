@@ -20,8 +20,7 @@ from skill_evaluator.records.pinned import (
     pinned_of_model,
     write_pinned,
 )
-from skill_evaluator.runner.journal import find_run, outcomes, read_component_manifest
-from skill_evaluator.runner.runs import slug
+from skill_evaluator.runner.journal import find_run, outcomes, read_component_manifest, slug
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,9 +32,8 @@ from skill_evaluator.judges.prompting.results import JudgeRecord, record_of
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.config import Model
 from skill_evaluator.providers.base import ProviderKind, Request
-from skill_evaluator.runner.journal import MANIFEST, Manifest, outcomes, read_manifest
+from skill_evaluator.runner.journal import MANIFEST, Manifest, Run, outcomes, read_manifest, run_id_of, settings_digest
 from skill_evaluator.runner.prices import Estimate, dearest_cost, estimate, price_of
-from skill_evaluator.runner.runs import Run, run_id_of, settings_digest
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.runner.session import Questions, Session
 from skill_evaluator.text import canonical_json, digest

@@ -13,8 +13,7 @@ from skill_evaluator.files import FrozenModel, json_text, read_versioned, replac
 from skill_evaluator.identifiers import CaseId, Digest, Label, ModelId, ReplicateCount, RunId, Timestamp
 from skill_evaluator.judges.prompting.questions import JudgePrompt, JudgeQuestion, PromptIdentity
 from skill_evaluator.library.config import Model
-from skill_evaluator.runner.journal import Manifest, Transport
-from skill_evaluator.runner.runs import Run, run_id_of
+from skill_evaluator.runner.journal import Manifest, Run, Transport, run_id_of
 from skill_evaluator.text import listed, nearest
 
 JUDGING = "judging.json"

@@ -17,7 +17,7 @@ from typing import Any
 from skill_evaluator.errors import JudgeError
 from skill_evaluator.files import FrozenModel, read_text
 from skill_evaluator.identifiers import Digest, Label, VersionText
-from skill_evaluator.library.messages import dialogue
+from skill_evaluator.library.prompts import dialogue
 from skill_evaluator.library.reading import parse_front_matter
 from skill_evaluator.providers.base import Request
 from skill_evaluator.runner.prices import InputSize

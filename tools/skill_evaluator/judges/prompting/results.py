@@ -9,8 +9,8 @@ from skill_evaluator.files import FrozenModel, StrictModel
 from skill_evaluator.identifiers import Digest, Label, ModelId, Share
 from skill_evaluator.judges.prompting.reading import UnscoredReason
 from skill_evaluator.library.config import Price
+from skill_evaluator.runner.journal import Run
 from skill_evaluator.runner.prices import call_cost, hit_rate
-from skill_evaluator.runner.runs import Run
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.stats import rounded, total_or_none
 

@@ -24,11 +24,9 @@ from skill_evaluator.judges.workflows.requests import BatchJudgeRequest, JudgeRe
 from skill_evaluator.library.config import Model, select_models
 from skill_evaluator.providers import Configuration, key_note, read_configuration, refuse_unbatched
 from skill_evaluator.providers.base import Failure
-from skill_evaluator.runner.engine import Stop
-from skill_evaluator.runner.journal import Transport, outcomes
-from skill_evaluator.runner.limits import Budget
+from skill_evaluator.runner.engine import Budget, Stop
+from skill_evaluator.runner.journal import Run, Transport, check_writable, new_invocation, outcomes, settings_digest
 from skill_evaluator.runner.prices import COST_OF_BATCHES, ModelEstimate, estimate, price_of, refuse_unpriced
-from skill_evaluator.runner.runs import Run, check_writable, new_invocation, settings_digest
 from skill_evaluator.runner.schedule import Call, Replicate, refuse_amounts
 from skill_evaluator.runner.session import Questions, Session, Watch, with_keys
 

@@ -4,8 +4,7 @@ import posixpath
 from typing import Any
 
 from skill_evaluator.errors import ComponentError
-from skill_evaluator.library.messages import Prompt
-from skill_evaluator.library.prompts import FrontMatter, parse_prompt
+from skill_evaluator.library.prompts import FrontMatter, Prompt, parse_prompt
 from skill_evaluator.library.sources.tree import FileTree, Source, SourcePlace, Written
 
 PROMPT, SCHEMA = "prompt.md", "schema.json"

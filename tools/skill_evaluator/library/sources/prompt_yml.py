@@ -18,8 +18,7 @@ from pydantic.alias_generators import to_camel
 from skill_evaluator.checks.declared import DeclaredCheck
 from skill_evaluator.errors import ComponentError
 from skill_evaluator.files import parse_json, validated
-from skill_evaluator.library.messages import DOCUMENT, Prompt
-from skill_evaluator.library.prompts import WrittenMessage
+from skill_evaluator.library.prompts import DOCUMENT, Prompt, WrittenMessage
 from skill_evaluator.library.reading import Plain, parse_yaml, yaml_lines
 from skill_evaluator.library.sources.asserts import numbered, sent_as_written, stable_id
 from skill_evaluator.library.sources.tree import FileTree, Source, SourcePlace, Unused, Written, faultless

@@ -19,8 +19,7 @@ from typing import Any, NamedTuple
 
 from skill_evaluator.errors import ComponentError, FixtureError
 from skill_evaluator.files import parse_json, validated
-from skill_evaluator.library.messages import DOCUMENT, Prompt
-from skill_evaluator.library.prompts import WrittenMessage
+from skill_evaluator.library.prompts import DOCUMENT, Prompt, WrittenMessage
 from skill_evaluator.library.reading import Plain, as_list, parse_yaml, yaml_lines
 from skill_evaluator.library.sources.asserts import (
     LONGEST,

@@ -16,7 +16,7 @@ from typing import Any
 from skill_evaluator.checks import CHECKS
 from skill_evaluator.checks.declared import check_of
 from skill_evaluator.errors import ComponentError
-from skill_evaluator.library.messages import Message, Prompt
+from skill_evaluator.library.prompts import Message, Prompt
 from skill_evaluator.library.reading import as_list, parse_front_matter
 from skill_evaluator.library.sources.asserts import numbered, sent_as_written, stable_id
 from skill_evaluator.library.sources.tree import FileTree, LeftOut, Source, SourcePlace, Unused, Written, semver_of

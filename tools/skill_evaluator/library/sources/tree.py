@@ -20,8 +20,8 @@ from skill_evaluator.errors import ComponentError
 from skill_evaluator.files import decoded, parse_json, read_text
 from skill_evaluator.identifiers import LONGEST_VERSION
 from skill_evaluator.library.config import SafetyLimits
-from skill_evaluator.library.messages import TURNS, Prompt
 from skill_evaluator.library.programs import ProgramUnderTest
+from skill_evaluator.library.prompts import TURNS, Prompt
 from skill_evaluator.library.reading import Root, parse_yaml
 from skill_evaluator.library.tables import Row
 from skill_evaluator.parsing import Output

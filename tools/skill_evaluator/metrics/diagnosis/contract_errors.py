@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from skill_evaluator.comparing.declarations import same_value
 from skill_evaluator.comparing.field_plan import FieldPlan
-from skill_evaluator.comparing.schema_paths import same_value
 
 _EXTRA_KEYS = ("additionalProperties", "unevaluatedProperties")
 _BRANCHES = ("anyOf", "oneOf")

@@ -1,13 +1,251 @@
-"""Pairs of records → every measure that both have, with its effect. Nothing here knows a verdict."""
+"""Pairs of records → every measure that both have, with its difference, confidence interval and p-value.
 
+The case is the unit, and differences are paired: what the outputs of a case have in common within a run is part of the
+differences between cases. docs/statistics.md has the reasons.
+"""
+
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import chain
+
+import numpy as np
+from numpy.typing import NDArray
 
 from skill_evaluator.records.record import Record
-from skill_evaluator.verdicts.decide.comparability import RUN_SD, Common, Measure, Pair, common_part, measures, pooled
-from skill_evaluator.verdicts.decide.effects import ArmStatistics, Effect, paired_effect, replicate_effect
-from skill_evaluator.verdicts.decide.missing_outputs import Missing, bounds_of
-from skill_evaluator.verdicts.decide.same_checks import check_changes, with_same_checks
+from skill_evaluator.stats import CONFIDENCE, POWER, smallest_drop, t_cdf, t_quantile, unseen_share
+from skill_evaluator.verdicts.decide.comparability import (
+    RUN_SD,
+    Common,
+    Measure,
+    Pair,
+    check_changes,
+    common_part,
+    measures,
+    pooled,
+    with_same_checks,
+)
+from skill_evaluator.verdicts.decide.results import Missing, bounds_of
+
+Floats = NDArray[np.float64]
+Arm = Sequence[Sequence[float]]  # one version: the scores of each case's replicates
+Interval = tuple[float, float]
+
+MAX_MISSED = 0.03  # of drops of the tolerated size that may be called excluded
+_SLACK = 1e-9  # a spread below this is rounding
+_MIN_EQUAL = 3  # equal outputs of both versions together: a model that gives them repeats itself
+_MAX_LIMITS = 16  # at which differences are clipped
+_FEW = 5  # differences, of which a rise is tested with few clipped
+_SPARING = 0.25  # of the differences may be clipped where false alarms must be few
+_STRICT = 0.01  # p below which they must
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effect:
+    """Candidate minus baseline, from a sample of `n` cases or outputs.
+
+    `p` is one-sided, in the direction of the difference. The difference is above `lowest` with 97 % confidence.
+    `unseen` bounds the share of cases that may fail though none did; 0 if something varied or outputs were repeated.
+    """
+
+    difference: float
+    error: float
+    degrees: float
+    p: float
+    ci95: Interval
+    lowest: float
+    n: int
+    unseen: float = 0.0
+
+    def detectable(self, level: float) -> float | None:
+        """Return the smallest drop that has p ≤ `level` with 80 % power. Return None if no drop has."""
+        if self.error == 0.0:
+            return self.unseen or None
+        variance = max(0.0, self.error**2 - (self.difference / (2 * self.n)) ** 2)
+        quantiles = float(t_quantile(self.degrees, 1 - level) + t_quantile(self.degrees, POWER))
+        return smallest_drop(variance, self.n, quantiles)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ArmStatistics:
+    """The scores of one version by case: their number (`counts`), mean, and the variance of one of them.
+
+    A case with one score takes the mean variance of the others.
+    """
+
+    counts: Floats
+    means: Floats
+    variances: Floats
+
+    @classmethod
+    def of(cls, arm: Arm) -> "ArmStatistics":
+        """Summarise the scores of a version."""
+        sizes = np.fromiter(map(len, arm), int, len(arm))
+        scores = np.fromiter(chain.from_iterable(arm), float, int(sizes.sum()))
+        starts = np.cumsum(sizes) - sizes
+        means = np.add.reduceat(scores, starts) / sizes
+        squares = np.add.reduceat((scores - np.repeat(means, sizes)) ** 2, starts)
+        repeated = sizes > 1
+        variances = squares / np.maximum(1, sizes - 1)
+        if not repeated.all():
+            variances[~repeated] = variances[repeated].mean() if repeated.any() else 0.0
+        variances[variances < _SLACK**2] = 0.0
+        return cls(counts=sizes.astype(float), means=means, variances=variances)
+
+    @cached_property
+    def mean(self) -> float:
+        """The mean over cases."""
+        return float(self.means.sum()) / len(self.means)
+
+    @cached_property
+    def slope(self) -> float:
+        """The change of the mean per unit of log-odds that all outputs shift: the mean of s(1 − s) over the cases.
+
+        Each score s is drawn towards the mean of all by the weight of one output. A score that hardly varies moves no
+        more than it varies.
+        """
+        scores = (self.counts * self.means + self.mean) / (self.counts + 1)
+        moved = float((scores * (1 - scores)).mean())
+        return min(moved, float(np.sqrt(self.variances).mean())) if (self.counts > 1).any() else moved
+
+
+def paired_effect(before: ArmStatistics, after: ArmStatistics, run_variance: float = 0.0) -> Effect | None:
+    """Return the effect with the cases as the sample, by a paired t-test. Return None for a single case.
+
+    error² = s² ÷ C + (D ÷ 2C)² + `run_variance`, with D the mean of the C differences, s their standard deviation and
+    `run_variance` what two runs on different days add. The test is repeated with the furthest drops clipped, and the
+    smallest p counts, as does the lowest upper confidence limit; for a rise, and for the lower limit, the furthest
+    rises are clipped. If the candidate has fewer replicates, s² ÷ C of a rise is at least what the baseline's
+    replicates let an unchanged version differ by.
+    """
+    differences = after.means - before.means
+    cases = len(differences)
+    if cases < 2:
+        return None
+    differences[np.abs(differences) < _SLACK] = 0.0
+    is_still = not (differences.any() or before.variances.any() or after.variances.any())
+    is_repeated = is_still and bool((before.counts + after.counts >= _MIN_EQUAL).all())
+    run_variance = 0.0 if is_repeated else run_variance
+    least = 0.0
+    if after.counts.sum() < before.counts.sum():
+        least = float((before.variances * (1 / before.counts + 1 / after.counts)).sum()) / cases**2
+    falls = _ClippedTests.of(differences, run_variance)
+    rises = _ClippedTests.of(-differences, run_variance, least=least, max_share=_SPARING if cases <= _FEW else 1.0)
+    confidence = (1 + CONFIDENCE) / 2
+    return Effect(
+        difference=float(falls.means[0]),
+        error=float(falls.errors[0]),
+        degrees=float(falls.degrees[0]),
+        p=0.5 if is_still else falls.p if falls.means[0] < 0.0 else rises.p,
+        ci95=(max(-1.0, -rises.upper_limit(confidence)), min(1.0, falls.upper_limit(confidence))),
+        lowest=-rises.upper_limit(1 - MAX_MISSED),
+        n=cases,
+        unseen=unseen_share(cases) if is_still and not is_repeated else 0.0,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _ClippedTests:
+    """Tests of differences for a drop: as they are in the first row, with the furthest drops clipped in the others."""
+
+    means: Floats
+    errors: Floats
+    degrees: Floats
+    is_sparing: NDArray[np.bool_]
+
+    @classmethod
+    def of(
+        cls, differences: Floats, run_variance: float, *, least: float = 0.0, max_share: float = 1.0
+    ) -> "_ClippedTests":
+        """Test for a drop; s² ÷ C is at least `least`. Degrees of freedom are Satterthwaite's (doi:10.2307/3002019)."""
+        count = len(differences)
+        limits = _clip_limits(np.sort(differences))
+        rows = np.maximum(differences, limits[:, None])
+        share = (rows > differences).mean(axis=1)
+        rows, share = rows[share <= max_share], share[share <= max_share]
+        means = rows.mean(axis=1)
+        still = means / count  # a whole case that did not move, or half of one
+        still[0] /= 2
+        seen = np.maximum(rows.var(axis=1, ddof=1) / count, least) + still**2
+        seen[seen < _SLACK**2] = 0.0
+        degrees = (count - 1.0) * ((seen + run_variance) / np.where(seen > 0.0, seen, 1.0)) ** 2
+        degrees[seen == 0.0] = np.inf if run_variance else count - 1.0
+        return cls(means, np.sqrt(seen + run_variance), degrees, share <= _SPARING)
+
+    @property
+    def p(self) -> float:
+        """The smallest p; below 1 % only with few differences clipped, as few that all fell a little look alike."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            p_values = np.where(self.errors > 0.0, t_cdf(self.degrees, self.means / self.errors), 0.5)
+        return max(float(p_values.min()), min(_STRICT, float(p_values[self.is_sparing].min())))
+
+    def upper_limit(self, confidence: float) -> float:
+        """Return what the difference is below with this one-sided confidence."""
+        return float((self.means + t_quantile(self.degrees, confidence) * self.errors).min())
+
+
+def _clip_limits(ordered: Floats) -> Floats:
+    """Return the limits that sorted differences are clipped at; −∞ clips none.
+
+    t is largest if the limit is Σd² ÷ Σd of the differences that are not clipped.
+    """
+    count = len(ordered)
+    rest, squares = (part[::-1].cumsum()[::-1][1:] for part in (ordered, ordered**2))
+    fell = rest < 0.0
+    best = squares[fell] / rest[fell]
+    best = best[(ordered[:-1][fell] <= best) & (best <= ordered[1:][fell])]
+    some = ordered if count <= _MAX_LIMITS else ordered[np.linspace(0, count - 1, _MAX_LIMITS).astype(int)]
+    return np.concatenate(([-np.inf], best, some[some < 0.0]))
+
+
+def replicate_effect(before: ArmStatistics, after: ArmStatistics, run_variance: float = 0.0) -> Effect | None:
+    """Return the effect on these very cases if their replicates are known to be independent draws.
+
+    error² = Σ vᵢ (1 ÷ mᵢ + 1 ÷ nᵢ) ÷ C² + (D ÷ 2n)² + `run_variance`, with vᵢ the variance of all outputs of both
+    versions to a case around their common mean: what dealing them to the two versions anew would show (Fisher's
+    randomisation, stratified), and n the outputs of the smaller version. Return None if no case has two outputs.
+    """
+    counts, totals = (before.counts, after.counts), before.counts + after.counts
+    if max(arm.max() for arm in counts) < 2:
+        return None
+    within = sum((arm.counts - 1.0) * arm.variances for arm in (before, after))
+    between = counts[0] * counts[1] / totals * (after.means - before.means) ** 2
+    parts = (within + between) / (totals - 1.0) * totals / (counts[0] * counts[1]) / len(totals) ** 2
+    variance, spread = float(parts.sum()), float((parts**2 / (totals - 1.0)).sum())
+    degrees = variance**2 / spread if spread > 0.0 else float((totals - 1.0).sum())
+    outputs, difference = int(min(arm.sum() for arm in counts)), after.mean - before.mean
+    is_still = variance < _SLACK**2
+    is_repeated = is_still and bool((totals >= _MIN_EQUAL).all())
+    seen = 0.0 if is_still else variance + (difference / (2 * outputs)) ** 2
+    total = seen + (0.0 if is_repeated else run_variance)
+    degrees *= (total / seen) ** 2 if seen else 1.0
+    error, difference = math.sqrt(total), 0.0 if is_still else difference
+    half = float(t_quantile(degrees, (1 + CONFIDENCE) / 2)) * error
+    return Effect(
+        difference=difference,
+        error=error,
+        degrees=degrees,
+        p=0.5 if is_still else float(t_cdf(degrees, -abs(difference) / error)),
+        ci95=(max(-1.0, difference - half), min(1.0, difference + half)),
+        lowest=difference - float(t_quantile(degrees, 1.0 - MAX_MISSED)) * error,
+        n=outputs,
+        unseen=unseen_share(outputs) if is_still and not is_repeated else 0.0,
+    )
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Return the adjusted p-value of each p-value, which controls the chance of any false one (Holm 1979).
+
+    >>> holm([0.01, 0.04, 0.03])
+    [0.03, 0.06, 0.06]
+    """
+    count, largest = len(p_values), 0.0
+    adjusted_values = [1.0] * count
+    for rank, place in enumerate(sorted(range(count), key=p_values.__getitem__)):
+        largest = max(largest, min(1.0, p_values[place] * (count - rank)))
+        adjusted_values[place] = largest
+    return adjusted_values
 
 
 def samples(record: Record) -> bool:

@@ -14,10 +14,8 @@ from skill_evaluator.records.record import Record
 from skill_evaluator.records.summaries import FEWEST_LABELS
 from skill_evaluator.stats import ROUNDING
 from skill_evaluator.verdicts.decide.comparability import Measure, Pair
-from skill_evaluator.verdicts.decide.effects import Effect
-from skill_evaluator.verdicts.decide.measuring import Compared, Measured
-from skill_evaluator.verdicts.decide.missing_outputs import Missing, crosses
-from skill_evaluator.verdicts.decide.results import CaseChange, ComparisonResult, SinceAccepted
+from skill_evaluator.verdicts.decide.measuring import Compared, Effect, Measured
+from skill_evaluator.verdicts.decide.results import CaseChange, ComparisonResult, Missing, SinceAccepted, crosses
 
 MOSTLY = 0.9  # right in so large a share of outputs, and then wrong in as large a share
 _MAX_LEFT = 0.5  # of the outputs of a lost measure may still be right, with enough cases and replicates:

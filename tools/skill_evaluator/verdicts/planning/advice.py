@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from skill_evaluator.files import FrozenModel
 from skill_evaluator.library.config import VerdictName
-from skill_evaluator.records.served import Served
+from skill_evaluator.records.record import Served
 from skill_evaluator.text import listed, version_words
 
 

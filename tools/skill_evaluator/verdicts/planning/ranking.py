@@ -7,8 +7,7 @@ from datetime import UTC, datetime
 from itertools import combinations
 
 from skill_evaluator.library.config import VerdictName
-from skill_evaluator.records.record import Record
-from skill_evaluator.records.served import is_mixed
+from skill_evaluator.records.record import Record, is_mixed
 from skill_evaluator.stats import ROUNDING, by_key, mean_or_none, rounded, unit_interval
 from skill_evaluator.text import counted
 from skill_evaluator.verdicts.decide.comparability import (
@@ -22,7 +21,7 @@ from skill_evaluator.verdicts.decide.comparability import (
     strict_scores,
 )
 from skill_evaluator.verdicts.decide.comparison import compare_records
-from skill_evaluator.verdicts.decide.effects import holm
+from skill_evaluator.verdicts.decide.measuring import holm
 from skill_evaluator.verdicts.decide.results import MeasureResult, ModelVerdict, per_1000
 from skill_evaluator.verdicts.decide.rules import VerdictRules
 from skill_evaluator.verdicts.planning.advice import (
@@ -65,7 +64,6 @@ def rank_models(
     rest: Sequence[Pair] = (),
     prompts: Sequence[Pair] = (),
     verdicts: Mapping[str, VerdictName],
-    left_out: Mapping[str, str],
 ) -> ModelRanking:
     """Rank models, whose runs are the candidates of `runs`, by the strict mean of the primary metric.
 
@@ -116,7 +114,7 @@ def rank_models(
         pairs=pairs,
         family=len(contrasts),
         advice=advise(rows, pairs, rules.primary_tolerance),
-        left_out={**left_out, **{name: why for name, why in unlike.items() if name not in hidden}},
+        left_out={name: reason for name, reason in unlike.items() if name not in hidden},
     )
 
 

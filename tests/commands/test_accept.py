@@ -82,7 +82,7 @@ def test_it_says_what_is_accepted(creeping: Library) -> None:
         "model runs field_level_f1",
         "m 2 0.550",
         "",
-        f"commit {FILE}: later versions are held against 1.3.0 from then on",
+        f"commit {FILE}: later versions are compared with 1.3.0 from then on",
     ]
     found = accept(creeping, "1.3.0", "--why", "cheaper", "--format", "json")
     assert {key: found.json[key] for key in ("skill", "new", "metric", "strict_means")} == {

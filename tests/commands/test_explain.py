@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from tests.shell import blocks, is_excerpt
 from tests.support.chat_server import notice
 from tests.support.library import ROOT, SKILL, Ended, Library
-from tests.support.shell import blocks, is_excerpt
 
 HOSTILE = ("[bold]loud[/bold]", "a|b`c", "\x1b[31mred\x07", "right\u202eleft", "\ud800", "two\nlines", "back\\|slash")
 _LINE = {
@@ -188,9 +188,9 @@ def test_what_the_schema_holds_against_an_answer_is_listed(once: Library) -> Non
 
 def test_the_document_is_shortened_unless_all_of_it_is_wanted(once: Library) -> None:
     short = explain(once, "--case", "document").out
-    assert "line 5\n… (40 lines, 310 characters in all: --full shows them)\n" in short
+    assert "line 5\n… of 40 lines\n--full shows all\n" in short
     assert "line 6\n" not in short
-    assert "line 14\n…" in explain(once, "--case", "document", "--format", "markdown").out
+    assert "line 5\n… of 40 lines\n" in explain(once, "--case", "document", "--format", "markdown").out
     assert "line 39\n" in explain(once, "--case", "document", "--full").out
 
 

@@ -34,9 +34,9 @@ def test_a_document_over_the_context_is_said_with_the_servers_words_and_what_to_
     assert sentence in done.out
     folder = library.run_folder()
     report = (folder / "report.md").read_text()
-    assert f"- 2 × `context_exceeded` in `beta`: `{_TOO_LONG}` (`{server.url}`) → `raise the context" in report
+    assert f"2 × context_exceeded in beta: {_TOO_LONG} ({server.url}) → raise the context" in report
     explained = library.call("explain", folder.name, "--case", "beta")
-    assert f"what was said: {_TOO_LONG}" in explained.out
+    assert f"message: {_TOO_LONG}" in explained.out
     assert "what to do: raise the context of the server" in explained.out
     (fault,) = read(folder / "record.json")["faults"]
     assert fault == {

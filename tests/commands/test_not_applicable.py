@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.audits import SECOND, AuditLibrary
+from tests.audit.audit_library import SECOND, AuditLibrary
 from tests.support.chat_server import ChatServer, varied
 from tests.support.library import REPLAY, SKILL, Library, read
 
@@ -29,12 +29,12 @@ def test_it_is_not_asked_and_named_wherever_a_run_is_shown(limited: Library, ser
     done = limited.evaluate_here()
     assert (done.code, server.requests) == (0, 2)
     assert "1 case × 2 replicates (2 cases not applicable)" in done.out
-    assert f"not applicable to this model, and not asked: {TOO_LONG}, {DECLARED}" in done.out
+    assert f"not applicable to this model, and not run: {TOO_LONG}, {DECLARED}" in done.out
     (record,) = limited.records()
     assert (record["complete"], record["coverage"], record["n_cases"], record["failures"]) == (True, 1.0, 1, {})
     assert list(record["not_applicable"]) == ["beta", "gamma"]
     folder = limited.run_folder()
-    assert "not asked: `beta` (`at least 604 tokens" in (folder / "report.md").read_text()
+    assert "not run: beta (at least 604 tokens" in (folder / "report.md").read_text()
     told = limited.call("explain", folder.name, "--case", "gamma")
     assert (told.code, told.err) == (
         2,

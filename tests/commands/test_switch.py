@@ -41,7 +41,7 @@ def test_a_worse_model_is_told_by_component_with_what_is_lost_and_both_are_recor
     ended = two.call("switch", "old", "new", "-n", "4")
     assert ended.code == 3
     row = next(line for line in ended.out.splitlines() if line.startswith(SKILL))
-    assert "lost: field year" in row
+    assert "  field year  " in row
     assert row.split()[1:6] == ["72", "0.66", "regressed", "0.08", "0.08"]
     *_, answer, following = ended.out.splitlines()
     assert answer == "may we switch from old to new? no, notice-extraction regressed"
@@ -135,8 +135,8 @@ def test_retiring_models_are_named_by_plan_and_site_sixty_days_ahead(library: Li
     assert library.evaluate_here("--model", "soon").code == 0
     library.call("site", "build")
     told = [
-        library.call("plan").out,
-        library.call("plan", "--format", "markdown").out,
+        library.call("ci", "plan").out,
+        library.call("ci", "plan", "--format", "markdown").out,
         words(site_page(library.root / "site", "index.html").main),
     ]
     for text in told:

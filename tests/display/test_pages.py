@@ -1,9 +1,10 @@
-"""One list of blocks, three drawings: each says what the list says, and no word from outside is mark-up in any."""
+"""One list of blocks, rendered as Markdown, on a terminal and as HTML."""
 
 import pytest
 from skill_evaluator.display.pages import (
     Captioned,
     Chart,
+    Closing,
     Drawing,
     Fold,
     Heading,
@@ -27,10 +28,11 @@ PAGE = Page(
                 Heading("Scores of ", Cell("ash", code=True), level=2),
                 Line(Cell("It is able", "bold"), ", but <b>"),
                 Captioned(SHEET, "Every model", "of one run"),
-                Only(("markdown",), [Chart("map", [MAP], mermaid="```mermaid\n```")]),
+                Only(("markdown",), [Chart("map", [MAP])]),
+                Closing([Line("all in all")]),
                 Lines(["first", Line("second")], "1."),
                 Lines([], "-"),
-                Fold("More", [Lines(["a remark"], "-")]),
+                Fold("More", [Lines(["a remark"], "-")], brief=["a start"]),
                 Only(("terminal",), [Line("see --format markdown")]),
             ],
         )
@@ -38,11 +40,12 @@ PAGE = Page(
 )
 
 
-def test_markdown_has_all_that_is_not_the_terminals_alone() -> None:
+def test_markdown_has_all_blocks_in_order() -> None:
     table = "| model | score |\n| ---|---: |\n| `ash` | 0.5 |"
     assert PAGE.markdown() == (
         f"## Scores of `ash`\n\n**It is able**`, but <b>`\n\nEvery model:\n\n{table}\n\nof one run\n\n"
-        "```mermaid\n```\n\n1. first\n2. second\n\n<details><summary>More</summary>\n\n- a remark\n\n</details>\n"
+        "all in all\n\n1. first\n2. second\n\n"
+        "a start\n\n<details><summary>More</summary>\n\n- a remark\n\n</details>\n"
     )
     assert "![Map of 1 model](charts/map.svg)" in PAGE.markdown("charts")
     long = Page([*PAGE.sections, Section(name="more", blocks=[Fold("More", ["x" * 3_000])])])
@@ -50,7 +53,7 @@ def test_markdown_has_all_that_is_not_the_terminals_alone() -> None:
     assert "xxx" not in long.within(2_000)
 
 
-def test_a_terminal_shows_what_stands_open(capsys: pytest.CaptureFixture[str]) -> None:
+def test_terminal_ends_with_the_closing_and_opens_folds_if_full(capsys: pytest.CaptureFixture[str]) -> None:
     print_page("text", json=dict, page=lambda: PAGE)
     assert capsys.readouterr().out.splitlines() == [
         "Scores of ash",
@@ -63,11 +66,22 @@ def test_a_terminal_shows_what_stands_open(capsys: pytest.CaptureFixture[str]) -
         "",
         "  1. first",
         "  2. second",
+        "a start",
         "see --format markdown",
+        "",
+        "all in all",
+    ]
+    print_page("text", json=dict, page=lambda: PAGE, full=True)
+    assert capsys.readouterr().out.splitlines()[-5:] == [
+        "More",
+        "  - a remark",
+        "see --format markdown",
+        "",
+        "all in all",
     ]
 
 
 def test_html_page_has_a_section_for_each_heading() -> None:
     ((title, blocks),) = sections_of(PAGE.blocks)
     assert title == "Scores of ash"
-    assert [type(block).__name__ for block in blocks] == ["Line", "Captioned", "Lines", "Lines", "Fold"]
+    assert [type(block).__name__ for block in blocks] == ["Line", "Captioned", "Line", "Lines", "Lines", "Fold"]

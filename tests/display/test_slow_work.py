@@ -4,7 +4,7 @@ import time
 
 import pytest
 from skill_evaluator import display
-from skill_evaluator.display import told, told_if_slow
+from skill_evaluator.display import notice_when_slow, with_progress
 
 
 def test_steps_are_counted_after_two_four_and_eight_seconds(
@@ -12,7 +12,7 @@ def test_steps_are_counted_after_two_four_and_eight_seconds(
 ) -> None:
     clock = iter(range(100))
     monkeypatch.setattr(display.time, "monotonic", lambda: next(clock))
-    assert list(told("abcdefghij", 10, "pages")) == list("abcdefghij")
+    assert list(with_progress("abcdefghij", 10, "pages")) == list("abcdefghij")
     assert capsys.readouterr() == (
         "",
         "pages: 2 of 10, 0:08 left\npages: 4 of 10, 0:06 left\npages: 8 of 10, 0:02 left\n",
@@ -20,8 +20,8 @@ def test_steps_are_counted_after_two_four_and_eight_seconds(
 
 
 def test_quick_steps_and_works_say_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    assert list(told([1, 2], 2, "pages")) == [1, 2]
-    with told_if_slow("loading"):
+    assert list(with_progress([1, 2], 2, "pages")) == [1, 2]
+    with notice_when_slow("loading"):
         pass
     assert capsys.readouterr() == ("", "")
 
@@ -30,6 +30,6 @@ def test_a_work_that_takes_long_is_named_while_it_lasts(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(display, "_SLOW_S", 0.01)
-    with told_if_slow("loading"):
+    with notice_when_slow("loading"):
         time.sleep(0.2)
         assert capsys.readouterr() == ("", "loading\n")

@@ -1,4 +1,4 @@
-"""What became of a plan, for people: every run with its figures and its calls, and nothing taken for mark-up."""
+"""The report of an outcome: the comment on a pull request."""
 
 import json
 from functools import cache
@@ -14,7 +14,7 @@ from skill_evaluator.verdicts.decide.results import ComparisonResult
 from tests.support.markdown import read_page
 from tests.support.odd_texts import HOSTILE
 from tests.support.records import a_record
-from tests.support.rules import some_rules
+from tests.verdicts.rules import some_rules
 
 FIGURES = Figures(skill_version="1.1.0", accuracy=0.9, ci95=(0.85, 0.95), reproducibility=0.5)
 
@@ -49,7 +49,7 @@ def row(one: RunOutcome) -> list[str]:
     return cells
 
 
-def test_a_run_stands_with_its_figures_a_dash_for_what_is_not_known_and_why_it_is_incomplete() -> None:
+def test_row_of_a_run_has_its_figures_and_why_it_is_incomplete() -> None:
     measured = ["0.900 (0.850 to 0.950)", "–", "0.500", "60/60"]
     assert row(run()) == ["a", "m", "1.1.0", "field_level_f1", *measured, "$0.1234", ""]
     assert "$0.1234 (69% cached)" in row(run(hit_rate=0.69))
@@ -65,7 +65,7 @@ def test_a_run_stands_with_its_figures_a_dash_for_what_is_not_known_and_why_it_i
     assert row(one)[7:] == ["40/60", "$0.1234", "INCOMPLETE; 3 refusal, 7 timeout; cap reached"]
 
 
-def test_the_first_line_accounts_for_every_call_and_the_row_of_a_run_has_its_verdict() -> None:
+def test_summary_accounts_for_every_call() -> None:
     runs = (
         run(),
         run(status="incomplete", scored=40, failed={"timeout": 5}),
@@ -78,14 +78,6 @@ def test_the_first_line_accounts_for_every_call_and_the_row_of_a_run_has_its_ver
         "1,180 calls planned: 100 scored, 5 failed, 1,075 not run."
     ) in text
     assert "Nothing was to be evaluated." in outcome_page(outcome()).markdown()
-    before = a_record(dict.fromkeys("xyz", [1.0] * 10), run_id="old", skill="a")
-    after = a_record(dict.fromkeys("xyz", [0.0] * 10), run_id="r", skill="a")
-    rules = some_rules({}, skill="a")
-    verdict = compare_records("a", [Pair(baseline=before, candidate=after)], rules)
-    page = outcome_page(outcome(run()).model_copy(update={"verdicts": [verdict]})).markdown()
-    assert read_page(page).tables[-1][1][5] == "regressed"
-    assert page.index("# `a`: regressed") < page.index("<summary>Every run")
-    assert "## `a`: regressed on these 3 cases" in page
 
 
 @cache
@@ -112,37 +104,42 @@ def compared(skill: str, *scores: float, fields_each: int = 40) -> tuple[list[Ru
     return runs, compare_records(skill, pairs, rules)
 
 
-def test_the_page_begins_with_what_is_worse_and_unfolds_nothing_else() -> None:
+def test_comment_answers_on_its_first_screen_and_collapses_the_figures() -> None:
     better, one = compared("better", 0.9, 0.9)
     worse, other = compared("worse", 0.9, 0.2)
     lost = [nothing(status="missing", skill=skill) for skill in ("lost", "better")]
     made = outcome(*better, *worse, run(skill="new", run_id="x"), *lost)
+    other = other.model_copy(update={"ship": "to ship: 1.0.0 with vendor/model-0"})
     page = outcome_page(made.model_copy(update={"verdicts": [one, other]})).markdown()
-    top = "\n".join(page.splitlines()[:24])  # which version is worse, where, how sure that is, which model, what to do
-    for answer in (
-        "## `worse`: regressed on these 30 cases",
-        "lost: fields",
-        "next for `worse`: `look at",
-        "`vendor/model-1`",
-    ):
-        assert answer in top, answer
-    assert [line for line in page.splitlines() if line.startswith("- ") and " on `" in line] == [
-        "- ▼ **regressed**, worse than the recorded version: `worse` on `vendor/model-1`",
-        "- ! **not measured** in full, so nothing is said: `lost` on `m`, `better` on `m`",
-        "- = **unchanged**, no drop beyond the tolerance (0.05): "
-        "`better` on `vendor/model-0`, `better` on `vendor/model-1`, `worse` on `vendor/model-0`",
-        "- – no lower version is recorded to compare with: `new` on `m`",
+    assert [line for line in page.splitlines() if line.startswith("- ") and " on " in line] == [
+        "- ▼ regressed, worse than the recorded version: worse on vendor/model-1",
+        "- ! not measured in full, so there is no verdict: lost on m, better on m",
+        "- = unchanged, no drop beyond the tolerance (0.05): "
+        "better on vendor/model-0, better on vendor/model-1, worse on vendor/model-0",
+        "- – no lower version is recorded to compare with: new on m",
     ]
-    assert "- next for `better`: not measured in full on m, else nothing is in the way\n" in page
-    assert page.index("## `worse`: regressed") < page.index("## `better`: unchanged")
-    assert page.index("### ▼ `vendor/model-1`") < page.index("<details>")
-    assert page.count("<details>") == page.count("</details>") == 6
+    parts = (
+        "▼ worse: regressed on these 30 cases (vendor/model-1, the worst of 2 models)",
+        "lost: fields",
+        "to ship: 1.0.0 with vendor/model-0",
+        "next: look at field",
+        "<details>",
+        "<summary>Unchanged",
+        "= better: unchanged",
+        "next: not measured in full on m, else nothing is in the way",
+        "<summary>Every run",
+    )
+    places = [page.index(part) for part in parts]
+    assert places == sorted(places)
+    assert page[: places[3]].count("\n") < 24
+    assert page[: places[4]].count("\n") <= 60
+    assert page.count("<details>") == page.count("</details>")
 
 
-def test_many_regressions_fields_and_runs_are_cut_that_is_said_and_they_fit_into_a_comment() -> None:
+def test_long_lists_of_runs_and_fields_are_cut_with_a_count() -> None:
     runs, verdict = compared("a", *[0.2] * 12, fields_each=1)
     page = outcome_page(outcome(*runs).model_copy(update={"verdicts": [verdict]})).markdown()
-    assert "`a` on `vendor/model-9`, 2 more\n" in page
+    assert "a on vendor/model-9 and 2 more\n" in page
     runs, verdict = compared("receipts", *[0.2] * 8)
     page = outcome_page(outcome(*runs).model_copy(update={"verdicts": [verdict]})).markdown()
     assert len(page) < 60_000
@@ -152,7 +149,7 @@ def test_many_regressions_fields_and_runs_are_cut_that_is_said_and_they_fit_into
     assert "… and 5 more." in text
 
 
-def test_nothing_from_outside_leaves_its_place(capsys: pytest.CaptureFixture[str]) -> None:
+def test_names_from_outside_are_no_mark_up(capsys: pytest.CaptureFixture[str]) -> None:
     for text in HOSTILE:
         figures = FIGURES.model_copy(update={"skill_version": text})
         one = run(skill=text, model_id=text, reason=text, primary_metric=text, figures=figures)
@@ -168,7 +165,7 @@ def test_nothing_from_outside_leaves_its_place(capsys: pytest.CaptureFixture[str
     assert json.loads(capsys.readouterr().out)["runs"][0]["scored"] == 60
 
 
-def test_through_a_pipe_a_run_is_one_line_with_nothing_cut(capsys: pytest.CaptureFixture[str]) -> None:
+def test_piped_run_is_one_uncut_line(capsys: pytest.CaptureFixture[str]) -> None:
     name, why = "a-component-with-a-long-name" * 3, "nothing arrived of " + "a-job" * 20
     print_outcome(outcome(nothing(status="missing", skill=name, reason=why)), "text")
     (line,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith(name))

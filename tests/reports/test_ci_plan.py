@@ -1,4 +1,4 @@
-"""A plan for people: what runs, why, in how many calls and at what cost, and nothing from outside taken for mark-up."""
+"""The report of a plan."""
 
 import json
 
@@ -28,7 +28,7 @@ def plan(*entries: PlannedRun, skipped: list[OnModels] | None = None, **changed:
     return PLAN.model_copy(update={**told, **changed})
 
 
-def test_what_runs_stands_with_jobs_calls_and_cost_in_markdown_too(capsys: pytest.CaptureFixture[str]) -> None:
+def test_chosen_runs_have_jobs_calls_and_cost(capsys: pytest.CaptureFixture[str]) -> None:
     made = plan(
         entry("a", "m", shard="1/2"), entry("a", "m", shard="2/2"), entry("a", "n"), entry("b", "m"), untouched=3
     )
@@ -53,7 +53,7 @@ def test_what_runs_stands_with_jobs_calls_and_cost_in_markdown_too(capsys: pytes
         assert read_page(plan_page(made).markdown()).words[1].endswith(words)
 
 
-def test_what_does_not_run_or_is_wrong_stands_with_its_reason_and_what_is_long_is_cut() -> None:
+def test_skipped_and_wrong_components_have_their_reason() -> None:
     skipped = [OnModels(skill="a", models=["m", "n"], reason="PATCH since the recorded 1.0.0")]
     faults = [Problem(file="components/b/prompt.md", line=3, message="raise it above 1.0.0")]
     page = read_page(plan_page(plan(skipped=skipped, faults=faults)).markdown())
@@ -68,7 +68,7 @@ def test_what_does_not_run_or_is_wrong_stands_with_its_reason_and_what_is_long_i
     assert "x" * 401 not in text
 
 
-def test_nothing_from_outside_leaves_its_place(capsys: pytest.CaptureFixture[str]) -> None:
+def test_names_from_outside_are_no_mark_up(capsys: pytest.CaptureFixture[str]) -> None:
     for text in HOSTILE:
         made = plan(
             entry("a", "m"),

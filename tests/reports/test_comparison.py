@@ -1,19 +1,21 @@
-"""The pages of compare and history: nothing from outside is mark-up, on a page or a terminal; what is cut is said."""
+"""The reports of a comparison and of a history."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from skill_evaluator.display import probability, signed
-from skill_evaluator.reports.comparison import measure_sheet, print_comparison, run_sheet, scope_words
-from skill_evaluator.reports.history import print_history
-from skill_evaluator.site.compare import differences
+from skill_evaluator.display import ends, probability, signed
+from skill_evaluator.display.pages import Page, print_page
+from skill_evaluator.reports.comparison import comparison_page, measure_sheet, run_sheet
+from skill_evaluator.reports.history import history_page
+from skill_evaluator.reports.summary import Reader, scope_words
 from skill_evaluator.verdicts.decide.comparability import Pair
 from skill_evaluator.verdicts.decide.comparison import compare_records
 from skill_evaluator.verdicts.decide.results import ComparisonResult
 from skill_evaluator.verdicts.history.series import history_of
 
 from tests.support.records import Score, a_record
-from tests.support.rules import some_rules
+from tests.verdicts.rules import some_rules
 
 HOSTILE = "<img src=x onerror=alert(1)>|`](http://x)\n# title\x1b[31m[red]\u202e&\"'"
 RULES = some_rules(skill=HOSTILE)
@@ -41,19 +43,22 @@ def without_code(page: str) -> str:
     return "".join(page.split("``")[::2])
 
 
-def test_no_control_character_reaches_a_terminal_and_history_is_no_mark_up(capsys: pytest.CaptureFixture[str]) -> None:
-    for form in ("text", "markdown", "json"):
-        print_comparison(hostile_result(), form)  # type: ignore[arg-type]
-        print_history(history_of(HOSTILE, {HOSTILE: _sequence()}, RULES), form)  # type: ignore[arg-type]
+@pytest.mark.parametrize("page", [lambda: comparison_page(hostile_result(), Reader()), lambda: hostile_history()])
+def test_names_from_outside_are_neither_control_characters_nor_mark_up(
+    page: Callable[[], Page], capsys: pytest.CaptureFixture[str]
+) -> None:
+    for full in (False, True):
+        print_page("text", json=dict, page=page, full=full)
         out = capsys.readouterr().out
-        assert "\x1b" not in out, form
-        assert "\u202e" not in out, form
-        assert "\n# title" not in out, form
-        assert "[red]" in out, form
-    print_history(history_of(HOSTILE, {HOSTILE: _sequence()}, RULES), "markdown")
-    page = capsys.readouterr().out
-    for mark in ("<img", "](", "# title"):
-        assert mark not in without_code(page), mark
+        assert all(mark.isprintable() or mark == "\n" for mark in out)
+        assert "\n# title" not in out
+        assert "[red]" in out
+    shown = without_code(page().markdown())
+    assert [mark for mark in ("<img", "](", "# title") if mark in shown] == []
+
+
+def hostile_history() -> Page:
+    return history_page(history_of(HOSTILE, {HOSTILE: _sequence()}, RULES))
 
 
 def _sequence() -> list[Pair]:
@@ -71,7 +76,7 @@ def _sequence() -> list[Pair]:
         ("incomparable", 0, "incomparable"),
     ],
 )
-def test_verdict_names_its_cases_and_what_they_say_of_new_ones(verdict: str, cases: int, words: str) -> None:
+def test_verdict_names_its_cases_and_what_they_say_of_new_cases(verdict: str, cases: int, words: str) -> None:
     result = hostile_result()
     metrics = [one.model_copy(update={"n_cases": cases}) for one in result.models[0].metrics]
     models = [result.models[0].model_copy(update={"metrics": metrics})]
@@ -79,24 +84,23 @@ def test_verdict_names_its_cases_and_what_they_say_of_new_ones(verdict: str, cas
 
 
 @pytest.mark.parametrize(("count", "written", "drawn"), [(4, "too few", False), (5, "-0.", True)])
-def test_an_interval_of_fewer_than_five_cases_is_neither_written_nor_drawn(
-    count: int, written: str, drawn: bool
-) -> None:
+def test_interval_needs_five_cases(count: int, written: str, drawn: bool) -> None:
     before: dict[str, list[Score]] = {f"c{at}": [0.9, 0.8 - 0.01 * at] for at in range(count)}
     after: dict[str, list[Score]] = {name: [0.4, 0.3] for name in before}
     result = compare_records("s", [Pair(baseline=a_record(before), candidate=a_record(after))], some_rules())
     assert measure_sheet(result.models[0]).rows[0][3].text.startswith(written)
-    (row,) = differences(result.models[0])["rows"]
-    assert (row["low"] is not None) == (row["high"] is not None) == drawn
+    low, high = ends(result.models[0].metrics[0].ci95, count)
+    assert (low is not None) == (high is not None) == drawn
 
 
-def test_long_lists_are_cut_and_say_so(capsys: pytest.CaptureFixture[str]) -> None:
+def test_long_tables_are_cut_with_a_count(capsys: pytest.CaptureFixture[str]) -> None:
     names = [f"case-{at:02d}" for at in range(30)]
     fields = {f"field-{at:02d}": dict.fromkeys(names, (2, 2)) for at in range(20)}
     fallen = {path: dict.fromkeys(names, (0, 2)) for path in fields}
     good, bad = ({name: [score, score - 0.01] for name in names} for score in (0.9, 0.2))
     pair = Pair(baseline=a_record(good, fields=fields), candidate=a_record(bad, fields=fallen))
-    print_comparison(compare_records("s", [pair], RULES), "text")
+    result = compare_records("s", [pair], RULES)
+    print_page("text", json=dict, page=lambda: comparison_page(result, Reader()), full=True)
     out = capsys.readouterr().out
     assert "broke: 30" in out
     assert "… and 20 more" in out
@@ -104,7 +108,7 @@ def test_long_lists_are_cut_and_say_so(capsys: pytest.CaptureFixture[str]) -> No
     assert "… and 10 more fields" in out
 
 
-def test_a_small_probability_is_not_nothing_and_a_difference_of_nothing_has_no_sign() -> None:
+def test_small_probability_is_not_zero_and_zero_has_no_sign() -> None:
     for value, shown in ((None, "–"), (0.0, "<0.001"), (0.0004, "<0.001"), (0.05, "0.050")):
         assert probability(value) == shown, value
     for value, shown in ((None, "–"), (-0.0001, "0.000"), (0.25, "+0.250"), (-0.25, "-0.250")):
@@ -118,7 +122,7 @@ def test_run_amounts_are_per_output_when_replicates_differ() -> None:
     after = a_record({"a": [1.0] * 2, "b": [1.0] * 2}, skill_version="1.1.0", **double)
     result = compare_records("s", [Pair(baseline=before, candidate=after)], some_rules({}, skill="s"))
     rows = {row[0].text: [cell.text for cell in row[1:]] for row in run_sheet(result.models[0]).rows}
-    assert rows["input tokens / 1,000"] == ["25,000", "25,000", "="]
-    assert rows["output tokens / 1,000"] == ["6,000", "6,000", "="]
-    assert rows["refused / 1,000"] == ["500", "500", "="]
-    assert rows["cost / 1,000"] == ["$5.0000", "$7.5000", "+50 %"]
+    assert rows["input tokens per 1,000"] == ["25,000", "25,000", "="]
+    assert rows["output tokens per 1,000"] == ["6,000", "6,000", "="]
+    assert rows["refused per 1,000"] == ["500", "500", "="]
+    assert rows["cost per 1,000"] == ["$5.0000", "$7.5000", "+50 %"]

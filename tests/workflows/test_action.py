@@ -68,7 +68,7 @@ def test_results_as_good_as_before_pass_and_the_summary_has_the_verdict(forge: F
     acted = gated(forge, "a")
     assert acted.code == 0, acted.printed("gate")
     assert acted.jobs == {"gate": "success"}
-    assert acted.commands("summary")[-1]["content"].startswith("## `results`: ")
+    assert acted.commands("summary")[-1]["content"].startswith("## `results` ")
     assert "regressed" not in acted.commands("summary")[-1]["content"]
 
 
@@ -76,4 +76,4 @@ def test_worse_results_fail_with_the_code_of_a_regression(forge: Forge) -> None:
     acted = gated(forge, "b")
     assert acted.jobs == {"gate": "failure"}
     assert "exit status 3" in acted.log
-    assert acted.commands("summary")[-1]["content"].startswith("## `results`: regressed on these 10 cases")
+    assert acted.commands("summary")[-1]["content"].splitlines()[2] == "**▼ results: regressed on these 10 cases**"

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 from skill_evaluator.ci.platforms.github import GitHub
-from skill_evaluator.display.pages import Fold, Page, Section
+from skill_evaluator.display.pages import Fold, Heading, Lines, Page, Section
 from skill_evaluator.errors import ConfigError, PlanError
 
-from tests.support.github_api import NAME, TOKEN, GitHubApi, github_api
+from tests.ci.platforms.github_api import NAME, TOKEN, GitHubApi, github_api
 
 COMMIT = "c0ffee"
 MARK = "<!-- skill-evaluator -->"
@@ -26,7 +26,7 @@ def api(monkeypatch: pytest.MonkeyPatch) -> Iterator[GitHubApi]:
 
 
 def a_page(text: str) -> Page:
-    return Page([Section(name="all", blocks=[text])])
+    return Page([Section(name="all", blocks=[Lines(text.splitlines(), "-")])])
 
 
 def bodies(api: GitHubApi, number: int = 7) -> list[str]:
@@ -35,11 +35,11 @@ def bodies(api: GitHubApi, number: int = 7) -> list[str]:
 
 def test_a_comment_is_written_once_and_then_rewritten(api: GitHubApi) -> None:
     api.merged(COMMIT, 7, comments=2)
-    address = GitHub().comment(COMMIT, a_page("# First"))
+    address = GitHub().comment(COMMIT, a_page("First"))
     assert address == f"https://github.com/{NAME}/pull/7#issuecomment-102"
-    assert bodies(api) == ["comment 0", "comment 1", f"{MARK}\n# First\n"]
-    assert GitHub().comment(COMMIT, a_page("# Second")) == address
-    assert bodies(api) == ["comment 0", "comment 1", f"{MARK}\n# Second\n"]
+    assert bodies(api) == ["comment 0", "comment 1", f"{MARK}\n- First\n"]
+    assert GitHub().comment(COMMIT, a_page("Second")) == address
+    assert bodies(api) == ["comment 0", "comment 1", f"{MARK}\n- Second\n"]
 
 
 def test_it_is_found_again_behind_pages_of_others(api: GitHubApi) -> None:
@@ -47,24 +47,24 @@ def test_it_is_found_again_behind_pages_of_others(api: GitHubApi) -> None:
     api.comment(7, f"{MARK}\n# Mine", "User")  # a person may write what they like
     api.comment(7, f"{MARK}\n# First")
     api.comment(7, f"> {MARK}\n> quoted")
-    GitHub().comment(COMMIT, a_page("# Second"))
+    GitHub().comment(COMMIT, a_page("Second"))
     assert len(bodies(api)) == 268
-    assert bodies(api)[265:267] == [f"{MARK}\n# Mine", f"{MARK}\n# Second\n"]
+    assert bodies(api)[265:267] == [f"{MARK}\n# Mine", f"{MARK}\n- Second\n"]
     assert api.asked.count(f"GET /repos/{NAME}/issues/7/comments") == 3
 
 
 def test_it_goes_to_the_pull_request_that_was_merged(api: GitHubApi) -> None:
     api.merged(COMMIT, 5, merged=False)
     api.merged(COMMIT, 7)
-    GitHub().comment(COMMIT, a_page("# Page"))
+    GitHub().comment(COMMIT, a_page("Page"))
     assert (bodies(api, 5), len(bodies(api, 7))) == ([], 1)
 
 
 def test_a_commit_of_no_merged_pull_request_has_no_comment(api: GitHubApi) -> None:
     api.merged(COMMIT, 5, merged=False)
     api.pulls_of["abc"] = []
-    assert GitHub().comment(COMMIT, a_page("# Page")) is None
-    assert GitHub().comment("abc", a_page("# Page")) is None
+    assert GitHub().comment(COMMIT, a_page("Page")) is None
+    assert GitHub().comment("abc", a_page("Page")) is None
     assert not any(asked.startswith(("POST", "PATCH")) for asked in api.asked)
 
 
@@ -75,7 +75,7 @@ def test_a_long_page_is_cut_and_its_link_stays(api: GitHubApi, monkeypatch: pyte
     GitHub().comment(COMMIT, a_page(f"{'é' * 99}\n" * 1_000))
     (body,) = bodies(api)
     assert 64_700 < len(body) <= 65_000
-    assert body.startswith(f"{MARK}\né")
+    assert body.startswith(f"{MARK}\n- é")
     assert "Cut here: the first part alone is longer than may be shown." in body
     assert body.endswith(
         f"[The run](https://github.com/{NAME}/actions/runs/42) has records and answers as artifacts.\n"
@@ -85,10 +85,9 @@ def test_a_long_page_is_cut_and_its_link_stays(api: GitHubApi, monkeypatch: pyte
 def test_of_a_page_in_sections_those_that_fit_stay_whole_and_the_others_are_named(api: GitHubApi) -> None:
     api.merged(COMMIT, 7)
     sections = [
-        Section(name=f"part {at}", heading=f"### {at}", blocks=["open", Fold("details", ["x" * 9_000])])
-        for at in range(9)
+        Section(name=f"part {at}", blocks=[Heading(str(at)), "open", Fold("details", ["x" * 9_000])]) for at in range(9)
     ]
-    GitHub().comment(COMMIT, Page([Section(name="first", heading="# Page"), *sections]))
+    GitHub().comment(COMMIT, Page([Section(name="first", blocks=[Heading("Page", level=1)]), *sections]))
     (body,) = bodies(api)
     assert body.count("### ") == 9
     assert body.count("<details>") == body.count("</details>") == 7
@@ -99,7 +98,7 @@ def test_a_refusal_is_said_in_one_line(api: GitHubApi) -> None:
     for status in (401, 403, 404):
         api.refusing = status
         with pytest.raises(PlanError, match=f"GitHub refused: {status} Resource not accessible by integration"):
-            GitHub().comment(COMMIT, a_page("# Page"))
+            GitHub().comment(COMMIT, a_page("Page"))
         with pytest.raises(PlanError, match=f"GitHub refused: {status} Resource not accessible by integration"):
             GitHub().pull_request("review", "main", "title")
 
@@ -107,14 +106,14 @@ def test_a_refusal_is_said_in_one_line(api: GitHubApi) -> None:
 def test_a_server_that_is_not_there_is_said(api: GitHubApi, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GITHUB_API_URL", "http://127.0.0.1:1")
     with pytest.raises(PlanError, match="cannot reach GitHub at http://127"):
-        GitHub().comment(COMMIT, a_page("# Page"))
+        GitHub().comment(COMMIT, a_page("Page"))
 
 
 @pytest.mark.parametrize("name", ["GITHUB_TOKEN", "GITHUB_REPOSITORY"])
 def test_without_a_token_or_a_repository_it_is_said(api: GitHubApi, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.delenv(name)
     with pytest.raises(ConfigError, match="GITHUB_TOKEN or GITHUB_REPOSITORY is not set"):
-        GitHub().comment(COMMIT, a_page("# Page"))
+        GitHub().comment(COMMIT, a_page("Page"))
 
 
 def test_a_pull_request_is_opened_once(api: GitHubApi) -> None:
@@ -155,9 +154,9 @@ def test_outputs_beyond_the_limit_are_refused_before_github_does(written: Path) 
 
 
 def test_a_summary_is_added_to_and_cut_at_the_limit(written: Path) -> None:
-    GitHub().add_summary(a_page("# One"))
-    GitHub().add_summary(a_page("# Two\n\n"))
-    assert (written / "GITHUB_STEP_SUMMARY").read_text() == "# One\n\n# Two\n\n"
+    GitHub().add_summary(a_page("One"))
+    GitHub().add_summary(a_page("Two"))
+    assert (written / "GITHUB_STEP_SUMMARY").read_text() == "- One\n\n- Two\n\n"
     (written / "GITHUB_STEP_SUMMARY").unlink()
     GitHub().add_summary(a_page("é\ud800\n" * 400_000))
     raw = (written / "GITHUB_STEP_SUMMARY").read_bytes()
@@ -168,7 +167,7 @@ def test_a_summary_is_added_to_and_cut_at_the_limit(written: Path) -> None:
 def test_outside_of_a_job_there_is_no_file_to_write(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, write in (
         ("GITHUB_OUTPUT", lambda: GitHub().set_outputs({"a": 1})),
-        ("GITHUB_STEP_SUMMARY", lambda: GitHub().add_summary(a_page("# One"))),
+        ("GITHUB_STEP_SUMMARY", lambda: GitHub().add_summary(a_page("One"))),
     ):
         monkeypatch.delenv(name, raising=False)
         with pytest.raises(ConfigError, match=f"{name} is not set; --platform github is for a job of GitHub Actions"):

@@ -15,8 +15,8 @@ from skill_evaluator.ci.lost_values import lost_values
 from skill_evaluator.ci.matrix import Checkout
 from skill_evaluator.ci.outcome import OUTCOME, RECORDS, Figures, LostValue, Outcome, RunOutcome, Status
 from skill_evaluator.ci.plan import Plan, read_plan, sha256_of
-from skill_evaluator.display import FEWEST_CASES
-from skill_evaluator.display.options import argument, options, rare, words_of
+from skill_evaluator.display import MIN_CASES_FOR_INTERVAL
+from skill_evaluator.display.options import FormatOption, PlatformOption, argument, options, rare, words_of
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import InternalError, PlanError, RunError, SkillEvaluatorError
 from skill_evaluator.evaluation.drift import drift_of, drifts_in
@@ -46,12 +46,12 @@ _NAMED = 3  # of what changed
 
 
 @options
-class CollectRequest(Checkout):
+class CollectRequest(Checkout, PlatformOption, FormatOption):
     """What is to be collected, and where it goes."""
 
-    artifacts: Path | None = argument("Folder that holds the run folders of a plan's jobs, at any depth.", None)
+    artifacts: Path | None = argument("Folder with the run folders of a plan's jobs.", None)
     plan: Path = rare("The plan.", Path("plan.json"), metavar="FILE")
-    plan_sha256: str | None = rare("The SHA-256 of the plan's file; refuse any other file.", metavar="HEX")
+    plan_sha256: str | None = rare("The SHA-256 that the plan's file must have.", metavar="HEX")
     out: Path = rare("Where records and outcome.json go.", Path("collected"), metavar="DIR")
 
 
@@ -176,7 +176,8 @@ def _verdicts(
 def _verdict(skill: str, final: Sequence[Record], checkout: Checkout, *, again: bool) -> ComparisonResult | None:
     component, settings = checkout.component(skill), checkout.configuration.settings
     recorded = RecordedComponent(component=component, archive=checkout.archive(component), settings=settings)
-    return drift_of(final, recorded) if again else recorded.verdict_on(final)
+    verdict = drift_of(final, recorded) if again else recorded.verdict_on(final)
+    return verdict and verdict.model_copy(update={"ship": recorded.ship_words()})
 
 
 def _lost_values(
@@ -226,7 +227,7 @@ def _score_run(
     figures = Figures(
         skill_version=record.skill_version,
         accuracy=accuracy.strict_mean,
-        ci95=accuracy.ci95 if accuracy.n_cases >= FEWEST_CASES else None,
+        ci95=accuracy.ci95 if accuracy.n_cases >= MIN_CASES_FOR_INTERVAL else None,
         reproducibility=agreement.strict_mean if agreement else None,
     )
     return outcome.model_copy(update={**measured, "run_id": record.run_id, "figures": figures}), record

@@ -1,19 +1,10 @@
 """`skill-evaluator accept`: make a recorded version the anchor of later versions. Makes no call."""
 
 from skill_evaluator.api import Library
-from skill_evaluator.display.options import (
-    ComponentsOption,
-    ConfigOption,
-    FormatOption,
-    OnlyModels,
-    Skill,
-    argument,
-    flag,
-    option,
-    options,
-)
+from skill_evaluator.display.options import SKILL, OnlyModels, RecordOptions, argument, flag, option, options
+from skill_evaluator.display.pages import print_page
 from skill_evaluator.errors import EXIT_OK
-from skill_evaluator.reports.history import print_acceptances, print_accepted
+from skill_evaluator.reports.history import acceptances_page, accepted_json, accepted_page
 
 EXAMPLES = (
     'skill-evaluator accept <component> --why "dates now come from the parser"',
@@ -23,13 +14,13 @@ EXAMPLES = (
 
 
 @options
-class AcceptOptions(ComponentsOption, ConfigOption, FormatOption):
+class AcceptOptions(RecordOptions):
     """The options of `accept`."""
 
-    skill: Skill
-    version: str | None = argument("Default: the highest version with a complete record.", None, show_default=False)
+    skill: str = argument(SKILL, metavar="COMPONENT")
+    version: str | None = argument("Default: the highest version with a complete record.", None)
     why: str = option("The reason; required.", "", metavar="TEXT")
-    by: str = option("Who accepts it; default: user.name and user.email of git.", "", metavar="NAME")
+    by: str = option("Who accepts it; default: the user of git.", "", metavar="NAME")
     models: OnlyModels = ()
     show: bool = flag("Accept nothing: show what was accepted.", "--list")
 
@@ -42,8 +33,10 @@ def accept(options: AcceptOptions) -> int:
     """
     library = Library(options.components, config=options.config)
     if options.show:
-        print_acceptances(options.skill, library.accepted(options.skill), options.format)
+        shown = library.accepted(options.skill)
+        value = {"skill": options.skill, "accepted": shown}
+        print_page(options.format, json=lambda: value, page=lambda: acceptances_page(options.skill, shown))
     else:
         accepted = library.accept(options.skill, options.version, why=options.why, by=options.by, models=options.models)
-        print_accepted(accepted, options.format)
+        print_page(options.format, json=lambda: accepted_json(accepted), page=lambda: accepted_page(accepted))
     return EXIT_OK

@@ -5,21 +5,11 @@ from dataclasses import replace
 from skill_evaluator.api import Library
 from skill_evaluator.commands.options import named_verdicts
 from skill_evaluator.display.addresses import Site
-from skill_evaluator.display.options import (
-    ComponentsOption,
-    ConfigOption,
-    FormatOption,
-    Full,
-    OnlyModels,
-    argument,
-    flag,
-    option,
-    options,
-    words_of,
-)
+from skill_evaluator.display.options import Full, OnlyModels, RecordOptions, argument, flag, option, options, words_of
+from skill_evaluator.display.pages import print_page
 from skill_evaluator.errors import LeaderboardError
-from skill_evaluator.reports.comparison import print_comparison
-from skill_evaluator.reports.ending import print_ending
+from skill_evaluator.reports.comparison import comparison_page
+from skill_evaluator.reports.summary import Reader
 from skill_evaluator.runner.journal import answers_in
 
 EXAMPLES = (
@@ -32,29 +22,18 @@ EXITS = {3: "regression", 4: "another model answered, or a verdict of --fail-on"
 
 
 @options
-class CompareOptions(ComponentsOption, ConfigOption, FormatOption):
+class CompareOptions(RecordOptions):
     """The options of `compare`."""
 
-    skill: str | None = argument(
-        "A component; or a file: a record, or results of a different tool.",
-        None,
-        metavar="COMPONENT",
-        completes="components",
-    )
-    other: str | None = argument("The file to compare with the first one.", None, metavar="FILE", show_default=False)
-    baseline: str | None = option(
-        "Version, run or file to compare with; default: the last accepted, else the next lower.", metavar="VERSION"
-    )
+    skill: str | None = argument("A component, a record, or results of a different tool.", None, "COMPONENT")
+    other: str | None = argument("The file to compare with the first one.", None, "FILE")
+    baseline: str | None = option("Version, run or file; default: the accepted baseline.", metavar="VERSION")
     candidate: str | None = option("Version, run or file to judge; default: the newest.", metavar="VERSION")
     models: OnlyModels = ()
-    between: tuple[str, str] | None = option(
-        "Compare model B with model A, on the same version.", None, "--models", metavar="A B"
-    )
+    between: tuple[str, str] | None = option("Compare model B with model A.", None, "--models", metavar="A B")
     full: Full = False
-    apart: bool = flag("Results of another tool were measured on different days.")
-    fail_on: tuple[str, ...] = option(
-        "Verdicts that fail; default: policy of settings.yaml.", (), metavar="VERDICT,..."
-    )
+    apart: bool = flag("The two files were measured on different days.")
+    fail_on: tuple[str, ...] = option("Verdicts that fail; default: settings.yaml.", (), metavar="VERDICT,...")
 
 
 def compare(options: CompareOptions) -> int:
@@ -73,7 +52,9 @@ def compare(options: CompareOptions) -> int:
         between=options.between,
         apart=options.apart,
     )
-    print_comparison(result, options.format, Site(library.settings.site.address), full=options.full)
-    answers = None if options.skill is None else answers_in(library.component(options.skill).results_dir)
-    print_ending(result, options.format, answers, words_of(options))
+    outputs = None if options.skill is None else answers_in(library.component(options.skill).results_dir)
+    reader, site = Reader(outputs=outputs, folders=words_of(options)), Site(library.settings.site.address)
+    print_page(
+        options.format, json=lambda: result, page=lambda: comparison_page(result, reader, site), full=options.full
+    )
     return library.exit_code([result], fail_on)

@@ -2,8 +2,9 @@
 
 from skill_evaluator.api import Library
 from skill_evaluator.display.options import ConfigOption, FormatOption, folders_of, options
+from skill_evaluator.display.pages import page_of, print_page
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK
-from skill_evaluator.reports.ci import print_doctor
+from skill_evaluator.reports.ci import doctor_blocks
 
 EXAMPLES = ("skill-evaluator doctor", "skill-evaluator doctor --format json")
 EXITS = {0: "no problem found", 4: "a problem; the output says what to do"}
@@ -21,5 +22,5 @@ def doctor(options: DoctorOptions) -> int:
     the command says that it could not look. No key is shown. Each model with a key here gets one short call.
     """
     report = Library(**folders_of(options)).doctor()
-    print_doctor(report, options.format)
+    print_page(options.format, json=lambda: report, page=lambda: page_of("the set-up", doctor_blocks(report)))
     return EXIT_INCOMPLETE if report.problems else EXIT_OK

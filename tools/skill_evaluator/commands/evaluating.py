@@ -9,6 +9,7 @@ from skill_evaluator.ci.plan import planned_request, read_plan
 from skill_evaluator.commands.options import agreed
 from skill_evaluator.display.addresses import Site
 from skill_evaluator.display.options import folders_of, words_of
+from skill_evaluator.display.pages import print_page
 from skill_evaluator.display.sheets import Format
 from skill_evaluator.errors import (
     EXIT_BUG,
@@ -27,10 +28,9 @@ from skill_evaluator.evaluation.request import EvaluationRequest, ManyRequest
 from skill_evaluator.library.scenarios import SCHEMA_ALONE
 from skill_evaluator.records.archive import entry_of
 from skill_evaluator.records.selection import passed_over
-from skill_evaluator.reports.ending import print_first
-from skill_evaluator.reports.evaluation import print_finished, write_report
+from skill_evaluator.reports.evaluation import evaluation_json, evaluation_page, write_report
 from skill_evaluator.reports.live import watch
-from skill_evaluator.reports.many import print_many, print_planned
+from skill_evaluator.reports.many import many_json, many_page, print_planned
 from skill_evaluator.reports.planning import print_dry_run
 from skill_evaluator.runner.session import print_how_to_go_on
 
@@ -52,16 +52,10 @@ def measure_at_each_save(request: EvaluationRequest, form: Format, *, full: bool
 def _show(done: EvaluationResult, request: EvaluationRequest, form: Format, *, full: bool, show_changes: bool) -> int:
     """Show what came of an evaluation, and return the exit code."""
     site = Site(done.inputs.settings.site.address)
-    component, folders = done.inputs.component, words_of(request)
     changes = done.changed_outputs() if show_changes else []
-    print_finished(
-        done.finished, component, form, done.verdict, done.spreads, changes, done.ranking, site, folders, full=full
-    )
-    if done.verdict is None:  # else it says so itself
-        if done.judged and done.request.scenario is None:
-            first = next((record for record in done.judged if not record.complete), done.judged[0])
-            kept = done.is_recorded(first) and not first.draft
-            print_first(first, form, folders, kept=kept, incomplete=done.incomplete_below(first))
+    page = evaluation_page(done, changes, words_of(request), site)
+    print_page(form, json=lambda: evaluation_json(done, changes), page=lambda: page, full=full)
+    if done.verdict is None:
         _warn_without_verdict(done, show_changes=show_changes)
     print_how_to_go_on(done.resume_command())
     if done.problems:
@@ -90,7 +84,8 @@ def measure_many(request: ManyRequest, form: Format) -> int:
             raise RunError("nothing was asked; --max-cost USD sets a cap, and --yes asks without one")
         done = evaluate_many(request, planned, watch, write_report)
     if done or form == "json":
-        print_many(done, planned, form, words_of(request))
+        folders = words_of(request)
+        print_page(form, json=lambda: many_json(done, planned), page=lambda: many_page(done, planned, folders))
     broken = [problem for problem in planned.left_out.values() if not isinstance(problem, NotEvaluatedError)]
     codes = [_code(library, each) for each in (*done.values(), *broken)]
     codes = codes or [EXIT_INCOMPLETE] * bool(planned.left_out and not request.dry_run)  # nothing was measured

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Sequence
 
-import typer
+from rich.prompt import IntPrompt
 from rich.text import Text
 
 from skill_evaluator.api import Library
@@ -14,7 +14,7 @@ from skill_evaluator.display.options import CONFIG
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.display.sheets import show
 from skill_evaluator.errors import EXIT_OK
-from skill_evaluator.reports.lint import declared_words, standings
+from skill_evaluator.reports.lint import adoption_sheet, declared_words
 from skill_evaluator.text import counted
 
 EXAMPLES = (
@@ -60,7 +60,7 @@ def _adopt(options: InitRequest) -> None:
     asks = sys.stdin.isatty() and sys.stdout.isatty()
     proposal = ContinuousIntegration.propose(options, _choose if asks else lambda *_: None)
     show([Text(f"looked for: {', '.join(f'{words} ({count:,})' for words, count in proposal.found)}"), Text()])
-    show([standings(proposal), Text()])
+    show([adoption_sheet(proposal), Text()])
     for line in proposal.lost:
         print(line)
     if proposal.unread:
@@ -92,5 +92,5 @@ def _choose(name: str, parts: Sequence[str]) -> str | None:
     print(f"Which part of its schema does {visible(name)} answer with? 0: none of these")
     for number, part in enumerate(parts, 1):
         print(f"{number}: {visible(part)}")
-    number = typer.prompt("Number", type=int, default=0)
+    number = IntPrompt.ask("Number", default=0)
     return parts[number - 1] if 0 < number <= len(parts) else None

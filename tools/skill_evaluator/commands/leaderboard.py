@@ -3,28 +3,20 @@
 import sys
 
 from skill_evaluator.api import Library
-from skill_evaluator.display.options import (
-    ComponentsOption,
-    ConfigOption,
-    FormatOption,
-    Names,
-    OnlyModels,
-    option,
-    options,
-    words_of,
-)
+from skill_evaluator.display.options import SKILLS, OnlyModels, RecordOptions, argument, option, options, words_of
+from skill_evaluator.display.pages import print_page
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import EXIT_OK, SkillEvaluatorError
-from skill_evaluator.reports.ranking import print_rankings
+from skill_evaluator.reports.ranking import rankings_page
 
 EXAMPLES = ("skill-evaluator leaderboard", "skill-evaluator leaderboard <component> --model <model> --model <model>")
 
 
 @options
-class LeaderboardOptions(ComponentsOption, ConfigOption, FormatOption):
+class LeaderboardOptions(RecordOptions):
     """The options of `leaderboard`."""
 
-    skills: Names = ()
+    skills: tuple[str, ...] = argument(SKILLS, (), "COMPONENT")
     models: OnlyModels = ()
     version: str | None = option("Version to rank on; default: the highest of each model.", metavar="VERSION")
 
@@ -35,7 +27,7 @@ def leaderboard(options: LeaderboardOptions) -> int:
     problems: list[SkillEvaluatorError] = []
     rankings = library.leaderboard(options.skills, models=options.models, version=options.version, odd=problems.append)
     if rankings:
-        print_rankings(rankings, options.format, words_of(options))
+        print_page(options.format, json=lambda: rankings, page=lambda: rankings_page(rankings, words_of(options)))
     for problem in problems:
         print(f"{problem.label}{visible(str(problem))}", file=sys.stderr)
     return min((problem.exit_code for problem in problems), default=EXIT_OK)

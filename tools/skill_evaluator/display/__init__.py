@@ -1,4 +1,4 @@
-"""How anything is shown: text from outside made safe, tables, chart style, and here the wording of numbers."""
+"""How results are shown: reports, tables, safe text and chart style; this module formats every number."""
 
 import sys
 import threading
@@ -7,15 +7,15 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
-FEWEST_CASES = 5  # of which an interval is shown
-WHOLE = "(the whole answer)"  # what a table calls the field without a path
-_SLOW_S = 2.0  # after which a person wants to know what takes so long
+MIN_CASES_FOR_INTERVAL = 5  # an interval of fewer cases is not shown
+WHOLE = "(the whole answer)"  # the name of the field whose path is empty
+_SLOW_S = 2.0
 _T = TypeVar("_T")
 
 
 @contextmanager
-def told_if_slow(words: str) -> Iterator[None]:
-    """Say on stderr what is done here, if it takes longer than two seconds."""
+def notice_when_slow(words: str) -> Iterator[None]:
+    """Print a notice to stderr if the block takes longer than two seconds."""
     timer = threading.Timer(_SLOW_S, lambda: print(words, file=sys.stderr, flush=True))
     timer.daemon = True
     timer.start()
@@ -25,8 +25,8 @@ def told_if_slow(words: str) -> Iterator[None]:
         timer.cancel()
 
 
-def told(items: Iterable[_T], total: int, what: str) -> Iterator[_T]:
-    """Yield items, and say on stderr after 2, 4, 8, … seconds how many of them are done and how long the rest takes."""
+def with_progress(items: Iterable[_T], total: int, what: str) -> Iterator[_T]:
+    """Yield items; print the progress and the remaining time to stderr after 2, 4, 8, … seconds."""
     begun, due = time.monotonic(), _SLOW_S
     for count, item in enumerate(items, 1):
         yield item
@@ -41,7 +41,7 @@ def told(items: Iterable[_T], total: int, what: str) -> Iterator[_T]:
 
 
 def clock(seconds: float) -> str:
-    """Write minutes and seconds.
+    """Format seconds as minutes and seconds.
 
     >>> clock(62.9)
     '1:02'
@@ -50,7 +50,7 @@ def clock(seconds: float) -> str:
 
 
 def number(value: float | None) -> str:
-    """Write a share or score to three places, and what was not measured as a dash.
+    """Format a share or score with three decimals, and None as a dash.
 
     >>> number(0.5), number(-0.0001), number(None)
     ('0.500', '0.000', '–')
@@ -59,31 +59,22 @@ def number(value: float | None) -> str:
 
 
 def probability(value: float | None) -> str:
-    """Write a p or q to three places; a small one is never written as zero."""
+    """Format a p-value with three decimals; a small one is never written as zero."""
     return "–" if value is None else "<0.001" if value < 0.0005 else f"{value:.3f}"
 
 
-def standing_word(standing: str, replicates: int) -> str:
-    """Word how a field stands in a case; one answer cannot tell whether the next would be the same.
-
-    >>> standing_word("stable_right", 3), standing_word("unscored", 1)
-    ('right', 'answered once')
-    """
-    return "answered once" if standing == "unscored" and replicates == 1 else standing.removeprefix("stable_")
-
-
 def arrow(before: float | None, after: float | None) -> str:
-    """Write two scores, the earlier first."""
+    """Format two scores, the earlier one first."""
     return f"{number(before)} → {number(after)}"
 
 
 def signed(value: float | None) -> str:
-    """Write a difference of scores; without a sign if it rounds to zero."""
+    """Format a difference of scores; without a sign if it rounds to zero."""
     return "–" if value is None else f"{value:+.3f}" if round(value, 3) else "0.000"
 
 
 def amount(value: float | None) -> str:
-    """Write an amount, such as seconds or USD, to two places; below 0.1 to four at most.
+    """Format an amount, such as seconds or USD, with two decimals, below 0.1 with up to four.
 
     >>> amount(1234.5), amount(0.0123), amount(0.0), amount(None)
     ('1,234.50', '0.0123', '0.00', '–')
@@ -96,27 +87,85 @@ def amount(value: float | None) -> str:
     return f"{whole}.{decimals.rstrip('0'):<02}"
 
 
+def count(value: float | None) -> str:
+    """Format a whole number.
+
+    >>> count(1234), count(None)
+    ('1,234', '–')
+    """
+    return "–" if value is None else f"{value:,.0f}"
+
+
+def short_count(value: int) -> str:
+    """Format a large number with a unit.
+
+    >>> short_count(999), short_count(5_200), short_count(1_250_000)
+    ('999', '5.2k', '1.25M')
+    """
+    return str(value) if value < 1000 else f"{value / 1000:.1f}k" if value < 1_000_000 else f"{value / 1_000_000:.2f}M"
+
+
+def plain(value: float | None, digits: int = 6) -> str:
+    """Format a number with at most some significant digits and no zeros at its end.
+
+    >>> plain(0.05), plain(1234.5678, 4), plain(None)
+    ('0.05', '1,235', '–')
+    """
+    return "–" if value is None else f"{value:,.{digits}g}"
+
+
+def percent(value: float | None) -> str:
+    """Format a share as a whole percentage."""
+    return "–" if value is None else f"{value:.0%}"
+
+
+def seconds(value: float | None) -> str:
+    """Format a time in seconds."""
+    return "–" if value is None else f"{value:.2f} s"
+
+
+def relative_change(before: float | None, after: float | None) -> str:
+    """Format by how many percent an amount changed.
+
+    >>> relative_change(2.0, 3.0), relative_change(2.0, 2.0), relative_change(0.0, 3.0), relative_change(None, 3.0)
+    ('+50 %', '=', '+3', '')
+    """
+    if before is None or after is None:
+        return ""
+    share = round((after / before - 1) * 100) if before else None
+    return "=" if before == after or share == 0 else f"{after:+.4g}" if share is None else f"{share:+} %"
+
+
 def interval(ci95: tuple[float, float] | None, cases: int, write: Callable[[float | None], str] = number) -> str:
-    """Write a 95 % interval; of fewer than five cases it would say more than they do.
+    """Format a 95 % confidence interval; fewer than five cases are too few for one.
 
     >>> interval((0.5, 0.75), 5), interval((0.307, 1.0), 3), interval(None, 0)
     ('0.500 to 0.750', 'too few', '–')
     """
-    if 0 < cases < FEWEST_CASES:
+    if 0 < cases < MIN_CASES_FOR_INTERVAL:
         return "too few"
     return "–" if ci95 is None else f"{write(ci95[0])} to {write(ci95[1])}"
 
 
 def ends(ci95: tuple[float, float] | None, cases: int) -> tuple[float, float] | tuple[None, None]:
-    """Return the two ends of an interval that a chart draws; none of fewer than five cases."""
-    return (None, None) if ci95 is None or cases < FEWEST_CASES else ci95
+    """Return the two ends of an interval for a chart, or (None, None) for fewer than five cases."""
+    return (None, None) if ci95 is None or cases < MIN_CASES_FOR_INTERVAL else ci95
 
 
 def cost_words(usd: float | None, hit_rate: float | None = None, *, digits: int = 4) -> str:
-    """Write a cost in USD, and which share of the input was read from a prompt cache, where that is known.
+    """Format a cost in USD, with the share of the input that was read from a prompt cache if it is known.
 
     >>> cost_words(1.5, 0.69), cost_words(1.5, digits=2), cost_words(None)
     ('$1.5000 (69% cached)', '$1.50', 'unknown')
     """
     cost = "unknown" if usd is None else f"${usd:,.{digits}f}"
     return cost if hit_rate is None else f"{cost} ({hit_rate:.0%} cached)"
+
+
+def stability_words(stability: str, replicates: int) -> str:
+    """Name the stability of a field in a case; one replicate cannot tell whether the next would be the same.
+
+    >>> stability_words("stable_right", 3), stability_words("unscored", 1)
+    ('right', 'answered once')
+    """
+    return "answered once" if stability == "unscored" and replicates == 1 else stability.removeprefix("stable_")

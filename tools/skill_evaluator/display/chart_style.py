@@ -31,11 +31,11 @@ _SHORT_LABEL = "length(datum.label) > 26 ? slice(datum.label, 0, 11) + '…' + s
 NAME_AXIS = alt.Axis(labelLimit=190, labelExpr=_SHORT_LABEL, labelPadding=12, domain=False, ticks=False)
 _MAX_TEXT = 100  # characters in a chart; vl-convert aborts the process for very many
 _CHART_WIDTH, _LINE_HEIGHT = 700, 22  # pixels
-_LONGEST_NAME = 34
-_SHORTEST_LINE = 75  # of a remark; a chart of few columns is made wider by it
+_MAX_NAME = 34
+_MIN_LINE = 75  # characters; a remark makes a narrow chart wider
 _GRADIENT = re.compile(r'(id="|url\(#)gradient_\d+')  # numbered through a process; no chart has more than one
 _NARROW_SCREEN = 300  # pixels that a phone has for a chart
-_WIDE, _NARROW = 1.0, 0.56  # of the font size
+_WIDE, _NARROW = 1.0, 0.56  # width of a character, in font sizes
 
 
 def grade_scales(grades: Sequence[str]) -> tuple[alt.Scale, alt.Scale]:
@@ -55,7 +55,7 @@ def grade_legend() -> alt.Legend:
 def short_name(name: str) -> str:
     """Cut a name to the length of a label beside a point; the table has it in full."""
     text = name_text(name)
-    return text if len(text) <= _LONGEST_NAME else f"{text[: _LONGEST_NAME - 1]}…"
+    return text if len(text) <= _MAX_NAME else f"{text[: _MAX_NAME - 1]}…"
 
 
 def text_width(text: str) -> float:
@@ -65,7 +65,7 @@ def text_width(text: str) -> float:
 
 def title(text: str, *remarks: str, width: float = 800) -> alt.TitleParams:
     """Return a heading with remarks below it, broken where the chart ends."""
-    lines = [line for remark in remarks for line in textwrap.wrap(remark, max(_SHORTEST_LINE, int(width / 5.6)))]
+    lines = [line for remark in remarks for line in textwrap.wrap(remark, max(_MIN_LINE, int(width / 5.6)))]
     return alt.TitleParams(text=visible(text), subtitle=lines, anchor="start", frame="group", offset=12)
 
 

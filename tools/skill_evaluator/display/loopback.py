@@ -27,12 +27,12 @@ _HEADERS: Mapping[str, str] = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-_MOST_BODY = 64_000
-_MOST_DIGITS = 20  # of a length; to read thousands of them is refused by Python itself
+_MAX_BODY = 64_000
+_MAX_DIGITS = 20  # Python refuses to read an integer of thousands of digits
 
 
 class RefusedError(Exception):
-    """A request that is not answered, with its status and why."""
+    """A refused request, with its status and the reason."""
 
     def __init__(self, status: HTTPStatus, why: str) -> None:
         super().__init__(why)
@@ -40,7 +40,7 @@ class RefusedError(Exception):
 
 
 class LoopbackServer(ThreadingHTTPServer):
-    """A server for one person; `port` 0 takes a free one. Raises ConfigError if the port is taken."""
+    """A server for one person; `port` 0 selects a free port. Raises ConfigError if the port is in use."""
 
     daemon_threads = True
     allow_reuse_address = True
@@ -51,23 +51,23 @@ class LoopbackServer(ThreadingHTTPServer):
             super().__init__((HOST, port), handler)
         except OSError as problem:
             raise ConfigError(f"cannot listen on {HOST}:{port}: {problem.strerror}; choose another --port") from None
-        port_of_web = ("",) if self.server_port == HTTP_PORT else ()  # which browsers leave out
+        default_port = ("",) if self.server_port == HTTP_PORT else ()  # browsers leave out port 80
         self.hosts = frozenset(
-            name + end for name in (HOST, "localhost") for end in (f":{self.server_port}", *port_of_web)
+            name + end for name in (HOST, "localhost") for end in (f":{self.server_port}", *default_port)
         )
 
     @property
     def address(self) -> str:
-        """Where the page is, with the token."""
+        """The address of the page, with the token."""
         return f"http://{HOST}:{self.server_port}/{self.token}/"
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing of a browser that went away; anything else is a bug, with its traceback on stderr."""
+        """Ignore a lost connection; print the traceback of any other error, which is a bug."""
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)
 
     def path_inside(self, request: BaseHTTPRequestHandler) -> str:
-        """Return what follows the token in an address; raise RefusedError for a foreign host, or without the token."""
+        """Return the path after the token. Raise RefusedError if the host is foreign or the token is missing."""
         hosts = request.headers.get_all("Host", [])
         if len(hosts) != 1 or hosts[0] not in self.hosts:
             raise RefusedError(HTTPStatus.FORBIDDEN, "this page is on no such host")
@@ -78,7 +78,7 @@ class LoopbackServer(ThreadingHTTPServer):
 
 
 class PageHandler(BaseHTTPRequestHandler):
-    """One connection of a browser. Every response has the headers that keep other sites out, and `policy`."""
+    """A connection of a browser; every response has headers that keep other sites out."""
 
     server_version = "skill-evaluator"
     sys_version = ""
@@ -92,11 +92,11 @@ class PageHandler(BaseHTTPRequestHandler):
         super().end_headers()
 
     def log_message(self, format: str, *arguments: Any) -> None:
-        """Print nothing: the token is in every line."""
+        """Print nothing, because every line would show the token."""
 
 
 def refuse_other_sites(request: BaseHTTPRequestHandler) -> None:
-    """Raise RefusedError for what a page of a different site asks."""
+    """Raise RefusedError if a page of a different site sent the request."""
     host, origins = request.headers.get("Host"), request.headers.get_all("Origin", [])
     of_others = request.headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin")
     if of_others or any(origin != f"http://{host}" for origin in origins):
@@ -104,14 +104,14 @@ def refuse_other_sites(request: BaseHTTPRequestHandler) -> None:
 
 
 def sent(request: BaseHTTPRequestHandler, model: type[ModelT], what: str) -> ModelT:
-    """Return what a page sends as JSON; raise RefusedError for anything that is no such model."""
+    """Parse the JSON that a page sends. Raise RefusedError if it is not valid."""
     if request.headers.get_content_type() != "application/json":
         raise RefusedError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"a {what} is sent as application/json")
     length = request.headers.get("Content-Length", "")
-    if not (length.isascii() and length.isdigit() and len(length) <= _MOST_DIGITS):
+    if not (length.isascii() and length.isdigit() and len(length) <= _MAX_DIGITS):
         raise RefusedError(HTTPStatus.BAD_REQUEST, f"a {what} is sent with its length")
-    if int(length) > _MOST_BODY:
-        raise RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a {what} has at most {_MOST_BODY:,} bytes")
+    if int(length) > _MAX_BODY:
+        raise RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a {what} has at most {_MAX_BODY:,} bytes")
     try:
         return model.model_validate_json(request.rfile.read(int(length)))
     except ValidationError as problem:

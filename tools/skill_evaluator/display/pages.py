@@ -1,37 +1,34 @@
-"""A page: one list of blocks, drawn on a terminal, as Markdown and as HTML.
+"""A report: one list of blocks, rendered on a terminal, as Markdown and as HTML.
 
-A report says each thing once, as a block. Words from outside are safe in every drawing: a `str` in a `Line` is never
-mark-up. A page of Markdown can be made to fit: what has no room is left out whole, with a remark.
+Text from outside is safe in every rendering: it is never mark-up. A Markdown page can be fitted to a size: sections for
+which there is no room are left out whole and named.
 """
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from json import dumps
 from typing import TYPE_CHECKING, Any, Literal
 
 from skill_evaluator.display.addresses import linked
-from skill_evaluator.display.safe_text import abridged, code_block, code_span, prose, shortened, visible
-from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, print_result
+from skill_evaluator.display.safe_text import abridged, code_block, code_span, prose, visible
+from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, show, write
 from skill_evaluator.text import counted, listed
 
 if TYPE_CHECKING:
     from rich.text import Text
 
 Medium = Literal["terminal", "markdown", "site"]
-Words = str | Cell  # a Cell has a look: `code` for a name, a link, or a style, of which Markdown has bold and italic
-MOST_ROWS = 200  # of a table on the site: the file of results has all
-_MOODS = {"green": "improved", "red": "regressed", "yellow": "inconclusive"}  # also where they are bold
-_MOST_NAMED = 5  # sections that are said to be left out
-_LONGEST_NAME = 100
-_LONGEST_WORD = 48  # characters of a name in a chart that is text
-_MARKUP = re.compile(r"(?m)(?P<fence>`+)(?P<room> ?)(?P<code>.+?)(?P=room)(?P=fence)(?!`)|\*\*|^#+ |\\(?=[*|])")
-_TWO_PERCENT = re.compile("%(?=%)")  # two begin a comment or a directive of Mermaid
+Words = str | Cell  # a Cell may be code, a link, bold or italic
+MOST_ROWS = 200  # rows of a table on the site; the result files have all
+_MOODS = {"green": "improved", "red": "regressed", "yellow": "inconclusive"}
+_MAX_NAMED = 5
+_MAX_NAME = 100
 _ROOM_FOR_NOTE = 1_200
 _CUT = "*Cut here: the first part alone is longer than may be shown.*\n"
 
 
 class Line:
-    """A sentence of words and names; `style` is the terminal's, and bold in Markdown, too."""
+    """A sentence of words and names; a bold `style` is bold in Markdown, too."""
 
     __slots__ = ("style", "words")
 
@@ -40,7 +37,7 @@ class Line:
 
 
 class Heading(Line):
-    """The title of what follows; `level` counts Markdown's `#`."""
+    """A heading; `level` is the number of `#` in Markdown."""
 
     __slots__ = ("level",)
 
@@ -51,7 +48,7 @@ class Heading(Line):
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """A list of sentences; without a mark a terminal does not indent them."""
+    """A list of sentences; a terminal indents them only if there is a mark."""
 
     lines: Sequence[Line | str]
     mark: Literal["", "-", "[ ]", "1."] = ""
@@ -60,7 +57,7 @@ class Lines:
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """Text as it is, line for line."""
+    """Text that is shown line by line as it is."""
 
     text: str
 
@@ -76,7 +73,7 @@ class Captioned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawing:
-    """A chart of altair's: `draw` makes it, `words` stand for it where it cannot be seen, `figures` are its table."""
+    """An altair chart, made by `draw`; `words` replace it where it cannot be shown, `figures` are its table."""
 
     file: str
     words: str
@@ -87,172 +84,158 @@ class Drawing:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """Drawings of which a site shows one at a time; `mermaid` stands for them where no file lies beside the page.
-
-    With a `caption` the figures of the first stand below it, and alone on a terminal; else a later block has them.
-    """
+    """Drawings of which a site shows one at a time; Markdown has them if their files lie beside the page."""
 
     name: str
     drawings: Sequence[Drawing]
-    mermaid: str = ""
-    caption: str = ""
-
-    @property
-    def table(self) -> list[Captioned]:
-        """The figures, where this block is to show them."""
-        return [Captioned(drawing.figures, self.caption) for drawing in self.drawings[:1] if self.caption]
 
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """Details below a line that opens them, which a terminal leaves out; the line is ours, never text from outside."""
+    """Details that are collapsed below a summary; a terminal shows them only with `--full`, `brief` without it.
+
+    The summary is never text from outside.
+    """
 
     summary: str
+    blocks: "Sequence[Block]"
+    brief: "Sequence[Block]" = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Closing:
+    """Blocks that a terminal shows last, where its reader looks first; other media show them in place."""
+
     blocks: "Sequence[Block]"
 
 
 @dataclass(frozen=True, slots=True)
 class Only:
-    """Blocks of some media alone."""
+    """Blocks that only some media show."""
 
     media: Sequence[Medium]
     blocks: "Sequence[Block]"
 
 
-# A bare `str` is Markdown of ours.
-Block = str | Line | Lines | Code | Sheet | Captioned | Chart | Fold | Only
+# A bare `str` is a sentence.
+Block = str | Line | Lines | Code | Sheet | Captioned | Chart | Fold | Closing | Only
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """One section; `heading` is Markdown with its number of `#`, `name` the plain words for it where it is left out."""
+    """A part of a page that is shown or left out as a whole; the remark on what was left out has its `name`."""
 
     name: str
-    heading: str = ""
     blocks: Sequence[Block] = ()
-
-    @property
-    def has_folds(self) -> bool:
-        """Whether anything is folded."""
-        return any(isinstance(block, Fold) for block in self.blocks)
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page; the first sections are the last to be left out."""
+    """A report; the last sections are the first to be left out if there is no room."""
 
     sections: Sequence[Section] = field(default_factory=tuple)
 
     @property
     def blocks(self) -> list[Block]:
         """The blocks of all sections."""
-        return [block for section in self.sections for block in (section.heading, *section.blocks)]
+        return [block for section in self.sections for block in section.blocks]
 
     def markdown(self, charts: str = "") -> str:
-        """Return the whole page; `charts` is the folder beside it that holds the drawings."""
-        return _joined(section_markdown(section, charts) for section in self.sections)
+        """Render the page as Markdown; `charts` is the folder of its drawings."""
+        return _blocks_markdown(self.blocks, charts)
 
-    def within(self, most: int, size: Callable[[str], int] = len) -> str:
-        """Return the page in at most so much, as `size` counts: whole sections, the first ones first, then their folds.
+    def within(self, limit: int, size: Callable[[str], int] = len) -> str:
+        """Render the page in at most `limit`, as `size` counts; name the sections that have no room.
 
-        What is left out is named below. Only a first section that is too long by itself is cut, after a line.
+        The collapsed details are left out first, from the last section to the first, then whole sections.
         """
-        whole = self.markdown()
-        if size(whole) <= most:
-            return whole
-        room = most - min(_ROOM_FOR_NOTE, most // 4)
-        kept: dict[int, Section] = {}
-        for at, section in enumerate(self.sections):
-            bare = replace(section, blocks=[block for block in section.blocks if not isinstance(block, Fold)])
-            needed = size(section_markdown(bare)) + 2
+        texts = [_blocks_markdown(section.blocks) for section in self.sections]
+        if size(_joined(texts)) <= limit:
+            return _joined(texts)
+        room = limit - min(_ROOM_FOR_NOTE, limit // 4)
+        needed = sum(size(text) + 2 for text in texts)
+        without_details, left_out = list[str](), list[str]()
+        for at in reversed(range(len(texts))):
             if needed <= room:
-                kept[at] = bare
-                room -= needed
-            elif not at:
-                return _first_lines(section_markdown(bare), most, size)
-        folded = [at for at in kept if self.sections[at].has_folds]
-        unfolded = []
-        for at in folded:
-            needed = size(section_markdown(self.sections[at])) - size(section_markdown(kept[at]))
+                break
+            bare = _blocks_markdown([block for block in self.sections[at].blocks if not isinstance(block, Fold)])
+            if bare != texts[at]:
+                without_details.insert(0, self.sections[at].name)
+                needed -= size(texts[at]) - size(bare)
+                texts[at] = bare
+        for at in reversed(range(1, len(texts))):
             if needed <= room:
-                kept[at] = self.sections[at]
-                room -= needed
-            else:
-                unfolded.append(self.sections[at])
-        left_out = [section for at, section in enumerate(self.sections) if at not in kept]
+                break
+            left_out.insert(0, self.sections[at].name)
+            needed -= size(texts[at]) + 2
+            texts[at] = ""
+        if needed > room:
+            return _first_lines(texts[0], limit, size)
+        details = [name for name in without_details if name not in left_out]
         words = [f"{counted(len(left_out), 'section')} ({_names(left_out)})"] if left_out else []
-        words += [f"the details of {counted(len(unfolded), 'section')} ({_names(unfolded)})"] if unfolded else []
+        words += [f"the details of {counted(len(details), 'section')} ({_names(details)})"] if details else []
         note = f"*Left out here for want of room: {' and '.join(words)}. The run's artifacts have everything.*"
-        return _joined([*(section_markdown(kept[at]) for at in sorted(kept)), note])
+        return _joined([*texts, note])
 
 
 def page_of(name: str, blocks: Iterable[Block]) -> Page:
-    """Return a page of one section."""
+    """Make a page of one section."""
     return Page([Section(name=name, blocks=list(blocks))])
 
 
 def print_page(form: Format, *, json: Callable[[], Any], page: Callable[[], Page], full: bool = False) -> None:
-    """Print a result to stdout in the form that was asked for; as text with what is folded away if `full`."""
-    print_result(
-        form, json=json, markdown=lambda: page().markdown(), text=lambda: terminal_pieces(page().blocks, full=full)
-    )
+    """Print a report to stdout in the requested form; `full` opens the collapsed details on a terminal."""
+    if form == "json":
+        write(dumps(json(), indent=2, default=lambda model: model.model_dump(mode="json")) + "\n")
+    elif form == "markdown":
+        write(page().markdown())
+    else:
+        show(terminal_pieces(page().blocks, full=full))
 
 
-def section_markdown(section: Section, charts: str = "") -> str:
-    """Return one section."""
-    return _joined([section.heading, *(_block(block, charts) for block in section.blocks)])
+def cut_table(sheet: Sheet, limit: int) -> list[Block]:
+    """Return a table of at most `limit` rows, and a line with the number of further rows."""
+    more = len(sheet.rows) - limit
+    return [replace(sheet, rows=sheet.rows[:limit]), f"… and {more} more."] if more > 0 else [sheet]
 
 
-def bullets(lines: Sequence[str]) -> str:
-    """Return a list with a line each, or nothing."""
-    return "\n".join(f"- {line}" for line in lines)
+def _blocks_markdown(blocks: Iterable[Block], charts: str = "") -> str:
+    return _joined(_markdown(block, charts) for block in blocks)
 
 
-def cut_table(sheet: Sheet, most: int) -> list[Block]:
-    """Return a table of at most `most` rows, and how many more there are."""
-    more = len(sheet.rows) - most
-    return [replace(sheet, rows=sheet.rows[:most]), f"… and {more} more."] if more > 0 else [sheet]
-
-
-def _block(block: Block, charts: str) -> str:
-    """Return a block as Markdown; empty if the block is."""
+def _markdown(block: Block, charts: str) -> str:
+    """Render a block as Markdown; return "" if it has no content."""
     match block:
-        case str():
-            return block
         case Sheet():
             return markdown_table(block) if block.rows else ""
         case Code():
             return code_block(block.text)
         case Heading():
-            return f"{'#' * block.level} {line_markdown(block)}"
-        case Line():
-            return line_markdown(block)
+            return f"{'#' * block.level} {_line_markdown(block)}"
+        case Line() | str():
+            return _line_markdown(block) if block else ""
         case Lines():
-            marks = {"[ ]": "- [ ]", "1.": "{}."}
-            mark = marks.get(block.mark, "-")
-            return "\n".join(f"{mark.format(at)} {line_markdown(line)}" for at, line in enumerate(block.lines, 1))
+            mark = {"[ ]": "- [ ]", "1.": "{}."}.get(block.mark, "-")
+            return "\n".join(f"{mark.format(at)} {_line_markdown(line)}" for at, line in enumerate(block.lines, 1))
         case Captioned():
-            table = _block(block.sheet, charts)
-            words = (prose(text) if text else "" for text in (f"{block.caption}:" * bool(block.caption), block.note))
-            caption, note = words
-            return _joined([caption, table, note]) if table else ""
+            table = _markdown(block.sheet, charts)
+            caption = prose(f"{block.caption}:") if block.caption else ""
+            return _joined([caption, table, prose(block.note) if block.note else ""]) if table else ""
         case Chart():
             images = [f"![{prose(drawing.words)}]({charts}/{drawing.file})" for drawing in block.drawings]
-            return _joined(
-                [*(images if charts else [block.mermaid]), *(_block(table, charts) for table in block.table)]
-            )
+            return _joined(images) if charts else ""
         case Fold():
-            inside = [text for text in (_block(part, charts) for part in block.blocks) if text]
-            opened = f"<details><summary>{block.summary}</summary>"
-            return _joined([opened, *inside, "</details>"]) if inside else ""
+            inside = _blocks_markdown(block.blocks, charts)
+            fold = f"<details><summary>{block.summary}</summary>\n\n{inside}\n</details>" if inside else ""
+            return _joined([_blocks_markdown(block.brief, charts), fold])
+        case Closing():
+            return _blocks_markdown(block.blocks, charts)
         case Only():
-            return _joined(_block(part, charts) for part in block.blocks) if "markdown" in block.media else ""
-        case _:
-            return ""
+            return _blocks_markdown(block.blocks, charts) if "markdown" in block.media else ""
 
 
-def line_markdown(line: Line | str) -> str:
-    """Write a sentence; words that could be mark-up become code."""
+def _line_markdown(line: Line | str) -> str:
+    """Render a sentence; words that could be mark-up become code."""
     if isinstance(line, str):
         return prose(line)
     text = ""
@@ -264,28 +247,19 @@ def line_markdown(line: Line | str) -> str:
     return f"**{text}**" if line.style.startswith("bold") and not isinstance(line, Heading) else text
 
 
-def line_text(line: Line | str) -> str:
-    """Return the words of a sentence without style, every character of them visible."""
-    words = (line,) if isinstance(line, str) else line.words
-    return "".join(visible(word if isinstance(word, str) else word.text) for word in words)
-
-
 def terminal_pieces(blocks: Iterable[Block], *, full: bool = False) -> "Iterator[Sheet | Text | str]":
-    """Yield what a terminal shows, what stands open or all if `full`; blank lines around tables and above headings."""
+    """Yield the tables and texts of a terminal, with blank lines around tables and above headings."""
     from rich.text import Text
 
     before: Block | None = None
-    for block in _flat(blocks, "terminal", opened=full):
-        if isinstance(block, str) and block.startswith("#"):
-            block = Heading(_unmarked(block))
-        if isinstance(block, Fold) or not block or (isinstance(block, Lines) and not block.lines):
-            continue
+    for block in _flat(blocks, "terminal", full=full):
         sheet = block.sheet if isinstance(block, Captioned) else block
-        if isinstance(sheet, Sheet) and not sheet.rows:
+        if not block or (isinstance(block, Lines) and not block.lines) or (isinstance(sheet, Sheet) and not sheet.rows):
             continue
-        near_table = isinstance(block, Captioned | Sheet) and not isinstance(before, Heading)
+        near_table = isinstance(sheet, Sheet) and not isinstance(before, Heading)
+        is_blank = isinstance(block, Line) and not block.words
         if before and (near_table or isinstance(before, Captioned | Sheet) or isinstance(block, Heading)):
-            yield Text()
+            yield from () if is_blank else (Text(),)
         before = block
         if isinstance(block, Lines):
             for at, line in enumerate(block.lines, 1):
@@ -300,12 +274,7 @@ def terminal_pieces(blocks: Iterable[Block], *, full: bool = False) -> "Iterator
         elif isinstance(block, Code):
             yield visible(block.text.rstrip("\n"), keep="\n\t")
         elif isinstance(block, Line | str):
-            yield from map(_terminal_line, _unmarked(block).splitlines() if isinstance(block, str) else [block])
-
-
-def _unmarked(markdown: str) -> str:
-    """Return the words of Markdown of ours."""
-    return _MARKUP.sub(lambda mark: (mark["code"] or "").replace("\\|", "|"), markdown)
+            yield _terminal_line(block)
 
 
 def _terminal_line(line: Line | str, style: str = "") -> "Text":
@@ -318,24 +287,30 @@ def _terminal_line(line: Line | str, style: str = "") -> "Text":
     return text
 
 
-def _flat(blocks: Iterable[Block], medium: Medium, *, opened: bool = False) -> Iterator[Block]:
+def _flat(blocks: Iterable[Block], medium: Medium, *, full: bool = False) -> Iterator[Block]:
+    """Yield the blocks that a medium shows; on a terminal also those inside folds that are open."""
+    closing = list[Block]()
     for block in blocks:
-        if medium == "terminal" and isinstance(block, Chart):
-            yield from block.table
-        elif isinstance(block, Fold) and opened:
-            yield from (Heading(block.summary), *_flat(block.blocks, medium, opened=True))
-        elif not isinstance(block, Only):
+        if isinstance(block, Closing) and medium == "terminal":
+            closing += block.blocks
+        elif isinstance(block, Closing):
+            yield from block.blocks
+        elif isinstance(block, Only):
+            yield from _flat(block.blocks if medium in block.media else (), medium, full=full)
+        elif isinstance(block, Fold) and medium == "terminal":
+            inside = (Heading(block.summary), *block.blocks) if full and block.blocks else block.brief
+            yield from _flat(inside, medium, full=full)
+        else:
             yield block
-        elif medium in block.media:
-            yield from _flat(block.blocks, medium, opened=opened)
+    yield from (Line(), *closing) if closing else ()
 
 
 def sections_of(blocks: Iterable[Block]) -> list[tuple[str, list[Block]]]:
-    """Return the blocks of an HTML page by section: the title of each heading with the blocks below it."""
+    """Return the sections of an HTML page: the title of each heading and the blocks below it."""
     sections: list[tuple[str, list[Block]]] = []
     for block in _for_html(blocks):
         if isinstance(block, Heading):
-            sections.append((line_text(block), []))
+            sections.append(("".join(visible(w if isinstance(w, str) else w.text) for w in block.words), []))
         elif not isinstance(block, str):
             sections[-1][1].append(block)
     return [(title, content) for title, content in sections if content]
@@ -349,19 +324,19 @@ def _for_html(blocks: Iterable[Block]) -> list[Block]:
 
 
 def mood_of(cell: Cell) -> str | None:
-    """Return the verdict whose look a cell has on an HTML page, by its colour on a terminal; None if it has none."""
+    """Return the verdict whose look a cell has on an HTML page, by its colour. Return None if it has no colour."""
     return _MOODS.get(cell.style.removeprefix("bold "))
 
 
 def html_columns(sheet: Sheet) -> list[int]:
-    """Return the columns in their order on an HTML page: grade, quadrant and verdict follow the first."""
+    """Return the order of the columns on an HTML page: grade, quadrant and verdict follow the first."""
     places = list(range(len(sheet.columns)))
     ahead = [list(sheet.columns).index(name) for name in ("verdict", "quadrant", "grade") if name in sheet.columns[1:]]
     return [places[0], *ahead, *(at for at in places[1:] if at not in ahead)]
 
 
 def draw_charts(blocks: Iterable[Block]) -> Mapping[str, str]:
-    """Return every drawing of a page as SVG, by the name of its file; raise ImportError without the extra."""
+    """Draw all charts of a page as SVG, by file name. Raise ImportError if the extra is not installed."""
     from skill_evaluator.display.chart_style import svg
 
     drawings: dict[str, str] = {}
@@ -373,46 +348,21 @@ def draw_charts(blocks: Iterable[Block]) -> Mapping[str, str]:
     return drawings
 
 
-def _joined(blocks: "Sequence[str] | Iterator[str]") -> str:
+def _joined(blocks: Iterable[str]) -> str:
     texts = [text for text in (block.strip("\n") for block in blocks) if text]
     return "\n\n".join(texts) + "\n" if texts else ""
 
 
-def _names(sections: Sequence[Section]) -> str:
-    named = (code_span(abridged(section.name, _LONGEST_NAME)) for section in sections)
-    return listed(list(dict.fromkeys(named)), _MOST_NAMED)
+def _names(names: Sequence[str]) -> str:
+    return listed(list(dict.fromkeys(code_span(abridged(name, _MAX_NAME)) for name in names)), _MAX_NAMED)
 
 
-def _first_lines(text: str, most: int, size: Callable[[str], int]) -> str:
+def _first_lines(text: str, limit: int, size: Callable[[str], int]) -> str:
     """Return as many whole lines as there is room for; half a line could leave a code span open."""
-    room, lines = most - size(_CUT) - 2, []
+    room, lines = limit - size(_CUT) - 2, []
     for line in text.splitlines():
         room -= size(line) + 1
         if room < 0:
             break
         lines.append(line)
     return _joined(["\n".join(lines), _CUT])
-
-
-def line_chart(title: str, axis: str, values: Mapping[str, float]) -> str:
-    """Write a chart, for Mermaid, of shares from 0 to 1 as a line over their names."""
-    return _mermaid(
-        [
-            "xychart-beta",
-            f"    title {_quoted(title)}",
-            f"    x-axis [{', '.join(map(_quoted, values))}]",
-            f"    y-axis {_quoted(axis)} 0 --> 1",
-            f"    line [{', '.join(f'{value:.3f}' for value in values.values())}]",
-        ]
-    )
-
-
-def _quoted(text: str) -> str:
-    """Make a name from outside a word that ends neither its quotes nor its line, without directive or entity."""
-    plain = visible(shortened(text, limit=_LONGEST_WORD))
-    plain = plain.replace('"', "'").replace("`", "'").replace("#", "＃")
-    return f'"{_TWO_PERCENT.sub("% ", plain)}"'
-
-
-def _mermaid(lines: Sequence[str]) -> str:
-    return "\n".join(["```mermaid", *lines, "```"])

@@ -18,10 +18,13 @@ _BEFORE_THE_DIFFERENCE = 15
 _BACKTICKS = re.compile(r"`+")
 _CODE = re.compile(r"`([^`]+)`")
 _PLAIN = re.compile(
-    r"(?:[^\W_]|[▲▼≠◆]|\$(?=\d))"
-    r"""(?:[^\W_]|[ ,.;:+'"’%()/=>±≥≤×÷·–—…→«»?!▲▼≠◆-]|<(?=[\d ])|\$(?=\d)|(?<=\w)_(?=[^\W_]))*"""
+    r"(?:[^\W_]|[▲▼≠◆=?!✕–…]|\$(?=\d))"
+    r"""(?:[^\W_]|[ ,.;:+'"’%()/=>±≥≤×÷·–—…→«»?!^▲▼≠◆✕-]|<(?=[\d ])|\$(?=\d)"""
+    r"|(?<=\w)_(?=[^\W_])|(?<=\w)\[\](?![\[(]))*"
 )
-_MEANT = re.compile(r"//|www\.|\bgh-\d|:\S+:|\$.*\$", re.IGNORECASE)  # GitHub makes links, emoji, formulas of bare text
+_MEANT = re.compile(  # GitHub makes links, emoji and formulas of bare text
+    r"//|www\.|\bgh-\d|:\S+:|\$(?=\S)[^$]*(?<=\S)\$(?!\d)", re.IGNORECASE
+)
 # A command is `::name` after blanks at most, or `##[name` anywhere in a line (actions/runner, ActionCommand).
 _COMMAND = re.compile(r"(?:\A|(?<=[\r\n]))[^\S\r\n]*:(?=:)|##(?=\[)")
 _LINE_END = re.compile(r"[\r\n]")

@@ -1,16 +1,15 @@
-"""Tables, shown fitted and coloured on a terminal, plainly through a pipe (a line for each row), or as Markdown.
+"""Tables: fitted and coloured on a terminal, one line per row through a pipe, or as Markdown.
 
-On a terminal no word and no number is cut: columns of words are wrapped, and columns for which there is no room are
-written below their row.
+A terminal cuts no word and no number: columns of words are wrapped, and columns for which there is no room go below
+their row.
 """
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
-from json import dumps
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from rich.cells import cell_len, chop_cells
 
@@ -23,16 +22,17 @@ if TYPE_CHECKING:
 
 Format = Literal["text", "json", "markdown"]
 
-_NARROW = 20  # cells: a column of words that gets fewer goes below its row
+_UNLIMITED = 1_000_000  # cells: the width of a line through a pipe
+_NARROW = 20  # cells: a narrower column of words goes below its row
 _COMMAND = re.compile(r"`(?:skill-evaluator|evaluate|compare|judge|policy|profile)\b[^`]*`")
 _WORDS = re.compile(r"\s*\S+(?: → \S+)*")  # a change stays in a line
-_UNBROKEN = "\ue000"  # stands for a blank at which rich is not to break
+_UNBROKEN = "\ue000"  # replaces a blank at which rich must not break
 _INSIDE_A_WORD = re.compile(r"(?<=[./_,:;=\]-])(?=[^\W\d])")  # a long path or id may be broken here; a number may not
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One cell; `code` is text from outside, which a page must not take for its own mark-up; `link` is its address."""
+    """A cell of a table; `code` marks text from outside, which Markdown shows as code; `link` is an address."""
 
     text: str
     style: str = ""
@@ -42,11 +42,10 @@ class Cell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sheet:
-    """A table; columns in `numbers` are aligned right, those in `whole` are broken only if very long.
+    """A table; columns in `numbers` are aligned right, columns in `whole` are broken only if very long.
 
-    The titles of columns in `named` are text from outside.
-
-    Where a terminal is too narrow the columns in `below` go below their row, the first of them first; then the last.
+    The titles of columns in `named` are text from outside. If a terminal is too narrow, the columns in `below` go below
+    their row in that order, then the other columns from the last.
     """
 
     columns: Sequence[str]
@@ -63,13 +62,13 @@ class Sheet:
 
 
 def cells_of(names: Sequence[str], *values: Cell | str | int | None) -> list[Cell]:
-    """Return the cells of a row: names, which are text from outside, and values; a dash for what is not there."""
+    """Return the cells of a row: names, which are text from outside, and values; None becomes a dash."""
     shown = (value if isinstance(value, Cell) else Cell("–" if value is None else str(value)) for value in values)
     return [*(Cell(name, code=True) for name in names), *shown]
 
 
 def markdown_table(sheet: Sheet) -> str:
-    """Write a table as GitHub's Markdown."""
+    """Render a table as GitHub's Markdown."""
     titles = (code_span(name) if name in sheet.named else name for name in sheet.columns)
     lines = [" | ".join(titles), "|".join("---:" if name in sheet.numbers else "---" for name in sheet.columns)]
     for row in sheet.rows:
@@ -78,48 +77,17 @@ def markdown_table(sheet: Sheet) -> str:
     return "".join(f"| {line} |\n" for line in lines)
 
 
-def print_result(
-    form: Format,
-    *,
-    json: Callable[[], Any],
-    markdown: Callable[[], str],
-    text: Callable[[], "Iterable[Sheet | Text | str]"],
-) -> None:
-    """Print a result to stdout in the form that was asked for; the other two are not made."""
-    if form == "json":
-        write(dumps(json(), indent=2, default=lambda model: model.model_dump(mode="json")) + "\n")
-    elif form == "markdown":
-        write(markdown())
-    else:
-        show(text())
-
-
 def show(pieces: "Iterable[Sheet | Text | str]") -> None:
-    """Print to stdout: wrapped and coloured on a terminal, else plain with every row on a line of its own."""
+    """Print to stdout: wrapped and coloured on a terminal, otherwise plain with one line per row."""
     if sys.stdout.isatty():
         from rich.console import Console
 
         _accept_everything()
         print_pieces(pieces, Console(highlight=False))
         return
-    lines = [line for piece in pieces for line in (_plain_rows(piece) if isinstance(piece, Sheet) else [str(piece)])]
-    write("".join(f"{line.rstrip()}\n" for text in lines for line in text.splitlines() or [""]))
-
-
-def _plain_rows(sheet: Sheet) -> Iterator[str]:
-    """Lay out a table as rich does where there is room for every line, in a fraction of its time."""
-    rows = [
-        [visible(text) for text in row] for row in (sheet.columns, *([cell.text for cell in row] for row in sheet.rows))
-    ]
-    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        padded = []
-        for name, text, width in zip(sheet.columns, row, widths, strict=True):
-            ends_right = name in sheet.numbers
-            shown = text.rstrip() if ends_right else text
-            blanks = " " * (width - cell_len(shown))
-            padded.append(blanks + shown if ends_right else shown + blanks)
-        yield "  ".join(padded)
+    for piece in pieces:
+        lines = (line.plain for line in _fitted(piece, _UNLIMITED)) if isinstance(piece, Sheet) else [str(piece)]
+        write("".join(f"{line.rstrip()}\n" for text in lines for line in text.splitlines() or [""]))
 
 
 def print_pieces(pieces: "Iterable[Sheet | Text | str]", console: "Console") -> None:
@@ -130,9 +98,9 @@ def print_pieces(pieces: "Iterable[Sheet | Text | str]", console: "Console") -> 
         if isinstance(piece, Sheet):
             for line in _fitted(piece, console.width):
                 console.print(line, soft_wrap=True)
-        else:  # a text that must not be broken, such as a path, is left to the terminal
+        else:
             text, soft_wrap = (Text(piece), False) if isinstance(piece, str) else (piece, bool(piece.no_wrap))
-            if not isinstance(piece, str) and _COMMAND.search(text.plain):  # bold, as no pipe and no page can be
+            if not isinstance(piece, str) and _COMMAND.search(text.plain):
                 parts = text.split("`")
                 for command in parts[1::2]:
                     command.stylize("bold")
@@ -175,12 +143,13 @@ def _fitted(sheet: Sheet, width: int) -> "Iterator[Text]":
                 line.append(text, row[place].style).append(blanks * (not ends_right))
             line.rstrip()
             yield line
-        shown = [f"{visible(sheet.columns[at])} {row[at].text}" for at in sorted(below) if number and row[at].text]
+        filled = [at for at in sorted(below) if number and row[at].text not in ("", "–")]
+        shown = [f"{visible(sheet.columns[at])} {row[at].text}" for at in filled]
         yield from (Text(f"    {line}") for line in wrapped(" · ".join(shown), width - 4) if shown)
 
 
 def _least_width(column: Sequence[str], width: int, whole: bool) -> int:
-    """Return the fewest cells in which a column can be read, of words or of values that stay whole."""
+    """Return the minimum width in which a column of words, or of values that stay whole, can be read."""
     words = column if whole else [word for text in column for word in text.split()]
     unbroken = max((cell_len(part) for word in words for part in _INSIDE_A_WORD.split(word)), default=0)
     longest = max(map(cell_len, words), default=0)
@@ -190,7 +159,7 @@ def _least_width(column: Sequence[str], width: int, whole: bool) -> int:
 
 
 def wrapped(text: str, width: int) -> list[str]:
-    """Break a text between words; a word that is longer than a line after a mark inside, else anywhere."""
+    """Break a text between words; break a word that is longer than a line after a punctuation mark, else anywhere."""
     lines, line = [], ""
     for word in _WORDS.findall(text):
         if line and cell_len(line + word) > width:

@@ -125,7 +125,7 @@ class EvaluationResult:
         if not request.leaderboard:
             words.append("--no-leaderboard")
         run_id = unfinished[0].manifest.run_id
-        return [*words, "--resume", run_id if len(unfinished) == 1 else invocation_of(run_id)]
+        return [*words, "--run", run_id if len(unfinished) == 1 else invocation_of(run_id)]
 
 
 class Evaluation:
@@ -253,6 +253,9 @@ class Evaluation:
             ranking = recorded.ranking_of(ranked, verdict)
             if runs_of_versions(archive.entries) and not any(record.draft for record in ranked):
                 ranking = recorded.advised(archive.entries, ranking)[1]
+        if verdict is not None:
+            ship = ranking.advice.words if ranking and ranking.advice.version else recorded.ship_words()
+            verdict = verdict.model_copy(update={"ship": ship})
         repeated = [
             run.record
             for run in finished

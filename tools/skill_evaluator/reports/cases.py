@@ -1,11 +1,11 @@
-"""The result of mutation testing as a page."""
+"""The report of mutation testing."""
 
 from collections.abc import Iterator
 
-from skill_evaluator.display import cost_words
-from skill_evaluator.display.pages import Block, Heading, Lines, Words, page_of, print_page
+from skill_evaluator.display import amount, cost_words
+from skill_evaluator.display.pages import Block, Heading, Lines, Page, Words, page_of
 from skill_evaluator.display.safe_text import shortened
-from skill_evaluator.display.sheets import Cell, Format, Sheet
+from skill_evaluator.display.sheets import Cell, Sheet
 from skill_evaluator.evaluation.mutation import MutantResult, MutationResult
 from skill_evaluator.text import counted, listed
 
@@ -13,13 +13,9 @@ _STYLES = {"killed": "green", "survived": "red", "undecided": "yellow"}
 _MAX_NAMED = 5
 
 
-def print_mutation(result: MutationResult, form: Format) -> None:
-    """Print a result to stdout."""
-    print_page(
-        form,
-        json=lambda: {**result.model_dump(mode="json"), "score": result.score},
-        page=lambda: page_of(result.skill, _blocks(result)),
-    )
+def mutation_page(result: MutationResult) -> Page:
+    """Report mutation testing: the removed parts of a prompt, and the metrics that noticed."""
+    return page_of(result.skill, _blocks(result))
 
 
 def _blocks(result: MutationResult) -> Iterator[Block]:
@@ -36,14 +32,14 @@ def _headline(result: MutationResult) -> Iterator[Words]:
     else:
         yield f": {result.count('killed')} of {counted(len(result.mutants), 'mutant')} killed"
         yield from (f", {count} {status}" for status in ("survived", "undecided") if (count := result.count(status)))
-        yield "" if result.score is None else f" · mutation score {result.score:.2f}"
+        yield "" if result.score is None else f" · mutation score {amount(result.score)}"
     yield " · "
     yield Cell(result.model_id, code=True)
     yield f", {counted(result.n_cases, 'case')}, {counted(result.replicates, 'replicate')}"
 
 
 def _row(mutant: MutantResult) -> tuple[Cell, ...]:
-    moved = [f"{one.name} {one.before:.2f} → {one.after:.2f}" for one in mutant.reactions]
+    moved = [f"{one.name} {amount(one.before)} → {amount(one.after)}" for one in mutant.reactions]
     noticed = Cell(listed(moved, _MAX_NAMED) or mutant.reason or "–", code=bool(moved or mutant.reason))
     removed = Cell(shortened(mutant.text), code=True)
     return (Cell(mutant.id, code=True), removed, Cell(mutant.status, _STYLES[mutant.status]), noticed)

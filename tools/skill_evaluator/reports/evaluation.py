@@ -1,47 +1,35 @@
-"""The finished runs of an evaluation → text, Markdown or JSON, and `report.md` in a run folder."""
+"""The report of an evaluation: the comparison or the runs, what went wrong, the ranking; and `report.md` of a run."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
-from rich.text import Text
-
-from skill_evaluator.display import WHOLE, cost_words, interval, number, standing_word
+from skill_evaluator.display import WHOLE, cost_words, count, interval, number, percent, seconds, stability_words
 from skill_evaluator.display.addresses import NO_SITE, Site
-from skill_evaluator.display.pages import Fold, Page, Section, bullets, print_page, terminal_pieces
-from skill_evaluator.display.safe_text import code_span, name_text, prose, visible
-from skill_evaluator.display.sheets import Cell, Format, Sheet, show
+from skill_evaluator.display.pages import Block, Closing, Fold, Heading, Line, Lines, Only, Page, Section
+from skill_evaluator.display.safe_text import name_text
+from skill_evaluator.display.sheets import Cell, Sheet
 from skill_evaluator.evaluation.drift import RunSpread
+from skill_evaluator.evaluation.pipeline import EvaluationResult
 from skill_evaluator.files import replace_text
-from skill_evaluator.library.components import Component
 from skill_evaluator.records.faults import fault_lines
 from skill_evaluator.records.record import SCORED, Record
 from skill_evaluator.records.summaries import FEWEST_LABELS, FieldSummary
-from skill_evaluator.reports.comparison import (
-    MARKS,
-    brief_pieces,
-    comparison_sections,
-    joined,
-    legend_section,
-    model_section,
-    with_served,
-)
-from skill_evaluator.reports.ending import print_ending
+from skill_evaluator.reports.comparison import comparison_section, legend_section
 from skill_evaluator.reports.explanation import changes_of
-from skill_evaluator.reports.ranking import ranking_section
+from skill_evaluator.reports.ranking import ranking_blocks
+from skill_evaluator.reports.summary import Reader, conclude, conclude_first
 from skill_evaluator.runner.journal import REPORT
 from skill_evaluator.scoring.answer_views import ChangedAnswers
 from skill_evaluator.scoring.recording import Finished
 from skill_evaluator.text import counted, listed, version_words
 from skill_evaluator.verdicts.decide.results import ComparisonResult
-from skill_evaluator.verdicts.planning.advice import ModelRanking
 
-_OF_A_CASE = ("case_id", "accuracy", "reproducibility", "failures")
+_CASE_KEYS = ("case_id", "accuracy", "reproducibility", "failures")
 _DRAFT = "a draft: in no leaderboard and never a baseline; raise the version and evaluate it to have it recorded"
-_WEAKEST = 5
-_FAULTS = 3
-_MOST_CHANGES, _MOST_WEAK = 3, 3  # rows, where few are shown
+_MAX_WEAKEST, _MAX_WEAKEST_OPEN = 5, 3
+_MAX_FAULTS = 3
 FIGURES = ("strict mean", "95 % interval", "mean", "stdev", "n")
 _FIELD_COLUMNS = (
     "weakest field",
@@ -53,188 +41,151 @@ _FIELD_COLUMNS = (
     "stability",
     "cases in which it is",
 )
-_BRIEF_COLUMNS = ("weakest field", "accuracy", "right/n", "stability", "cases in which it is")
-Quote = Callable[[str], str]  # how a text from outside is written: `visible` on a terminal, `code_span` on a page
+_OPEN_COLUMNS = ("weakest field", "accuracy", "right/n", "stability", "cases in which it is")
 
 
-def _as_json(record: Record) -> dict[str, Any]:
-    """Return a record without what each of a case's answers scored."""
-    value = record.model_dump(mode="json", exclude={"schema_version", "draft", "faults"})
-    cases = [{key: case[key] for key in _OF_A_CASE} for case in value.pop("per_case")]
-    last = record.model_dump(mode="json", include={"draft", "faults"})
-    return {**value, "digest": record.row().digest, "per_case": cases, **last}
-
-
-def print_finished(
-    finished: Sequence[Finished],
-    component: Component,
-    form: Format,
-    verdict: ComparisonResult | None = None,
-    spreads: Sequence[RunSpread] = (),
-    changes: Sequence[ChangedAnswers] = (),
-    ranking: ModelRanking | None = None,
-    site: Site = NO_SITE,
-    folders: Sequence[str] = (),
-    *,
-    full: bool = True,
-) -> None:
-    """Print the result of an evaluation to stdout, then what it was for: a verdict, or the spread of one version.
-
-    After the verdict comes what became of the answers, of several models which is better, and what to do next.
-    `folders` are the flags that name the library. Text is what says most, or all if `full`.
-    """
-    answers = {  # by what `explain` finds the answers of each run
-        run.record.run_id: run.folder.name if run.folder.parent == component.results_dir else str(run.folder)
-        for run in finished
+def evaluation_json(done: EvaluationResult, changes: Sequence[ChangedAnswers] = ()) -> dict[str, Any]:
+    """Return the result of an evaluation as JSON, with the outputs that changed."""
+    return {
+        "skill": done.inputs.component.name,
+        "runs": [run_json(run) for run in done.finished],
+        "comparison": None if done.verdict is None else done.verdict.model_dump(mode="json"),
+        "spreads": [asdict(spread) for spread in done.spreads],
+        **({"changed_answers": [asdict(model) for model in changes]} if changes else {}),
+        **({} if done.ranking is None else {"ranking": done.ranking.model_dump(mode="json")}),
     }
-    if form == "text" and not full:
-        show(_brief(finished, verdict, spreads, changes, ranking, answers))
-    else:
-        print_page(
-            form,
-            json=lambda: {
-                "skill": component.name,
-                "runs": [
-                    {**_as_json(run.record), "record": str(run.record_path), "run_folder": str(run.folder)}
-                    for run in finished
-                ],
-                "comparison": None if verdict is None else verdict.model_dump(mode="json"),
-                "spreads": [asdict(spread) for spread in spreads],
-                **({"changed_answers": [asdict(model) for model in changes]} if changes else {}),
-                **({} if ranking is None else {"ranking": ranking.model_dump(mode="json")}),
-            },
-            page=lambda: _page(finished, verdict, spreads, changes, ranking, site),
-            full=True,
-        )
-    if verdict is not None:
-        print_ending(verdict, form, answers, folders)
 
 
-def _brief(
-    finished: Sequence[Finished],
-    verdict: ComparisonResult | None,
-    spreads: Sequence[RunSpread],
-    changes: Sequence[ChangedAnswers],
-    ranking: ModelRanking | None,
-    answers: Mapping[str, str],
-) -> Iterator[Sheet | Text | str]:
-    """Yield what says most in few lines: the verdict, the runs that it is not on, and what went wrong in any."""
-    models = () if verdict is None else verdict.models
-    baselines = {model.baseline.run_id for model in models if model.baseline is not None}
-    asked = [run.record for run in finished if run.record.run_id not in baselines]
-    compared = {model.candidate.run_id for model in models if model.metrics}
-    if verdict is not None:
-        yield from brief_pieces(verdict, list(_brief_changes(changes)))
-    for record in asked if verdict is not None or ranking is None else ():
-        yield from _measured(record) if record.run_id not in compared else ()
-    for record in (run.record for run in finished):
-        if record.failures or not record.complete:
-            unfinished = "" if record.complete else f" · {incomplete(record, visible)}"
-            scored = f"{record.model_id}: {record.scored} of {record.planned} scored"
-            yield Text(visible(f"{scored}{unfinished}"), style="yellow")
-        yield from (Text(line, style="yellow") for line in fault_lines(record, visible))
-    yield from (Text(_spread(spread)) for spread in spreads)
-    if ranking is not None:
-        brief = Text(visible(ranking.advice.words))
-        yield from terminal_pieces(ranking_section(ranking).blocks) if verdict is None else (brief,)
-    if asked:
-        shows = " (--full shows the rest)" if verdict is None else ""
-        yield Text(visible(f"answers: {listed([answers[record.run_id] for record in asked], 1)}{shows}"))
+def run_json(run: Finished) -> dict[str, Any]:
+    """Return a run as JSON: its record without the score of each output, and the paths of its files."""
+    value = run.record.model_dump(mode="json", exclude={"schema_version", "draft", "faults"})
+    cases = [{key: case[key] for key in _CASE_KEYS} for case in value.pop("per_case")]
+    last = run.record.model_dump(mode="json", include={"draft", "faults"})
+    paths = {"record": str(run.record_path), "run_folder": str(run.folder)}
+    return {**value, "digest": run.record.row().digest, "per_case": cases, **last, **paths}
 
 
-def _brief_changes(changes: Sequence[ChangedAnswers]) -> Iterator[Sheet | Text]:
-    """Yield what became of the answers of each model, and one table of the first that changed."""
-    shown = {model.model_id: changes_of(model) for model in changes}
-    yield from (Text(visible(words)) for words, _ in shown.values())
-    yield from joined({name: sheet for name, (_, sheet) in shown.items()}, _MOST_CHANGES)
-
-
-def _measured(record: Record) -> Iterator[Sheet | Text]:
-    """Yield what says most of a run that no verdict is on: its metrics, the weakest fields, what must be known."""
-    under = f" under {record.scenario}" if record.scenario else ""
-    title = f"{record.skill} {version_words(record.skill_version, record.timestamp)}: {record.model_id}{under}"
-    yield from (Text(visible(title), style="bold"), Text(facts(record, visible)))
-    shown = [name for name, summary in record.accuracy.items() if summary.n] + list(record.reproducibility)[:1]
-    yield _metrics(record, shown).only("metric", *FIGURES[:2], "n")
-    weakest = weakest_sheet(record).only(*_BRIEF_COLUMNS, most=_MOST_WEAK)
-    yield from (Text(), weakest) if weakest.rows else ()
-    yield from (Text(visible(line)) for line in remarks(record, visible, full=False))
-
-
-def _page(
-    finished: Sequence[Finished],
-    verdict: ComparisonResult | None,
-    spreads: Sequence[RunSpread],
-    changes: Sequence[ChangedAnswers],
-    ranking: ModelRanking | None,
-    site: Site,
+def evaluation_page(
+    done: EvaluationResult, changes: Sequence[ChangedAnswers] = (), folders: Sequence[str] = (), site: Site = NO_SITE
 ) -> Page:
-    """Return the page of an evaluation: the verdict, what changed, which model is better, then every run."""
-    moved = bullets([prose(_spread(spread)) for spread in spreads])
-    return Page(
-        [
-            *([] if verdict is None else comparison_sections(verdict, site)),
-            *(
-                Section(name=f"changed answers of {model.model_id}", blocks=[prose(words), sheet])
-                for model, (words, sheet) in zip(changes, map(changes_of, changes), strict=True)
-            ),
-            *([Section(name="how far it moves by itself", blocks=[moved])] if spreads else []),
-            *([] if ranking is None else [ranking_section(ranking)]),
-            *(_run_section(run, site) for run in finished),
-            *([] if verdict is None else [legend_section([verdict])]),
-        ]
-    )
+    """Report an evaluation with the outputs that changed; `folders` are the options that name the library.
+
+    The metrics of a run stand open only if no comparison or ranking shows them.
+    """
+    verdict, ranking = done.verdict, done.ranking
+    reader = Reader(outputs=run_names(done), folders=folders)
+    conclusion = None if verdict is None else conclude(verdict, reader)
+    sections = []
+    if verdict is not None and conclusion is not None:
+        sections.append(comparison_section(verdict, conclusion, site, _changed(verdict, changes)))
+    elif ranking is not None:
+        sections.append(Section(name="the ranking", blocks=ranking_blocks(ranking)))
+    models = () if verdict is None else verdict.models
+    baselines = {model.baseline.run_id for model in models if model.baseline}
+    shown = baselines | {model.candidate.run_id for model in models if model.metrics}
+    opened = [run for run in done.finished if run.record.run_id not in shown and (verdict or not ranking)]
+    closed = [run for run in done.finished if run not in opened]
+    names = [name for run_id, name in run_names(done).items() if run_id not in baselines]
+    sections += [run_section(run, site) for run in opened]
+    remark = Only(("terminal",), [] if verdict else [Line("--full shows all figures", style="dim")])
+    remarks: list[Block] = [
+        Lines([line for run in closed for line in _failure_lines(run.record)], style="yellow"),
+        Lines([_spread_words(spread) for spread in done.spreads]),
+        ranking.advice.words if verdict and ranking and ranking.advice.version is None else "",
+        f"outputs: {listed(names, 1)}" if names and not (conclusion and names[0] in conclusion.next) else "",
+        Fold("Each run", [block for run in closed for block in run_section(run, site).blocks], brief=[remark]),
+    ]
+    sections.append(Section(name="the runs", blocks=remarks))
+    if verdict is not None:
+        return Page([*sections, legend_section([verdict])])
+    return Page([*sections, Section(name="the conclusion", blocks=list(_first_conclusion(done, reader)))])
 
 
-def _spread(spread: RunSpread) -> str:
-    """Return the scores of the runs of a version and their standard deviation, in a sentence."""
-    name = visible(f"{spread.model_id} {spread.version}")
+def _first_conclusion(done: EvaluationResult, reader: Reader) -> Iterator[Closing]:
+    """Yield the conclusion of an evaluation without a baseline."""
+    if done.judged and done.request.scenario is None:
+        first = next((record for record in done.judged if not record.complete), done.judged[0])
+        is_recorded = done.is_recorded(first) and not first.draft
+        yield conclude_first(first, reader, is_recorded=is_recorded, incomplete=done.incomplete_below(first)).closing
+
+
+def run_names(done: EvaluationResult) -> dict[str, str]:
+    """Return by run id the name by which `explain` finds a run: its id, or its folder if that is elsewhere."""
+    place = done.inputs.component.results_dir
+    return {
+        run.record.run_id: run.folder.name if run.folder.parent == place else str(run.folder) for run in done.finished
+    }
+
+
+def _changed(verdict: ComparisonResult, changes: Sequence[ChangedAnswers]) -> Mapping[str, tuple[str, Sheet]]:
+    """Return the outputs that changed, by run id."""
+    runs = {model.model_id: model.candidate.run_id for model in verdict.models}
+    return {runs[model.model_id]: changes_of(model) for model in changes if model.model_id in runs}
+
+
+def _spread_words(spread: RunSpread) -> str:
+    """Format the scores of the runs of a version and their standard deviation."""
     times = "once with these settings" if len(spread.scores) == 1 else f"{len(spread.scores)} times"
-    counted = f"{name}, measured {times}: {spread.metric} {', '.join(map(number, spread.scores.values()))}"
-    return counted if spread.sigma is None else f"{counted}; standard deviation between runs {number(spread.sigma)}"
+    scores = ", ".join(map(number, spread.scores.values()))
+    words = f"{spread.model_id} {spread.version}, measured {times}: {spread.metric} {scores}"
+    return words if spread.sigma is None else f"{words}; standard deviation between runs {number(spread.sigma)}"
 
 
 def write_report(finished: Finished, verdict: ComparisonResult | None = None, site: Site = NO_SITE) -> None:
-    """Write `report.md` into the run folder; `verdict` may be on other runs."""
+    """Write `report.md` into a run folder; `verdict` may be on other runs."""
     replace_text(finished.folder / REPORT, report_page(finished, verdict, site).markdown())
 
 
 def report_page(finished: Finished, verdict: ComparisonResult | None = None, site: Site = NO_SITE) -> Page:
-    """Return the page of one run: the verdict on it and what changed, if there is one, then its own figures."""
+    """Report one run: the verdict on it if there is one, then its own figures."""
     model = None if verdict is None else verdict.on_run(finished.record.run_id)
-    run = _run_section(finished, site)
+    run = run_section(finished, site)
     if verdict is None or model is None:
         return Page([run])
-    decided = replace(
-        model_section(verdict, model, site), heading=f"{run.heading}: {MARKS[model.verdict]} {with_served(model)}"
-    )
-    return Page([decided, replace(run, heading="## The run"), legend_section([verdict])])
+    reader = Reader(outputs={finished.record.run_id: finished.folder.name})
+    alone = verdict.model_copy(update={"models": [model], "verdict": model.verdict})
+    return Page([comparison_section(alone, conclude(alone, reader), site), run, legend_section([alone])])
 
 
-def _run_section(finished: Finished, site: Site) -> Section:
-    """Return the section of one run: how it went, its metrics, the weakest fields, and where everything is."""
-    record, places = finished.record, (f"record  {finished.record_path}", f"outputs {finished.folder}")
-    unfinished = "" if record.complete else f" · **{incomplete(record, code_span)}**"
-    version = version_words(record.skill_version)
+def run_section(finished: Finished, site: Site = NO_SITE) -> Section:
+    """Report a run: calls, cost, metrics, the weakest fields and remarks; collapsed, all its figures and its files."""
+    record = finished.record
+    version = version_words(record.skill_version, record.timestamp)
+    scenario = f" in scenario {record.scenario}" if record.scenario else ""
+    title = f" {version}: {record.model_id}{scenario}"
+    weakest = weakest_sheet(record, site)
+    open_metrics = [name for name, summary in record.accuracy.items() if summary.n] + list(record.reproducibility)[:1]
+    every = [*record.accuracy, *record.reproducibility]
+    paths = (f"record: {finished.record_path}", f"outputs: {finished.folder}")
+    lines = [*_powers(record), *_contract(record), *paths]
     return Section(
         name=f"the run of {record.model_id}",
-        heading=f"## {code_span(record.skill)} {code_span(version)} · {code_span(record.model_id)}",
         blocks=[
-            f"{facts(record, code_span)}{unfinished}",
-            bullets(list(fault_lines(record, code_span))),
-            _metrics(record, (*record.accuracy, *record.reproducibility)),
-            weakest_sheet(record, site),
-            bullets(remarks(record, code_span)),
-            Fold("Where its record and its answers are", [bullets([code_span(place) for place in places])]),
+            Heading(Cell(record.skill, code=True), title, level=2),
+            facts(record),
+            Lines(_failure_lines(record), style="yellow"),
+            _metrics(record, open_metrics).only("metric", *FIGURES[:2], "n"),
+            weakest.only(*_OPEN_COLUMNS, most=_MAX_WEAKEST_OPEN),
+            Lines(list(_remarks(record)), "-"),
+            Fold("All figures of the run", [_metrics(record, every), weakest, Lines(lines, "-")]),
         ],
     )
 
 
+def _failure_lines(record: Record) -> list[str]:
+    """Return the number of scored calls if some failed, and each failure with its remedy."""
+    if record.complete and not record.failures:
+        return list(fault_lines(record, str))
+    unfinished = "" if record.complete else f" · {incomplete(record)}"
+    scored = f"{record.model_id}: {record.scored} of {record.planned} scored{unfinished}"
+    return [scored, *fault_lines(record, str)]
+
+
 def _metrics(record: Record, names: Sequence[str]) -> Sheet:
-    """Return the table of some metrics."""
+    """Build the table of some metrics."""
     rows = [
         [
-            Cell(f"{title}: {prose(name)}"),
+            Cell(f"{title}: {name}", code=True),
             Cell(number(summary.strict_mean)),
             Cell(interval(summary.ci95, summary.n_cases)),
             *(Cell(number(value)) for value in (summary.mean, summary.stdev)),
@@ -247,118 +198,114 @@ def _metrics(record: Record, names: Sequence[str]) -> Sheet:
     return Sheet(columns=("metric", *FIGURES), rows=rows, numbers=frozenset(FIGURES))
 
 
-def facts(record: Record, quote: Quote) -> str:
-    """Return how a run went, in a line: calls, failures, cost, tokens, time."""
+def facts(record: Record) -> str:
+    """Return the calls, failures, cost, tokens and latency of a run in one line."""
     left_out = f" ({counted(len(record.not_applicable), 'case')} not applicable)" if record.not_applicable else ""
-    failures = ", ".join(f"{count} {prose(kind)}" for kind, count in record.failures.items())
+    failures = ", ".join(f"{times} {kind}" for kind, times in record.failures.items())
     several = sum(fault.count for fault in record.faults if fault.kind == SCORED)
     if reasons := Counter(record.reasons) - Counter(ambiguous=several):
-        failures += f" ({', '.join(f'{quote(reason)} {count}' for reason, count in reasons.items())})"
+        failures += f" ({', '.join(f'{reason} {times}' for reason, times in reasons.items())})"
     rate = record.tokens.hit_rate
-    cached = "" if rate is None else f" ({rate:.0%} from a cache)"
-    tokens = f"{_count(record.tokens.input)} in{cached}, {_count(record.tokens.output)} out"
+    cached = "" if rate is None else f" ({percent(rate)} from a cache)"
+    sent, received = ("unknown" if n is None else count(n) for n in (record.tokens.input, record.tokens.output))
     parts = [
         f"{counted(record.n_cases, 'case')} × {counted(record.replicates, 'replicate')}{left_out}",
         f"{record.scored} of {record.planned} scored",
         f"failures: {failures or 'none'}",
         f"cost {cost_words(record.cost_usd)}",
-        f"tokens {tokens}",
-        f"latency p50 {number(record.latency_s.p50)} s, p95 {number(record.latency_s.p95)} s",
+        f"tokens {sent} in{cached}, {received} out",
+        f"latency p50 {seconds(record.latency_s.p50)}, p95 {seconds(record.latency_s.p95)}",
     ]
     if (judged := record.judged) is not None:
         proved = f"{judged.labels} labels" if judged.labels >= FEWEST_LABELS else "not calibrated"
         calls = f"{counted(judged.calls, 'call')}, cost {cost_words(judged.cost_usd)}"
-        parts.append(f"judged by {quote(judged.model_id)}, {proved}: {calls}")
+        parts.append(f"judged by {judged.model_id}, {proved}: {calls}")
     return " · ".join(parts)
 
 
-def _judged_shares(record: Record, quote: Quote) -> Iterator[str]:
-    """Yield of how many answers each sentence holds, without the errors of the judge."""
-    for sentence, share in record.judged.shares.items() if record.judged else ():
-        name = quote(sentence) if sentence else "all sentences"
-        interval_words = interval(share.ci95, record.planned)
-        yield f"{name}: judged {share.judged:.3f}, without the judge's errors {number(share.value)} ({interval_words})"
-
-
-def incomplete(record: Record, quote: Quote) -> str:
-    """Say that a run is no measurement, and why."""
+def incomplete(record: Record) -> str:
+    """Return the reason that a run is incomplete or not measured."""
     if record.usable is not None:
         return f"NOT MEASURED: {record.scored} of {record.planned} outputs could be read"
-    stopped = f", stopped by {quote(record.stopped)}" if record.stopped else ""
-    return f"INCOMPLETE: coverage {record.coverage:.2f}{stopped}"
+    stopped = f", stopped by {record.stopped}" if record.stopped else ""
+    return f"INCOMPLETE: completion {percent(record.coverage)}{stopped}"
 
 
 def weakest_sheet(record: Record, site: Site = NO_SITE) -> Sheet:
-    """Return the fields with the lowest accuracy below 1; free text shows its token F1."""
+    """Build the table of the fields with the lowest accuracy below 1; free text has its token F1."""
     scored = [(path, field) for path, field in record.per_field.items() if field.n]
     ranked = sorted(scored, key=lambda item: (_field_score(item[1]), item[0]))
     rows = []
-    for path, field in ranked[:_WEAKEST]:
+    for path, field in ranked[:_MAX_WEAKEST]:
         score = _field_score(field)
         if score >= 1:
             break
         unit = " F1" if field.token_f1 is not None else ""
         counts = (f"{field.right}/{field.n}", str(field.wrong), str(field.missing), str(field.extra))
         name = Cell(name_text(path) or WHOLE, code=True, link=site.page(record.skill, field=path))
-        standings = field.profile.model_dump() if field.profile else {}  # `3 right · 9 wrong · 2 flaky` of the cases
-        words = {standing_word(name, record.replicates): count for name, count in standings.items() if count}
-        profile = " · ".join(f"{count} {word}" for word, count in words.items())
+        stabilities = field.profile.model_dump() if field.profile else {}
+        words = {stability_words(name, record.replicates): cases for name, cases in stabilities.items() if cases}
+        profile = " · ".join(f"{cases} {word}" for word, cases in words.items())
         figures = (number(score) + unit, *counts, number(field.stability), profile if field.profile else "–")
         rows.append((name, *map(Cell, figures)))
     return Sheet(columns=_FIELD_COLUMNS, rows=rows, numbers=frozenset(_FIELD_COLUMNS[1:-1]))
 
 
-def remarks(record: Record, quote: Quote, *, full: bool = True) -> list[str]:
-    """Return what a draft is, what judges make of it, and if `full`, pass^k and what broke the contract."""
-    remarks = [*([_DRAFT] if record.draft else []), *_passes(record, quote), *_judged_shares(record, quote)]
+def _remarks(record: Record) -> Iterator[str]:
+    """Yield remarks on a run: a draft, the cases that pass, judged shares, and the model that was served."""
+    if record.draft:
+        yield _DRAFT
+    yield from _passes(record)
+    for sentence, share in record.judged.shares.items() if record.judged else ():
+        corrected = f"without the judge's errors {number(share.value)} ({interval(share.ci95, record.planned)})"
+        yield f"{sentence or 'all sentences'}: judged {number(share.judged)}, {corrected}"
     if record.served_otherwise is not None:
-        remarks.append(quote(record.served_otherwise))
+        yield record.served_otherwise
     if record.not_applicable:
-        named = [f"{quote(case_id)} ({quote(why)})" for case_id, why in record.not_applicable.items()]
-        remarks.append(f"not applicable to this model, and not asked: {listed(named)}")
-    if not full:
-        return remarks
-    powers = {k: summary.mean for k, summary in record.pass_hat_k.items() if summary.mean is not None}
-    if max(powers, default=1) > 1:
-        remarks.append("exact k times in a row (pass^k): " + ", ".join(f"{k}: {number(p)}" for k, p in powers.items()))
-    contract = record.contract
-    if contract is not None and contract.errors:
-        faults = "; ".join(
-            f"{quote(name_text(fault.path)) if fault.path else 'the whole output'}: {fault.rule} {fault.count} "
-            f"({quote(fault.message)})"
-            for fault in contract.errors[:_FAULTS]
-        )
-        remarks.append(
-            f"contract: {number(contract.valid)} of {contract.n} parsed outputs are valid, "
-            f"{number(contract.valid_apart_from_extra_keys)} apart from extra keys; "
-            f"{faults}{_more(len(contract.errors) - _FAULTS)}"
-        )
-    for title, keys in (("missing", contract.missing_keys), ("extra", contract.extra_keys)) if contract else ():
-        if keys:
-            named = [f"{quote(key)} {count}" for key, count in list(keys.items())[:_WEAKEST]]
-            remarks.append(f"{title} top-level keys: {', '.join(named)}{_more(len(keys) - _WEAKEST)}")
-    return remarks
+        named = [f"{case_id} ({why})" for case_id, why in record.not_applicable.items()]
+        yield f"not applicable to this model, and not run: {listed(named)}"
 
 
-def _passes(record: Record, quote: Quote) -> Iterator[str]:
-    """Yield, of a component with checks, which cases fail always, which are flaky, and how many pass always."""
+def _passes(record: Record) -> Iterator[str]:
+    """Yield the cases of a component with checks that always fail, are flaky, and how many always pass."""
     by_words: dict[str, list[str]] = {"fails always": [], "flaky": [], "passes always": []}
     for case in record.per_case if any(case.checks for case in record.per_case) else ():
         if words := case.words(record.primary_metric):
             kind, _, times = words.partition(" (")
-            by_words[kind].append(f"{quote(case.case_id)} ({times}" if times else quote(case.case_id))
+            by_words[kind].append(f"{case.case_id} ({times}" if times else case.case_id)
     for words, names in by_words.items():
         if names:
             yield f"{words}: {counted(len(names), 'case') if words == 'passes always' else listed(names)}"
 
 
-def _more(count: int) -> str:
-    return f", and {count} more" if count > 0 else ""
+def _powers(record: Record) -> Iterator[str]:
+    """Yield the share of cases that are right k times in a row."""
+    powers = {k: summary.mean for k, summary in record.pass_hat_k.items() if summary.mean is not None}
+    if max(powers, default=1) > 1:
+        yield "exact k times in a row (pass^k): " + ", ".join(f"{k}: {number(p)}" for k, p in powers.items())
+
+
+def _contract(record: Record) -> Iterator[str]:
+    """Yield the share of outputs that are valid by the schema, the violated rules, missing and extra keys."""
+    contract = record.contract
+    if contract is None:
+        return
+    if contract.errors:
+        shown = (
+            f"{name_text(fault.path) or 'the whole output'}: {fault.rule} {fault.count} ({fault.message})"
+            for fault in contract.errors[:_MAX_FAULTS]
+        )
+        yield (
+            f"output schema: {number(contract.valid)} of {contract.n} parsed outputs are valid, "
+            f"{number(contract.valid_apart_from_extra_keys)} apart from extra keys"
+        )
+        yield from shown
+        if len(contract.errors) > _MAX_FAULTS:
+            yield f"and {len(contract.errors) - _MAX_FAULTS} more rules"
+    for title, keys in (("missing", contract.missing_keys), ("extra", contract.extra_keys)):
+        if keys:
+            yield f"{title} top-level keys: {listed([f'{key} {times}' for key, times in keys.items()], _MAX_WEAKEST)}"
 
 
 def _field_score(field: FieldSummary) -> float:
     return next(float(score) for score in (field.token_f1, field.accuracy) if score is not None)
-
-
-def _count(value: int | None) -> str:
-    return "unknown" if value is None else f"{value:,}"

@@ -1,4 +1,4 @@
-"""A case with its ground truth and outputs → text, Markdown or JSON, and the table of changed answers."""
+"""The report of a case with its ground truth and outputs, or of one field in all cases; the outputs that changed."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -6,14 +6,14 @@ from typing import Any
 
 from skill_evaluator.checks.declared import Check
 from skill_evaluator.comparing.declarations import compared_as
-from skill_evaluator.display import WHOLE, arrow, number
-from skill_evaluator.display.pages import Block, Code, Heading, Line, Lines, page_of, print_page
+from skill_evaluator.display import WHOLE, arrow, count, number
+from skill_evaluator.display.pages import Block, Code, Fold, Heading, Line, Lines, Only, Page, page_of
 from skill_evaluator.display.safe_text import abridged, name_text, value_pair, visible
-from skill_evaluator.display.sheets import Cell, Format, Sheet
+from skill_evaluator.display.sheets import Cell, Sheet
 from skill_evaluator.parsing import FoundBy
 from skill_evaluator.records.faults import remedy
 from skill_evaluator.records.record import PASSED_FROM, SCORED, check_path
-from skill_evaluator.reports.ending import AGAIN, command
+from skill_evaluator.reports.summary import AGAIN, Reader
 from skill_evaluator.runner.journal import Manifest
 from skill_evaluator.scoring.answer_views import (
     AnswerChange,
@@ -26,9 +26,8 @@ from skill_evaluator.scoring.answer_views import (
 from skill_evaluator.scoring.checked import CheckScore
 from skill_evaluator.text import counted, letters_of, listed
 
-_LINES, _FEW_LINES = 15, 6
-_CHARACTERS = 1200
-_MOST_ROWS = 12  # of a table in a terminal, unless all is wanted
+_MAX_LINES, _MAX_CHARACTERS = 6, 1200
+_MAX_ROWS = 12
 FOUND_AS: Mapping[FoundBy | None, str] = {
     "fenced": "JSON in a code fence",
     "embedded": "JSON amid other text",
@@ -37,69 +36,83 @@ FOUND_AS: Mapping[FoundBy | None, str] = {
     "option_text": "read by the option's words",
 }
 _STYLES = {"right": "green", "wrong": "red", "missing": "yellow", "extra": "magenta", "unscored": "dim"}
-_MOST_VALUES = 8  # of one case that changed
+_MAX_VALUES = 8  # changed values of a case
+_FULL = Only(("terminal",), [Line("--full shows all", style="dim")])
 
 
-def print_explanation(
-    views: Sequence[CaseView], manifest: Manifest, form: Format, folders: Sequence[str], *, full: bool = False
-) -> None:
-    """Print cases of a run: one in full, or the same field of several.
+def explanation_page(views: Sequence[CaseView], manifest: Manifest, folders: Sequence[str]) -> Page:
+    """Report a case of a run, or one field in several cases; `folders` are the options that name the library.
 
-    `full` shortens no document and value (JSON never does), and text no table.
+    Long documents and values are cut, and of many fields those that differ are shown; collapsed, all of it.
     """
-    brief = form == "text" and not full
-    print_page(
-        form,
-        json=lambda: _as_json(views, manifest),
-        page=lambda: page_of(manifest.run_id, _explained(views, manifest, folders, full, brief)),
-    )
+    return page_of(manifest.run_id, _blocks(views, manifest, Reader(folders=folders)))
 
 
-def _explained(
-    views: Sequence[CaseView], manifest: Manifest, folders: Sequence[str], full: bool, brief: bool
-) -> Iterator[Block]:
+def _blocks(views: Sequence[CaseView], manifest: Manifest, reader: Reader) -> Iterator[Block]:
     run = f"{manifest.skill} {manifest.skill_version} · {manifest.model_id} · run {manifest.run_id}"
     yield Heading(Cell(run, code=True), level=2)
     if len(views) == 1:
-        yield from _outputs(views[0], manifest, full, brief)
-    yield from _fields(views, full, brief)
-    wrong = [at for view in views for at, values in view.fields.items() if any(map(_differs, values))]
+        yield from _output_blocks(views[0], manifest)
+    yield from _field_blocks(views)
     if any(output.answer.outcome == SCORED for view in views for output in view.outputs):
-        yield _next(manifest, list(dict.fromkeys(wrong)), folders)
+        wrong = [at for view in views for at, values in view.fields.items() if any(map(_differs, values))]
+        yield f"next: {_next_step(manifest, list(dict.fromkeys(wrong)), reader)}"
     else:
-        yield Line(f"next: {AGAIN.format(command(folders, 'evaluate', manifest.skill))}")
+        yield f"next: {AGAIN.format(reader.command('evaluate', manifest.skill))}"
     if len(views) == 1:
-        document = views[0].case.document
-        yield Heading(f"{views[0].case.shown_as} ({len(document):,} characters)")
-        yield Code(document if full else _beginning(document, _FEW_LINES if brief else _LINES))
+        yield from _text_blocks(views[0].case.shown_as, views[0].case.document)
 
 
-def _outputs(view: CaseView, manifest: Manifest, full: bool, brief: bool) -> Iterator[Block]:
+def _output_blocks(view: CaseView, manifest: Manifest) -> Iterator[Block]:
     """Yield the outcomes and scores of a case's outputs, and the texts that no table shows."""
-    heads = [line for output in view.outputs for line in _heads(output, manifest)]
-    yield _facts([f"case {view.case.id}{'' if view.case.labelled else ', no ground truth'}", *heads])
+    heads = [line for output in view.outputs for line in _outcome_lines(output, manifest)]
+    yield Lines([f"case {view.case.id}{'' if view.case.labelled else ', no ground truth'}", *heads])
     if view.case.options:
         yield Heading("options")
-        yield _options(view, full)
+        yield from _cut_tables("All options", _option_sheet(view, cut=True), _option_sheet(view, cut=False))
     for output in view.outputs:
         answer, of = output.answer, f"of replicate {ranges(output.replicates)}"
         for name, text in answer.beside.items():
-            yield Heading(f"{name.replace('_', ' ')} {of} ({len(text):,} characters)")
-            yield Code(text if full else _beginning(text, _FEW_LINES if brief else _LINES))
+            yield from _text_blocks(f"{name.replace('_', ' ')} {of}", text)
         unread = answer.parsed is None or answer.parsed.found is None or answer.parsed.several
         if answer.replicate and answer.text is not None and (unread or view.case.options or output.checks):
-            text = answer.replicate.output
-            yield Heading(f"the answer {of} as it came ({len(text):,} characters)")
-            yield Code(text if full else _beginning(text))
+            yield from _text_blocks(f"the answer {of} as it came", answer.replicate.output)
     errors = [(ranges(one.replicates), error) for one in view.outputs for error in one.schema_errors]
     if errors:
         yield Heading("schema errors")
-        rows = [(Cell(who), Cell(error if full else abridged(error), code=True)) for who, error in errors]
-        yield Sheet(columns=("replicates", "path: what is wrong"), rows=rows)
+        short, whole = (
+            Sheet(
+                columns=("replicates", "path: what is wrong"),
+                rows=[(Cell(who), Cell(abridged(error) if cut else error, code=True)) for who, error in errors],
+            )
+            for cut in (True, False)
+        )
+        yield from _cut_tables("All schema errors", short, whole)
 
 
-def _heads(output: DistinctOutput, manifest: Manifest) -> list[str]:
-    """Return what became of the replicates with an output, with its scores, and what to do if it failed."""
+def _text_blocks(title: str, text: str) -> Iterator[Block]:
+    """Yield the beginning of a text under its title, and the rest collapsed."""
+    lines = text.splitlines()
+    kept = "\n".join(lines[:_MAX_LINES])[:_MAX_CHARACTERS]
+    head = Heading(f"{title} ({count(len(text))} characters)")
+    if len(kept) >= len(text.rstrip()):
+        yield from (head, Code(text))
+        return
+    remark = f"… of {counted(len(lines), 'line')}"
+    yield Fold("The whole text", [head, Code(text)], brief=[head, Code(f"{kept.rstrip()}\n{remark}"), _FULL])
+
+
+def _cut_tables(summary: str, short: Sheet, whole: Sheet) -> Iterator[Block]:
+    """Yield a table with cut values or fewer rows, and the whole table collapsed if it differs."""
+    if short == whole:
+        yield whole
+        return
+    more = len(whole.rows) - len(short.rows)
+    yield Fold(summary, [whole], brief=[short, f"… and {more} more" if more else "", _FULL])
+
+
+def _outcome_lines(output: DistinctOutput, manifest: Manifest) -> list[str]:
+    """Return the outcome and scores of the replicates with an output, and its remedy if it failed."""
     answer = output.answer
     notes = [answer.outcome, *([answer.reason] if answer.reason else [])]
     if answer.parsed is not None and answer.parsed.found in FOUND_AS:
@@ -107,11 +120,11 @@ def _heads(output: DistinctOutput, manifest: Manifest) -> list[str]:
     scores = " · ".join(f"{name} {number(value)}" for name, value in output.metrics.items() if value is not None)
     failure = answer.replicate.failure if answer.replicate else None
     what = remedy(answer.reason, manifest.model_id) if answer.reason else None
-    spoken = what and answer.text is not None and what.startswith("`explain`")  # which is what this is
+    is_this = what and answer.text is not None and what.startswith("`explain`")
     return [
         f"replicate {ranges(output.replicates)}: {', '.join(notes)}{scores and ' · '}{scores}",
-        *([f"what was said: {failure.message}"] if failure and failure.message and failure.kind != "refused" else []),
-        *([f"what to do: {what}"] if what and not spoken else []),
+        *([f"message: {failure.message}"] if failure and failure.message and failure.kind != "refused" else []),
+        *([f"what to do: {what}"] if what and not is_this else []),
     ]
 
 
@@ -119,82 +132,81 @@ def _differs(value: FieldValue) -> bool:
     return value.leaf.outcome not in ("right", "unscored")
 
 
-def _fields(views: Sequence[CaseView], full: bool, brief: bool) -> Iterator[Block]:
-    """Yield the table of fields and checks, a row for each value.
+def _field_blocks(views: Sequence[CaseView]) -> Iterator[Block]:
+    """Yield the table of fields and checks, one row per value; of many rows those that are not right."""
+    short, whole = (list(_field_rows(views, cut=cut)) for cut in (True, False))
+    if not whole:
+        return
+    counts = Counter[str]()
+    for value in (value for view in views for values in view.fields.values() for value in values):
+        counts[value.leaf.outcome] += len(value.replicates)
+    yield Heading("fields: " + (", ".join(f"{counts[name]} {name}" for name in _STYLES if counts[name]) or "none"))
+    if len(short) > _MAX_ROWS:
+        short = [row for row in short if not row[0]][:_MAX_ROWS]
+    columns = ("verdict", "path", "truth", "output", "replicates", "compared as")
+    names = ("case", *columns) if len(views) > 1 else columns
+    tables = (
+        Sheet(columns=names, rows=[row for _, row in rows], whole=frozenset({"case", "path"}))
+        for rows in (short, whole)
+    )
+    yield from _cut_tables("All fields", *tables)
 
-    If it is to be brief and is long, only rows that are not right are shown.
-    """
-    rows, alike, counts = [], [], Counter[str]()
+
+def _field_rows(views: Sequence[CaseView], *, cut: bool) -> Iterator[tuple[bool, list[Cell]]]:
+    """Yield the row of each value and check, and whether it is right."""
     for view in views:
         case = [Cell(view.case.id, code=True)] if len(views) > 1 else []
         for at, values in view.fields.items():
             for value in values:
                 row = value.leaf.row
-                truth, output = value_pair(row.truth, row.output, None) if full else value_pair(row.truth, row.output)
+                truth, output = value_pair(row.truth, row.output, *([] if cut else [None]))
                 verdict = Cell(value.leaf.outcome, _STYLES[value.leaf.outcome])
                 how = Cell(how_compared(value.leaf), "dim", code=True)
-                who = Cell(ranges(value.replicates))
-                rows.append([*case, verdict, _path_cell(at), value_cell(truth), value_cell(output), who, how])
-                alike.append(not _differs(value))
-                counts[value.leaf.outcome] += len(value.replicates)
+                cells = [verdict, _path_cell(at), value_cell(truth), value_cell(output)]
+                yield not _differs(value), [*case, *cells, Cell(ranges(value.replicates)), how]
         for distinct in view.outputs:
+            replicates = Cell(ranges(distinct.replicates))
             if case and distinct.answer.outcome != SCORED:
-                gaps = [Cell("–"), Cell("–"), Cell(ranges(distinct.replicates)), Cell("")]
-                rows.append([*case, Cell(distinct.answer.outcome, "yellow"), Cell(WHOLE), *gaps])
-                alike.append(False)
+                gaps = [Cell("–"), Cell("–"), replicates, Cell("")]
+                yield False, [*case, Cell(distinct.answer.outcome, "yellow"), Cell(WHOLE), *gaps]
             for check, score in distinct.checks:
-                rows.append([*case, *_check(check, score, ranges(distinct.replicates), full)])
-                alike.append(score.score is not None and score.score >= PASSED_FROM)
-    if not rows:
-        return
-    yield Heading("fields: " + (", ".join(f"{counts[name]} {name}" for name in _STYLES if counts[name]) or "none"))
-    shown = rows
-    if brief and len(rows) > _MOST_ROWS:
-        shown = [row for row, same in zip(rows, alike, strict=True) if not same][:_MOST_ROWS]
-    columns = ("verdict", "path", "truth", "output", "replicates", "compared as")
-    names = ("case", *columns) if len(views) > 1 else columns
-    yield Sheet(columns=names, rows=shown, whole=frozenset({"case", "path"}))
-    if len(shown) < len(rows):
-        yield Line(f"… and {len(rows) - len(shown)} more: --full shows them", style="dim")
+                passed = score.score is not None and score.score >= PASSED_FROM
+                yield passed, [*case, *_check_cells(check, score, replicates, cut=cut)]
 
 
-def _check(check: Check, score: CheckScore, replicates: str, full: bool) -> list[Cell]:
-    """Return the row of a check: what it says in place of the truth, and its reason in place of the output."""
+def _check_cells(check: Check, score: CheckScore, replicates: Cell, *, cut: bool) -> list[Cell]:
+    """Return the row of a check: its sentence in place of the truth, its reason in place of the output."""
     verdict = Cell("not asked", "dim")
     if score.score is not None:
         verdict = Cell("passed", "green") if score.score >= PASSED_FROM else Cell("failed", "red")
     texts = [visible(text) for text in (check.words, score.reason or "")]
-    says, why = (Cell(text if full else abridged(text), code=bool(text)) for text in texts)
+    says, why = (Cell(abridged(text) if cut else text, code=bool(text)) for text in texts)
     how = Cell(f"check, scored {number(score.score)}", "dim")
-    return [verdict, _path_cell(check_path(check.id)), says, why, Cell(replicates), how]
+    return [verdict, _path_cell(check_path(check.id)), says, why, replicates, how]
 
 
-def _next(manifest: Manifest, wrong: Sequence[str], folders: Sequence[str]) -> Line:
-    """Return what to do about the fields that are wrong in an answer or in many."""
+def _next_step(manifest: Manifest, wrong: Sequence[str], reader: Reader) -> str:
+    """Return the next step for the fields that are wrong."""
     version = manifest.skill_version
     if not wrong:
-        compare = command(folders, "compare", manifest.skill, "--candidate", version)
-        return Line(f"next: {compare} says whether {version} is worse than the version before")
-    fields, again = listed([name_text(path) or WHOLE for path in wrong], 2), command(folders, "try", manifest.skill)
-    return Line(f"next: say more of {fields} in the prompt, and {again} shows whether that helps")
+        compare = reader.command("compare", manifest.skill, "--candidate", version)
+        return f"{compare} says whether {version} is worse than the version before"
+    fields, again = listed([name_text(path) or WHOLE for path in wrong], 2), reader.command("try", manifest.skill)
+    return f"say more of {fields} in the prompt, and {again} shows whether that helps"
 
 
-def _options(view: CaseView, full: bool) -> Sheet:
-    """Return the options, with a mark at the right one and the replicates that chose each."""
+def _option_sheet(view: CaseView, *, cut: bool) -> Sheet:
+    """Build the table of options with the right one and the replicates that chose each."""
     case = view.case
     chosen = {output.answer.parsed.value: output for output in view.outputs if output.answer.parsed}
     rows = []
     for letter, option in zip(letters_of(case.options), case.options, strict=True):
         right = case.labelled and letter == case.truth
-        given = ranges(chosen[letter].replicates) if letter in chosen else ""
-        marks = Cell("yes", "green") if right else Cell(""), Cell(given, "cyan")
-        shown = visible(option)
-        rows.append((Cell(letter), *marks, Cell(shown if full else abridged(shown), code=True)))
+        replicates = ranges(chosen[letter].replicates) if letter in chosen else ""
+        marks = Cell("yes", "green") if right else Cell(""), Cell(replicates, "cyan")
+        text = visible(option)
+        rows.append((Cell(letter), *marks, Cell(abridged(text) if cut else text, code=True)))
     return Sheet(columns=("option", "truth", "answered", "text"), rows=rows)
-
-
-def _facts(lines: Sequence[str]) -> Lines:
-    return Lines([Line(Cell(line, code=True)) for line in lines])
 
 
 def _path_cell(path: str) -> Cell:
@@ -216,27 +228,19 @@ def ranges(indexes: Sequence[int]) -> str:
     return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
 
 
-def _beginning(text: str, most: int = _LINES) -> str:
-    """Return the first lines of a text, with a note on how much is left out."""
-    lines = text.splitlines()
-    kept = "\n".join(lines[:most])[:_CHARACTERS]
-    if len(kept) >= len(text.rstrip()):
-        return text
-    return f"{kept.rstrip()}\n… ({len(lines):,} lines, {len(text):,} characters in all: --full shows them)"
-
-
 def how_compared(leaf: Leaf) -> str:
-    """Say by which rule a leaf was compared, how alike two free texts are, and whether it counts."""
-    here = "" if leaf.similarity is None else f" (here {leaf.similarity:.3f})"
-    return compared_as(leaf.row.rule) + here + ("" if leaf.row.rule.counts else ", not counted")
+    """Name the comparator of a value, the similarity of free texts, and a field that does not count."""
+    similarity = "" if leaf.similarity is None else f" (here {number(leaf.similarity)})"
+    return compared_as(leaf.row.rule) + similarity + ("" if leaf.row.rule.counts else ", not counted")
 
 
 def value_cell(text: str) -> Cell:
-    """Return the cell of a JSON value; a dash stands for none."""
+    """Return the cell of a JSON value, which may be a dash for none."""
     return Cell(text, code=text != "–")
 
 
-def _as_json(views: Sequence[CaseView], manifest: Manifest) -> dict[str, Any]:
+def explanation_json(views: Sequence[CaseView], manifest: Manifest) -> dict[str, Any]:
+    """Return the explained cases of a run as JSON."""
     return {
         "run_id": manifest.run_id,
         "component": manifest.skill,
@@ -298,7 +302,7 @@ def _leaf_as_json(leaf: Leaf) -> Mapping[str, Any]:
 
 
 def changes_of(model: ChangedAnswers) -> tuple[str, Sheet]:
-    """Return what became of a model's answers in a sentence, and the table of those that changed."""
+    """Return the number of a model's outputs that changed in a sentence, and their table."""
     columns = ("case", "score", "path", "before", "after")
     rows = [row for change in model.changes for row in _rows(change)]
     words = f"the commonest answer changed in {len(model.changes)} of {counted(model.compared, 'case')}"
@@ -310,11 +314,11 @@ def changes_of(model: ChangedAnswers) -> tuple[str, Sheet]:
 def _rows(change: AnswerChange) -> Iterator[list[Cell]]:
     case = Cell(name_text(change.case_id), code=True)
     score = Cell(arrow(change.score_before, change.score_after))
-    for value in change.values[:_MOST_VALUES]:
+    for value in change.values[:_MAX_VALUES]:
         before, after = value_pair(value.before, value.after)
         yield [case, score, _path_cell(value.path), value_cell(before), value_cell(after)]
         case = score = Cell("")
-    left = len(change.values) - _MOST_VALUES
+    left = len(change.values) - _MAX_VALUES
     if left > 0:
         yield [case, score, Cell(f"and {left} more"), Cell(""), Cell("")]
     if not change.values:

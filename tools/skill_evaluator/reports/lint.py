@@ -1,4 +1,4 @@
-"""Linted components and rubrics → text, Markdown or JSON: field plans, hints, remarks and problems."""
+"""The reports of lint: how fields are compared, hints and problems; and what of a library can be evaluated."""
 
 import sys
 from collections import Counter
@@ -13,18 +13,19 @@ from skill_evaluator.ci.adopting import Proposal
 from skill_evaluator.ci.linting import LintedLibrary
 from skill_evaluator.ci.platforms import PLATFORMS
 from skill_evaluator.comparing.declarations import aligned_by, compared_as
-from skill_evaluator.display import WHOLE
+from skill_evaluator.display import WHOLE, plain
 from skill_evaluator.display.options import PlatformName
 from skill_evaluator.display.pages import Block, Heading, Line, Lines, Page, Section, page_of, print_page
-from skill_evaluator.display.safe_text import name_text, visible
+from skill_evaluator.display.safe_text import abridged, name_text, visible
 from skill_evaluator.display.sheets import Cell, Format, Sheet
 from skill_evaluator.text import counted, version_words
 
+_MAX_MESSAGE = 400  # characters; a message may quote a schema
 _COLUMNS = ("path", "compared, aligned", "weight", "in F1", "why")
 
 
 def print_linted(found: LintedLibrary, form: Format) -> None:
-    """Print what lint says of components, and whether there is nothing to mend."""
+    """Print the field plans and problems of components to stdout."""
     linted = found.components
     sections = (Section(name=result.name, blocks=list(_blocks(result))) for result in linted)
     clean = not (found.problems or found.broken or any(result.hints for result in linted))
@@ -34,7 +35,7 @@ def print_linted(found: LintedLibrary, form: Format) -> None:
 
 
 def mark_linted(found: LintedLibrary, platform: PlatformName | None) -> None:
-    """Warn of what decides how a change is checked; mark everything on its file where this runs in CI."""
+    """Print warnings about edited and stale files to stderr; in CI, annotate the files."""
     warnings = {**found.edited, **found.stale}
     for message in warnings.values():
         print(f"warning: {visible(message)}", file=sys.stderr)
@@ -47,7 +48,7 @@ def mark_linted(found: LintedLibrary, platform: PlatformName | None) -> None:
 
 
 def not_evaluated(linted: Sequence[Linted]) -> list[str]:
-    """Count what is not to be evaluated, or not yet, in a line; no line where that is nothing."""
+    """Return the number of components and cases that are not evaluated, as one sentence or none."""
     left_out = sum(component.not_evaluated is not None for component in linted)
     waiting = sum(len(component.waiting) for component in linted)
     counts = [f"{left_out} of {counted(len(linted), 'component')}"] if left_out else []
@@ -90,11 +91,11 @@ def _sheet(lines: Sequence[PlanLine], checks: Sequence[Check]) -> Sheet:
             how = (Cell(f"array, {aligned_by(line.rule)}", "cyan", code=True), Cell("–"), Cell("–"))
         else:
             counts = Cell("yes") if line.counted else Cell("no", "yellow")
-            how = (Cell(compared_as(line.rule), code=True), Cell(f"{line.rule.weight:g}"), counts)
+            how = (Cell(compared_as(line.rule), code=True), Cell(plain(line.rule.weight)), counts)
         path = Cell(name_text(line.path), code=True) if line.path else Cell(WHOLE)
         rows.append((path, *how, Cell(line.why, code=True)))
     for check in checks:
-        path, weight = Cell(f"checks.{name_text(check.id)}", code=True), Cell(f"{check.weight:g}")
+        path, weight = Cell(f"checks.{name_text(check.id)}", code=True), Cell(plain(check.weight))
         rows.append((path, Cell("check", "cyan"), weight, Cell(check.tier or "advisory"), Cell(check.words, code=True)))
     return Sheet(columns=_COLUMNS, rows=rows, numbers=frozenset({"weight"}), whole=frozenset({"path"}))
 
@@ -118,18 +119,19 @@ def _blocks(linted: Linted) -> Iterator[Block]:
         yield _sheet(linted.lines, linted.checks)
     yield Lines(_left_out(linted))
     yield Lines([f"hint: {hint}" for hint in linted.hints], style="yellow")
-    yield Lines([Line(Cell("problem:", "bold"), f" {problem}", style="red") for problem in linted.problems])
+    problems = (f" {abridged(problem, _MAX_MESSAGE)}" for problem in linted.problems)
+    yield Lines([Line(Cell("problem:", "bold"), problem, style="red") for problem in problems])
 
 
 def _left_out(linted: Linted) -> list[str]:
-    """Say what of a component is not evaluated, a line each."""
+    """Return the reason that a component or a case is not evaluated."""
     if linted.not_evaluated is not None:
         return [linted.not_evaluated]
     return [f"case '{case_id}' is not evaluated yet: it has no document" for case_id in linted.waiting]
 
 
 def print_rubric_lint(linted: RubricLint, form: Format) -> None:
-    """Print what `judge lint` says of rubrics: every remark with its place."""
+    """Print the remarks on rubrics, each with its file and line."""
     criteria = sum(len(rubric.criteria) for rubric in linted.rubrics)
     closing = (
         f"{counted(len(linted.rubrics), 'rubric')}, {criteria} {'criterion' if criteria == 1 else 'criteria'}: "
@@ -149,26 +151,26 @@ def print_rubric_lint(linted: RubricLint, form: Format) -> None:
     print_page(form, json=lambda: linted, page=lambda: page_of("the rubrics", [Lines(remarks), Line(closing)]))
 
 
-def standings(proposal: Proposal) -> Sheet:
-    """Return what of a library can be evaluated, a row a component, and why not the rest."""
+def adoption_sheet(proposal: Proposal) -> Sheet:
+    """Build the table of components that can be evaluated, and why the others cannot."""
     rows = []
     for component in proposal.linted:
         if component.name in proposal.contracts:
-            standing, why = "ready", f"with {proposal.contracts[component.name]} as its contract"
+            state, why = "ready", f"with {proposal.contracts[component.name]} as its contract"
         elif component.problems:
-            standing, why = "wrong", component.problems[0]
+            state, why = "wrong", abridged(component.problems[0], _MAX_MESSAGE)
         elif component.not_evaluated is not None:
             reason = component.not_evaluated.partition(": ")[2]
-            standing, why = "not yet", reason.replace(f"/{component.name}/", "/…/")
+            state, why = "not yet", reason.replace(f"/{component.name}/", "/…/")
         else:
-            untold = [] if component.labelled or component.checks else ["nothing says which answer is right"]
-            standing, why = "ready", "; ".join((counted(component.cases, "case"), *untold, *component.inferred))
-        rows.append((Cell(component.name), Cell(standing, "red" if standing == "wrong" else ""), Cell(why)))
+            unlabelled = [] if component.labelled or component.checks else ["nothing says which answer is right"]
+            state, why = "ready", "; ".join((counted(component.cases, "case"), *unlabelled, *component.inferred))
+        rows.append((Cell(component.name), Cell(state, "red" if state == "wrong" else ""), Cell(why)))
     return Sheet(columns=("component", "evaluated", "why"), rows=rows)
 
 
 def declared_words(text: str) -> str:
-    """Return what a proposed evals/datasets.json declares: its contract, and how many fields are compared how."""
+    """Describe a proposed evals/datasets.json: its schema, and the number of fields by comparator."""
     dataset = loads(text)["datasets"][0]
     compared = Counter(rule["compare"] for rule in dataset.get("fields", {}).values())
     words = [f"contract {dataset['schema']}"] if "schema" in dataset else []

@@ -1,21 +1,21 @@
-"""The progress of a run on stderr: a live line a model on a terminal, elsewhere a plain line now and then."""
+"""The progress of a run on stderr: a live line per model on a terminal, else a plain line every 15 seconds."""
 
 import asyncio
 import sys
 from collections.abc import Sequence
 
-from skill_evaluator.display import clock
+from skill_evaluator.display import clock, cost_words, short_count
 from skill_evaluator.runner.engine import Progress, Stop
 
 _REDRAW_S = 0.25
 _PLAIN_EVERY_S = 15.0
 _BAR_CELLS = 12
-_ECHO_CELLS = 5  # left free at the end of a line for `^C^C`, which a terminal writes there
+_ECHO_CELLS = 5  # a terminal writes `^C^C` at the end of a line
 _STOPPING = "stopping: waiting for the calls in flight (paid for already); once more to abandon them"
 
 
 async def watch(parts: "Sequence[Progress]", stop: "Stop") -> None:
-    """Show the progress of every model until cancelled, and its last state then."""
+    """Show the progress of every model until cancelled, then its last state."""
 
     async def announce_stop() -> None:
         await stop.event.wait()
@@ -60,7 +60,7 @@ async def _print_now_and_then(parts: "Sequence[Progress]") -> None:
         while True:
             await asyncio.sleep(_PLAIN_EVERY_S)
             if any(any(part.waiting.values()) for part in parts) and _plain(parts) == shown:
-                continue  # a batch may take a day
+                continue  # the state of a batch may stay for a day
             shown = _plain(parts)
             print("\n".join(shown), file=sys.stderr, flush=True)
     finally:
@@ -74,18 +74,17 @@ def _plain(parts: "Sequence[Progress]") -> list[str]:
 def describe(part: "Progress") -> str:
     """Return `12/24 answered, 0 failed, 1 retried, 5.2k+1.1k tokens, $0.0123, 1:02 left`.
 
-    What lies with a vendor in batches stands in place of the time left, which nobody knows.
+    The state of batches at a vendor replaces the time left, which is unknown.
     """
-    words = [f"{part.answered_before + part.answered}/{part.planned} answered"]
-    words += [f"{part.failed} failed", f"{part.retried} retried"]
-    words.append(f"{_short(part.input_tokens)}+{_short(part.output_tokens)} tokens")
-    words.append("cost unknown" if part.cost_usd is None else f"${part.cost_usd:.4f}")
-    words += [state for state in part.waiting.values() if state]
-    left = part.seconds_left
-    if left is not None and part.done < part.planned and not any(part.waiting.values()):
-        words.append(f"{clock(left)} left")
-    return ", ".join(words)
-
-
-def _short(count: int) -> str:
-    return str(count) if count < 1000 else f"{count / 1000:.1f}k" if count < 1_000_000 else f"{count / 1_000_000:.2f}M"
+    waiting = [state for state in part.waiting.values() if state]
+    left = [f"{clock(part.seconds_left)} left"] if part.seconds_left is not None and part.done < part.planned else []
+    return ", ".join(
+        [
+            f"{part.answered_before + part.answered}/{part.planned} answered",
+            f"{part.failed} failed",
+            f"{part.retried} retried",
+            f"{short_count(part.input_tokens)}+{short_count(part.output_tokens)} tokens",
+            "cost unknown" if part.cost_usd is None else cost_words(part.cost_usd),
+            *(waiting or left),
+        ]
+    )

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 from skill_evaluator.comparing.sides import arrays_in, pairs_by_best
-from skill_evaluator.display import told
+from skill_evaluator.display import with_progress
 from skill_evaluator.errors import ConfigError, FixtureError, SkillEvaluatorError
 from skill_evaluator.library.config import SafetyLimits
 from skill_evaluator.metrics.base import CaseAnswers
@@ -57,13 +57,13 @@ def side_by_side(
     cores = os.cpu_count() or 1
     many = min(_WORTH_IT, 2 * cores) if large else _WORTH_IT
     if len(items) < many or cores == 1 or not hasattr(os, "fork") or parent_process():
-        yield from told(map(work, items), len(items), what)
+        yield from with_progress(map(work, items), len(items), what)
         return
     _work[:] = [work]  # each process is forked with it, and leaves Ctrl-C to the command
     leave = (signal.SIGINT, signal.SIG_IGN)
     with ProcessPoolExecutor(cores, get_context("fork"), initializer=signal.signal, initargs=leave) as pool:
         share = min(8, 1 + len(items) // (16 * cores))  # so that all end at about the same time
-        yield from told(pool.map(_done, items, chunksize=share), len(items), what)
+        yield from with_progress(pool.map(_done, items, chunksize=share), len(items), what)
 
 
 def _done(item: Any) -> Any:
@@ -279,7 +279,6 @@ def _become_worker(connection: Connection, megabytes: int) -> None:
     for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
         os.environ[name] = "1"  # there is a worker for each core
     gc.freeze()  # the objects of the parent stay in memory that all workers share
-    gc.enable()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with contextlib.suppress(OSError, ValueError):  # not every system says how much is used, or keeps to this limit
         soft, hard = resource.getrlimit(resource.RLIMIT_AS)

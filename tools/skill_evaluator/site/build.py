@@ -10,7 +10,7 @@ from typing import Any
 
 from skill_evaluator.audit.report.page import site_audit
 from skill_evaluator.audit.results import REPORTED, AuditResult, read_audit
-from skill_evaluator.display import told
+from skill_evaluator.display import with_progress
 from skill_evaluator.display.addresses import component_address, run_address
 from skill_evaluator.display.options import (
     AUDITS,
@@ -20,6 +20,7 @@ from skill_evaluator.display.options import (
     ConfigOption,
     FixturesOption,
     Judgements,
+    flag,
     option,
     options,
     rare,
@@ -43,7 +44,7 @@ from skill_evaluator.providers.redaction import attempted
 from skill_evaluator.records.archive import Archive
 from skill_evaluator.records.leaderboard import load_leaderboard
 from skill_evaluator.records.record import Row
-from skill_evaluator.reports.ending import command
+from skill_evaluator.reports.summary import Reader
 from skill_evaluator.repository import Repository
 from skill_evaluator.site.cases import case_list, write_cases
 from skill_evaluator.site.changes import version_changes, write_changes
@@ -106,10 +107,10 @@ class SiteBuild(ComponentsOption, FixturesOption, ConfigOption):
     """The folders of a library and of its site, and whether outputs are included."""
 
     out: Path = option("An empty folder, or one that holds an earlier build.", Path("site"), metavar="DIR")
-    recorded: tuple[str, ...] = rare("A branch that holds records beside the work tree; repeatable.", (), metavar="REF")
+    recorded: tuple[str, ...] = rare("A branch that also holds records; repeatable.", (), metavar="REF")
     audits: Audits = AUDITS
     judgements: Judgements = JUDGEMENTS
-    outputs: bool = option("Include the documents, ground truths and outputs of every component.", False)
+    outputs: bool = flag("Include documents, ground truths and outputs.")
 
 
 def build_site(build: SiteBuild) -> SiteFolder:
@@ -130,7 +131,7 @@ def build_site(build: SiteBuild) -> SiteFolder:
         site.write(f"assets/{asset}", (_HERE / "assets" / asset).read_text("utf-8"))
     grades = write_audits(pages, build.audits)
     components: list[Shown] = []
-    for name in told(names, len(names), "pages of components"):
+    for name in with_progress(names, len(names), "pages of components"):
         result = attempted(name, partial(_write_component, pages, build, name, settings, grades))
         if isinstance(result, StorageError):  # the site itself cannot be written
             raise result
@@ -220,7 +221,7 @@ def _why_unmeasured(recorded: RecordedComponent, runs: Sequence[Row], fixtures: 
         return f"no fixtures: fixtures/{component.fixtures} holds no case", False
     if any(row.usable is not None for row in runs):
         return f"{component.version} could not be measured: too few outputs could be read", True
-    never = f"not evaluated yet; {command((), 'evaluate', component.name)} records its first run"
+    never = f"not evaluated yet; {Reader().command('evaluate', component.name)} records its first run"
     return "no run of it is complete" if recorded.archive.entries else never, False
 
 

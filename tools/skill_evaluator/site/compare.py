@@ -23,16 +23,9 @@ from skill_evaluator.display.sheets import Sheet
 from skill_evaluator.errors import RunError, SkillEvaluatorError
 from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.records.record import Row
-from skill_evaluator.reports.comparison import (
-    all_sheets,
-    fell_most_words,
-    model_words,
-    reading_words,
-    scope_words,
-    verdict_words,
-    worst_first,
-)
+from skill_evaluator.reports.comparison import all_sheets, model_words, reading_words
 from skill_evaluator.reports.explanation import changes_of
+from skill_evaluator.reports.summary import fell_most_words, scope_words, verdict_words, worst_first
 from skill_evaluator.runner.journal import ANSWERS, outcomes
 from skill_evaluator.scoring.answer_views import ChangedAnswers, answer_changes
 from skill_evaluator.site.changes import ORDER, version_entry
@@ -162,7 +155,7 @@ def _write_comparison(
 
 
 def _compared(result: ComparisonResult, model: ModelVerdict, two: Sequence[str] | None) -> dict[str, Any]:
-    facts, *reasons = model_words(model, result)
+    facts, *reasons = model_words(model)
     return {
         "name": f"{two[1]} against {two[0]}" if two else model.model_id,
         "verdict": model.verdict,

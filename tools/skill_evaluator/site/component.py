@@ -8,7 +8,7 @@ from skill_evaluator.display.addresses import field_anchor
 from skill_evaluator.records.archive import precedence
 from skill_evaluator.records.record import Record, Row
 from skill_evaluator.records.summaries import values_of_arrays
-from skill_evaluator.reports.comparison import since_accepted_words
+from skill_evaluator.reports.summary import since_accepted_words
 from skill_evaluator.site.writing import fitting
 from skill_evaluator.stats import rounded
 from skill_evaluator.text import counted, listed, version_words

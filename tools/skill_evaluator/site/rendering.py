@@ -17,7 +17,7 @@ from skill_evaluator.display import amount, number, signed
 from skill_evaluator.display.chart_style import PageChart, page_chart
 from skill_evaluator.display.pages import Chart, html_columns, mood_of, sections_of
 from skill_evaluator.display.safe_text import visible
-from skill_evaluator.reports.comparison import MARKS
+from skill_evaluator.reports.summary import MARKS
 from skill_evaluator.site import drawings
 from skill_evaluator.site.writing import LONGEST, POLICY, SiteFolder, cut_name
 from skill_evaluator.text import counted, version_words

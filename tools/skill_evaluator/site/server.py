@@ -57,7 +57,7 @@ class _Request(loopback.PageHandler, SimpleHTTPRequestHandler):
 class ServedSite(ComponentsOption, FixturesOption, ConfigOption):
     """The folders of a library, and the port of the server."""
 
-    port: int = option("Port of the page; default: any.", 0, min=0, max=65535, show_default=False)
+    port: int = option("Port of the page; 0: any free one.", 0, min=0, max=65535)
     audits: Audits = AUDITS
     judgements: Judgements = JUDGEMENTS
 

@@ -7,8 +7,7 @@ from skill_evaluator.display import ends, signed
 from skill_evaluator.display.addresses import component_address, verdict_address
 from skill_evaluator.records.archive import precedence
 from skill_evaluator.records.record import Row
-from skill_evaluator.reports.comparison import deepest_fall, fall_words
-from skill_evaluator.reports.ending import ending, next_step
+from skill_evaluator.reports.summary import Reader, conclude, fall_words
 from skill_evaluator.site.component import verdict_of
 from skill_evaluator.text import counted, listed, version_words
 from skill_evaluator.verdicts.decide.results import ComparisonResult, Comparisons, ModelVerdict, new_cases_words
@@ -106,7 +105,7 @@ def _finding(name: str, standing: ComponentStanding, result: ComparisonResult | 
     models = [] if result is None else [model for model in result.models if model.baseline is not None]
     if result is None or not models:
         cases = min(record.n_cases for record in standing.newest.values())
-        return can_show(cases), next_step("try", (), name), True
+        return can_show(cases), Reader().step("try", name), True
     worst = min(models, key=lambda model: (WORST_FIRST.index(model.verdict), _fall(model)))
     if worst.verdict in SOUND:
         worst = min(models, key=_fall)
@@ -116,7 +115,7 @@ def _finding(name: str, standing: ComponentStanding, result: ComparisonResult | 
 
 def _fall(model: ModelVerdict) -> float:
     """Return the difference of the field that fell most; 0 if none fell beyond its tolerance."""
-    field = deepest_fall(model)
+    field = model.fell_most
     return 0.0 if field is None else field.difference or 0.0
 
 
@@ -137,7 +136,7 @@ def where_words(model: ModelVerdict, metric: str) -> str:
     if model.verdict == "regressed" and not decided and since is not None and since.verdict == "regressed":
         figures = change_words(since.metric, since.difference, *since.ci95)
         return f"With {model.model_id} since {version_words(since.version)}: {figures}"
-    fell = deepest_fall(model)
+    fell = model.fell_most
     parts = [fall_words(fell) if fell else "nothing lost" if model.verdict in SOUND else ""]
     primary = next((one for one in model.metrics if one.metric == metric), None)
     if primary is not None and primary.difference is not None:
@@ -156,7 +155,7 @@ def judged_alone(result: ComparisonResult, model: ModelVerdict) -> ComparisonRes
 def next_words(result: ComparisonResult, model: ModelVerdict) -> str:
     """Return the next step for a model; the pages link to its outputs, so that no command shows them."""
     answers: dict[str, str] | None = None if model.verdict in ("regressed", "inconclusive") else {}
-    return ending(judged_alone(result, model), answers)[2].removeprefix("next: ")
+    return conclude(judged_alone(result, model), Reader(outputs=answers)).next
 
 
 def _past(name: str, history: History) -> Iterator[dict[str, str]]:

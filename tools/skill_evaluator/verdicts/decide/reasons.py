@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator, Sequence
 
-from skill_evaluator.display import FEWEST_CASES
+from skill_evaluator.display import MIN_CASES_FOR_INTERVAL
 from skill_evaluator.library.scenarios import SCHEMA_ALONE
 from skill_evaluator.stats import ALPHA, t_quantile
 from skill_evaluator.text import counted, listed
@@ -40,7 +40,7 @@ def open_measure(measured: Measured, pair: Pair, rules: VerdictRules) -> tuple[s
         still_open = f"{fell}, not significantly, and no drop is tolerated"
     elif effect.unseen > tolerance:
         still_open += f", as {effect.unseen:.0%} of new outputs could fail unseen"
-    elif len(measure.case_ids) >= FEWEST_CASES:
+    elif len(measure.case_ids) >= MIN_CASES_FOR_INTERVAL:
         still_open += f" (interval {effect.ci95[0]:+.3f} to {effect.ci95[1]:+.3f})"
     return still_open, _remedy(measured, effect, pair, rules)
 

@@ -204,6 +204,12 @@ class ModelVerdict(FrozenModel):
         return max(critical or [one.n_cases for one in self.metrics], default=0)
 
     @property
+    def fell_most(self) -> MeasureResult | None:
+        """The field whose mean fell furthest beyond its tolerance. None if no field did."""
+        fell = [one for one in self.fields if one.difference is not None and one.difference < -one.tolerance]
+        return min(fell, key=lambda one: one.difference or 0.0, default=None)
+
+    @property
     def moved(self) -> list[str]:
         """The critical and supporting measures that moved beyond chance, and the fields and cases that were lost."""
         moved = [
@@ -223,7 +229,7 @@ class ComparisonResult(FrozenModel):
     """A component: the verdict is that on its worst model.
 
     `left_out`: models without a run to compare, and why. `asked_again`: only cases that had failed were run, with both
-    versions. `unmeasured` says that the version on disk has no complete run.
+    versions. `unmeasured` says that the version on disk has no complete run, `ship` which version and model to ship.
     """
 
     skill: str
@@ -234,6 +240,7 @@ class ComparisonResult(FrozenModel):
     left_out: dict[str, str] = {}
     asked_again: bool = Field(default=False, exclude_if=lambda again: not again)
     unmeasured: str = ""
+    ship: str = Field(default="", exclude_if=lambda words: not words)
 
     @property
     def n_cases(self) -> int | None:

@@ -147,6 +147,11 @@ class RecordedComponent:
         }
         return history.model_copy(update=update), ranking.model_copy(update=update)
 
+    def ship_words(self) -> str:
+        """Return which version and model to ship by all records. Return "" if no run is complete."""
+        entries = self.archive.entries
+        return self.advised(entries)[1].advice.words if runs_of_versions(entries) else ""
+
     def history(self, entries: Sequence[RecordedRun]) -> History:
         """Judge each version beside the one before; only a model's highest is also held against the anchor."""
         archive, policy = self.archive, self.settings.policy

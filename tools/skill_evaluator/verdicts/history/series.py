@@ -6,6 +6,7 @@ from statistics import fmean
 
 from pydantic import Field
 
+from skill_evaluator.display import WHOLE, arrow
 from skill_evaluator.files import FrozenModel
 from skill_evaluator.library.config import VerdictName
 from skill_evaluator.records.archive import precedence
@@ -24,8 +25,9 @@ _MOST_CASES = 3
 class Step(FrozenModel):
     """A version's verdict against the recorded version before it, as `compare` gives it.
 
-    `worse_cases` broke, or else scored less in every output; at most three. Only the highest version has the change
-    since the accepted version.
+    `worse_cases` broke, or else scored less in every output; at most three. `fell_most` is the field that fell most,
+    with its scores; "" if none fell beyond its tolerance. Only the highest version has the change since the accepted
+    version.
     """
 
     before: str
@@ -36,6 +38,7 @@ class Step(FrozenModel):
     reasons: list[str]
     falls: list[Fall] = []
     worse_cases: list[str] = Field(default=[], exclude_if=lambda names: not names)
+    fell_most: str = Field(default="", exclude_if=lambda words: not words)
     since_accepted: SinceAccepted | None = None
 
     @property
@@ -47,12 +50,14 @@ class Step(FrozenModel):
     def of(cls, model: ModelVerdict, primary_metric: str) -> "Step":
         """Return the step that a comparison with the version before found."""
         primary = next((result for result in model.metrics if result.metric == primary_metric), None)
+        fell = None if model.verdict == "incomparable" else model.fell_most
         return cls.view(
             model,
             before=model.baseline.skill_version if model.baseline else "",
             difference=primary.difference if primary else None,
             ci95=primary.ci95 if primary else None,
             q=primary.q if primary else None,
+            fell_most="" if fell is None else f"{fell.metric or WHOLE} {arrow(fell.baseline, fell.candidate)}",
             worse_cases=([one.case_id for one in model.cases.broke] or model.cases.every_answer_worse)[:_MOST_CASES],
         )
 
@@ -131,6 +136,8 @@ class History(FrozenModel):
         changes = [one.since_accepted for one in steps.values() if one.since_accepted is not None]
         since = min(changes, key=lambda change: WORST_FIRST.index(change.verdict), default=None)
         words = f"{step.verdict} against {version_words(step.before)} on {on}"
+        if step.fell_most and step.verdict in ("regressed", "inconclusive"):
+            words += f", most in {step.fell_most}"
         return words if since is None else f"{words}; {since.verdict} since {version_words(since.version)}"
 
     @property

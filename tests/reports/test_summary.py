@@ -1,17 +1,18 @@
-"""The last three lines: the verdict with its scope, what was lost, and what to do next."""
+"""The conclusion: the verdict with its cases, what was lost, what to ship and what to do next."""
 
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from skill_evaluator.reports.ending import ending, print_ending, print_first
+from skill_evaluator.display.pages import page_of, terminal_pieces
+from skill_evaluator.reports.summary import ComparisonSummary, Reader, conclude, conclude_first
 from skill_evaluator.verdicts.decide.comparability import Pair
 from skill_evaluator.verdicts.decide.comparison import compare_records
 from skill_evaluator.verdicts.decide.results import ComparisonResult
 
 from tests.reports.test_comparison import HOSTILE, hostile_result
 from tests.support.records import Score, a_record
-from tests.support.rules import some_rules
+from tests.verdicts.rules import some_rules
 
 NAMES = [f"c{at:02d}" for at in range(12)]
 GOOD: dict[str, list[Score]] = {name: [0.9, 0.92, 0.94] for name in NAMES}
@@ -20,7 +21,7 @@ LOWER: dict[str, list[Score]] = {name: [0.7, 0.72, 0.74] for name in NAMES}
 FLAKY: dict[str, list[Score]] = {name: [0.9, 0.5, 1.0] for name in NAMES}
 MANY: dict[str, list[Score]] = {f"c{at:02d}": [0.9, 0.92, 0.94] for at in range(40)}
 RIGHT, WRONG = ({"total": dict.fromkeys(NAMES, count)} for count in ((3, 3), (0, 3)))
-HERE = {"new": "new"}
+HERE = Reader(outputs={"new": "new"})
 
 
 def compared(
@@ -30,6 +31,10 @@ def compared(
     candidate = {"run_id": "new", "skill": "receipts", "skill_version": "1.1.0", "beside": "old", **changed}
     pair = Pair(baseline=baseline, candidate=a_record(after, **candidate))
     return compare_records("receipts", [pair], some_rules(skill="receipts"))
+
+
+def lines_of(conclusion: ComparisonSummary) -> list[str]:
+    return [str(piece) for piece in terminal_pieces(page_of("", [conclusion.closing]).blocks)][1:]
 
 
 @pytest.mark.parametrize(
@@ -94,8 +99,8 @@ def compared(
             (
                 "= receipts: unchanged on these 12 cases; up to 22 of 100 new cases may fail",
                 "nothing lost; fell most, not significantly: field total 1.000 → 0.917",
-                "next: nothing is in the way of 1.1.0; `skill-evaluator accept receipts 1.1.0 --why …` holds later "
-                "versions against it",
+                "next: nothing is in the way of 1.1.0; `skill-evaluator accept receipts 1.1.0 --why …` makes it "
+                "the baseline of later versions",
             ),
         ),
         (
@@ -103,8 +108,8 @@ def compared(
             (
                 "= receipts: unchanged on these 12 cases; up to 22 of 100 new cases may fail",
                 "nothing lost",
-                "next: nothing is in the way of 1.1.0; `skill-evaluator accept receipts 1.1.0 --why …` holds later "
-                "versions against it",
+                "next: nothing is in the way of 1.1.0; `skill-evaluator accept receipts 1.1.0 --why …` makes it "
+                "the baseline of later versions",
             ),
         ),
         (
@@ -121,7 +126,7 @@ def compared(
                 "≠ receipts: incomparable",
                 "nothing was compared: not comparable: they were scored by different rules (scorer 1 and 0); "
                 "`skill-evaluator evaluate receipts` runs both versions again",
-                "next: `skill-evaluator evaluate receipts` asks both versions side by side, by today's files",
+                "next: `skill-evaluator evaluate receipts` runs both versions side by side, by today's files",
             ),
         ),
     ],
@@ -138,62 +143,70 @@ def compared(
         "incomparable",
     ],
 )
-def test_the_verdict_what_was_lost_and_what_to_do(result: ComparisonResult, lines: tuple[str, str, str]) -> None:
-    assert ending(result, HERE) == lines
+def test_conclusion_has_verdict_loss_and_next_step(result: ComparisonResult, lines: tuple[str, str, str]) -> None:
+    assert lines_of(conclude(result, HERE)) == list(lines)
 
 
-def test_what_is_inconclusive_ends_with_what_would_decide_it_and_its_cost() -> None:
-    first, lost, following = ending(compared(FLAKY, FLAKY), HERE)
-    assert (first, lost) == (
-        "? receipts: inconclusive on these 12 cases",
-        "no loss is shown, and none is ruled out",
-    )
-    assert following.startswith("next: about ")
-    assert "× the calls" in following
-    assert following.endswith("would decide it, if the difference stays")
+def test_inconclusive_conclusion_names_what_would_decide_it() -> None:
+    conclusion = conclude(compared(FLAKY, FLAKY), HERE)
+    assert conclusion.verdict == "? receipts: inconclusive on these 12 cases"
+    assert conclusion.lost == "no loss is shown, and none is ruled out"
+    assert conclusion.next.startswith("about ")
+    assert conclusion.next.endswith("would decide it, if the difference stays")
 
 
-def test_no_command_is_named_that_does_not_work() -> None:
-    """Answers that are elsewhere are not explained, results of another tool have no library, and flags are kept."""
+def test_inconclusive_conclusion_names_the_field_that_fell_most() -> None:
+    result = compared(FLAKY, FLAKY, {"fields": RIGHT}, fields={"total": RIGHT["total"] | {"c00": (0, 3)}})
+    fell = "fell most, not significantly: field total 1.000 → 0.917"
+    assert conclude(result, HERE).lost == f"no loss is shown, and none is ruled out; {fell}"
+
+
+def test_what_to_ship_is_named_before_the_next_step() -> None:
+    result = compared(GOOD, GOOD).model_copy(update={"ship": "to ship: 1.1.0 with m"})
+    assert lines_of(conclude(result, HERE))[2] == "to ship: 1.1.0 with m"
+
+
+def test_next_step_names_only_commands_that_work() -> None:
     worse, same = compared(GOOD, BAD), compared(GOOD, GOOD)
-    assert ending(worse, {})[2] == "next: look at case c00; the answers are not on this machine"
-    assert ending(worse, None)[2] == "next: look at case c00"
-    assert ending(same, None)[2] == "next: nothing is in the way"
-    folders = ["--components", "my prompts"]
+    assert conclude(worse, Reader(outputs={})).next == "look at case c00; the answers are not on this machine"
+    assert conclude(worse, Reader()).next == "look at case c00"
+    assert conclude(same, Reader()).next == "nothing is in the way"
+    reader = Reader(outputs={"new": "new"}, folders=["--components", "my prompts"])
     command = "`skill-evaluator explain new --case c00 --components 'my prompts'`"
-    assert ending(worse, HERE, folders)[2] == f"next: look at case c00: {command}"
+    assert conclude(worse, reader).next == f"look at case c00: {command}"
 
 
-def test_of_several_models_the_end_speaks_of_the_worst() -> None:
+def test_next_step_in_ci_names_where_the_outputs_are() -> None:
+    worse = compared(GOOD, BAD)
+    after = "after a pull, `skill-evaluator compare receipts` shows where"
+    assert conclude(worse, Reader(in_ci=True)).next == f"look at case c00; {after}"
+    draft = conclude(worse, Reader(in_ci=True, draft=True))
+    assert draft.next == "look at case c00; the artifacts of this run have the outputs"
+
+
+def test_conclusion_of_several_models_is_about_the_worst() -> None:
     fine, worse = compared(GOOD, GOOD, {"model_id": "a"}, model_id="a"), compared(GOOD, BAD)
     both = worse.model_copy(update={"models": [*fine.models, *worse.models]})
-    assert ending(both, HERE)[0] == ("▼ receipts: regressed on these 12 cases (m, the worst of 2 models)")
-    assert "look at case c00" in ending(both, HERE)[2]
+    conclusion = conclude(both, HERE)
+    assert conclusion.verdict == "▼ receipts: regressed on these 12 cases (m, the worst of 2 models)"
+    assert "look at case c00" in conclusion.next
     alike = worse.model_copy(update={"models": [*worse.models, *worse.models]})
-    assert ending(alike, HERE)[0].endswith("(each of 2 models)")
+    assert conclude(alike, HERE).verdict.endswith("(each of 2 models)")
 
 
-def test_three_lines_are_three_whatever_the_names_are(capsys: pytest.CaptureFixture[str]) -> None:
-    print_ending(hostile_result(), "text", {"2" + HOSTILE: HOSTILE}, ["--components", HOSTILE])
-    blank, *lines = capsys.readouterr().out.splitlines()
-    assert (blank, len(lines)) == ("", 3)
+def test_names_from_outside_add_no_line() -> None:
+    reader = Reader(outputs={"2" + HOSTILE: HOSTILE}, folders=["--components", HOSTILE])
+    lines = lines_of(conclude(hostile_result(), reader))
+    assert len(lines) == 3
     assert all(line.isprintable() for line in lines)
-    print_ending(hostile_result(), "markdown")
-    assert capsys.readouterr().out == ""
 
 
-def test_a_first_run_ends_with_what_its_cases_can_show(capsys: pytest.CaptureFixture[str]) -> None:
+def test_first_run_concludes_with_the_drop_that_it_could_detect() -> None:
     record = a_record({name: [0.9, 0.8] for name in "abc"}, skill="receipts")
-    print_first(record, "text", kept=True)
-    assert capsys.readouterr().out.splitlines() == [
-        "",
-        "receipts 1.0.0: measured on 3 cases; there is no lower version to judge it against",
+    assert lines_of(conclude_first(record, HERE, is_recorded=True)) == [
+        "receipts 1.0.0: measured on 3 cases; there is no lower version to compare it with",
         "3 cases can detect a drop of 0.42 or the loss of a field; about 30 cases could detect a drop of 0.05",
-        "next: change the prompt, and `skill-evaluator try receipts` holds it against this run",
+        "next: change the prompt, and `skill-evaluator try receipts` compares it with this run",
     ]
-    print_first(record, "text", kept=False)
-    assert capsys.readouterr().out.splitlines()[-1] == (
-        "next: `skill-evaluator evaluate receipts` records what later versions are held against"
-    )
-    print_first(record, "json", kept=True)
-    assert capsys.readouterr().out == ""
+    not_recorded = conclude_first(record, HERE, is_recorded=False)
+    assert not_recorded.next == "`skill-evaluator evaluate receipts` records a baseline for later versions"

@@ -163,11 +163,11 @@ def _compared(result: ComparisonResult, model: ModelVerdict, two: Sequence[str] 
         "after": model.candidate.title,
         "facts": facts,
         "reasons": [reason for reason in reasons if not (two and reason.startswith("the models differ:"))],
-        "forest": _differences(model),
+        "forest": differences(model),
     }
 
 
-def _differences(model: ModelVerdict) -> dict[str, Any]:
+def differences(model: ModelVerdict) -> dict[str, Any]:
     """Return the differences to draw: metrics first, then the fields that moved, the largest loss first."""
     fields = sorted((one for one in model.fields if one.difference), key=lambda one: one.difference or 0.0)
     drawn = [one for one in (*model.metrics, *fields) if one.difference is not None][:_MAX_DRAWN]

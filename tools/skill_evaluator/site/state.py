@@ -57,9 +57,9 @@ def ship_words(standing: ComponentStanding) -> str:
     """Return the version and model to ship, in words."""
     advice, newest = standing.ranking.advice, standing.history.newest
     models = [advice.model_id] if advice.model_id else list(standing.newest)
-    model = f" with {models[0]}" if len(models) == 1 else " (no model named)"
+    model = f" with {models[0]}" if len(models) == 1 else ""
     if advice.version in (None, newest):
-        return f"ship{model}"
+        return f"ship{model or ' (no model named)'}"
     return f"ship {version_words(advice.version or '')}{model} instead"
 
 

@@ -144,7 +144,7 @@ def test_a_racer_that_comes_late_is_refused_and_the_other_stays(served: Library,
 
     server.reply = held
     with served.start("--model", "served") as slow:
-        wait_until(lambda: server.requests > 0)
+        wait_until(lambda: server.requests > 0, 90)
         first = measure(served, "1.2.0", "Extract them.", RIGHT, "--model", "recorded")
         release.set()
         late = ended(slow)

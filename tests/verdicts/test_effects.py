@@ -116,11 +116,11 @@ def test_what_runs_add_widens_the_interval_and_is_taken_as_known(stats: Any) -> 
 
 
 def test_error_of_a_rise_is_at_least_that_of_the_replicates_if_the_candidate_has_fewer(stats: Any) -> None:
-    found = paired([[0.4, 0.6]] * 4, [[0.6]] * 4)
-    least = 4 * 0.02 * (1 / 2 + 1 / 1) / 4**2
+    found = paired([[0.4, 0.6] * 2] * 4, [[0.6] * 2] * 4)
+    least = 4 * (0.04 / 3) * (1 / 4 + 1 / 2) / 4**2
     error = math.sqrt(least + (0.1 / (2 * 4)) ** 2)
     assert found.p == pytest.approx(stats.t.sf(0.1 / error, 3))
-    assert paired([[0.4, 0.6]] * 4, [[0.6] * 2] * 4).p < found.p
+    assert paired([[0.4, 0.6] * 2] * 4, [[0.6] * 4] * 4).p < found.p
 
 
 @pytest.mark.parametrize("replicates", [1, 2, 3])

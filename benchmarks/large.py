@@ -38,7 +38,7 @@ def rows(quick: bool) -> Iterator[Measured]:
         root = Path(folder) / "library"
         push(root)
         size = f"{planning.COMPONENTS} × {len(planning.MODELS)} × {MANY}"
-        plan = (*COMMAND, "plan", "--base", "HEAD~1", "--recorded", "main", "--out", f"{folder}/plan.json")
+        plan = (*COMMAND, "ci", "plan", "--base", "HEAD~1", "--recorded", "main", "--out", f"{folder}/plan.json")
         yield timed(f"`plan` of a push to one of {size}", plan, root, turns)
         yield timed(f"`lint --base` of a push to one of {size}", (*COMMAND, "lint", "--base", "HEAD~1"), root, turns)
 

@@ -129,7 +129,7 @@ def _write_component(root: Path, name: str, row: dict[str, Any]) -> None:
 
 def _plan(root: Path) -> list[str]:
     arguments = ["--base", "HEAD~1", "--recorded", "main", "--recorded", "origin/none"]
-    return [sys.executable, "-m", "skill_evaluator", "plan", *arguments, "--out", str(root / "plan.json")]
+    return [sys.executable, "-m", "skill_evaluator", "ci", "plan", *arguments, "--out", str(root / "plan.json")]
 
 
 def _commands(root: Path, folder: Path) -> list[Path]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from benchmarks.measure import ROOT, Measured, in_turn, measure, spread
 
-PEER = [sys.executable, "-c", "import pydantic, yaml, jsonschema, typer"]
+PEER = [sys.executable, "-c", "import pydantic, yaml, jsonschema, cyclopts"]
 
 
 def rows(quick: bool) -> Iterator[Measured]:
@@ -15,7 +15,7 @@ def rows(quick: bool) -> Iterator[Measured]:
         command = [sys.executable, "tools/evaluate_skill.py", *arguments]
         pairs = in_turn(command, PEER, ROOT, runs=3 if quick else 11)
         yield Measured(
-            name=f"`{' '.join(arguments)}` ÷ `import pydantic, yaml, jsonschema, typer`",
+            name=f"`{' '.join(arguments)}` ÷ `import pydantic, yaml, jsonschema, cyclopts`",
             values=tuple(ours.wall_s / peer.wall_s for ours, peer in pairs),
             most=2,
             note=f"{spread([ours.wall_s for ours, _ in pairs])} s",

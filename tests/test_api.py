@@ -342,7 +342,7 @@ fields = {"a": {"align": "key", "key": ["b"]}}
 schema = {"properties": {"a": {"items": {"properties": {"b": {"type": "string"}}}}}}
 value = {"a": [{"b": "x"}, {"b": "y"}]}
 assert skill_evaluator.score_output(value, value, schema, fields).scores["field_level_f1"] == 1
-print(sorted({"anthropic", "openai", "google.genai", "xllamacpp", "numpy", "scipy", "typer"} & set(sys.modules)))
+print(sorted({"anthropic", "openai", "google.genai", "xllamacpp", "numpy", "scipy"} & set(sys.modules)))
 """
 
 

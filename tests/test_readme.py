@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.shell import FINE, ROOT, blocks, clone, type_block
 from tests.support.library import call
 from tests.support.markdown import mean_sentence
-from tests.support.shell import FINE, ROOT, blocks, clone, type_block
 
 README = ROOT / "README.md"
 SETUP = "python3 -m venv"

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.shell import ROOT, type_block
 from tests.support.chat_server import Asked, Reply, chat_server
 from tests.support.git import IDENTITY, GitRepository
-from tests.support.shell import ROOT, type_block
 
 SECTIONS = re.split(r"^## ", (ROOT / "docs" / "recipes.md").read_text(), flags=re.MULTILINE)[1:]
 

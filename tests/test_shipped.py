@@ -14,8 +14,8 @@ from skill_evaluator.library.config import Model
 from skill_evaluator.providers import PROVIDERS
 from skill_evaluator.runner.prices import price_of
 
+from tests.shell import clone
 from tests.support.library import call
-from tests.support.shell import clone
 
 ROOT = Path(__file__).parents[1]
 COMPONENTS = sorted(path.parent.name for path in (ROOT / "components").glob("*/prompt.md"))

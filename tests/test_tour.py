@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from skill_evaluator.cli import COMMANDS
 
+from tests.shell import FINE, ROOT, blocks, clone, is_excerpt, type_block
 from tests.support.markdown import mean_sentence
-from tests.support.shell import FINE, ROOT, blocks, clone, is_excerpt, type_block
 
 PAGE = ROOT / "docs" / "tour.md"
 EXAMPLES = "".join(blocks(PAGE, "console"))
@@ -36,8 +36,11 @@ def test_the_examples_print_what_the_page_shows(tmp_path: Path) -> None:
 
 def test_every_command_has_an_example() -> None:
     typed = [f"{line} " for line in EXAMPLES.splitlines() if line.startswith("$ ")]
-    names = [command.removeprefix("ci ") for command in COMMANDS if command != "ci fetch"]  # by their old names
-    assert not [name for name in names if not any(f"skill-evaluator {name} " in line for line in typed)]
+    assert not [
+        name
+        for name in COMMANDS
+        if name != "ci fetch" and not any(f"skill-evaluator {name} " in line for line in typed)
+    ]
 
 
 def test_it_stays_short() -> None:

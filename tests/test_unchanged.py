@@ -393,7 +393,7 @@ def _evaluate_otherwise(runs: Runs) -> None:
     runs.call(*words, "--scenario=grand", invocation=41)
     apart = (*words, "--results=elsewhere", "--no-leaderboard", "--concurrency=1")
     runs.call(*apart, "--max-calls=7", invocation=43)
-    runs.call(*apart, "--resume=20240601T000000Z-00002b")
+    runs.call(*apart, "--run=20240601T000000Z-00002b")
     (run,) = (runs.root / "elsewhere").glob("*-00002b-*")
     runs.hold("journals/resumed.jsonl", f"elsewhere/{run.name}/replicates.jsonl")
     shutil.rmtree(runs.root / "elsewhere")
@@ -408,13 +408,13 @@ def _go_through_ci(runs: Runs) -> None:
     origin = runs.outside / "origin.git"
     runs.git("clone", "-q", "--bare", str(runs.root), str(origin))
     runs.git("remote", "add", "origin", origin.as_uri())
-    runs.call("plan", f"--base={base}", *_BOTH)
+    runs.call("ci", "plan", f"--base={base}", *_BOTH)
     runs.hold("plan/plan-file.json", "plan.json")
     for entry in json.loads((runs.root / "plan.json").read_text())["runs"]:
         planned = ("--plan=plan.json", f"--planned={entry['id']}", f"--results=artifacts/{entry['id']}")
         runs.call("evaluate", "orders", f"--model={entry['model_id']}", *planned)
-    runs.call("collect", "artifacts")
-    runs.call("publish", "collected")
+    runs.call("ci", "collect", "artifacts")
+    runs.call("ci", "publish", "collected")
     runs.git("pull", "-q", "--ff-only", "origin", "main")
     runs.freeze()
 

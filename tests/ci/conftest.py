@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.pushed import PushedLibrary
+from tests.ci.pushed import PushedLibrary
 
 
 @pytest.fixture(scope="session")

@@ -4,8 +4,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from skill_evaluator.ci.plan import OnModels, Plan, PlannedJob, PlannedRun, read_plan
+from skill_evaluator.ci.plan import OnModels, Plan, PlannedBaseline, PlannedJob, PlannedRun, planned_request, read_plan
 from skill_evaluator.errors import PlanError
+from skill_evaluator.evaluation.request import EvaluationRequest
 from skill_evaluator.files import json_text
 from skill_evaluator.library.config import Limits
 from skill_evaluator.library.versions import Problem
@@ -91,3 +92,40 @@ def test_a_broken_or_newer_plan_is_refused(tmp_path: Path, value: Any, words: st
 def test_a_plan_that_is_not_there_is_said(tmp_path: Path) -> None:
     with pytest.raises(PlanError, match=r"plan\.json does not exist"):
         read_plan(tmp_path / "plan.json")
+
+
+def test_request_of_a_planned_run_has_its_settings_and_resumes_it(tmp_path: Path) -> None:
+    beside = PlannedBaseline(skill_version="1.0.0", commit="c" * 40, digests={})
+    limited = {"max_cost_usd": 0.25, "limits": {"m": Limits(requests_per_minute=3)}}
+    for baseline in (None, beside):
+        run = ENTRY.model_copy(update={**limited, "baseline": baseline})
+        found = planned_request(EvaluationRequest(skill="a", results=tmp_path), PLAN, run)
+        assert (found.skill, found.models, found.replicates, found.seed, found.shard) == (
+            "a",
+            ("vendor/m",),
+            3,
+            7,
+            "1/2",
+        )
+        assert (found.max_cost, found.limits) == (0.25, limited["limits"])
+        assert (found.with_baseline, found.baseline_commit) == ((False, None) if baseline is None else (True, "c" * 40))
+        assert (found.invocation, found.resume) == (PLAN.invocation, None)
+    folder = tmp_path / ENTRY.run_id(PLAN.invocation)
+    folder.mkdir()
+    (folder / "manifest.json").touch()
+    assert planned_request(EvaluationRequest(skill="a", results=tmp_path), PLAN, ENTRY).resume == str(folder)
+
+
+@pytest.mark.parametrize(
+    ("request_", "words"),
+    [
+        ({"skill": "b"}, "is 'a' on vendor/m: remove what names anything else"),
+        ({"models": ("n",)}, "is 'a' on vendor/m: remove what names anything else"),
+        ({"results": None}, "--planned requires --results DIR"),
+    ],
+)
+def test_request_that_contradicts_its_planned_run_is_refused(
+    tmp_path: Path, request_: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(PlanError, match=words):
+        planned_request(EvaluationRequest(**{"skill": "a", "results": tmp_path, **request_}), PLAN, ENTRY)

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from skill_evaluator.errors import ConfigError, GitError, NotEvaluatedError, PlanError, SkillEvaluatorError
 
+from tests.ci.pushed import NONE, PushedLibrary, faults, jobs, reasons
 from tests.support.git import bare_copy
-from tests.support.pushed import NONE, PushedLibrary, faults, jobs, reasons
 
 ALL = ["m", "n"]
 

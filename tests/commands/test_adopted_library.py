@@ -78,7 +78,7 @@ def test_what_is_inferred_is_said(adopted: Library) -> None:
 def test_all_that_has_documents_is_planned_and_the_rest_skipped(adopted: Library) -> None:
     adopted.write("components/opening-hours/evals/datasets.json", CONTRACT)
     adopted.write("components/letter-kind/evals/datasets.json", {"datasets": [{"evaluate": False}]})
-    planned = adopted.call("plan", "--format", "json")
+    planned = adopted.call("ci", "plan", "--format", "json")
     assert (planned.code, planned.json["faults"]) == (0, [])
     assert {entry["skill"] for entry in planned.json["runs"]} == READY - {"letter-kind"}
     skipped = {one["skill"]: one["reason"] for one in planned.json["skipped"]}

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.audit.audit_library import CELLS, AuditLibrary
 from tests.audit.cubes import PAPER, audited_paper
-from tests.support.audits import CELLS, AuditLibrary
 from tests.support.chat_server import Asked, ChatServer, Reply, varied
 from tests.support.library import read
 

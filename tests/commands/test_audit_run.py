@@ -7,7 +7,7 @@ from skill_evaluator import Library
 from skill_evaluator.audit.request import AuditRunRequest
 from skill_evaluator.display.options import request_of
 
-from tests.support.audits import BENCHMARKS, CELLS, QUESTIONS, SCENARIOS, SECOND, AuditLibrary
+from tests.audit.audit_library import BENCHMARKS, CELLS, QUESTIONS, SCENARIOS, SECOND, AuditLibrary
 from tests.support.chat_server import Asked, ChatServer, Reply, killed_at, notice, varied
 from tests.support.hostile_files import deep_yaml
 from tests.support.library import SKILL, read
@@ -73,7 +73,7 @@ def test_stopped_audit_prints_the_next_command_which_finishes_it(served: AuditLi
     assert "served stopped: max_calls" in stopped.out
     words = stopped.to_go_on()
     assert words[:2] == ["audit", "run"]
-    assert "--resume" in words
+    assert "--run" in words
     assert served.call(*words).code == 0
     assert (server.requests, server.repeated) == (CALLS, [])
     assert served.call(*words).code == 0
@@ -85,7 +85,7 @@ def test_cap_is_kept_and_the_next_command_names_a_sufficient_one(served: AuditLi
     assert served.audit("--max-cost", "0.05").code == 4
     resumed = served.call("audit", "run", "--resume")
     assert (resumed.code, server.requests) == (4, 0)
-    going_on = f"continue with: skill-evaluator audit run --resume {served.audit_folder().name}\n"
+    going_on = f"continue with: skill-evaluator audit run --run {served.audit_folder().name}\n"
     assert served.call("audit", "report").refuses(going_on)
     assert served.call(*resumed.to_go_on(capped=True)).code == 0
     assert server.requests == CALLS
@@ -114,11 +114,11 @@ def test_resume_is_refused_if_an_input_has_changed(what: str, served: AuditLibra
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
-        (("--resume", "--seed", "9"), "--seed cannot be changed with --resume; start a new audit"),
+        (("--resume", "--seed", "9"), "--seed cannot be changed with --resume or --run; start a new audit"),
         (("--resume", "--scenario", "bare"), "--scenario, --questions, --replicates and --seed cannot be changed"),
         (("--resume", "--model", "othr"), "'othr' is not a model of the audit"),
         (("--resume", "--dry-run"), "--dry-run cannot be combined with --resume"),
-        (("--resume", "20200101T000000Z-aaaaaa"), "no audit '20200101T000000Z-aaaaaa' in audits to resume"),
+        (("--run", "20200101T000000Z-aaaaaa"), "no audit '20200101T000000Z-aaaaaa' in audits to resume"),
         (("--questions", "0"), "--questions must be at least 1"),
         (("--benchmark", "nothing"), "unknown component 'nothing'"),
         ((*BENCHMARKS, "--scenario", "nothing"), "unknown scenario 'nothing'"),
@@ -163,8 +163,8 @@ def test_library_runs_and_reports_an_audit(served: AuditLibrary) -> None:
     assert library.audits.size(request_of(AuditRunRequest, library, **wanted)).total.calls == 2 * 2 * len(SCENARIOS) * 2
     asked = library.audits.run(**wanted, audits=served.audits, max_calls=3)
     assert (asked.complete, [run.tally.answered for run in asked.runs]) == (False, [3])
-    assert f"audit run --resume {asked.audit.id} " in asked.next_step
-    assert library.audits.run(resume="latest", audits=served.audits).complete
+    assert f"audit run --run {asked.audit.id} " in asked.next_step
+    assert library.audits.run(resume=True, audits=served.audits).complete
     assert library.audits.report(audits=served.audits, missing="questions").result.cohort == ["served"]
 
 

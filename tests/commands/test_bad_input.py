@@ -77,7 +77,7 @@ TABLE = [
     Bad("less than no money", ("--max-cost", "-1"), ("--max-cost", "-1")),
     Bad("an amount that is no number", ("--max-cost", "nan"), ("--max-cost", "nan")),
     Bad("a shard without a case", ("4/4", "3"), ("--shard", "4/4")),
-    Bad("a run nobody knows", ("'20260101T000000Z-abcdef'",), ("--resume", "20260101T000000Z-abcdef")),
+    Bad("a run nobody knows", ("'20260101T000000Z-abcdef'",), ("--run", "20260101T000000Z-abcdef")),
     # what is there already, and where to write
     Bad(
         "a broken leaderboard",
@@ -111,11 +111,21 @@ def test_a_placeholder_stops_lint_plan_and_dry_run_unless_it_is_literal(library:
 
     written("")
     GitRepository(library.root).commit()
-    for command, code in ((("lint",), 2), (("plan",), 0), (("evaluate", SKILL, "--dry-run"), 2)):
+    for command, code in (
+        (("lint",), 2),
+        (
+            (
+                "ci",
+                "plan",
+            ),
+            0,
+        ),
+        (("evaluate", SKILL, "--dry-run"), 2),
+    ):
         ended = library.call(*command)
         said = f"{_COMPONENT}/prompt.md:5: the model would see these unfilled: {{document}} (line 5); write"
         assert (ended.code, said in ended.out + ended.err) == (code, True), (command, ended)
-    assert "Nothing to evaluate" in library.call("plan").out
+    assert "Nothing to evaluate" in library.call("ci", "plan").out
     written("placeholders: literal\n")
     assert library.call("lint").code == library.call("evaluate", SKILL, "--dry-run").code == 0
     written("placeholders: mustache\n")

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from skill_evaluator.audit.run.gathering import gather
 
-from tests.support.audits import CELLS, AuditLibrary
+from tests.audit.audit_library import CELLS, AuditLibrary
 from tests.support.batch_server import VENDORS, BatchServer
 from tests.support.batched import COST, KEYS, batches, set_up  # noqa: F401
 from tests.support.library import read

@@ -74,6 +74,6 @@ def test_in_git_the_questions_are_planned_and_their_commit_is_recorded(capitals:
     commit = repository.commit()
     repository.write("unrelated")
     repository.commit()
-    assert "1 job, 6 calls" in capitals.call("plan", SKILL).out
+    assert "1 job, 6 calls" in capitals.call("ci", "plan", SKILL).out
     capitals.evaluate_here()
     assert capitals.rows()[0]["dataset_commit"] == commit

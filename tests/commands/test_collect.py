@@ -205,7 +205,7 @@ def test_a_new_version_is_compared_with_the_recorded_one(pipeline: Pipeline) -> 
     (model,) = verdict["models"]
     assert (model["baseline"]["skill_version"], model["candidate"]["skill_version"]) == ("1.0.0", "1.1.0")
     assert (model["model_id"], model["metrics"][0]["difference"]) == (OTHER, 0.0)
-    shown = pipeline.run("report", str(pipeline.collected))
+    shown = pipeline.run("ci", "report", str(pipeline.collected))
     assert f"= {SKILL}: {verdict['verdict']}" in shown.out
 
 
@@ -213,7 +213,7 @@ def test_without_plan_or_folder_it_is_said(pipeline: Pipeline) -> None:
     shutil.copy(pipeline.plan_file, pipeline.checkout)
     replaced = ("--plan=plan.json", f"--plan-sha256={'0' * 64}")
     for arguments in (("none", "--plan=plan.json"), (".", "--plan=none.json"), (".", *replaced)):
-        done = pipeline.run("collect", *arguments)
+        done = pipeline.run("ci", "collect", *arguments)
         assert (done.code, done.err.count("\n")) == (2, 1), arguments
 
 
@@ -271,7 +271,7 @@ def test_a_policy_has_the_baseline_asked_beside_the_new_version(interleaved: Pip
     assert [(run["planned"], run["is_baseline"]) for run in outcome["runs"]] == [(6, False), (3, True)]
     ((model,),) = [verdict["models"] for verdict in outcome["verdicts"]]
     assert (model["baseline"]["run_id"], model["candidate"]["run_id"]) == (baseline["run_id"], new["run_id"])
-    shown = interleaved.run("report", str(interleaved.collected)).out
+    shown = interleaved.run("ci", "report", str(interleaved.collected)).out
     assert "no lower version is recorded" not in shown
     assert shown.count("| baseline |") == 1
     assert interleaved.publish().code == 0
@@ -294,7 +294,7 @@ def test_report_shows_an_output_before_and_after_for_each_lost_field(
     runs = read(interleaved.collected / "outcome.json")["runs"]
     ((lost,),) = (run["lost_values"] for run in runs if "lost_values" in run)
     assert (lost["path"], lost["before"], lost["after"]) == ("year", "2024", "1999")
-    shown = interleaved.run("report", str(interleaved.collected), "--format", "markdown").out
+    shown = interleaved.run("ci", "report", str(interleaved.collected), "--format", "markdown").out
     assert f"| `year` | `{lost['case_id']}` | `2024` | `1999` |" in shown
     assert shown.index("| `year` |") < shown.index("<details>")
 
@@ -314,7 +314,7 @@ def test_where_the_baseline_cannot_be_asked_the_new_version_is_asked_alone(inter
     schema = interleaved.checkout / "components" / SKILL / "schema.json"
     schema.write_text(json.dumps({**read(schema), "title": "Notice"}))
     interleaved.commit()
-    done = interleaved.run("plan", SKILL, "--out", str(interleaved.plan_file))
+    done = interleaved.run("ci", "plan", SKILL, "--out", str(interleaved.plan_file))
     assert f"warning: {SKILL} on {SERVED} is asked without its baseline: " in done.err
     assert [entry.baseline for entry in read_plan(interleaved.plan_file).runs] == [None]
 
@@ -348,7 +348,7 @@ def test_answers_for_whose_scoring_the_time_does_not_suffice_cost_their_own_run_
     settings = pipeline.checkout / ".evaluator" / "settings.yaml"
     settings.write_text(json.dumps({**json.loads(settings.read_text()), "limits": {"collect_seconds": 1e-6}}))
     places = (str(pipeline.artifacts), f"--plan={pipeline.plan_file}", f"--out={pipeline.collected}")
-    with start(pipeline.checkout, "-m", "skill_evaluator", "collect", *places, env=IDENTITY) as process:
+    with start(pipeline.checkout, "-m", "skill_evaluator", "ci", "collect", *places, env=IDENTITY) as process:
         assert ended(process).code == 4
     after = pipeline.records()
     assert order == list(pipeline.outcome()) == [RECORDED, OTHER]

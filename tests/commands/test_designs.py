@@ -170,8 +170,8 @@ def test_a_baseline_that_fails_leaves_the_new_version_recorded_and_judged_agains
     server.forget()
     server.reply = asking
     asking.seen.clear()
-    words = next(line for line in stopped.err.splitlines() if "--resume" in line).split()
-    resumed = bumped.evaluate_here(*words[words.index("--resume") :], "--format", "json")
+    words = next(line for line in stopped.err.splitlines() if "--run" in line).split()
+    resumed = bumped.evaluate_here(*words[words.index("--run") :], "--format", "json")
     assert resumed.code == 0
     assert {prompt for prompt, _ in asking.seen} == {OLD}
     (model,) = resumed.json["comparison"]["models"]

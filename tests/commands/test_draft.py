@@ -97,7 +97,7 @@ def test_a_draft_that_was_stopped_goes_on_as_one(library: Library) -> None:
     assert drafts(library) == []
     (unfinished,) = (path for path in library.results.iterdir() if is_complete(path) is False)
     for _ in range(2):  # the second time there is nothing to resume
-        assert library.evaluate_here("--resume", unfinished.name).code == 0
+        assert library.evaluate_here("--run", unfinished.name).code == 0
     assert (drafts(library), len(library.rows())) == ([unfinished.name], 1)
 
 

@@ -58,13 +58,13 @@ def _keep(library: Library, record: Record, day: int) -> None:
 
 def _drift_run(library: Library, day: int) -> Record:
     """The record of a drift run, kept as of a day."""
-    assert library.call("plan", "--drift").code == 0
+    assert library.call("ci", "plan", "--drift").code == 0
     plan = read_plan(library.root / "plan.json")
     (entry,) = plan.runs
     words = ("--plan=plan.json", f"--planned={entry.id}", f"--results=artifacts{day}/{entry.id}")
     asked = library.call("evaluate", *words)
     assert asked.code in (0, 3), asked.err  # a PATCH may be worse than what it patches, which is no drift
-    assert library.call("collect", f"artifacts{day}", f"--out=collected{day}").code == 0
+    assert library.call("ci", "collect", f"artifacts{day}", f"--out=collected{day}").code == 0
     (path,) = (library.root / f"collected{day}").glob("records/*/*.json")
     record = read_record(path)
     _keep(library, record, day)
@@ -80,7 +80,7 @@ def _asked_again(library: Library, day: int) -> tuple[Record, dict[str, Any]]:
 
 
 def _page(library: Library, day: int) -> Ended:
-    return library.call("report", f"collected{day}")
+    return library.call("ci", "report", f"collected{day}")
 
 
 def test_a_model_that_moved_is_told_and_begins_a_series_of_its_own(recorded: Library, vendor: Vendor) -> None:
@@ -112,7 +112,7 @@ def test_after_a_patch_of_the_prompt_the_new_prompt_is_asked_and_begins_a_series
 ) -> None:
     _patch(recorded, "1.0.1", "Extract both.")
     vendor.year = 1999  # it may be the prompt, so nobody is alarmed
-    (chosen,) = recorded.call("plan", "--drift", "--format", "json").json["chosen"]
+    (chosen,) = recorded.call("ci", "plan", "--drift", "--format", "json").json["chosen"]
     assert chosen["reason"] == "PATCH since the recorded 1.0.0"
     first = _drift_run(recorded, day=2)
     assert (first.skill_version, first.drift, _page(recorded, 2).code) == ("1.0.1", None, 0)
@@ -122,7 +122,7 @@ def test_after_a_patch_of_the_prompt_the_new_prompt_is_asked_and_begins_a_series
 
 
 def test_what_is_no_question_of_drift_is_refused(recorded: Library) -> None:
-    assert recorded.call("plan", "--drift", "--base", "HEAD").refuses("--drift runs the recorded versions")
+    assert recorded.call("ci", "plan", "--drift", "--base", "HEAD").refuses("--drift runs the recorded versions")
 
 
 def test_aa_at_a_terminal_pools_what_did_not_move_and_begins_a_series_where_it_did(

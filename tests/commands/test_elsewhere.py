@@ -102,8 +102,8 @@ def test_two_machines_make_the_parts_of_a_plan_and_either_joins_them(shared: boo
             shutil.copytree(folder, pipeline.artifacts, dirs_exist_ok=True)
     expected = whole(pipeline)
     for joining in (first, second):
-        collect = ("collect", str(pipeline.artifacts), f"--plan={pipeline.plan_file}", f"--out={pipeline.collected}")
-        assert pipeline.run(*collect, folder=joining).code == 0
+        places = (str(pipeline.artifacts), f"--plan={pipeline.plan_file}", f"--out={pipeline.collected}")
+        assert pipeline.run("ci", "collect", *places, folder=joining).code == 0
         assert comparables(pipeline.records()) == expected
 
 

@@ -52,7 +52,7 @@ def test_every_number_of_a_run_follows_from_its_answers(library: Library) -> Non
 
 def test_help_shows_what_a_person_types_and_not_what_only_workflows_do(library: Library) -> None:
     shown = library.call("evaluate", "--help").out
-    assert [flag in shown for flag in ("--replicates", "--shard", "--planned")] == [True, False, False]
+    assert [text in shown for text in ("--replicates, -n N", "--shard I/N", "--planned RUN")] == [True, False, False]
 
 
 def test_text_goes_to_stdout_and_progress_to_stderr(library: Library) -> None:

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from tests.shell import blocks, is_excerpt
 from tests.support.chat_server import notice
 from tests.support.library import ROOT, SKILL, Ended, Library
-from tests.support.shell import blocks, is_excerpt
 
 HOSTILE = ("[bold]loud[/bold]", "a|b`c", "\x1b[31mred\x07", "right\u202eleft", "\ud800", "two\nlines", "back\\|slash")
 _LINE = {

@@ -12,9 +12,9 @@ import pytest
 from skill_evaluator.exchange.exported import TABLES, junit_text
 from skill_evaluator.records.record import Record
 
+from tests.shell import blocks, clone, is_excerpt, type_block
 from tests.support.library import ROOT, SKILL, Library
 from tests.support.records import NOTHING, Score, a_run, keep
-from tests.support.shell import blocks, clone, is_excerpt, type_block
 
 PAGE = ROOT / "docs" / "records.md"
 RIGHT: dict[str, list[Score]] = {f"case-{at:02d}": [0.9, 0.92, 0.88] for at in range(12)}

@@ -65,7 +65,7 @@ def test_one_hostile_file_is_one_line_and_stops_only_its_component(whole: Librar
         assert problems[_OTHER] == [], spoilt
         assert any(says in problem and path in problem for problem in problems[SKILL]), spoilt
         assert two.call("evaluate", _OTHER, "--no-leaderboard").code == 0, spoilt
-        planned = two.call("plan", "--format", "json")
+        planned = two.call("ci", "plan", "--format", "json")
         assert planned.code == 0, spoilt
         assert {entry["skill"] for entry in planned.json["runs"]} >= {_OTHER}, spoilt
         if "accepted" not in path and "leaderboard" not in path:
@@ -82,7 +82,13 @@ def test_a_hostile_configuration_is_one_line(two: Library) -> None:
         before = (two.root / name).read_bytes()
         for content in hostile:
             two.write(name, content)
-            for command in (("plan",), ("evaluate", SKILL)):
+            for command in (
+                (
+                    "ci",
+                    "plan",
+                ),
+                ("evaluate", SKILL),
+            ):
                 assert two.call(*command).refuses(name), (name, content[:40])
         two.write(name, before)
 
@@ -200,7 +206,15 @@ def pipeline(pushed: Pipeline, tmp_path: Path) -> Pipeline:
 
 
 def test_lint_and_plan_name_what_is_wrong_and_go_on(pipeline: Pipeline) -> None:
-    commands = {("lint",): 2, ("lint", "--base", "HEAD~1"): 2, ("plan", "--base", "0"): 0, ("plan",): 0}
+    commands = {
+        ("lint",): 2,
+        ("lint", "--base", "HEAD~1"): 2,
+        ("ci", "plan", "--base", "0"): 0,
+        (
+            "ci",
+            "plan",
+        ): 0,
+    }
     for (words, code), form in product(commands.items(), ("text", "json", "markdown")):
         done = pipeline.run(*words, "--format", form)
         assert (done.code, "Traceback" in done.err) == (code, False), (words, form)
@@ -220,7 +234,7 @@ def test_the_others_are_planned_asked_collected_published_and_compared(pipeline:
     for command in ("history", "compare"):
         done = pipeline.run(command, SKILL)
         assert "Traceback" not in done.err
-    shown = pipeline.run("report", str(pipeline.collected), "--plan", str(pipeline.plan_file))
+    shown = pipeline.run("ci", "report", str(pipeline.collected), "--plan", str(pipeline.plan_file))
     assert shown.code == 4  # a component whose name cannot be read was not evaluated
 
 

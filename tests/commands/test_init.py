@@ -13,7 +13,7 @@ import jsonschema
 import pytest
 import yaml
 from skill_evaluator.ci.matrix import environment_of
-from skill_evaluator.cli import COMMANDS, load_command
+from skill_evaluator.cli import COMMANDS
 from skill_evaluator.library.config import load_models, load_settings
 from skill_evaluator.library.scaffolding import EXAMPLE
 from skill_evaluator.providers import PROVIDERS, key_variables
@@ -83,7 +83,7 @@ def test_init_writes_a_component_that_lints_plans_and_evaluates(root: Path) -> N
     assert (found["component"], found["labelled"], found["hints"]) == ("invoices", 1, [can_show(1)])
     git(root, "add", "-A")
     git(root, "commit", "-qm", "start")
-    planned = skill_evaluator(root, "plan", f"--base={'0' * 40}", "--format", "json")
+    planned = skill_evaluator(root, "ci", "plan", f"--base={'0' * 40}", "--format", "json")
     assert [(entry["id"], entry["key_variable"]) for entry in planned.json["runs"]] == [
         ("invoices@smollm2-135m-instruct", "")
     ]
@@ -128,7 +128,7 @@ def test_init_with_workflows_writes_no_component_unless_it_is_named(root: Path) 
 
 def test_examples_of_the_help_name_no_model_of_one_repository() -> None:
     for command in COMMANDS:
-        examples = load_command(command).epilog
+        examples = call(ROOT, *command.split(), "--help").out.partition("Examples:")[2]
         named = re.findall(r"--(?:model|judge) (\S+)", examples)
         assert [name for name in named if not re.fullmatch("<(model|id)>", name)] == [], command
 

@@ -160,7 +160,7 @@ def test_a_run_on_a_table_is_the_run_on_the_folders(library: Library, tmp_path: 
     in_one_file(mixed, "beta")
     records = []
     for each in (library, moved, mixed):
-        assert each.skill_evaluator("lint", "--strict").code == 0
+        assert each.call("lint", "--strict").code == 0
         assert each.evaluate_here().code == 0
         records.append(comparable(each.records()[0]))
         explained = each.call("explain", each.run_folder().name, "--case", "beta", "--format", "json")
@@ -173,7 +173,7 @@ def test_plan_and_the_site_see_a_table(library: Library) -> None:
     git(library.root, "init", "-q")
     git(library.root, "add", "-A")
     git(library.root, "commit", "-qm", "all")
-    planned = library.call("plan", "--format", "json").json
+    planned = library.call("ci", "plan", "--format", "json").json
     assert [list(entry["cases"]) for entry in planned["runs"]] == [list(CASES)]
     assert library.evaluate_here().code == 0
     (record,) = library.records()

@@ -29,7 +29,7 @@ def _interrupt(process: "subprocess.Popen[str]", number: int = signal.SIGINT) ->
 
 def _resume_words(stopped: Ended) -> list[str]:
     """The printed command's words after the script's name."""
-    (line,) = [line for line in stopped.err.splitlines() if "--resume" in line]
+    (line,) = [line for line in stopped.err.splitlines() if " --run " in line]
     words = shlex.split(line.partition(": ")[2])
     assert words[:2] == ["python", str(SCRIPT)]
     return words[2:]
@@ -91,7 +91,7 @@ def test_twice_leaves_at_once(served: Library, server: ChatServer) -> None:
     assert len(only_journal(served)) == 3
     assert not served.leaderboard.exists()
     assert read(served.run_folder() / "record.json")["failures"] == {"not_run": 3}
-    assert "--resume" in stopped.err
+    assert " --run " in stopped.err
 
 
 def test_a_long_wait_asked_for_by_the_server_ends_with_it(served: Library, server: ChatServer) -> None:
@@ -134,4 +134,4 @@ def test_once_is_enough_where_nothing_is_paid_for(library: Library) -> None:
     assert "Traceback" not in stopped.err
     assert "waiting" not in stopped.err
     assert read(library.run_folder() / "record.json")["failures"].keys() == {"not_run"}
-    assert "--resume" in stopped.err
+    assert " --run " in stopped.err

@@ -7,10 +7,10 @@ import jsonschema
 import pytest
 from skill_evaluator.api.schemas import schema_text
 
+from tests.commands.sentences import judging
 from tests.support.asked_judges import ITEMS, JudgingLibrary
 from tests.support.chat_server import ChatServer
 from tests.support.library import Ended
-from tests.support.sentences import judging
 from tests.support.sites import site_page, words
 
 POLITE, SHORT = "It is polite.", "It is short."

@@ -119,13 +119,6 @@ def test_regressions_in_doubt_go_on_and_blocks_are_shown_to_people(library: Judg
     assert regressions(library, 5, "--against", "latest").refuses("which a cascade does not have; use --judge")
 
 
-def test_dry_run_counts_all_pairs_for_both_judges(library: JudgingLibrary) -> None:
-    size = library.outcome("pairwise", *CASCADE, "--dry-run")
-    assert size["total"]["calls"] == 2 * 2 * N
-    assert "at most: strong is called only about what cheap leaves open" in size["notes"]
-    assert not library.judgements.exists()
-
-
 def test_wrong_cascade_is_refused_before_any_call(library: JudgingLibrary) -> None:
     for names in ("cheap", "cheap,cheap"):
         assert library.judge("pairwise", "--cascade", names).refuses("--cascade names two judges")
@@ -151,7 +144,7 @@ def test_cascade_killed_or_stopped_in_its_second_stage_repeats_no_call(
     server.forget()
     stopped = library.judge("pairwise", *CASCADE, "--resume", "--max-calls", "1")
     assert (stopped.code, server.requests) == (4, 1), stopped.err
-    assert f"--resume judgements/{library.judging().name}" in stopped.err
+    assert f"--judge-run judgements/{library.judging().name}" in stopped.err
     resumed = library.outcome("pairwise", *CASCADE, "--resume")
     assert resumed["cascade"]["stages"][1]["decided"] == N
     assert server.requests == 4 * N - answered

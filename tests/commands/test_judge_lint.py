@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from tests.shell import blocks
 from tests.support.asked_judges import JudgingLibrary
 from tests.support.library import ROOT, Library
 from tests.support.rubrics import level, some_criterion
-from tests.support.shell import blocks
 
 FILE = ".evaluator/rubrics/totals.yaml"
 TEN = {str(score): level("some") for score in range(1, 11)}

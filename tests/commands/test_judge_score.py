@@ -22,7 +22,7 @@ def library(tmp_path: Path) -> JudgingLibrary:
 
 def test_item_is_the_unit_of_the_figures(library: JudgingLibrary) -> None:
     library.rubric({"id": "totals", "weight": 3.0}, {"id": "words"})
-    library.items(*({"id": f"i{n}", **ITEM} for n in range(4)))
+    library.items(*({"id": f"i{n}", "stratum": "odd" if n % 2 else "even", **ITEM} for n in range(4)))
     library.record_answers(
         {
             (f"i{n}/direct", replicate): answer(totals=written(1 + n), words=written(5 if replicate else 1))
@@ -38,6 +38,7 @@ def test_item_is_the_unit_of_the_figures(library: JudgingLibrary) -> None:
         pytest.approx((3 * n / 4 + 0.5) / 4, abs=1e-6) for n in range(4)
     ]
     assert judge["summary"]["n"] == 4
+    assert judge["strata"]["odd"]["value"] == pytest.approx((3 * 2 / 4 + 0.5) / 4, abs=1e-6)
     first = judge["items"][0]["judgements"][0]
     assert (first["score"], first["evidence"], first["quotes"]) == (1, [QUOTE], 1)
 
@@ -122,15 +123,9 @@ def test_dry_run_prints_calls_and_cost_and_writes_nothing(library: JudgingLibrar
 
 def test_judge_without_a_key_is_skipped_beside_others(library: JudgingLibrary) -> None:
     library.items(*TWO)
-    scores = {"kind": 5, "strict": 2}
-    for name, score in scores.items():
-        texts = {(f"{item}/direct", 0): answer(totals=written(score)) for item in "ab"}
-        library.record_answers(texts, f"{name}.jsonl")
-    judges = ({**REPLAY, "id": name, "params": {"file": f"{name}.jsonl"}} for name in scores)
-    library.models(*judges, {"id": "keyless", "provider": "anthropic"})
-    both = library.outcome("score", "--judge", "kind", "--judge", "strict")
-    assert [judge["criteria"][0]["score"]["value"] for judge in both["judges"]] == [5.0, 2.0]
-    missed = library.judge("score", "--judge", "kind", "--judge", "keyless", "--format", "json")
+    library.record_answers({(f"{item}/direct", 0): answer(totals=written()) for item in "ab"})
+    library.models(REPLAY, {"id": "keyless", "provider": "anthropic"})
+    missed = library.judge("score", "--judge", JUDGE, "--judge", "keyless", "--format", "json")
     assert (missed.code, len(missed.json["judges"])) == (4, 1)
     assert "warning: skipping keyless: ANTHROPIC_API_KEY is not set" in missed.err
 

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from skill_evaluator.ci.plan import read_plan
 
+from tests.commands.sentences import judging
 from tests.support.chat_server import ChatServer
 from tests.support.git import git
 from tests.support.library import CASES, REPLAY, SKILL, Library
 from tests.support.pipeline import Pipeline
-from tests.support.sentences import judging
 
 RIGHT = "It names the year 2024."
 PRICE = {"input": 1.0, "output": 2.0}
@@ -39,7 +39,7 @@ def test_judge_is_planned_with_its_calls_and_cost(pipeline: Pipeline) -> None:
     assert sum(judge.calls for judge in judges) == 3 * 2 * len(CASES)
     assert {one.model_id: one.calls for one in plan.forecast}["judge"] == 3 * 2 * len(CASES)
     assert all(run.cost_upper_usd for run in plan.runs)
-    page = pipeline.run("plan", "--base", "0", "--model", "recorded", "--format", "markdown").out
+    page = pipeline.run("ci", "plan", "--base", "0", "--model", "recorded", "--format", "markdown").out
     assert "| `judge` |" in page.partition("### Judged")[2]
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.audits import SECOND, AuditLibrary
+from tests.audit.audit_library import SECOND, AuditLibrary
 from tests.support.chat_server import ChatServer, varied
 from tests.support.library import REPLAY, SKILL, Library, read
 

@@ -64,12 +64,12 @@ def test_a_run_that_was_begun_before_is_refused_too_and_loses_nothing(library: L
     folder = library.run_folder()
     first = measure(library, "1.2.0", "Extract them.")
     write(library, "1.2.0", "Extract title and year.", RIGHT)
-    done = library.evaluate_here("--resume", folder.name)
+    done = library.evaluate_here("--run", folder.name)
     assert (done.code, done.err) == (
         2,
         f"error: '{SKILL}' 1.2.0 was recorded with another prompt by run {first}; {RAISE}\n",
     )
-    assert library.evaluate_here("--resume", folder.name, "--no-leaderboard").code == 0
+    assert library.evaluate_here("--run", folder.name, "--no-leaderboard").code == 0
     assert [row["run_id"] for row in library.rows()] == [first]
 
 

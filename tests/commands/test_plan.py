@@ -9,9 +9,9 @@ import pytest
 from skill_evaluator.api.schemas import schema_text
 from skill_evaluator.ci.plan import sha256_of
 
+from tests.ci.pushed import PushedLibrary
 from tests.support.git import IDENTITY, GitRepository
 from tests.support.library import CASES, REPLAY, SKILL, Ended, Library, call, read
-from tests.support.pushed import PushedLibrary
 from tests.support.records import Score, a_run, keep
 
 
@@ -26,8 +26,8 @@ def pushed(tmp_path: Path) -> PushedLibrary:
 
 
 def plan(library: PushedLibrary, *arguments: str, **env: str) -> Ended:
-    """`skill-evaluator plan ...` as CI runs it."""
-    return call(library.root, "plan", *arguments, env={**IDENTITY, **env})
+    """`skill-evaluator ci plan ...` as CI runs it."""
+    return call(library.root, "ci", "plan", *arguments, env={**IDENTITY, **env})
 
 
 def test_a_job_is_told_the_matrix_the_summary_and_the_marks(pushed: PushedLibrary, tmp_path: Path) -> None:
@@ -68,7 +68,7 @@ def long(library: Library) -> Library:
 
 
 def _planned(library: Library, *words: str) -> dict[str | None, dict[str, Any]]:
-    done = library.call("plan", SKILL, *words)
+    done = library.call("ci", "plan", SKILL, *words)
     assert done.code == 0, done.err
     return {one["model_id"]: one for one in read(library.root / "plan.json")["forecast"]}
 
@@ -88,7 +88,7 @@ def test_a_plan_says_what_it_costs_directly_with_caching_and_in_batches(long: Li
 
 def test_the_dry_run_of_evaluate_shows_the_same_table(long: Library) -> None:
     long.models(GPT, REPLAY)
-    planned = long.call("plan", SKILL, "--format", "markdown").out
+    planned = long.call("ci", "plan", SKILL, "--format", "markdown").out
     table = planned.partition("### Forecast\n\n")[2].partition("\n\n")[0]
     assert table.startswith("| cost at most | calls | directly | with caching | in batches |")
     assert table.replace("`", "") in long.evaluate_here("--dry-run", "--format", "markdown").out.replace("`", "")
@@ -111,7 +111,7 @@ def recorded(library: Library) -> Library:
 
 
 def detect(library: Library, drop: str = "0.05", *arguments: str) -> Ended:
-    return library.call("plan", "--detect", drop, *(arguments or (SKILL,)))
+    return library.call("ci", "plan", "--detect", drop, *(arguments or (SKILL,)))
 
 
 def test_it_says_whether_the_present_cases_do_and_what_more_would_cost(recorded: Library) -> None:

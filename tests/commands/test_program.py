@@ -228,7 +228,7 @@ def test_a_plan_has_a_job_of_its_own_with_its_own_environment(library: Library) 
     library.write("fixtures/other/cases/a/document.md", "x")
     repository.commit()
     for arguments in (["--base", "0"], []):
-        done = library.call("plan", "--format", "json", *arguments)
+        done = library.call("ci", "plan", "--format", "json", *arguments)
         assert done.code == 0, done.err
         entries = {entry["skill"]: entry for entry in done.json["runs"]}
         mine = entries[SKILL]
@@ -236,7 +236,7 @@ def test_a_plan_has_a_job_of_its_own_with_its_own_environment(library: Library) 
         assert mine["model_id"] == "program"
         assert entries["other"]["model_id"] == "recorded"
     assert not (library.component / "made").exists()
-    assert library.call("plan", "--format", "json", "--model", "recorded").json["runs"][0]["skill"] == "other"
+    assert library.call("ci", "plan", "--format", "json", "--model", "recorded").json["runs"][0]["skill"] == "other"
     assert read(library.component / "schema.json")
 
 

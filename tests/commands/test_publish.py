@@ -121,7 +121,7 @@ def test_a_place_that_is_not_there_is_said(pipeline: Pipeline) -> None:
     ):
         done = pipeline.publish(*arguments)
         assert (done.code, words in done.err) == (2, True), arguments
-    assert pipeline.run("publish", "none").refuses("error: none is not a folder")
+    assert pipeline.run("ci", "publish", "none").refuses("error: none is not a folder")
     assert git(pipeline.origin, "branch", "--format", "%(refname:short)") == "main"
 
 

@@ -81,7 +81,7 @@ for clone in sys.argv[1:]:
         os.close(starting)
         os.chdir(clone)
         os.read(waiting, 1)
-        main(["publish", "../collected", "--to", "main"])
+        main(["ci", "publish", "../collected", "--to", "main"])
     children.append(child)
 os.close(starting)
 sys.exit(max(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children))

@@ -48,7 +48,7 @@ def renamed(once_renamed: Path, tmp_path: Path) -> Library:
 
 
 def test_rename_alone_runs_nothing_and_lint_accepts_it(renamed: Library) -> None:
-    planned = renamed.call("plan", "--base", "HEAD~1")
+    planned = renamed.call("ci", "plan", "--base", "HEAD~1")
     assert f"{NEW}    recorded  1.0.0 is recorded" in planned.out
     linted = renamed.call("lint", "--base", "HEAD~1")
     assert (linted.code, "problem" in linted.out + linted.err, "deleted" in linted.err) == (0, False, False)
@@ -58,7 +58,7 @@ def test_next_version_is_compared_with_the_version_under_the_former_name(renamed
     edit(renamed, "version: 1.0.0", "version: 1.1.0")
     edit(renamed, "Extract title", "Extract the title")
     commit(renamed)
-    assert "MINOR 1.0.0 → 1.1.0" in renamed.call("plan", "--base", "HEAD~2").out
+    assert "MINOR 1.0.0 → 1.1.0" in renamed.call("ci", "plan", "--base", "HEAD~2").out
     evaluated = renamed.call("evaluate", NEW, "--with-baseline", env=IDENTITY)
     assert evaluated.code == 0, evaluated.err
     assert "1.0.0" in evaluated.out

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from skill_evaluator.files import json_text
 
+from tests.ci.platforms.github_api import NAME, TOKEN, GitHubApi, github_api
 from tests.ci.test_plan import PLAN
 from tests.support.components import case, component, record, write_collected
-from tests.support.github_api import NAME, TOKEN, GitHubApi, github_api
 from tests.support.library import Ended, call
 
 COMMIT = "c0ffee"
@@ -35,7 +35,7 @@ def folder(tmp_path: Path) -> Path:
 def report(folder: Path, *arguments: str, api: GitHubApi | None = None) -> Ended:
     of_github = {"GITHUB_STEP_SUMMARY": str(folder / "summary"), "GITHUB_REPOSITORY": NAME, "GITHUB_TOKEN": TOKEN}
     address = {"GITHUB_API_URL": api.url if api else ""}
-    return call(folder, "report", *arguments, env={**(of_github if api else {}), **address})
+    return call(folder, "ci", "report", *arguments, env={**(of_github if api else {}), **address})
 
 
 def test_without_the_library_of_github_one_line_says_what_to_install_before_anything_is_told(

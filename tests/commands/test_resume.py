@@ -47,7 +47,7 @@ def test_max_calls_stops_there_and_resume_does_the_rest(served: Library, server:
     record = read(served.run_folder() / "record.json")
     assert (record["scored"], record["failures"], record["complete"]) == (4, {"not_run": 2}, False)
     assert record["stopped"].startswith("max_calls")
-    assert "--resume" in stopped.err
+    assert " --run " in stopped.err
     assert served.evaluate_here("--resume").code == 0  # the newest that is unfinished
     assert (server.requests, server.repeated) == (6, [])
     assert (served.records()[0]["scored"], served.records()[0]["stopped"]) == (6, None)
@@ -56,7 +56,7 @@ def test_max_calls_stops_there_and_resume_does_the_rest(served: Library, server:
 def test_a_finished_run_resumed_changes_nothing(served: Library, server: ChatServer) -> None:
     served.evaluate_here()
     before = served.tree()
-    assert served.evaluate_here("--resume", served.run_folder().name).code == 0
+    assert served.evaluate_here("--run", served.run_folder().name).code == 0
     assert server.requests == 6
     assert served.tree() == before
     assert served.evaluate_here("--resume").refuses("no unfinished run")
@@ -67,7 +67,7 @@ def test_a_row_lost_in_a_crash_is_added_from_the_record(served: Library, server:
     (record,) = (served.component / "evals" / "records").iterdir()
     kept, row = record.read_bytes(), served.rows()
     served.leaderboard.unlink()
-    ended = served.evaluate_here("--resume", served.run_folder().name, "--format", "json")
+    ended = served.evaluate_here("--run", served.run_folder().name, "--format", "json")
     assert ended.code == 0
     assert ended.json["runs"][0]["run_id"] == served.run_folder().name
     assert "is recorded and complete" in ended.err
@@ -85,7 +85,7 @@ def test_a_run_that_is_under_way_is_not_resumed_beside_itself(served: Library, s
     server.reply = waiting
     with served.start(*REPLICATES) as process:
         wait_until(lambda: len(only_journal(served)) >= 2, seconds=90)
-        second = served.evaluate_here("--resume", served.run_folder().name)
+        second = served.evaluate_here("--run", served.run_folder().name)
         go_on.set()
         assert ended(process).code == 0
     assert second.code == 2
@@ -99,7 +99,7 @@ def test_a_run_of_chosen_cases_goes_on_with_those(served: Library, server: ChatS
     run = served.evaluate_here("--resume", "--format", "json").json["runs"][0]
     assert {case["case_id"] for case in run["per_case"]} == {"beta", "gamma"}
     assert (run["scored"], run["complete"], server.repeated) == (4, True, [])
-    refused = served.evaluate_here("--resume", served.run_folder().name, "--case", "alpha")
+    refused = served.evaluate_here("--run", served.run_folder().name, "--case", "alpha")
     assert refused.err.endswith("with --case alpha: it was planned with *ta g*\n")
 
 
@@ -108,7 +108,7 @@ def test_calls_that_failed_are_asked_again_and_replace_their_failure(served: Lib
     assert served.evaluate_here("--no-leaderboard").code == 4
     server.forget()
     server.reply = varied
-    assert served.evaluate_here("--resume", served.run_folder().name).code == 0
+    assert served.evaluate_here("--run", served.run_folder().name).code == 0
     assert {case_id for case_id, _ in server.times} == {"beta"}
     (record,) = served.records()
     assert (record["scored"], record["failures"], record["retries"]) == (6, {}, 0)
@@ -135,7 +135,7 @@ def test_resume_refuses_when_its_inputs_changed_and_names_which(change: str, lib
     apply, name = CHANGES[change]
     apply(library)
     before = library.tree()
-    refused = library.evaluate_here("--resume", library.run_folder().name)
+    refused = library.evaluate_here("--run", library.run_folder().name)
     assert refused.code == 2
     (line,) = refused.err.splitlines()
     assert line.startswith("error: ")
@@ -150,7 +150,7 @@ def test_resume_refuses_when_its_inputs_changed_and_names_which(change: str, lib
 )
 def test_resume_refuses_another_plan(flag: str, value: str, planned: str, library: Library) -> None:
     library.evaluate_here("--max-calls", "4")
-    refused = library.evaluate_here("--resume", library.run_folder().name, flag, value)
+    refused = library.evaluate_here("--run", library.run_folder().name, flag, value)
     assert refused.code == 2
     assert f"{flag} {value}" in refused.err
     assert (f"planned with {planned}" if planned else "planned without it") in refused.err

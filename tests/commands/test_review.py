@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.judges.review.reviews import label_queue
 from tests.support.library import Library
-from tests.support.reviews import label_queue
 
 LINES = [
     {"id": f"p{number}", "input": "When?", "output_1": f"at {number}", "output_2": f"at {number + 1}", "human": 1}

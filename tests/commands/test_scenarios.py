@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.audits import BENCHMARKS, LEGAL, AuditLibrary
+from tests.audit.audit_library import BENCHMARKS, LEGAL, AuditLibrary
 from tests.support.chat_server import Asked, ChatServer, Reply
 from tests.support.library import Ended
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.providers.identity_server import REQUEST_TOKEN, identity_server
 from tests.support.chat_server import Asked, ChatServer, Reply, notice
 from tests.support.git import GitRepository
-from tests.support.identity_server import REQUEST_TOKEN, identity_server
 from tests.support.library import Ended, Library, read
 from tests.support.vendor_dialects import address_of
 

@@ -8,7 +8,7 @@ from skill_evaluator.display import number
 from skill_evaluator.errors import JudgeError
 from skill_evaluator.site.judges import read_recorded
 
-from tests.support.judged_sites import HALLS, JudgedSite
+from tests.site.judged_library import HALLS, JudgedSite
 from tests.support.library import SKILL, Library, read
 from tests.support.sites import contents, site_page, words
 

@@ -121,19 +121,19 @@ def test_a_changed_skill_alone_is_planned_and_judged_against_its_baseline_at_a_c
 ) -> None:
     assert sourced.call("evaluate", "--yes").code == 0
     base = sourced.commit("records", "2026-03-01T09:00:00Z")
-    assert sourced.call("plan", "--base", base, "--format", "json").json["runs"] == []
+    assert sourced.call("ci", "plan", "--base", base, "--format", "json").json["runs"] == []
     changed(sourced, monkeypatch)
-    planned = sourced.call("plan", "--base", base, "--format", "json")
+    planned = sourced.call("ci", "plan", "--base", base, "--format", "json")
     (entry,) = planned.json["runs"]
     assert (entry["skill"], bool(entry["baseline"])) == ("pdf", True), (planned.err, entry)
     assert sourced.call("lint", "--base", base).code == 0
     sourced.server.forget()
-    done = sourced.call("evaluate", "--changed", base, "--yes", "--format", "json")
+    done = sourced.call("evaluate", "--changed", "--base", base, "--yes", "--format", "json")
     assert (done.code, verdicts(done)) == (3, {"pdf": "regressed"}), done.err
     assert sourced.server.requests == 2 * 4 + 2 * 2  # half as many of the baseline, in turns
     before, after = (str(row["skill_version"]) for row in reversed(sourced.books("pdf")))
     for form in ("text", "markdown"):
-        told = sourced.call("evaluate", "--changed", base, "--yes", "--format", form).out
+        told = sourced.call("evaluate", "--changed", "--base", base, "--yes", "--format", form).out
         places = [
             told.find(words) for words in ("▼ pdf: regressed", "lost: ", "next: look at", "explain ", "-pdf-served")
         ]
@@ -158,11 +158,11 @@ def test_prompt_keeps_its_version_when_committed_stashed_or_reverted(sourced: So
     dated = sourced.call("history", "pdf").out
     assert re.search(r"0\.2\.0\+[0-9a-f]{8} \(20\d\d-\d\d-\d\d\) +1\.000", dated)
     sourced.commit("more records", "2026-03-02T09:00:00Z")
-    planned = sourced.call("plan", "--base", base, "--format", "json").json
+    planned = sourced.call("ci", "plan", "--base", base, "--format", "json").json
     assert (planned["runs"], planned["faults"]) == ([], [])
     sourced.skill("pdf")  # as it was at first
     sourced.commit("revert", "2026-03-03T08:00:00Z")
-    planned = sourced.call("plan", "--base", "HEAD~1", "--format", "json").json
+    planned = sourced.call("ci", "plan", "--base", "HEAD~1", "--format", "json").json
     assert (planned["runs"], planned["faults"]) == ([], [])
     reasons = [one["reason"] for one in planned["skipped"]]
     assert any(re.match(r"0\.1\.0\+\w+ is below the recorded 0\.2\.0\+", reason) for reason in reasons)
@@ -176,7 +176,7 @@ def test_records_on_a_branch_number_the_versions_of_a_plan(sourced: Sourced) -> 
     git(sourced.root, "checkout", "-q", "main")
     sourced.skill("pdf", "\nBe kind.")
     sourced.commit("kind", "2026-03-02T08:00:00Z")
-    planned = sourced.call("plan", "--base", "HEAD~1", "--recorded", "records", "--format", "json").json
+    planned = sourced.call("ci", "plan", "--base", "HEAD~1", "--recorded", "records", "--format", "json").json
     (entry,) = planned["runs"]
     versions = (entry["baseline"]["skill_version"], entry["skill_version"])
     assert [version.partition("+")[0] for version in versions] == ["0.1.0", "0.2.0"]
@@ -280,11 +280,11 @@ def test_what_changed_is_told_from_the_main_branch_without_a_remote_too(
     sourced.skill("docx", " Be brief.")  # what others changed meanwhile is no change of this branch
     sourced.commit("meanwhile", "2026-03-03T08:00:00Z")
     git(sourced.root, "checkout", "-q", "feature")
-    for base in ((), ("main",)):
+    for base in ((), ("--base", "main")):
         done = sourced.call("evaluate", "--dry-run", "--changed", *base)
         assert "1 component: 8 calls" in done.err
         assert re.match(r"2 components of 3 not asked: .* as at [0-9a-f]{12}, where HEAD left main$", done.err, re.M)
-    planned = sourced.call("plan", "--base", "main", "--format", "json").json  # so it is no version that was lowered
+    planned = sourced.call("ci", "plan", "--base", "main", "--format", "json").json  # no version was lowered
     assert ([entry["skill"] for entry in planned["runs"]], planned["faults"]) == (["pdf"], [])
     git(sourced.root, "checkout", "-q", "main")
     on_main = sourced.call("evaluate", "--dry-run", "--changed")
@@ -312,10 +312,10 @@ def test_where_no_commit_tells_what_changed_that_is_an_error(
         asked = Library.__new__(Library)
         asked.stand_in(root)
         refused = asked.call("evaluate", "--changed", "--dry-run")
-        assert refused.refuses("finds no commit where HEAD left the main branch; ")
-        assert refused.err.endswith("or name a commit: --changed COMMIT\n")
-    assert "1 component: 8 calls" in sourced.call("evaluate", "--dry-run", "--changed", main).err
-    assert sourced.call("evaluate", "--changed", "none").refuses("--changed none is no commit here")
+        assert refused.refuses("found no commit where HEAD left the main branch; ")
+        assert refused.err.endswith("or name a commit: --changed --base COMMIT\n")
+    assert "1 component: 8 calls" in sourced.call("evaluate", "--dry-run", "--changed", "--base", main).err
+    assert sourced.call("evaluate", "--changed", "--base", "none").refuses("--base none is not a commit here")
 
 
 def test_a_version_that_rose_counts_as_changed_as_it_does_for_a_plan(sourced: Sourced) -> None:
@@ -325,9 +325,9 @@ def test_a_version_that_rose_counts_as_changed_as_it_does_for_a_plan(sourced: So
     for version, count in (("1.0.1", 0), ("1.1.0", 1)):
         sourced.write("skills/pdf/SKILL.md", versioned.replace("1.0.0", version))
         sourced.commit("raise", "2026-03-02T08:00:00Z")
-        done = sourced.call("evaluate", "--changed", base, "--dry-run")
+        done = sourced.call("evaluate", "--changed", "--base", base, "--dry-run")
         assert f"{3 - count} components of 3 not asked" in done.err
-        assert len(sourced.call("plan", "--base", base, "--format", "json").json["runs"]) == count
+        assert len(sourced.call("ci", "plan", "--base", base, "--format", "json").json["runs"]) == count
 
 
 def test_a_skill_that_a_merge_brought_has_the_moment_of_the_merge(sourced: Sourced) -> None:
@@ -338,7 +338,7 @@ def test_a_skill_that_a_merge_brought_has_the_moment_of_the_merge(sourced: Sourc
     git(sourced.root, "merge", "-q", "--no-ff", "--no-commit", "feature")
     sourced.skill("pptx")
     base = sourced.commit("merge", "2026-03-02T08:00:00Z")
-    assert sourced.call("plan", "--base", base).code == 0
+    assert sourced.call("ci", "plan", "--base", base).code == 0
     assert sourced.call("lint", "--base", base).err == ""
 
 

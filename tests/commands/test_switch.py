@@ -135,8 +135,8 @@ def test_retiring_models_are_named_by_plan_and_site_sixty_days_ahead(library: Li
     assert library.evaluate_here("--model", "soon").code == 0
     library.call("site", "build")
     told = [
-        library.call("plan").out,
-        library.call("plan", "--format", "markdown").out,
+        library.call("ci", "plan").out,
+        library.call("ci", "plan", "--format", "markdown").out,
         words(site_page(library.root / "site", "index.html").main),
     ]
     for text in told:

@@ -11,7 +11,8 @@ from skill_evaluator.comparing.comparison import Pair, _Comparing, heaviest
 from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule
 from skill_evaluator.comparing.sides import Side
 
-from tests.support.json_values import order_plan, quick, thorough
+from tests.metrics.orders import order_plan
+from tests.support.json_values import quick, thorough
 
 weight = st.integers(0, 4).map(float) | st.sampled_from([0.1, 0.3, 2.5])
 matrices = st.tuples(st.integers(1, 6), st.integers(1, 6)).flatmap(

@@ -10,7 +10,8 @@ from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule
 from skill_evaluator.comparing.sides import Side, identities, values_by_path
 from skill_evaluator.metrics.base import Comparison
 
-from tests.support.json_values import ALIGNMENTS, order_plan, orders, quick
+from tests.metrics.orders import ALIGNMENTS, order_plan, orders
+from tests.support.json_values import quick
 
 R: LeafOutcome = "right"
 W: LeafOutcome = "wrong"

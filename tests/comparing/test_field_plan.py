@@ -418,6 +418,8 @@ def test_what_answers_invent_is_not_kept_without_end() -> None:
         compare({}, {f"k{start + index}": index for index in range(1000)}, found)
     assert len(found._fields) <= 10_000
     assert len(found.field("").children) <= 10_000
+    buyer = plan(INVOICE).field("buyer")
+    assert buyer.child("name") is buyer.children["name"]
     assert [row.path for row in compare({"lines": [{"sku": "x"}], "new": {"a": 1}}, {}, found)] == [
         "lines[].sku",
         "new.a",

@@ -12,7 +12,8 @@ from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule
 from skill_evaluator.metrics.accuracy.field_level_f1 import field_level_f1
 
 from tests.comparing.naive import compare_naively, naive_f1
-from tests.support.json_values import ALIGNMENTS, comparison, json_values, order_plan, orders, thorough
+from tests.metrics.orders import ALIGNMENTS, comparison, order_plan, orders
+from tests.support.json_values import json_values, thorough
 
 NO_SCHEMA = "no schema"
 WEIGHED = {"lines__qty": FieldRule(weight=3), "lines__price": FieldRule(compare="number", tolerance=0.005, weight=0.5)}

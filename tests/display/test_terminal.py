@@ -34,7 +34,7 @@ COMMANDS = (
     ("compare", "receipts", *MODEL, "--candidate", "1.1.0"),
     ("history", "receipts"),
     ("lint",),
-    ("plan",),
+    ("ci", "plan"),
     ("evaluate", "receipts", *MODEL, "--no-leaderboard", "-n", "2"),
     ("leaderboard", "receipts"),
     ("explain", RUN, "--case", "booking"),

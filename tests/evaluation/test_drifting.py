@@ -8,7 +8,7 @@ from skill_evaluator.verdicts.decide.comparability import Pair
 from skill_evaluator.verdicts.decide.results import ModelVerdict
 
 from tests.support.records import Score, a_record
-from tests.support.rules import some_rules
+from tests.verdicts.rules import some_rules
 
 HARD = [random.Random(0).uniform(0.5, 0.9) for _ in range(20)]
 

@@ -14,11 +14,11 @@ from skill_evaluator.api import Library
 from skill_evaluator.ci.plan import read_plan
 
 from tests.journeys.conftest import COMMAND, KEYS, PROMPT, Folder, Vendor, truth
+from tests.judges.review.reviews import label_queue
 from tests.support.asked_judges import answer, written
 from tests.support.git import IDENTITY, bare_copy
 from tests.support.library import SCRIPT, call, ended, start, wait_until
 from tests.support.pipeline import Pipeline
-from tests.support.reviews import label_queue
 from tests.support.rubrics import some_criterion
 
 CARELESS = f"{PROMPT} Do it carelessly."

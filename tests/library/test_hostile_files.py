@@ -37,12 +37,12 @@ from skill_evaluator.runner.schedule import build_request
 
 from tests.audit.manifests import manifest
 from tests.ci.test_plan import PLAN
+from tests.judges.review.reviews import label, pair
 from tests.support.components import NAME, write_component
 from tests.support.hostile_files import spoilt
 from tests.support.json_values import thorough
 from tests.support.library import ROOT
 from tests.support.records import a_record
-from tests.support.reviews import label, pair
 from tests.support.rubrics import some_criterion, some_levels
 
 _FRONT = f"---\nname: {NAME}\nversion: 1.0.0\noutput: choice\nteam: {{a: [1, 2], b: &x 3, c: *x}}\n---\nRead.\n"

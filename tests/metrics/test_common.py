@@ -30,17 +30,8 @@ from skill_evaluator.metrics.base import (
     checked_score,
 )
 
-from tests.support.json_values import (
-    ALIGNMENTS,
-    answers,
-    comparison,
-    json_values,
-    order_plan,
-    orders,
-    reordered,
-    thorough,
-    with_keys_reordered,
-)
+from tests.metrics.orders import ALIGNMENTS, answers, comparison, order_plan, orders, reordered
+from tests.support.json_values import json_values, thorough, with_keys_reordered
 
 UNORDERED = get_args(UnorderedArrays)
 ENTRIES: Mapping[str, Metric | AgreementMetric] = {**METRICS, **REPRODUCIBILITY}

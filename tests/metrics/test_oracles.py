@@ -17,7 +17,8 @@ from skill_evaluator.library.contract import Contract
 from skill_evaluator.metrics import METRICS
 from skill_evaluator.metrics.base import Comparison
 
-from tests.support.json_values import ORDER_SCHEMA, json_values, orders, quick
+from tests.metrics.orders import ORDER_SCHEMA, orders
+from tests.support.json_values import json_values, quick
 
 # Texts, against rouge_score and SQuAD's way to count.
 

@@ -16,7 +16,8 @@ from skill_evaluator.comparing.field_plan import FieldPlan
 from skill_evaluator.metrics import METRICS
 from skill_evaluator.text import canonical_json
 
-from tests.support.json_values import ALIGNMENTS, comparison, json_values, order_plan, orders, quick, thorough
+from tests.metrics.orders import ALIGNMENTS, comparison, order_plan, orders
+from tests.support.json_values import json_values, quick, thorough
 
 NO_SCHEMA = "no schema"
 PLANS: Mapping[str, FieldPlan] = {NO_SCHEMA: FieldPlan(), **{align: order_plan(align) for align in ALIGNMENTS}}

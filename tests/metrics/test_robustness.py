@@ -17,7 +17,7 @@ from skill_evaluator.metrics.diagnosis.per_field import per_field
 from skill_evaluator.parsing.answer import parse_output
 from skill_evaluator.text import canonical_json
 
-from tests.support.json_values import ALIGNMENTS, ORDER_SCHEMA, answers, order_plan
+from tests.metrics.orders import ALIGNMENTS, ORDER_SCHEMA, answers, order_plan
 
 pytestmark = pytest.mark.faults
 

@@ -11,7 +11,7 @@ from skill_evaluator.providers import PROVIDERS, find_key, key_note, kinds_of, l
 from skill_evaluator.providers.base import Completion, Provider, ProviderError
 from skill_evaluator.providers.redaction import Redactor
 
-from tests.support.identity_server import CLAIMS, IDENTIFIERS, REQUEST_TOKEN, IdentityServer, identity_server
+from tests.providers.identity_server import CLAIMS, IDENTIFIERS, REQUEST_TOKEN, IdentityServer, identity_server
 from tests.support.vendor_dialects import PLAIN, address_of
 from tests.support.vendors import failure_of
 

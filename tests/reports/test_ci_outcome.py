@@ -14,7 +14,7 @@ from skill_evaluator.verdicts.decide.results import ComparisonResult
 from tests.support.markdown import read_page
 from tests.support.odd_texts import HOSTILE
 from tests.support.records import a_record
-from tests.support.rules import some_rules
+from tests.verdicts.rules import some_rules
 
 FIGURES = Figures(skill_version="1.1.0", accuracy=0.9, ci95=(0.85, 0.95), reproducibility=0.5)
 

@@ -15,7 +15,7 @@ from skill_evaluator.verdicts.decide.results import ComparisonResult
 from skill_evaluator.verdicts.history.series import history_of
 
 from tests.support.records import Score, a_record
-from tests.support.rules import some_rules
+from tests.verdicts.rules import some_rules
 
 HOSTILE = "<img src=x onerror=alert(1)>|`](http://x)\n# title\x1b[31m[red]\u202e&\"'"
 RULES = some_rules(skill=HOSTILE)

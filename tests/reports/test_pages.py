@@ -19,7 +19,7 @@ from skill_evaluator.verdicts.decide.comparison import compare_records
 from tests.reports.test_ci_outcome import compared, nothing, outcome, run
 from tests.reports.test_comparison import HOSTILE, hostile_pair, hostile_result
 from tests.support.records import a_record
-from tests.support.rules import some_rules
+from tests.verdicts.rules import some_rules
 
 EXPECTED = Path(__file__).parents[1] / "data" / "markdown"
 SITE = Site("https://example.com/site/")

@@ -12,7 +12,7 @@ from skill_evaluator.verdicts.decide.results import ComparisonResult
 
 from tests.reports.test_comparison import HOSTILE, hostile_result
 from tests.support.records import Score, a_record
-from tests.support.rules import some_rules
+from tests.verdicts.rules import some_rules
 
 NAMES = [f"c{at:02d}" for at in range(12)]
 GOOD: dict[str, list[Score]] = {name: [0.9, 0.92, 0.94] for name in NAMES}

@@ -21,7 +21,7 @@ from skill_evaluator.verdicts.decide.comparability import Pair
 from skill_evaluator.verdicts.decide.comparison import compare_records
 
 from tests.support.components import record
-from tests.support.rules import some_rules
+from tests.verdicts.rules import some_rules
 
 STORED = Path(__file__).parents[1] / "data" / "stored_outputs.jsonl"
 Loaded = tuple[Component, dict[str, Case], AnswerScorer]

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from tests.judges.review.review_page import a_browser  # noqa: F401
+from tests.site.npm import npm_file
 from tests.support.library import Library
-from tests.support.npm import npm_file
-from tests.support.review_page import a_browser  # noqa: F401
 
 HOSTILE = (
     "<img src=x onerror='window.ran=1'><script>window.ran=2</script>**bold** [x](javascript:ran=3) \u202egnp \x1b[31m"

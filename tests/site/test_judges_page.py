@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from skill_evaluator.site.server import SiteServer
 
+from tests.judges.review.review_page import chromium
 from tests.site.conftest import serious
+from tests.site.judged_library import JudgedSite
 from tests.support.http_server import serving
-from tests.support.judged_sites import JudgedSite
 from tests.support.library import SKILL
-from tests.support.review_page import chromium
 from tests.support.sites import watched
 
 pytestmark = pytest.mark.browser

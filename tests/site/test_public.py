@@ -71,7 +71,7 @@ def test_a_reason_loses_private_names_whatever_its_words_are(measured: Library) 
     falls = [("e", "0.9 → 0.1"), ("kind", "0.9 → 0.1")]
     reasons = ["Worse here: e 0.9 → 0.1, kind 0.9 → 0.1", "e"]
     step = Step.model_validate({**REGRESSED, "reasons": reasons, "falls": falls})
-    shown = PublicNames(load_component(measured.root / "components", SKILL))._said(step)
+    shown = PublicNames(load_component(measured.root / "components", SKILL))._public_reasons(step)
     hidden = "a field that the schema does not name"
     assert shown["reasons"] == [f"Worse here: {hidden} 0.9 → 0.1, kind 0.9 → 0.1", "e"]
     assert shown["falls"] == [(hidden, "0.9 → 0.1"), falls[1]]
@@ -82,7 +82,7 @@ def test_check_of_a_case_is_shown_by_the_name_that_its_format_gives(measured: Li
     checks = [{"contains": "Mr Secret", "id": "client"}, {"contains": "Mr Secret", "id": "contains-mr-secret"}]
     rows = CaseRows(rows=[("one", 1, {"checks": checks})])
     falls = [("checks.client", "0.9 → 0.1"), ("checks.contains-mr-secret", "0.9 → 0.1"), ("", "0.9 → 0.1")]
-    shown = PublicNames(replace(component, rows=rows))._said(
+    shown = PublicNames(replace(component, rows=rows))._public_reasons(
         Step.model_validate({**REGRESSED, "reasons": [], "falls": falls})
     )
     assert [path for path, _ in shown["falls"]] == ["checks.client", "a check without a name", ""]

@@ -75,22 +75,11 @@ class BatchServer(Server):
         return address_of(self.url, vendor)
 
     def handle(self, received: Received) -> None:
-        """Reply as the vendor does that the address names; a reply may be lost, and results may break off."""
+        """Reply as the vendor in the address does, with the faults that are set."""
         _, vendor, path = received.route.split("/", 2)
         with self.lock:
             self.seen += 1
-            if received.method == "DELETE" and self.undeletable:
-                status, content = 403, DIALECTS[vendor].error(403, "not yours to delete")
-            elif received.method == "POST" and self.broken:
-                status, content = 500, DIALECTS[vendor].error(500, "out of order")
-            else:
-                status, content = _APIS[vendor](self).reply(received.method, path.removeprefix("v1/"), received.raw)
-            if isinstance(content, bytes) and self.gone and self.gone in path:
-                status, content = 404, DIALECTS[vendor].error(404, "no such file")
-            elif self.status_page and received.method == "GET":
-                content = self.status_page
-            elif isinstance(content, bytes):
-                content = self.page(content)
+            status, content = self._reply(vendor, path, received)
             lost = status == 201 and self.lost_replies > 0
             torn = isinstance(content, bytes) and self.torn > 0
             self.lost_replies -= lost
@@ -99,6 +88,20 @@ class BatchServer(Server):
             received.drop()
         else:
             received.reply(200 if status == 201 else status, content[: len(content) * 2 // 3] if torn else content)
+
+    def _reply(self, vendor: str, path: str, received: Received) -> "Reply":
+        error = DIALECTS[vendor].error
+        if received.method == "DELETE" and self.undeletable:
+            return 403, error(403, "not yours to delete")
+        if received.method == "POST" and self.broken:
+            return 500, error(500, "out of order")
+        status, content = _APIS[vendor](self).reply(received.method, path.removeprefix("v1/"), received.raw)
+        is_file = isinstance(content, bytes)
+        if is_file and self.gone and self.gone in path:
+            return 404, error(404, "no such file")
+        if self.status_page and received.method == "GET":
+            return status, self.status_page
+        return status, self.page(content) if is_file else content
 
     def create(self, vendor: str, name: str, requests: Mapping[str, Any]) -> Batch:
         """Make a batch."""

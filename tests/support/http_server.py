@@ -99,19 +99,19 @@ class Received:
 
 
 class Server:
-    """What a test holds of a server that runs: where it is, and which connections are open."""
+    """A running server: its address, and the connections that are open."""
 
     def __init__(self) -> None:
         self.url = ""
-        self.stopping = threading.Event()  # lets go of handlers that wait for something
+        self.stopping = threading.Event()  # releases handlers that wait
         self.opened = 0  # connections so far
-        self.version: str | None = None  # what it tells who asks for it
+        self.version: str | None = None  # what `GET …/version` answers
         self.asked_version = 0
         self._connections: set[socket.socket] = set()
 
     @property
     def connections(self) -> int:
-        """How many are open now."""
+        """The number of open connections."""
         return len(self._connections)
 
     def handle(self, received: Received) -> None:
@@ -123,7 +123,7 @@ Kind = TypeVar("Kind", bound=Server)
 
 
 class _HttpServer(ThreadingHTTPServer):
-    """A server that waits for its handlers when it is closed, and says nothing of clients that are killed."""
+    """A server that waits for its handlers when it is closed, and prints nothing about killed clients."""
 
     request_queue_size = 128
     daemon_threads = False
@@ -144,7 +144,7 @@ class _HttpServer(ThreadingHTTPServer):
         super().server_close()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing."""
+        """Print nothing."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -157,28 +157,19 @@ class _Handler(BaseHTTPRequestHandler):
         """Say nothing."""
 
     def _handle(self) -> None:
-        if self.command == "GET" and self.path.rpartition("/")[2] == "version":
-            self._tell(self._version())
-            return
-        length = int(self.headers.get("content-length") or 0)
-        raw = self.rfile.read(length)
-        if len(raw) < length:  # the client hung up: what a server has not received in full, it does not answer
+        raw = self.rfile.read(length := int(self.headers.get("content-length") or 0))
+        if len(raw) < length:  # the client hung up
             self.close_connection = True
             return
         headers = {name.lower(): value for name, value in self.headers.items()}
+        received = Received(self.command, self.path, headers, raw, self, self.served.stopping)
         with suppress(OSError):  # the client may be gone by now
-            self.served.handle(Received(self.command, self.path, headers, raw, self, self.served.stopping))
-
-    def _version(self) -> str | None:
-        self.served.asked_version += 1
-        return self.served.version and json.dumps({"version": self.served.version})
-
-    def _tell(self, text: str | None) -> None:
-        told = (text or "").encode()
-        self.send_response(200 if text else 404)
-        self.send_header("content-length", str(len(told)))
-        self.end_headers()
-        self.wfile.write(told)
+            if received.method == "GET" and received.path.endswith("/version"):
+                self.served.asked_version += 1
+                status = 200 if self.served.version else 404
+                received.reply(status, {"version": self.served.version} if self.served.version else b"")
+            else:
+                self.served.handle(received)
 
     do_GET = do_HEAD = do_POST = do_PATCH = do_DELETE = _handle  # noqa: N815 (the library calls them so)
 

@@ -3,7 +3,6 @@
 As a user runs it, as a process; or called in this one, where a test is of what a command says: that starts at once.
 """
 
-import gc
 import io
 import json
 import os
@@ -24,13 +23,10 @@ from contextlib import (
 )
 from copy import copy
 from dataclasses import dataclass
-from functools import cache
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Self
 from unittest.mock import patch
 
-import typer.main
 from skill_evaluator import cli
 from skill_evaluator.runner import runs
 
@@ -234,22 +230,6 @@ sys.exit(code)
 """
 
 
-_load_command = cache(cli.load_command)
-_application = cache(cli._application)
-_get_command = cache(typer.main.get_command)
-
-
-@contextmanager
-def _loaded_once() -> Iterator[None]:
-    """Put the program and its commands together once: a process does so for one command, which here is for each."""
-    with (
-        patch.object(cli, "load_command", _load_command),
-        patch.object(cli, "_application", _application),
-        patch.object(typer.main, "get_command", _get_command),
-    ):
-        yield
-
-
 @contextmanager
 def _without_fork() -> Iterator[None]:
     """Score in this process, as on a system that cannot fork: this one is large, and a fork of it takes long."""
@@ -263,11 +243,9 @@ def _without_fork() -> Iterator[None]:
 
 def call(folder: Path, *arguments: str, env: Mapping[str, str] | None = None, columns: int | None = None) -> Ended:
     """Do as `skill-evaluator ...` does, in this process; its stdout may be a terminal so many columns wide."""
-    import_module("typer.rich_utils")  # it looks once whether this is CI: not while a test says so
     code = 0
     environment = _environment(env) | ({"COLUMNS": str(columns), "TERM": "xterm"} if columns else {})
-    unfrozen = patch.object(gc, "freeze", lambda: None)  # this process does not end with the command
-    inside = (chdir(folder), patch.dict(os.environ, environment, clear=True), _loaded_once(), _without_fork(), unfrozen)
+    inside = (chdir(folder), patch.dict(os.environ, environment, clear=True), _without_fork())
     with ExitStack() as entered, _captured() as (out, err):
         for each in inside:
             entered.enter_context(each)
@@ -276,8 +254,6 @@ def call(folder: Path, *arguments: str, env: Mapping[str, str] | None = None, co
             cli.main([*arguments])
         except SystemExit as left:
             code = left.code if isinstance(left.code, int) else int(left.code is not None)
-        finally:
-            gc.enable()  # a process that ends need not
     return Ended(code=code, out=_read(out), err=_read(err))
 
 

@@ -63,7 +63,7 @@ class Pipeline:
         return call(folder or self.checkout, *arguments, env={**IDENTITY, **env})
 
     def plan(self, *arguments: str) -> Plan:
-        done = self.run("plan", *arguments, "--out", str(self.plan_file))
+        done = self.run("ci", "plan", *arguments, "--out", str(self.plan_file))
         assert done.code == 0, done.err
         return read_plan(self.plan_file)
 
@@ -86,11 +86,17 @@ class Pipeline:
 
     def collect(self, *arguments: str, **env: str) -> Ended:
         return self.run(
-            "collect", str(self.artifacts), f"--plan={self.plan_file}", f"--out={self.collected}", *arguments, **env
+            "ci",
+            "collect",
+            str(self.artifacts),
+            f"--plan={self.plan_file}",
+            f"--out={self.collected}",
+            *arguments,
+            **env,
         )
 
     def publish(self, *arguments: str) -> Ended:
-        return self.run("publish", str(self.collected), *arguments)
+        return self.run("ci", "publish", str(self.collected), *arguments)
 
     def outcome(self) -> dict[str, dict[str, Any]]:
         """By model, what outcome.json says."""

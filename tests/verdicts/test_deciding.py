@@ -11,7 +11,7 @@ from skill_evaluator.verdicts.decide.comparison import compare_records
 from skill_evaluator.verdicts.decide.results import ComparisonResult
 
 from tests.support.records import Score, a_record
-from tests.support.rules import some_rules
+from tests.verdicts.rules import some_rules
 
 
 def flickering(cases: int, replicates: int, drop: float = 0.0, **changed: Any) -> Record:

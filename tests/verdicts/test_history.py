@@ -10,7 +10,7 @@ from skill_evaluator.verdicts.decide.comparison import compare_records
 from skill_evaluator.verdicts.history.series import ModelHistory, history_of
 
 from tests.support.records import Score, a_record
-from tests.support.rules import some_rules
+from tests.verdicts.rules import some_rules
 
 
 def cases(level: float, count: int = 12, replicates: int = 5, version: int = 0) -> dict[str, list[Score]]:

@@ -13,7 +13,7 @@ from skill_evaluator.verdicts.decide.missing_outputs import Missing, bounds_of, 
 from skill_evaluator.verdicts.decide.rules import bounded_verdict
 
 from tests.support.records import Score, a_record
-from tests.support.rules import some_rules
+from tests.verdicts.rules import some_rules
 from tests.verdicts.test_comparison import alike, shifted, varied
 
 METRIC = "field_level_f1"

@@ -16,7 +16,7 @@ from skill_evaluator.verdicts.planning.ranking import rank_models
 
 from tests.audit.cubes import PAPER
 from tests.support.records import Score, a_record
-from tests.support.rules import some_rules
+from tests.verdicts.rules import some_rules
 
 
 def model(name: str, cases: Mapping[str, Sequence[Score]], **changed: object) -> Record:

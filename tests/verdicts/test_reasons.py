@@ -10,7 +10,7 @@ from skill_evaluator.verdicts.decide.measuring import measure_all
 from skill_evaluator.verdicts.decide.results import Cases, RunSummary
 
 from tests.support.records import Score, a_record
-from tests.support.rules import some_rules
+from tests.verdicts.rules import some_rules
 
 
 def named(
@@ -48,6 +48,13 @@ def test_a_case_that_is_worse_in_every_answer_is_told_apart_where_answers_may_sh
     cases = named(before, after)
     assert (cases.broke, cases.within_noise) == ([], 8)
     assert cases.every_answer_worse == ["c0", "c1", "c2", "c3"]
+
+
+@pytest.mark.parametrize(("before", "after", "named_"), [(9, 1, True), (9, 2, False), (8, 1, False)])
+def test_case_of_several_fields_is_named_if_nearly_all_of_it_is_lost(before: int, after: int, *, named_: bool) -> None:
+    old, new = ({name: {"a": (right, 10)} for name in "xyz"} for right in (before, after))
+    cases = named({"a": [before / 10] * 10}, {"a": [after / 10] * 10}, old=old, new=new)
+    assert bool(cases.broke) is named_
 
 
 def test_unreadable_outputs_break_a_case_of_several_fields() -> None:

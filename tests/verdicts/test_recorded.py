@@ -99,28 +99,6 @@ def test_an_acceptance_may_be_for_some_models_only(library: Library) -> None:
     assert (of_n.baseline.skill_version, of_n.baseline.model_id) == ("1.1.0", "n")
 
 
-def test_all_runs_of_a_version_are_pooled_oldest_first(library: Library) -> None:
-    keep(
-        library,
-        run("1.0.0", 1),
-        run("1.0.0", 2),
-        run("1.0.0", 3),
-        run("1.1.0", 4),
-        run("1.1.0", 5),
-        run("1.2.0", 6),
-        run("1.2.0", 7),
-        run("1.2.0", 9),  # after the one that is judged: pooled
-        run("1.2.0", 8, complete=False),
-        run("1.2.0", 10, model_id="n"),
-        run("1.2.0", 11, scenario="cautious", digests={**DIGESTS, "scenario": "c"}),
-    )
-    expected = {"baseline": [5], "baseline_again": [4], "anchor": [3], "anchor_again": [1, 2]}
-    assert in_short(pair_for(library, run("1.2.0", 7))) == {**expected, "candidate_again": [6, 9]}
-    accept(library, "1.0.0")
-    expected = {"baseline": [3], "baseline_again": [1, 2], "anchor": [3], "anchor_again": [1, 2]}
-    assert in_short(pair_for(library, run("1.2.0", 9))) == {**expected, "candidate_again": [6, 7]}
-
-
 def test_a_run_that_was_only_just_made_and_is_nowhere_recorded_is_judged_alike(library: Library) -> None:
     keep(library, run("1.0.0", 1), run("1.1.0", 2), run("1.2.0", 3))
     expected = {"baseline": [2], "candidate_again": [3], "anchor": [1]}

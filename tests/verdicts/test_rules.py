@@ -17,7 +17,7 @@ from skill_evaluator.verdicts.decide.rules import (
 )
 
 from tests.support.records import a_record
-from tests.support.rules import a_measured, some_rules
+from tests.verdicts.rules import a_measured, some_rules
 
 
 def measure(name: str, kind: Kind = "accuracy") -> Measure:

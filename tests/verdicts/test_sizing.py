@@ -22,7 +22,7 @@ from skill_evaluator.verdicts.planning.sizing import (
 )
 
 from tests.support.records import Score, a_record
-from tests.support.rules import some_rules
+from tests.verdicts.rules import some_rules
 
 
 def recorded(cases: int, replicates: int, within: float = 0.1, **changed: Any) -> Record:

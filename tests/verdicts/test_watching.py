@@ -9,7 +9,7 @@ from skill_evaluator.verdicts.decide.comparison import compare_records
 from skill_evaluator.verdicts.decide.results import ModelVerdict
 
 from tests.support.records import Score, a_record
-from tests.support.rules import some_rules
+from tests.verdicts.rules import some_rules
 
 NAMES = [f"case-{at:02}" for at in range(30)]
 

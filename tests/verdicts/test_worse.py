@@ -11,7 +11,7 @@ from skill_evaluator.verdicts.decide.comparison import compare_records
 from skill_evaluator.verdicts.decide.results import ModelVerdict
 
 from tests.support.records import a_record
-from tests.support.rules import some_rules
+from tests.verdicts.rules import some_rules
 
 RIGHT, WRONG, MISSING = 2, 1, 0
 Answer = list[int] | None

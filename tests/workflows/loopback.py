@@ -15,8 +15,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from tests.ci.platforms.github_api import GitHubApi
 from tests.support.chat_server import Asked, Reply, chat_server, notice, varied
-from tests.support.github_api import GitHubApi
 from tests.support.http_server import serve
 
 _SET_FLAGS, _UP = 0x8914, 1  # SIOCSIFFLAGS, IFF_UP

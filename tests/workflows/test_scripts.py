@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 import yaml
 from skill_evaluator.ci.layout import keyless
-from skill_evaluator.cli import COMMANDS, OLD, load_command
+from skill_evaluator.cli import COMMANDS, options_of
+from skill_evaluator.display.options import declared, flags_of
 from skill_evaluator.providers import PROVIDERS
 
 from tests.support.git import GitRepository
@@ -68,15 +69,15 @@ def test_every_program_and_every_flag_of_ours_exists() -> None:
     assert all(script.commands for script in scripts)
     for words, arrays in ((words, script.arrays) for script in scripts for words in script.commands):
         match words:
-            case ["python", "-m", "skill_evaluator", "cases" | "site" as group, command, *given]:
-                _check_flags(load_command(f"{group} {command}"), given, arrays)
+            case ["python", "-m", "skill_evaluator", "cases" | "ci" | "site" as group, command, *given]:
+                _check_flags(f"{group} {command}", given, arrays)
             case ["python", "-m", "skill_evaluator", command, *given]:
-                _check_flags(load_command(command), given, arrays)
+                _check_flags(command, given, arrays)
             case ["python", "-m", "pip", "install", *given]:
                 files = [given[place + 1] for place, word in enumerate(given) if word in ("-r", "-c")]
                 assert all(list(ROOT.glob(re.sub(r"\$\w+", "*", file))) for file in files)
             case ["python", "tools/evaluate_skill.py", *given]:
-                _check_flags(load_command("evaluate"), given, arrays)
+                _check_flags("evaluate", given, arrays)
             case ["python", file]:
                 assert list(ROOT.glob(re.sub(r"\$\w+", "*", file)))
             case ["bash", file]:
@@ -89,11 +90,11 @@ def test_every_program_and_every_flag_of_ours_exists() -> None:
                 assert program in BUILT_IN | OF_THE_RUNNER, words
 
 
-def _check_flags(command: Any, given: list[str], arrays: Mapping[str, list[str]]) -> None:
-    flags = {flag for param in command.params for flag in (*param.opts, *param.secondary_opts)}
+def _check_flags(command: str, given: list[str], arrays: Mapping[str, list[str]]) -> None:
+    flags = {flag for field, how, _ in declared(options_of(command)) for flag in flags_of(field, how)}
     words = [word for one in given for word in arrays.get(one.removeprefix("${").removesuffix("[@]}"), [one])]
     used = {word.partition("=")[0] for word in words if word.startswith("-") and word != "--"}
-    assert used <= flags, f"{command.name} does not know {used - flags}"
+    assert used <= flags, f"{command} does not know {used - flags}"
 
 
 def test_every_job_that_reads_cases_knows_their_commit_and_only_set_up_has_the_token() -> None:
@@ -107,8 +108,8 @@ def test_every_job_that_reads_cases_knows_their_commit_and_only_set_up_has_the_t
 
 
 def _reads_cases(script: str) -> bool:
-    named = [path for path in (*COMMANDS, *OLD) if re.search(rf"skill_evaluator {path}\b", script)]
-    return any("--fixtures" in param.opts for path in named for param in load_command(path).params)
+    named = [path for path in COMMANDS if re.search(rf"skill_evaluator {path}\b", script)]
+    return any("fixtures" in options_of(path).__dataclass_fields__ for path in named)
 
 
 def test_keyless_workflow_passes_on_every_identifier_of_the_vendors() -> None:
@@ -126,7 +127,7 @@ def test_inputs_of_a_dispatch_are_arguments_and_nothing_else(tmp_path: Path) -> 
     ran = run_script(step("plan", "Plan"), tmp_path, {**PLAN, **hostile})
     assert (ran.code, ran.printed) == (0, "")
     (call,) = ran.calls
-    assert call[:6] == ["python", "-m", "skill_evaluator", "plan", "--platform", "github"]
+    assert call[:7] == ["python", "-m", "skill_evaluator", "ci", "plan", "--platform", "github"]
     at = call.index("--")
     words = re.split(r"[ \t\n]+", EVERYTHING)
     assert call[at + 1 :] == words
@@ -146,7 +147,7 @@ def test_inputs_of_a_dispatch_are_arguments_and_nothing_else(tmp_path: Path) -> 
 )
 def test_each_event_has_its_options(env: dict[str, str], flags: list[str], tmp_path: Path) -> None:
     (call,) = run_script(step("plan", "Plan"), tmp_path, {**PLAN, **env}).calls
-    assert call[4:] == ["--platform", "github", "--recorded=origin/main", "--recorded=origin/records", *flags, "--"]
+    assert call[5:] == ["--platform", "github", "--recorded=origin/main", "--recorded=origin/records", *flags, "--"]
 
 
 def test_nothing_that_a_fork_may_lack_or_set_decides_how_a_pull_request_is_checked() -> None:
@@ -248,7 +249,7 @@ def test_records_go_where_the_mode_says(mode: str, opens: list[str], tmp_path: P
     published = run_script(step("publish", "Publish"), tmp_path, env)
     assert published.calls[0] == ["gh", "auth", "setup-git"]
     flags = [f"--mode={mode}", f"--to={EVERYTHING}", "--branch=records"]
-    assert published.calls[1][3:] == ["publish", "collected", *flags]
+    assert published.calls[1][3:] == ["ci", "publish", "collected", *flags]
     (reported,) = run_script(step("publish", "Report"), tmp_path, env).calls
     assert [word for word in reported if word.startswith("--open")] == opens
     assert (f"--to={EVERYTHING}" in reported) is bool(opens)

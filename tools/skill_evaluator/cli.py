@@ -1,257 +1,241 @@
 """The command line: arguments in, exit code out, and the one place where errors become a line on stderr.
 
-Only the module of the command that was typed is imported, so that help and dry runs stay quick.
+Only the module of the command that was typed is imported, so that help and dry runs start quickly.
 """
 
-import atexit
-import dataclasses
 import errno
-import gc
 import os
 import re
 import sys
-import threading
-from collections.abc import Mapping, Sequence
+import textwrap
+from collections.abc import Iterable, Sequence
 from importlib import import_module
-from keyword import iskeyword
-from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from inspect import cleandoc
+from typing import Any, NamedTuple, NoReturn, get_type_hints
 
-import typer
-from typer.core import TyperGroup
-from typer.exceptions import TyperException
+from cyclopts import App, CycloptsError, MissingArgumentError, Parameter, UnusedCliTokensError
 
 from skill_evaluator import __version__
-from skill_evaluator.commands.options import command_of
-from skill_evaluator.display.options import ComponentsOption, ConfigOption, FixturesOption, FormatOption
+from skill_evaluator.commands.options import with_library
+from skill_evaluator.display.options import ARGUMENTS, COMMON, OPTIONS, RARE, LibraryOptions, help_of
 from skill_evaluator.display.safe_text import inert_output, visible
-from skill_evaluator.errors import ENGINE_THREAD, EXIT_OK, EXIT_USER_ERROR, InternalError, SkillEvaluatorError
-
-# What people come for, in the order of the help; `audit run` is the function `audit_run` in commands/audit.py, else in
-# commands/audit_run.py, `ci plan` that of `plan`.
-SHELVES: Mapping[str, Sequence[str]] = {
-    "": ("evaluate", "try", "compare", "explain", "site build", "site serve"),
-    "library": (
-        *("demo", "init", "doctor", "lint"),
-        *("cases fetch", "cases import", "records import", "schemas"),
-    ),
-    "decide": ("history", "leaderboard", "switch", "accept", "mutate", "export", "score"),
-    "judge": (
-        *("judge score", "judge pairwise", "judge regression", "judge rubric", "judge lint", "judge pin"),
-        *("judge calibrate", "review serve", "review add", "review export"),
-    ),
-    "audit": ("audit run", "audit report", "scenarios draft", "scenarios check"),
-    "ci": ("ci plan", "ci collect", "ci publish", "ci report", "ci fetch"),
-}
-COMMANDS = tuple(command for commands in SHELVES.values() for command in commands)
-OLD = ("plan", "collect", "publish", "report")  # as workflows type them
-GROUPS: Mapping[str, str] = {
-    "site": "Show all results as a website",
-    "cases": "Import or fetch cases.",
-    "records": "Import results of other tools.",
-    "judge": "Score and compare outputs with an LLM judge, and measure how far it can be trusted.",
-    "review": "Have people label outputs on a local page, and export their labels for `judge calibrate`.",
-    "audit": "Measure how stable models are under different system-prompt templates.",
-    "scenarios": "Draft and check system-prompt templates for an audit.",
-    "ci": "The steps of a workflow.",
-}
-_COMMON = (ComponentsOption, FixturesOption, ConfigOption, FormatOption)
-_NEAREST = re.compile(r"\.? \(?(?:Did you mean|Possible options:) ([^?)]+)[?)]$")  # as typer has them
-_RUN = re.compile(r"\d|.*[/\\]")
+from skill_evaluator.errors import EXIT_BUG, EXIT_OK, EXIT_USER_ERROR, ConfigError, InternalError, SkillEvaluatorError
+from skill_evaluator.text import counted, nearest
 
 
-def load_command(path: str) -> Any:
-    """Import a command of COMMANDS and return it with its options."""
-    name = _function_of(path)
-    module = import_module(f"skill_evaluator.commands.{_file_of(path).stem}")
-    examples, exits = module.EXAMPLES, getattr(module, "EXITS", {})
-    if isinstance(examples, dict):  # of a family
-        examples, exits = examples[name], exits.get(name, {})
-    return command_of(getattr(module, name), path.split()[-1], examples, exits)
+class Command(NamedTuple):
+    """A command as it is typed, its function in `skill_evaluator.commands`, its help and its section of the help."""
+
+    name: str
+    function: str
+    help: str
+    section: str
 
 
-def summary_of(path: str) -> str:
-    """Return how a command's docstring begins, read from its source: importing all commands takes a second."""
-    name = _function_of(path)
-    source = _file_of(path).read_text(encoding="utf-8")
-    text = source.partition(f"\ndef {name}(")[2].partition('"""')[2]
-    return re.split(r"[;:.]", text, maxsplit=1)[0]
-
-
-def _function_of(path: str) -> str:
-    name = path.replace("ci fetch", "cases fetch").removeprefix("ci ").replace(" ", "_")
-    return name + "_" * iskeyword(name)  # `try`
-
-
-def _file_of(path: str) -> Path:
-    """Return where a command stands: in a file of its own, or of its family."""
-    folder = Path(__file__).with_name("commands")
-    name = _function_of(path)
-    alone = folder / f"{name}.py"
-    return alone if alone.exists() else folder / f"{name.partition('_')[0]}.py"
-
-
-class _LateCommands(TyperGroup):
-    """Commands whose summaries are read when they are listed, and which are loaded when they are called."""
-
-    def list_commands(self, ctx: Any) -> list[str]:
-        names = super().list_commands(ctx)
-        for name in names:
-            path = _path(ctx, name)
-            if path in COMMANDS:
-                self.commands[name].help = summary_of(path)
-        return names
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        name, listed, rest = super().resolve_command(ctx, args)
-        path = _path(ctx, name or "")
-        return name, load_command(path) if path in (*COMMANDS, *OLD) else listed, rest
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        if not args and not ctx.resilient_parsing:
-            print(ctx.get_help())
-            raise typer.Exit(EXIT_USER_ERROR)
-        return super().parse_args(ctx, args)
-
-    def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write the commands, the usual ones first, and at the root what options most of them have."""
-        whole, root = bool(ctx.obj and ctx.obj.get("all")), ctx.parent is None
-        inside = [path for path in COMMANDS if path.split()[0] == ctx.info_name]
-        shelves = {"": inside} if not root else SHELVES if whole else {"": _heads("")}
-        for shelf, commands in shelves.items():
-            with formatter.section(shelf or "Commands"):
-                formatter.write_dl([(path, GROUPS.get(path) or summary_of(path)) for path in commands])
-        if root and not whole:
-            with formatter.section("More commands (--help --all says what each does)"):
-                formatter.write_dl([(shelf, ", ".join(_heads(shelf))) for shelf in SHELVES if shelf])
-        if root:
-            fields = [field for kind in _COMMON for field in dataclasses.fields(kind)]
-            common = [(field.name, field.metadata["declared"].how) for field in fields]
-            with formatter.section("Options of most commands"):
-                formatter.write_dl([(f"--{name} {how['metavar']}", how["help"]) for name, how in common])
-        if root and whole:
-            with formatter.section("Options"):
-                formatter.write_dl([each.get_help_record(ctx) for each in self.get_params(ctx)])
-
-
-def _heads(shelf: str) -> Sequence[str]:
-    """Return what is typed first of the commands of a shelf; of a single word what follows it, too."""
-    heads = list(dict.fromkeys(path.split()[0] for path in SHELVES[shelf]))
-    return heads if len(heads) > 1 else SHELVES[shelf]
-
-
-def _path(ctx: Any, name: str) -> str:
-    return " ".join([*ctx.command_path.split()[1:], name])
-
-
-def _application() -> typer.Typer:
-    """Return the program with all its commands as they are listed."""
-    root = typer.Typer(
-        cls=_LateCommands,
-        help="Regression tests for LLM prompts: is a new version worse, and where?",
-        pretty_exceptions_enable=False,
-        rich_markup_mode=None,
-        context_settings={"help_option_names": ["-h", "--help"]},
+COMMANDS = {
+    row[0]: Command(*row)
+    for row in (
+        ("evaluate", "evaluate:evaluate", "Run a prompt on its cases and models", "Commands"),
+        ("try", "try_:try_", "Evaluate the prompt on disk without recording it", "Commands"),
+        ("compare", "compare:compare", "Compare a version with its baseline", "Commands"),
+        ("explain", "explain:explain", "Show the outputs of a case beside its ground truth", "Commands"),
+        ("site build", "site:site_build", "Write a static website of all results", "Commands"),
+        ("site serve", "site:site_serve", "Show the website on this machine until Ctrl-C", "Commands"),
+        ("demo", "demo:demo", "Create a small prompt library", "library"),
+        ("init", "init:init", "Write the files that a first run needs", "library"),
+        ("doctor", "doctor:doctor", "Check the set-up", "library"),
+        ("lint", "lint:lint", "Check components and all their cases", "library"),
+        ("cases fetch", "cases:cases_fetch", "Fetch the cases that are kept in a different repository", "library"),
+        ("cases import", "cases:cases_import", "Import the rows of a table as cases", "library"),
+        ("records import", "records_import:records_import", "Import results of a different tool", "library"),
+        ("schemas", "schemas:schemas", "Write the JSON Schemas of all file formats", "library"),
+        ("history", "history:history", "Show the score and the verdict of each version and model", "decide"),
+        ("leaderboard", "leaderboard:leaderboard", "Rank the models of each component", "decide"),
+        ("switch", "switch:switch", "Compare two models on every component", "decide"),
+        ("accept", "accept:accept", "Accept a version as the baseline of later versions", "decide"),
+        ("mutate", "mutate:mutate", "Remove parts of a prompt, show whether the cases notice", "decide"),
+        ("export", "export:export", "Export records as tables, or verdicts as JUnit XML", "decide"),
+        ("score", "score:score", "Score a saved run again", "decide"),
+        ("judge score", "judge:judge_score", "Score outputs by a rubric", "judge"),
+        ("judge pairwise", "judge:judge_pairwise", "Compare outputs by a rubric, in both orders", "judge"),
+        ("judge regression", "judge:judge_regression", "Decide whether new outputs are worse and may ship", "judge"),
+        ("judge rubric", "judge:judge_rubric", "Draft a rubric with a model, marked as unreviewed", "judge"),
+        ("judge lint", "judge:judge_lint", "Check rubrics", "judge"),
+        ("judge pin", "judge:judge_pin", "Pin a run's outputs as baseline of `judge regression`", "judge"),
+        ("judge calibrate", "judge:judge_calibrate", "Measure how well judges agree with human labels", "judge"),
+        ("review serve", "review:review_serve", "Label queued outputs on a local web page", "judge"),
+        ("review add", "review:review_add", "Queue pairs of a file for people to label", "judge"),
+        ("review export", "review:review_export", "Add agreed labels to a file of labels", "judge"),
+        ("audit run", "audit:audit_run", "Run every model on every question in every scenario", "audit"),
+        ("audit report", "audit:audit_report", "Grade the models of an audit by their stability", "audit"),
+        ("scenarios draft", "scenarios:scenarios_draft", "Draft scenarios for a domain with a model", "audit"),
+        ("scenarios check", "scenarios:scenarios_check", "Check whether scenarios are ready for an audit", "audit"),
+        ("ci plan", "plan:plan", "Plan the runs of a push and their maximum cost", "ci"),
+        ("ci collect", "collect:collect", "Score the outputs of a plan's jobs", "ci"),
+        ("ci publish", "publish:publish", "Commit collected records to a branch and push it", "ci"),
+        ("ci report", "report:report", "Show the results of a plan", "ci"),
+        ("ci fetch", "cases:cases_fetch", "Fetch the cases that are kept in a different repository", "ci"),
     )
-
-    def print_version(wanted: bool) -> None:
-        if wanted:
-            print(f"skill-evaluator {__version__}")
-            raise typer.Exit
-
-    @root.callback()
-    def take_options(
-        version: Annotated[
-            bool, typer.Option("--version", callback=print_version, is_eager=True, help="Print the version and exit.")
-        ] = False,
-    ) -> None:
-        """Take the options that stand before a command."""
-
-    groups = {"": root}
-    for name, summary in GROUPS.items():
-        groups[name] = typer.Typer(cls=_LateCommands, name=name, help=summary, rich_markup_mode=None)
-        root.add_typer(groups[name])
-    for path in (*COMMANDS, *OLD):
-        group, _, name = path.rpartition(" ")
-        groups[group].command(name, hidden=path in OLD)(lambda: None)
-    return root
+}
+GROUPS = {
+    "site": "Show all results as a website",
+    "cases": "Import or fetch cases",
+    "records": "Import results of other tools",
+    "judge": "Score and compare outputs with an LLM judge",
+    "review": "Have people label outputs",
+    "audit": "Measure how stable models are under different system prompts",
+    "scenarios": "Draft and check system-prompt templates for an audit",
+    "ci": "The steps of a workflow",
+}
+_EXITS = {EXIT_OK: "success", EXIT_BUG: "internal error", EXIT_USER_ERROR: "invalid input"}
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """Run one command and exit: 2 and one line for what the user can put right, 1 and a traceback for a bug."""
-    gc.disable()  # start-up leaves no garbage worth a walk; the engine turns it on again
-    atexit.register(gc.freeze)  # nor does the end: what is alive goes with the process
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run one command and exit: 2 and one line for an error of the user, 1 and a traceback for a bug."""
+    with inert_output():  # the error, too, since it quotes what was read
+        sys.exit(_exit_code(list(sys.argv[1:] if arguments is None else arguments)))
+
+
+def _exit_code(arguments: list[str]) -> int:
+    """Run one command and turn what escapes it into a line on stderr and an exit code."""
+    name = next((name for name in (" ".join(arguments[:2]), *arguments[:1]) if name in COMMANDS), "")
     try:
-        with inert_output():  # the error, too, since it quotes what was read
-            _run(sys.argv[1:] if arguments is None else arguments)
-    except SystemExit as end:
-        if isinstance(end.__context__, BrokenPipeError):  # typer's code is 1, and 0 would be a verdict
-            end.code = 141  # as a shell has it of a program whose reader is gone
-        if any(thread.name == ENGINE_THREAD for thread in threading.enumerate()):
-            sys.stderr.flush()
-            os._exit(int(end.code or EXIT_OK))
-        raise
-
-
-def _run(arguments: list[str]) -> None:
-    """Run one command, and turn what escapes it into a line on stderr and an exit code."""
-    try:
-        try:
-            whole = "--all" in arguments and bool({"-h", "--help"} & {*arguments})
-            typed = [each for each in arguments if not (whole and each == "--all")]
-            sys.exit(
-                _application()(
-                    args=_with_resume_value(typed),
-                    prog_name="skill-evaluator",
-                    obj={"all": whole},
-                    standalone_mode=False,
-                )
-            )
-        finally:
-            sys.stdout.flush()  # what cannot be printed is an error of now, not of the exit
-    except TyperException as problem:
-        line = problem.format_message().rstrip(".").replace(": Value error,", ":")
-        line = _NEAREST.sub(r" (did you mean \1?)", line)
-        where = getattr(getattr(problem, "ctx", None), "command_path", f"skill-evaluator {arguments[0]}")
-        print(f"error: {visible(line[:1].lower() + line[1:])}; see {where} --help", file=sys.stderr)
-        sys.exit(EXIT_USER_ERROR)
-    except typer.Abort:
-        sys.exit(130)  # Ctrl-C at a question
+        code = _run(name, arguments) if name else _show_commands(arguments)
+        sys.stdout.flush()  # a result that cannot be printed is an error of now, not of the exit
+        return code
+    except CycloptsError as problem:
+        print(f"error: {visible(_message(problem))}; see skill-evaluator {name} --help", file=sys.stderr)
+        return EXIT_USER_ERROR
+    except (KeyboardInterrupt, EOFError):  # Ctrl-C or Ctrl-D at a question
+        return 130
     except SkillEvaluatorError as problem:
         print(f"{problem.label}{visible(str(problem))}", file=sys.stderr)
-        sys.exit(problem.exit_code)
+        return problem.exit_code
     except OSError as problem:
         if problem.errno not in (errno.ENOSPC, errno.EPIPE):
-            _report_bug(problem)
+            return _report_bug(problem)
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        if problem.errno == errno.ENOSPC:
-            print(f"error: the result could not be printed: {problem.strerror}", file=sys.stderr)
-        sys.exit(EXIT_USER_ERROR)
+        if problem.errno == errno.EPIPE:
+            return 141  # as a shell reports a program whose reader is gone
+        print(f"error: the result could not be printed: {problem.strerror}", file=sys.stderr)
+        return EXIT_USER_ERROR
     except Exception as problem:
-        _report_bug(problem)
+        return _report_bug(problem)
 
 
-def _report_bug(problem: Exception) -> NoReturn:
-    """Print a traceback without keys, or one line if it is a value that a model refuses, and exit."""
+def _report_bug(problem: Exception) -> int:
+    """Print a traceback without keys, or one line if it is a value that a model refuses."""
     from skill_evaluator.providers.redaction import error_of
 
     error = error_of(problem)
     if not isinstance(error, InternalError):
         print(f"{error.label}{visible(str(error))}", file=sys.stderr)
-    sys.exit(error.exit_code)
+    return error.exit_code
 
 
-def _with_resume_value(arguments: list[str]) -> list[str]:
-    """Give `--resume` the value `latest` unless a run's id, which begins with the year, or a path follows it.
+def _message(problem: CycloptsError) -> str:
+    """Write an error of the command line as one line in the style of all others."""
+    if isinstance(problem, UnusedCliTokensError):
+        return f"unexpected argument '{(problem.unused_tokens or [''])[0]}'"
+    if isinstance(problem, MissingArgumentError) and problem.argument:
+        argument = problem.argument
+        if problem.keyword:
+            return f"{problem.keyword} requires {counted(argument.token_count()[0], 'value')}"
+        return f"missing option {argument.name}" if argument.index is None else f"missing {argument.name[2:].upper()}"
+    problem.verbose = False
+    line = str(problem).rstrip(".").replace(". Choose from: ", "; choose from ")
+    line = re.sub(r"\. Did you mean (.*)\?$", r" (did you mean \1?)", line)
+    return line[:1].lower() + line[1:]
 
-    `--changed` at the end, or before an option, gets none.
-    """
-    following = [*arguments[1:], "-"]
-    return [
-        "--resume=latest"
-        if argument == "--resume" and not _RUN.match(after)
-        else "--changed="
-        if argument == "--changed" and after.startswith("-")
-        else argument
-        for argument, after in zip(arguments, following, strict=False)
-    ]
+
+def options_of(name: str) -> Any:
+    """Import a command and return the class of its options."""
+    return get_type_hints(_function_of(name))["options"]
+
+
+def _function_of(name: str) -> Any:
+    module, _, function = COMMANDS[name].function.partition(":")
+    return getattr(import_module(f"skill_evaluator.commands.{module}"), function)
+
+
+def _run(name: str, arguments: Sequence[str]) -> int:
+    """Import a command, parse its options and call its function, or print its help."""
+    function = _function_of(name)
+    if _asks_for_help(arguments):
+        _print_help(name, function, whole="--all" in arguments)
+        return EXIT_OK
+    app = App(default_command=options_of(name), default_parameter=Parameter(negative=()))
+    options, bound, _ = app.parse_args(arguments[len(name.split()) :], exit_on_error=False, print_error=False)
+    return int(function(with_library(options(*bound.args, **bound.kwargs))))
+
+
+def _asks_for_help(arguments: Sequence[str]) -> bool:
+    return not {"--help", "-h"}.isdisjoint(arguments)
+
+
+def _print_help(name: str, function: Any, *, whole: bool) -> None:
+    """Print what a command does, with its options, exit codes and examples; the rarer ones only if `whole`."""
+    module = sys.modules[function.__module__]
+    examples, exits = module.EXAMPLES, getattr(module, "EXITS", {})
+    if isinstance(examples, dict):  # of a module with several commands
+        examples, exits = examples[function.__name__], exits.get(function.__name__, {})
+    sections = help_of(options_of(name))
+    arguments = (label for label, _ in sections[ARGUMENTS])
+    print(" ".join([f"Usage: skill-evaluator {name} [OPTIONS]", *arguments]))
+    for paragraph in cleandoc(function.__doc__).split("\n\n"):
+        print(f"\n{textwrap.fill(paragraph, 80)}")
+    for section, rows in sections.items():
+        if rows and (whole or section in (ARGUMENTS, OPTIONS)):
+            _print_rows(section, rows)
+        elif rows:
+            more = {RARE: "--help --all", COMMON: "skill-evaluator --help"}[section]
+            names = ", ".join(label.split()[0].strip(",") for label, _ in rows)
+            print(f"\n{textwrap.fill(f'{section} ({more}): {names}', 80)}")
+    codes = " · ".join(f"{code} {meaning}" for code, meaning in sorted({**_EXITS, **exits}.items()))
+    print(f"\n{textwrap.fill(f'Exit codes: {codes}', 80)}")
+    print("\nExamples:", *examples, sep="\n  ")
+
+
+def _show_commands(arguments: Sequence[str]) -> int:
+    """Print the version or the commands; raise ConfigError for an unknown one."""
+    first = arguments[0] if arguments else ""
+    if first == "--version":
+        print(f"skill-evaluator {__version__}")
+    elif first in GROUPS and (len(arguments) == 1 or _asks_for_help(arguments)):
+        print(f"Usage: skill-evaluator {first} COMMAND [OPTIONS]\n\n{GROUPS[first]}.")
+        _print_rows("Commands", [(row.name, row.help) for row in COMMANDS.values() if row.name.split()[0] == first])
+        return EXIT_OK if len(arguments) > 1 else EXIT_USER_ERROR
+    elif not arguments or _asks_for_help(arguments):
+        _print_commands(whole="--all" in arguments)
+        return EXIT_OK if arguments else EXIT_USER_ERROR
+    else:
+        typed = " ".join(arguments[: 2 if first in GROUPS else 1])
+        names = [name for name in COMMANDS if name.startswith(f"{first} ") or name.endswith(f" {typed}")]
+        names = names or sorted({name.split()[0] for name in COMMANDS})
+        raise ConfigError(f"no such command '{typed}' {nearest(typed, names)}; see skill-evaluator --help")
+    return EXIT_OK
+
+
+def _print_commands(*, whole: bool) -> None:
+    """Print the commands, the usual ones first, and the options that most of them have."""
+    print("Usage: skill-evaluator COMMAND [OPTIONS]\n")
+    print("Regression tests for LLM prompts: is a new version worse, and where?")
+    sections = {command.section: dict[str, str]() for command in COMMANDS.values()}
+    for name, _, text, section in COMMANDS.values():
+        group = name.split()[0]
+        sections[section] |= {name: text} if whole or group == "ci" else {group: GROUPS.get(group, text)}
+    for title in sections if whole else ("Commands",):
+        _print_rows(title, sections[title].items())
+    if not whole:
+        more = [(title, ", ".join(names)) for title, names in sections.items() if title != "Commands"]
+        _print_rows("More commands (explained by --help --all)", more)
+    _print_rows(COMMON, help_of(LibraryOptions)[COMMON])
+
+
+def _print_rows(title: str, rows: Iterable[tuple[str, str]]) -> None:
+    """Print a section of the help: names and their texts in two columns."""
+    entries = list(rows)
+    width = max(len(name) for name, _ in entries)
+    print(f"\n{title}:")
+    for name, text in entries:
+        print(textwrap.fill(text, 80, initial_indent=f"  {name:<{width}}  ", subsequent_indent=" " * (width + 4)))

@@ -8,7 +8,6 @@ EXIT_BUG = 1
 EXIT_USER_ERROR = 2
 EXIT_REGRESSED = 3
 EXIT_INCOMPLETE = 4
-ENGINE_THREAD = "local model"  # the process ends at once where one is at work: its libraries would be unloaded under it
 
 
 class SkillEvaluatorError(Exception):

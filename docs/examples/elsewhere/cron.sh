@@ -8,10 +8,10 @@ cd "$clone"
 mkdir -p "$work"
 if [ ! -e "$work/plan.json" ]; then # else the last time was interrupted, and goes on
   git pull -q --ff-only
-  skill-evaluator plan --base "$(git rev-parse -q --verify refs/evaluated || echo 0)" --out "$work/plan.json"
+  skill-evaluator ci plan --base "$(git rev-parse -q --verify refs/evaluated || echo 0)" --out "$work/plan.json"
 fi
 bash "$here/part.sh" "$work/plan.json" "$work/results" 1/1 || [ $? -eq 4 ]
-skill-evaluator collect "$work/results" --plan "$work/plan.json" --out "$work/collected" || [ $? -eq 4 ]
-skill-evaluator publish "$work/collected" --to "$(git branch --show-current)"
+skill-evaluator ci collect "$work/results" --plan "$work/plan.json" --out "$work/collected" || [ $? -eq 4 ]
+skill-evaluator ci publish "$work/collected" --to "$(git branch --show-current)"
 git update-ref refs/evaluated "$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["head"])' "$work/plan.json")"
 rm -r "$work"

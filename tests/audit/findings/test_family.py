@@ -9,7 +9,7 @@ from skill_evaluator.errors import ConfigError
 from skill_evaluator.library.config import DEFAULT_LIMITS
 from skill_evaluator.library.scenarios import SLOT, Scenario
 
-from tests.support.audits import LEGAL
+from tests.audit.audit_library import LEGAL
 
 ROOT = Path(__file__).parents[3]
 CODING = {

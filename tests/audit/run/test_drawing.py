@@ -10,8 +10,8 @@ from skill_evaluator.audit.run.drawing import default_scenarios, draw_questions,
 from skill_evaluator.audit.run.manifest import read_audit_manifest, size_warnings, write_manifest
 from skill_evaluator.errors import AuditError
 
+from tests.audit.audit_library import SCENARIOS, SECOND, AuditLibrary
 from tests.audit.manifests import IDS, manifest
-from tests.support.audits import SCENARIOS, SECOND, AuditLibrary
 from tests.support.library import SKILL
 
 SIZES = st.lists(st.integers(1, 8), min_size=1, max_size=3)

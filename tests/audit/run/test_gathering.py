@@ -9,7 +9,7 @@ import pytest
 from skill_evaluator.audit.run.gathering import gather
 from skill_evaluator.errors import AuditError
 
-from tests.support.audits import CELLS, QUESTIONS, SCENARIOS, SECOND, AuditLibrary, missing
+from tests.audit.audit_library import CELLS, QUESTIONS, SCENARIOS, SECOND, AuditLibrary, missing
 from tests.support.chat_server import notice
 from tests.support.library import REPLAY, SKILL
 

@@ -8,7 +8,7 @@ from skill_evaluator.ci.platforms.github import GitHub
 from skill_evaluator.display.pages import Fold, Heading, Lines, Page, Section
 from skill_evaluator.errors import ConfigError, PlanError
 
-from tests.support.github_api import NAME, TOKEN, GitHubApi, github_api
+from tests.ci.platforms.github_api import NAME, TOKEN, GitHubApi, github_api
 
 COMMIT = "c0ffee"
 MARK = "<!-- skill-evaluator -->"

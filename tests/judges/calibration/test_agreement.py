@@ -52,11 +52,6 @@ def test_verdict_of_a_pair_is_a_tie_if_the_orders_differ() -> None:
     assert [figure.value for figure in row.position.agreement] == [0.75, 0.75]
 
 
-def test_pairs_in_one_order_have_no_position_figures() -> None:
-    (row,) = result_of([*HALF, 1], (verdict(n, 1, human) for n, human in enumerate(HALF))).agreement
-    assert (row.labels, row.n, row.trust.trusted, row.position) == (61, 60, True, None)
-
-
 def test_criteria_have_labels_of_their_own() -> None:
     verdicts = [verdict(n, order, 1, criteria={"tone": human}) for n, human in enumerate(HALF) for order in (1, 2)]
     rows = result_of(HALF, verdicts, criteria=[{"tone": human} for human in HALF]).agreement

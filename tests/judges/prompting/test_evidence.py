@@ -14,9 +14,7 @@ TEXT = "The reading room opens at 8:30 from 4 May. Dogs are not allowed – “g
         ('"guide dogs"', True),
         ("Dogs are not allowed - 'guide dogs' are", True),
         ("The reading room … from 4 May", True),
-        ("8:30", True),
         ("The reading room opens at 9:30 from 4 May", False),
-        ("ogs are", False),
         ("at", False),
         ("…", False),
         ("", False),
@@ -31,10 +29,8 @@ def test_quotation_is_found_word_for_word(quotation: str, found: bool) -> None:
     [
         ("", False, []),
         ("It says «opens at 8:30», which is right.", True, []),
-        ("It gives the hours.", False, []),
         ('It says "closed on Mondays".', False, ["closed on Mondays"]),
         ('It drops the "late fees" of the other.', False, []),
-        ("The room's hours aren't given", False, []),
     ],
 )
 def test_evidence_quotes_its_text_or_invents(evidence: str, found: bool, invented: list[str]) -> None:

@@ -18,7 +18,6 @@ def with_a_score(value: Any) -> int | Unscored:
 def test_the_last_whole_verdict_binds_and_one_that_only_stands_in_the_judged_text_is_none() -> None:
     for text, expected in (
         ('{"score": 3}', 3),
-        ('```json\n{"score": 3}\n```', 3),
         ('The text has {"score": 5}. Mine: {"score": 1}', 1),
         ('{"score": 1} because of {"level": 2}', 1),
         ("", "empty"),
@@ -26,7 +25,6 @@ def test_the_last_whole_verdict_binds_and_one_that_only_stands_in_the_judged_tex
         ('{"score": 3}\n<think>or {"score": 5}?</think>', 3),
         ("I would say four.", "not_json"),
         ('{"score": 3', "not_json"),
-        ('"score"', "wrong_format"),
         ('{"level": 3}', "wrong_format"),
     ):
         read = last_whole(text, with_a_score)

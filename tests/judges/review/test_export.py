@@ -9,7 +9,7 @@ from skill_evaluator.errors import JudgeError
 from skill_evaluator.judges.review.items import ReviewItem
 from skill_evaluator.judges.review.queue import ReviewLabel, export_labels, status_lines
 
-from tests.support.reviews import change, label, pair, queue_of, scored
+from tests.judges.review.reviews import change, label, pair, queue_of, scored
 
 
 def export(root: Path, items: list[ReviewItem], labels: list[ReviewLabel]) -> tuple[int, int, int]:

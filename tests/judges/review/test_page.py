@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from skill_evaluator.judges.review.queue import latest
 
-from tests.support.review_page import a_browser, review_page  # noqa: F401
-from tests.support.reviews import change, pair, queue_of, scored
+from tests.judges.review.review_page import a_browser, review_page  # noqa: F401
+from tests.judges.review.reviews import change, pair, queue_of, scored
 
 pytestmark = pytest.mark.browser
 PAIRS = [pair(f"p{number}") for number in range(18)]
@@ -109,12 +109,3 @@ def test_judged_text_runs_no_script(page: Any, tmp_path: Path) -> None:
         with pytest.raises(Exception, match="TrustedHTML"):
             page.evaluate("document.body.innerHTML = '<p>x</p>'")
     assert len(queue.labels(queue.items())) == 1
-
-
-def test_answer_is_kept_when_the_server_is_gone(page: Any, tmp_path: Path) -> None:
-    queue_of(tmp_path, pair(), pair("p2"))
-    with review_page(tmp_path, "--reviewer", "ada") as address:
-        open_item(page, address)
-    press(page, "1")
-    assert "The server does not answer" in page.inner_text("#problem")
-    assert page.get_attribute(".choices button:first-child", "aria-pressed") == "true"

@@ -9,7 +9,7 @@ import pytest
 from skill_evaluator.errors import JudgeError
 from skill_evaluator.judges.review.queue import LABELS, QUEUE, ReviewQueue, choices, first_shown, latest
 
-from tests.support.reviews import change, label, pair, queue_of, scored
+from tests.judges.review.reviews import change, label, pair, queue_of, scored
 
 ITEMS = [pair(f"p{number}") for number in range(20)]
 

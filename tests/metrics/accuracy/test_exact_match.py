@@ -3,7 +3,7 @@
 from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule
 from skill_evaluator.metrics.accuracy.exact_match import exact_match
 
-from tests.support.json_values import comparison
+from tests.metrics.orders import comparison
 
 
 def test_it_is_1_of_equal_json_values_and_else_0() -> None:

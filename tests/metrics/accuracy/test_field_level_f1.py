@@ -6,7 +6,7 @@ import pytest
 from skill_evaluator.comparing.field_plan import FieldRule
 from skill_evaluator.metrics.accuracy.field_level_f1 import field_level_f1
 
-from tests.support.json_values import comparison, order_plan
+from tests.metrics.orders import comparison, order_plan
 
 PERFECT = {"id": "A", "paid": True, "tags": ["a", "b"], "lines": [{"sku": "x", "qty": 1}, {"sku": "y", "qty": 2}]}
 

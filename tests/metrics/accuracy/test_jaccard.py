@@ -6,7 +6,7 @@ import pytest
 from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule
 from skill_evaluator.metrics.accuracy.jaccard import jaccard
 
-from tests.support.json_values import comparison, order_plan
+from tests.metrics.orders import comparison, order_plan
 
 LINES = FieldPlan(arrays={"lines": FieldRule(align="key", key=("sku",))})
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from skill_evaluator.metrics.accuracy.tree_similarity import tree_similarity
 
-from tests.support.json_values import comparison
+from tests.metrics.orders import comparison
 
 DEEPEST = 2 * sys.getrecursionlimit()
 

@@ -6,7 +6,7 @@ import pytest
 from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule
 from skill_evaluator.metrics.agreement.array_lengths import array_length_stability, array_lengths
 
-from tests.support.json_values import answers
+from tests.metrics.orders import answers
 
 PLANNED = FieldPlan(leaves={"whole": FieldRule(compare="exact")}, arrays={"a": FieldRule(align="set")})
 Lengths = tuple[float, int | None, int | None]

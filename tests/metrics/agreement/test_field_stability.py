@@ -10,7 +10,8 @@ from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule
 from skill_evaluator.comparing.sides import values_by_path
 from skill_evaluator.metrics.agreement.field_stability import field_stability, field_stability_by_path
 
-from tests.support.json_values import ALIGNMENTS, answers, order_plan, orders, quick
+from tests.metrics.orders import ALIGNMENTS, answers, order_plan, orders
+from tests.support.json_values import quick
 
 LOOSE = FieldPlan(
     leaves={

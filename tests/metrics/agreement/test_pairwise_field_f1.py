@@ -11,7 +11,8 @@ from skill_evaluator.comparing.comparison import compare, counted_weight
 from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule
 from skill_evaluator.metrics.agreement.pairwise_field_f1 import pairwise_field_f1
 
-from tests.support.json_values import ALIGNMENTS, answers, order_plan, orders, quick
+from tests.metrics.orders import ALIGNMENTS, answers, order_plan, orders
+from tests.support.json_values import quick
 
 X, Y, Z = ({"a": 1, "b": 1}, {"a": 1, "b": 2}, {"a": 2, "b": 2})
 

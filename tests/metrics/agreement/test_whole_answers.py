@@ -7,7 +7,7 @@ from skill_evaluator.comparing.field_plan import FieldPlan
 from skill_evaluator.metrics.agreement.whole_answers import distinct_outputs, pairwise_exact_match, tara_at_n, tarr_at_n
 from skill_evaluator.metrics.base import CaseAnswers
 
-from tests.support.json_values import answers
+from tests.metrics.orders import answers
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,8 @@ from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule
 from skill_evaluator.library.contract import Contract
 from skill_evaluator.metrics.diagnosis.contract_errors import contract_errors, only_extra_keys
 
-from tests.support.json_values import ORDER_SCHEMA, json_values, thorough
+from tests.metrics.orders import ORDER_SCHEMA
+from tests.support.json_values import json_values, thorough
 
 LINE = {
     "type": "object",

@@ -10,7 +10,8 @@ from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule
 from skill_evaluator.metrics.diagnosis.field_profile import field_profile, field_values, flawed_fields
 from skill_evaluator.metrics.diagnosis.per_field import per_field
 
-from tests.support.json_values import answers, order_plan, orders, reordered, thorough
+from tests.metrics.orders import answers, order_plan, orders, reordered
+from tests.support.json_values import thorough
 
 LOOSE = FieldPlan(
     leaves={

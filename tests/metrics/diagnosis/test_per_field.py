@@ -17,7 +17,8 @@ from skill_evaluator.metrics.diagnosis.per_field import (
     total_fields,
 )
 
-from tests.support.json_values import json_values, order_plan, quick
+from tests.metrics.orders import order_plan
+from tests.support.json_values import json_values, quick
 
 PLAN = order_plan("key")
 

@@ -119,7 +119,8 @@ class Library:
         models: Sequence[str] = (),
         cases: Sequence[str] = (),
         seed: int | None = None,
-        resume: str | None = None,
+        resume: bool = False,
+        run: str | None = None,
         fresh: bool = False,
         shard: str | None = None,
         scenario: str | None = None,
@@ -146,7 +147,8 @@ class Library:
             models: Only these models of models.yaml.
             cases: Only these cases.
             seed: Seed of the replicates' seeds; default 0.
-            resume: Continue an unfinished run (default: the newest); make only the missing calls.
+            resume: Continue the newest unfinished run; make only the missing calls.
+            run: Continue this run: its id or folder.
             fresh: Begin a new run, even if an unfinished run could be continued.
             shard: Only the I-th of N parts of the cases.
             scenario: Wrap the prompt in the system-prompt template .evaluator/scenarios/NAME.md.
@@ -179,6 +181,7 @@ class Library:
             cases=cases,
             seed=seed,
             resume=resume,
+            run=run,
             fresh=fresh,
             shard=shard,
             scenario=scenario,

@@ -31,7 +31,8 @@ class Audits:
         max_cost: float | None = None,
         max_calls: int | None = None,
         concurrency: int | None = None,
-        resume: str | None = None,
+        resume: bool = False,
+        run: str | None = None,
         batch: bool = False,
         audits: str | Path = "audits",
         watch: Watch | None = None,
@@ -49,7 +50,8 @@ class Audits:
             max_cost: Spend at most this, in USD, all models together.
             max_calls: Stop after N calls over all models; retries are free.
             concurrency: Calls in flight per model; default 8 or 256.
-            resume: Continue an audit (default: the newest); make only the missing calls.
+            resume: Continue the newest audit; make only the missing calls.
+            run: Continue this audit: its id or folder.
             batch: Ask by the vendors' batch APIs: half the price, answers within a day; waits.
             audits: Where audits are kept.
             watch: Shows the progress of the calls; default: nothing is shown.
@@ -71,6 +73,7 @@ class Audits:
             max_calls=max_calls,
             concurrency=concurrency,
             resume=resume,
+            run=run,
             batch=batch,
             audits=audits,
         )

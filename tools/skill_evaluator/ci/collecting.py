@@ -16,7 +16,7 @@ from skill_evaluator.ci.matrix import Checkout
 from skill_evaluator.ci.outcome import OUTCOME, RECORDS, Figures, LostValue, Outcome, RunOutcome, Status
 from skill_evaluator.ci.plan import Plan, read_plan, sha256_of
 from skill_evaluator.display import MIN_CASES_FOR_INTERVAL
-from skill_evaluator.display.options import argument, options, rare, words_of
+from skill_evaluator.display.options import FormatOption, PlatformOption, argument, options, rare, words_of
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import InternalError, PlanError, RunError, SkillEvaluatorError
 from skill_evaluator.evaluation.drift import drift_of, drifts_in
@@ -46,12 +46,12 @@ _NAMED = 3  # of what changed
 
 
 @options
-class CollectRequest(Checkout):
+class CollectRequest(Checkout, PlatformOption, FormatOption):
     """What is to be collected, and where it goes."""
 
-    artifacts: Path | None = argument("Folder that holds the run folders of a plan's jobs, at any depth.", None)
+    artifacts: Path | None = argument("Folder with the run folders of a plan's jobs.", None)
     plan: Path = rare("The plan.", Path("plan.json"), metavar="FILE")
-    plan_sha256: str | None = rare("The SHA-256 of the plan's file; refuse any other file.", metavar="HEX")
+    plan_sha256: str | None = rare("The SHA-256 that the plan's file must have.", metavar="HEX")
     out: Path = rare("Where records and outcome.json go.", Path("collected"), metavar="DIR")
 
 

@@ -62,15 +62,15 @@ def stale_workflows(config: Path, configuration: Configuration) -> dict[Path, st
 class InitRequest:
     """The files that `init` writes, and where."""
 
-    folder: Path = argument("The root of a repository.", Path(), metavar="DIR")
+    folder: Path = argument("The root of a repository.", Path())
     name: str | None = option("Write a component of this name, with one case.", metavar="NAME")
-    adopt: bool = flag("Read an existing library, in this format or others, and propose what a first run needs.")
+    adopt: bool = flag("Read an existing library, propose what a first run needs.")
     yes: bool = flag("With --adopt: write the proposed files.")
     workflows: bool = flag("Also write the workflows of GitHub.")
-    keyless: bool = flag("With --workflows: let models with `auth: oidc` take the identity of the job.")
+    keyless: bool = flag("With --workflows: let `auth: oidc` use the job's identity.")
     audit: bool = flag("Also write scenarios for an audit.")
     judge: bool = flag("Also write rubrics for judges.")
-    out: Path | None = option("With --adopt: write there, as of a folder that is only read.", metavar="DIR")
+    out: Path | None = option("With --adopt: write there.", metavar="DIR")
 
     def __post_init__(self) -> None:
         if self.name is not None and not is_component_name(self.name):

@@ -13,11 +13,10 @@ from skill_evaluator.checking.lint import Linted, lint_component, unknown_names
 from skill_evaluator.ci.layout import EVALUATE, WORKFLOWS, stale_workflows
 from skill_evaluator.ci.matrix import environment_of, key_variable_of
 from skill_evaluator.display.options import (
-    ComponentsOption,
-    ConfigOption,
-    FixturesOption,
-    Names,
+    SKILLS,
+    LibraryOptions,
     PlatformOption,
+    argument,
     flag,
     option,
     options,
@@ -42,15 +41,13 @@ _Checked = tuple[Linted, list[Problem]]
 
 
 @options
-class LintRequest(ComponentsOption, FixturesOption, ConfigOption, PlatformOption):
+class LintRequest(PlatformOption, LibraryOptions):
     """The components to check and how: the options of `lint`."""
 
-    names: Names = ()
-    base: str | None = option(
-        "Check what changed since this commit: versions are raised, and records only added.", metavar="COMMIT"
-    )
-    no_cases: bool = rare("Check versions and records only: read no case and no schema.", False)
-    fix: bool = flag("Resolve conflict markers in leaderboard.json: keep the rows of both sides, and of all records.")
+    names: tuple[str, ...] = argument(SKILLS, (), "COMPONENT")
+    base: str | None = option("Check what changed since this commit.", metavar="COMMIT")
+    no_cases: bool = rare("Check versions and records only.", False)
+    fix: bool = flag("Resolve conflict markers in leaderboard.json.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -43,7 +43,7 @@ _SECONDS_A_CALL = 10.0  # a slow answer
 class Checkout(ComponentsOption, FixturesOption, ConfigOption):
     """The work tree that a job sees, its configuration, and the branches that hold records beside it."""
 
-    recorded: tuple[str, ...] = rare("A branch that holds records beside the work tree; repeatable.", (), metavar="REF")
+    recorded: tuple[str, ...] = rare("A branch that also holds records; repeatable.", (), metavar="REF")
 
     @cached_property
     def configuration(self) -> Configuration:

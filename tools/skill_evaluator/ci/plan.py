@@ -233,5 +233,5 @@ def planned_request(request: RequestT, plan: Plan, run: PlannedRun) -> RequestT:
     }
     folder = request.results / run.run_id(plan.invocation)
     begun = (folder / MANIFEST).exists() and not plan.dry_run
-    how = {"resume": str(folder)} if begun else {"invocation": plan.invocation}
+    how = {"run": str(folder)} if begun else {"invocation": plan.invocation}
     return replace(request, **planned, **how)  # type: ignore[arg-type]

@@ -24,7 +24,16 @@ from skill_evaluator.ci.matrix import (
     with_limits,
 )
 from skill_evaluator.ci.plan import OnModels, Plan
-from skill_evaluator.display.options import Names, OnlyModels, PlatformOption, option, options, rare
+from skill_evaluator.display.options import (
+    SKILLS,
+    FormatOption,
+    OnlyModels,
+    PlatformOption,
+    argument,
+    option,
+    options,
+    rare,
+)
 from skill_evaluator.errors import GitError, NotEvaluatedError, PlanError, SkillEvaluatorError
 from skill_evaluator.evaluation.inputs import judge_of
 from skill_evaluator.evaluation.runs import fresh_seed
@@ -54,23 +63,17 @@ _FULL_ID = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
 
 
 @options
-class PlanRequest(Checkout, PlatformOption):
+class PlanRequest(Checkout, PlatformOption, FormatOption):
     """The options of `plan`. If `base` is None a person started it, and the version-bump rule does not apply."""
 
-    names: Names = ()
-    base: str | None = option(
-        "The commit before the push: MINOR and MAJOR bumps since then run. Default: all that is named runs.",
-        metavar="COMMIT",
-    )
+    names: tuple[str, ...] = argument(SKILLS, (), "COMPONENT")
+    base: str | None = option("Run MINOR and MAJOR bumps since this commit.", metavar="COMMIT")
     models: OnlyModels = ()
     replicates: int | None = option("Calls per case and model.", None, "-n")
     seed: int | None = rare("Seed of the replicates' seeds.")
-    max_cost: float | None = option("What all jobs together may cost.", metavar="USD")
-    pull_request: str | None = rare(
-        "Plan drafts of a pull request, by its merge commit: HEAD or a commit that HEAD applies to a branch.",
-        metavar="COMMIT",
-    )
-    drift: bool = rare("Run the recorded versions again, to see whether a model drifted.", False)
+    max_cost: float | None = option("Maximum cost of all jobs together.", metavar="USD")
+    pull_request: str | None = rare("Plan drafts of a pull request, by its merge commit.", metavar="COMMIT")
+    drift: bool = rare("Run the recorded versions again to detect drift.", False)
     dry_run: bool = rare("Plan jobs that make no call.", False)
 
 

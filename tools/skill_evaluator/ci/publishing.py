@@ -15,7 +15,7 @@ from typing import Literal
 
 from skill_evaluator.ci.arrivals import CLOCKS_APART
 from skill_evaluator.ci.outcome import OUTCOME, RECORDS, RunOutcome
-from skill_evaluator.display.options import ComponentsOption, argument, option, options, rare
+from skill_evaluator.display.options import ComponentsOption, FormatOption, argument, option, options, rare
 from skill_evaluator.errors import GitError, LeaderboardError, PlanError
 from skill_evaluator.files import json_text, parse_json, read_json, validated
 from skill_evaluator.identifiers import moment
@@ -29,13 +29,11 @@ _LEAST_WAIT_S = 0.5
 
 
 @options
-class PublishRequest(ComponentsOption):
+class PublishRequest(ComponentsOption, FormatOption):
     """What is to be published, and where it goes."""
 
     collected: Path = argument("What collect wrote.", Path("collected"))
-    mode: Literal["push", "branch", "pull-request"] = option(
-        "Onto the branch itself, a data branch, or a branch for review.", "push"
-    )
+    mode: Literal["push", "branch", "pull-request"] = option("To the branch, a data branch or one for review.", "push")
     to: str = rare("The branch that is evaluated.", "main", metavar="BRANCH")
     branch: str = rare("The data branch, or the one for review.", "skill-evaluator-records", metavar="BRANCH")
     remote: str = rare("The remote to push to.", "origin")

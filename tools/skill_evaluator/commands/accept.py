@@ -1,17 +1,7 @@
 """`skill-evaluator accept`: make a recorded version the anchor of later versions. Makes no call."""
 
 from skill_evaluator.api import Library
-from skill_evaluator.display.options import (
-    ComponentsOption,
-    ConfigOption,
-    FormatOption,
-    OnlyModels,
-    Skill,
-    argument,
-    flag,
-    option,
-    options,
-)
+from skill_evaluator.display.options import SKILL, OnlyModels, RecordOptions, argument, flag, option, options
 from skill_evaluator.display.pages import print_page
 from skill_evaluator.errors import EXIT_OK
 from skill_evaluator.reports.history import acceptances_page, accepted_json, accepted_page
@@ -24,13 +14,13 @@ EXAMPLES = (
 
 
 @options
-class AcceptOptions(ComponentsOption, ConfigOption, FormatOption):
+class AcceptOptions(RecordOptions):
     """The options of `accept`."""
 
-    skill: Skill
-    version: str | None = argument("Default: the highest version with a complete record.", None, show_default=False)
+    skill: str = argument(SKILL, metavar="COMPONENT")
+    version: str | None = argument("Default: the highest version with a complete record.", None)
     why: str = option("The reason; required.", "", metavar="TEXT")
-    by: str = option("Who accepts it; default: user.name and user.email of git.", "", metavar="NAME")
+    by: str = option("Who accepts it; default: the user of git.", "", metavar="NAME")
     models: OnlyModels = ()
     show: bool = flag("Accept nothing: show what was accepted.", "--list")
 

@@ -6,7 +6,7 @@ from skill_evaluator.api import Library
 from skill_evaluator.audit.report.calls import print_audit_runs, print_size
 from skill_evaluator.audit.report.page import print_audit, write_audit
 from skill_evaluator.audit.request import AuditReportRequest, AuditRunRequest
-from skill_evaluator.display.options import FormatOption, folders_of, keywords_of, options
+from skill_evaluator.display.options import folders_of, keywords_of
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK
 from skill_evaluator.reports.live import watch
 
@@ -30,17 +30,7 @@ EXITS = {
 }
 
 
-@options
-class AuditRunOptions(AuditRunRequest, FormatOption):
-    """The options of `audit run`."""
-
-
-@options
-class AuditReportOptions(AuditReportRequest, FormatOption):
-    """The options of `audit report`."""
-
-
-def audit_run(options: AuditRunOptions) -> int:
+def audit_run(options: AuditRunRequest) -> int:
     """Run every model on every question in every scenario; saves the outputs in audits/<id>."""
     audits = Library(**folders_of(options)).audits
     if options.dry_run:
@@ -51,7 +41,7 @@ def audit_run(options: AuditRunOptions) -> int:
     return EXIT_OK if results.complete else EXIT_INCOMPLETE
 
 
-def audit_report(options: AuditReportOptions) -> int:
+def audit_report(options: AuditReportRequest) -> int:
     """Grade the models of an audit by their stability."""
     # it imports scipy, which a dry run does not need
 

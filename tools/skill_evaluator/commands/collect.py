@@ -1,4 +1,4 @@
-"""`skill-evaluator collect`: the artifacts of a plan's jobs → one record per component and model, and outcome.json.
+"""`skill-evaluator ci collect`: the artifacts of a plan's jobs → one record per component and model, and outcome.json.
 
 It makes no call and touches no leaderboard. It scores the answers themselves, so that shards become one run.
 """
@@ -8,7 +8,6 @@ import sys
 from skill_evaluator.api.ci import ContinuousIntegration
 from skill_evaluator.ci.collecting import CollectRequest, commands_again
 from skill_evaluator.display.addresses import Site
-from skill_evaluator.display.options import FormatOption, PlatformOption, options
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import EXIT_BUG, EXIT_INCOMPLETE, EXIT_OK
 from skill_evaluator.reports.ci import add_outcome_summary, print_outcome
@@ -17,12 +16,7 @@ EXAMPLES = ("skill-evaluator ci collect artifacts --plan plan.json --out collect
 EXITS = {4: "a run is incomplete (the others are collected)"}
 
 
-@options
-class CollectOptions(CollectRequest, PlatformOption, FormatOption):
-    """The options of `collect`."""
-
-
-def collect(options: CollectOptions) -> int:
+def collect(options: CollectRequest) -> int:
     """Score the outputs of a plan's jobs; writes one record per component and model, and outcome.json."""
     outcome = ContinuousIntegration.collect(options)
     site = Site(options.configuration.settings.site.address)

@@ -5,18 +5,7 @@ from dataclasses import replace
 from skill_evaluator.api import Library
 from skill_evaluator.commands.options import named_verdicts
 from skill_evaluator.display.addresses import Site
-from skill_evaluator.display.options import (
-    ComponentsOption,
-    ConfigOption,
-    FormatOption,
-    Full,
-    OnlyModels,
-    argument,
-    flag,
-    option,
-    options,
-    words_of,
-)
+from skill_evaluator.display.options import Full, OnlyModels, RecordOptions, argument, flag, option, options, words_of
 from skill_evaluator.display.pages import print_page
 from skill_evaluator.errors import LeaderboardError
 from skill_evaluator.reports.comparison import comparison_page
@@ -33,29 +22,18 @@ EXITS = {3: "regression", 4: "another model answered, or a verdict of --fail-on"
 
 
 @options
-class CompareOptions(ComponentsOption, ConfigOption, FormatOption):
+class CompareOptions(RecordOptions):
     """The options of `compare`."""
 
-    skill: str | None = argument(
-        "A component; or a file: a record, or results of a different tool.",
-        None,
-        metavar="COMPONENT",
-        completes="components",
-    )
-    other: str | None = argument("The file to compare with the first one.", None, metavar="FILE", show_default=False)
-    baseline: str | None = option(
-        "Version, run or file to compare with; default: the last accepted, else the next lower.", metavar="VERSION"
-    )
+    skill: str | None = argument("A component, a record, or results of a different tool.", None, "COMPONENT")
+    other: str | None = argument("The file to compare with the first one.", None, "FILE")
+    baseline: str | None = option("Version, run or file; default: the accepted baseline.", metavar="VERSION")
     candidate: str | None = option("Version, run or file to judge; default: the newest.", metavar="VERSION")
     models: OnlyModels = ()
-    between: tuple[str, str] | None = option(
-        "Compare model B with model A, on the same version.", None, "--models", metavar="A B"
-    )
+    between: tuple[str, str] | None = option("Compare model B with model A.", None, "--models", metavar="A B")
     full: Full = False
-    apart: bool = flag("Results of another tool were measured on different days.")
-    fail_on: tuple[str, ...] = option(
-        "Verdicts that fail; default: policy of settings.yaml.", (), metavar="VERDICT,..."
-    )
+    apart: bool = flag("The two files were measured on different days.")
+    fail_on: tuple[str, ...] = option("Verdicts that fail; default: settings.yaml.", (), metavar="VERDICT,...")
 
 
 def compare(options: CompareOptions) -> int:

@@ -31,7 +31,7 @@ Is the second version worse, and where? How did all do? What went wrong?
 class DemoOptions:
     """The options of `demo`."""
 
-    folder: Path = argument("An empty or new folder.", Path("demo"), metavar="DIR")
+    folder: Path = argument("An empty or new folder.", Path("demo"))
 
 
 def demo(options: DemoOptions) -> int:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from skill_evaluator.commands.evaluating import measure, measure_many, measure_planned
-from skill_evaluator.display.options import FormatOption, Full, options, rare
+from skill_evaluator.display.options import Full, options, rare
 from skill_evaluator.errors import EXIT_OK
 from skill_evaluator.evaluation.dry_run import dry_run
 from skill_evaluator.evaluation.request import ManyRequest
@@ -21,12 +21,12 @@ EXITS = {3: "regression", 4: "incomplete run, another model answered, or a verdi
 
 
 @options
-class EvaluateOptions(ManyRequest, FormatOption):
+class EvaluateOptions(ManyRequest):
     """The options of `evaluate`."""
 
     full: Full = False
     plan: Path = rare("With --planned: the plan.", Path("plan.json"), metavar="FILE")
-    planned: str | None = rare("Make this run of a plan; resume it if its folder is in --results.", metavar="RUN")
+    planned: str | None = rare("Make this run of a plan, or resume it.", metavar="RUN")
 
 
 def evaluate(options: EvaluateOptions) -> int:

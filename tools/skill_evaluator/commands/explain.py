@@ -1,17 +1,7 @@
 """`skill-evaluator explain`: a case of a saved run with its ground truth and outputs, or one field of all cases."""
 
 from skill_evaluator.api import Library
-from skill_evaluator.display.options import (
-    ComponentsOption,
-    ConfigOption,
-    FixturesOption,
-    FormatOption,
-    Full,
-    argument,
-    option,
-    options,
-    words_of,
-)
+from skill_evaluator.display.options import Full, LibraryOptions, argument, option, options, words_of
 from skill_evaluator.display.pages import print_page
 from skill_evaluator.errors import EXIT_OK
 from skill_evaluator.reports.explanation import explanation_json, explanation_page
@@ -20,12 +10,12 @@ EXAMPLES = ("skill-evaluator explain <run-id> --case <case-id>", "skill-evaluato
 
 
 @options
-class ExplainOptions(ComponentsOption, FixturesOption, ConfigOption, FormatOption):
+class ExplainOptions(LibraryOptions):
     """The options of `explain`."""
 
-    run: str = argument("A run folder, or the id of a run in a component's evals/results.", completes="runs")
+    run: str = argument("A run folder, or the id of a run in evals/results.")
     case: str | None = option("Show this case, field by field.", metavar="ID")
-    field: str | None = option("Show this field (as lint names it) alone, by default in every case.", metavar="PATH")
+    field: str | None = option("Show this field (as lint names it) alone.", metavar="PATH")
     full: Full = False
 
 

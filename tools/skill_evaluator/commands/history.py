@@ -3,16 +3,7 @@
 from skill_evaluator.api import Library
 from skill_evaluator.commands.options import named_verdicts
 from skill_evaluator.display.addresses import Site
-from skill_evaluator.display.options import (
-    ComponentsOption,
-    ConfigOption,
-    FormatOption,
-    OnlyModels,
-    Skill,
-    option,
-    options,
-    words_of,
-)
+from skill_evaluator.display.options import SKILL, OnlyModels, RecordOptions, argument, option, options, words_of
 from skill_evaluator.display.pages import print_page
 from skill_evaluator.reports.history import history_page
 from skill_evaluator.verdicts.decide.rules import exit_code
@@ -22,14 +13,12 @@ EXITS = {3: "regression, if --fail-on names it", 4: "another verdict of --fail-o
 
 
 @options
-class HistoryOptions(ComponentsOption, ConfigOption, FormatOption):
+class HistoryOptions(RecordOptions):
     """The options of `history`."""
 
-    skill: Skill
+    skill: str = argument(SKILL, metavar="COMPONENT")
     models: OnlyModels = ()
-    fail_on: tuple[str, ...] = option(
-        "Verdicts on the highest version that fail; default: none.", (), metavar="VERDICT,..."
-    )
+    fail_on: tuple[str, ...] = option("Verdicts that fail; default: none.", (), metavar="VERDICT,...")
 
 
 def history(options: HistoryOptions) -> int:

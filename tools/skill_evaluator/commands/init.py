@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Sequence
 
-import typer
+from rich.prompt import IntPrompt
 from rich.text import Text
 
 from skill_evaluator.api import Library
@@ -92,5 +92,5 @@ def _choose(name: str, parts: Sequence[str]) -> str | None:
     print(f"Which part of its schema does {visible(name)} answer with? 0: none of these")
     for number, part in enumerate(parts, 1):
         print(f"{number}: {visible(part)}")
-    number = typer.prompt("Number", type=int, default=0)
+    number = IntPrompt.ask("Number", default=0)
     return parts[number - 1] if 0 < number <= len(parts) else None

@@ -5,18 +5,7 @@ from pathlib import Path
 
 from skill_evaluator.api import Library
 from skill_evaluator.ci.platforms import PLATFORMS
-from skill_evaluator.display.options import (
-    ComponentsOption,
-    ConfigOption,
-    FixturesOption,
-    FormatOption,
-    PlatformOption,
-    argument,
-    folders_of,
-    option,
-    options,
-)
-from skill_evaluator.display.sheets import Format
+from skill_evaluator.display.options import LibraryOptions, PlatformOption, argument, folders_of, option, options
 from skill_evaluator.errors import EXIT_OK, EXIT_USER_ERROR
 from skill_evaluator.judges.workflows.requests import (
     CalibrateRequest,
@@ -69,50 +58,50 @@ EXITS = {
 }
 
 
-def judge_score(options: ScoreRequest, form: Format) -> int:
+def judge_score(options: ScoreRequest) -> int:
     """Score outputs by a rubric.
 
     A judge gives evidence, a justification, a score, a suggestion and its confidence for each criterion.
     """
-    return print_judged(Library(**folders_of(options)).judge.score(options, watch=watch), form)
+    return print_judged(Library(**folders_of(options)).judge.score(options, watch=watch), options.format)
 
 
-def judge_pairwise(options: PairwiseRequest, form: Format) -> int:
+def judge_pairwise(options: PairwiseRequest) -> int:
     """Compare outputs by a rubric, in both orders.
 
     A verdict that changes with the order is a tie.
     """
-    return print_judged(Library(config=options.config).judge.pairwise(options, watch=watch), form)
+    return print_judged(Library(config=options.config).judge.pairwise(options, watch=watch), options.format)
 
 
-def judge_regression(options: RegressionRequest, form: Format) -> int:
+def judge_regression(options: RegressionRequest) -> int:
     """Decide whether new outputs are worse and may ship.
 
     A judge compares them with those in use, in both orders; code decides by fixed rules: ship, review or block.
     """
-    return print_judged(Library(**folders_of(options)).judge.regression(options, watch=watch), form)
+    return print_judged(Library(**folders_of(options)).judge.regression(options, watch=watch), options.format)
 
 
-def judge_calibrate(options: CalibrateRequest, form: Format) -> int:
+def judge_calibrate(options: CalibrateRequest) -> int:
     """Measure how well judges agree with human labels.
 
     Labels must be of items drawn at random. Without --judge it reads stored verdicts and makes no call. A judge is
     trusted if the whole 95 % interval of its κ with people is at the bar or above. --corrupt N also measures how many
     known defects it finds.
     """
-    return print_calibrated(Library(config=options.config).judge.calibrate(options, watch=watch), form)
+    return print_calibrated(Library(config=options.config).judge.calibrate(options, watch=watch), options.format)
 
 
-def judge_rubric(options: RubricDraftRequest, form: Format) -> int:
+def judge_rubric(options: RubricDraftRequest) -> int:
     """Draft a rubric with a model, marked as unreviewed."""
-    return print_rubric_draft(Library(config=options.config).judge.rubric(options, watch=watch), form)
+    return print_rubric_draft(Library(config=options.config).judge.rubric(options, watch=watch), options.format)
 
 
 @options
-class JudgeLintOptions(ConfigOption, PlatformOption, FormatOption):
+class JudgeLintOptions(PlatformOption, LibraryOptions):
     """The options of `judge lint`."""
 
-    files: tuple[Path, ...] = argument("Rubrics, YAML or JSON; default: all of .evaluator/rubrics.", (), metavar="FILE")
+    files: tuple[Path, ...] = argument("Rubrics; default: all of .evaluator/rubrics.", (), "FILE")
 
 
 def judge_lint(options: JudgeLintOptions) -> int:
@@ -130,10 +119,10 @@ def judge_lint(options: JudgeLintOptions) -> int:
 
 
 @options
-class JudgePinOptions(ComponentsOption, FixturesOption, ConfigOption, FormatOption):
+class JudgePinOptions(LibraryOptions):
     """The options of `judge pin`."""
 
-    run: str = argument("A run folder, or the id of a run in a component's evals/results.")
+    run: str = argument("A run folder, or the id of a run in evals/results.")
     cases: tuple[str, ...] = option("Only the outputs of these cases; repeatable.", (), "--case", metavar="GLOB")
 
 

@@ -3,16 +3,7 @@
 import sys
 
 from skill_evaluator.api import Library
-from skill_evaluator.display.options import (
-    ComponentsOption,
-    ConfigOption,
-    FormatOption,
-    Names,
-    OnlyModels,
-    option,
-    options,
-    words_of,
-)
+from skill_evaluator.display.options import SKILLS, OnlyModels, RecordOptions, argument, option, options, words_of
 from skill_evaluator.display.pages import print_page
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import EXIT_OK, SkillEvaluatorError
@@ -22,10 +13,10 @@ EXAMPLES = ("skill-evaluator leaderboard", "skill-evaluator leaderboard <compone
 
 
 @options
-class LeaderboardOptions(ComponentsOption, ConfigOption, FormatOption):
+class LeaderboardOptions(RecordOptions):
     """The options of `leaderboard`."""
 
-    skills: Names = ()
+    skills: tuple[str, ...] = argument(SKILLS, (), "COMPONENT")
     models: OnlyModels = ()
     version: str | None = option("Version to rank on; default: the highest of each model.", metavar="VERSION")
 

@@ -7,7 +7,7 @@ import sys
 
 from skill_evaluator.api import Library
 from skill_evaluator.ci.linting import LintRequest
-from skill_evaluator.display.options import FormatOption, flag, folders_of, keywords_of, options
+from skill_evaluator.display.options import flag, folders_of, keywords_of, options
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import EXIT_OK, EXIT_USER_ERROR
 from skill_evaluator.reports.lint import mark_linted, not_evaluated, print_linted
@@ -18,7 +18,7 @@ EXITS = {2: "invalid input, or a component with an error"}
 
 
 @options
-class LintOptions(LintRequest, FormatOption):
+class LintOptions(LintRequest):
     """The options of `lint`."""
 
     strict: bool = flag("Fail if a component or case is not evaluated.")

@@ -5,7 +5,6 @@ import sys
 from skill_evaluator.api import Library
 from skill_evaluator.display.options import folders_of, keywords_of
 from skill_evaluator.display.pages import print_page
-from skill_evaluator.display.sheets import Format
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK
 from skill_evaluator.evaluation.request import MutationRequest
 from skill_evaluator.reports.cases import mutation_page
@@ -18,7 +17,7 @@ EXAMPLES = (
 EXITS = {4: "a mutant is undecided (the same command resumes)"}
 
 
-def mutate(options: MutationRequest, form: Format) -> int:
+def mutate(options: MutationRequest) -> int:
     """Remove parts of a prompt, show whether the cases notice.
 
     Each sentence, bullet and section is removed once. All mutants are called interleaved with the whole prompt. Nothing
@@ -26,7 +25,7 @@ def mutate(options: MutationRequest, form: Format) -> int:
     """
     result = Library(**folders_of(options)).mutate(**keywords_of(options, MutationRequest), watch=watch)
     value = {**result.model_dump(mode="json"), "score": result.score}
-    print_page(form, json=lambda: value, page=lambda: mutation_page(result))
+    print_page(options.format, json=lambda: value, page=lambda: mutation_page(result))
     if result.dry_run or not result.count("undecided"):
         return EXIT_OK
     print("the same command resumes where this one stopped, and repeats no call", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""`skill-evaluator plan`: what a push (or a person) asks to be evaluated, cut into jobs, with the reasons and the cost.
+"""`skill-evaluator ci plan`: the runs of a push or of a person, as jobs, with the reasons and the cost.
 
 It makes no call and needs no key. Jobs and `collect` go by the plan.json it writes; `--detect` plans a size instead.
 """
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from skill_evaluator.api import Library
 from skill_evaluator.ci.planning import PlanRequest
-from skill_evaluator.display.options import FormatOption, folders_of, option, options, rare
+from skill_evaluator.display.options import folders_of, option, options, rare
 from skill_evaluator.display.pages import page_of, print_page
 from skill_evaluator.errors import EXIT_OK, ConfigError
 from skill_evaluator.reports.ci import print_plan, publish_plan
@@ -21,12 +21,10 @@ EXAMPLES = (
 
 
 @options
-class PlanOptions(PlanRequest, FormatOption):
+class PlanOptions(PlanRequest):
     """The options of `plan`."""
 
-    detect: float | None = option(
-        "Instead of a plan: say how many cases and replicates of a component would show this drop.", metavar="DROP"
-    )
+    detect: float | None = option("Instead: how many cases would detect this drop.", metavar="DROP")
     out: Path = rare("Where the plan goes.", Path("plan.json"), metavar="FILE")
 
 
@@ -35,7 +33,7 @@ def plan(options: PlanOptions) -> int:
     library = Library(**folders_of(options))
     if options.detect is not None:
         if len(options.names) != 1:
-            raise ConfigError("--detect takes one component: skill-evaluator plan --detect 0.05 <component>")
+            raise ConfigError("--detect takes one component: skill-evaluator ci plan --detect 0.05 <component>")
         sizing = library.sizing(options.names[0], options.detect, options.models)
         print_page(options.format, json=lambda: sizing, page=lambda: page_of(sizing.skill, sizing_blocks(sizing)))
         return EXIT_OK

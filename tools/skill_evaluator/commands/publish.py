@@ -1,9 +1,8 @@
-"""`skill-evaluator publish`: what `collect` put together → one commit, pushed to a branch, or up for review."""
+"""`skill-evaluator ci publish`: what `collect` put together → one commit, pushed to a branch, or up for review."""
 
 from skill_evaluator.api.ci import ContinuousIntegration
 from skill_evaluator.ci.publishing import PublishRequest
 from skill_evaluator.display.pages import Line, page_of, print_page
-from skill_evaluator.display.sheets import Format
 from skill_evaluator.errors import EXIT_OK, LeaderboardError
 from skill_evaluator.text import counted
 
@@ -14,7 +13,7 @@ EXAMPLES = (
 EXITS = {2: "invalid input, or a record could not be published (the others are published)"}
 
 
-def publish(options: PublishRequest, form: Format) -> int:
+def publish(options: PublishRequest) -> int:
     """Commit collected records to a branch and push it; tries again if the branch has moved."""
     done = ContinuousIntegration.publish(options)
     words = "no record to publish"
@@ -23,7 +22,7 @@ def publish(options: PublishRequest, form: Format) -> int:
     elif done.records:
         words = f"{counted(len(done.records), 'record')} on {done.branch} of {options.remote} by {done.commit}"
     print_page(
-        form,
+        options.format,
         json=lambda: {"records": done.records, "branch": done.branch, "commit": done.commit},
         page=lambda: page_of("published", [Line(words)]),
     )

@@ -17,7 +17,7 @@ EXAMPLES = (
 
 
 def records_import(options: ImportRequest) -> int:
-    """Make records of what a different tool measured; for compare, history and leaderboard.
+    """Import results of a different tool as records, for compare, history and leaderboard.
 
     A component that is not there is laid out with a prompt.md that says where its results come from.
     """

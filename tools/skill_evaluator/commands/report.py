@@ -1,10 +1,19 @@
-"""`skill-evaluator report`: what became of a plan, as a page, a job's summary, and one comment on the pull request."""
+"""`skill-evaluator ci report`: the results of a plan as a page, a job's summary and one pull-request comment."""
 
 from pathlib import Path
 
 from skill_evaluator.api import Library
 from skill_evaluator.display.addresses import Site
-from skill_evaluator.display.options import ConfigOption, PlatformOption, argument, folders_of, option, options, rare
+from skill_evaluator.display.options import (
+    COMMON,
+    ConfigOption,
+    PlatformOption,
+    argument,
+    folders_of,
+    option,
+    options,
+    rare,
+)
 from skill_evaluator.display.sheets import Format
 from skill_evaluator.reports.ci import announce, open_pull_request, outcome_page, print_outcome, require_platform
 
@@ -18,16 +27,12 @@ class ReportOptions(ConfigOption, PlatformOption):
 
     collected: Path = argument("What collect wrote.", Path("collected"))
     plan: Path | None = rare("The plan; used if nothing was collected.", metavar="FILE")
-    commits: tuple[str, ...] = rare("Comment on the pull request merged with this commit; repeatable.", (), "--commit")
+    commits: tuple[str, ...] = rare("Comment on the pull request of this commit; repeatable.", (), "--commit")
     pull_request: int | None = rare("Comment on this pull request.", metavar="NUMBER")
     open_from: str | None = rare("Open a pull request of the records on this branch.", None, "--open", metavar="BRANCH")
     to: str = rare("The branch it is for.", "main", metavar="BRANCH")
-    published: bool = rare(
-        "Say on the page whether the records reached their branch.", True, "--published/--unpublished"
-    )
-    format: Format = option(
-        "text, json or markdown, on stdout; default: markdown.", "markdown", metavar="FORM", show_default=False
-    )
+    published: bool = rare("Whether the records reached their branch.", True, negative="--unpublished")
+    format: Format = option("How to print the result.", "markdown", metavar="text|json|markdown", group=COMMON)
 
 
 def report(options: ReportOptions) -> int:

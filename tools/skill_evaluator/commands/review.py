@@ -20,8 +20,8 @@ EXAMPLES = {
 class ReviewServeOptions(ConfigOption):
     """The options of `review serve`."""
 
-    reviewer: str = option("The reviewer's name; by default the page asks for it.", "", metavar="NAME")
-    port: int = option("Port of the page; default: a free one.", 0, min=0, max=65535, show_default=False)
+    reviewer: str = option("The reviewer's name; default: the page asks.", "", metavar="NAME")
+    port: int = option("Port of the page; 0: any free one.", 0, min=0, max=65535)
 
 
 def review_serve(options: ReviewServeOptions) -> int:
@@ -44,10 +44,10 @@ def review_serve(options: ReviewServeOptions) -> int:
 class ReviewAddOptions(ConfigOption):
     """The options of `review add`."""
 
-    file: Path = argument("JSON Lines: id, output_1, output_2; or baseline_output, candidate_output.", metavar="FILE")
+    file: Path = argument("JSON Lines: id and two outputs.")
     sample: int | None = option("Queue N random items.", min=1)
     seed: int = rare("Seed of the sample.", 0)
-    dimensions: tuple[str, ...] = option("A dimension to compare candidates in; repeatable.", (), metavar="NAME")
+    dimensions: tuple[str, ...] = option("A dimension to compare in; repeatable.", (), metavar="NAME")
 
 
 def review_add(options: ReviewAddOptions) -> int:
@@ -70,7 +70,7 @@ class ReviewExportOptions(ConfigOption):
 
 
 def review_export(options: ReviewExportOptions) -> int:
-    """Add labels on which reviewers agree to a file of labels.
+    """Add agreed labels to a file of labels.
 
     Only items that were drawn at random are exported: doubtful items are harder than the rest.
     """

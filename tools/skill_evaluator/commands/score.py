@@ -3,14 +3,7 @@
 from pathlib import Path
 
 from skill_evaluator.api import Library
-from skill_evaluator.display.options import (
-    ComponentsOption,
-    ConfigOption,
-    FixturesOption,
-    FormatOption,
-    argument,
-    options,
-)
+from skill_evaluator.display.options import LibraryOptions, argument, options
 from skill_evaluator.display.pages import print_page
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK
 from skill_evaluator.reports.evaluation import report_page, run_json
@@ -19,10 +12,10 @@ EXAMPLES = ("skill-evaluator score components/<component>/evals/results/<run-id>
 
 
 @options
-class ScoreOptions(ComponentsOption, FixturesOption, ConfigOption, FormatOption):
+class ScoreOptions(LibraryOptions):
     """The options of `score`."""
 
-    run: Path = argument("A run folder (it holds manifest.json and replicates.jsonl).")
+    run: Path = argument("A run folder.")
 
 
 def score(options: ScoreOptions) -> int:

@@ -4,15 +4,13 @@ from pathlib import Path
 
 from skill_evaluator.commands.evaluating import measure, measure_at_each_save
 from skill_evaluator.display.options import (
+    SKILL,
     Cases,
-    ComponentsOption,
-    ConfigOption,
-    FixturesOption,
-    FormatOption,
     Full,
+    LibraryOptions,
     LimitsOption,
     OnlyModels,
-    Skill,
+    argument,
     flag,
     option,
     options,
@@ -29,15 +27,15 @@ EXITS = {3: "regression", 4: "incomplete run, or another model answered"}
 
 
 @options
-class TryOptions(LimitsOption, ComponentsOption, FixturesOption, ConfigOption, FormatOption):
+class TryOptions(LimitsOption, LibraryOptions):
     """The options of `try`."""
 
-    skill: Skill
+    skill: str = argument(SKILL, metavar="COMPONENT")
     cases: Cases = ()
     replicates: int = option("Calls per case and model.", 3, "-n")
     models: OnlyModels = ()
     full: Full = False
-    watch: bool = flag("Evaluate after every save; at most 200 calls in all, or --max-calls, --max-cost.")
+    watch: bool = flag("Evaluate after every save; at most 200 calls in all.")
     results: Path | None = rare("Where run folders go; default: in the component.", metavar="DIR")
 
 
@@ -47,7 +45,7 @@ def try_(options: TryOptions) -> int:
     The outputs stay in the run folder, so that `explain` can show them.
     """
 
-    passed_on = options.__dataclass_fields__.keys() - {"format", "full", "watch"}
+    passed_on = options.__dataclass_fields__.keys() - {"full", "watch"}
     asked = {name: getattr(options, name) for name in passed_on}
     request = EvaluationRequest(**asked, draft=True, leaderboard=False)
     if options.watch:

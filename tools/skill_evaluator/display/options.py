@@ -1,14 +1,17 @@
-"""How the options of a command are declared: a frozen dataclass, an `option("help", default)` a line.
+"""How the options of a command are declared: a frozen dataclass with an `option("help", default)` a line.
 
-It stands on the ground so that a room declares what its own story takes; `commands` makes a command line of it. Here
-are also the options that several commands share: one wording and one default.
+It stands on the ground so that each package declares what its own use case takes; cyclopts reads the command line into
+it. Here are also the options that several commands share: one wording and one default.
 """
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import NoneType
 from typing import Annotated, Any, Literal, TypeVar, dataclass_transform, get_args, get_origin, get_type_hints
+
+from cyclopts import Parameter
+from cyclopts.validators import Number
 
 from skill_evaluator.display.sheets import Format
 from skill_evaluator.errors import ConfigError
@@ -19,153 +22,176 @@ CONFIG = Path(".evaluator")
 AUDITS = Path("audits")
 JUDGEMENTS = Path("judgements")
 FOLDERS = ("components", "fixtures", "config")  # of a library
-COMMON = (*FOLDERS, "format")  # explained once, for all commands that have them
+LATEST = "latest"  # in place of the id of the newest unfinished run
+SECTIONS = ARGUMENTS, OPTIONS, RARE, COMMON = "Arguments", "Options", "Rarer options", "Options of most commands"
 PlatformName = Literal["github"]
+_VALUES = {int: "N", float: "NUMBER", Path: "PATH", str: "TEXT"}
 _Options = TypeVar("_Options")
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Declared:
-    """How an option or an argument is typed: its flags (None: an argument), and what else `typer` takes, by name.
-
-    Its `completes` names what a shell may complete a word to: "components", "models" or "runs".
-    """
-
-    flags: tuple[str, ...] | None
-    how: Mapping[str, Any]
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 def options(cls: type[_Options]) -> type[_Options]:
-    """Make a class of annotated fields the options of a command."""
+    """Make a class of annotated fields the options of a command. The program alone sets a field without `option`."""
+    for name, hint in cls.__annotations__.items():
+        metadata = getattr(cls.__dict__.get(name), "metadata", {})
+        if not hasattr(hint, "__metadata__"):  # nor is it `Annotated` already
+            cls.__annotations__[name] = Annotated[hint, metadata.get("parameter", Parameter(parse=False))]
     return dataclasses.dataclass(frozen=True, kw_only=True)(cls)
 
 
-def option(help: str, default: Any = None, *flags: str, **how: Any) -> Any:
-    """Declare an option. Its flag is the field's name; `flags` sets a different or short one; `...` makes it required.
+def option(
+    help: str, default: Any = None, *flags: str, min: float | None = None, max: float | None = None, **how: Any
+) -> Any:
+    """Declare an option. Its flag is the field's name; `flags` adds a short one or sets a different one.
 
-    Put into `how` what else `typer.Option` takes.
+    `...` as default makes it required. Put into `how` what else `cyclopts.Parameter` takes.
 
     >>> option("Calls per case and model.", 3, "-n").default
     3
     """
-    if default is ...:
-        default = dataclasses.MISSING
-    return dataclasses.field(default=default, metadata={"declared": Declared(flags, {"help": help, **how})})
+    if any(flag.startswith("--") for flag in flags):
+        how["name"] = flags
+    else:
+        how["alias"] = flags
+    if min is not None:
+        how["validator"] = Number(gte=min, lte=max)
+    parameter = Parameter(help=help, **{"group": OPTIONS, **how})
+    return dataclasses.field(
+        default=dataclasses.MISSING if default is ... else default, metadata={"parameter": parameter}
+    )
 
 
-def flag(help: str, *flags: str, **how: Any) -> Any:
+def flag(help: str, *flags: str) -> Any:
     """Declare an option that is off unless its flag is typed."""
-    return option(help, False, *flags, **how)
+    return option(help, False, *flags)
 
 
 def rare(help: str, default: Any = None, *flags: str, **how: Any) -> Any:
-    """Declare an option that workflows type and people hardly ever: only `--help --all` shows it."""
-    return option(help, default, *flags, hidden=True, **how)
+    """Declare an option that workflows type and people hardly ever: only `--help --all` explains it."""
+    return option(help, default, *flags, group=RARE, **how)
 
 
-def argument(help: str, default: Any = dataclasses.MISSING, **how: Any) -> Any:
+def argument(help: str, default: Any = dataclasses.MISSING, metavar: str | None = None) -> Any:
     """Declare a positional argument, which is required if it has no default."""
-    return dataclasses.field(default=default, metadata={"declared": Declared(None, {"help": help, **how})})
+    parameter = Parameter(help=help, name=metavar, metavar=metavar, group=ARGUMENTS)
+    return dataclasses.field(default=default, kw_only=False, metadata={"parameter": parameter})
 
 
 @options
 class ComponentsOption:
     """A command that reads components."""
 
-    components: Path = option(
-        "Folder of the components; default: components.", COMPONENTS, metavar="DIR", show_default=False
-    )
+    components: Path = option("Folder of the components.", COMPONENTS, metavar="DIR", group=COMMON)
 
 
 @options
 class FixturesOption:
     """A command that reads cases."""
 
-    fixtures: Path | None = option("Folder of their cases; default: fixtures.", metavar="DIR")
+    fixtures: Path | None = option("Folder of their cases; default: fixtures.", metavar="DIR", group=COMMON)
 
 
 @options
 class ConfigOption:
     """A command that reads models.yaml or settings.yaml."""
 
-    config: Path = option(
-        "With models.yaml and settings.yaml; default: .evaluator.", CONFIG, metavar="DIR", show_default=False
-    )
+    config: Path = option("Configuration folder.", CONFIG, metavar="DIR", group=COMMON)
 
 
 @options
 class PlatformOption:
     """A command that CI runs, too."""
 
-    platform: PlatformName | None = rare("Also tell the CI this runs in: outputs, summary, marks on files.")
+    platform: PlatformName | None = rare("Also write outputs, summary and annotations of this CI.")
 
 
 @options
 class FormatOption:
     """A command that prints a result."""
 
-    format: Format = option(
-        "text, json or markdown, on stdout; default: text.", "text", metavar="FORM", show_default=False
-    )
+    format: Format = option("How to print the result.", "text", metavar="text|json|markdown", group=COMMON)
 
 
-def shared(help: str, *flags: str, **how: Any) -> Declared:
-    """Declare an option that several classes have, as `Annotated[tuple[str, ...], shared("Only these cases.")]`."""
-    return Declared(flags, {"help": help, **how})
+@options
+class RecordOptions(FormatOption, ConfigOption, ComponentsOption):
+    """A command that reads components and their records, and prints a result."""
 
 
-def _named(help: str, metavar: str = "COMPONENT") -> Declared:
-    """Declare a positional argument that names components."""
-    return Declared(None, {"help": help, "metavar": metavar, "completes": "components"})
+@options
+class LibraryOptions(FormatOption, ConfigOption, FixturesOption, ComponentsOption):
+    """A command that reads a whole library, and prints a result."""
 
 
-SkipInvalid = Annotated[bool, shared("Leave out a row that is wrong, with a warning.")]
-Skill = Annotated[str, _named("The component, by name or folder.")]
-OneOrMore = Annotated[
-    str, _named("The component, by name, folder or pattern; default: all that are ready.", "[COMPONENT]")
-]
-Names = Annotated[tuple[str, ...], _named("Components, by name or folder; default: all.")]
+def _shared(help: str, *flags: str, **how: Any) -> Any:
+    """Return the parameter of an option that several classes have."""
+    return option(help, None, *flags, **how).metadata["parameter"]
+
+
+SkipInvalid = Annotated[bool, _shared("Skip invalid rows with a warning.")]
 OnlyModels = Annotated[
-    tuple[str, ...],
-    shared("Only this model of models.yaml; repeatable.", "--model", "-m", metavar="ID", completes="models"),
+    tuple[str, ...], _shared("Only this model of models.yaml; repeatable.", "--model", "-m", metavar="ID")
 ]
-Cases = Annotated[tuple[str, ...], shared("Only these cases; repeatable.", "--case", metavar="GLOB")]
-Full = Annotated[bool, shared("Fold and shorten nothing; JSON never does.")]
-MaxCost = Annotated[float | None, shared("Spend at most this, all models together.", metavar="USD")]
-MaxCalls = Annotated[int | None, shared("Stop after N calls over all models; retries are free.", hidden=True)]
-Concurrency = Annotated[int | None, shared("Calls in flight per model; default 8 or 256.", hidden=True)]
-Batch = Annotated[bool, shared("Ask by the vendors' batch APIs: half the price, answers within a day; waits.")]
-Reason = Annotated[str, shared("Reason shown in the job summary.", hidden=True)]
-Audits = Annotated[Path, shared("Where audits are kept.", metavar="DIR", hidden=True)]
-Judgements = Annotated[Path, shared("Where judgings are kept.", metavar="DIR", hidden=True)]
+Cases = Annotated[tuple[str, ...], _shared("Only these cases; repeatable.", "--case", metavar="GLOB")]
+Full = Annotated[bool, _shared("Print all rows at full length (JSON always does).")]
+MaxCost = Annotated[float | None, _shared("Maximum cost of all models together.", metavar="USD")]
+MaxCalls = Annotated[int | None, _shared("Maximum calls over all models, without retries.", group=RARE)]
+Concurrency = Annotated[int | None, _shared("Concurrent calls per model; default 8 or 256.", group=RARE)]
+Batch = Annotated[bool, _shared("Use batch APIs: half the price, outputs within a day.")]
+Audits = Annotated[Path, _shared("Folder of audits.", metavar="DIR", group=RARE)]
+Judgements = Annotated[Path, _shared("Folder of judge runs.", metavar="DIR", group=RARE)]
+SKILL = "The component, by name or folder."
+SKILLS = "Components, by name or folder; default: all."
 
 
-def declared(field: dataclasses.Field[Any], hint: Any) -> Declared | None:
-    """Return how a field is typed; None if only the program sets it."""
-    return field.metadata.get("declared") or (get_args(hint)[1] if get_origin(hint) is Annotated else None)
+def declared(kind: type) -> Iterator[tuple[dataclasses.Field[Any], Any, Any]]:
+    """Yield the options that can be typed: the field, its parameter and its type."""
+    hints = get_type_hints(kind, include_extras=True)
+    for field in dataclasses.fields(kind):
+        hint, parameter = get_args(hints[field.name])
+        if parameter.parse is not False:
+            yield field, parameter, hint
 
 
-def typed(options: Any, *left_out: str) -> list[str]:
-    """Return the arguments and flags that give these options again, but what has its default or is `left_out`."""
-    return words_of(options, *(field.name for field in dataclasses.fields(options) if field.name not in left_out))
+def help_of(kind: type) -> dict[str, list[tuple[str, str]]]:
+    """Return the rows of the help by section: what is typed, and its help with the default."""
+    rows = {section: list[tuple[str, str]]() for section in SECTIONS}
+    for field, parameter, hint in declared(kind):
+        value = parameter.metavar or (_value(hint) if field.kw_only else field.name.upper())
+        if field.kw_only:
+            value = ", ".join([*flags_of(field, parameter), *parameter.alias]) + f" {value}" * bool(value)
+        elif field.default is not dataclasses.MISSING:
+            value = f"[{value}]"
+        default = field.default in (dataclasses.MISSING, None, True, False, (), "") or f" [default: {field.default}]"
+        rows[str(parameter.group[0])].append((value, f"{parameter.help}{'' if default is True else default}"))
+    return rows
+
+
+def flags_of(field: dataclasses.Field[Any], parameter: Any) -> tuple[str, ...]:
+    """Return the flags of an option, the long one first."""
+    return (*(parameter.name or (f"--{field.name.replace('_', '-')}",)), *(parameter.negative or ()))
+
+
+def _value(hint: Any) -> str:
+    """Return what stands for the value of an option in the help: a word for its type, or its choices."""
+    members = [member for member in get_args(hint) if member is not NoneType]
+    if get_origin(hint) is Literal:
+        return "|".join(map(str, members))
+    return _value(members[0]) if members else _VALUES.get(hint, "")
 
 
 def words_of(options: Any, *names: str) -> list[str]:
     """Return the words that give options again (all of the library, unless named), without those at their default."""
-    hints = get_type_hints(type(options), include_extras=True)
-    fields = {field.name: field for field in dataclasses.fields(options)}
     arguments, words = list[str](), list[str]()
-    for field in (fields[name] for name in names or FOLDERS if name in fields):
-        how, value = declared(field, hints[field.name]), getattr(options, field.name)
-        if how is None or value == field.default:
+    for field, parameter, _ in declared(type(options)):
+        value = getattr(options, field.name)
+        if field.name not in (names or FOLDERS) or value == field.default:
             continue
         values = value if isinstance(value, tuple) else (value,)
-        if how.flags is None:
+        if field.kw_only:
+            flag = flags_of(field, parameter)[0]
+            words += [word for item in values for word in (flag, *([] if item is True else [str(item)]))]
+        else:
             arguments += map(str, values)
-            continue
-        long = [flag for flag in how.flags if flag.startswith("--")] or [f"--{field.name.replace('_', '-')}"]
-        words += [word for one in values for word in (long[0], *([] if one is True else [str(one)]))]
     return arguments + words
 
 
@@ -177,7 +203,7 @@ def folders_of(options: Any) -> dict[str, Any]:
 def keywords_of(options: Any, request: type, *left_out: str) -> dict[str, Any]:
     """Return the options of a request as keyword arguments of a method of `Library`, without those `left_out`."""
     names = (field.name for field in dataclasses.fields(request))
-    return {name: getattr(options, name) for name in names if name not in (*COMMON, "platform", *left_out)}
+    return {name: getattr(options, name) for name in names if name not in (*FOLDERS, "format", "platform", *left_out)}
 
 
 def request_of(kind: type[_Options], library: Any = None, /, **given: Any) -> _Options:

@@ -47,10 +47,8 @@ def read_inputs(request: EvaluationRequest, configuration: Configuration | None 
     refuse_amounts(
         {"--replicates": request.replicates, "--concurrency": request.concurrency}, request.max_calls, request.max_cost
     )
-    if request.resume is not None and (not request.resume or request.dry_run or request.fresh):
-        raise RunError(
-            "--resume takes a run id, a run folder or nothing, and cannot be combined with --dry-run or --fresh"
-        )
+    if request.resumed is not None and (request.dry_run or request.fresh):
+        raise RunError("--resume and --run cannot be combined with --dry-run or --fresh")
     _refuse_designs(request)
     configuration = configuration or read_configuration(request.config)
     component = apply_scenario(
@@ -61,7 +59,7 @@ def read_inputs(request: EvaluationRequest, configuration: Configuration | None 
     asked = asking(configuration, component)
     with tolerating_git():  # before a call is paid for
         Repository(component.files[0])
-    patterns = () if request.resume else request.cases  # a run that is there remembers its cases
+    patterns = () if request.resumed else request.cases  # a run that is there remembers its cases
     cases = load_cases(component, request.fixtures, patterns)
     check_leaderboard(component)
     models = select_models(asked.models, request.models)

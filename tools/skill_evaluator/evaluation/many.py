@@ -47,12 +47,14 @@ def plan_many(request: ManyRequest) -> ManyPlanned:
     chosen = [name for name in names if fnmatchcase(name, request.skill or "*")]
     if not chosen:
         raise ComponentError(f"no component matches '{request.skill or '*'}' {nearest(request.skill, names)}")
-    if request.changed is not None:
-        chosen = _changed(request, chosen, request.changed)
+    if request.changed:
+        chosen = _changed(request, chosen, request.base)
+    elif request.base is not None:
+        raise ConfigError("--base requires --changed")
     ready: list[DryRun] = []
     left_out: dict[str, SkillEvaluatorError] = {}
     for name in with_progress(chosen, len(chosen), "components"):
-        asked = replace(request, skill=name, dry_run=request.resume is None)
+        asked = replace(request, skill=name, dry_run=request.resumed is None)
         plan = attempted(name, partial(dry_run, asked))
         if isinstance(plan, SkillEvaluatorError):
             left_out[name] = plan
@@ -63,15 +65,15 @@ def plan_many(request: ManyRequest) -> ManyPlanned:
     return ManyPlanned(ready=ready, left_out=left_out)
 
 
-def _changed(request: ManyRequest, names: Sequence[str], ref: str) -> list[str]:
+def _changed(request: ManyRequest, names: Sequence[str], ref: str | None) -> list[str]:
     """Return the components that changed since HEAD left a commit, by default the main branch; say since when."""
     repository = Repository(request.components if request.components.exists() else request.config)
     main, head = ref or repository.main_branch() or "", repository.commit("HEAD")
     tip = next(filter(None, map(repository.commit, [ref] if ref else [f"origin/{main}", main])), None)
     base = tip and repository.merge_base(tip)
     if base is None or (base == head and not ref and repository.is_shallow):
-        what = f"{ref} is no commit here" if ref else "finds no commit where HEAD left the main branch"
-        raise GitError(f"--changed {what}; fetch more (`fetch-depth: 0` in CI), or name a commit: --changed COMMIT")
+        what = f"--base {ref} is not a commit here" if ref else "found no commit where HEAD left the main branch"
+        raise GitError(f"{what}; fetch more (`fetch-depth: 0` in CI), or name a commit: --changed --base COMMIT")
     folder = repository.place(request.components)
     (before,) = read_versions(repository, (base,), folder)
     changed = []

@@ -125,7 +125,7 @@ class EvaluationResult:
         if not request.leaderboard:
             words.append("--no-leaderboard")
         run_id = unfinished[0].manifest.run_id
-        return [*words, "--resume", run_id if len(unfinished) == 1 else invocation_of(run_id)]
+        return [*words, "--run", run_id if len(unfinished) == 1 else invocation_of(run_id)]
 
 
 class Evaluation:

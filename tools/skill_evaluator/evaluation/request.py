@@ -6,16 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from skill_evaluator.display.options import (
+    LATEST,
+    SKILL,
+    SKILLS,
     Batch,
     Cases,
-    ComponentsOption,
-    ConfigOption,
-    FixturesOption,
+    LibraryOptions,
     LimitsOption,
-    Names,
-    OneOrMore,
     OnlyModels,
-    Skill,
     argument,
     flag,
     option,
@@ -25,69 +23,64 @@ from skill_evaluator.display.options import (
 
 
 @options
-class EvaluationRequest(LimitsOption, ComponentsOption, FixturesOption, ConfigOption):
+class EvaluationRequest(LimitsOption, LibraryOptions):
     """The options of `evaluate`, and what a plan fixes for a run.
 
     A plan sets `invocation`, with which run ids begin, `baseline_commit`, the commit with the prompt of the baseline,
     and `limits`, the run's parts of the limits of its models by id.
     """
 
-    skill: Skill
+    skill: str = argument(SKILL, metavar="COMPONENT")
     replicates: int | None = option("Calls per case and model; default 10 (settings.yaml).", None, "-n")
     models: OnlyModels = ()
-    dry_run: bool = flag("Check all inputs and print the maximum cost; make no call.")
+    dry_run: bool = flag("Check inputs and print the maximum cost; make no call.")
     cases: Cases = ()
     seed: int | None = rare("Seed of the replicates' seeds; default 0.")
-    resume: str | None = option(
-        "Continue an unfinished run (default: the newest); make only the missing calls.",
-        metavar="[RUN]",
-        completes="runs",
-    )
-    fresh: bool = flag("Begin a new run, even if an unfinished run could be continued.")
+    resume: bool = flag("Continue the newest unfinished run.")
+    run: str | None = option("Continue this run: its id or folder.", metavar="ID")
+    fresh: bool = flag("Begin a new run; do not continue an unfinished one.")
     shard: str | None = rare("Only the I-th of N parts of the cases.", metavar="I/N")
-    scenario: str | None = rare(
-        "Wrap the prompt in the system-prompt template .evaluator/scenarios/NAME.md.", metavar="NAME"
-    )
-    bare: bool = flag("Run without the prompt, with the schema only, to see what the prompt adds.")
+    scenario: str | None = rare("Wrap the prompt in .evaluator/scenarios/NAME.md.", metavar="NAME")
+    bare: bool = flag("Run without the prompt, with the schema only.")
     recorded: bool = flag("Do not run the baseline again: compare with its record.")
-    failing: bool = flag("Run the failed cases of the newest record again, beside the baseline.")
-    with_baseline: bool = rare(
-        "Run the baseline beside the new version whatever the policy says; fail if that is impossible.", False
-    )
+    failing: bool = flag("Run the failed cases of the newest record again.")
+    with_baseline: bool = rare("Also run the baseline; fail if that is impossible.", False)
     invocation: str | None = None
     baseline_commit: str | None = None
     limits: Mapping[str, Any] = field(default_factory=dict)
     aa: bool = rare("Run the recorded version again to measure noise.", False)
-    draft: bool = flag("Record a draft of any prompt: in no leaderboard, never a baseline.")
+    draft: bool = flag("Record a draft: in no leaderboard, never a baseline.")
     batch: Batch = False
     results: Path | None = rare("Where run folders go; default: in the component.", metavar="DIR")
-    leaderboard: bool = rare("Append the record to the component's leaderboard.json.", True)
+    leaderboard: bool = rare("Append the record to leaderboard.json.", True, negative="--no-leaderboard")
+
+    @property
+    def resumed(self) -> str | None:
+        """The run to continue, `latest` for the newest unfinished one; None for a new run."""
+        return self.run or (LATEST if self.resume else None)
 
 
 @options
 class ManyRequest(EvaluationRequest):
     """What is to be evaluated where several components may be meant."""
 
-    skill: OneOrMore = ""
-    changed: str | None = option(
-        "Only components that this branch changed since it left a commit; default: the main branch.", metavar="[BASE]"
-    )
-    yes: bool = flag("Do not ask for confirmation before running several components.")
+    skill: str = argument("Component, folder or pattern; default: all that are ready.", "", "COMPONENT")
+    changed: bool = flag("Only components that this branch changed.")
+    base: str | None = option("With --changed: since this commit; default: the main branch.", metavar="COMMIT")
+    yes: bool = flag("Run several components without confirmation.")
 
     @property
     def is_many(self) -> bool:
         """Whether it means several components."""
-        return not self.skill or self.changed is not None or any(mark in self.skill for mark in "*?[")
+        return not self.skill or self.changed or self.base is not None or any(mark in self.skill for mark in "*?[")
 
 
 @options
-class MutationRequest(LimitsOption, ComponentsOption, FixturesOption, ConfigOption):
+class MutationRequest(LimitsOption, LibraryOptions):
     """Which prompt loses its parts one by one, and which model runs the mutants."""
 
-    skill: Skill
-    model: str | None = option(
-        "The model to run; name it if models.yaml has several.", None, "-m", metavar="ID", completes="models"
-    )
+    skill: str = argument(SKILL, metavar="COMPONENT")
+    model: str | None = option("The model, if models.yaml has several.", None, "-m", metavar="ID")
     replicates: int = option("Outputs per case and mutant.", 4, "-n")
     mutants: int = option("Remove at most N parts, the longest.", 40)
     dry_run: bool = flag("List the mutants and their maximum cost; make no call.")
@@ -95,11 +88,11 @@ class MutationRequest(LimitsOption, ComponentsOption, FixturesOption, ConfigOpti
 
 
 @options
-class SwitchRequest(ComponentsOption, FixturesOption, ConfigOption):
+class SwitchRequest(LibraryOptions):
     """Which model is to be replaced by which, and where."""
 
     old: str = argument("The model in use, or once in use.")
     new: str = argument("The model of models.yaml to switch to.")
-    skills: Names = ()
+    skills: tuple[str, ...] = argument(SKILLS, (), "COMPONENT")
     replicates: int | None = option("Calls per case and model.", None, "-n")
     dry_run: bool = flag("Print the maximum cost; make no call.")

@@ -65,8 +65,8 @@ def plan_runs(inputs: Inputs, request: EvaluationRequest) -> PlannedRuns:
     Raise RunError for what cannot be asked as the options say, or could not be recorded once it was paid for.
     """
     recorded = read_entries(inputs.component.leaderboard_path)
-    if request.resume is not None:
-        planned = _resume_runs(inputs, request, request.resume)
+    if request.resumed is not None:
+        planned = _resume_runs(inputs, request, request.resumed)
     else:
         planned = _new_runs(inputs, request)
         if not (request.fresh or request.dry_run or request.draft or request.failing or request.invocation):
@@ -253,7 +253,7 @@ def _is_left(run: Run, recorded: Sequence[RecordedRun]) -> bool:
 
 
 def _resume_runs(inputs: Inputs, request: EvaluationRequest, resume: str) -> PlannedRuns:
-    """Find the runs that `--resume` means, each planned as the options say; raise RunError."""
+    """Find the runs that `--resume` or `--run` means, each planned as the options say; raise RunError."""
     component = inputs.component
     runs, components = _saved_runs(inputs, request, resume)
     unfinished = [run for run in runs if not record_path(run, component).exists()]

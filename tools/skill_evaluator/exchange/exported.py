@@ -108,17 +108,9 @@ TABLES: Mapping[str, Callable[[Record], Iterator[Row]]] = {
 class ExportRequest(ComponentsOption, ConfigOption):
     """Records to export and their form: the options of `export`."""
 
-    sources: tuple[str, ...] = argument(
-        "Components, run folders, run ids, or files of records; default: all components.",
-        (),
-        metavar="SOURCE",
-        completes="components",
-        show_default=False,
-    )
+    sources: tuple[str, ...] = argument("Components, run folders, run ids or records; default: all.", (), "SOURCE")
     to: Literal["csv", "jsonl", "junit"] = option("The form to write.", "csv")
-    table: Literal["records", "cases", "leaves"] = option(
-        "One row per run, output, or field of a case (csv, jsonl).", "records"
-    )
+    table: Literal["records", "cases", "leaves"] = option("One row per run, output, or field of a case.", "records")
     out: Path | None = option("Where to write; default: stdout.", metavar="FILE")
     models: OnlyModels = ()
 

@@ -299,9 +299,9 @@ def _value(content: Any) -> str:
 class ImportRequest(ComponentsOption, ConfigOption):
     """Which results to import, and what they are of: the options of `records import`."""
 
-    file: Path = argument("promptfoo's .json, inspect's .json, .csv, .tsv, .jsonl.", metavar="FILE")
+    file: Path = argument("promptfoo's .json, inspect's .json, .csv, .tsv, .jsonl.")
     skill: str | None = option("The component; default: the source's task.", metavar="NAME")
-    version: str | None = option("Version that was measured; default: as the source says.", metavar="VERSION")
+    version: str | None = option("Version that was measured; default: the source's.", metavar="VERSION")
     model: str | None = option("The model, if the source does not name it.", None, "-m", metavar="ID")
     skip_invalid: SkipInvalid = False
 

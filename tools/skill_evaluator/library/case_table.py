@@ -48,22 +48,13 @@ NewCases = Mapping[str, Mapping[str, str]]
 class CaseTable(ComponentsOption, FixturesOption, ConfigOption):
     """A table, and which columns of it the cases of a component are made of. Without `id` the cases are numbered."""
 
-    file: Path = argument("A table: .csv, .tsv, .jsonl, or .json with a list of objects.", metavar="FILE")
-    document: tuple[str, ...] = option(
-        "The column or dotted path of the document, or of another input; default: those of the prompt's inputs.",
-        (),
-        "--input",
-        metavar="[NAME=]COLUMN",
-    )
-    truth: tuple[str, ...] = option(
-        "The column or dotted path of the ground truth; with FIELD= or repeated, of one of its fields.",
-        (),
-        metavar="[FIELD=]COLUMN",
-    )
+    file: Path = argument("A table: .csv, .tsv, .jsonl or .json.")
+    document: tuple[str, ...] = option("The column of an input; repeatable.", (), "--input", metavar="[NAME=]COLUMN")
+    truth: tuple[str, ...] = option("The column of the ground truth; repeatable.", (), metavar="[FIELD=]COLUMN")
     id: str | None = option("The column of the cases' ids; default: numbered.", metavar="COLUMN")
     skill: str | None = option("The component, if there are several.", metavar="NAME")
     new: bool = flag("Import only the rows that are not cases yet.")
-    yes: bool = flag("Write the cases without a question; else only a terminal asks.")
+    yes: bool = flag("Write the cases without confirmation.")
 
     def columns_for(self, component: Component) -> Columns:
         """Return the columns that the options or evals/datasets.json name, else those named like inputs."""

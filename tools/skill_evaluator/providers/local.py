@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from pydantic import Field, PositiveInt
 
 from skill_evaluator.display import notice_when_slow
-from skill_evaluator.errors import ENGINE_THREAD, ConfigError
+from skill_evaluator.errors import ConfigError
 from skill_evaluator.files import StrictModel, validated
 from skill_evaluator.library.config import Model, Settings
 from skill_evaluator.library.messages import Message
@@ -37,6 +37,7 @@ from skill_evaluator.providers.base import (
 from skill_evaluator.providers.weights import find_weights
 from skill_evaluator.providers.wire import error_from_status
 
+_MAX_WAIT_S = 60.0  # for a call that was given up
 _MAX_BYTES = 512 << 20  # of saved states; a token of a 135M model takes 23 KB
 _END = "(what the user says)"  # follows the text that all prompts share
 
@@ -235,7 +236,8 @@ class LocalProvider:
             return answer
 
     async def close(self) -> None:
-        """Drop the engine; its memory is freed with it."""
+        """Drop the engine, after the call that Ctrl-C gave up; its libraries must not be unloaded under it."""
+        self._turn.acquire(timeout=_MAX_WAIT_S)
         self.states.close()
         del self.states
 
@@ -253,7 +255,7 @@ async def _beside(call: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         except BaseException as problem:
             answer.set_exception(problem)
 
-    threading.Thread(target=run, name=ENGINE_THREAD, daemon=True).start()
+    threading.Thread(target=run, name="local model", daemon=True).start()
     return await asyncio.wrap_future(answer)
 
 

@@ -194,7 +194,7 @@ def answers_in(results_dir: Path) -> dict[str, str]:
 
 
 def find_runs(results_dir: Path, wanted: str, skill: str) -> list[tuple[Path, Manifest]]:
-    """Find a component's runs by `--resume RUN`: a path, a run id, or the common beginning of an invocation's run ids.
+    """Find a component's runs by `--run ID`: a path, a run id, or the common beginning of an invocation's run ids.
 
     `latest` takes the newest invocation that has an unfinished run. Raise RunError when nothing fits.
     """

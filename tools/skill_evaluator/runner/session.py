@@ -6,7 +6,6 @@ paid for; the second abandons them, as the first does where all are made in this
 """
 
 import asyncio
-import gc
 import shlex
 import signal
 import sys
@@ -144,7 +143,6 @@ async def _ask(session: Session, runs: Sequence[Run], questions: Questions) -> M
         for part in parts:
             part.release()  # a long-lived process may run them again
         raise
-    gc.enable()
     work = asyncio.create_task(_run_all(models))
     watching = asyncio.create_task(session.watch([model.progress for model in models], shared.stop))
 

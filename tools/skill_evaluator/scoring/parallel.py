@@ -279,7 +279,6 @@ def _become_worker(connection: Connection, megabytes: int) -> None:
     for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
         os.environ[name] = "1"  # there is a worker for each core
     gc.freeze()  # the objects of the parent stay in memory that all workers share
-    gc.enable()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with contextlib.suppress(OSError, ValueError):  # not every system says how much is used, or keeps to this limit
         soft, hard = resource.getrlimit(resource.RLIMIT_AS)

@@ -20,6 +20,7 @@ from skill_evaluator.display.options import (
     ConfigOption,
     FixturesOption,
     Judgements,
+    flag,
     option,
     options,
     rare,
@@ -60,7 +61,7 @@ from skill_evaluator.text import counted, nearest
 from skill_evaluator.verdicts.history.component import RecordedComponent
 
 _HERE = Path(__file__).parent
-_LONGEST_OF_AUDIT = 5_000  # characters of a sentence: the verdict on a cohort names many figures
+_MAX_AUDIT_TEXT = 5_000  # characters; the sentence on a cohort names many figures
 _REMEDY = "mend the file that is named, or take it back from git (git checkout -- FILE), and build again"
 _ASSETS = ("site.css", "tables.js")
 
@@ -97,7 +98,7 @@ def write_audits(pages: "Pages", folder: Path) -> dict[str, str | None]:
     for name, result in results.items():
         others = [row for row in listed if row["name"] != name]
         page = {"name": name, "others": others, **site_audit(result)}
-        pages.write(addresses[name], "audit.html", longest=_LONGEST_OF_AUDIT, **page)
+        pages.write(addresses[name], "audit.html", longest=_MAX_AUDIT_TEXT, **page)
     return {model.model: model.grade for model in results[newest].models}
 
 
@@ -106,10 +107,10 @@ class SiteBuild(ComponentsOption, FixturesOption, ConfigOption):
     """The folders of a library and of its site, and whether outputs are included."""
 
     out: Path = option("An empty folder, or one that holds an earlier build.", Path("site"), metavar="DIR")
-    recorded: tuple[str, ...] = rare("A branch that holds records beside the work tree; repeatable.", (), metavar="REF")
+    recorded: tuple[str, ...] = rare("A branch that also holds records; repeatable.", (), metavar="REF")
     audits: Audits = AUDITS
     judgements: Judgements = JUDGEMENTS
-    outputs: bool = option("Include the documents, ground truths and outputs of every component.", False)
+    outputs: bool = flag("Include documents, ground truths and outputs.")
 
 
 def build_site(build: SiteBuild) -> SiteFolder:
@@ -132,7 +133,7 @@ def build_site(build: SiteBuild) -> SiteFolder:
     components: list[Shown] = []
     for name in with_progress(names, len(names), "pages of components"):
         result = attempted(name, partial(_write_component, pages, build, name, settings, grades))
-        if isinstance(result, StorageError):  # of the site itself
+        if isinstance(result, StorageError):  # the site itself cannot be written
             raise result
         if isinstance(result, SkillEvaluatorError):
             if not isinstance(result, NotEvaluatedError):
@@ -212,7 +213,7 @@ def _write_component(
 
 
 def _why_unmeasured(recorded: RecordedComponent, runs: Sequence[Row], fixtures: Path | None) -> tuple[str, bool]:
-    """Return why a component has no complete run, and whether it could not be measured: no output could be read."""
+    """Explain a missing complete run. The flag is set if too few outputs could be read."""
     component = recorded.component
     try:
         find_cases(component, fixtures)

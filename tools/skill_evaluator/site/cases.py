@@ -5,7 +5,7 @@ Every text is cut at a bound, and the page says so.
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
@@ -42,61 +42,59 @@ _MAX_TEXT = 10_000  # characters of an output as it came
 _MAX_VALUE = 240  # characters of a value, around the first difference
 _MAX_VALUES = 6_000  # characters of all values of an output, if they are few
 _MAX_NAME = 200
-_MAX_SHOWN_VALUES = 100  # of an output; those that differ come first
+_MAX_SHOWN_VALUES = 100  # values that differ come first
 _MAX_ERRORS = 20
 _MAX_TEXTS = 2  # texts that parse to the same output
 _MAX_REPLICATES = 50
-_MAX_FIELDS = 300  # of a run
+_MAX_FIELDS = 300
 _MAX_RUN, _MAX_RUNS = 200_000, 500_000  # characters of one run and of all runs on a page
 _MAX_CASES = 45_000  # characters of the data of the list of cases
 _MAX_LINKS = 60_000  # characters of the data of links to cases
 _MAX_CASES_OF_A_FIELD = 12
 _VERSIONS = 2  # the newest versions of each model whose outputs are shown
-_NONE = FieldCount(right=0, n=0)  # of a field of which nothing was read
+_NOT_READ = FieldCount(right=0, n=0)
 _MARKS = {"right": "✓", "wrong": "✗", "missing": "∅", "extra": "+", "unscored": "·"}
 _STANDINGS = {
     "stable_right": "right in every output",
     "stable_wrong": "wrong in every output",
     "flaky": "flaky: now right, now wrong",
-    "stable": "alike, without a ground truth",
-    "unscored": "not told by a single output, or by text that does not count",
+    "stable": "equal in every output, without a ground truth",
+    "unscored": "not scored: a single output, or text that does not count",
 }
 _JUDGED_BY = ("schema", "contract", "datasets")
 
 
 def case_list(component: str, newest: Mapping[str, Record]) -> dict[str, Any]:
-    """Return the cases with each model's score and how the fields stand, the worst first, and the cases of each field.
+    """Return the cases with each model's score and field stability, the worst first, and the cases of each field.
 
-    Cases that are right in every output, and those for which a page has no room, are `sound` and `rest`.
+    `sound` are cases that are right in every output, `rest` those that have no room in the table, and `left` counts the
+    cases without a link.
     """
-    by_case: dict[str, dict[str, Any]] = {}
+    rows: dict[str, dict[str, Any]] = {}
     for model_id, record in newest.items():
         for kept in record.per_case:
             score = kept.accuracy.get(record.primary_metric)
-            by_case.setdefault(kept.case_id, {})[model_id] = [
-                score and score.strict_mean,
-                Counter(kept.profile.values()),
-            ]
-    rows: list[dict[str, Any]] = [
-        {"id": case_id, "address": case_address(component, case_id), "models": by_case[case_id]}
-        for case_id in sorted(by_case)
-    ]
-    sound, worst = list[dict[str, Any]](), list[dict[str, Any]]()
-    for row in sorted(rows, key=_lowest):
-        is_sound = all(is_flawless(profile) for _, profile in row["models"].values())
-        (sound if is_sound else worst).append(row)
+            case = {"id": kept.case_id, "address": case_address(component, kept.case_id), "models": {}}
+            models = rows.setdefault(kept.case_id, case)["models"]
+            models[model_id] = [score and score.strict_mean, Counter(kept.profile.values())]
+    ordered = sorted(rows.values(), key=lambda row: (_lowest(row), row["id"]))
+    is_sound = [all(is_flawless(profile) for _, profile in row["models"].values()) for row in ordered]
+    worst = [row for row, sound in zip(ordered, is_sound, strict=True) if not sound]
     shown, _ = fitting(worst, _MAX_CASES)
-    links = [{"id": row["id"], "address": row["address"]} for row in worst[len(shown) :]]
-    rest, left = fitting(links, _MAX_LINKS)
-    kept_sound, sound_left = fitting(({"id": row["id"], "address": row["address"]} for row in sound), _MAX_LINKS)
+    rest, left = _links(worst[len(shown) :])
+    sound, sound_left = _links(row for row, sound in zip(ordered, is_sound, strict=True) if sound)
     return {
         "metric": ", ".join(sorted({record.primary_metric for record in newest.values()})),
         "rows": shown,
-        "sound": kept_sound,
+        "sound": sound,
         "rest": rest,
         "left": left + sound_left,
         "by_field": fitting(_cases_by_field(component, newest), _MAX_LINKS)[0],
     }
+
+
+def _links(rows: Iterable[Mapping[str, Any]]) -> tuple[list[Any], int]:
+    return fitting(({"id": row["id"], "address": row["address"]} for row in rows), _MAX_LINKS)
 
 
 def _lowest(row: Mapping[str, Any]) -> float:
@@ -144,7 +142,7 @@ def write_cases(
         except SkillEvaluatorError as problem:
             why = f"The documents cannot be read: {problem}"
     ids = sorted({case_id for run in runs for case_id in run.case_ids})
-    for case_id, *beside in zip(ids, [None, *ids], [*ids[1:], None], strict=False):
+    for case_id, *neighbours in zip(ids, [None, *ids], [*ids[1:], None], strict=False):
         case = cases.get(case_id)
         gone = f"Case '{case_id}' is no longer among the fixtures." if names is None and case is None else None
         here = [run for run in runs if case_id in run.case_ids]
@@ -157,7 +155,7 @@ def write_cases(
             case=case_id,
             private=names is not None,
             why=why or gone,
-            beside=[None if other is None else case_address(component.name, other) for other in beside],
+            neighbours=[None if other is None else case_address(component.name, other) for other in neighbours],
             runs=parts,
             opened=_opened(parts),
             files=[] if case is None else list(_copied_files(pages.site, case)),
@@ -206,7 +204,7 @@ def _opened(parts: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _fitted(part: dict[str, Any], room: int) -> dict[str, Any]:
-    """Return what is shown of a run without the last outputs and fields if it takes more than `room` characters."""
+    """Drop the last outputs and fields of a run until it takes at most `room` characters."""
     while part["outputs"] and _size(part) > room:
         others = "Not every output has room here; the run folder has all of them."
         part = {**part, "outputs": part["outputs"][:-1], "others": others}
@@ -242,7 +240,7 @@ def _part(record: Record, kept: CaseRecord) -> dict[str, Any]:
         "fields": [
             {"field": path or WHOLE, "standing": standing, "right": counts.right, "n": counts.n}
             for path, standing in list(kept.profile.items())[:_MAX_FIELDS]
-            for counts in [kept.fields.get(path, _NONE)]
+            for counts in [kept.fields.get(path, _NOT_READ)]
         ],
         "more_fields": max(0, len(kept.profile) - _MAX_FIELDS),
         "why": None,
@@ -286,7 +284,7 @@ def _spread(record: Record, kept: CaseRecord) -> str:
 
 
 def _output(record: Record, output: DistinctOutput) -> dict[str, Any]:
-    """Return a distinct output: its values beside the ground truth, those that differ first, and its texts."""
+    """Return a distinct output: its values and ground truth, differences first, and its texts."""
     answer = output.answer
     failure = answer.replicate.failure if answer.replicate else None
     longest = max(_MAX_VALUE, _MAX_VALUES // max(1, len(output.leaves)))
@@ -328,7 +326,7 @@ def _check(check: Check, score: float) -> dict[str, Any]:
 
 
 def _value(leaf: Leaf, longest: int) -> dict[str, Any]:
-    """Return a value beside its ground truth, the characters that differ marked if some are the same."""
+    """Return a value and its ground truth; differing characters are marked if the two have a word in common."""
     texts = value_pair(leaf.row.truth, leaf.row.output, longest)
     parts = marked_differences(*texts) if leaf.outcome == "wrong" else ([], [])
     if not any(not own and any(map(str.isalnum, part)) for part, own in parts[0]):

@@ -41,7 +41,7 @@ from skill_evaluator.verdicts.history.series import Point
 _ROOT = Site("../..")  # the way from a page here to the root of the site
 _MAX_DRAWN = 40
 _MAX_LOST = 12  # fields and cases that a verdict names
-_LONGEST = 2_000  # characters of a sentence
+_MAX_TEXT = 2_000  # characters of a sentence
 _CAPTIONS = {"metric": "Metrics", "field": "Fields"}
 _FOLDED = frozenset({"metric", "the run", "the runs"})
 _HEADS = {
@@ -134,7 +134,7 @@ def _write_comparison(
     pages.write(
         place,
         "compare.html",
-        longest=_LONGEST,
+        longest=_MAX_TEXT,
         component=of.name,
         state=of.state,
         private=not of.shows_outputs,
@@ -233,12 +233,12 @@ def _write_verdict(pages: "Pages", of: ComparedComponent, version: str) -> None:
         metric=of.standing.history.metric,
         figures=[run_figures(rows[point.run_id]) for _, point in points if point.run_id in rows],
         rules={"tolerance": ranking.tolerance, "alpha": ranking.alpha},
-        longest=_LONGEST,
+        longest=_MAX_TEXT,
     )
 
 
 def _card(of: ComparedComponent, model: str, point: Point) -> dict[str, Any]:
-    """Return what a verdict page says of one model; every figure is since the version before."""
+    """Build the card of one model for the verdict page; every figure is since the version before."""
     entry = version_entry(model, point, of.standing)
     card = {**entry, "head": _HEADS[entry["verdict"]], "sure": "", "next": "", "lost": None}
     result = of.versions.get(point.version)

@@ -1,4 +1,4 @@
-"""A component's page: its ranking, its trend, and where its models are right, wrong or flaky."""
+"""The page of a component: its ranking, its trend, and the fields in which its models are right, wrong or flaky."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -17,7 +17,7 @@ from skill_evaluator.verdicts.history.component import ComponentStanding
 from skill_evaluator.verdicts.history.series import History, Point
 
 _OF_A_FIELD = {"compare", "accuracy", "stability", "n", "right", "wrong", "missing", "extra", "profile"}
-_MOST_CATEGORIES = 12  # of a confusion matrix; the record has all
+_MAX_CATEGORIES = 12  # the record has all
 # Characters of the page's data, so that a page stays below 1 MB whatever a record holds.
 _MAX_DATA = {
     "trend": 60_000,
@@ -60,7 +60,7 @@ def component_page(version: str, standing: ComponentStanding, rows: Sequence[Row
         "map": _field_map(parts["fields"][0], list(standing.newest)),
         "left": {name: left for name, (_, left) in parts.items()},
         "ship": standing.ranking.advice.words,
-        "titles": {"trend": _trend_title(figures), **_titles(standing, figures)},
+        "titles": _titles(standing, figures),
         "remarks": list(_remarks(history)),
     }
 
@@ -89,7 +89,7 @@ def _ranking(standing: ComponentStanding) -> dict[str, Any]:
 
 
 def _field_map(fields: Sequence[Sequence[Mapping[str, Any]]], models: Sequence[str]) -> list[dict[str, Any]]:
-    """Return how the cases stand in each field by model, the field that is wrong or flaky in most cases first."""
+    """Count the cases by stability for each field and model, the field that is wrong or flaky most often first."""
     rows = []
     for of_field in fields:
         profiles = {row["model"]: row["profile"] for row in of_field if row.get("profile")}
@@ -102,25 +102,14 @@ def _field_map(fields: Sequence[Sequence[Mapping[str, Any]]], models: Sequence[s
 
 
 def is_flawless(profile: Mapping[str, int]) -> bool:
-    """Return whether everything that is counted is right in every output."""
+    """Return True if every counted case is right in every output."""
     return bool(profile.get("stable_right")) and all(
         not many for name, many in profile.items() if name != "stable_right"
     )
 
 
-def _trend_title(figures: Sequence[Mapping[str, Any]]) -> str:
-    """Return the verdicts on the highest version of each model, each with the version it is against."""
-    models: dict[str, list[str]] = {}
-    for row in figures:
-        if row["before"]:
-            words = f"{version_words(row['version'])} {row['verdict']} since {version_words(row['before'])} with"
-            models.setdefault(words, []).append(row["model"])
-    named = [f"{words} {listed(some, 2)}" for words, some in models.items()]
-    return "; ".join(named) or "No two versions of a model so far"
-
-
 def _titles(standing: ComponentStanding, figures: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """Return what the charts of the newest runs show. Only differences of accuracy are tested."""
+    """Return the titles of the charts. Only differences of accuracy are tested."""
     best = [model.model_id for model in standing.ranking.models if model.like_best]
     tied = f"{listed(best, 3)} do not differ significantly in how often they are right"
     first = standing.ranking.models[0].model_id if standing.ranking.models else ""
@@ -131,6 +120,7 @@ def _titles(standing: ComponentStanding, figures: Sequence[Mapping[str, Any]]) -
         return " to ".join(f"{amount(row[key])} ({row['model']})" for row in shown)
 
     return {
+        "trend": f"{standing.history.metric} of each version",
         "balance": tied if len(best) > 1 else f"{first} is right most often",
         "latency": f"Median seconds to an output: {reach('p50')}",
         "cost": f"USD for 1,000 outputs: {reach('usd')}",
@@ -217,7 +207,7 @@ def _arrays(standing: ComponentStanding) -> Iterator[dict[str, Any]]:
 
 
 def _items(standing: ComponentStanding) -> Iterator[dict[str, Any]]:
-    """Yield what became of the values in the items of each array, one a model."""
+    """Yield the counts of right, wrong, missing and extra values in the items of each array, one row a model."""
     by_model = {model_id: values_of_arrays(record.per_field) for model_id, record in standing.newest.items()}
     for path in dict.fromkeys(path for arrays in by_model.values() for path in arrays):
         for model_id, arrays in by_model.items():
@@ -240,7 +230,7 @@ def _confusions(standing: ComponentStanding) -> Iterator[dict[str, Any]]:
                 continue
             truths = sorted(field.confusion, key=lambda truth: -sum(field.confusion[truth].values()))  # type: ignore[index]
             outputs = dict.fromkeys([*truths, *(output for row in field.confusion.values() for output in row)])
-            shown = truths[:_MOST_CATEGORIES], list(outputs)[:_MOST_CATEGORIES]
+            shown = truths[:_MAX_CATEGORIES], list(outputs)[:_MAX_CATEGORIES]
             yield {
                 "field": path or WHOLE,
                 "model": model_id,

@@ -31,7 +31,7 @@ class PublicNames:
     def __init__(self, component: Component) -> None:
         places = {} if component.schema is None else schema_places(component.schema)
         plan = component.plan
-        checks = {check.id for check in component.checks}  # those of a case may be named by its truth
+        checks = {check.id for check in component.checks}  # the id of a case's check may quote its ground truth
         of_cases = [dict(check) for _, _, row in component.rows.rows for check in row.get("checks") or ()]
         checks |= {name for check in of_cases if (name := check.pop("id", None)) and check_of(check).id not in name}
         self._paths = {"", *places, *plan.leaves, *plan.arrays, *plan.declared, *map(check_path, checks)}
@@ -43,10 +43,10 @@ class PublicNames:
             }
             for path, place in places.items()
         }
-        self._choices = component.schema is None  # of a question, which every answer is one of
+        self._choices = component.schema is None  # labels of a multiple-choice question are its options
 
     def standing(self, standing: ComponentStanding) -> ComponentStanding:
-        """Return what is known of the component without names that are values."""
+        """Return the standing without names that are values."""
         history = standing.history
         models = [one.model_copy(update={"points": [*map(self._point, one.points)]}) for one in history.models]
         return replace(
@@ -56,7 +56,7 @@ class PublicNames:
         )
 
     def remarks(self, standing: ComponentStanding) -> list[str]:
-        """Say how many fields of the newest records are left out."""
+        """Count the fields of the newest records that are left out."""
         every = {path for record in standing.newest.values() for path in record.per_field}
         hidden = len(every - self._paths)
         hint = "The name may be text of an answer."
@@ -103,7 +103,7 @@ class PublicNames:
     def _point(self, point: Point) -> Point:
         if point.step is None:
             return point
-        return point.model_copy(update={"step": point.step.model_copy(update=self._said(point.step))})
+        return point.model_copy(update={"step": point.step.model_copy(update=self._public_reasons(point.step))})
 
     def _result(self, result: ComparisonResult) -> ComparisonResult:
         return result.model_copy(update={"models": [self._verdict(model) for model in result.models]})
@@ -118,14 +118,16 @@ class PublicNames:
                 "fields": [field for field in model.fields if field.metric in self._paths],
                 "lost_fields": [path for path in model.lost_fields if path in self._paths],
                 "cases": model.cases.model_copy(update=cases),
-                **self._said(model),
+                **self._public_reasons(model),
             }
         )
 
-    def _said(self, told: ModelVerdict | Step) -> dict[str, Any]:
+    def _public_reasons(self, verdict: ModelVerdict | Step) -> dict[str, Any]:
         """Return the reasons and falls of a verdict; the one reason that names fields which nobody declared, anew."""
-        unnamed = {path: _UNNAMED[path.startswith(check_path(""))] for path, _ in told.falls if path not in self._paths}
-        known = [(unnamed.get(path, path), words) for path, words in told.falls]
-        before, after = joined_falls(told.falls), joined_falls(known)
-        reasons = [one.replace(before, after) if before else one for one in told.reasons]
+        unnamed = {
+            path: _UNNAMED[path.startswith(check_path(""))] for path, _ in verdict.falls if path not in self._paths
+        }
+        known = [(unnamed.get(path, path), words) for path, words in verdict.falls]
+        before, after = joined_falls(verdict.falls), joined_falls(known)
+        reasons = [one.replace(before, after) if before else one for one in verdict.reasons]
         return {"reasons": [APART if one.startswith(APART) else one for one in reasons], "falls": known}

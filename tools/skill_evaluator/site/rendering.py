@@ -84,7 +84,7 @@ class Pages:
 
 
 def _shown(context: Any, value: Any) -> Any:
-    """Return what a template prints: text cut and with every character visible, markup and numbers as they are."""
+    """Cut a text that a template prints and make every character visible; keep markup and numbers."""
     if isinstance(value, str) and not hasattr(value, "__html__"):
         return visible(cut_name(value, context.get("longest", LONGEST)), keep="\n\t")
     return "" if value is None else value

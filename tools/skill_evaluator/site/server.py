@@ -47,7 +47,7 @@ class _Request(loopback.PageHandler, SimpleHTTPRequestHandler):
             self.send_error(problem.status, str(problem))
             return None
         self.path = f"/{name}"
-        if not Path(self.translate_path(self.path)).is_file():  # so nothing is listed, and nobody is sent elsewhere
+        if not Path(self.translate_path(self.path)).is_file():  # no listing and no redirect
             self.send_error(HTTPStatus.NOT_FOUND)
             return None
         return super().send_head()
@@ -57,7 +57,7 @@ class _Request(loopback.PageHandler, SimpleHTTPRequestHandler):
 class ServedSite(ComponentsOption, FixturesOption, ConfigOption):
     """The folders of a library, and the port of the server."""
 
-    port: int = option("Port of the page; default: any.", 0, min=0, max=65535, show_default=False)
+    port: int = option("Port of the page; 0: any free one.", 0, min=0, max=65535)
     audits: Audits = AUDITS
     judgements: Judgements = JUDGEMENTS
 

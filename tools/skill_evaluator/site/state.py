@@ -19,7 +19,7 @@ from skill_evaluator.verdicts.planning.sizing import can_show
 SOUND = ("improved", "unchanged")
 _MAX_NAMED = 2  # models or cases
 _NEWEST = 5  # versions of a model
-_LARGE_DROP = 0.1  # of a field: the overview names it even if the verdict is sound
+_LARGE_DROP = 0.1  # the overview names a field that fell further even if the verdict is sound
 
 
 def component_state(
@@ -54,7 +54,7 @@ def component_state(
 
 
 def ship_words(standing: ComponentStanding) -> str:
-    """Return which version and model to ship."""
+    """Return the version and model to ship, in words."""
     advice, newest = standing.ranking.advice, standing.history.newest
     models = [advice.model_id] if advice.model_id else list(standing.newest)
     model = f" with {models[0]}" if len(models) == 1 else " (no model named)"
@@ -82,7 +82,7 @@ def _verdicts(standing: ComponentStanding) -> Iterator[dict[str, Any]]:
 
 
 def _unmeasured(standing: ComponentStanding, rows: Sequence[Row]) -> tuple[list[str], bool]:
-    """Return which runs of the newest version were no measurement and why, and whether outputs could not be read."""
+    """Return the reasons why runs of the newest version do not count, and True if outputs could not be read."""
     newest = precedence(standing.history.newest)
     measured = {(record.model_id, record.skill_version) for record in standing.newest.values()}
     lacking = {
@@ -126,7 +126,7 @@ def change_words(metric: str, difference: float, low: float | None, high: float 
 
 
 def where_words(model: ModelVerdict, metric: str) -> str:
-    """Return what a model lost since its baseline, and how significantly, in one sentence."""
+    """Describe the loss of a model since its baseline, with its confidence interval, in one sentence."""
     assert model.baseline is not None  # noqa: S101  (callers choose compared models)
     against = f"With {model.model_id} since {version_words(model.baseline.skill_version)}"
     if model.verdict == "incomparable":

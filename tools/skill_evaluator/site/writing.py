@@ -19,8 +19,8 @@ POLICY = (
 )
 MARKER = ".skill-evaluator-site"
 LONGEST = 300  # characters of a name or a sentence; the records have the whole
-_LONGEST_FILE = 200  # bytes of a file's name
-_MOST_SAID = 1_000  # characters of a problem on stderr
+_MAX_FILE_NAME = 200  # bytes
+_MAX_PROBLEM = 1_000  # characters of a problem on stderr
 
 
 class SiteFolder:
@@ -44,7 +44,7 @@ class SiteFolder:
     def note(self, name: str, problem: Exception) -> None:
         """Keep and print why a part of the library is not on the pages."""
         self.problems[name] = problem
-        print(f"{abridged(visible(name))}: {abridged(visible(str(problem)), _MOST_SAID)}", file=sys.stderr)
+        print(f"{abridged(visible(name))}: {abridged(visible(str(problem)), _MAX_PROBLEM)}", file=sys.stderr)
 
     def write(self, name: str, text: str | bytes) -> None:
         """Write a file, unless it is there with these very bytes."""
@@ -59,7 +59,7 @@ class SiteFolder:
         self.written += 1
 
     def _claim(self, name: str) -> None:
-        """Note that a file is of this site before it is there: a build that ends early leaves nothing unclaimed."""
+        """Record a file in the marker before it is written, so that an interrupted build leaves no unknown file."""
         if name not in self._before:
             marker = self._folder / MARKER
             with storing(marker):
@@ -94,8 +94,8 @@ class SiteFolder:
 
 def refuse_page_name(name: str, error: type[SkillEvaluatorError]) -> None:
     """Raise `error` for the name of a folder that cannot be that of a page."""
-    if not is_file_name(name) or len(name.encode()) > _LONGEST_FILE:
-        alone = f"letters, digits, '@._+-' alone, {_LONGEST_FILE} bytes at most"
+    if not is_file_name(name) or len(name.encode()) > _MAX_FILE_NAME:
+        alone = f"letters, digits, '@._+-' alone, {_MAX_FILE_NAME} bytes at most"
         raise error(f"rename its folder; a page can be called by {alone}")
 
 

@@ -13,7 +13,7 @@ from skill_evaluator.audit.request import AuditRunRequest
 from skill_evaluator.audit.run.drawing import DrawnAudit, drawn_audit, model_estimates, new_audit, validate_request
 from skill_evaluator.audit.run.gathering import CallTally, gather
 from skill_evaluator.audit.run.manifest import AUDIT, RUNS, AuditManifest, read_audit_manifest, write_manifest
-from skill_evaluator.display.options import FOLDERS, words_of
+from skill_evaluator.display.options import FOLDERS, LATEST, words_of
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import AuditError
 from skill_evaluator.library.config import Model
@@ -59,7 +59,7 @@ class AuditResults:
             words = ["skill-evaluator", "audit", "report", str(self.folder), *words_of(request)]
             return f"report: {shlex.join(words)}"
         audit = self.folder.name if self.folder.parent == request.audits else str(self.folder)
-        words = ["skill-evaluator", "audit", "run", "--resume", audit]
+        words = ["skill-evaluator", "audit", "run", "--run", audit]
         for model_id in request.models:
             if model_id in self.audit.models:  # a model without a key is not part of the audit
                 words += ["--model", model_id]
@@ -102,16 +102,16 @@ def run_audit(request: AuditRunRequest, *, watch: Watch) -> AuditResults:
 
 def _draw(request: AuditRunRequest) -> tuple[DrawnAudit, Path]:
     """Return the audit to resume, or a new one, with its folder."""
-    if request.resume is None:
+    if request.resumed is None:
         commit = commit_of(request.components)
         drawn = new_audit(request, keyed=True, commit=commit, transport="batch" if request.batch else "direct")
         for doubt in drawn.manifest.doubts:
             print(f"warning: {visible(doubt)}", file=sys.stderr)
         return drawn, request.audits / drawn.manifest.id
-    folder = Path(request.resume)
+    folder = Path(request.resumed)
     if not (folder / AUDIT).is_file():  # not a folder, but an id or `latest`
         ids = sorted(path.parent.name for path in request.audits.glob(f"*/{AUDIT}"))
-        audit_id = ids[-1] if request.resume == "latest" and ids else request.resume
+        audit_id = ids[-1] if request.resumed == LATEST and ids else request.resumed
         if audit_id not in ids:
             raise AuditError(f"no audit '{audit_id}' in {request.audits} to resume {nearest(audit_id, ids)}")
         folder = request.audits / audit_id

@@ -287,12 +287,10 @@ def validate_request(request: AuditRunRequest) -> None:
     """Raise ConfigError, RunError or AuditError for invalid options."""
     counts = {"--replicates": request.replicates, "--questions": request.questions}
     refuse_amounts({**counts, "--concurrency": request.concurrency}, request.max_calls, request.max_cost)
-    if request.resume == "":
-        raise AuditError("--resume takes an audit's id, its folder or nothing")
     drawn = ("benchmarks", "scenarios", "questions", "replicates", "seed")
-    if request.resume is not None and any(getattr(request, name) not in (None, ()) for name in drawn):
+    if request.resumed is not None and any(getattr(request, name) not in (None, ()) for name in drawn):
         raise AuditError(
-            "--benchmark, --scenario, --questions, --replicates and --seed cannot be changed with --resume; "
+            "--benchmark, --scenario, --questions, --replicates and --seed cannot be changed with --resume or --run; "
             "start a new audit"
         )
 
@@ -322,8 +320,8 @@ class AuditSize:
 
 def size_audit(request: AuditRunRequest) -> AuditSize:
     """Check every input and estimate the size of an audit. Needs no key and writes nothing."""
-    if request.resume is not None:
-        raise AuditError("--dry-run cannot be combined with --resume")
+    if request.resumed is not None:
+        raise AuditError("--dry-run cannot be combined with --resume or --run")
     validate_request(request)
     drawn = new_audit(request, keyed=False, transport="batch" if request.batch else "direct")
     return AuditSize(

@@ -106,7 +106,7 @@ class GatheredAudit:
         rows = [m for m, name in enumerate(self.manifest.models) if self.tallies[name].answered]
         if not rows:
             raise AuditError(
-                f"no model has any output yet; continue with: skill-evaluator audit run --resume {self.manifest.id}"
+                f"no model has any output yet; continue with: skill-evaluator audit run --run {self.manifest.id}"
             )
         models = list(self.manifest.models)
         return cube_of_outcomes(

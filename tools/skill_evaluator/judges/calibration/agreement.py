@@ -178,8 +178,8 @@ def pair_biases(units: Sequence[Unit], own_models: Collection[str]) -> list[Bias
         if isinstance(unit.line, LabelledPair) and unit.requests:
             lengths = [len(text or "") for text in (unit.line.output_1, unit.line.output_2)]
             longer += [(unit, lengths.index(max(lengths)) + 1)] if 0 < min(lengths) < max(lengths) else []
-            mine = [model in own_models for model in (unit.line.model_1, unit.line.model_2) if model is not None]
-            own += [(unit, mine.index(True) + 1)] if len(mine) == len(ORDERS) and sum(mine) == 1 else []
+            is_own = [model in own_models for model in (unit.line.model_1, unit.line.model_2) if model is not None]
+            own += [(unit, is_own.index(True) + 1)] if len(is_own) == len(ORDERS) and sum(is_own) == 1 else []
     complete = [unit for unit in units if unit.in_both_orders]
     orders = [[unit.requests[place][0] for unit in complete] for place in (0, 1)]
     shifts = {

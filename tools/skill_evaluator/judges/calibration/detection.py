@@ -71,9 +71,9 @@ def batch_result(judge: JudgeRegressions, labels: Labels, bar: float) -> JudgeRe
     model_id = judge.judge.model_id
     if judge.unusable is not None:
         return JudgeResult(judge=model_id, unusable=judge.unusable, record=judge.judge)
-    known = {(label.id, label.dimension): label for label in labels.of(RegressionLabel)}
+    label_of = {(label.id, label.dimension): label for label in labels.of(RegressionLabel)}
     rows = [(pair.id, one) for pair in judge.pairs for one in pair.counted]
-    labelled = [(one, known[name, one.dimension]) for name, one in rows if (name, one.dimension) in known]
+    labelled = [(one, label_of[name, one.dimension]) for name, one in rows if (name, one.dimension) in label_of]
     if not labelled:
         raise JudgeError(f"{labels.path} has no label of a pair and dimension of the batch")
     units = by_key((one.dimension, _unit(one, label)) for one, label in labelled)
@@ -125,10 +125,10 @@ def with_alerts(
         errors, problem = _measured_errors(judge.judge, results.judging.prompts, calibration)
         reported = {one.dimension: one.worse for one in judge.dimensions}
         for dimension, allowed in policy.allowed(reported).items():
-            given, row = reported.get(dimension), errors.get(dimension)
+            reported_rate, row = reported.get(dimension), errors.get(dimension)
             corrected = None
-            if given is not None and row is not None:
-                corrected = corrected_rate(given, row.sensitivity, row.specificity)
+            if reported_rate is not None and row is not None:
+                corrected = corrected_rate(reported_rate, row.sensitivity, row.specificity)
             known = corrected is not None and corrected.value is not None
             alerts.append(
                 RateAlert(
@@ -136,7 +136,7 @@ def with_alerts(
                     dimension=dimension,
                     allowed=allowed,
                     above=corrected.ci95[0] > allowed if known and corrected and corrected.ci95 else None,
-                    reported=given,
+                    reported=reported_rate,
                     corrected=corrected if known else None,
                     sensitivity=None if row is None else row.sensitivity,
                     specificity=None if row is None else row.specificity,

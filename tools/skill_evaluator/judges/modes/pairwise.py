@@ -184,9 +184,10 @@ class PairwiseCriterion(FrozenModel):
 
 
 class JudgePreferences(JudgeFigures):
-    """One judge: `criteria`, the overall figures last, and the `win_rates` of several outputs, best first."""
+    """One judge: `criteria`, overall last, the overall wins by stratum, and `win_rates` of several outputs."""
 
     criteria: list[PairwiseCriterion]
+    strata: dict[Label, Figure]
     win_rates: dict[Label, Figure] = {}
     matches: list[MatchResult]
 
@@ -239,22 +240,22 @@ def read_order(
     written = read_criteria(answer, [criterion.id for criterion in criteria], texts)
     outputs: dict[object, Preferred] = {"first": order, "second": 2 if order == 1 else 1, "tie": "tie"}
     judgements = {}
-    for one in criteria:
-        fields = read_judgement(written[one.id], "winner", winners_of(one), _EVIDENCE, one, texts)
-        judgements[one.id] = OrderJudgement(**{**fields, "winner": outputs.get(fields.get("winner"))})
+    for criterion in criteria:
+        fields = read_judgement(written[criterion.id], "winner", winners_of(criterion), _EVIDENCE, criterion, texts)
+        judgements[criterion.id] = OrderJudgement(**{**fields, "winner": outputs.get(fields.get("winner"))})
     return {**judgements, OVERALL: weigh(judgements, criteria)}
 
 
-def weigh(said: Mapping[str, OrderJudgement], criteria: Sequence[Criterion]) -> OrderJudgement:
+def weigh(judgements: Mapping[str, OrderJudgement], criteria: Sequence[Criterion]) -> OrderJudgement:
     """Return the overall verdict of one order by the criteria's weights. It counts only if every criterion does."""
     total = sum(criterion.weight for criterion in criteria)
     balance = sure = 0.0
     for criterion in criteria:
-        one = said[criterion.id]
-        if one.winner is None:
-            return OrderJudgement(unscored=one.unscored, detail=one.detail)
-        balance += criterion.weight * (SHARES[one.winner] - _UNDECIDED)
-        sure += criterion.weight * (one.confidence or 0.0)
+        judgement = judgements[criterion.id]
+        if judgement.winner is None:
+            return OrderJudgement(unscored=judgement.unscored, detail=judgement.detail)
+        balance += criterion.weight * (SHARES[judgement.winner] - _UNDECIDED)
+        sure += criterion.weight * (judgement.confidence or 0.0)
     winner: Preferred = "tie" if abs(balance) < 1e-9 else 1 if balance > 0 else 2
     return OrderJudgement(winner=winner, confidence=rounded(min(1.0, sure / total)))
 
@@ -292,9 +293,11 @@ def reduce_matches(
     strictest = max(criterion.confidence_threshold for criterion in criteria)
     figures.append(_figures(OVERALL, sum(one.weight for one in criteria), strictest, judged))
     pairs = pair_results(results)
+    by_stratum = by_key((pair.stratum, share) for pair in pairs if (share := pair.shares[OVERALL]) is not None)
     return JudgePreferences(
         judge=judge,
         criteria=[] if unusable else figures,
+        strata={stratum: mean_within(shares) for stratum, shares in by_stratum.items()},
         win_rates=rank_outputs([(one.item, one.names, one.shares[OVERALL]) for one in results if one not in pairs]),
         unusable=unusable,
         matches=results,

@@ -259,8 +259,8 @@ def _checked(value: object, pair: JudgedPair, rules: ShipRules) -> RegressionAns
         findings = [_plain(finding) if isinstance(finding, dict) else finding for finding in findings]
         names = [finding.get("dimension") if isinstance(finding, dict) else None for finding in findings]
         unrequested = [name for name in names if isinstance(name, str) and name not in requested]
-        kept = [finding for finding, name in zip(findings, names, strict=True) if name not in unrequested]
-        value = {**_plain(value), "per_dimension": kept}
+        requested_findings = [finding for finding, name in zip(findings, names, strict=True) if name not in unrequested]
+        value = {**_plain(value), "per_dimension": requested_findings}
     try:
         conclusion = Conclusion.model_validate(value)
     except ValidationError as problem:

@@ -233,14 +233,14 @@ def combine_orders(pair: JudgedPair, answers: Sequence[RegressionAnswer], rules:
     elif decision == "ship" and doubts:
         decision, reason = "review_required", doubts.pop(0)
     judged = any(answer.unscored is None for answer in answers)
-    known = judged and (bool(worse) or not any("candidate_worse" in one.by_order for one in dimensions))
+    is_known = judged and (bool(worse) or not any("candidate_worse" in one.by_order for one in dimensions))
     return PairResult(
         id=pair.id,
         stratum=pair.item.stratum,
         ship_decision=decision if judged else None,
         reasons=[reason, *(f"unverified: {one.dimension}" for one in dimensions if one.verified is False), *doubts],
-        regression_detected=bool(worse) if known else None,
-        regression_severity=severity_of(worse.values()) if known else None,
+        regression_detected=bool(worse) if is_known else None,
+        regression_severity=severity_of(worse.values()) if is_known else None,
         dimensions=dimensions,
         answers=[] if pair.identical else list(answers),
         identical=pair.identical,
@@ -306,9 +306,9 @@ def reduce_regressions(
 ) -> JudgeRegressions:
     """Return a judge's verdicts on pairs, and their rates."""
     results = [combine_orders(pair, _read(pair, answers, replicates, rules), rules) for pair in pairs]
-    given = [answer for result in results for answer in result.answers]
-    unscored = Counter(answer.unscored for answer in given if answer.unscored is not None)
-    unusable = no_usable_output(unscored, len(given), texts_of(answers.values()))
+    all_answers = [answer for result in results for answer in result.answers]
+    unscored = Counter(answer.unscored for answer in all_answers if answer.unscored is not None)
+    unusable = no_usable_output(unscored, len(all_answers), texts_of(answers.values()))
     compared = [result for result in results if result.compared]  # half an answer would count as less
     decided = [result.ship_decision for result in compared]
     dimensions = {one.name: one.blocking for pair in pairs for one in pair.dimensions}
@@ -326,10 +326,10 @@ def reduce_regressions(
         lean=mean_within([_lean(result) for result in compared if not result.identical], -1.0, 1.0),
         repeats=mean_within([share for share in repeats if share is not None]),
         unverified=rate(sum(not one.verified for one in worse), len(worse)),
-        answers=len(given),
+        answers=len(all_answers),
         unscored=unscored,
-        mismatches=Counter(name for answer in given for name in answer.mismatches),
-        unrequested=Counter(name for answer in given for name in answer.unrequested),
+        mismatches=Counter(name for answer in all_answers for name in answer.mismatches),
+        unrequested=Counter(name for answer in all_answers for name in answer.unrequested),
         severity={level: severities.count(level) for level in SEVERITIES},
         unusable=unusable,
         pairs=results,

@@ -131,9 +131,10 @@ class CriterionScores(FrozenModel):
 
 
 class JudgeScores(JudgeFigures):
-    """One judge; `summary` over the items that have a score on every criterion."""
+    """One judge; `summary` over the items that have a score on every criterion, and the same by stratum."""
 
     summary: Figure
+    strata: dict[Label, Figure]
     criteria: list[CriterionScores]
     items: list[ItemScores]
 
@@ -167,20 +168,22 @@ def reduce_scores(
 ) -> JudgeScores:
     """Return one judge's scores, and their figures by criterion."""
     judgements: dict[str, list[ScoreJudgement]] = defaultdict(list)
-    for asked in questions:
+    for part in questions:
         for replicate in range(replicates):
-            answer = text_of(answers.get(Call(asked.question.case_id, replicate)))
-            judgements[asked.item.id] += read_scores(answer, asked.criteria, asked.texts, replicate)
-    methods = {one.id: (one, asked.method) for asked in questions for one in asked.criteria}
+            answer = text_of(answers.get(Call(part.question.case_id, replicate)))
+            judgements[part.item.id] += read_scores(answer, part.criteria, part.texts, replicate)
+    methods = {one.id: (one, part.method) for part in questions for one in part.criteria}
     criteria = [criterion for criterion, _ in methods.values()]
-    outputs = {asked.item.id: asked.item for asked in questions}
+    outputs = {part.item.id: part.item for part in questions}
     items = [_item(item, judgements[item.id], criteria) for item in outputs.values()]
-    given = [one for item in items for one in item.judgements]
-    unscored = Counter(one.unscored for one in given if one.unscored is not None)
-    unusable = no_usable_output(unscored, len(given), texts_of(answers.values()))
+    all_judgements = [one for item in items for one in item.judgements]
+    unscored = Counter(one.unscored for one in all_judgements if one.unscored is not None)
+    unusable = no_usable_output(unscored, len(all_judgements), texts_of(answers.values()))
     lengths = [len(item.output) for item in outputs.values()]
+    by_stratum = by_key((item.stratum, item.summary) for item in items if item.summary is not None)
     return JudgeScores(
         judge=judge,
+        strata={name: mean_within(summaries) for name, summaries in by_stratum.items()},
         summary=mean_within([item.summary for item in items if item.summary is not None]),
         criteria=[] if unusable else [_criterion(*one, items, lengths) for one in methods.values()],
         unusable=unusable,
@@ -189,8 +192,8 @@ def reduce_scores(
 
 
 def _item(item: OutputItem, judgements: Sequence[ScoreJudgement], criteria: Collection[Criterion]) -> ItemScores:
-    given = by_key((one.criterion, one.score) for one in judgements if one.score is not None)
-    scores = {criterion.id: mean_or_none(given.get(criterion.id, [])) for criterion in criteria}
+    scores_by_criterion = by_key((one.criterion, one.score) for one in judgements if one.score is not None)
+    scores = {criterion.id: mean_or_none(scores_by_criterion.get(criterion.id, [])) for criterion in criteria}
     return ItemScores(
         id=item.id,
         stratum=item.stratum,

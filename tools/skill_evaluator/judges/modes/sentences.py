@@ -257,8 +257,8 @@ def ask_sentences(items: Sequence[SentencesItem], judge: SentencesJudge, session
             break
         tried |= questions.keys()
         run = judge.run(questions.values(), len(_passes(judge.folder)) + 1)
-        asked = session.ask([run], Questions(request_for=partial(_request, questions)))
-        manifest, stopped = run.manifest, asked.why_stopped(run)
+        results = session.ask([run], Questions(request_for=partial(_request, questions)))
+        manifest, stopped = run.manifest, results.why_stopped(run)
         answered |= {call.case_id: made for call, made in outcomes(run.folder).items()}
     return SentenceAnswers(manifest=manifest, answered=answered, stopped=stopped)
 

@@ -117,7 +117,7 @@ def find_judge_run(wanted: str, place: Path, mode: JudgeMode) -> Path:
 
 
 def resumed_judge_run(planned: JudgeRun, wanted: str, place: Path) -> tuple[JudgeRun, Path]:
-    """Return the judge run of --resume and its folder. Raise JudgeError if it differs from the planned one."""
+    """Return the judge run to resume and its folder. Raise JudgeError if it differs from the planned one."""
     folder = find_judge_run(wanted, place, planned.mode)
     earlier = read_judge_run(folder)
     if changes := planned.changes_since(earlier):

@@ -103,8 +103,8 @@ class JudgeSession:
         """Read the configuration and the judges, by default those of the request; raise ConfigError or JudgeError."""
         counts = {"--replicates": request.replicates, "--concurrency": request.concurrency}
         refuse_amounts(counts, request.max_calls, request.max_cost)
-        if request.dry_run and request.resume is not None:
-            raise JudgeError("--dry-run cannot be combined with --resume")
+        if request.dry_run and request.resumed is not None:
+            raise JudgeError("--dry-run cannot be combined with --resume or --judge-run")
         configuration = read_configuration(request.config)
         named = judges or request.judges
         if not named:
@@ -172,7 +172,7 @@ class JudgeSession:
     def begin(self, task: JudgeTask, inside: Path | None = None) -> tuple[JudgeRun, Path, list[Model]]:
         """Begin or resume a judge run; return it with its folder and its models with their keys."""
         judging = self.planned(task)
-        folder, resumed = inside or self.request.out / judging.id, self.request.resume
+        folder, resumed = inside or self.request.out / judging.id, self.request.resumed
         if inside is not None:
             resumed = str(inside) if (inside / JUDGING).exists() else None
         if resumed is not None:

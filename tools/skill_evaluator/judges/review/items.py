@@ -139,10 +139,10 @@ def for_people(doubts: Doubts, sample: int, seed: int) -> list[ReviewItem]:
     return [item.model_copy(update={"reasons": reasons}) for item, reasons in queued if reasons]
 
 
-def reasons_of_scores(given: Sequence[ItemScores], criteria: Sequence[Criterion]) -> list[ReviewReason]:
+def reasons_of_scores(outcomes: Sequence[ItemScores], criteria: Sequence[Criterion]) -> list[ReviewReason]:
     """Return the reasons to send an output to a person. Scores that are two levels apart are a disagreement."""
     thresholds = {criterion.id: criterion.confidence_threshold for criterion in criteria}
-    made = [one for scores in given for one in scores.judgements]
+    made = [one for scores in outcomes for one in scores.judgements]
     levels = by_key((one.criterion, one.score) for one in made if one.score is not None)
     return _reasons(
         low_confidence=any(one.confidence is not None and one.confidence < thresholds[one.criterion] for one in made),
@@ -151,10 +151,10 @@ def reasons_of_scores(given: Sequence[ItemScores], criteria: Sequence[Criterion]
     )
 
 
-def reasons_of_match(given: Sequence[MatchResult], criteria: Sequence[Criterion]) -> list[ReviewReason]:
+def reasons_of_match(outcomes: Sequence[MatchResult], criteria: Sequence[Criterion]) -> list[ReviewReason]:
     """Return the reasons to send a match to a person; the confidence counts only if both orders agree."""
     thresholds = {criterion.id: criterion.confidence_threshold for criterion in criteria}
-    made = [one for result in given for one in result.judgements if one.criterion in thresholds]
+    made = [one for result in outcomes for one in result.judgements if one.criterion in thresholds]
     winners = by_key((one.criterion, one.winner) for one in made if one.winner is not None)
     agreed = [(one.confidence, thresholds[one.criterion]) for one in made if one.agreed]
     return _reasons(
@@ -164,18 +164,18 @@ def reasons_of_match(given: Sequence[MatchResult], criteria: Sequence[Criterion]
     )
 
 
-def reasons_of_regression(given: Sequence[PairResult], *, high_stakes: bool) -> list[ReviewReason]:
+def reasons_of_regression(outcomes: Sequence[PairResult], *, high_stakes: bool) -> list[ReviewReason]:
     """Return the reasons to send a pair to a person; none if it ships."""
-    decisions = {one.ship_decision for one in given}
-    found = [dimension for one in given for dimension in one.dimensions]
-    answers = [answer for one in given for answer in one.answers]
+    decisions = {one.ship_decision for one in outcomes}
+    found = [dimension for one in outcomes for dimension in one.dimensions]
+    answers = [answer for one in outcomes for answer in one.answers]
     return _reasons(
         block="block" in decisions,
-        regression=any(one.ship_decision == "review_required" and one.regression_detected for one in given),
+        regression=any(one.ship_decision == "review_required" and one.regression_detected for one in outcomes),
         disagreement=len(decisions) > 1 or any(one.flipped for one in found),
         unverified=any(one.verified is False for one in found),
         unrequested=any(answer.unrequested for answer in answers),
-        low_confidence=any(one.confidence < USUAL_THRESHOLD for one in given),
+        low_confidence=any(one.confidence < USUAL_THRESHOLD for one in outcomes),
         unscored=any(answer.unscored is not None for answer in answers),
         stakes=high_stakes,
     )

@@ -227,11 +227,11 @@ def _merged(earlier: LabelLine | None, line: LabelLine) -> LabelLine:
 def status_lines(items: Mapping[str, ReviewItem], labels: Sequence[ReviewLabel]) -> list[str]:
     """Describe the queue: items without a label, labels by reviewer, and the questions on which reviewers differ."""
     counting = latest(labels)
-    by_reviewer = Counter(reviewer for given in counting.values() for reviewer in given)
+    by_reviewer = Counter(reviewer for item_labels in counting.values() for reviewer in item_labels)
     shared, disputed = 0, []
-    for item_id, given in counting.items():
-        notes = {name: f" ({label.note})" if label.note else "" for name, label in given.items()}
-        for question, answers in _answers(given).items():
+    for item_id, item_labels in counting.items():
+        notes = {name: f" ({label.note})" if label.note else "" for name, label in item_labels.items()}
+        for question, answers in _answers(item_labels).items():
             shared += len(answers) > 1
             if len({answer.answer for answer in answers.values()}) > 1:
                 texts = [f"{name} says {answer.answer}{notes[name]}" for name, answer in answers.items()]

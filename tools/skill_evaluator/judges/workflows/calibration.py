@@ -177,12 +177,12 @@ def _call(
     task = _task(request, labels)
     if request.dry_run:
         return judge_session.size(task.task)
-    asked = judge_session.ask(task.task)
-    head = asked.judging.head("dimensions" if task.rubric is None else task.rubric.file)
+    judge_results = judge_session.ask(task.task)
+    head = judge_results.judging.head("dimensions" if task.rubric is None else task.rubric.file)
     families, scales = families_of(judge_session.configuration.models), _scales(task.rubric)
     results, lines = list[JudgeResult](), list[StoredVerdict | StoredScore]()
-    for part in asked.runs:
-        verdicts, outputs = _read_outputs(task, part, asked.record_of(part), head.replicates)
+    for part in judge_results.runs:
+        verdicts, outputs = _read_outputs(task, part, judge_results.record_of(part), head.replicates)
         measured = label_results(task.labels, verdicts, request.bar, scales, families)
         result = measured[0] if measured else JudgeResult(judge=part.run.model.id)
         biases = [*result.biases, *probe_biases(request.probes, task.labels, verdicts, scales)]
@@ -193,10 +193,10 @@ def _call(
         (scoring.SCORES if isinstance(one, StoredScore) else pairwise.VERDICTS, one) for one in lines if one.id in ids
     )
     for name, written in {**kept, **({CORRUPTED: task.corrupted} if task.corrupted else {})}.items():
-        replace_blocks(asked.folder / name, (f"{line.model_dump_json()}\n" for line in written))
+        replace_blocks(judge_results.folder / name, (f"{line.model_dump_json()}\n" for line in written))
     calibration = JudgeCalibration(bar=request.bar, judging=head, judges=results)
-    write_papers(asked.folder, task.task, calibration, drawn(calibration))
-    return Judged.of(request, asked, calibration)
+    write_papers(judge_results.folder, task.task, calibration, drawn(calibration))
+    return Judged.of(request, judge_results, calibration)
 
 
 def _read_outputs(
@@ -213,11 +213,11 @@ def _read_outputs(
         verdicts += scoring.scores_of(scored)
         unusable.append(scored.unusable)
     if task.compared:
-        found = regression_results.reduce_regressions(
+        regressions = regression_results.reduce_regressions(
             task.compared, part.answers, replicates, ShipRules(), record, declared_strong=True
         )
-        detection = None if found.unusable else detection_of(task.corrupted, found.pairs)
-        unusable.append(found.unusable)
+        detection = None if regressions.unusable else detection_of(task.corrupted, regressions.pairs)
+        unusable.append(regressions.unusable)
     return verdicts, {"record": record, "detection": detection, "unusable": next(filter(None, unusable), None)}
 
 
@@ -281,21 +281,21 @@ def sentence_result(
     judge: str, labels: Labels, votes: Mapping[tuple[str, str], Vote], texts: Iterable[str], bar: float
 ) -> JudgeResult:
     """Measure a judge of sentences: over all, and the errors of each sentence with enough labels."""
-    given = [(label, votes[label.id, label.sentence]) for label in labels.of(SentenceLabel)]
-    by_sentence = by_key((label.sentence, (label.human, vote.holds)) for label, vote in given)
+    labelled = [(label, votes[label.id, label.sentence]) for label in labels.of(SentenceLabel)]
+    by_sentence = by_key((label.sentence, (label.human, vote.holds)) for label, vote in labelled)
     errors = {name: _sentence_errors(part) for name, part in by_sentence.items()}
     unscored: Counter[UnscoredReason] = Counter(
         next((reason for reason in get_args(UnscoredReason) if reason == vote.ground), "not_answered")
-        for _, vote in given
+        for _, vote in labelled
         if vote.holds is None
     )
-    unusable = no_usable_output(unscored, len(given), texts)
-    units = [Unit(people=[label.human], requests=[[vote.holds]], verdict=vote.holds) for label, vote in given]
+    unusable = no_usable_output(unscored, len(labelled), texts)
+    units = [Unit(people=[label.human], requests=[[vote.holds]], verdict=vote.holds) for label, vote in labelled]
     return JudgeResult(
         judge=judge,
         agreement=[] if unusable else [measure("sentences", "all", units, bar)],
         sentences={
-            "": _sentence_errors([(label.human, vote.holds) for label, vote in given]),
+            "": _sentence_errors([(label.human, vote.holds) for label, vote in labelled]),
             **{name: one for name, one in errors.items() if one.labels >= _MIN_SENTENCE_LABELS},
         },
         unusable=unusable,

@@ -54,14 +54,14 @@ def draft_rubric(request: RubricDraftRequest, watch: Watch | None = None) -> Jud
     if out.suffix not in (".yaml", ".yml") or not is_component_name(out.stem):
         raise JudgeError(f"--out {out}: expected a .yaml file named like an id: letters, digits, `.`, `_` and `-`")
     task = draft_task("rubric", out.stem, _RUBRIC, {"wish": request.draft}, request.seed)
-    asked = JudgeRequest(
+    judge_request = JudgeRequest(
         judges=(request.judge,),
         seed=request.seed,
         max_cost=request.max_cost,
         dry_run=request.dry_run,
         config=request.config,
     )
-    rubric = draft(asked, task, lambda value: _rubric_of(value, out.stem), watch)
+    rubric = draft(judge_request, task, lambda value: _rubric_of(value, out.stem), watch)
     if isinstance(rubric, JudgeRunSize):
         return rubric
     text = yaml_text(rubric.model_dump(mode="json", exclude_defaults=True))

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from skill_evaluator.display.options import typed
+from skill_evaluator.display.options import words_of
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_REGRESSED, JudgeError
 from skill_evaluator.judges.calibration.detection import with_alerts
 from skill_evaluator.judges.calibration.results import JudgeCalibration, read_calibration
@@ -62,7 +62,7 @@ OutcomeT = TypeVar("OutcomeT")
 JudgedResults = ScoreResults | PairwiseResults | RegressionResults
 STRONG = "strong"  # the folder of the second stage of a cascade
 _SETTLED: frozenset[ReviewReason] = frozenset({"block", "regression", "stakes"})  # reasons that leave no doubt
-_NOT_AGAIN = ("resume", "dry_run", "batch", "format")  # options that the command to resume leaves out
+_NOT_AGAIN = {"resume", "judge_run", "dry_run", "batch", "format"}  # options that the command to resume leaves out
 Drawn = Callable[[Any], str]
 """Draws bias_analysis_report.md from the results."""
 
@@ -388,20 +388,20 @@ def again_of(request: JudgeRequest, judging: JudgeRun, folder: Path, stopped: Se
     """Return the command to resume a judge run; if the cost limit stopped it, with a limit twice as high."""
     if request.max_cost is not None and any("stopped: max_cost" in sentence for sentence in stopped):
         request = replace(request, max_cost=2 * request.max_cost)
-    words = typed(request, *_NOT_AGAIN)
-    return ["skill-evaluator", "judge", judging.mode, *words, "--resume", str(folder)]
+    words = words_of(request, *(request.__dataclass_fields__.keys() - _NOT_AGAIN))
+    return ["skill-evaluator", "judge", judging.mode, *words, "--judge-run", str(folder)]
 
 
 def call_panel(mode: ModeTask[JudgeT, OutcomeT], session: JudgeSession) -> CalledJudges[JudgeT, OutcomeT]:
     """Call one judge or several about everything."""
-    asked = session.ask(mode.task)
-    judges = _reduce(mode, asked, mode.questions)
+    results = session.ask(mode.task)
+    judges = _reduce(mode, results, mode.questions)
     outcomes = by_key(outcome for judge in judges for outcome in mode.outcomes(judge).items())
-    return CalledJudges(first=asked, last=asked, judges=judges, outcomes=outcomes)
+    return CalledJudges(first=results, last=results, judges=judges, outcomes=outcomes)
 
 
-def _reduce(mode: ModeTask[JudgeT, OutcomeT], asked: JudgeResults, keys: Collection[Key]) -> list[JudgeT]:
-    return [mode.reduce(keys, run.answers, asked.record_of(run)) for run in asked.runs]
+def _reduce(mode: ModeTask[JudgeT, OutcomeT], results: JudgeResults, keys: Collection[Key]) -> list[JudgeT]:
+    return [mode.reduce(keys, run.answers, results.record_of(run)) for run in results.runs]
 
 
 def cascade_judges(request: JudgedRequest) -> tuple[str, ...] | None:

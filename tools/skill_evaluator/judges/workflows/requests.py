@@ -5,11 +5,13 @@ from typing import Literal
 
 from skill_evaluator.display.options import (
     JUDGEMENTS,
+    LATEST,
     Batch,
     ComponentsOption,
     Concurrency,
     ConfigOption,
     FixturesOption,
+    FormatOption,
     MaxCalls,
     MaxCost,
     argument,
@@ -25,26 +27,26 @@ Stakes = Literal["normal", "high"]
 
 
 @options
-class JudgeRequest(ConfigOption):
+class JudgeRequest(ConfigOption, FormatOption):
     """The options of every command that calls judges."""
 
-    judges: tuple[str, ...] = option(
-        "A model of models.yaml that judges; repeatable.", (), "--judge", "-j", metavar="ID"
-    )
+    judges: tuple[str, ...] = option("A model that judges; repeatable.", (), "--judge", "-j", metavar="ID")
     replicates: int = option("Calls for each question; replicates vote.", 1, "-n")
     seed: int = rare("Seed of the texts' marks and of the replicates' seeds.", 0)
     max_cost: MaxCost = None
     max_calls: MaxCalls = None
     concurrency: Concurrency = None
-    resume: str | None = option(
-        "Continue a judge run (default: the newest); make only the missing calls.", metavar="[ID]"
-    )
-    dry_run: bool = flag("Check all inputs and print the calls and the maximum cost; make no call.")
+    resume: bool = flag("Continue the newest judge run.")
+    judge_run: str | None = option("Continue this judge run: its id or folder.", metavar="ID")
+    dry_run: bool = flag("Check inputs and print the maximum cost; make no call.")
     review: bool = flag("Queue what the judges leave open for human review.")
-    review_sample: int = rare(
-        "With --review: also queue N random items that ship or are in no doubt.", 5, metavar="N", min=0
-    )
+    review_sample: int = rare("With --review: also queue N random items.", 5, metavar="N", min=0)
     out: Path = rare("The folder of judge runs.", JUDGEMENTS, metavar="DIR")
+
+    @property
+    def resumed(self) -> str | None:
+        """The judge run to continue, `latest` for the newest; None for a new one."""
+        return self.judge_run or (LATEST if self.resume else None)
 
 
 @options
@@ -52,16 +54,14 @@ class BatchJudgeRequest(JudgeRequest):
     """The options of the commands that judge outputs."""
 
     batch: Batch = False
-    cascade: str | None = option(
-        "Instead of --judge: call STRONG about what CHEAP leaves open.", metavar="CHEAP,STRONG"
-    )
+    cascade: str | None = option("Call STRONG about what CHEAP leaves open.", metavar="CHEAP,STRONG")
 
 
 @options
 class RubricJudgeRequest(BatchJudgeRequest):
     """The options of a command that judges by a rubric."""
 
-    rubric: Path = argument("The rubric, YAML or JSON.", metavar="RUBRIC")
+    rubric: Path = argument("The rubric, YAML or JSON.")
     criteria: tuple[str, ...] = option("Only this criterion; repeatable.", (), "--criterion", metavar="ID")
 
 
@@ -69,7 +69,7 @@ class RubricJudgeRequest(BatchJudgeRequest):
 class ScoreRequest(RubricJudgeRequest, ComponentsOption, FixturesOption):
     """The outputs to score."""
 
-    items: Path | None = option("JSON Lines: id, input, output, and reference or source.", metavar="FILE")
+    items: Path | None = option("JSON Lines: id, input, output, reference or source.", metavar="FILE")
     run: str | None = option("Instead of --items: a run of a component, folder or id.", metavar="RUN")
     field: str = rare("With --run: the field to judge; default: applies_to.", "", metavar="PATH")
 
@@ -78,7 +78,7 @@ class ScoreRequest(RubricJudgeRequest, ComponentsOption, FixturesOption):
 class PairwiseRequest(RubricJudgeRequest):
     """The outputs to compare."""
 
-    items: Path = option("JSON Lines: id, input, output_1, output_2; or outputs by name.", ..., metavar="FILE")
+    items: Path = option("JSON Lines: id, input, output_1, output_2.", ..., metavar="FILE")
 
 
 @options
@@ -87,14 +87,11 @@ class RegressionRequest(BatchJudgeRequest, ComponentsOption, FixturesOption):
 
     items: Path | None = option("JSON Lines: id, prompt, baseline_output, candidate_output.", metavar="FILE")
     candidate: str | None = option("Instead of --items: a run of a component, folder or id.", metavar="RUN")
-    baseline: str | None = option("The run to compare it with; default: the pinned outputs.", metavar="RUN")
-    dimensions: tuple[str, ...] = option("The dimensions, separated by commas or repeated.", (), metavar="NAMES")
-    preset: str = rare(f"Without --dimensions, those of: {', '.join(PRESETS)}.", "default", metavar="NAME")
+    baseline: str | None = option("The run to compare with; default: the pinned outputs.", metavar="RUN")
+    dimensions: tuple[str, ...] = option("The dimensions; commas between, or repeated.", (), metavar="NAMES")
+    preset: str = rare(f"Named dimensions: {', '.join(PRESETS)}.", "default", metavar="NAME")
     stakes: Stakes = option("high: a person must agree before anything ships.", "normal")
-    against: str | None = option(
-        "Compare the rates of regressions with those of an earlier judge run: folder, id or results file.",
-        metavar="EARLIER",
-    )
+    against: str | None = option("Compare rates with an earlier judge run: folder, id or file.", metavar="RUN")
 
 
 JudgedRequest = ScoreRequest | PairwiseRequest | RegressionRequest
@@ -104,24 +101,17 @@ JudgedRequest = ScoreRequest | PairwiseRequest | RegressionRequest
 class CalibrateRequest(JudgeRequest):
     """The human labels, and the verdicts or judges that are measured by them."""
 
-    labels: Path | None = option("JSON Lines of human labels: pairs, scores, regressions.", metavar="FILE")
+    labels: Path | None = option("JSON Lines of human labels.", metavar="FILE")
     rubric: Path | None = option("With --judge: the rubric by which items are judged.", metavar="FILE")
     corrupt: int = option("With --judge: test it on N corrupted outputs, too.", 0, metavar="N", min=0)
-    probes: tuple[str, ...] = option(
-        "With --judge: judge again with an added text; verbosity or authority; repeatable.",
-        (),
-        "--probe",
-        metavar="NAME",
-    )
+    probes: tuple[str, ...] = option("Judge again with verbosity or authority added.", (), "--probe", metavar="NAME")
     bar: float = rare("The κ with people that a trusted judge reaches.", BAR, min=0.0, max=0.99)
-    verdicts: Path | None = option(
-        "JSON Lines of stored verdicts: id, judge, and order and winner, or criterion and score.", metavar="FILE"
-    )
-    batch: Path | None = option("Results of `judge regression` on labelled pairs; corrects its rates.", metavar="FILE")
+    verdicts: Path | None = option("JSON Lines of stored verdicts.", metavar="FILE")
+    batch: Path | None = option("Results of `judge regression` on labelled pairs.", metavar="FILE")
 
 
 @options
-class RubricDraftRequest(ConfigOption):
+class RubricDraftRequest(ConfigOption, FormatOption):
     """The rubric that a model drafts."""
 
     draft: str = option("What should be judged, in a sentence or two.", ..., metavar="TEXT")

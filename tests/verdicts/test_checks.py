@@ -1,4 +1,4 @@
-"""Checks that a judge decided: what an uncalibrated judge may decide, and the checks that two versions share."""
+"""Checks: what an uncalibrated judge may decide, the checks that two versions share, and cases that turn."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,7 +11,7 @@ from skill_evaluator.verdicts.decide.results import ModelVerdict
 from skill_evaluator.verdicts.decide.same_checks import check_changes, with_same_checks
 
 from tests.support.records import a_record
-from tests.support.rules import some_rules
+from tests.verdicts.rules import some_rules
 
 Checks = Mapping[str, tuple[Sequence[float], Mapping[str, Any]]]  # by id, the scores of each case and other keys
 CASES = [f"c{at:02d}" for at in range(12)]
@@ -76,6 +76,17 @@ def test_uncalibrated_judge_decides_only_harm(
         assert (proved.verdict, proved.unproved_judge) == (calibrated, None)
 
 
+def test_open_measure_of_a_trusted_judge_needs_more_cases_and_no_labels() -> None:
+    old, new = (
+        record.model_copy(update={"per_case": record.per_case[:2]})
+        for record in (checked("old", {"polite": (ALWAYS, {})}), checked("new", {"polite": (MOSTLY, {})}))
+    )
+    proved, unproved = compared(old, new, trusted=["j"]), compared(old, new)
+    assert (proved.verdict, unproved.verdict) == ("inconclusive", "inconclusive")
+    is_open = [any("is not ruled out" in reason for reason in found.reasons) for found in (proved, unproved)]
+    assert is_open == [True, False]
+
+
 def test_judge_with_enough_labels_is_calibrated() -> None:
     old, new = (checked(name, {"polite": (scores, {})}) for name, scores in (("old", SELDOM), ("new", ALWAYS)))
     labelled = a_record({}, judged=judged_by(labels=1_000)).judged
@@ -118,3 +129,24 @@ def test_versions_without_a_common_check_have_no_share_of_checks() -> None:
     both = checked("new", {"gone": (ALWAYS, {}), "added": (ALWAYS, {})})
     alike = with_same_checks(Pair(baseline=old, candidate=both)).candidate.per_case[0]
     assert alike.accuracy == {"checks": MEAN, "other": MEAN}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "turned", "unreliable"),
+    [
+        (ALWAYS, [0.0] * 4, ("passes always", "fails always"), False),
+        ([0.0] * 4, ALWAYS, ("fails always", "passes always"), False),
+        (ALWAYS, ALWAYS, None, False),
+        (MOSTLY, ALWAYS, ("flaky (3 of 4)", "passes always"), True),
+        (MOSTLY, SELDOM, None, True),
+    ],
+)
+def test_cases_that_turn_and_flaky_baselines_are_named(
+    before: list[float], after: list[float], turned: tuple[str, str] | None, *, unreliable: bool
+) -> None:
+    plain = {"judged": False}
+    old, new = checked("old", {"short": (before, plain)}), checked("new", {"short": (after, plain)})
+    cases = compared(old, new).cases
+    assert {(turn.before, turn.after) for turn in cases.turned} == ({turned} if turned else set())
+    assert len(cases.turned) == (len(CASES) if turned else 0)
+    assert bool(cases.unreliable) is unreliable

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 FINE = (0, 3, 4)  # done, regressed, incomplete or inconclusive: what a command says, not that it failed
 
 _VARIES = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{6}|\b[0-9a-f]{40}\b|\d+\.\d+ s\b")  # run ids, commits, latencies

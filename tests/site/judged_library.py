@@ -13,12 +13,12 @@ from typing import Any
 
 from skill_evaluator.judges.review.queue import ReviewQueue
 
+from tests.judges.review.reviews import label
 from tests.support.asked_judges import ITEMS, QUOTE, RUBRIC, JudgingLibrary, compared, method, written
 from tests.support.asked_judges import answer as said
 from tests.support.chat_server import Asked, Reply, chat_server
 from tests.support.judged import answer
 from tests.support.library import REPLAY, SKILL, read
-from tests.support.reviews import label
 
 HALLS = [
     {

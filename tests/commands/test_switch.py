@@ -51,7 +51,7 @@ def test_a_worse_model_is_told_by_component_with_what_is_lost_and_both_are_recor
     back = two.call("switch", "new", "old", "--format", "json")
     assert back.code == 0
     assert back.json["components"][0]["verdict"] == "improved"
-    assert back.json["conclusion"] == ["may we switch from new to old? yes"]
+    assert back.json["conclusion"][0] == "may we switch from new to old? yes"
 
 
 def test_a_dry_run_asks_and_writes_nothing_and_names_what_cannot_be_asked(two: Library, server: ChatServer) -> None:

@@ -1,7 +1,7 @@
 """`Library`: a prompt library on disk, with a method for each thing a user does. The commands use it, too.
 
 Stable: its names, arguments and result fields change only with a major version.
-Only what draws charts is imported late: altair takes 0.7 s.
+Its parts `judge`, `audits` and `ci` and the site are imported when they are used, because most commands use none.
 """
 
 from collections.abc import Sequence
@@ -10,9 +10,6 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from skill_evaluator.api.auditing import Audits
-from skill_evaluator.api.ci import ContinuousIntegration
-from skill_evaluator.api.judging import Judges
 from skill_evaluator.ci.doctor import DoctorReport, examine
 from skill_evaluator.ci.linting import LintedLibrary, LintRequest, lint
 from skill_evaluator.display.addresses import Site
@@ -51,6 +48,9 @@ from skill_evaluator.verdicts.planning.advice import ModelRanking
 from skill_evaluator.verdicts.planning.sizing import SizingPlan, size_plan
 
 if TYPE_CHECKING:
+    from skill_evaluator.api.auditing import Audits
+    from skill_evaluator.api.ci import ContinuousIntegration
+    from skill_evaluator.api.judging import Judges
     from skill_evaluator.site.server import ServedSite, SiteServer
 
 
@@ -84,18 +84,24 @@ class Library:
         return load_models(self.config)
 
     @cached_property
-    def judge(self) -> Judges:
+    def judge(self) -> "Judges":
         """Scoring and comparing by judges, and how well they agree with people."""
+        from skill_evaluator.api.judging import Judges
+
         return Judges(self.components, self.config, self.fixtures)
 
     @cached_property
-    def audits(self) -> Audits:
+    def audits(self) -> "Audits":
         """Audits: ability, fluctuation and grades of models over benchmarks and scenarios."""
+        from skill_evaluator.api.auditing import Audits
+
         return Audits(self.components, self.config, self.fixtures)
 
     @cached_property
-    def ci(self) -> ContinuousIntegration:
+    def ci(self) -> "ContinuousIntegration":
         """What the workflows do: plan, collect and publish runs, and create or adopt a library."""
+        from skill_evaluator.api.ci import ContinuousIntegration
+
         return ContinuousIntegration(self.config)
 
     def component(self, skill: str) -> Component:

@@ -7,8 +7,6 @@ import re
 from pathlib import Path
 
 from markdown_it import MarkdownIt
-from skill_evaluator.audit.report.page import audit_page
-from skill_evaluator.audit.results import AuditResult
 from skill_evaluator.ci.outcome import Outcome
 from skill_evaluator.display.addresses import Site
 from skill_evaluator.display.pages import Fold, Heading, Page, Section
@@ -24,7 +22,6 @@ from tests.support.records import a_record
 from tests.verdicts.rules import some_rules
 
 EXPECTED = Path(__file__).parents[1] / "data" / "markdown"
-AUDIT = EXPECTED.parent / "unchanged" / "audit" / "report.json"
 SITE = Site("https://example.com/site/")
 COMMENT = 65_000
 _OURS = re.compile(r"<details><summary>[\w ,%]+</summary>|</details>")
@@ -69,7 +66,6 @@ def a_hostile_outcome(text: str = HOSTILE) -> Outcome:
 PAGES = {
     "comment": lambda: outcome_page(an_outcome(), site=SITE),
     "report": a_report,
-    "audit": lambda: audit_page(AuditResult.model_validate_json(AUDIT.read_text())),
     "hostile-report": a_hostile_report,
     "hostile-comment": lambda: outcome_page(a_hostile_outcome(), site=SITE),
 }
@@ -86,7 +82,7 @@ def test_a_page_is_as_it_was_nothing_from_outside_is_mark_up_and_every_fold_is_c
         assert page.count("<details>") == page.count("</details>"), name
         links = [str(token.attrs["href"]) for token in flat if token.type == "link_open"]
         assert all(link.startswith("https://example.com/site/") for link in links), name
-        assert not [token for token in flat if token.type in ("image", "s_open", "em_open")] or name == "audit", name
+        assert not [token for token in flat if token.type in ("image", "s_open", "em_open")], name
         assert all(mark.isprintable() for line in page.splitlines() for mark in line), name
 
 

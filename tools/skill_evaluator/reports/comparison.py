@@ -20,7 +20,7 @@ from skill_evaluator.display import (
     stability_words,
 )
 from skill_evaluator.display.addresses import NO_SITE, Site
-from skill_evaluator.display.pages import Block, Fold, Heading, Line, Lines, Only, Page, Section, Words
+from skill_evaluator.display.pages import Block, Fold, Heading, Lines, Only, Page, Section, Words
 from skill_evaluator.display.sheets import Cell, Sheet
 from skill_evaluator.metrics.diagnosis.field_profile import Standing
 from skill_evaluator.records.record import served_text
@@ -51,6 +51,7 @@ from skill_evaluator.verdicts.decide.results import (
 Example = tuple[str, Sheet]
 """What became of the outputs of a run, in a sentence ("" if nothing is to be said), and a table of some of them."""
 
+FULL_HINT = "--full shows all figures"
 _MAX_NAMED = 5
 _MAX_ROWS, _MAX_ROWS_OF_SEVERAL = 4, 2
 _MAX_EXAMPLES, _MAX_REASONS = 3, 2
@@ -67,16 +68,21 @@ _NUMBERS = frozenset({"before → after", "change", "95 % interval", "p", "detec
 
 def comparison_page(result: ComparisonResult, reader: Reader, site: Site = NO_SITE) -> Page:
     """Make the report of one comparison."""
-    return Page([comparison_section(result, conclude(result, reader), site), legend_section([result])])
+    section = comparison_section(result, conclude(result, reader), site, hint=FULL_HINT)
+    return Page([section, legend_section([result])])
 
 
 def comparison_section(
-    result: ComparisonResult, conclusion: ComparisonSummary, site: Site = NO_SITE, examples: Mapping[str, Example] = {}
+    result: ComparisonResult,
+    conclusion: ComparisonSummary,
+    site: Site = NO_SITE,
+    examples: Mapping[str, Example] = {},
+    hint: str = "",
 ) -> Section:
     """Report a comparison: the conclusion, the metrics, what moved most and why; collapsed, the figures of each model.
 
     `examples` has outputs that changed, by the run id of the candidate; with a sentence on all changes they replace the
-    table of what moved.
+    table of what moved. The `hint` names the option that shows all figures on a terminal.
     """
     models, several = worst_first(result), len(result.models) > 1
     page = partial(site.page, result.skill)
@@ -89,9 +95,9 @@ def comparison_section(
         for reason in _open_reasons(model)[: 1 if several else _MAX_REASONS]:
             reasons.setdefault(reason, []).append(model.model_id)
     closed: list[Block] = [block for model in models for block in _model_blocks(model, result.skill, site)]
-    remark = Line("--full shows all figures", style="dim")
-    if any(one.verdict == "unchanged" for model in models for one in model.metrics):
-        remark = Line(f"unchanged: {tolerance_words(*models)} · --full shows all figures", style="dim")
+    remarks = [hint] if hint else []
+    if hint and any(one.verdict == "unchanged" for model in models for one in model.metrics):
+        remarks = [f"unchanged: {tolerance_words(*models)} · {hint}"]
     blocks: list[Block] = [
         Lines([result.unmeasured] if result.unmeasured else [], style="yellow"),
         Heading(*_title(result, page()), level=2),
@@ -102,7 +108,7 @@ def comparison_section(
         *joined({name: sheet for name, (_, sheet) in shown.items()}, _MAX_EXAMPLES),
         Lines([f"{', '.join(names)}: {reason}" if several else reason for reason, names in reasons.items()]),
         Lines([f"{model_id} is left out: {why}" for model_id, why in result.left_out.items()], style="yellow"),
-        Fold("All figures", closed, brief=[Only(("terminal",), [remark])]),
+        Fold("All figures", closed, brief=[Only(("terminal",), [Lines(remarks, style="dim")])]),
     ]
     return Section(name=result.skill, blocks=blocks)
 

@@ -15,7 +15,7 @@ from skill_evaluator.evaluation.pipeline import EvaluationResult
 from skill_evaluator.files import replace_text
 from skill_evaluator.records.record import SCORED, Record, fault_lines
 from skill_evaluator.records.summaries import FEWEST_LABELS, FieldSummary
-from skill_evaluator.reports.comparison import comparison_section, legend_section
+from skill_evaluator.reports.comparison import FULL_HINT, comparison_section, legend_section
 from skill_evaluator.reports.explanation import changes_of
 from skill_evaluator.reports.ranking import ranking_blocks
 from skill_evaluator.reports.summary import Reader, conclude, conclude_first
@@ -76,7 +76,7 @@ def evaluation_page(
     conclusion = None if verdict is None else conclude(verdict, reader)
     sections = []
     if verdict is not None and conclusion is not None:
-        sections.append(comparison_section(verdict, conclusion, site, _changed(verdict, changes)))
+        sections.append(comparison_section(verdict, conclusion, site, _changed(verdict, changes), FULL_HINT))
     elif ranking is not None:
         sections.append(Section(name="the ranking", blocks=ranking_blocks(ranking)))
     models = () if verdict is None else verdict.models
@@ -86,7 +86,7 @@ def evaluation_page(
     closed = [run for run in done.finished if run not in opened]
     names = [name for run_id, name in run_names(done).items() if run_id not in baselines]
     sections += [run_section(run, site) for run in opened]
-    remark = Only(("terminal",), [] if verdict else [Line("--full shows all figures", style="dim")])
+    remark = Only(("terminal",), [] if verdict else [Line(FULL_HINT, style="dim")])
     remarks: list[Block] = [
         Lines([line for run in closed for line in _failure_lines(run.record)], style="yellow"),
         Lines([_spread_words(spread) for spread in done.spreads]),

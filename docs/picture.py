@@ -68,7 +68,7 @@ PICTURES: Mapping[str, Picture] = {
         command="skill-evaluator site build --out site",
         lay_out=demonstration,
         page="components/receipts.html",
-        end="figure",
+        end="table",
     ),
 }
 

@@ -109,11 +109,11 @@ def test_request_of_a_planned_run_has_its_settings_and_resumes_it(tmp_path: Path
         )
         assert (found.max_cost, found.limits) == (0.25, limited["limits"])
         assert (found.with_baseline, found.baseline_commit) == ((False, None) if baseline is None else (True, "c" * 40))
-        assert (found.invocation, found.resume) == (PLAN.invocation, None)
+        assert (found.invocation, found.resumed) == (PLAN.invocation, None)
     folder = tmp_path / ENTRY.run_id(PLAN.invocation)
     folder.mkdir()
     (folder / "manifest.json").touch()
-    assert planned_request(EvaluationRequest(skill="a", results=tmp_path), PLAN, ENTRY).resume == str(folder)
+    assert planned_request(EvaluationRequest(skill="a", results=tmp_path), PLAN, ENTRY).resumed == str(folder)
 
 
 @pytest.mark.parametrize(

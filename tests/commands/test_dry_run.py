@@ -4,25 +4,8 @@ import json
 
 import pytest
 
-from tests.support.asked_judges import method
 from tests.support.chat_server import ChatServer
-from tests.support.library import REPLAY, SCHEMA, SCRIPT, SKILL, Library
-from tests.support.rubrics import some_criterion
-
-HEAVY = ("aiohttp", "openai", "anthropic", "google.genai", "httpx2", "xllamacpp", "numpy", "scipy", "genai_prices")
-OF_CALLS_AND_VERDICTS = ("asyncio", "urllib.request", "skill_evaluator.verdicts", "skill_evaluator.evaluation.pipeline")
-
-
-IMPORTED = """
-import json, sys
-from skill_evaluator.cli import main
-for arguments in json.loads(sys.argv[1]):
-    try:
-        main([*arguments, "--dry-run"])
-    except SystemExit as ended:
-        assert not ended.code, arguments
-    print("IMPORTED", *sys.modules)
-"""
+from tests.support.library import REPLAY, SCHEMA, SKILL, Library
 
 
 def test_it_makes_no_request_and_writes_nothing(served: Library, server: ChatServer) -> None:
@@ -48,26 +31,6 @@ def test_it_needs_no_key_and_says_which_is_missing(library: Library) -> None:
         "recorded": "not needed",
     }
     assert "sk-something-long" not in ended.out
-
-
-def test_it_imports_no_vendors_sdk_no_numerics_and_nothing_that_only_calls_or_verdicts_need(library: Library) -> None:
-    prices = {"price": {"input": 1, "output": 1, "cache_read": 1, "cache_write": 1}}
-    library.models(*({"id": name, "provider": name, **prices} for name in ("openai", "anthropic", "google")), REPLAY)
-    library.write("rubric.yaml", {"criteria": [some_criterion(method=method("pairwise_comparison"))]})
-    library.lines("items.jsonl", {"id": "a", "input": "Add.", "output_1": "12", "output_2": "13"})
-    library.write(".evaluator/scenarios/bare.md", "---\nname: bare\nintent: none\n---\n{{ prompt }}\n")
-    commands = (
-        ("evaluate", SKILL),
-        ("judge", "pairwise", "rubric.yaml", "--items", "items.jsonl", "--judge", "recorded"),
-        ("audit", "run", "--benchmark", SKILL),
-    )
-    with library.command("-c", IMPORTED, json.dumps(commands), env={"PYTHONPATH": str(SCRIPT.parent)}) as process:
-        out, err = process.communicate(timeout=60)
-    after = [set(line.split()[1:]) for line in out.splitlines() if line.startswith("IMPORTED")]
-    assert len(after) == len(commands), err
-    assert {"skill_evaluator.runner.schedule", "skill_evaluator.audit.run.drawing"} <= after[-1]
-    assert not [name for name in (*HEAVY, *OF_CALLS_AND_VERDICTS) if name in after[0]]
-    assert not set(HEAVY) & after[-1]
 
 
 def test_it_counts_calls_tokens_and_the_most_they_can_cost(served: Library, server: ChatServer) -> None:

@@ -173,8 +173,8 @@ def test_large_drop_by_an_uncalibrated_judge_is_regressed(library: JudgedLibrary
     assert model["reasons"][0] == "judged by judge, not calibrated: only a drop of more than 0.25 counts"
     assert [one["candidate"] for one in model["metrics"] if one["metric"] == "checks"] == [1.0]  # without sentences
     shown = library.call("compare", SKILL, "--full")
-    headline = shown.out.splitlines()[-3]
-    assert (headline[0], headline.endswith("; judged by judge, not calibrated")) == ("▼", True)
+    headline = next(line for line in shown.out.splitlines() if line.startswith(f"▼ {SKILL}"))
+    assert headline.endswith("; judged by judge, not calibrated")
     assert shown.out.splitlines()[-1].endswith("`policy.judge.trusted: [judge]`")
     assert "1 field lost more than 0.25, which alone is a regression: checks.polite" in shown.out
     assert "judged by judge, not calibrated: 6 calls" in (library.run_reports()[0])

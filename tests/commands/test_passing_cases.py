@@ -61,7 +61,7 @@ def test_the_page_of_a_case_says_how_often_it_passes(tmp_path: Path) -> None:
     library.evaluate_here()
     assert library.call("site", "build", "--out", "site").code == 0
     page = site_page(library.root / "site", f"cases/{SKILL}/alpha.html")
-    assert "Flaky (1 of 2); flaky fields: " in words(page.main)
+    assert "flaky (1 of 2)" in words(page.main)
 
 
 class Served:
@@ -108,7 +108,7 @@ def test_failing_cases_are_asked_again_of_both_versions_and_only_the_new_answers
     served.rude.clear()
     chance = library.evaluate_here("--failing")
     assert "beta failed in 2" in chance.err
-    assert "on this case, asked again" in chance.out.splitlines()[-3]
+    assert "on this case, asked again" in chance.out
     assert "turned" not in chance.out
     assert library.leaderboard.read_bytes() == rows
     assert sorted((library.component / "evals/records").iterdir()) == records

@@ -252,5 +252,5 @@ def test_the_action_fails_on_worse_results_and_shows_the_verdict(
     ended = subprocess.run(command, env=environment, cwd=tmp_path, check=False, text=True, capture_output=True)
     assert ended.returncode == code, ended.stderr
     assert (tmp_path / "summary.md").read_text() == ended.stdout
-    assert ended.stdout.startswith("## `results`: ")
+    assert ended.stdout.startswith("## `results` ")
     assert ("taken to be measured side by side" in ended.stdout) == (not apart)

@@ -68,7 +68,7 @@ def test_another_model_between_two_runs_is_incomparable(library: Library, vendor
     (model,) = shown.json["models"]
     assert (shown.code, shown.json["verdict"], model["served"]) == (4, "incomparable", "model")
     page = library.call("compare", SKILL, "--format", "markdown")
-    assert f"## `{SKILL}`: incomparable: {ANSWERED}" in page.out
+    assert f"≠ {SKILL}: incomparable: {ANSWERED}" in page.out
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,8 @@ def agreed(question: str, *, yes: bool) -> bool:
     """Return whether the user agrees: with `--yes`, or on a terminal with an answer."""
     if yes or not (sys.stdin.isatty() and sys.stdout.isatty()):
         return yes
-    return input(f"{question} [y/N]: ").strip().lower() in ("y", "yes")
+    print(f"{question} [y/N]: ", end="", flush=True)
+    return input().strip().lower() in ("y", "yes")
 
 
 def leave_out(problem: SkillEvaluatorError) -> None:

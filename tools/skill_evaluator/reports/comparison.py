@@ -177,11 +177,17 @@ def _main_measures(model: ModelVerdict, *, several: bool) -> Sheet:
     return sheet.only(*columns[several:])
 
 
+def _always_right(profile: Mapping[str, int] | None) -> str:
+    """Return how many cases are right in every output; "–" if each case has only one."""
+    scored = {key: count for key, count in (profile or {}).items() if key != "unscored"}
+    return str(scored.get("stable_right", 0)) if scored else "–"
+
+
 def _moved_sheet(model: ModelVerdict, page: Callable[..., str]) -> Sheet:
     """Build the table of the fields and cases that moved, the significant ones first."""
     moved: list[tuple[str, str, float | None, float | None, str, str]] = []
     for field in _moved_fields(model):
-        right = [(profile or {}).get("stable_right", 0) for profile in (field.profile_before, field.profile_after)]
+        right = [_always_right(profile) for profile in (field.profile_before, field.profile_after)]
         path = field.metric or WHOLE
         counts = f"{right[0]} → {right[1]}"
         moved.append((field.verdict or "", f"field {path}", field.baseline, field.candidate, counts, page(field=path)))

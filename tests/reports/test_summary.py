@@ -73,7 +73,7 @@ def lines_of(conclusion: ComparisonSummary) -> list[str]:
                 skill_version="1.0.0",
             ),
             (
-                "= receipts: unchanged on these 12 cases; up to 22 of 100 new cases may fail",
+                "= receipts: unchanged on these 12 cases; up to 22 of 100 new cases may get worse",
                 "nothing lost; less repeatable: pairwise_exact_match 1.000 → 0.310",
                 "next: nothing is in the way",
             ),
@@ -97,7 +97,7 @@ def lines_of(conclusion: ComparisonSummary) -> list[str]:
         (
             compared(GOOD, GOOD, {"fields": RIGHT}, fields={"total": RIGHT["total"] | {"c00": (0, 3)}}),
             (
-                "= receipts: unchanged on these 12 cases; up to 22 of 100 new cases may fail",
+                "= receipts: unchanged on these 12 cases; up to 22 of 100 new cases may get worse",
                 "nothing lost; fell most, not significantly: field total 1.000 → 0.917",
                 "next: nothing is in the way of 1.1.0; `skill-evaluator accept receipts 1.1.0 --why …` makes it "
                 "the baseline of later versions",
@@ -106,7 +106,7 @@ def lines_of(conclusion: ComparisonSummary) -> list[str]:
         (
             compared(GOOD, GOOD),
             (
-                "= receipts: unchanged on these 12 cases; up to 22 of 100 new cases may fail",
+                "= receipts: unchanged on these 12 cases; up to 22 of 100 new cases may get worse",
                 "nothing lost",
                 "next: nothing is in the way of 1.1.0; `skill-evaluator accept receipts 1.1.0 --why …` makes it "
                 "the baseline of later versions",
@@ -115,7 +115,7 @@ def lines_of(conclusion: ComparisonSummary) -> list[str]:
         (
             compared(GOOD, GOOD, draft=True),
             (
-                "= receipts: unchanged on these 12 cases; up to 22 of 100 new cases may fail",
+                "= receipts: unchanged on these 12 cases; up to 22 of 100 new cases may get worse",
                 "nothing lost",
                 "next: `skill-evaluator evaluate receipts` records it",
             ),

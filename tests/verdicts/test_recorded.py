@@ -64,6 +64,15 @@ def library(tmp_path: Path) -> Library:
     return Library(tmp_path)
 
 
+def test_draft_of_a_recorded_version_is_no_part_of_its_baseline(library: Library) -> None:
+    archive = Archive(load_component(library.root / "components", SKILL))
+    recorded, draft = run("1.0.0", 1), run("1.0.0", 2, draft=True)
+    archive.add([recorded, draft])
+    pair = pair_of(draft, usual_baseline(entry_of(draft), archive, Policy()), archive, Policy())
+    assert in_short(pair)["baseline"] == [1]
+    assert not pair.baseline_again
+
+
 HISTORY = [run("1.0.0", 1), run("1.1.0", 2), run("1.2.0", 3), run("1.3.0", 4)]
 
 

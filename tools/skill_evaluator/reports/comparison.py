@@ -37,7 +37,7 @@ from skill_evaluator.reports.summary import (
     with_served,
     worst_first,
 )
-from skill_evaluator.text import counted, listed
+from skill_evaluator.text import counted, listed, version_words
 from skill_evaluator.verdicts.decide.results import (
     CaseChange,
     ComparisonResult,
@@ -171,10 +171,20 @@ def _main_measures(model: ModelVerdict, *, several: bool) -> Sheet:
     sheet = measure_sheet(model).only("metric", *columns[1:])
     rows = sorted((row for row in sheet.rows if row[0].text), key=lambda row: not row[0].text.endswith(" *"))
     if several:
-        verdict = Cell(f"{MARKS[model.verdict]} {with_served(model)}", STYLES.get(model.verdict, ""))
+        verdict = Cell(f"{MARKS[model.verdict]} {_verdict_since(model)}", STYLES.get(model.verdict, ""))
         rows = [[*row[:-1], verdict] for row in rows[:1] or [[Cell("–")] * 5]]
     sheet = replace(sheet, columns=columns, rows=rows, below=columns[3:4], whole=frozenset(columns[:1]))
     return sheet.only(*columns[several:])
+
+
+def _verdict_since(model: ModelVerdict) -> str:
+    """Return the verdict on a model; name the accepted version if only all changes since that one are a regression."""
+    since = model.since_accepted
+    fell = any(one.verdict == "regressed" for one in (*model.metrics, *model.fields))
+    words = str(model.verdict)
+    if model.verdict == "regressed" and not fell and since is not None and since.verdict == "regressed":
+        words = f"{words} since {version_words(since.version)}"
+    return with_served(model, words=words)
 
 
 def _always_right(profile: Mapping[str, int] | None) -> str:
@@ -232,7 +242,9 @@ def _versions(model: ModelVerdict) -> list[str]:
 
 def _facts_of(model: ModelVerdict) -> str:
     """Return the cases of a comparison, what they say about new cases, its completion and its runs."""
-    words = [counted(model.n_cases, "case"), *filter(None, [new_cases_words(model.n_cases)])]
+    words = [counted(model.n_cases, "case")]
+    if model.n_cases and model.verdict in ("improved", "unchanged"):
+        words.append(new_cases_words(model.n_cases))
     words.append(f"completion {percent(model.coverage)}")
     if model.baseline is not None and model.baseline_runs + model.candidate_runs > 2:
         counts = zip((model.baseline, model.candidate), (model.baseline_runs, model.candidate_runs), strict=True)

@@ -319,8 +319,8 @@ def less_repeatable(results: Iterable[MeasureResult]) -> str:
 
 
 def new_cases_words(cases: int) -> str:
-    """Return how many of 100 new cases may fail though none of these did, with 95 % confidence; "" for no case."""
-    return f"up to {round(100 * unseen_share(cases))} of 100 new cases may fail" if cases else ""
+    """Return how many of 100 new cases may get worse though none of these did, with 95 % confidence; "" for no case."""
+    return f"up to {round(100 * unseen_share(cases))} of 100 new cases may get worse" if cases else ""
 
 
 def per_1000(amount: float | None, n: int) -> float | None:

@@ -162,6 +162,7 @@ def _again(record: Record, archive: Archive, *, patched: bool = False) -> tuple[
         for other in runs_alike(archive.runs_of(run.model_id), run)
         if other.version in versions
         and other.run_id != run.run_id
+        and not other.draft
         and other.is_comparable(run)
         and other.digests.get(_PROMPT) == run.digests.get(_PROMPT)
     ]
@@ -317,8 +318,8 @@ class RecordedComponent:
         return history.model_copy(update=update), ranking.model_copy(update=update)
 
     def ship_words(self) -> str:
-        """Return which version and model to ship by all records. Return "" if no run is complete."""
-        entries = self.archive.entries
+        """Return which version and model to ship by all records except drafts. Return "" if no run is complete."""
+        entries = [entry for entry in self.archive.entries if not entry.draft]
         return self.advised(entries)[1].advice.words if runs_of_versions(entries) else ""
 
     def history(self, entries: Sequence[RecordedRun]) -> History:

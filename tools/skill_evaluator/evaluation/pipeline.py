@@ -251,7 +251,7 @@ class Evaluation:
             ranking = recorded.ranking_of(ranked, verdict)
             if runs_of_versions(archive.entries) and not any(record.draft for record in ranked):
                 ranking = recorded.advised(archive.entries, ranking)[1]
-        if verdict is not None:
+        if verdict is not None and not all(record.draft for record in judged):
             ship = ranking.advice.words if ranking and ranking.advice.version else recorded.ship_words()
             verdict = verdict.model_copy(update={"ship": ship})
         repeated = [

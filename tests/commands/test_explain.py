@@ -264,6 +264,8 @@ def test_a_run_is_named_by_its_folder_or_its_id(library: Library) -> None:
     missing = library.call("explain", "2026", "--case", "alpha")
     assert missing.code == 2
     assert missing.err.startswith("error: no run folder '2026', and no run of that id below components")
+    component = library.call("explain", SKILL, "--case", "alpha")
+    assert component.err == f"error: '{SKILL}' is a component: name one of its runs ({folder.name})\n"
     no_run = library.call("explain", "components", "--case", "alpha")
     assert no_run.err == "error: components is not a run folder: it has no manifest.json\n"
 

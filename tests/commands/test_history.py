@@ -40,7 +40,7 @@ def test_the_text_says_first_what_made_it_worse(recorded: Library) -> None:
     assert lines[3].startswith("m: all changes since 1.0.0: field_level_f1 -0.300 (")
     assert lines[3].endswith("), regressed")
     assert lines[4].startswith("n: ▲ 2.0.0 improved against 1.10.0: +0.200 (")
-    why = "2.0.0: regressed against 1.10.0 on m; regressed since 1.0.0; m is significantly better than n, by 0.100"
+    why = "2.0.0: regressed against 1.10.0 on m; regressed since 1.0.0 on m; m is significantly better than n, by 0.100"
     assert lines[-2] == f"to ship: 1.1.0 with m ({why} (q ≤ 1e-06))"
     assert lines[-1] == f"next: `skill-evaluator compare {SKILL}` shows where, and what to do about it"
     assert [line for line in lines if line[:2] in ("1.", "2.")] == [

@@ -315,7 +315,7 @@ def import_results(request: ImportRequest, settings: Settings, odd: Odd = refuse
         skill, version, model = request.skill or run.skill, request.version or run.version, run.model or request.model
         options = {"--skill NAME": skill, "--version VERSION": version, "--model ID": model}
         if missing := [option for option, value in options.items() if value is None]:
-            raise LeaderboardError(f"{request.file} does not say it; give {' and '.join(missing)}")
+            raise LeaderboardError(f"{request.file} does not name it; give {' and '.join(missing)}")
         check_semver(str(version), request.file)
         if not is_component_name(str(skill)):
             raise LeaderboardError(f"'{skill}' cannot be the name of a component; give --skill NAME")

@@ -193,6 +193,10 @@ def find_run(run: str, components: Path) -> Path:
     folders = {path.parent.name: path.parent for path in components.glob(f"*/evals/results/*/{MANIFEST}")}
     if run in folders:
         return folders[run]
+    if (components / run).is_dir():
+        own = sorted(name for name, folder in folders.items() if folder.is_relative_to(components / run))
+        named = listed(own[-_RUNS_NAMED:]) if own else "it has none on this machine"
+        raise RunError(f"'{run}' is a component: name one of its runs ({named})")
     newest = sorted(folders)[-_RUNS_NAMED:]
     raise RunError(f"no run folder '{run}', and no run of that id below {components} {nearest(run, newest)}")
 

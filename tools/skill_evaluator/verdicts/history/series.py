@@ -133,12 +133,16 @@ class History(FrozenModel):
             return "there is no lower version to judge it against"
         worst = {name: step for name, step in steps.items() if step.verdict == self.newest_verdict} or steps
         step, on = next(iter(worst.values())), ", ".join([*list(worst)[:2], *["…"] * (len(worst) > 2)])
-        changes = [one.since_accepted for one in steps.values() if one.since_accepted is not None]
-        since = min(changes, key=lambda change: WORST_FIRST.index(change.verdict), default=None)
+        changes = [(name, one.since_accepted) for name, one in steps.items() if one.since_accepted is not None]
+        changes.sort(key=lambda change: WORST_FIRST.index(change[1].verdict))
         words = f"{step.verdict} against {version_words(step.before)} on {on}"
         if step.fell_most and step.verdict in ("regressed", "inconclusive"):
-            words += f", most in {step.fell_most}"
-        return words if since is None else f"{words}; {since.verdict} since {version_words(since.version)}"
+            words += f", most in field {step.fell_most}"
+        if not changes:
+            return words
+        name, since = changes[0]
+        words += f"; {since.verdict} since {version_words(since.version)}"
+        return f"{words} on {name}" if len(steps) > 1 else words
 
     @property
     def to_ship(self) -> str:

@@ -38,9 +38,9 @@ def test_unreadable_new_version_is_regressed_and_ends_with_4(served: Library, se
     assert run(served, "evaluate", "-n", "2").code == 0
     bump(served, "1.0.0", "1.1.0")
     server.reply = lambda asked: Reply(text=PROSE if "(1.1.0)" in str(asked.body) else notice(asked.case_id))
-    for command in ("try", "evaluate"):
+    for command, closing_lines in (("try", 3), ("evaluate", 4)):
         ended = run(served, command, "-n", "2")
-        verdict, lost, *_ = ended.out.splitlines()[-4:]
+        verdict, lost, *_ = ended.out.splitlines()[-closing_lines:]
         assert (ended.code, verdict.split(" on ")[0]) == (4, f"▼ {SKILL}: regressed")
         assert lost.startswith("0 of 24 outputs are JSON: 24 × prose")
     assert [row["complete"] for row in served.rows()] == [False, True]

@@ -64,7 +64,7 @@ class Replicate:
 
     @property
     def failure(self) -> Failure | None:
-        """Why there is nothing to parse: the error, or an output that was refused, cut off or not in the content."""
+        """The failure if there is nothing to parse: the error, or an output that was refused or cut off."""
         if self.completion is None:
             return self.error
         if self.completion.stop_reason == "length":
@@ -175,7 +175,7 @@ def digest_of_answers(digests: Mapping[Call, str]) -> str:
 
 
 def replicates_beside(replicates: int) -> int:
-    """Return how often a baseline is asked beside a new version that is asked so often: half as often.
+    """Return the replicates of an interleaved baseline: half of the candidate's, rounded up.
 
     >>> replicates_beside(10), replicates_beside(5)
     (5, 3)

@@ -52,7 +52,7 @@ T = TypeVar("T")
 
 
 def with_keys(models: Iterable[Model], configuration: Configuration) -> dict[str, Model]:
-    """Return by id the models whose keys are there; warn of each other one, and raise ConfigError when none is left."""
+    """Return by id the models that have keys; warn of the others, and raise ConfigError if none is left."""
     usable: dict[str, Model] = {}
     for model in {model.id: model for model in models}.values():
         lack = lack_of(model, configuration.kinds[model.provider], configuration.keys)

@@ -360,9 +360,10 @@ class AnswerScorer:
         )
 
     def undefined(self, case_id: str) -> frozenset[str]:
-        """Return the metrics that have no value for a case for any output; raise FixtureError if the truth is too costly.
+        """Return the metrics that have no value for a case for any output.
 
-        For example, `jaccard` has no value if the ground truth has no array.
+        For example, `jaccard` has no value if the ground truth has no array. Raise FixtureError if the truth is too
+        costly.
         """
         if case_id not in self._undefined:
             case = self.cases[case_id]

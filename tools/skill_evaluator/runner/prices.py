@@ -155,7 +155,7 @@ def _case_cost(
     *,
     batch: bool = False,
 ) -> float | None:
-    """Return what all replicates of a case cost at most, where all but the first read the cache, if it can be."""
+    """Return the maximum cost of a case's replicates, where all but the first read the cache if possible."""
     plain = Usage(input_tokens=size.most, output_tokens=limit, batch=batch)
     read = cache_floor is not None and replicates > 1 and size.likely >= cache_floor
     first = usage_cost(price, replace(plain, cache_write_tokens=size.most) if read else plain)
@@ -350,7 +350,7 @@ class Forecast(FrozenModel):
 
 
 def forecasts_of(estimates: Iterable[tuple[str, Estimate]]) -> list[Forecast]:
-    """Return what the calls of each model cost, then those of all; estimates come with the id of their model."""
+    """Return the cost forecast of each model, then of all models together."""
     sums = {model_id: sum_of(mine) for model_id, mine in by_key(estimates).items()}
     in_batches = (
         whole.cost_uncached_usd if whole.cost_batch_usd is None else whole.cost_batch_usd for whole in sums.values()

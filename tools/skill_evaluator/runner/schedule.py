@@ -217,10 +217,11 @@ def under(limits: Limits, ceiling: Limits | None, sharers: int = 1) -> Limits:
 
 
 def calls_in_flight(model: Model, kind: ProviderKind, asked: int | None) -> tuple[int, int]:
-    """Return how many of a model's calls are made at once, first and at most; `asked` is what flag or settings say.
+    """Return the initial and the maximum number of concurrent calls of a model.
 
-    A server on a private network is nobody else's: there calls grow in number while it keeps up. What computes calls
-    together is asked with as many from the first to the last, since its answers depend on that.
+    `asked` is the limit from a flag or the settings. A server on a private network is not shared with others, so the
+    number of calls grows while the server keeps up. A server that computes calls together always gets the maximum,
+    because its outputs depend on that number.
     """
     if kind.one_at_a_time:
         return 1, 1

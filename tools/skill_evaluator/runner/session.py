@@ -88,7 +88,7 @@ class Asked:
     halted: Mapping[str, Failure | None]
 
     def why_stopped(self, run: Run) -> str | None:
-        """Say why calls of a run were left unmade; None where none were."""
+        """Return the reason why some calls of a run were not made, or None if all were."""
         failure = self.halted[run.manifest.run_id]
         return None if failure is None else f"{failure.reason}: {failure.message}"
 

@@ -1,6 +1,6 @@
-"""Files in and out: texts and JSON whose errors name the place, atomic replacement, locks, JSON Lines.
+"""File input and output: texts and JSON with errors that name the place, atomic replacement, locks, JSON Lines.
 
-What is read is a file of limited size and depth. What is written here is there as a whole, or not at all.
+Input files are limited in size and depth. Output files are written completely or not at all.
 """
 
 import contextlib
@@ -23,33 +23,33 @@ from pydantic_core import ErrorDetails, from_json, to_json
 from skill_evaluator.errors import ConfigError, SkillEvaluatorError, StorageError
 from skill_evaluator.text import finite_float, key_path, listed, nearest, refuse_constant
 
-if TYPE_CHECKING:  # a dry run takes no lock and need not wait for the library
+if TYPE_CHECKING:  # dry runs take no lock and skip the import
     from filelock import FileLock
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 CheckedT = TypeVar("CheckedT")
-_UMASK = os.umask(0o022)  # it can be read only by setting it
+_UMASK = os.umask(0o022)  # reading the umask requires setting it
 os.umask(_UMASK)
-_SYNC_S = 0.2  # between two waits for the disk; one takes milliseconds
-_JSON_LEVELS = 200  # an answer has 64 at most; at some 250 a validator gives up, at some 1,000 Python does
-_MAX_SHOWN = 60  # characters of a wrong value
-_SECRET = ("api_key_env", "base_url")  # people paste keys and passwords there
+_SYNC_S = 0.2  # seconds between fsync calls, which take milliseconds each
+_JSON_LEVELS = 200  # outputs are limited to 64; validators fail at about 250, Python at about 1,000
+_MAX_SHOWN = 60  # characters of an invalid value
+_SECRET = ("api_key_env", "base_url")  # keys where people paste credentials by mistake
 _EXPECTED = {
     **dict.fromkeys(("model_type", "dict_type", "dataclass_type"), "a mapping of keys to values is expected"),
     **dict.fromkeys(("tuple_type", "list_type"), "a list is expected"),
     "string_type": "a text is expected",
 }
-_JSON_COMMAS = 4_000_000  # an array of nothing takes two bytes in a file and some 70 in memory
+_JSON_COMMAS = 4_000_000  # an empty array takes two bytes in a file and about 70 in memory
 
 
 class FrozenModel(BaseModel):
-    """A part of a file that this program writes; keys of a later version are ignored."""
+    """A part of a file that this program writes; unknown keys of later versions are ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True, allow_inf_nan=False)
 
     @classmethod
     def view(cls, source: object, **others: Any) -> Self:
-        """Return what a value has of the fields under the same names; `others` are the rest."""
+        """Build the model from attributes of the same names, and `others`."""
         names = (name for name in cls.model_fields if name not in others and hasattr(source, name))
         return cls(**{name: getattr(source, name) for name in names}, **others)
 
@@ -60,7 +60,7 @@ class StrictModel(FrozenModel, extra="forbid"):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizeLimit:
-    """The most bytes that are read of a file, or of a line; `setting` is the key of settings.yaml that says so."""
+    """The maximum number of bytes read from a file or line; `setting` is its key in settings.yaml."""
 
     most: int
     setting: str | None = None
@@ -74,12 +74,15 @@ _ANY_FILE = SizeLimit(most=64_000_000)
 
 
 def read_text(path: Path, error: type[SkillEvaluatorError] = ConfigError, limit: SizeLimit = _ANY_FILE) -> str:
-    """Read a UTF-8 text; raise `error` naming the file when it is absent, unreadable, too large or no such text."""
+    """Read a UTF-8 text file.
+
+    Raise `error` naming the file if it is missing, unreadable, too large or not such text.
+    """
     return decoded(read_bytes(path, error, limit), path, error)
 
 
 def decoded(content: bytes, path: Path, error: type[SkillEvaluatorError] = ConfigError) -> str:
-    """Return the text of a file's content; raise `error` naming the file when it is no UTF-8 text."""
+    """Decode a file's content. Raise `error` naming the file if it is not UTF-8 text."""
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as problem:
@@ -90,11 +93,11 @@ def decoded(content: bytes, path: Path, error: type[SkillEvaluatorError] = Confi
 
 
 def read_bytes(path: Path, error: type[SkillEvaluatorError] = ConfigError, limit: SizeLimit = _ANY_FILE) -> bytes:
-    """Read a file as it is; raise `error` naming it when it is absent, unreadable or too large."""
+    """Read a file's bytes. Raise `error` naming the file if it is missing, unreadable or too large."""
     with open_file(path, error) as handle:
         size = os.fstat(handle.fileno()).st_size
         content = handle.read(min(size, limit.most) + 1)
-        if len(content) > size:  # it grows, or has no size, as some files of the system
+        if len(content) > size:  # the file grows, or reports no size, as some system files do
             content += handle.read(limit.most + 1 - len(content))
         if len(content) > limit.most:
             raise error(f"{path} has {max(size, len(content)):,} bytes; {limit}")
@@ -103,7 +106,7 @@ def read_bytes(path: Path, error: type[SkillEvaluatorError] = ConfigError, limit
 
 @contextlib.contextmanager
 def open_file(path: Path, error: type[SkillEvaluatorError]) -> Iterator[IO[bytes]]:
-    """Open a file to read; raise `error` for a device, a pipe or the like, which may never end."""
+    """Open a file for reading; raise `error` for a device, a pipe or a socket, which may never end."""
     try:
         mode = path.stat().st_mode
         if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
@@ -119,7 +122,7 @@ def open_file(path: Path, error: type[SkillEvaluatorError]) -> Iterator[IO[bytes
 
 
 def parse_json(text: str, where: Path, error: type[SkillEvaluatorError] = ConfigError) -> Any:
-    """Parse JSON (RFC 8259: no NaN or Infinity); raise `error` with line and column when it is broken."""
+    """Parse JSON (RFC 8259: no NaN or Infinity); raise `error` with line and column if it is invalid."""
     try:
         return _load_json(text)
     except json.JSONDecodeError as problem:
@@ -129,19 +132,19 @@ def parse_json(text: str, where: Path, error: type[SkillEvaluatorError] = Config
 
 
 def read_json(path: Path, error: type[SkillEvaluatorError] = ConfigError, limit: SizeLimit = _ANY_FILE) -> Any:
-    """Read one JSON value from a file."""
+    """Read one JSON value from a file; raise `error` if it is invalid."""
     return parse_json(read_text(path, error, limit), path, error)
 
 
 def _load_json(text: str, *, finite: bool = True) -> Any:
-    """Parse JSON; raise ValueError when it is broken, or nested so deeply that a walk through it could fail."""
+    """Parse JSON; raise ValueError if it is invalid, has duplicate keys, or is nested too deeply."""
     too_deep = f"it is nested more than {_JSON_LEVELS} levels deep"
     if len(text) > _JSON_COMMAS and text.count(",") > _JSON_COMMAS:
         raise ValueError(f"it has more than {_JSON_COMMAS:,} values, or commas in its texts")
     if finite and "\\" not in text:
-        with contextlib.suppress(ValueError):  # what is wrong is found below, with its place
+        with contextlib.suppress(ValueError):  # errors are located below
             (value,) = from_json(f"[{text}]", allow_inf_nan=False)  # the parser has one level more than is read
-            written = to_json(value)  # has a colon less for a key that was there twice, and 1e999 as Infinity
+            written = to_json(value)  # duplicate keys reduce the number of colons, and 1e999 becomes Infinity
             if written.count(b":") == text.count(":") and b"Infinity" not in written:
                 return value
 
@@ -151,7 +154,7 @@ def _load_json(text: str, *, finite: bool = True) -> Any:
             key = Counter(name for name, _ in pairs).most_common(1)[0][0]
             places = re.finditer(rf"{re.escape(json.dumps(key, ensure_ascii=False))}\s*:", text)
             lines, line, last = [], 1, 0
-            for place in places:  # the text is read once, however many there are
+            for place in places:  # scan the text once, however many places there are
                 line, last = line + text.count("\n", last, place.start()), place.start()
                 lines.append(str(line))
             raise ValueError(f"one object has the key '{key:.100}' twice (it is on line {listed(lines) or '?'})")
@@ -164,7 +167,7 @@ def _load_json(text: str, *, finite: bool = True) -> Any:
         value = json.loads(text, **strict)
     except RecursionError:
         raise ValueError(too_deep) from None
-    if text.count("[") + text.count("{") > _JSON_LEVELS:  # else do not look
+    if text.count("[") + text.count("{") > _JSON_LEVELS:  # only then can it be too deep
         level: list[Any] = [[value]]
         for _ in range(_JSON_LEVELS + 1):
             members = (child for part in level for child in (part.values() if isinstance(part, dict) else part))
@@ -175,28 +178,28 @@ def _load_json(text: str, *, finite: bool = True) -> Any:
 
 
 def validated(model: type[ModelT], value: Any, where: Path, error: type[SkillEvaluatorError] = ConfigError) -> ModelT:
-    """Check a value read from `where` against a model; raise `error` with the key path of the first thing wrong."""
+    """Validate a value read from `where` with a model; raise `error` with the key path of the first problem."""
     try:
         return model.model_validate(value)
     except ValidationError as problem:
         raise error(first_problem(problem, model, where)) from None
-    except UnicodeEncodeError:  # of a message about it
+    except UnicodeEncodeError:  # raised by an error message that contains the value
         raise error(f"half a surrogate pair, which is no text, in {where}") from None
 
 
 def first_problem(problem: ValidationError, model: type[BaseModel] | None = None, where: Path | None = None) -> str:
-    """Say the first thing that pydantic finds wrong, with its key path, its file and the nearest known name."""
+    """Describe pydantic's first problem with key path, file and the nearest known name."""
     first = problem.errors(include_url=False)[0]
     message, advice = problem_message(first, model, where)
-    kinds = ("constrained-float", "literal[")  # pydantic's marks of the members of a union, which are no keys
+    kinds = ("constrained-float", "literal[")  # pydantic's markers for union members, which are not keys
     place = key_path(tuple(part for part in first["loc"] if not str(part).startswith(kinds)))
     return " ".join(filter(None, (message, place and f"at {place}", f"in {where}" if where else "", advice)))
 
 
 def problem_message(problem: ErrorDetails, model: type[BaseModel] | None, where: Path | None) -> tuple[str, str]:
-    """Return one thing that pydantic finds wrong, without its place, and what to do about it, or an empty text.
+    """Return a pydantic problem as text without its place, and advice, which may be empty.
 
-    `model` has the known keys, and `where` says whether the value was written in YAML.
+    `model` supplies the known keys; the suffix of `where` shows whether the value was written in YAML.
     """
     kind, value, context = problem["type"], problem["input"], problem.get("ctx", {})
     *around, name = problem["loc"] or ("",)
@@ -225,7 +228,7 @@ def problem_message(problem: ErrorDetails, model: type[BaseModel] | None, where:
 
 
 def _keys_at(model: type[BaseModel], place: Iterable[int | str]) -> list[str]:
-    """Return the keys that a mapping at a place may have, by the JSON Schema of the model; none if it does not say."""
+    """Return the keys allowed at a place according to the model's JSON Schema; empty if it does not list any."""
     schema = model.model_json_schema()
     node: Any = schema
     for part in (*place, None):
@@ -244,7 +247,7 @@ def _entries(count: int) -> str:
 def read_versioned(
     model: type[ModelT], path: Path, key: str, newest: int, error: type[SkillEvaluatorError] = ConfigError
 ) -> ModelT:
-    """Read a JSON file with a version under `key`; raise `error` when it is broken or of a newer version."""
+    """Read a JSON file with a version under `key`; raise `error` if it is invalid or newer."""
     value = read_json(path, error)
     version = value.get(key) if isinstance(value, dict) else None
     if isinstance(version, int) and version > newest:
@@ -258,18 +261,18 @@ def json_text(value: Any) -> str:
 
 
 def json_blocks(value: Any) -> Iterator[str]:
-    """Yield `json_text` in blocks, since to put them together takes far more memory than the text."""
+    """Yield `json_text` in blocks, which takes far less memory than the joined text."""
     yield from json.JSONEncoder(indent=2, ensure_ascii=False, allow_nan=False).iterencode(value)
     yield "\n"
 
 
 def replace_text(path: Path, content: str) -> None:
-    """Write a file, and its folder if need be; raise StorageError, and leave the old file, when the system refuses."""
+    """Write a file atomically, and create its folder. Raise StorageError and keep the old file if that fails."""
     replace_blocks(path, [content])
 
 
 def replace_blocks(path: Path, blocks: Iterable[str | bytes]) -> None:
-    """Write a text that comes in blocks as `replace_text` writes a whole one."""
+    """Write a text given in blocks atomically; see `replace_text`."""
     with storing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
@@ -279,7 +282,7 @@ def replace_blocks(path: Path, blocks: Iterable[str | bytes]) -> None:
                     handle.write(block.encode("utf-8", "backslashreplace") if isinstance(block, str) else block)
                 handle.flush()
                 os.fsync(handle.fileno())
-            Path(name).chmod(0o666 & ~_UMASK)  # a temporary file is its owner's alone
+            Path(name).chmod(0o666 & ~_UMASK)  # temporary files are readable only by their owner
             Path(name).replace(path)
         except BaseException:
             Path(name).unlink(missing_ok=True)
@@ -288,7 +291,7 @@ def replace_blocks(path: Path, blocks: Iterable[str | bytes]) -> None:
 
 @contextlib.contextmanager
 def storing(path: Path) -> Iterator[None]:
-    """Turn the system's refusal to write `path` into a StorageError that names it."""
+    """Convert an OSError while writing `path` to a StorageError that names it."""
     try:
         yield
     except OSError as problem:
@@ -297,7 +300,7 @@ def storing(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def locked(lock_path: Path, seconds: float = 60.0) -> Iterator[None]:
-    """Hold a lock against every other process of this machine; raise StorageError while a different one keeps it."""
+    """Hold a lock against other processes on this machine; raise StorageError after `seconds` of waiting."""
     with storing(lock_path):
         lock_path.parent.mkdir(parents=True, exist_ok=True)
     lock = try_lock(lock_path, seconds)
@@ -310,7 +313,7 @@ def locked(lock_path: Path, seconds: float = 60.0) -> Iterator[None]:
 
 
 def try_lock(lock_path: Path, seconds: float = 0.0) -> "FileLock | None":
-    """Take a lock if it is free by then, for the caller to release; None while a different process has it."""
+    """Acquire a lock within `seconds`, to be released by the caller. Return None if another process holds it."""
     from filelock import FileLock, Timeout
 
     with storing(lock_path):
@@ -323,10 +326,10 @@ def try_lock(lock_path: Path, seconds: float = 0.0) -> "FileLock | None":
 
 
 class LinesWriter:
-    """A JSON Lines file to append to; `append` hands a line to the system, so a killed process loses none.
+    """A JSON Lines file to append to; each line is passed to the system at once, so a killed process loses none.
 
-    Now and then it brings them to the disk itself, so that a machine without power loses hardly any.
-    A torn last line of an earlier crash is closed off first, so that it cannot swallow the next one.
+    The file is synced to disk at intervals, so a power failure loses few lines. An incomplete last line from a crash is
+    terminated first, so it cannot corrupt the next line.
     """
 
     def __init__(self, path: Path) -> None:
@@ -337,11 +340,11 @@ class LinesWriter:
             self._handle: IO[bytes] = path.open("ab", buffering=0)
             with path.open("rb") as handle:
                 handle.seek(max(0, path.stat().st_size - 1))
-                if handle.read(1) not in (b"", b"\n"):  # the last line was torn
+                if handle.read(1) not in (b"", b"\n"):  # the last line is incomplete
                     self._write(b"\n")
 
     def append(self, value: Any) -> None:
-        """Write one value as a line; raise StorageError when refused, with no part of the line left behind."""
+        """Append one value as a line; raise StorageError if that fails, leaving no partial line."""
         line = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False) + "\n"
         with storing(self.path):
             self._write(line.encode("utf-8", "backslashreplace"))
@@ -350,7 +353,7 @@ class LinesWriter:
                 self._synced = time.monotonic()
 
     def _write(self, content: bytes) -> None:
-        start = self._handle.seek(0, os.SEEK_END)  # where an earlier line was taken back, tell() is beyond the end
+        start = self._handle.seek(0, os.SEEK_END)  # after a truncation, tell() is beyond the end
         while content:
             try:
                 content = content[self._handle.write(content) :]
@@ -359,7 +362,7 @@ class LinesWriter:
                 raise
 
     def close(self) -> None:
-        """Bring the lines to the disk itself and close; raise StorageError."""
+        """Sync the lines to disk and close the file; raise StorageError if that fails."""
         with storing(self.path):
             os.fsync(self._handle.fileno())
             self._handle.close()
@@ -368,14 +371,14 @@ class LinesWriter:
 def read_lines(
     path: Path, error: type[SkillEvaluatorError] = ConfigError, torn_lines: bool = False, limit: SizeLimit = _ANY_FILE
 ) -> Iterator[tuple[int, Any]]:
-    """Yield line number and value of each line of a JSON Lines file, as `read_placed_lines`."""
+    """Yield the number and value of each line of a JSON Lines file; see `read_placed_lines`."""
     return ((number, value) for number, _, value in read_placed_lines(path, error, torn_lines=torn_lines, limit=limit))
 
 
 def read_checked(
     path: Path, check: Callable[[Any], CheckedT], error: type[SkillEvaluatorError] = ConfigError
 ) -> Iterator[tuple[int, CheckedT]]:
-    """Yield the number of each line and what `check` makes of it, which may raise ValidationError.
+    """Yield the number of each line and the result of `check`, which may raise ValidationError.
 
     Raise `error` with file, line and key path.
     """
@@ -389,10 +392,10 @@ def read_checked(
 def read_placed_lines(
     path: Path, error: type[SkillEvaluatorError], *, torn_lines: bool = False, limit: SizeLimit = _ANY_FILE
 ) -> Iterator[tuple[int, int, Any]]:
-    """Yield number, place in bytes and value of each line; raise `error` for one not JSON, or over the limit.
+    """Yield number, byte offset and value of each line; raise `error` for invalid JSON or a line over the limit.
 
-    With `torn_lines` a line not JSON is skipped: a crash in mid-write leaves one at the end, or in the middle once
-    another writer has closed it off. NaN is then left to the caller.
+    With `torn_lines`, invalid lines are skipped: a crash leaves an incomplete line at the end, or in the middle after
+    another writer terminated it. NaN is then accepted.
     """
     place = 0
     with open_file(path, error) as handle:

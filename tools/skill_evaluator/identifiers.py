@@ -1,7 +1,7 @@
-"""Identifiers as the file formats hold them: types that refuse what could be a path, a second line or a forgery.
+"""Types for identifiers in files, which reject path separators, line breaks and unprintable characters.
 
-Each is as strict as safety needs: what is only compared and shown may be any printable line; what becomes the name of a
-file may not hold a separator.
+Each is as strict as its use requires: identifiers that are only compared and shown may be any printable line; those
+that become file names may not contain a separator.
 """
 
 import datetime
@@ -12,14 +12,14 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field
 
 _COMPONENT_NAME = "^[A-Za-z0-9][A-Za-z0-9._-]*$"
-_LONGEST = 240  # characters of a file's name; file systems take 255 bytes, and a suffix is to come
+_LONGEST = 240  # characters of a file name; file systems allow 255 bytes including a suffix
 _FILE_NAME = re.compile(rf"(?!\.)[\w@.+-]{{1,{_LONGEST}}}")
-BASELINE = "baseline"  # after an @, marks the id of a run that asks a baseline beside the run of a new version
-_LONGEST_NAME = 100  # of a component or model: two of them become the name of a job's folder
+BASELINE = "baseline"  # after an @, marks the id of an interleaved baseline run
+_LONGEST_NAME = 100  # of a component or model; both are parts of a CI job's folder name
 
 
 def moment(timestamp: str) -> datetime.datetime:
-    """Return the moment that a timestamp names; raise ValueError if it does not exist.
+    """Parse a timestamp; raise ValueError if it is not a valid time.
 
     >>> moment("2026-03-01T08:00:00Z").isoformat()
     '2026-03-01T08:00:00+00:00'
@@ -28,17 +28,17 @@ def moment(timestamp: str) -> datetime.datetime:
 
 
 def now() -> str:
-    """Return this moment as files have it, such as `2026-03-01T08:00:00Z`."""
+    """Return the current time as written in files, such as `2026-03-01T08:00:00Z`."""
     return f"{datetime.datetime.now(datetime.UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def is_component_name(name: str) -> bool:
-    """Return whether a folder's name can be a component's."""
+    """Return whether a folder name is valid as a component name."""
     return len(name) <= _LONGEST_NAME and re.fullmatch(_COMPONENT_NAME.strip("^$"), name) is not None
 
 
 def is_file_name(name: str) -> bool:
-    """Return whether a name may become that of a file: letters and digits of any script, `@`, `.`, `_`, `+`, `-`.
+    """Return whether a name is safe as a file name: letters and digits of any script, `@`, `.`, `_`, `+`, `-`.
 
     >>> is_file_name("20260301T080000Z-abcdef-gpt-5@baseline"), is_file_name("../x"), is_file_name(".x")
     (True, False, False)
@@ -47,7 +47,7 @@ def is_file_name(name: str) -> bool:
 
 
 def is_address(url: str) -> bool:
-    """Return whether a URL names a host, and no port but a number.
+    """Return whether a URL has a host and no invalid port.
 
     >>> is_address("http://localhost:8000/v1"), is_address("http://:8000"), is_address("http://localhost:any")
     (True, False, False)
@@ -59,7 +59,7 @@ def is_address(url: str) -> bool:
 
 
 def invocation_of(run_id: str) -> str:
-    """Return the part of a run id that all models of one invocation share: `<time>-<token>`.
+    """Return the part of a run id common to all models of one invocation: `<time>-<token>`.
 
     >>> invocation_of("20260301T080000Z-abcdef-gpt-5@baseline")
     '20260301T080000Z-abcdef'
@@ -68,7 +68,7 @@ def invocation_of(run_id: str) -> str:
 
 
 def is_baseline(run_id: str, beside: str | None) -> bool:
-    """Return whether a run asked the baseline beside a candidate: it has no row, and gets no verdict."""
+    """Return whether a run is an interleaved baseline, which has no row and gets no verdict."""
     return beside is not None and f"@{BASELINE}" in run_id
 
 
@@ -91,8 +91,8 @@ def _refuse_no_file_name(name: str) -> str:
 
 Tier = Literal["critical", "supporting", "advisory"]
 Share = Annotated[float, Field(ge=0, le=1)]
-Usd = Annotated[float, Field(ge=0, le=1e12)]  # so that no sum of costs is infinite
-MOST_REPLICATES = 10_000  # a case and model; every planned call takes memory before the first one is made
+Usd = Annotated[float, Field(ge=0, le=1e12)]  # bounded, so sums of costs stay finite
+MOST_REPLICATES = 10_000  # per case and model; planned calls take memory before the first one is made
 ReplicateCount = Annotated[int, Field(gt=0, le=MOST_REPLICATES)]
 Label = Annotated[str, Field(max_length=500), AfterValidator(_refuse_no_line)]
 FileName = Annotated[str, AfterValidator(_refuse_no_file_name)]
@@ -110,7 +110,7 @@ VersionText = Annotated[str, Field(max_length=LONGEST_VERSION, pattern="^[A-Za-z
 ShardText = Annotated[str, Field(pattern="^[0-9]{1,6}/[0-9]{1,6}$")]
 Digest = Annotated[str, Field(max_length=100, pattern="^[A-Za-z0-9:._-]+$")]
 Commit = Annotated[str, Field(pattern="^[0-9a-f]{4,64}(-dirty)?$")]
-Timestamp = Annotated[  # in this form alone the order of the texts is that of the moments
+Timestamp = Annotated[  # the only form in which text order equals time order
     str,
     Field(pattern="^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$"),
     AfterValidator(_refuse_no_moment),

@@ -1,6 +1,6 @@
 """Providers, metrics and comparators that other packages add through entry points.
 
-Looked up only for a name that is not shipped: reading the metadata of every installed package takes its time.
+Entry points are read only for unknown names, because reading all package metadata is slow.
 """
 
 import traceback
@@ -11,14 +11,17 @@ from skill_evaluator.errors import ConfigError, SkillEvaluatorError
 
 
 def names(group: str) -> list[str]:
-    """Return the names that installed packages add to a group."""
+    """Return the names that installed packages add to an entry point group."""
     from importlib.metadata import entry_points
 
     return [entry.name for entry in entry_points(group=group)]
 
 
 def load(group: str, name: str, kind: type) -> Any:
-    """Load the object of a name, or None; raise ConfigError if that fails, or for an object of a different kind."""
+    """Load the plugin of a name, or return None if there is none.
+
+    Raise ConfigError if it cannot be loaded or has another type.
+    """
     from importlib.metadata import entry_points
 
     entries = list(entry_points(group=group, name=name))
@@ -29,7 +32,7 @@ def load(group: str, name: str, kind: type) -> Any:
 
 
 def call(what: str, function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call what a package adds; whatever it raises becomes a ConfigError that says what failed and where."""
+    """Call a plugin's function, and convert any exception to a ConfigError that names the place."""
     try:
         return function(*arguments)
     except (SkillEvaluatorError, MemoryError):

@@ -1,8 +1,8 @@
-"""Programs with limits: bytes in, bytes out, an explicit environment.
+"""Run programs with limits: bytes in, bytes out, an explicit environment.
 
-A program runs in a session of its own, whose process group is killed when the program ends or reaches a limit. What it
-starts in other sessions is not, nor is it ended if the evaluator itself is killed. It is no sandbox: a program runs as
-the user and reads what the user can read, but for the memory and environment of this process (Linux).
+A program runs in its own session, and its process group is killed when it ends or reaches a limit. Processes that it
+starts in other sessions are not killed, and nothing is killed if the evaluator itself is killed. This is not a sandbox:
+a program runs as the user and can read the user's files, but on Linux not the memory and environment of this process.
 """
 
 import os
@@ -30,21 +30,21 @@ _key_variables: set[str] = set()
 
 
 def hide_from_children(variables: Iterable[str]) -> None:
-    """Leave environment variables, such as keys, out of every `child_environment` from now on."""
+    """Exclude environment variables, such as API keys, from every later `child_environment`."""
     _key_variables.update(variables)
 
 
 def child_environment() -> dict[str, str]:
-    """Return the environment for a child process such as git: that of this process without the keys of models."""
+    """Return the environment for a child process such as git: the current one without API keys."""
     hidden = {name for name in os.environ if name in _key_variables or name.endswith("_API_KEY")}
     return {name: value for name, value in os.environ.items() if name not in hidden}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessLimits:
-    """Limits of one run of a program: seconds, bytes of stdout and of stderr, and memory of each process.
+    """Limits for one program run: seconds, bytes of stdout and of stderr, and memory per process.
 
-    `memory_bytes` is what a process allocates (Linux's RLIMIT_DATA); None is no limit.
+    `memory_bytes` limits allocated memory (Linux's RLIMIT_DATA); None means no limit.
     """
 
     seconds: float
@@ -56,8 +56,7 @@ class ProcessLimits:
 class Program:
     """A program to run in a folder, without a shell.
 
-    Its environment is `environment` and PATH, LC_CTYPE for UTF-8, and HOME and TMPDIR: a fresh folder that is deleted
-    afterwards.
+    It gets `environment` and PATH, LC_CTYPE for UTF-8, and HOME and TMPDIR, a new folder that is deleted afterwards.
     """
 
     argv: Sequence[str]
@@ -68,9 +67,9 @@ class Program:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessResult:
-    """The exit code of a program (of a signal: its negative number), or the limit that ended it, and its output.
+    """A program's exit code (negative: a signal), or the limit that ended it, and its output.
 
-    `absent`: the program could not be started. stdout is cut at the limit; of stderr the end is kept.
+    `absent` means that the program could not be started. stdout is cut at the limit; of stderr only the end is kept.
     """
 
     why: Why
@@ -81,7 +80,7 @@ class ProcessResult:
 
     @property
     def problem(self) -> str | None:
-        """Describe what went wrong. None if the exit code is 0."""
+        """The reason for the failure as text, or None if the exit code is 0."""
         if self.why == "exited" and self.code == 0:
             return None
         last = self.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
@@ -95,9 +94,9 @@ class ProcessResult:
 
 
 def run_process(program: Program, stdin: bytes = b"", cancelled: threading.Event | None = None) -> ProcessResult:
-    """Run a program until it ends, reaches a limit or `cancelled` is set, kill its process group and return the result.
+    """Run a program until it ends, reaches a limit or `cancelled` is set, then kill its process group.
 
-    If the program cannot be started, the result says so (`absent`).
+    If the program cannot be started, the result is `absent`.
     """
     _close_memory()
     limits = program.limits
@@ -107,7 +106,7 @@ def run_process(program: Program, stdin: bytes = b"", cancelled: threading.Event
         content.seek(0)
         fixed = {"PATH": os.environ.get("PATH", os.defpath), "LC_CTYPE": "C.UTF-8"}
         try:
-            process = subprocess.Popen(  # noqa: S603 - the caller decides what is run
+            process = subprocess.Popen(  # noqa: S603 - the caller decides which program is run
                 program.argv,
                 stdin=content,
                 stdout=out,
@@ -116,13 +115,13 @@ def run_process(program: Program, stdin: bytes = b"", cancelled: threading.Event
                 cwd=program.folder,
                 start_new_session=True,
             )
-        except (OSError, ValueError) as problem:  # no such program or folder, a NUL among the arguments
+        except (OSError, ValueError) as problem:  # no such program or folder, or a NUL in the arguments
             return ProcessResult(why="absent", stderr=str(problem).encode(), limits=limits)
         with process:
             try:
                 why = _wait(process, limits, (out, errors), cancelled)
             finally:
-                with suppress(OSError):  # no process of the group is left
+                with suppress(OSError):  # all processes of the group have ended
                     os.killpg(process.pid, signal.SIGKILL)
         size = errors.seek(0, os.SEEK_END)
         stdout = os.pread(out.fileno(), limits.output_bytes, 0)
@@ -136,9 +135,9 @@ def _wait(
     outputs: Sequence[IO[bytes]],
     cancelled: threading.Event | None,
 ) -> Why:
-    """Wait until a program ends or reaches a limit, and return which."""
+    """Wait until a program ends or reaches a limit, and return the reason."""
     if limits.memory_bytes is not None and sys.platform == "linux":
-        with suppress(OSError, ValueError):  # the program has ended, or has a lower limit already
+        with suppress(OSError, ValueError):  # the program has ended, or has a lower limit
             resource.prlimit(process.pid, resource.RLIMIT_DATA, (limits.memory_bytes, limits.memory_bytes))
     deadline, has_ended = time.monotonic() + limits.seconds, False
     while True:
@@ -154,7 +153,7 @@ def _wait(
 
 
 async def run_process_in(threads: "Executor", program: Program, stdin: bytes = b"") -> ProcessResult:
-    """Run a program as `run_process` does, waiting in one of these threads; cancelling ends the program."""
+    """Run a program like `run_process` in one of these threads; cancelling ends the program."""
     import asyncio
 
     cancelled = threading.Event()
@@ -168,7 +167,7 @@ async def run_process_in(threads: "Executor", program: Program, stdin: bytes = b
 
 
 def _close_memory() -> None:
-    """Keep the memory and environment of this process, which may hold keys, from the programs that it starts."""
+    """Hide the memory and environment of this process, which may contain keys, from the programs it starts."""
     if sys.platform == "linux":
         import ctypes
 

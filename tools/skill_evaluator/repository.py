@@ -1,4 +1,4 @@
-"""A git repository, read and written by git's plumbing, which leaves the user's work tree and index alone."""
+"""A git repository, accessed by git commands that leave the user's work tree and index unchanged."""
 
 import os
 import re
@@ -29,16 +29,17 @@ _FETCHED = "refs/fetched"
 _NO_WORK_TREE = "must be run in a work tree"  # in git's own words
 _NO_REPOSITORY, _NO_COMMIT = "not a git repository", "does not have any commits yet"
 _ENVIRONMENT = {"GIT_TERMINAL_PROMPT": "0", "GIT_DISCOVERY_ACROSS_FILESYSTEM": "1", "LANGUAGE": "C", "LC_ALL": "C"}
-_warn = cache(lambda words: sys.stderr.write(f"warning: git failed: {words}\n"))  # once each
-_STATUS = ("--porcelain", "--ignore-submodules=all")  # git would run what a submodule's configuration names
-_NO = 1  # git's exit code for the answer no; it has other codes for questions that it cannot answer
+_warn = cache(lambda words: sys.stderr.write(f"warning: git failed: {words}\n"))  # each warning once
+# git would otherwise run programs named in a submodule's configuration
+_STATUS = ("--porcelain", "--ignore-submodules=all")
+_NO = 1  # git's exit code for "no"; errors have other codes
 
 
 class Repository:
-    """The repository that a path is in; the paths of its files are relative to its `root`, with `/` between."""
+    """The git repository that contains a path; file paths are relative to its `root`, with `/`."""
 
     def __init__(self, path: Path) -> None:
-        """Open the repository; raise GitError if it is missing, or git refuses it."""
+        """Open the repository; raise GitError if there is none, or git refuses it."""
         try:
             self.root = Path(_text(_folder_of(path), "rev-parse", "--show-toplevel").removesuffix("\n"))
         except GitError as problem:
@@ -49,9 +50,9 @@ class Repository:
             raise GitError(f"{path} is not in a git repository; run this in a clone") from None
 
     def commit(self, ref: str) -> str | None:
-        """Return the commit of a name; None when the name is empty, all zeros or not here (a force push lost it).
+        """Return the commit id of a ref. Return None if the ref is empty, all zeros or does not exist locally.
 
-        Raises GitError when git refuses the repository (it belongs to another user).
+        Raise GitError if git refuses the repository, such as one owned by another user.
         """
         if not ref.strip("0") or ref.startswith("-"):
             return None
@@ -63,21 +64,21 @@ class Repository:
             return None
 
     def main_branch(self) -> str | None:
-        """Return the branch that others start from: the remote's default, else `main` or `master` if any."""
+        """Return the default branch: the remote's, else `main` or `master`, else None."""
         if default := self.resolve_symbolic("refs/remotes/origin/HEAD"):
             return default.removeprefix("origin/")
         names = (name for name in ("main", "master") if self.commit(name) or self.commit(f"origin/{name}"))
         return next(names, None)
 
     def resolve_symbolic(self, name: str) -> str | None:
-        """Return the branch that a name points to, such as HEAD, if any."""
+        """Return the branch that a symbolic ref such as HEAD points to, or None."""
         try:
             return self._text("symbolic-ref", "--quiet", "--short", name).strip()
         except GitError:
             return None
 
     def address(self, remote: str) -> str | None:
-        """Return where a remote is, without credentials; None when there is no such remote."""
+        """Return the URL of a remote without credentials, or None if there is no such remote."""
         try:
             return _CREDENTIALS.sub("", self._text("remote", "get-url", remote).strip())
         except GitError:
@@ -85,26 +86,26 @@ class Repository:
 
     @property
     def is_clean(self) -> bool:
-        """Whether the work tree is as its commit says, files that git ignores aside."""
+        """Whether the work tree has no uncommitted changes, except in ignored files."""
         return not self._text("status", *_STATUS, env=_harmless(self.root))
 
     def ignores(self, path: Path) -> bool:
-        """Return whether git leaves out a file of that path, which need not exist."""
+        """Return whether git ignores a file of that path, which need not exist."""
         try:
             return bool(self._run("check-ignore", "--", str(path.absolute())))
         except GitError:
             return False
 
     def place(self, path: Path) -> str:
-        """Return a path as git names it; raise GitError when it is outside of the repository."""
+        """Return a path relative to the root; raise GitError if it is outside the repository."""
         try:
             return path.resolve().relative_to(self.root.resolve()).as_posix()
         except ValueError:
             raise GitError(f"{path} is outside of the repository {self.root}") from None
 
     def place_without_links(self, path: Path) -> str:
-        """Return a path as git names it at every commit; raise GitError when it is, or lies behind, a link in here."""
-        place, part = self.place(path), Path(os.path.abspath(path))  # noqa: PTH100 (a link is not to be followed)
+        """Return a path relative to the root; raise GitError if it contains a link."""
+        place, part = self.place(path), Path(os.path.abspath(path))  # noqa: PTH100 (links must not be resolved)
         while part.resolve() != self.root.resolve():
             if part.is_symlink() or part == part.parent:
                 raise GitError(f"{part} is a link, which another commit may not have; make it a folder")
@@ -113,7 +114,7 @@ class Repository:
 
     @lru_cache(maxsize=2)  # noqa: B019 - a plan asks for a large library at two commits, several times each
     def empty_submodules(self) -> list[str]:
-        """Return the folders of submodules that hold no file, since nobody checked them out."""
+        """Return the folders of submodules that are not checked out."""
         if not (self.root / ".gitmodules").exists():
             return []
         text = self._text("config", "--file", ".gitmodules", "--get-regexp", r"^submodule\..*\.path$")
@@ -121,14 +122,15 @@ class Repository:
         return [path for path in paths if not any((self.root / path).glob("*"))]
 
     def files(self, commit: str, folder: str) -> Mapping[str, str]:
-        """List every file below a folder at a commit, by its digest, as a name moves: path → blob."""
+        """Return every file below a folder at a commit: path → blob id."""
         below = [] if folder in ("", ".") else ["--", f"{folder}/"]
         listed = self._text("ls-tree", "-r", "-z", "--full-tree", commit, *below)
         entries = (entry.partition("\t") for entry in listed.split("\0") if entry)
-        return {path: mode[12:] for mode, _, path in entries if mode[7:11] == "blob"}  # after six digits of the mode
+        # removes the six digits of the mode
+        return {path: mode[12:] for mode, _, path in entries if mode[7:11] == "blob"}
 
     def work_files(self) -> dict[str, str | None]:
-        """List the files of the work tree that git does not ignore: path → blob, None for a new or changed file."""
+        """Return the files of the work tree not ignored by git: path → blob id, or None for a new or changed file."""
         entries = (entry.partition("\t") for entry in self._text("ls-files", "-s", "-z", "--full-name").split("\0"))
         modes = ((mode.split(), path) for mode, _, path in entries if path)
         files: dict[str, str | None] = {path: blob for (mode, blob, _), path in modes if mode != "160000"}  # submodules
@@ -136,25 +138,25 @@ class Repository:
         return files | dict.fromkeys(filter(None, changed))
 
     def changed_since(self, commit: str) -> set[str]:
-        """List the paths of the work tree that are not as at a commit; files that git ignores are left out."""
+        """Return the paths in the work tree that differ from a commit, without ignored files."""
         how = ("--name-only", "--no-renames", "--no-ext-diff", "--ignore-submodules=dirty", "-z")
         changed = self._text("diff", *how, commit, "--", env=_harmless(self.root))
         new = self._text("ls-files", "-o", "-z", "--full-name", "--exclude-standard")
         return set(filter(None, (changed + new).split("\0")))
 
     def commits_of(self, path: str) -> list[str]:
-        """List the commits of HEAD's history that touched a path, newest first; none before the first commit."""
+        """Return the commits in HEAD's history that changed a path, newest first; empty before the first commit."""
         if self.commit("HEAD") is None:
             return []
         return self._text("log", "--format=%H", "HEAD", "--", f":(top,literal){path}").split()
 
     @property
     def is_shallow(self) -> bool:
-        """Whether older commits were left out of this clone."""
+        """Whether the clone is shallow."""
         return self._text("rev-parse", "--is-shallow-repository").strip() == "true"
 
     def contents(self, blobs: Iterable[str]) -> dict[str, bytes]:
-        """Read what each blob holds."""
+        """Return the content of each blob."""
         wanted = list(dict.fromkeys(blobs))
         if not wanted:
             return {}
@@ -168,7 +170,7 @@ class Repository:
         return contents
 
     def fetch(self, remote: str, branch: str) -> str | None:
-        """Fetch a remote's branch and return its commit; None when the remote has no such branch."""
+        """Fetch a remote's branch and return its commit, or None if the remote has no such branch."""
         self._refuse_names(remote, branch)
         here = f"refs/remotes/{remote}/{branch}"
         how = ("--quiet", "--no-tags", "--no-auto-maintenance", "--force")
@@ -181,20 +183,20 @@ class Repository:
         return self.commit(here)
 
     def fetch_commit(self, address: str, ref: str, env: Mapping[str, str]) -> str:
-        """Fetch the one commit that a branch, tag or commit names at an address, and return it; raise GitError."""
+        """Fetch the single commit of a branch, tag or commit id from a URL, and return its id; raise GitError."""
         here = f"{_FETCHED}/{ref}"
         how = ("--quiet", "--no-tags", "--no-auto-maintenance", "--force", "--depth=1")
         self._run("fetch", *how, "--", address, f"{ref}:{here}", env=env)
         return self._text("rev-parse", "--verify", f"{here}^{{commit}}").strip()
 
     def fetched_commit(self, ref: str) -> str | None:
-        """Return what `fetch_commit` last returned for a ref, if it ever did."""
+        """Return the last result of `fetch_commit` for a ref, or None."""
         return self.commit(f"{_FETCHED}/{ref}")
 
     def check_out(self, commit: str, folder: Path) -> None:
-        """Lay out a commit in a folder of its own, or leave that as it is where it is there; raise GitError.
+        """Check out a commit in a separate folder, unless the folder exists; raise GitError.
 
-        The folder appears when it is whole, so a killed process leaves none that lacks files.
+        The folder is renamed when it is complete, so a killed process leaves no incomplete folder.
         """
         if folder.exists():
             return
@@ -205,7 +207,7 @@ class Repository:
         self._run("worktree", "move", str(part), str(folder))
 
     def _refuse_names(self, remote: str, branch: str) -> None:
-        """Raise GitError for what git would take for an option, or does not take for the name of a branch."""
+        """Raise GitError for a name that git would parse as an option or rejects as a branch name."""
         for kind, name in (("remote", remote), ("branch", branch)):
             if not name or name.startswith("-") or not name.isprintable():
                 raise GitError(f"{name!a} cannot be the name of a {kind}")
@@ -215,7 +217,7 @@ class Repository:
             raise GitError(f"{branch!a} cannot be the name of a branch") from None
 
     def merge_base(self, commit: str) -> str:
-        """Return the last commit in the history of HEAD and of a commit, or that commit where none is here."""
+        """Return the merge base of HEAD and a commit, or the commit itself if there is none."""
         try:
             return self._text("merge-base", "HEAD", commit).strip()
         except GitError:
@@ -232,10 +234,10 @@ class Repository:
         return True
 
     def add(self, parents: Sequence[str], files: Mapping[str, bytes | None], message: str) -> str | None:
-        """Write a commit: the tree of its last parent, or an empty one, with files added, replaced or (None) removed.
+        """Create a commit: the tree of its last parent, or an empty one, with files added, replaced or (None) removed.
 
-        Return None, and write none, when nothing changes. Raise GitError for a path that leaves the repository, which
-        git itself would pass over in silence.
+        Return None and create no commit if nothing changes. Raise GitError for a path outside the repository, which git
+        itself would silently skip.
         """
         for path in files:
             if "\0" in path or any(part.lower() in ("", ".", "..", ".git") for part in path.split("/")):
@@ -247,7 +249,7 @@ class Repository:
                 self._run("read-tree", base, env=index)
             added = {path: content for path, content in files.items() if content is not None}
             names = [str(Path(folder, f"{number}")) for number in range(len(added))]
-            for name, content in zip(names, added.values(), strict=True):  # of which one command makes blobs
+            for name, content in zip(names, added.values(), strict=True):  # one command hashes all of these files
                 Path(name).write_bytes(content)
             blobs = self._run("hash-object", "-w", "--no-filters", "--stdin-paths", given="\n".join(names).encode())
             named = zip(added, blobs.decode().split(), strict=True)
@@ -263,9 +265,9 @@ class Repository:
         return self._text("commit-tree", tree, *onto, "-m", message, env=_IDENTITY).strip()
 
     def push(self, remote: str, commit: str, branch: str) -> bool:
-        """Move a remote's branch forward to a commit; return False when somebody else moved it after the fetch.
+        """Move a remote's branch forward to a commit. Return False if somebody moved it after the fetch.
 
-        Raises GitError when the remote refuses for any other reason (no permission, a protected branch).
+        Raise GitError if the remote refuses for another reason (no permission, a protected branch).
         """
         self._refuse_names(remote, branch)
         try:
@@ -292,14 +294,14 @@ def _text(folder: Path, *arguments: str, env: Mapping[str, str] | None = None) -
 
 
 def _run(folder: Path, *arguments: str, given: bytes = b"", env: Mapping[str, str] | None = None) -> bytes:
-    """Run one git command in a folder and return what it printed; raise GitError."""
+    """Run one git command in a folder and return its output; raise GitError if it fails."""
     if any("\0" in argument for argument in arguments):
         raise GitError(f"git {arguments[0]} cannot be given a NUL character")
     if shutil.which("git") is None:
         raise GitError("git is not installed, or not in PATH")
-    from git import Git  # late: it takes a tenth of a second, and cannot be imported where git is missing
+    from git import Git  # imported late: it takes 0.1 s and fails if git is not installed
 
-    hidden = dict.fromkeys(os.environ.keys() - child_environment().keys(), "")  # keys of models
+    hidden = dict.fromkeys(os.environ.keys() - child_environment().keys(), "")  # hides API keys
     with tempfile.TemporaryFile() as stdin:
         stdin.write(given)
         stdin.seek(0)
@@ -320,7 +322,7 @@ def _folder_of(path: Path) -> Path:
 
 
 def open_store(folder: Path) -> Repository:
-    """Open the repository in a folder of the cache, or make it; raise GitError."""
+    """Open the repository in a cache folder, or create it; raise GitError."""
     if not (folder / ".git").exists():
         with storing(folder):
             folder.mkdir(parents=True, exist_ok=True)
@@ -329,7 +331,7 @@ def open_store(folder: Path) -> Repository:
 
 
 def within(folder: str, name: str) -> str:
-    """Join a folder and a name, as git names paths.
+    """Join a folder and a name as a git path.
 
     >>> within("components", "a"), within(".", "a")
     ('components/a', 'a')
@@ -339,9 +341,9 @@ def within(folder: str, name: str) -> str:
 
 @contextmanager
 def tolerating_git() -> Iterator[None]:
-    """Warn once of a git command that fails inside, such as in a repository of another user; raise GitError in CI.
+    """Warn once if a git command in the block fails, such as in another user's repository; in CI raise GitError.
 
-    A missing git, repository or commit is no failure, and leaves the block without a word.
+    A missing git, repository or commit ends the block silently.
     """
     try:
         yield
@@ -354,9 +356,9 @@ def tolerating_git() -> Iterator[None]:
 
 
 def commit_of(*paths: Path) -> str | None:
-    """Return the last commit that touched one of the paths of a folder, with `-dirty` when one was changed since.
+    """Return the last commit that changed one of the paths, with `-dirty` if there are uncommitted changes.
 
-    Return None if it was never committed, outside git, and with a warning if git fails; that raises GitError in CI.
+    Return None if nothing was committed, outside git, and, with a warning, if git fails; in CI that raises GitError.
     """
     folder, places = _folder_of(paths[0]), [f":(literal){path.resolve()}" for path in paths]
     with tolerating_git():
@@ -367,10 +369,10 @@ def commit_of(*paths: Path) -> str | None:
 
 
 def _harmless(folder: Path) -> dict[str, str]:
-    """Return an environment in which `git status` runs no program that the repository's own configuration names."""
+    """Return an environment that keeps `git status` from running programs in the repository's own configuration."""
     try:
         listed = _text(folder, "config", "--show-scope", "--name-only", "--get-regexp", r"^filter\.")
-    except GitError:  # there is none
+    except GitError:  # there are no filters
         listed = ""
     own = (line.partition("\t")[2] for line in listed.splitlines() if line.startswith(("local\t", "worktree\t")))
     keys = {"core.fsmonitor": "false"}
@@ -383,12 +385,12 @@ def _harmless(folder: Path) -> dict[str, str]:
 
 
 def author_at(path: Path) -> str | None:
-    """Return who git would name as the author of a commit made in a folder, as `Name <email>`; None if nobody is set.
+    """Return git's author for commits in a folder, as `Name <email>`, or None if none is configured.
 
-    A name that git would guess from the machine's account does not count.
+    A name guessed from the machine's account does not count.
     """
     try:
         ident = _text(_folder_of(path), "-c", "user.useConfigOnly=true", "var", "GIT_AUTHOR_IDENT")
-    except GitError:  # git is not installed, or neither name nor e-mail address is configured
+    except GitError:  # git is not installed, or name and e-mail are not configured
         return None
     return ident.strip().rsplit(" ", 2)[0]

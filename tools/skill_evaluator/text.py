@@ -1,6 +1,6 @@
-"""Text in, text out: normalisation, words, canonical JSON, key paths, digests and the nearest of some names.
+"""Text utilities: normalization, words, canonical JSON, key paths, digests and the nearest of some names.
 
-Its own module because scoring, configuration and error messages must agree on which texts and values are the same.
+They are one module because scoring, configuration and error messages must agree on which texts and values are equal.
 """
 
 import difflib
@@ -20,22 +20,24 @@ _WORD = re.compile(r"\w+", re.UNICODE)
 
 
 def normalise(text: str) -> str:
-    """Bring text to NFC, with single spaces and none at the ends."""
+    """Normalize a text to NFC with single spaces and no surrounding white space."""
     return " ".join((text if text.isascii() else unicodedata.normalize("NFC", text)).split())
 
 
 def without_punctuation(text: str) -> str:
-    """Drop every character of a Unicode punctuation category, then fold white space again."""
+    """Remove Unicode punctuation, then collapse white space."""
     return " ".join("".join(" " if unicodedata.category(mark).startswith("P") else mark for mark in text).split())
 
 
 def words(text: str) -> list[str]:
-    """Split a text into its case-folded words, which token F1 and ROUGE-L count."""
+    """Split a text into case-folded words, as counted by token F1 and ROUGE-L."""
     return _WORD.findall(normalise(text).casefold())
 
 
 def canonical_json(value: Any) -> str:
-    """Write all equal values as the same JSON: keys sorted, no null members, whole floats as integers, text in NFC.
+    """Format a value as canonical JSON, equal for equal values.
+
+    Keys are sorted, null members removed, whole floats written as integers, and texts in NFC.
 
     >>> canonical_json({"b": 1.0, "a": None}) == canonical_json({"b": 1})
     True
@@ -44,7 +46,7 @@ def canonical_json(value: Any) -> str:
 
 
 def _canonical(value: Any) -> Any:
-    # loops: a comprehension takes a second frame for each of perhaps hundreds of levels
+    # loops, because a comprehension adds a stack frame per level
     if isinstance(value, dict):
         members, named = {}, _members(value)
         for key in sorted(named):
@@ -61,19 +63,19 @@ def _canonical(value: Any) -> Any:
 
 
 def _members(value: dict[str, Any]) -> dict[str, Any]:
-    """Return an object's members that are not null, with their keys in NFC."""
+    """Return an object's non-null members with keys in NFC."""
     if None in value.values():
         value = {key: child for key, child in value.items() if child is not None}
     return with_nfc_keys(value)
 
 
 def with_nfc_keys(value: dict[str, Any]) -> dict[str, Any]:
-    """Return an object with its keys in NFC, unless that would make two keys one."""
+    """Return an object with its keys in NFC, unless two keys would become equal."""
     return value if "".join(value).isascii() else rename_keys(value, keys_by_nfc_name(value))
 
 
 def keys_by_nfc_name(value: dict[str, Any]) -> dict[str, str]:
-    """Map the keys of an object that are not NFC: NFC → key; none when that would make two keys one."""
+    """Map NFC names to the keys of an object that are not NFC; empty if two keys would become equal."""
     if "".join(value).isascii():
         return {}
     names = {unicodedata.normalize("NFC", key): key for key in value}
@@ -89,7 +91,7 @@ def rename_keys(value: dict[str, Any], names: Mapping[str, str]) -> dict[str, An
 
 
 def frozen(value: Any) -> Hashable:
-    """Turn all equal JSON values into the same hashable one: nested tuples, which are made and compared quickly.
+    """Convert a JSON value to nested tuples, which are hashable and equal for equal values.
 
     >>> frozen({"b": 1.0, "a": None}) == frozen({"b": 1}), frozen([1]) == frozen([True])
     (True, False)
@@ -129,12 +131,12 @@ def count_leaves(value: Any) -> int:
 
 
 def refuse_constant(name: str) -> Any:
-    """Refuse NaN and Infinity, which are not JSON; made for `parse_constant`."""
+    """Raise ValueError for NaN and Infinity, which are not JSON; for `parse_constant`."""
     raise ValueError(f"{name} is not a JSON value")
 
 
 def finite_float(text: str) -> float:
-    """Read a number; refuse what no float can hold. Made for `parse_float`."""
+    """Parse a number; raise ValueError if it is too large for a float. For `parse_float`."""
     number = float(text)
     if math.isinf(number):
         raise ValueError(f"{text} is more than a number may be")
@@ -142,7 +144,7 @@ def finite_float(text: str) -> float:
 
 
 def key_path(location: tuple[int | str, ...]) -> str:
-    """Write a location as a path: `("models", 2, "provider")` → `models[2].provider`."""
+    """Format a location as a path: `("models", 2, "provider")` → `models[2].provider`."""
     path = ""
     for part in location:
         path += f"[{part}]" if isinstance(part, int) else f".{part}" if path else part
@@ -165,7 +167,7 @@ def letters_of(options: Sequence[str]) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """Write a number of things.
+    """Format a number with its noun.
 
     >>> counted(1, "case"), counted(2, "case")
     ('1 case', '2 cases')
@@ -174,7 +176,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def listed(names: Sequence[str], most: int = 5) -> str:
-    """Write the first names of a list, and how many more there are.
+    """Format the first `most` names of a list and the number of others.
 
     >>> listed(["a", "b", "c"], most=2)
     'a, b and 1 more'
@@ -183,7 +185,7 @@ def listed(names: Sequence[str], most: int = 5) -> str:
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
-    """Write `(did you mean 'x'?)` when one of the names is close, else list them all."""
+    """Format `(did you mean 'x'?)` if a name is close, else list all names."""
     choices = sorted(names)
     close = difflib.get_close_matches(name, choices, n=1, cutoff=0.6)
     if close:
@@ -192,7 +194,7 @@ def nearest(name: str, names: Iterable[str]) -> str:
 
 
 def nearest_path(path: str, paths: Collection[str]) -> str:
-    """Write the paths below this one, else the nearest, else those that end in the nearest name, else all.
+    """Format the paths below this one, else the nearest path, else paths with the nearest last name, else all.
 
     >>> nearest_path("price", ["total", "lines[].price"]), nearest_path("lines", ["line", "lines[].price"])
     ('(known: lines[].price)', '(known: lines[].price)')
@@ -209,7 +211,7 @@ def nearest_path(path: str, paths: Collection[str]) -> str:
 
 @lru_cache(maxsize=1_000)
 def re2_pattern(pattern: str) -> Any:
-    """Return a pattern of RE2, whose time grows with the text alone; raise ValueError for what RE2 refuses."""
+    """Compile a pattern with RE2, whose time is linear in the text; raise ValueError if RE2 rejects it."""
     import re2
 
     options = re2.Options()
@@ -224,14 +226,14 @@ def re2_pattern(pattern: str) -> Any:
 
 
 def matches(text: str, pattern: str) -> bool:
-    """Return whether a pattern of RE2 matches anywhere in a text; raise ValueError if RE2 refuses the pattern."""
-    whole = text.encode("utf-8", "replace").decode()  # half a surrogate pair is no text to RE2
+    """Return whether an RE2 pattern matches anywhere in a text; raise ValueError if RE2 rejects the pattern."""
+    whole = text.encode("utf-8", "replace").decode()  # RE2 rejects lone surrogates
     return re2_pattern(pattern).search(whole) is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValueChange:
-    """A place in a JSON value that changed, as in `items[2].amount`; a side is None where it has no value there."""
+    """A change at a path of a JSON value, as in `items[2].amount`; a missing value is None."""
 
     path: str
     before: Any
@@ -239,30 +241,30 @@ class ValueChange:
 
 
 def differences(before: Any, after: Any) -> list[ValueChange]:
-    """Return what differs between two JSON values, for people; the order of an array's items does not matter.
+    """Return the differences between two JSON values, ignoring the order of array items.
 
     >>> [(one.path, one.before, one.after) for one in differences({"a": 1, "b": [2, 3]}, {"a": 1, "b": [3, 4]})]
     [('b[0]', 2, 4)]
     """
-    from deepdiff import DeepDiff  # only where something is shown
+    from deepdiff import DeepDiff  # imported only when differences are shown
     from deepdiff.helper import notpresent
 
     tree = DeepDiff(before, after, ignore_order=True, view="tree", ignore_numeric_type_changes=True)
     changes = []
     for level in (level for levels in tree.values() for level in levels):
         old, new = (None if side is notpresent else side for side in (level.t1, level.t2))
-        if old is not None or new is not None:  # null is as good as absent
+        if old is not None or new is not None:  # null equals a missing value
             path = key_path(tuple(level.path(output_format="list", force="fake")))
             changes.append(ValueChange(path=path, before=old, after=new))
     return sorted(changes, key=lambda change: change.path)
 
 
 _GENERATED = re.compile(r"\d+\.\d+\.\d+\+[0-9a-f]{8}")
-_DATED = re.compile(r"0\.(\d{4})(\d\d)(\d\d)(\d{6})\.0\+([0-9a-f]{8})")  # as earlier records have it
+_DATED = re.compile(r"0\.(\d{4})(\d\d)(\d\d)(\d{6})\.0\+([0-9a-f]{8})")  # the form in earlier records
 
 
 def is_generated(version: str) -> bool:
-    """Return whether a version ends with the digest of its prompt, because the prompt declares none.
+    """Return whether a version is generated: it ends with the digest of a prompt that declares no version.
 
     >>> is_generated("0.3.0+3af3d45f"), is_generated("0.20260124093000.0+0123abcd"), is_generated("0.3.0")
     (True, True, False)
@@ -271,7 +273,7 @@ def is_generated(version: str) -> bool:
 
 
 def comparable_version(version: str) -> str:
-    """Return the version to order by: a version made of a date is below all that are numbered.
+    """Return the version for ordering: a version made from a date sorts below all numbered ones.
 
     >>> comparable_version("0.20260124093000.0+0123abcd"), comparable_version("0.1.0")
     ('0.0.0-20260124093000', '0.1.0')
@@ -280,7 +282,7 @@ def comparable_version(version: str) -> str:
 
 
 def version_words(version: str, timestamp: str = "") -> str:
-    """Return a version as people read it; a generated number has the date of its run beside it.
+    """Format a version for people; a generated version is followed by the date of its run.
 
     >>> version_words("0.3.0+3af3d45f", "2026-01-24T09:30:00Z"), version_words("1.2.0", "2026-01-24T09:30:00Z")
     ('0.3.0+3af3d45f (2026-01-24)', '1.2.0')
@@ -294,11 +296,11 @@ def version_words(version: str, timestamp: str = "") -> str:
 
 Piece = tuple[str, bool]
 _TOKEN = re.compile(r"\s+|\w+|[^\w\s]")
-_MAX_TOKENS = 20_000  # of both texts; the time grows with the square
+_MAX_TOKENS = 20_000  # in both texts; the time grows with the square
 
 
 def marked_differences(left: str, right: str) -> tuple[list[Piece], list[Piece]]:
-    """Split both texts into pieces and mark the pieces that the other text lacks. Very long texts stay unmarked.
+    """Split both texts into pieces and mark those the other text lacks. Very long texts stay unmarked.
 
     >>> marked_differences("It opens at 8", "It opens at nine")
     ([('It opens at ', False), ('8', True)], [('It opens at ', False), ('nine', True)])
@@ -318,7 +320,7 @@ def marked_differences(left: str, right: str) -> tuple[list[Piece], list[Piece]]
 
 
 def _joined(tokens: Sequence[str], marked: list[bool]) -> list[Piece]:
-    """Join tokens with the same mark; a space between two marked words is marked, too."""
+    """Join tokens with equal marks; a space between two marked words is also marked."""
     for index in range(1, len(tokens) - 1):
         if tokens[index].isspace() and marked[index - 1] and marked[index + 1]:
             marked[index] = True

@@ -29,9 +29,9 @@ class FunctionScore(StrictModel):
 
 
 def call_function(check: Check, text: str, context: dict[str, Any]) -> FunctionScore:
-    """Return what the function of a check finds of an answer: 0 where it fails, or reaches a limit.
+    """Return the score of a check's function for an output: 0 if the function fails or reaches a limit.
 
-    `context` has the parsed `answer`, the `inputs` and the `truth` of the case. Raise RunError where no process can be
+    `context` has the parsed `answer`, and the `inputs` and `truth` of the case. Raise RunError if no process can be
     started.
     """
     name = check.argument.rpartition(":")[2]

@@ -50,7 +50,7 @@ Pointer = Annotated[str, AfterValidator(_refuse_no_pointer), Field(max_length=1_
 
 
 def value_at(value: Any, pointer: str) -> Any:
-    """Return what stands at a JSON pointer (RFC 6901), or NOTHING.
+    """Return the value at a JSON pointer (RFC 6901), or NOTHING if it does not exist.
 
     >>> value_at({"lines": [{"a/b": 7}]}, "/lines/0/a~1b")
     7

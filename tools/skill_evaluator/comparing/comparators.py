@@ -39,7 +39,7 @@ class Comparator:
 
 @cache
 def comparator(name: str) -> Comparator:
-    """Return the comparator of a name, shipped or from a package; raise ComponentError naming an unknown one."""
+    """Return a shipped or plugin comparator by name; raise ComponentError if it is unknown."""
     if name in COMPARATORS:
         return COMPARATORS[name]
     added = plugins.load(COMPARATOR_GROUP, name, Comparator)
@@ -51,7 +51,7 @@ def comparator(name: str) -> Comparator:
 
 
 def equal(truth: Any, output: Any, rule: FieldRule) -> bool:
-    """Return whether two leaves are the same under a rule. Null equals only null.
+    """Return whether two leaves are equal under a rule. Null equals only null.
 
     >>> equal("ACME  Ltd.", "acme ltd", FieldRule(compare="string", casefold=True, ignore_punctuation=True))
     True
@@ -96,10 +96,11 @@ def _threshold(rule: FieldRule) -> float:
 
 
 def amount(text: str) -> float | None:
-    """Return the number a printed amount states, or None: `RM 1,234.50`, `1.234,50 €`, `(12.00)`, `-3`.
+    """Return the number in a printed amount, or None: `RM 1,234.50`, `1.234,50 €`, `(12.00)`, `-3`.
 
-    Of two kinds of separator the last is the decimal one; a lone comma or point is decimal unless exactly three
-    digits follow it in every group and it is a comma. A text with two numbers (`3 x 4.00`, `10-12`) states none.
+    Of two kinds of separator the last is the decimal one. A single comma is a thousands separator if exactly three
+    digits follow it in every group, else decimal; a point is decimal. A text with two numbers (`3 x 4.00`, `10-12`)
+    gives None.
     """
     if _TWO_NUMBERS.search(text):
         return None
@@ -117,7 +118,7 @@ def amount(text: str) -> float | None:
 
 
 def read_number(text: str) -> int | float | str:
-    """Return the number that a text states as JSON writes numbers. Return any other text as it is.
+    """Parse a text in JSON's number format; return any other text unchanged.
 
     >>> read_number("4.750"), read_number("1E+2"), read_number("007"), read_number("4 kg")
     (4.75, 100.0, '007', '4 kg')

@@ -1,6 +1,6 @@
-"""One output against one truth: aligned leaves as rows, each with its outcome. All accuracy metrics read these.
+"""Compare one output with one ground truth: aligned leaves as rows with outcomes, used by all accuracy metrics.
 
-Objects align by key; arrays by their declared rule. Null and absent are the same thing for a leaf.
+Objects align by key, arrays by their declared rule. Null and absent leaves are equal.
 """
 
 from collections.abc import Hashable, Iterable, Sequence
@@ -175,7 +175,7 @@ class _Comparing:
         return [*((i, partners.get(i)) for i in lefts), *((None, j) for j in rights if j not in taken)]
 
     def _matched(self, left: ItemLeaves, right: ItemLeaves, truth: Any, output: Any, field: Field) -> float:
-        """Return the weight of the leaves that two array items have in common."""
+        """Return the total weight of the equal leaves of two array items."""
         if left.plain and right.plain:
             return fsum([weight for _, _, weight in left.leaves & right.leaves])
         walk = _Comparing(self._truth, self._output)
@@ -184,7 +184,7 @@ class _Comparing:
 
 
 def heaviest(weights: Weights) -> dict[int, int]:
-    """Return the heaviest assignment of rows to columns; of equally heavy ones the nearest to the diagonal."""
+    """Return the heaviest assignment of rows to columns, nearest to the diagonal in ties."""
     if len(weights) > len(weights[0]):
         flipped = heaviest([list(column) for column in zip(*weights, strict=True)])
         return {row: column for column, row in flipped.items()}

@@ -41,7 +41,7 @@ _DAYS = (datetime.datetime(2001, 2, 3, tzinfo=datetime.UTC), datetime.datetime(2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldRule:
-    """What evals/datasets.json may say of one path; everything left out is read off the schema."""
+    """The settings of one path in evals/datasets.json; omitted settings are inferred from the schema."""
 
     __pydantic_config__: ClassVar[Mapping[str, str]] = {"extra": "forbid"}
 
@@ -60,12 +60,12 @@ class FieldRule:
 
     @property
     def counts(self) -> bool:
-        """Whether the field's leaves enter field_level_f1 (free text does only with a threshold)."""
+        """Whether the field's leaves count in field_level_f1 (free text only with a threshold)."""
         return self.compare != "ignore" and not (self.compare == "text" and self.threshold is None)
 
     @property
     def exact_equality(self) -> bool:
-        """Whether «equal» is an equivalence relation, so that equal canonical forms decide it."""
+        """Whether equality is an equivalence relation, so that equal canonical forms decide it."""
         return self.threshold is None and not (self.tolerance or self.relative_tolerance or self.tolerance_days)
 
     @property
@@ -237,7 +237,7 @@ def _note_kind(place: Place, node: _Node, path: str, root: _Node) -> None:
 
 
 def reached(places: Mapping[str, Place], ends: Collection[str]) -> set[str]:
-    """Return the paths that are inside none of those where the way down ends.
+    """Return the paths that are not inside one of `ends`.
 
     >>> places = schema_places({"properties": {"a": {"properties": {"b": {}}}, "a.c": {}}})
     >>> sorted(reached(places, {"a"}))
@@ -349,7 +349,7 @@ def _scalar_kind(node: _Node) -> Compare | None:
 
 
 def children(node: _Node, keywords: Iterable[str]) -> Iterator[Any]:
-    """Yield what stands under some keywords of a schema: one schema, several in a list, or several by name."""
+    """Yield the schemas under some keywords of a schema: one, a list, or several by name."""
     for keyword in keywords:
         child = node.get(keyword)
         if isinstance(child, list):
@@ -378,7 +378,7 @@ def references_of(node: _Node) -> list[str]:
 
 
 def target_of(reference: str, root: _Node) -> Any:
-    """Return what a local reference names: a JSON pointer, or an anchor. Return None if there is no such part."""
+    """Return the target of a local reference, a JSON pointer or an anchor, or None if it does not exist."""
     pointer = unquote(reference.removeprefix("#"))
     if pointer and not pointer.startswith("/"):
         anchors = ("$anchor", "$dynamicAnchor", "$id", "id")

@@ -62,12 +62,12 @@ class FieldPlan:
         object.__setattr__(self, "stars", stars)
 
     def leaf(self, path: str, *values: Any) -> FieldRule:
-        """Return the rule of a leaf; of one unknown to the schema, by the type of the first value that is not null."""
+        """Return the rule of a leaf; for unknown leaves, by the type of the first value that is not null."""
         return self.leaves.get(path) or _by_type(values)
 
     @property
     def counts(self) -> bool:
-        """Whether some field enters field_level_f1, or the plan names none; prose alone says nothing by it."""
+        """Whether some field counts in field_level_f1, or the plan has no leaves."""
         return not self.leaves or any(rule.counts and rule.weight > 0 for rule in self.leaves.values())
 
     def field(self, path: str) -> "Field":
@@ -131,7 +131,7 @@ class FieldPlan:
 
 
 class Field:
-    """What the plan says at one path; the fields below it are looked up once and kept."""
+    """The plan at one path; the fields below it are cached."""
 
     __slots__ = ("_alignment", "_item", "_plan", "by_closeness", "children", "ignored", "is_star", "path", "rule")
 
@@ -165,18 +165,18 @@ class Field:
         return self._item
 
     def at(self, steps: Iterable[str | int]) -> "Field":
-        """Return the field that keys and array indexes lead to from here."""
+        """Return the field at the end of keys and array indexes from here."""
         field = self
         for step in steps:
             field = field.item if isinstance(step, int) else field.child(step)
         return field
 
     def leaf_rule(self, *values: Any) -> FieldRule:
-        """Return how a leaf here is compared; see `FieldPlan.leaf`."""
+        """Return the rule of a leaf here; see `FieldPlan.leaf`."""
         return self.rule or _by_type(values)
 
     def array_rule(self, *items: Any) -> FieldRule:
-        """Return how an array here is aligned; where the schema does not say, by its items: `best` or `set`."""
+        """Return the alignment rule of an array here; by its items if the schema has none: `best` or `set`."""
         if self._alignment is not None and self._alignment.align is not None:
             return self._alignment
         return _BEST if any(isinstance(item, dict | list) for item in items) else _SET

@@ -39,7 +39,7 @@ class Side:
         self._kept: dict[tuple[Callable[..., Any], int, str], Any] = {}
 
     def once(self, work: Callable[..., T], part: Any, field: Field, *more: Any) -> T:
-        """Return what `work` makes of a part of this value, an item or an array; it is made once."""
+        """Return the cached result of `work` for a part of this value, an item or an array."""
         key = (work, id(part), field.path)
         kept: T | None = self._kept.get(key)
         if kept is None:
@@ -79,7 +79,7 @@ def pairs_by_best(rule: FieldRule, field: Field) -> bool:
 
 
 def identities(items: list[Any], field: Field, rule: FieldRule) -> list[Hashable]:
-    """Return what each array item is known by: the canonical values of its key fields, or that of the whole of it."""
+    """Return the identity of each array item: the canonical values of its key fields, or of the whole item."""
     if rule.align != "key":
         return _canonicals(items, field.item)
     columns = [_canonicals([key_value(item, key) for item in items], field.item.at(key.split("."))) for key in rule.key]
@@ -87,7 +87,7 @@ def identities(items: list[Any], field: Field, rule: FieldRule) -> list[Hashable
 
 
 def key_value(item: Any, key: str) -> Any:
-    """Return the value of a key field of an array item, which may be dotted; None if it is absent."""
+    """Return the value of a key field of an array item, which may be a dotted path, or None if it is absent."""
     value = item.get(key) if isinstance(item, dict) else None
     if value is None and "." in key:
         value = item

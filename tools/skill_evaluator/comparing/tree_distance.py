@@ -113,11 +113,11 @@ def tree_distance(a: Tree, b: Tree) -> int | None:
 
 
 def _without_common_ends(a: Tree, b: Tree) -> tuple[Tree, Tree]:
-    """Return what is left of two different trees without equal roots and equal first and last subtrees under them.
+    """Remove equal roots and the equal first and last subtrees under them from two different trees.
 
-    The distance stays the same. Take the best mapping, and follow a node that it sends into a part set aside on from
-    that part's twin: as mappings keep preorder (for last subtrees, postorder), the path only ever goes further from
-    the middle, so it ends with a deletion. Deleting the node at once, and mapping the part to its twin, costs no more.
+    The distance stays the same. Take the best mapping, and follow a node that it sends into a removed part on from that
+    part's twin. Mappings keep preorder (for last subtrees, postorder), so the path only moves further from the middle
+    and ends with a deletion. Deleting the node at once, and mapping the part to its twin, costs no more.
     """
     while a.labels[-1] == b.labels[-1]:
         left, right = _children(a), _children(b)

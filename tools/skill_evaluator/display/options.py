@@ -172,7 +172,7 @@ def flags_of(field: dataclasses.Field[Any], parameter: Any) -> tuple[str, ...]:
 
 
 def _value(hint: Any) -> str:
-    """Return what stands for the value of an option in the help: a word for its type, or its choices."""
+    """Return the placeholder of an option's value in the help: a word for its type, or its choices."""
     members = [member for member in get_args(hint) if member is not NoneType]
     if get_origin(hint) is Literal:
         return "|".join(map(str, members))

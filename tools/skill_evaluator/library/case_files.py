@@ -1,6 +1,7 @@
-"""The PDFs and images of cases: each known by its first bytes, its size, its digest and its extent, and never held.
+"""Read the PDFs and images of cases without keeping their bytes.
 
-An image tells its width and height in its head. PDFs are read by `pdf`, all of a component in one limited process.
+A file is identified by its first bytes, size, digest and extent. An image's width and height are in its header. PDFs
+are read by `pdf`, all files of a component in one limited process.
 """
 
 import hashlib
@@ -22,15 +23,17 @@ from skill_evaluator.processes import ProcessLimits, Program, run_process
 
 PDF: MediaType = "application/pdf"
 _IMAGES: Mapping[bytes, MediaType] = {b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg"}
-_HEAD = 1_000_000  # bytes: in these an image says how large it is
+_HEAD = 1_000_000  # bytes read to find the size of an image
 _PART = 1 << 18
-_SECONDS, _MEMORY = 20.0, 1_000_000_000  # to read one PDF
+_SECONDS, _MEMORY = 20.0, 1_000_000_000  # limits for one PDF: seconds, bytes
 _START_S = 30.0
-_read: dict[tuple[str, bool], Mapping[str, Any]] = {}  # what was read of PDFs, by digest and whether with their texts
+_read: dict[tuple[str, bool], Mapping[str, Any]] = {}  # results by PDF digest and whether the text was extracted
 
 
 def media_type_of(head: bytes) -> MediaType | None:
-    """Return what a file is by its first bytes; None where it is neither a PDF nor an image that vendors take.
+    """Return the media type from a file's first bytes.
+
+    Return None if it is neither a PDF nor an image type that vendors accept.
 
     >>> media_type_of(b"%PDF-1.7"), media_type_of(b"GIF89a")
     ('application/pdf', None)
@@ -42,9 +45,9 @@ def media_type_of(head: bytes) -> MediaType | None:
 
 
 def read_file(path: Path, limits: SafetyLimits) -> File:
-    """Return what is known of a PDF or an image; the pages of a PDF are told by `read_pdfs`.
+    """Return the metadata of a PDF or an image; `read_pdfs` counts the pages of a PDF.
 
-    Raise FixtureError for a file that is too large, or neither.
+    Raise FixtureError if the file is too large or has another type.
     """
     limit, content = limits.size_of("file_bytes"), hashlib.sha256()
     with open_file(path, FixtureError) as handle:
@@ -67,7 +70,7 @@ def _with_extent(image: File, head: bytes) -> File:
 
     try:
         width, height = imagesize.get(io.BytesIO(head))
-    except Exception:  # whatever the library trips over
+    except Exception:  # imagesize raises many types of errors on damaged files
         width = height = 0
     if min(width, height) < 1:
         raise FixtureError(f"{image.path} begins as {image.media_type} and is no image that can be read; save it anew")
@@ -75,7 +78,10 @@ def _with_extent(image: File, head: bytes) -> File:
 
 
 def file_in(folder: Path, name: Any, root: Root, limits: SafetyLimits) -> File:
-    """Return a file that inputs name, relative to a folder that it lies in; raise FixtureError."""
+    """Return the file that an input names, relative to `folder`.
+
+    Raise FixtureError if the name is not a path below the folder, or if the file does not exist or cannot be read.
+    """
     if not isinstance(name, str) or not name or Path(name).is_absolute() or ".." in Path(name).parts:
         raise FixtureError(f"{folder}: an input's file must lie in this folder, as {str(name)[:100]!a} does not")
     if not (path := root.inside(folder / name)).exists():
@@ -84,9 +90,10 @@ def file_in(folder: Path, name: Any, root: Root, limits: SafetyLimits) -> File:
 
 
 def read_pdfs(files: Iterable[File], limits: SafetyLimits, *, texts: bool = False) -> dict[Path, Mapping[str, Any]]:
-    """Return by path the `pages` of PDFs, and with `texts` the `text`; raise FixtureError if a PDF cannot be read.
+    """Return by path the number of `pages` of PDFs and, with `texts`, their `text`.
 
-    It cannot if it is encrypted or broken, has more pages than the limit, or takes too much time or memory.
+    Raise FixtureError if a PDF is encrypted or damaged, has more pages than the limit, or takes too much time or
+    memory.
     """
     by_path = {file.path: file for file in files}
     new = [file for file in by_path.values() if (file.digest, texts) not in _read]

@@ -1,6 +1,6 @@
-"""Cases from a table: rows of CSV, TSV or JSON in, documents with their ground truths out.
+"""Import cases from a table: convert rows of CSV, TSV or JSON to documents with ground truths.
 
-What is wrong with a row is one line with file and line number, before anything is written.
+Every faulty row is reported with file and line number before anything is written.
 """
 
 import shutil
@@ -41,12 +41,15 @@ _TYPES: Mapping[type, str] = {
 }
 
 NewCases = Mapping[str, Mapping[str, str]]
-"""Cases that are to be written, by id: the texts of their files by name."""
+"""The texts of new cases' files, by case id and file name."""
 
 
 @options
 class CaseTable(ComponentsOption, FixturesOption, ConfigOption):
-    """A table, and which columns of it the cases of a component are made of. Without `id` the cases are numbered."""
+    """The options of `cases import`: a table, and the columns that cases are made from.
+
+    Without `id`, cases are numbered.
+    """
 
     file: Path = argument("A table: .csv, .tsv, .jsonl or .json.")
     document: tuple[str, ...] = option("The column of an input; repeatable.", (), "--input", metavar="[NAME=]COLUMN")
@@ -57,7 +60,7 @@ class CaseTable(ComponentsOption, FixturesOption, ConfigOption):
     yes: bool = flag("Write the cases without confirmation.")
 
     def columns_for(self, component: Component) -> Columns:
-        """Return the columns that the options or evals/datasets.json name, else those named like inputs."""
+        """Return the columns named in the options or in evals/datasets.json, by default those named like the inputs."""
         inputs = {name: name for name in component.prompt.inputs} | component.columns.inputs
         only = next(iter(inputs)) if len(inputs) == 1 else DOCUMENT
         for name, equals, column in (part.partition("=") for part in self.document):
@@ -70,9 +73,9 @@ class CaseTable(ComponentsOption, FixturesOption, ConfigOption):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportedCases:
-    """The cases of a table by id, with the texts of their files by name, and the folder that they are for.
+    """The cases made from a table, by id with the texts of their files, and the folder to write them to.
 
-    `schema` is that of a contract that is written beside the prompt; `left_out` counts what is left out, with reasons.
+    `schema` is the text of a schema.json to write beside the prompt. `left_out` counts skipped rows by kind and reason.
     """
 
     component: Component
@@ -84,9 +87,10 @@ class ImportedCases:
 
 
 def import_cases(table: CaseTable, odd: Odd = refuse) -> ImportedCases:
-    """Make cases of the rows of a table, each checked against the contract; write them if `yes`, and over nothing.
+    """Make cases from the rows of a table and check each against the output schema.
 
-    A row that is no case is `odd`.
+    Write them if `yes` is set, but never over existing cases. `odd` receives the problem of each faulty row. Raise
+    FixtureError or ComponentError.
     """
     names = component_names(table.components)
     if table.skill is None and len(names) != 1:
@@ -119,7 +123,7 @@ def import_cases(table: CaseTable, odd: Odd = refuse) -> ImportedCases:
 
 
 def _new_of(cases: Mapping[str, Case], table: CaseTable, component: Component) -> dict[str, Case]:
-    """Return the cases of a table that the component does not have: by their ids, numbered ones by their inputs."""
+    """Return the cases that the component does not have yet, matched by id, or by inputs if they are numbered."""
     try:
         there = load_cases(component, table.fixtures, odd=lambda _: None)
     except NotEvaluatedError:
@@ -130,7 +134,10 @@ def _new_of(cases: Mapping[str, Case], table: CaseTable, component: Component) -
 
 
 def place_of_new(component: Component, fixtures: Path | None, case_ids: Iterable[str], advice: str) -> Path:
-    """Return the folder for new cases of a component; raise FixtureError where one is there, or can be none."""
+    """Return the folder for new cases of a component.
+
+    Raise FixtureError if one of the cases already exists, or if the component has multiple-choice questions.
+    """
     if component.output == "choice":
         raise FixtureError(f"'{component.name}' asks questions: its cases are lines of questions.jsonl, not documents")
     places = places_of(component.home, component.fixtures, fixtures, "cases")
@@ -141,7 +148,7 @@ def place_of_new(component: Component, fixtures: Path | None, case_ids: Iterable
 
 
 def write_cases(place: Path, cases: NewCases) -> None:
-    """Write all cases, or none: each is there as a whole before the first is moved to its place."""
+    """Write all cases or none: write them to a temporary folder first, then move them."""
     with storing(place):
         place.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=place, prefix=".new-") as aside, ExitStack() as undo:
@@ -171,7 +178,7 @@ def _files_of(case: Case, output: Output) -> dict[str, str]:
 
 
 def inferred_schema(truths: Sequence[Any], source: Path) -> str:
-    """Return the JSON of a schema that all ground truths of a file satisfy, with a remark that it was inferred."""
+    """Return the JSON of a schema that all ground truths of a file satisfy, with a note that it was inferred."""
     remark = f"Inferred from {len(truths)} ground truths of {source.name}: make it as strict as the answers must be."
     draft = "https://json-schema.org/draft/2020-12/schema"
     return json_text({"$schema": draft, "description": remark, **_schema_of(truths)})

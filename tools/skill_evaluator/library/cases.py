@@ -1,9 +1,9 @@
-"""The cases of a component: documents with their ground truth, or multiple-choice questions, read and checked.
+"""Read and check the cases of a component: documents with their ground truth, or multiple-choice questions.
 
-A case is a folder: `document.md`, `ground_truth.json` and perhaps `meta.json` (or, under their older names, `input.md`,
+A case is a folder with `document.md`, `ground_truth.json` and optionally `meta.json` (older names: `input.md`,
 `expected.json`, `expected.md` or `expected.txt`, and `metadata.yaml`). With `output: choice` a case is a line of
-`questions.jsonl`. A case without ground truth is kept: its answers are scored for reproducibility alone. A case without
-a document waits for it if `input-source.md` says what it is to be.
+`questions.jsonl`. A case without ground truth is scored for reproducibility only. A case without a document is pending
+if `input-source.md` describes the document to add.
 """
 
 import json
@@ -67,7 +67,7 @@ _NO_META = ("id", "question", "options", "answer", "not_applicable")
 
 
 class Question(BaseModel):
-    """One line: a question, its options in the order of their letters, and the letter of the right option."""
+    """One line of questions.jsonl: a question, its options in the order of their letters, and the right letter."""
 
     model_config = ConfigDict(frozen=True, extra="allow", str_strip_whitespace=True, defer_build=True)
 
@@ -104,7 +104,7 @@ class Question(BaseModel):
 
     @property
     def document(self) -> str:
-        """The question, a blank line, and a line an option."""
+        """The question, a blank line, and one line per option."""
         lines = (f"{letter}. {option}" for letter, option in zip(self.letters, self.options, strict=True))
         return f"{self.question}\n\n" + "\n".join(lines)
 
@@ -121,7 +121,7 @@ class Question(BaseModel):
 
 
 def read_questions(path: Path, limit: SizeLimit) -> tuple[list[Question], list[str]]:
-    """Return the questions of a file in their order, and a problem for each line that is no question."""
+    """Return the questions of a file in order, and a problem for each invalid line."""
     questions: list[Question] = []
     problems: list[str] = []
     lines: dict[str, int] = {}
@@ -148,7 +148,7 @@ def read_questions(path: Path, limit: SizeLimit) -> tuple[list[Question], list[s
     return questions, problems
 
 
-_MOST_SHOWN = 500  # of a schema error, which may hold the whole truth
+_MOST_SHOWN = 500  # characters of a schema error, which may quote the whole ground truth
 SOURCE = "input-source.md"
 _ADVICE = "add <case-id>/document.md and ground_truth.json"
 _WAITS = f"has {SOURCE} and no document.md"
@@ -157,7 +157,7 @@ _TRUTH = re.compile(r"(expected|ground|truth|answer)", re.IGNORECASE)  # names o
 
 
 class _Turns(StrictModel):
-    """The content of turns.json: the conversation before, user and assistant in turns."""
+    """The content of turns.json: the earlier conversation, alternating between user and assistant."""
 
     turns: tuple[WrittenMessage, ...]
 
@@ -173,7 +173,7 @@ class _Turns(StrictModel):
 
 
 class CaseMeta(FrozenModel):
-    """What is read of a case's meta.json; any other key is the team's own."""
+    """The keys of a case's meta.json that are read; teams may add others."""
 
     not_applicable: ModelPatterns = ()
     checks: tuple[DeclaredCheck, ...] = Field(default=(), description="what its answers are held against")
@@ -181,11 +181,12 @@ class CaseMeta(FrozenModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """What is asked once per replicate: its inputs by name, such as `document`, and the turns before them.
+    """One input with its ground truth.
 
-    `labelled` says whether it has a `truth`, which may be JSON null; a question has `options`. `not_applicable` are
-    ids and patterns of the models that are not asked it. `used` are the inputs that the component's prompt uses: of
-    these, the turns and the truth is the `digest`. `parts` has that of each input it has, and of the turns.
+    `inputs` are by name, such as `document`, and `turns` are the earlier conversation. `labelled` is true if the case
+    has a `truth`, which may be JSON null. A question has `options`. `not_applicable` are ids and patterns of models
+    that are not called for this case. `used` are the inputs in the component's prompt; the `digest` is computed from
+    these, the turns and the truth. `parts` has one digest per input, and one for the turns.
     """
 
     id: str
@@ -208,12 +209,12 @@ class Case:
 
     @property
     def shown_as(self) -> str:
-        """What `document` is: a document, or inputs, perhaps with the turns before them."""
+        """The kind of input to show: a document, or inputs with or without earlier turns."""
         return "turns and inputs" if self.turns else DOCUMENT if self.used == (DOCUMENT,) else "inputs"
 
     @property
     def document(self) -> str:
-        """What people and judges read of it: the document, or the earlier turns and the inputs under their names."""
+        """The text that people and judges read: the document, or the earlier turns and the inputs under their names."""
         if self.shown_as == DOCUMENT:
             return str(self.inputs[DOCUMENT])
         told: list[tuple[str, str]] = [(turn.role, turn.text) for turn in self.turns]
@@ -222,11 +223,14 @@ class Case:
 
     @property
     def sentences(self) -> dict[str, str]:
-        """The sentences that are to hold of each answer, by the ids of their checks."""
+        """The sentences of `expect` checks, by check id."""
         return {check.id: check.argument for check in self.checks if check.kind == "expect"}
 
     def as_used(self, inputs: tuple[str, ...]) -> "Case":
-        """Return the case as a version knows it that uses these inputs; the same case where it lacks one of them."""
+        """Return the case with the digest for a version that uses these inputs.
+
+        Return the case unchanged if it lacks one of the inputs.
+        """
         asked = {name: part for name, part in self.parts.items() if name in (*inputs, TURNS)}
         if not set(inputs) <= asked.keys():
             return self
@@ -234,28 +238,28 @@ class Case:
         return replace(self, digest=whole, used=inputs)
 
     def was(self, digest: str) -> bool:
-        """Return whether a digest is that of this case, also as a version knew it that used the document alone."""
+        """Return whether a digest is this case's, including its digest under a version that used the document only."""
         return digest == self.digest or (not self.turns and digest == self.parts.get(DOCUMENT))
 
 
 def parse_case_output(component: Component, case: Case, text: str) -> Parsed:
-    """Parse an output to a case; without a schema the type of the ground truth says which values are candidates."""
+    """Parse an output for a case; without a schema, the type of the ground truth selects the JSON candidates."""
     return parse_output(text, component.output, case.options, component.contract.expected.or_type_of(case.truth))
 
 
 def text_of(value: Any) -> str:
-    """Return an input as a text: a file by its name and size, what is no text as JSON."""
+    """Return an input as text: a file as its description, other non-text values as JSON."""
     return str(value) if isinstance(value, str | File) else json.dumps(value, ensure_ascii=False)
 
 
 def load_cases(
     component: Component, fixtures_dir: Path | None, patterns: Sequence[str] = (), odd: Odd = refuse
 ) -> tuple[Case, ...]:
-    """Read the cases of a component that match a pattern (all without patterns), in the order of their ids.
+    """Read a component's cases that match a pattern (all cases without patterns), sorted by id.
 
-    Every ground truth must validate against the component's schema. `odd` takes the problem of a case that is wrong
-    instead of having it raised. Raises FixtureError; NotEvaluatedError where the component has no case yet, or none of
-    those has a document.
+    Every ground truth must validate against the component's schema. `odd` receives the problem of an invalid case; by
+    default it is raised as FixtureError. Raise NotEvaluatedError if the component has no cases yet, or if no selected
+    case has a document.
     """
     sources = find_cases(component, fixtures_dir)
     where = listed([str(source) for source in sources])
@@ -304,10 +308,11 @@ def cases_of_table(
     folders: Mapping[str, Path] = MappingProxyType({}),
     root: Root | None = None,
 ) -> dict[str, Case]:
-    """Make cases of the rows of a table, or of those with these ids; what cannot be, or is a folder too, is `odd`.
+    """Make cases from the rows of a table, or from the rows with these ids.
 
-    Files that they name lie beside the table, in `root`; without it they stay names. Raises FixtureError where the
-    columns are of fields that the contract does not have.
+    `odd` receives the problem of a row that is invalid or has the id of a case folder. Files named in rows are read
+    relative to the table and must be in `root`; without `root` the names are kept as values. Raise FixtureError if a
+    column names a field that the schema does not have.
     """
     places = schema_places(component.schema or {})
     for path in table.columns.fields if component.schema is not None else ():
@@ -361,14 +366,14 @@ def _case_of_row(
 
 
 def case_folders(place: Path) -> list[Path]:
-    """Return the folders of the cases in a folder, by name; none in a table."""
+    """Return the case folders in a folder, sorted by name. A table has none."""
     if not place.is_dir():
         return []
     return sorted(path for path in place.iterdir() if path.is_dir() and not path.name.startswith("."))
 
 
 def cases_without_document(sources: Iterable[Path]) -> list[str]:
-    """Return the ids of the cases in folders that wait for their document."""
+    """Return the ids of the case folders that have an `input-source.md` and no document yet."""
     return [
         folder.name
         for source in sources
@@ -378,10 +383,10 @@ def cases_without_document(sources: Iterable[Path]) -> list[str]:
 
 
 def find_cases(component: Component, fixtures_dir: Path | None) -> list[Path]:
-    """Find the folder of a component's case folders and the table beside it, or the file of its questions.
+    """Find a component's case folder and the table beside it, or its questions file.
 
-    Without `fixtures_dir` they are in `fixtures/<name>/`, or in the component's own `evals/`. Raises FixtureError; a
-    component that has none, and never had, raises NotEvaluatedError.
+    Without `fixtures_dir`, look in `fixtures/<name>/` and then in the component's own `evals/`. Raise FixtureError if
+    there are no cases but records exist or a fixtures folder is declared, else NotEvaluatedError.
     """
     is_choice = component.output == "choice"
     if fixtures_dir is not None and not fixtures_dir.is_dir():
@@ -397,20 +402,20 @@ def find_cases(component: Component, fixtures_dir: Path | None) -> list[Path]:
     missing = f"{' and '.join(map(str, places))} missing; see --fixtures DIR"
     if component.rows.name and fixtures_dir is None:
         missing = f"write {component.rows.name} into {component.rows.path}, or cases into {places[0]}"
-    if component.fixtures != component.name:  # somebody declared them to be there
+    if component.fixtures != component.name:  # the fixtures folder is declared, so its cases must exist
         raise FixtureError(f"no fixtures for '{component.name}': {missing}")
     raise _without_cases(component, "; ".join([f"it has no cases: {missing}", *component.left_out]))
 
 
 def _without_cases(component: Component, why: str) -> FixtureError | NotEvaluatedError:
-    """Return the error for a component without cases: if it was evaluated before, its cases were lost."""
-    if any(component.records_dir.glob("[0-9]*.json")):  # those that were imported begin with the name of a tool
+    """Return the error for a component without cases: FixtureError if it has records, else NotEvaluatedError."""
+    if any(component.records_dir.glob("[0-9]*.json")):  # names of imported records begin with a tool's name
         return FixtureError(f"no fixtures for '{component.name}', which has records: {why}")
     return NotEvaluatedError(f"'{component.name}' is not evaluated yet: {why}")
 
 
 def read_question_cases(path: Path, component: Component) -> tuple[list[Case], list[str]]:
-    """Return the questions of a file as cases, in the order of their ids, and the problems of its other lines."""
+    """Return the questions of a file as cases sorted by id, and the problems of its invalid lines."""
     if others := [name for name in component.prompt.inputs if name != DOCUMENT]:
         raise FixtureError(
             f"{path}: a question is the document of its case, and the prompt needs {listed(others)}, too"
@@ -434,7 +439,10 @@ def read_question_cases(path: Path, component: Component) -> tuple[list[Case], l
 
 
 def _select(ids: Sequence[str], patterns: Sequence[str], place: str) -> set[str]:
-    """Return the ids that a pattern matches, or all without patterns; raise FixtureError if a pattern matches none."""
+    """Return the ids that match a pattern, or all ids without patterns.
+
+    Raise FixtureError if a pattern matches no case.
+    """
     for pattern in patterns:
         if not any(fnmatchcase(case_id, pattern) for case_id in ids):
             raise FixtureError(f"no case matches --case '{pattern}' in {place} {nearest(pattern, ids)}")
@@ -466,12 +474,12 @@ def _read_case(folder: Path, component: Component, root: Root) -> Case:
 
 
 def checks_of(component: Component, declared: CaseMeta, where: Path, folder: Path, root: Root) -> tuple[Check, ...]:
-    """Return the checks of a case: those of all cases, and its own; files of python checks lie below `folder`."""
+    """Return the checks of a case: the component's checks, then its own. Python check files must be below `folder`."""
     return read_checks(declared.checks, folder, where, FixtureError, root.inside, before=component.checks)
 
 
 def read_turns(content: Any, where: Path) -> tuple[Message, ...]:
-    """Return the earlier turns that a list of role and content says; raise FixtureError."""
+    """Parse earlier turns from a list of roles and contents; raise FixtureError if it is invalid."""
     return tuple(turn.message for turn in validated(_Turns, {"turns": content}, where, FixtureError).turns)
 
 
@@ -480,7 +488,10 @@ class UnfilledError(FixtureError):
 
 
 def _ready(case: Case, component: Component, where: Path | str) -> Case:
-    """Return a case as its component asks it; raise FixtureError for an input that the prompt needs and it lacks."""
+    """Check a case and set the inputs that its component uses, with the digests.
+
+    Raise FixtureError if an input is missing, empty or not text that can be sent.
+    """
     used, inputs = component.prompt.inputs, case.inputs
     if lacking := [name for name in used if name not in inputs]:
         near = nearest(lacking[0], inputs) if inputs else ""
@@ -510,9 +521,9 @@ def _digested(case: Case) -> Case:
 
 
 def with_pdfs(cases: Sequence[Case], component: Component) -> tuple[Case, ...]:
-    """Return cases with the number of pages of each PDF, or with its text instead where the prompt says `text_of`.
+    """Return cases with the page count of each PDF, or with its text if the prompt has `text_of: pdf`.
 
-    All are read in one process. Raise FixtureError for a PDF that cannot be read, or one without a text.
+    All PDFs are read in one process. Raise FixtureError if a PDF cannot be read or has no text.
     """
     prompt = component.prompt
     pdfs = [file for case in cases for file in case.files if file.media_type == PDF]
@@ -532,7 +543,7 @@ def with_pdfs(cases: Sequence[Case], component: Component) -> tuple[Case, ...]:
 
 
 def refuse_unfilled(component: Component, cases: Iterable[Case], beside: Component) -> None:
-    """Raise FixtureError where a different version of a component needs what cases read for one beside it lack."""
+    """Raise FixtureError if another version of a component needs inputs that cases read for `beside` lack."""
     if component.prompt.text_of != beside.prompt.text_of:
         raise FixtureError(f"of {component.version} and {beside.version} one alone is sent the text of PDFs (text_of)")
     for case in cases:
@@ -541,13 +552,13 @@ def refuse_unfilled(component: Component, cases: Iterable[Case], beside: Compone
 
 
 def _where_of(name: str, where: Path | str) -> str:
-    if isinstance(where, str):  # a line of a table
+    if isinstance(where, str):  # a row of a table
         return f"'{name}' in {where}"
     return f"{where / 'document.md'}" if name == DOCUMENT else f"'{name}' in {where / 'inputs.json'}"
 
 
 def _read_inputs(folder: Path, component: Component, root: Root, limit: SizeLimit) -> dict[str, Any]:
-    """Read inputs.json, and the document beside it."""
+    """Read inputs.json and the document file of a case folder."""
     inputs: dict[str, Any] = {}
     if (path := _first_file(folder, (INPUTS,), root)) is not None:
         inputs = read_json(path, FixtureError, limit)
@@ -566,7 +577,7 @@ def _read_inputs(folder: Path, component: Component, root: Root, limit: SizeLimi
 
 
 def with_files(inputs: Mapping[str, Any], folder: Path, root: Root, limits: SafetyLimits) -> dict[str, Any]:
-    """Return inputs with a `File` for each value such as {"file": "scan.png"}, in a folder; raise FixtureError."""
+    """Replace each value such as {"file": "scan.png"} by the `File` in the folder; raise FixtureError if invalid."""
     return {
         name: file_in(folder, value["file"], root, limits)
         if isinstance(value, dict) and value.keys() == {"file"}
@@ -587,7 +598,7 @@ def _read_truth(path: Path, component: Component, limit: SizeLimit) -> Any:
 
 
 def _checked(truth: Any, where: str, component: Component) -> Any:
-    """Return a ground truth that a component can be scored by; raise FixtureError."""
+    """Return a ground truth that is small enough and fits the output type and schema; raise FixtureError otherwise."""
     leaves, most = count_leaves(truth), component.limits.answer_leaves
     if leaves > most:
         raise FixtureError(

@@ -1,7 +1,7 @@
-"""A component: its prompt and version, its output contract, and the metrics that it declares to matter.
+"""A component: its prompt and version, its output schema, and the metrics that it declares.
 
-Read once from `components/<name>/`; everything wrong there is a ComponentError that names file and place. What nothing
-declares is inferred from its ground truths: JSON or text, and which fields are prose.
+It is read once from `components/<name>/`. Every mistake raises a ComponentError that names the file and the place.
+Whether the output is JSON or text, and which fields are prose, is inferred from the ground truths if not declared.
 """
 
 import re
@@ -39,28 +39,28 @@ DOCUMENTS = ("document.md", "document.txt", "document.json", "input.md", "input.
 TEXT_TRUTHS = ("expected.md", "expected.txt")
 TRUTHS = ("ground_truth.json", "expected.json", *TEXT_TRUTHS)
 METAS = ("meta.json", "metadata.yaml")
-_LONGEST_NAME = 60  # characters: a text whose median is longer says something, and can say it in other words
+_LONGEST_NAME = 60  # characters: text fields with a longer median are prose, which may be worded differently
 _NO_PROSE = ("enum", "const", "pattern", "format")
-_OF_TEXTS = {"threshold", "weight"}  # what may be declared of a field without saying how it is compared
+_OF_TEXTS = {"threshold", "weight"}  # options of a field that do not determine how it is compared
 
 
 def places_of(component: Path, fixtures: str, fixtures_dir: Path | None, name: str) -> list[Path]:
-    """Return where a component's `cases` or `questions.jsonl` may be, the best place first.
+    """Return the possible paths of a component's `cases` or `questions.jsonl`, in order of preference.
 
-    Without `fixtures_dir` that is `fixtures/<name>/`, then the component's own `evals/`.
+    Without `fixtures_dir`: `fixtures/<name>/`, then the component's own `evals/`.
     """
     own = [component / "evals" / name] if fixtures_dir is None else []
     return [(fixtures_dir or Path("fixtures")) / fixtures / name, *own]
 
 
 def root_of(component: Path, fixtures_dir: Path | None, place: Path, limits: SafetyLimits) -> Root:
-    """Return the folder that cases found in a place must lie in: that of all fixtures, or of all components."""
+    """Return the folder that cases at `place` must be in: the fixtures folder, or the components folder."""
     folder = component.parent if place.is_relative_to(component) else fixtures_dir or Path("fixtures")
     return Root(folder, FixtureError, follow_links=limits.follow_links)
 
 
 def sources_of(places: Iterable[Path]) -> list[Path]:
-    """Return the folder of cases and the tables beside it, or some of them, in the best place that has any."""
+    """Return the case folder and the tables beside it, from the first place that has any of them."""
     for place in places:
         tables = [place.with_name(f"{place.name}{ending}") for ending in ENDINGS]
         if sources := [*([place] if place.is_dir() else []), *(table for table in tables if table.exists())]:
@@ -73,7 +73,10 @@ def _folder_in(places: Iterable[Path]) -> Path | None:
 
 
 def output_of_truths(places: Sequence[Path], table: CaseRows) -> Output | None:
-    """Return `text` if all ground truths are expected.md, expected.txt or texts in a table; None if there are none."""
+    """Return the output type inferred from the ground truths: `text` if all are text files or table texts, else `json`.
+
+    Return None if there are no ground truths.
+    """
     cases = _folder_in(places)
     names = {path.name for path in cases.glob("*/*")} & set(TRUTHS) if cases else set()
     kinds = {table.output, *(["text" if names <= set(TEXT_TRUTHS) else "json"] if names else [])} - {None}
@@ -83,7 +86,7 @@ def output_of_truths(places: Sequence[Path], table: CaseRows) -> Output | None:
 def has_checks(
     component: Path, places: Sequence[Path], fixtures_dir: Path | None, limits: SafetyLimits, table: CaseRows
 ) -> bool:
-    """Return whether a case that can be read has checks of its own; `load_cases` reports the others."""
+    """Return whether a readable case has checks of its own; `load_cases` reports unreadable cases."""
     if any(row.get("checks") for _, _, row in table.rows):
         return True
     for path in _files_of_cases(component, places, fixtures_dir, METAS, limits):
@@ -97,7 +100,7 @@ def has_checks(
 def _files_of_cases(
     component: Path, places: Sequence[Path], fixtures_dir: Path | None, names: Sequence[str], limits: SafetyLimits
 ) -> Iterator[Path]:
-    """Yield the first file of these names in the folder of each case, if it may be read."""
+    """Yield the first file with one of these names in each case folder, if it is inside the fixtures."""
     place = _folder_in(places)
     for case in sorted(place.iterdir()) if place else ():
         path = next((case / name for name in names if (case / name).is_file()), None)
@@ -107,7 +110,7 @@ def _files_of_cases(
 
 
 def read_meta(path: Path, limits: SafetyLimits) -> Any:
-    """Read the JSON or YAML that says more of a case; raise FixtureError."""
+    """Read a case's meta file, JSON or YAML; raise FixtureError if it is invalid."""
     limit = limits.size_of("document_bytes")
     if path.suffix == ".json":
         return read_json(path, FixtureError, limit)
@@ -117,7 +120,7 @@ def read_meta(path: Path, limits: SafetyLimits) -> Any:
 def read_truths(
     component: Path, places: Sequence[Path], fixtures_dir: Path | None, output: Output, limits: SafetyLimits
 ) -> Iterator[Any]:
-    """Yield the ground truths of folders that can be read; `load_cases` reports the others."""
+    """Yield the ground truths in case folders that can be read; `load_cases` reports the others."""
     if output == "choice":
         return
     limit = limits.size_of("document_bytes")
@@ -130,7 +133,7 @@ def read_truths(
 def table_beside(
     component: Path, places: Sequence[Path], fixtures_dir: Path | None, columns: Columns, limits: SafetyLimits
 ) -> CaseRows:
-    """Return the table of cases, an empty one where it cannot be read: `load_cases` reports why."""
+    """Return the table of cases, or an empty table if it cannot be read, which `load_cases` reports."""
     for path in sources_of(places):
         with suppress(FixtureError):
             if path.suffix in ENDINGS:
@@ -142,14 +145,14 @@ def table_beside(
 def find_texts(
     schema: Mapping[str, Any] | None, declared: Mapping[str, FieldRule], truths: Iterable[Any]
 ) -> tuple[dict[str, float], dict[str, float]]:
-    """Return the median length, by path, of the fields that may be any text, and of those among them that are prose.
+    """Return the median length in characters, by path, of free-text fields, and of the prose fields among them.
 
     A field is prose if the median length of its ground truths is over 60 characters and no rule declares how to compare
     it.
     """
     told = {path for path, rule in declared.items() if rule.compare is not None or rule.options.keys() - _OF_TEXTS}
     places = schema_places(schema or {})
-    plain = {  # in the order of the schema
+    plain = {  # in schema order
         path: place
         for path, place in places.items()
         if place.kind == "string" and not any(key in node for node in place.nodes for key in _NO_PROSE)
@@ -168,7 +171,10 @@ def find_texts(
 
 
 def refuse_unknown_paths(paths: Iterable[str], output: Output, truths: Sequence[Any], where: Path) -> None:
-    """Raise ComponentError for a declared path that no answer can have, where there is no schema; `*` is any key."""
+    """Raise ComponentError if a declared path occurs in no ground truth, for components without a schema.
+
+    A `*` in a path matches any key.
+    """
     if output == "json" and not truths:
         return
     known = {part.path for truth in truths for part, _ in FieldPlan().walk(truth)} if output == "json" else {""}
@@ -190,10 +196,10 @@ _DEFAULT_METRICS: Mapping[Output, Collection[str]] = {
 _WHOLE_ANSWER: Mapping[Output, Mapping[str, FieldRule]] = {
     "json": {},
     "text": {},
-    "choice": {"": FieldRule(compare="category")},  # so that confusions of letters are counted
+    "choice": {"": FieldRule(compare="category")},  # counts confusions between letters
 }
 _INNER_FOLDER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9 ._-]*(/[A-Za-z0-9_][A-Za-z0-9 ._-]*)*")
-# What a component is read from, and where its records go.
+# The files a component is read from, and the folders of its records.
 _FILES = (
     "prompt.md",
     "schema.json",
@@ -204,7 +210,7 @@ _FILES = (
     "evals/pinned",
 )
 _AS_TEXT = FieldRule(compare="text")
-_INFERRED = (FieldRule(compare="string"), _AS_TEXT)  # these rules of a text are what is inferred without them
+_INFERRED = (FieldRule(compare="string"), _AS_TEXT)  # rules that equal the inferred rule of a text field
 
 
 class Dataset(StrictModel, defer_build=False):
@@ -246,12 +252,12 @@ class Datasets(StrictModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Component:
-    """A versioned prompt with its output contract, ready to be evaluated, by itself or under a scenario.
+    """A versioned prompt with its output schema, ready to be evaluated, alone or under a scenario.
 
-    It and its cases are read under `limits`. `inferred` says what was inferred; `prose` has the median length, by path,
-    of fields that are prose. `checks` are those of all its cases. Its prompt is made of `files`. One in a format of its
-    own has an `origin`, and `rows` for cases. Its cases may be in its `home`, its records go to its `folder`. Records
-    under its `formerly` names are its own.
+    `limits` apply to reading it and its cases. `inferred` lists inferred settings as text. `prose` has the median
+    length of prose fields by path. `checks` apply to all cases. `files` are the files of the prompt. `origin` is set if
+    it is written in another format, and `rows` are the cases in such a file. Cases may be in its `home`; records are
+    saved in its `folder`. `formerly` lists earlier names, whose records also belong to it.
     """
 
     name: str
@@ -283,12 +289,12 @@ class Component:
 
     @property
     def left_out(self) -> list[str]:
-        """What its source holds and is not used, such as files beside a skill, which are not sent."""
+        """The parts of its source that are not used, such as files beside a SKILL.md that are not sent."""
         return [line for line in self.inferred if line.startswith("left out: ")]
 
     @property
     def leaderboard_path(self) -> Path:
-        """The file of its summary rows."""
+        """The path of its leaderboard."""
         return self.folder / "leaderboard.json"
 
     @property
@@ -298,7 +304,7 @@ class Component:
 
     @property
     def accepted_path(self) -> Path:
-        """The file of the versions that people accepted."""
+        """The path of the file with its accepted versions."""
         return self.folder / "evals" / "accepted.json"
 
     @property
@@ -310,9 +316,10 @@ class Component:
 def load_component(
     components_dir: Path, name: str, limits: SafetyLimits = DEFAULT_LIMITS, fixtures_dir: Path | None = None
 ) -> Component:
-    """Read one component; raise ComponentError, or NotEvaluatedError where its evals/datasets.json says so.
+    """Read one component.
 
-    The folder of its cases is read only to infer what is not declared.
+    The case folder is read only to infer settings that are not declared. Raise ComponentError if it is invalid, and
+    NotEvaluatedError if evals/datasets.json has `evaluate: false`.
     """
     folder = home = components_dir / name
     origin = origin_of(components_dir, name)
@@ -365,7 +372,7 @@ def load_component(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Contracted:
-    """What a component answers with; see Component."""
+    """The output type and schema of a component; see Component."""
 
     output: Output
     schema: Mapping[str, Any] | None
@@ -377,9 +384,9 @@ class _Contracted:
 def _compared(
     dataset: Dataset, answers: _Contracted, truths: Sequence[Any], where: Path, *, checked: bool
 ) -> tuple[dict[str, Any], str]:
-    """Return the parts of a Component that say how its answers are compared, and the digest of what declares them."""
+    """Return the arguments of Component that determine how outputs are compared, and the digest of these settings."""
     plain, prose = find_texts(answers.schema, dataset.fields, truths)
-    if answers.schema is None:  # else that says which paths there are
+    if answers.schema is None:  # without a schema, the ground truths define the valid paths
         refuse_unknown_paths(dataset.fields, answers.output, truths, where)
     texts = {path: replace(dataset.fields.get(path, FieldRule()), compare="text") for path in prose}
     plan = plan_fields(answers.schema, {**_WHOLE_ANSWER[answers.output], **dataset.fields, **texts}, str(where))
@@ -400,9 +407,10 @@ def _compared(
 def _choose_metrics(
     dataset: Dataset, answers: _Contracted, plan: FieldPlan, where: Path, *, checked: bool, labelled: bool
 ) -> tuple[dict[str, Metric], str]:
-    """Return the accuracy metrics by name, and the primary one: those declared, else the usual ones.
+    """Return the accuracy metrics by name, and the primary metric.
 
-    The share of checks passed is one where there are checks, and the primary one where no truth can rank answers.
+    Declared metrics replace the default ones. If there are checks, the share of passed checks is added; it is primary
+    if no ground truth can rank outputs.
     """
     declared = [metric for metric in dataset.metrics if metric not in REPRODUCIBILITY]
     if answers.schema is None and "schema_valid" in declared:
@@ -468,7 +476,7 @@ def _read_own(components_dir: Path, name: str, limits: SafetyLimits) -> Written:
 def _read_contract(
     folder: Path, written: Written, dataset: Dataset, of_truths: Output | None, limits: SafetyLimits, checked: bool
 ) -> _Contracted:
-    """Read what a component answers with, and infer what is not declared."""
+    """Read a component's output type and schema, and infer what is not declared."""
     output = dataset.output or written.output
     if output == "choice" and (folder / "schema.json").exists():
         raise ComponentError(

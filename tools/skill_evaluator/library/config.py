@@ -1,7 +1,6 @@
-"""`.evaluator/`: models.yaml and settings.yaml, read once into frozen models and trusted afterwards.
+"""`.evaluator/`: models.yaml and settings.yaml, read once into frozen models.
 
-Each class is a mapping in one of these files, each field a key. Provider names are checked in `providers`, which knows
-them.
+Each class is a mapping in one of these files and each field a key. Provider names are checked in `providers`.
 """
 
 import datetime
@@ -34,7 +33,7 @@ from skill_evaluator.text import nearest
 
 
 class Retry(StrictModel):
-    """How often a failed call is tried again, and how long to wait before."""
+    """How often a failed call is retried, and how long to wait before each retry."""
 
     attempts: PositiveInt = 6
     first_wait_s: NonNegativeFloat = 0.5
@@ -43,7 +42,7 @@ class Retry(StrictModel):
 
 
 class BatchSettings(StrictModel):
-    """How `--batch` waits for a vendor, and whether it leaves there what was asked and answered."""
+    """Batch API settings: the polling interval, and whether to delete requests and results at the vendor afterwards."""
 
     poll_s: PositiveFloat = Field(default=60.0, description="seconds between two looks at a batch")
     delete_results: bool = Field(
@@ -52,9 +51,9 @@ class BatchSettings(StrictModel):
 
 
 class Jobs(StrictModel):
-    """The jobs of a plan in CI. With more runs than `max_jobs`, runs share a job, up to `max_calls` calls.
+    """The CI jobs of a plan. If there are more runs than `max_jobs`, runs share a job, up to `max_calls` calls.
 
-    A run of more than `max_calls` calls is cut into shards. `max_cost` caps the USD of all jobs of a plan together.
+    A run of more than `max_calls` calls is split into shards. `max_cost` limits the total cost of a plan in USD.
     """
 
     max_calls: PositiveInt = 1000
@@ -63,10 +62,10 @@ class Jobs(StrictModel):
 
 
 class JudgePanel(StrictModel):
-    """How several judges are reduced to one verdict: scores by their mean, verdicts by majority.
+    """How several judges are combined: the mean of scores, the majority of verdicts.
 
-    A judge without a weight has 1. `same_family`: whether a judge of the family that wrote an output is refused if a
-    criterion requires another family, or outputs are checked for regressions.
+    The default weight is 1. `same_family` decides whether a judge of the model family that wrote an output is refused
+    if a criterion requires another family, or if outputs are checked for regressions.
     """
 
     weights: dict[ModelId, PositiveFloat] = {}
@@ -74,9 +73,9 @@ class JudgePanel(StrictModel):
 
 
 class ComponentJudge(StrictModel):
-    """The model that CI has compare new outputs of a component with those that are pinned, and what it is asked about.
+    """The judge that compares new outputs of a component with pinned outputs in CI, and its dimensions.
 
-    A name alone is a model that is asked about the usual dimensions.
+    A plain model id selects the default dimensions.
     """
 
     model: ModelId
@@ -118,20 +117,20 @@ class JudgePolicy(StrictModel):
     )
 
     def allowed(self, dimensions: Iterable[str]) -> Mapping[str, float]:
-        """Return the share of regressions above which a batch alerts: by these dimensions, or by those it names."""
+        """Return the share of regressions above which a batch alerts, by dimension."""
         if isinstance(self.alert_above, float | int):
             return dict.fromkeys(dimensions, self.alert_above)
         return self.alert_above or {}
 
 
 class ComponentSite(StrictModel):
-    """What a site that `site build` makes shows of one component."""
+    """The settings of one component on the site that `site build` writes."""
 
     documents: bool = Field(default=False, description="also documents, ground truths and raw answers")
 
 
 class SiteSettings(StrictModel):
-    """The site that is built of records; `address` is where it is published."""
+    """The settings of the site built from records; `address` is its published URL."""
 
     address: str | None = Field(
         default=None, pattern=r"^https?://[^\s<>()\[\]\"']+$", description="Markdown pages link what they name to it"
@@ -139,7 +138,7 @@ class SiteSettings(StrictModel):
     components: dict[str, ComponentSite] = {}
 
     def publishes_documents(self, skill: str) -> bool:
-        """Return whether documents, ground truths and raw answers of a component may be in a build."""
+        """Return whether the site may contain documents, ground truths and raw outputs of a component."""
         return self.components.get(skill, ComponentSite()).documents
 
 
@@ -150,9 +149,9 @@ IGNORABLE: tuple[str, ...] = get_args(Ignorable)
 
 
 class Params(BaseModel):
-    """Settings of each call; keys beyond these go to the provider's API as they are.
+    """Parameters of each call; unknown keys are passed to the provider's API unchanged.
 
-    `max_tokens` or `max_completion_tokens` is the output limit under the name that the API is sent.
+    The output limit, `max_tokens` or `max_completion_tokens`, is sent under the name used here.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False)
@@ -180,12 +179,12 @@ class Params(BaseModel):
 
     @property
     def extra(self) -> dict[str, Any]:
-        """The keys beyond these, for the provider."""
+        """The unknown keys, which are passed to the provider."""
         return dict(self.__pydantic_extra__ or {})
 
 
 class Limits(StrictModel):
-    """The most calls and tokens a model's API is sent; fewer by itself when it complains."""
+    """Rate limits for a model's API; the program lowers them itself when the API returns rate-limit errors."""
 
     max_concurrency: PositiveInt | None = None
     requests_per_minute: PositiveInt | None = None
@@ -200,7 +199,7 @@ UsdPerMillion = Annotated[float, Field(ge=0, le=1_000_000)]
 
 
 class Price(StrictModel):
-    """A price in USD per million tokens, and for input that a cache is read for, or written with (for an hour)."""
+    """Prices in USD per million tokens, including tokens read from and written to a cache (for an hour)."""
 
     input: UsdPerMillion
     output: UsdPerMillion
@@ -211,7 +210,7 @@ class Price(StrictModel):
 
 
 class Model(StrictModel):
-    """One entry of models.yaml: `{id, provider}` is enough."""
+    """One entry of models.yaml; `{id, provider}` is enough."""
 
     id: ModelId
     provider: ProviderName
@@ -278,12 +277,12 @@ class Model(StrictModel):
 
     @property
     def is_direct(self) -> bool:
-        """Whether the vendor itself serves the model, so that its prices, limits and names hold."""
+        """Whether the model's vendor serves it, so the vendor's prices, limits and names apply."""
         return self.base_url is None and self.place is None
 
     @property
     def on_private_network(self) -> bool:
-        """Whether base_url has an address that is not public, or a name that is none of the public's."""
+        """Whether the host of base_url is a private address or an internal name."""
         host = urlsplit(self.base_url or "").hostname or ""
         try:
             return not ip_address(host).is_global
@@ -292,7 +291,7 @@ class Model(StrictModel):
 
     @property
     def public_url(self) -> str | None:
-        """The base_url without what may be a secret in it: user name, password, query."""
+        """The base_url without parts that may contain a secret: user name, password and query."""
         if self.base_url is None:
             return None
         parts = urlsplit(self.base_url)
@@ -308,7 +307,7 @@ class Models(StrictModel):
     def _unique_ids(self) -> Self:
         seen: dict[str, int] = {}
         for index, model in enumerate(self.models):
-            key = model.id.casefold()  # ids name folders, and some file systems do not tell case apart
+            key = model.id.casefold()  # ids name folders, and some file systems are case-insensitive
             if key in seen:
                 raise ValueError(f"duplicate model id '{model.id}' at models[{index}] and models[{seen[key]}]")
             seen[key] = index
@@ -320,9 +319,9 @@ VerdictName = Literal["regressed", "improved", "unchanged", "inconclusive", "inc
 
 
 class MetricPolicy(StrictModel):
-    """How much a metric or field weighs in a verdict, and which drop of it is tolerated; None: the general tolerance.
+    """The tier and the tolerated drop of a metric or field. If the tolerance is None, the general tolerance applies.
 
-    `critical` decides the verdict. `supporting` decides only by a regression. `advisory` is only shown.
+    `critical` decides the verdict. `supporting` affects it only if it regresses. `advisory` is only shown.
     """
 
     tier: Tier | None = None
@@ -330,7 +329,7 @@ class MetricPolicy(StrictModel):
 
 
 def _refuse_reproducibility(metrics: dict[str, MetricPolicy]) -> dict[str, MetricPolicy]:
-    """Refuse a policy on the agreement of outputs, which would have no effect."""
+    """Raise ValueError for a policy on a reproducibility metric, which would have no effect."""
     for name in metrics:
         if name in REPRODUCIBILITY:
             why = "a reproducibility metric is shown, but never decides a verdict"
@@ -343,7 +342,7 @@ MetricPolicies = Annotated[dict[str, MetricPolicy], AfterValidator(_refuse_repro
 
 
 class ComponentPolicy(StrictModel):
-    """The policy of one component; a key that is left out is as for all components."""
+    """The policy of one component; an omitted key falls back to the policy for all components."""
 
     tolerance: Share | None = None
     alpha: Annotated[float, Field(gt=0, lt=1)] | None = None
@@ -360,13 +359,13 @@ class ComponentPolicy(StrictModel):
 
 
 class Policy(StrictModel):
-    """When a version counts as worse.
+    """The rules by which a version counts as regressed.
 
-    `harm` is the loss of one field or case that counts however the mean moves. `anchor` says whether loss is also
-    summed up since the last accepted version, and `design` whether the baseline is interleaved.
-    `served` says whether a verdict needs one model to have answered both versions.
-    Without a tier, the component's primary metric is critical, its other metrics of accuracy are supporting, and fields
-    and reproducibility metrics are advisory.
+    `harm` is the loss of a single field or case that is a regression regardless of the mean. `anchor` selects the
+    version up to which losses are also summed: the last accepted one or the previous one. `design` selects an
+    interleaved or a recorded baseline. `served` decides whether a verdict requires that the same model produced both
+    versions' outputs. Without a tier, the component's primary metric is critical, its other accuracy metrics are
+    supporting, and fields and reproducibility metrics are advisory.
     """
 
     tolerance: Share = Field(default=0.05, description="the drop that is tolerated")
@@ -381,7 +380,7 @@ class Policy(StrictModel):
     judge: JudgePolicy = JudgePolicy()
 
     def judge_of(self, skill: str) -> ComponentJudge | None:
-        """Return who judges a component's new outputs in CI, if the component declares somebody."""
+        """Return the judge of a component's new outputs in CI, or None if the component declares no judge."""
         own = self.components.get(skill)
         return None if own is None else own.judge
 
@@ -400,13 +399,13 @@ def _weigh_alike(benchmarks: Any) -> Any:
 Benchmarks = Annotated[
     dict[str, Benchmark], BeforeValidator(_weigh_alike, json_schema_input_type=dict[str, Benchmark] | list[str])
 ]
-"""By name; a list of names is of benchmarks of equal weight."""
+"""Benchmarks by name; a list of names gives all of them equal weight."""
 
 
 class Audit(StrictModel):
-    """What a stability audit asks; `questions` is how many cases of each benchmark are drawn (None: all).
+    """The settings of a stability audit; `questions` is the number of cases drawn per benchmark (None: all).
 
-    Benchmarks are by default all components with `output: choice`, scenarios all there are.
+    The defaults are all components with `output: choice` as benchmarks, and all scenarios.
     """
 
     benchmarks: Benchmarks = {}
@@ -416,10 +415,10 @@ class Audit(StrictModel):
 
 
 class SafetyLimits(StrictModel):
-    """The most that is taken from outside, for safety's sake: generous, and the same for every model.
+    """Safety limits for input from outside, the same for all models.
 
-    More than that in a file is an error that names the file. In an answer it is the model's doing: the answer counts 0,
-    with the reason `answer_too_large` or `too_costly_to_score`.
+    A file above a limit is an error that names the file. An output above a limit scores 0, with the reason
+    `answer_too_large` or `too_costly_to_score`.
     """
 
     response_bytes: PositiveInt = Field(default=32_000_000, description="a server's whole response, decompressed")
@@ -442,7 +441,7 @@ class SafetyLimits(StrictModel):
     )
 
     def size_of(self, setting: Literal["document_bytes", "file_bytes", "prompt_bytes", "schema_bytes"]) -> SizeLimit:
-        """Return the limit of a kind of file, which names its setting when it is reached."""
+        """Return the size limit for a kind of file; its message names the setting."""
         return SizeLimit(most=getattr(self, setting), setting=f"limits.{setting}")
 
 
@@ -450,7 +449,7 @@ DEFAULT_LIMITS = SafetyLimits()
 
 
 class DeclaredSource(StrictModel):
-    """A folder of components in a format of its own, which are read in place: skills, say."""
+    """A folder of components in another format, such as skills, which are read in place."""
 
     kind: str = Field(description="skills, prompt_yml or promptfoo")
     root: str = Field(default=".", min_length=1, description="the folder, as seen from that of .evaluator")
@@ -458,7 +457,7 @@ class DeclaredSource(StrictModel):
 
 
 class Settings(StrictModel):
-    """The file settings.yaml; every key has a default, so the file may be absent."""
+    """The file settings.yaml; every key has a default, and the file is optional."""
 
     replicates: ReplicateCount = 10
     seed: int = 0
@@ -480,7 +479,7 @@ class Settings(StrictModel):
 
 
 def load_models(config_dir: Path, limits: SafetyLimits = DEFAULT_LIMITS) -> tuple[Model, ...]:
-    """Read `<config_dir>/models.yaml`; raise ConfigError with file and key."""
+    """Read `<config_dir>/models.yaml`; raise ConfigError with file and key if it is missing or invalid."""
     path = config_dir / "models.yaml"
     if not path.exists():
         raise ConfigError(f"{path} does not exist; `skill-evaluator init` writes it, as does init --adopt")
@@ -489,7 +488,10 @@ def load_models(config_dir: Path, limits: SafetyLimits = DEFAULT_LIMITS) -> tupl
 
 
 def load_settings(config_dir: Path) -> Settings:
-    """Read `<config_dir>/settings.yaml`; the defaults if there is no such file. Raise ConfigError."""
+    """Read `<config_dir>/settings.yaml`, or return the defaults if it does not exist.
+
+    Raise ConfigError if it is invalid.
+    """
     path = config_dir / "settings.yaml"
     if not path.exists():
         return Settings()
@@ -501,7 +503,7 @@ def _settings_of(values: Any, place: Path) -> Settings:
 
 
 def retiring(models: Iterable[Model]) -> list[str]:
-    """Return a sentence on each model that is switched off, or will be within 60 days: when, and what to do."""
+    """Return one sentence per model that was retired or will be within 60 days: the date and what to do."""
     today = datetime.datetime.now(datetime.UTC).date()
     return [
         f"{model.id} {'is' if model.retires > today else 'was'} switched off on {model.retires}: "
@@ -512,7 +514,10 @@ def retiring(models: Iterable[Model]) -> list[str]:
 
 
 def select_models(models: tuple[Model, ...], wanted: tuple[str, ...]) -> tuple[Model, ...]:
-    """Return the wanted models in the order wanted, or all without a wish; raise ConfigError for an unknown id."""
+    """Return the models with the wanted ids in that order, or all models if none are given.
+
+    Raise ConfigError for an unknown id.
+    """
     if not wanted:
         return models
     by_id = {model.id: model for model in models}

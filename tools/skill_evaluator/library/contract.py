@@ -1,7 +1,7 @@
-"""An output contract: a JSON Schema, checked and compiled once, that validates any number of values.
+"""An output schema: a JSON Schema, checked and compiled once to validate any number of values.
 
-A component's `schema.json` and a schema that a program passes to the API obey the same rules. Only a component's file
-may refer to a second file, in the same repository.
+A component's `schema.json` and a schema passed to the API follow the same rules. Only a component's file may refer to
+other files of the same repository.
 """
 
 import json
@@ -50,14 +50,14 @@ _MOST_STEPS = 100
 
 
 class Contract:
-    """A compiled schema; every value conforms to the empty one, `{}`.
+    """A compiled JSON Schema. The empty schema `{}` accepts every value.
 
     >>> Contract({"properties": {"total": {"type": "number"}}}, "the schema").errors({"total": "9"})
     ['/total: "9" is not of type "number"']
     """
 
     def __init__(self, schema: Any, where: str) -> None:
-        """Compile the schema; raise ComponentError, which names `where`, if it is invalid or refers to a file."""
+        """Compile the schema. Raise ComponentError naming `where` if it is invalid or refers to a file."""
         self.where = where
         if not isinstance(schema, Mapping):
             raise ComponentError(f"{where} is not a JSON Schema: an object is expected")
@@ -74,7 +74,7 @@ class Contract:
             effort = _Effort(schema)
             self.effort = max(
                 effort.of(node) for node in schemas_in(schema)
-            )  # most schemas that one value is held against
+            )  # the largest number of schemas tried on one value
             bare = {key: value for key, value in schema.items() if key != "$schema"}
             self.expected = Expected(tuple(_root_types(schema, schema)), bare) if bare else ANY_VALUE
         except jsonschema_rs.ValidationError as problem:
@@ -94,15 +94,15 @@ class Contract:
         return bool(_validate(self._validator.is_valid, value))
 
     def violations(self, value: Any, most: int | None = None) -> list[jsonschema_rs.ValidationError]:
-        """Return the validator's own errors, with path, rule and message, the first `most`; none for a valid value.
+        """Return the first `most` of the validator's errors; empty if the value is valid.
 
-        The validator finds all of them before it gives the first, which takes long where there are many. Raises
-        RecursionError when the value is nested too deeply for a message.
+        The validator computes all errors before it returns the first. Raise RecursionError if the value is nested too
+        deeply.
         """
         return list(islice(_validate(self._validator.iter_errors, value), most))
 
     def errors(self, value: Any) -> list[str]:
-        """Say where and how a value breaks the schema, and what its closest branch lacks; nothing when it validates."""
+        """Return each schema violation with its place and the closest branch of anyOf/oneOf; empty if valid."""
         violations = self.violations(value)
         branched = any(error.schema_path[-1:] in (["anyOf"], ["oneOf"]) for error in violations)
         closest = self._closest(value) if branched else {}
@@ -110,7 +110,7 @@ class Contract:
         return [f"{place}: {message}{closest.get(place, '')}" for place, message in texts]
 
     def _closest(self, value: Any) -> dict[str, str]:
-        """Return what jsonschema takes for the likeliest cause, by the place where no branch of a schema fits."""
+        """Return the likeliest cause according to jsonschema, by the place where no branch of a schema fits."""
         from jsonschema import exceptions, validators
 
         def pattern(_: Any, expression: str, text: Any, __: Any) -> Iterator[exceptions.ValidationError]:
@@ -118,11 +118,11 @@ class Contract:
                 if isinstance(text, str) and not matches(text, expression):
                     yield exceptions.ValidationError(f"{text!r} does not match {expression!r}")
 
-        # a pattern may keep Python's regular expressions busy for hours: RE2 reads those of values, none those of keys
+        # Python's re may take hours on some patterns: RE2 matches values, and patterns for keys are ignored
         rules = {"pattern": pattern, **dict.fromkeys(_READING_KEYS, lambda *_: None)}
         validator = validators.extend(validators.validator_for(self._schema), rules)(self._schema)
         causes = {}
-        with suppress(RecursionError):  # it goes less deep than jsonschema-rs
+        with suppress(RecursionError):  # jsonschema supports less nesting than jsonschema-rs
             for error in validator.iter_errors(value):
                 cause = exceptions.best_match([error])
                 if error.context and cause is not error:
@@ -134,14 +134,18 @@ class Contract:
 def _validate(validate: Callable[[Any], _T], value: Any) -> _T:
     try:
         return validate(value)
-    except UnicodeEncodeError:  # JSON may carry a lone surrogate and UTF-8 cannot: it becomes a question mark
+    # JSON may contain a lone surrogate, which UTF-8 cannot encode: replace it by a question mark
+    except UnicodeEncodeError:
         return _validate(validate, json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")))
-    except ValueError as problem:  # an error about more than some 250 levels
+    except ValueError as problem:  # raised for errors nested deeper than about 250 levels
         raise RecursionError(str(problem)) from None
 
 
 def _root_types(node: Any, root: Mapping[str, Any]) -> set[type]:
-    """Return which of `dict` and `list` a schema allows; one with `properties` alone means an object."""
+    """Return the container types, `dict` and `list`, that a schema allows;
+
+    `properties` without `type` means an object.
+    """
     types: dict[str, type] = {"object": dict, "array": list}
     if not isinstance(node, Mapping):
         return set() if node is False else {dict, list}
@@ -154,7 +158,7 @@ def _root_types(node: Any, root: Mapping[str, Any]) -> set[type]:
 
 
 def constrains(node: Any, root: Mapping[str, Any]) -> bool:
-    """Return whether a valid schema refuses any value; `$defs` that nothing refers to refuse none.
+    """Return whether a valid schema rejects any value; unreferenced `$defs` reject none.
 
     >>> constrains({"$defs": {"total": {"type": "number"}}}, {})
     False
@@ -170,15 +174,15 @@ def _has_rule(node: Mapping[str, Any] | bool) -> bool:
 
 
 class _Effort:
-    """How many schemas a validator tries on one value of the answer: what `allOf`, `anyOf` and `$ref` add up to."""
+    """Counts the schemas that a validator tries on one value, including `allOf`, `anyOf` and `$ref`."""
 
     def __init__(self, root: Mapping[str, Any]) -> None:
         self._root = root
         self._efforts: dict[int, int] = {}  # by id of the schema; 0 while it is being counted
 
     def of(self, node: Any, depth: int = 0) -> int:
-        """Return the number; raise ValueError, which says why, where it is too large or has no end."""
-        if not isinstance(node, dict):  # true, false, or not there
+        """Return the number of schemas. Raise ValueError if it is too large or the schema refers to itself."""
+        if not isinstance(node, dict):  # true, false or missing
             return 0
         if depth > _MOST_STEPS:
             raise ValueError(f"a reference leads to a reference, and so on, more than {_MOST_STEPS} times")
@@ -201,18 +205,19 @@ def _pointer(parts: list[str | int]) -> str:
 
 
 _MOST_FILES = 50
-_MOST_PARTS = 100_000  # objects and arrays of the one schema: definitions that all refer to each other grow
-_OF_A_FILE = ("$schema", "$id", "id", "$anchor", "$dynamicAnchor", "$defs", "definitions")  # not for another file
+_MOST_PARTS = 100_000  # maximum number of objects and arrays in the merged schema
+# keys that do not carry over to another file
+_OF_A_FILE = ("$schema", "$id", "id", "$anchor", "$dynamicAnchor", "$defs", "definitions")
 
 
 def read_schema(
     folder: Path, declared: str | None, limits: SafetyLimits
 ) -> tuple[Mapping[str, Any] | None, str, dict[str, str]]:
-    """Return the schema of the component in a folder, where it stands, and the digests of what it is made of.
+    """Return a component's schema, its location as text, and the digests of its sources.
 
-    The schema is None where there is no schema.json and nothing is `declared`, which names a file and a part of it
-    (`schema.json#/$defs/output`). A schema.json that refers to no other file is taken as it stands. `schema` is the
-    digest of schema.json, and `contract` that of a schema which was put together. Raises ComponentError.
+    `declared` names a file and a part of it (`schema.json#/$defs/output`). The schema is None if there is no
+    schema.json and nothing is declared. A schema.json without references to other files is returned unchanged. The
+    digest `schema` is of schema.json; `contract` is of a merged schema. Raise ComponentError if the schema is invalid.
     """
     own = folder / "schema.json"
     name, _, fragment = (declared or own.name).partition("#")
@@ -228,7 +233,7 @@ def read_schema(
 
 
 class _Files:
-    """The files of one contract, read once each, and the definitions that references to them became."""
+    """The files of one merged schema, each read once, and the definitions made from references to them."""
 
     def __init__(self, folder: Path, name: str, limits: SafetyLimits) -> None:
         library = Path(os.path.normpath(Path.cwd() / folder)).parent.parent
@@ -242,7 +247,7 @@ class _Files:
         self._parts = 0
 
     def read(self, path: Path, reference: str) -> dict[str, Any]:
-        """Read a file of the repository; raise ComponentError, which names the reference to it."""
+        """Read a file of the repository. Raise ComponentError naming the reference if it is invalid."""
         place = Path(os.path.normpath(Path.cwd() / path))
         if place not in self._read:
             if not place.is_relative_to(self._root):
@@ -256,7 +261,7 @@ class _Files:
         return self._read[place]
 
     def put_together(self, path: Path, fragment: str) -> dict[str, Any]:
-        """Return one schema: the part that is pointed to, and a definition for each part that is referred to."""
+        """Merge one schema: the part at `fragment`, and a definition for each part it refers to."""
         schema = self._rewritten(self._target(path, fragment, fragment), path)
         if not isinstance(schema, dict):
             raise ComponentError(f"{self._where}{fragment} is not a JSON Schema: an object is expected")
@@ -279,7 +284,7 @@ class _Files:
         return target
 
     def _rewritten(self, node: Any, path: Path) -> Any:
-        """Copy a part of a file, with every reference in it led to a definition of the one schema."""
+        """Copy a part of a file and redirect its references to definitions of the merged schema."""
         self._parts += 1
         if self._parts > _MOST_PARTS:
             raise ComponentError(f"{self._where} has more than {_MOST_PARTS:,} parts with all that it refers to")
@@ -302,7 +307,7 @@ class _Files:
         return copy
 
     def _named(self, reference: str, path: Path) -> str:
-        """Return the name of the definition that a reference becomes."""
+        """Return the definition name for a reference, and queue its target."""
         file, _, fragment = reference.partition("#")
         if ":" in file or file.startswith("/"):
             raise ComponentError(

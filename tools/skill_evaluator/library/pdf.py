@@ -1,7 +1,7 @@
-"""Read PDFs in a process of its own, where none can take the evaluator's time or memory: see `case_files`.
+"""Read PDFs in a separate process, so a PDF cannot exhaust the evaluator's time or memory; see `case_files`.
 
-Input is a JSON object of `paths`, `most_pages`, `seconds` of each, and whether `texts` are wanted. Output is a line of
-JSON for each path in turn: the pages and perhaps the text of it, or what is wrong with it.
+The input is a JSON object with `paths`, `most_pages`, `seconds` per file and `texts` (whether to extract text). The
+output is one line of JSON per path in order: pages and text, or the problem.
 """
 
 import json
@@ -13,7 +13,10 @@ from pypdf import PdfReader
 
 
 def read_pdf(handle: BinaryIO, *, most_pages: int, texts: bool) -> dict[str, Any]:
-    """Return the number of `pages` and, if asked for, the `text` of a PDF; raise ValueError if it is encrypted."""
+    """Return the number of `pages` of a PDF and, if requested, its `text`.
+
+    Raise ValueError if it is encrypted, empty or too long.
+    """
     reader = PdfReader(handle)
     if reader.is_encrypted:
         raise ValueError("it is encrypted; save it without a password")
@@ -23,7 +26,7 @@ def read_pdf(handle: BinaryIO, *, most_pages: int, texts: bool) -> dict[str, Any
     if pages > most_pages:
         raise ValueError(f"it has more than {most_pages:,} pages (limits.file_pages in settings.yaml)")
     text = "\n\n".join(page.extract_text() for page in reader.pages) if texts else None
-    text = text and text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # no half of a pair
+    text = text and text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # replaces lone surrogates
     return {"pages": pages, "text": text}
 
 
@@ -35,11 +38,12 @@ def _main() -> None:
     asked = json.load(sys.stdin)
     signal.signal(signal.SIGALRM, _out_of_time)
     for path in asked["paths"]:
-        signal.setitimer(signal.ITIMER_REAL, asked["seconds"], 0.1)  # again, should something catch the first
+        # repeats in case the PDF library catches the first exception
+        signal.setitimer(signal.ITIMER_REAL, asked["seconds"], 0.1)
         try:
-            with open(path, "rb") as handle:  # noqa: PTH123 - pathlib is one import more
+            with open(path, "rb") as handle:  # noqa: PTH123 - avoids importing pathlib
                 read = read_pdf(handle, most_pages=asked["most_pages"], texts=asked["texts"])
-        except Exception as problem:  # whatever a PDF makes the library trip over
+        except Exception as problem:  # the PDF library raises many types of errors
             words = " ".join(str(problem).split())[:200] or type(problem).__name__
             read = {"problem": words if words.startswith("it ") else f"it is broken ({words})"}
         finally:

@@ -1,7 +1,7 @@
-"""`program:` at the head of prompt.md: a program or an endpoint that is asked in place of a model.
+"""`program:` in the front matter of prompt.md: a program or an endpoint called instead of a model.
 
-What is declared is read here, with the files that it watches. Its digest, in place of a prompt's, is of both. Nothing
-here starts a program: `providers.program` does.
+The declaration and the watched files are read here; the digest of both replaces that of a prompt. `providers.program`
+runs the program.
 """
 
 import hashlib
@@ -23,9 +23,10 @@ from skill_evaluator.library.config import Price
 from skill_evaluator.repository import Repository, tolerating_git
 from skill_evaluator.text import canonical_json, digest
 
-_OWN = ("PATH", "HOME", "TMPDIR", "LC_CTYPE")  # the evaluator sets these itself
-_NOT_WATCHED = re.compile(r"(prompt\.md|leaderboard\.json|evals/.*|(.*/)?__pycache__/.*)")  # declared, or made by a run
-_MOST_STARS = 6  # of a glob, which is matched with every path
+_OWN = ("PATH", "HOME", "TMPDIR", "LC_CTYPE")  # set by the evaluator itself
+# declarations, or files written by a run
+_NOT_WATCHED = re.compile(r"(prompt\.md|leaderboard\.json|evals/.*|(.*/)?__pycache__/.*)")
+_MOST_STARS = 6  # per glob, bounds the cost of matching every path
 
 
 def _is_one_command(setup: Any) -> Any:
@@ -41,7 +42,7 @@ HeaderName = Annotated[str, Field(pattern=r"^[A-Za-z0-9-]+$", max_length=200)]
 
 
 class Endpoint(StrictModel):
-    """An endpoint that a JSON body is posted to."""
+    """An HTTP endpoint that receives a JSON body by POST."""
 
     url: str = Field(pattern=r"^https?://[^\s{}]+$")
     body: dict[str, Any] | list[Any] = Field(description="JSON; {{input}} in its texts stands for an input")
@@ -59,7 +60,7 @@ class Endpoint(StrictModel):
 
 
 class ProgramUnderTest(StrictModel):
-    """What is asked in place of a model: a program that is run, or an endpoint."""
+    """A command or an endpoint that is called instead of a model."""
 
     run: Argv | None = Field(default=None, description="program and arguments; JSON on stdin, JSON on stdout")
     http: Endpoint | None = None
@@ -98,33 +99,33 @@ class ProgramUnderTest(StrictModel):
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """The environment variables that it names, each once."""
+        """The names of the environment variables it uses, without duplicates."""
         return tuple(dict.fromkeys((*self.env, *(self.http.headers.values() if self.http else ()))))
 
     def digest(self, watched: Mapping[str, str]) -> str:
-        """Return the digest of what is declared and of the watched files (path → blob)."""
+        """Return the digest of the declaration and the watched files (path → blob)."""
         declared = self.model_dump(mode="json", exclude_defaults=True, exclude={"timeout_s", "price"})
         return digest(canonical_json([declared, dict(watched)]))
 
     def watched(self, folder: str, files: Mapping[str, str]) -> dict[str, str]:
-        """Return which of a repository's files (path → blob) the component in a folder of it watches.
+        """Return the watched files (path → blob) among a repository's files, for a component in `folder`.
 
-        Each path is as seen from the folder. What is measured of the component, and its prompt.md, are left out.
+        Paths are relative to the component's folder. Its prompt.md and its records are excluded.
         """
         globs = _any_of(posixpath.normpath(posixpath.join(folder, glob)) for glob in self.watch)
         paths = {posixpath.relpath(path, folder or "."): path for path in files if globs.fullmatch(path)}
         return {name: files[path] for name, path in sorted(paths.items()) if not _NOT_WATCHED.fullmatch(name)}
 
     def unmatched(self, watched: Iterable[str]) -> list[str]:
-        """Return the globs that no watched file, by its path as seen from the folder, is of."""
+        """Return the globs that match none of the watched files (paths relative to the component's folder)."""
         names = list(watched)
         globs = {glob: _any_of([posixpath.normpath(glob)]) for glob in self.watch}
         return [glob for glob, pattern in globs.items() if not any(pattern.fullmatch(name) for name in names)]
 
     def watched_here(self, folder: Path) -> dict[str, str]:
-        """Return the files that the component in this folder watches, as they are in the work tree: path → blob.
+        """Return the watched files in the work tree (path → blob) of the component in this folder.
 
-        Where git ignores a file, it is left out. Outside of git only files in the folder are seen, none of them hidden.
+        Files ignored by git are excluded. Outside a git repository only non-hidden files below the folder are found.
         """
         repository = None
         with tolerating_git():
@@ -142,7 +143,7 @@ class ProgramUnderTest(StrictModel):
 
 
 def _any_of(globs: Iterable[str]) -> re.Pattern[str]:
-    """Compile globs: `*` and `?` are in a name, `**` is any number of folders, or at the end all below."""
+    """Compile globs: `*` and `?` match within a name, `**` any number of folders, or at the end everything below."""
     patterns = []
     for glob in globs:
         *folders, last = re.sub(r"(\*\*/)+", "**/", glob).split("/")
@@ -156,7 +157,10 @@ def _name(part: str) -> str:
 
 
 def _blob_of(path: Path) -> str | None:
-    """Return the id that git gives to a file of the work tree, or to a link; None for what is neither."""
+    """Return the git blob id of a file or link in the work tree.
+
+    Return None if it is neither, or does not exist.
+    """
     try:
         mode = path.lstat().st_mode
         if stat.S_ISLNK(mode):
@@ -166,6 +170,6 @@ def _blob_of(path: Path) -> str | None:
                 content = handle.read()
         else:
             return None
-    except OSError:  # deleted, and git still knows it
+    except OSError:  # deleted, but still in git's index
         return None
     return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()

@@ -1,7 +1,7 @@
-"""What a model is sent: prompt.md's front matter and messages, filled with the values of a case.
+"""Prompts: the front matter and messages of prompt.md, filled with the values of a case.
 
-A `Prompt` holds messages with placeholders still in them. `filled` replaces each once: a value that looks like a
-placeholder stays unchanged. ComponentError for what a model would be sent by mistake.
+A `Prompt` holds messages with placeholders. `filled` replaces each placeholder once, so a value that looks like a
+placeholder stays unchanged. ComponentError is raised for text that a model would receive by mistake.
 """
 
 import difflib
@@ -30,12 +30,12 @@ Placeholders = Literal["braces", "single", "literal"]
 MediaType = Literal["application/pdf", "image/png", "image/jpeg", "image/webp"]
 DOCUMENT = "document"
 UsedInputs = Annotated[tuple[Label, ...], Field(exclude_if=lambda inputs: inputs == (DOCUMENT,))]
-TURNS = "turns"  # the earlier turns of a case, among what its digest is made of
+TURNS = "turns"  # the digest part of a case's earlier turns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class File:
-    """A PDF or an image of a case, as it is known without its bytes, which are read when it is sent."""
+    """A PDF or an image of a case; the bytes are read when it is sent."""
 
     path: Path
     media_type: MediaType
@@ -47,7 +47,7 @@ class File:
 
     @property
     def kind(self) -> FileKind:
-        """What a model has to read."""
+        """The kind of file that the model must be able to read."""
         return "pdf" if self.media_type == "application/pdf" else "image"
 
     def __str__(self) -> str:
@@ -60,7 +60,7 @@ Part = str | File
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message: who says it, and its texts and files in their order."""
+    """One message: its role, and its texts and files in order."""
 
     role: Role
     parts: tuple[Part, ...]
@@ -77,7 +77,7 @@ class Message:
 
 
 def dialogue(system: str, user: str) -> tuple[Message, ...]:
-    """Return a system prompt and what a user says."""
+    """Return a system message and a user message."""
     return Message("system", (system,)), Message("user", (user,))
 
 
@@ -86,17 +86,20 @@ _CODE = re.compile(r"(?ms)^[ \t]*(```+|~~~+)[^`\n]*\n.*?(?:^[ \t]*\1[`~]*[ \t]*$
 
 
 def without_code(text: str) -> str:
-    """Return a text of the same length and lines, blanks in place of its code."""
+    """Return a text with its code replaced by blanks, keeping length and lines."""
     return _CODE.sub(lambda code: re.sub(r"[^\n]", " ", code[0]), text)
 
 
 def section_headings(body: str) -> list[re.Match[str]]:
-    """Return the headings that would begin messages; those in code do not."""
+    """Return the headings that begin messages, ignoring those in code."""
     return list(_SECTION.finditer(without_code(body)))
 
 
 def messages_in(body: str) -> tuple[Message, ...]:
-    """Return the messages of the sections `## System`, `## User` and `## Assistant`; raise ValueError."""
+    """Return the messages in the sections `## System`, `## User` and `## Assistant`.
+
+    Raise ValueError if there is no such section, or text before the first.
+    """
     headings = section_headings(body)
     if not headings or body[: headings[0].start()].strip():
         raise ValueError("with messages: sections it begins with ## System or ## User, and no text before that")
@@ -109,14 +112,13 @@ def messages_in(body: str) -> tuple[Message, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class Prompt:
-    """The messages of a prompt, with the names of the inputs that placeholders in them stand for.
+    """The messages of a prompt and the names of its inputs.
 
-    With a `program` under test, of which this is the digest, the messages are what it is asked, as people read it.
-
-    The system message, if there is one, comes first. Then come pairs of user and assistant, as examples, and last
-    perhaps what the user says. Placeholders are `{{name}}` (braces), `{name}` (single) or nothing (literal). As in
-    Python's format strings `{{` beside a single placeholder is one brace, unless lone braces stand there, too.
-    `text_of` says of which files the text is sent instead.
+    For a `program` under test, given by its digest, the messages are a readable form of its input. The system message
+    comes first, if there is one. Pairs of user and assistant messages follow as examples, and then optionally the last
+    user message. Placeholders are `{{name}}` (braces), `{name}` (single) or none (literal). With single placeholders
+    `{{` is an escaped brace, as in Python's format strings, unless the text also has unpaired braces. `text_of` names
+    the file kind whose text is sent instead of the file.
 
     >>> prompt = Prompt(messages=(Message("user", ("Is {{document}} a {{kind}}?",)),), inputs=("document", "kind"))
     >>> prompt.filled({"document": "{{kind}}", "kind": ["bill"]})[0].text
@@ -131,30 +133,30 @@ class Prompt:
 
     @classmethod
     def of(cls, text: str) -> "Prompt":
-        """Return the prompt that is one system message; the document is what the user says."""
+        """Return a prompt with one system message; the document is sent as the user message."""
         return cls(messages=(Message("system", (text,)),))
 
     @property
     def is_plain(self) -> bool:
-        """Whether it is one system prompt about one document."""
+        """Whether it is a single system prompt with the document as its only input."""
         roles = [message.role for message in self.messages]
         return roles == ["system"] and self.inputs == (DOCUMENT,) and self.placeholders != "single"
 
     @property
     def system(self) -> str:
-        """The text of the system message, empty without one."""
+        """The text of the system message, or an empty string if there is none."""
         return self.messages[0].text if self.messages and self.messages[0].role == "system" else ""
 
     @property
     def text(self) -> str:
-        """What people wrote: the system prompt, or all messages under their headings."""
+        """The prompt's text: the system prompt, or all messages under their headings."""
         if [message.role for message in self.messages] == ["system"]:
             return self.system
         return "\n\n".join(f"## {message.role.title()}\n\n{message.text}" for message in self.messages)
 
     @cached_property
     def digest(self) -> str:
-        """The digest of all that shapes the messages, or what a program answers."""
+        """The digest of everything that determines the messages or a program's output."""
         if self.is_plain and not self.text_of:
             return digest(self.system)
         messages = [[message.role, message.text] for message in self.messages]
@@ -162,7 +164,7 @@ class Prompt:
         return digest(canonical_json(shape))
 
     def like(self, text: str) -> "Prompt | None":
-        """Return the same prompt with a different text; None where that makes other roles or has other placeholders."""
+        """Return this prompt with another text. Return None if that changes the roles or placeholders."""
         if [message.role for message in self.messages] == ["system"]:
             other = replace(self, messages=(Message("system", (text,)),))
         else:
@@ -175,7 +177,7 @@ class Prompt:
         return other if alike and all(self.names_in(role) == other.names_in(role) for role in roles) else None
 
     def within(self, before: str, after: str) -> "Prompt":
-        """Return the same prompt with texts around its system message, which it may have lacked."""
+        """Return this prompt with texts around its system message, adding a system message if there was none."""
         if self.placeholders == "single" and not _LONE.match(self.system):
             before, after = (re.sub(r"[{}]", r"\g<0>\g<0>", text) for text in (before, after))
         text = f"{before}{self.system}{after}" if self.system else f"{before}{after}".strip()
@@ -183,7 +185,7 @@ class Prompt:
         return replace(self, messages=(*([Message("system", (text,))] if text else []), *others))
 
     def bare(self, text: str) -> "Prompt":
-        """Return a prompt for the same inputs with a system message alone; other inputs than a document are named."""
+        """Return a prompt with only a system message and the same inputs, labelled if there are several."""
         system = Message("system", (text,))
         if self.inputs == (DOCUMENT,):
             return replace(self, messages=(system,), placeholders="braces")
@@ -191,12 +193,12 @@ class Prompt:
         return replace(self, messages=(system, Message("user", (user,))), placeholders="braces")
 
     def names_in(self, role: Role) -> set[str]:
-        """Return the inputs that the messages of a role name."""
+        """Return the names of the inputs used in the messages of a role."""
         texts = (message.text for message in self.messages if message.role == role)
         return {name for text in texts for _, name in self._pieces(text) if name}
 
     def faults(self) -> Iterator[str]:
-        """Yield what is wrong with inputs and messages, each behind the key of the front matter."""
+        """Yield the faults of inputs and messages, each starting with the front matter key it concerns."""
         roles = [message.role for message in self.messages]
         talk = [role for role in roles if role != "system"]
         if "system" in roles[1:]:
@@ -216,9 +218,10 @@ class Prompt:
             yield "inputs: no user message: write messages: sections and put what the user says under ## User"
 
     def filled(self, values: Mapping[str, Any], turns: Sequence[Message] = ()) -> tuple[Message, ...]:
-        """Return the messages to send: system, examples, earlier turns, what the user says; raise KeyError by name.
+        """Return the messages to send: system, examples, earlier turns, last user message.
 
-        Without `{{document}}` in a user message the document is the end of what the user says.
+        Without `{{document}}` in a user message, the document is appended to the last user message. Raise KeyError if
+        an input is missing.
         """
         messages = [Message(message.role, tuple(self._parts(message.text, values))) for message in self.messages]
         last = [messages.pop()] if messages and messages[-1].role == "user" else []
@@ -228,7 +231,10 @@ class Prompt:
         return (*messages, *turns, *last)
 
     def constant_characters(self, *, turns: bool) -> int:
-        """Return how many characters of the messages are the same for all cases, or for all without earlier turns."""
+        """Return the number of constant characters at the beginning of the messages.
+
+        With `turns`, count up to the last user message, which follows a case's earlier turns.
+        """
         last = bool(turns and self.messages and self.messages[-1].role == "user")
         count = 0
         for message in self.messages[: len(self.messages) - last]:
@@ -251,9 +257,10 @@ class Prompt:
         return f"{{{name}}}" if self.placeholders == "single" else f"{{{{{name}}}}}"
 
     def _pieces(self, text: str) -> Iterator[tuple[str, str]]:
-        """Yield the texts between placeholders, and each placeholder as an empty text with its name."""
+        """Yield (text, "") for each text between placeholders, and ("", name) for each placeholder."""
         end = 0
-        stays = self.placeholders == "single" and _LONE.match(text) is not None  # of {{, if lone braces are there
+        # keeps {{ unchanged if the text has unpaired braces
+        stays = self.placeholders == "single" and _LONE.match(text) is not None
         for match in self._pattern.finditer(text) if self._pattern else ():
             yield text[end : match.start()], ""
             yield ("", match[1]) if match[1] else (match[0] if stays else match[0][0], "")
@@ -264,7 +271,8 @@ class Prompt:
         return _joined(_part(values[name]) if name else piece for piece, name in self._pieces(text))
 
 
-_LONE = re.compile(r"(?:\{\{|\}\}|\{[A-Za-z_][\w.-]*\}|[^{}])*+[{}]")  # a brace that is no pair and begins no name
+# an unpaired brace that does not begin a placeholder
+_LONE = re.compile(r"(?:\{\{|\}\}|\{[A-Za-z_][\w.-]*\}|[^{}])*+[{}]")
 
 
 def _part(value: Any) -> Part:
@@ -272,7 +280,7 @@ def _part(value: Any) -> Part:
 
 
 def _joined(parts: Iterable[Part]) -> Iterator[Part]:
-    """Yield the parts, texts beside each other as one."""
+    """Yield the parts with adjacent texts joined."""
     texts: list[str] = []
     for part in parts:
         if isinstance(part, str):
@@ -285,28 +293,28 @@ def _joined(parts: Iterable[Part]) -> Iterator[Part]:
 
 
 InputName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_.-]*$", max_length=60)]
-_PLACEHOLDER = re.compile(  # no part of a path or formula, such as /users/{id} and x^{n}
+_PLACEHOLDER = re.compile(  # excludes parts of paths or formulas, such as /users/{id} and x^{n}
     r"\{\{\s*(?P<braces>[A-Za-z_][\w.-]*)\s*\}\}|\$\{(?P<dollar>[A-Za-z_]\w*)\}"
     r"|(?<![\w{}$^\\/-])\{(?P<single>[A-Za-z_]\w*)\}(?![\w{}/-])|^(?:SYSTEM|USER):"
 )
-_SAME_KEY = 0.85  # similarity of names from which an unknown key counts as a typing error
+_SAME_KEY = 0.85  # name similarity above which an unknown key is reported as a typing error
 _PROMPT_SECTION = re.compile(r"^## Prompt[ \t]*\n(.*?)(?=^## |\Z)", re.DOTALL | re.MULTILINE)
 
 
 class WrittenMessage(StrictModel):
-    """A message of a prompt, or an earlier turn of a case."""
+    """A message in a prompt file, or an earlier turn of a case."""
 
     role: Role
     content: str
 
     @property
     def message(self) -> Message:
-        """The message that is sent."""
+        """The message to send."""
         return Message(self.role, (self.content.strip(),))
 
 
 class FrontMatter(BaseModel):
-    """The YAML at the head of prompt.md; other keys are the team's own."""
+    """The YAML front matter of prompt.md; teams may add other keys."""
 
     model_config = ConfigDict(frozen=True, extra="allow", coerce_numbers_to_str=True)
 
@@ -350,7 +358,10 @@ class FrontMatter(BaseModel):
 
 
 def checked_prompt(text: str, front: FrontMatter, prompt: Prompt, path: Path) -> Prompt:
-    """Return the prompt of a file with this text, a program with the files it watches; raise ComponentError."""
+    """Return a prompt file's prompt after checking it; a program's digest includes its watched files.
+
+    Raise ComponentError for the first fault.
+    """
     refuse_unfilled(text, front, prompt, path)
     if front.program is not None:
         prompt = replace(prompt, program=_digest_of(front.program, prompt, path))
@@ -362,7 +373,10 @@ def checked_prompt(text: str, front: FrontMatter, prompt: Prompt, path: Path) ->
 
 
 def _digest_of(program: ProgramUnderTest, prompt: Prompt, path: Path) -> str:
-    """Return the digest of a program with the files it watches; raise ComponentError for what it cannot be asked."""
+    """Return the digest of a program with its watched files.
+
+    Raise ComponentError if a glob matches no file or the body names an unknown input.
+    """
     watched = program.watched_here(path.parent)
     if absent := program.unmatched(watched):
         raise ComponentError(f"{path}: program.watch names {listed(absent)}, and no file here is that")
@@ -375,14 +389,14 @@ def _digest_of(program: ProgramUnderTest, prompt: Prompt, path: Path) -> str:
 
 
 def refuse_unfilled(text: str, front: FrontMatter, prompt: Prompt, path: Path) -> None:
-    """Raise ComponentError for a placeholder outside of code that would be sent as it stands."""
+    """Raise ComponentError for a placeholder outside code that would be sent unfilled."""
     if prompt.placeholders != "braces":
         return
     unfilled = []
     for message in prompt.messages:
         filled = set(prompt.inputs)
         if message.role == "system" and DOCUMENT not in prompt.names_in("user"):
-            filled.discard(DOCUMENT)  # it is what the user says
+            filled.discard(DOCUMENT)  # the document goes into the user message
         first_line = text.count("\n", 0, max(0, text.find(message.text))) + 1
         for number, line in enumerate(without_code(message.text).split("\n"), first_line):
             for match in _PLACEHOLDER.finditer(line):
@@ -399,10 +413,10 @@ def refuse_unfilled(text: str, front: FrontMatter, prompt: Prompt, path: Path) -
 
 
 def parse_prompt(text: str, path: Path, *, depth: int = YAML_DEPTH) -> tuple[FrontMatter, Prompt]:
-    """Split a prompt.md into front matter and prompt; raise ComponentError.
+    """Split a prompt.md into front matter and prompt; raise ComponentError if it is invalid.
 
-    A name that is left out is the folder's. The version is not checked here: `check_semver` does that. The digest of a
-    program is still without the files that it watches.
+    The default name is the folder's. `check_semver` checks the version, not this function. A program's digest does not
+    include its watched files yet.
     """
     values, body = parse_front_matter(text, path, ComponentError, depth=depth)
     if "version" not in values:
@@ -412,10 +426,10 @@ def parse_prompt(text: str, path: Path, *, depth: int = YAML_DEPTH) -> tuple[Fro
         version = match[1] if match else number
         raise ComponentError(f"YAML reads version: {version} in {path} as the number {number}; write {version}.0")
     front = validated(FrontMatter, {"name": path.parent.name, **values}, path, ComponentError)
-    for name in front.model_extra or ():  # keys of the team, unless one is a known key with a typing error
+    for name in front.model_extra or ():  # teams may add keys, but a near match of a known key is a typing error
         if near := difflib.get_close_matches(name.lower(), FrontMatter.model_fields, n=1, cutoff=_SAME_KEY):
             raise ComponentError(f"unknown key '{name}' in the front matter of {path} (did you mean '{near[0]}'?)")
-    if front.program is not None:  # the body, if there is one, is for people
+    if front.program is not None:  # the body is documentation
         if front.messages is not None or front.placeholders is not None:
             raise ComponentError(f"{path} has messages or placeholders beside program, which nobody would be sent")
         inputs = tuple(sorted(front.inputs))
@@ -441,7 +455,7 @@ def parse_prompt(text: str, path: Path, *, depth: int = YAML_DEPTH) -> tuple[Fro
 
 
 def check_semver(text: str, where: Path) -> str:
-    """Return the text, if it is a semantic version; raise ComponentError otherwise."""
+    """Return the version if it is a valid semantic version; raise ComponentError otherwise."""
     if not semver.Version.is_valid(text):
         raise ComponentError(f"version '{text}' in {where} is not semver; write MAJOR.MINOR.PATCH, such as 1.2.0")
     if len(text) > LONGEST_VERSION:

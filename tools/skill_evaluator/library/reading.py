@@ -1,8 +1,7 @@
-"""How the files of a library are read: only inside of their folder, and YAML only where it costs little.
+"""Safe reading of library files: only inside their folder, and YAML only if it is cheap to parse.
 
-The only importer of yaml, whose errors name line and column. Its loader follows nesting and aliases by recursion, which
-ends the process where they run deep; so a text is first walked as a stream of events, which takes no more memory
-however deep it goes.
+This is the only module that imports yaml; its errors name line and column. The YAML loader is recursive and would crash
+on deep nesting, so a text is first scanned as a stream of events, in constant memory.
 """
 
 import os
@@ -19,10 +18,10 @@ from skill_evaluator.files import SizeLimit, StrictModel, read_text
 
 
 class Root:
-    """A folder, and the rule that its files lie in it when all links are followed.
+    """A folder that its files may not leave, even through symbolic links.
 
-    A folder that is named by a relative path must itself lie in the current one. `follow_links` says whether links out
-    are allowed, None that settings.yaml, which would say so, is not read yet.
+    A folder named by a relative path must itself be inside the current folder. `follow_links` allows links out of it;
+    None means that settings.yaml, which decides it, is not read yet.
     """
 
     def __init__(self, folder: Path, error: type[SkillEvaluatorError], *, follow_links: bool | None = None) -> None:
@@ -35,7 +34,7 @@ class Root:
             self._refuse(folder, "the current folder", os.path.realpath(Path.cwd()))
 
     def inside(self, path: Path) -> Path:
-        """Return a path in the folder; raise the root's error where it leads out of it."""
+        """Return the path if it is inside the folder; raise the root's error otherwise."""
         if path not in self._inside:
             self.inside(path.parent)
             if path.is_symlink():
@@ -55,7 +54,7 @@ class Root:
 
 
 class FixturesElsewhere(StrictModel):
-    """The repository that holds the cases, where this one does not; a commit as `ref` is asked for only once."""
+    """Another repository that holds the cases; a commit as `ref` is fetched only once."""
 
     repository: str = Field(
         pattern=r"^([A-Za-z0-9][\w.-]*/[\w.-]+|\w[\w.-]*@[\w.-]+:[^\s]+|[a-z]+://[^\s]+|[./].*)$",
@@ -73,17 +72,17 @@ class FixturesElsewhere(StrictModel):
 
 
 YAML_DEPTH = 50
-_DEEPEST = 200  # as JSON may be
+_DEEPEST = 200  # the JSON limit
 _MOST_VALUES, _MOST_LETTERS = 100_000, 20_000_000
 CONFIGURATION = SizeLimit(most=4_000_000)
 _SHORT = 400
-_LONG_NUMBER = re.compile(r"[-+]?[0-9][0-9a-fA-FxX_:.]{400,}")  # it is read in quadratic time
+_LONG_NUMBER = re.compile(r"[-+]?[0-9][0-9a-fA-FxX_:.]{400,}")  # parsing a long number takes quadratic time
 _FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?)\n---[ \t]*(?:\n|$)(.*)", re.DOTALL)
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class Plain(str):
-    """A value without quotes, as it is written: `no` or `1.50`, which the dialects of YAML read differently."""
+    """An unquoted YAML scalar as written, such as `no` or `1.50`, which YAML versions interpret differently."""
 
     __slots__ = ()
 
@@ -103,30 +102,30 @@ def parse_yaml(
     depth: int = YAML_DEPTH,
     as_written: bool = False,
 ) -> Any:
-    """Parse one YAML document of at most `depth` levels; raise `error` with line and column when it is broken.
+    """Parse one YAML document of at most `depth` levels; raise `error` with line and column if it is invalid.
 
-    With `as_written` all values but null are texts, and those without quotes are `Plain`.
+    With `as_written`, all values except null are strings, and unquoted ones are `Plain`.
     """
     try:
         _refuse_costly(text, depth)
-        loader = (_AsWritten if as_written else _Loader)(text)  # a safe one, in C where it was built
+        loader = (_AsWritten if as_written else _Loader)(text)  # a safe loader, in C if available
         node = loader.get_single_node()
-        _lines_of(node)  # of a key that is there twice the last would win
+        _lines_of(node)  # rejects duplicate keys, of which the loader would keep the last
         return None if node is None else loader.construct_document(node)
     except yaml.MarkedYAMLError as problem:
         mark = problem.problem_mark
         place = f"{where}:{mark.line + 1}:{mark.column + 1}" if mark else str(where)
         raise error(f"{place}: broken YAML: {problem.problem}") from None
-    except (yaml.YAMLError, ValueError) as problem:  # such as the date 2024-02-30
+    except (yaml.YAMLError, ValueError) as problem:  # for example the date 2024-02-30
         raise error(f"{where}: broken YAML: {problem}") from None
     except (ArithmeticError, AttributeError, LookupError, TypeError) as problem:
-        # what the loader trips over where a tag or the look of a value promises something else: !!int "", !!bool x
+        # the loader's errors on values that contradict their tag or form: !!int "", !!bool x
         raise error(f"{where}: broken YAML: a value that is not what its tag says ({problem!r})") from None
 
 
 @dataclass(slots=True)
 class _Collection:
-    """A mapping or sequence that has begun: the values and letters before it, and the levels in it so far."""
+    """A mapping or sequence being read: the values and letters before it, and its depth so far."""
 
     anchor: str | None
     before: int
@@ -135,12 +134,12 @@ class _Collection:
 
 
 def _refuse_costly(text: str, depth: int) -> None:
-    """Raise a MarkedYAMLError for too many levels, values or letters, an alias counted as what it stands for."""
+    """Raise a MarkedYAMLError for too many levels, values or letters, with aliases expanded."""
     if len(text) <= _SHORT and "*" not in text and sum(map(text.count, "[{-?:")) <= depth:
-        return  # each level begins with one of these
+        return  # every level begins with one of these characters
     values = letters = 0
     begun: list[_Collection] = []
-    ended: dict[str | None, tuple[int, int, int]] = {}  # by anchor: how many values, levels and letters
+    ended: dict[str | None, tuple[int, int, int]] = {}  # by anchor: numbers of values, levels and letters
     for event in yaml.parse(text, Loader=_Loader):
         size, levels, long, problem = 1, 0, 0, None
         if isinstance(event, yaml.CollectionStartEvent):
@@ -152,7 +151,7 @@ def _refuse_costly(text: str, depth: int) -> None:
         elif isinstance(event, yaml.ScalarEvent):
             long = len(event.value)
             ended[event.anchor] = size, levels, long
-            if _LONG_NUMBER.fullmatch(event.value) and not event.implicit[1]:  # a quoted one is a text
+            if _LONG_NUMBER.fullmatch(event.value) and not event.implicit[1]:  # quoted numbers are strings
                 problem = "a number of more than 400 digits"
         elif isinstance(event, yaml.AliasEvent):
             size, levels, long = ended.get(event.anchor, (size, levels, long))
@@ -176,9 +175,9 @@ def _refuse_costly(text: str, depth: int) -> None:
 
 
 def yaml_lines(text: str) -> dict[tuple[str, ...], int]:
-    """Map the place of every key and item of a YAML or JSON text to its line, from 1; indexes are texts, too.
+    """Map the path of every key and item of a YAML or JSON text to its line number, from 1.
 
-    Empty where YAML does not read the text, as JSON indented by tabs.
+    Array indexes are strings. Return an empty mapping if YAML cannot parse the text, such as JSON indented with tabs.
     """
     try:
         _refuse_costly(text, _DEEPEST)
@@ -188,10 +187,10 @@ def yaml_lines(text: str) -> dict[tuple[str, ...], int]:
 
 
 def _lines_of(root: Any) -> dict[tuple[str, ...], int]:
-    """Return the lines of all keys and items below a node; raise a MarkedYAMLError for a key that is there twice."""
+    """Return the lines of all keys and items below a node; raise a MarkedYAMLError for a duplicate key."""
     ahead: list[tuple[tuple[str, ...], Any]] = [((), root)]
     lines: dict[tuple[str, ...], int] = {}
-    entered: set[int] = set()  # a node that aliases repeat has its place where it was written first
+    entered: set[int] = set()  # a node repeated by aliases keeps its first place
     while ahead:
         place, node = ahead.pop()
         if id(node) in entered or not isinstance(node, yaml.CollectionNode):
@@ -224,21 +223,21 @@ def read_yaml(
 def parse_front_matter(
     text: str, where: Path, error: type[SkillEvaluatorError] = ConfigError, *, depth: int = YAML_DEPTH
 ) -> tuple[dict[str, Any], str]:
-    """Split a Markdown file into the YAML mapping at its head and the rest; raise `error` if it is missing."""
+    """Split a Markdown file into its YAML front matter and the rest; raise `error` if there is no front matter."""
     match = _FRONT_MATTER.match(text.replace("\r\n", "\n"))
     if match is None:
         raise error(f"{where}:1: no front matter; begin the file with ---, name: and version: (scenario: intent:), ---")
-    values = parse_yaml("\n" + match[1], where, error, depth=depth)  # the line break stands for the first ---
+    values = parse_yaml("\n" + match[1], where, error, depth=depth)  # the line break replaces the first ---
     return values if isinstance(values, dict) else {}, match[2]
 
 
 def as_list(value: Any) -> list[Any]:
-    """Return a list as it is, none for null, and else a list of the value."""
+    """Return a list unchanged, an empty list for None, and a list of the value otherwise."""
     return value if isinstance(value, list) else [] if value is None else [value]
 
 
 def yaml_text(value: Any) -> str:
-    """Return a value as YAML for people to edit: keys in their order, long lines folded.
+    """Return a value as YAML for editing by people: keys in order, long lines folded.
 
     >>> yaml_text({"b": ["yes", "1"], "a": True})
     "b:\\n- 'yes'\\n- '1'\\na: true\\n"

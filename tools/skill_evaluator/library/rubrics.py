@@ -1,7 +1,7 @@
-"""Criteria that a judge scores by: `.evaluator/rubrics/*.yaml`, or JSON with the levels of one criterion.
+"""Rubrics for judges: `.evaluator/rubrics/*.yaml`, or JSON with the levels of one criterion.
 
-Each class is a mapping in one of these files, each field a key. A file is read into its criteria with the line of every
-key, or into everything that is wrong with it.
+Each class is a mapping in one of these files and each field a key. Reading a file gives its criteria with the line of
+every key, or all its problems.
 """
 
 from collections.abc import Mapping, Sequence
@@ -41,14 +41,17 @@ MITIGATIONS: Mapping[Mitigation, tuple[str, ...]] = {
 """Each mitigation with the methods in which it has an effect."""
 
 USUAL_METHOD: Mapping[str, MethodName] = {"objective": "direct_scoring", "subjective": "pairwise_comparison"}
-"""The method of a criterion that names none, by its type."""
+"""The default method of a criterion, by its type."""
 
 USUAL_THRESHOLD = 0.7
 SCALES: Mapping[Scale, int] = {"1-3": 3, "1-5": 5, "1-10": 10}
 
 
 class Level(StrictModel):
-    """What one score of a scale means; `characteristics` can be observed in a text, and `examples` have it."""
+    """The meaning of one score of a scale;
+
+    `characteristics` are observable in a text, and `examples` illustrate them.
+    """
 
     label: Text
     description: Text
@@ -57,14 +60,14 @@ class Level(StrictModel):
 
 
 class EdgeCase(StrictModel):
-    """A situation in which two careful people could differ, and what to do then."""
+    """A situation in which two careful people could disagree, and the rule for it."""
 
     situation: Text
     guidance: Text
 
 
 class Method(StrictModel):
-    """How a criterion is judged; a judgement below the threshold of confidence goes to a stronger judge or a person."""
+    """How a criterion is judged. Results below the confidence threshold go to a stronger judge or a person."""
 
     primary: MethodName
     bias_mitigations: tuple[Mitigation, ...] = ()
@@ -72,7 +75,7 @@ class Method(StrictModel):
 
 
 class AppliesTo(StrictModel):
-    """The field of a component's answer that a criterion judges; without `field` the whole answer."""
+    """The field of a component's output that a criterion judges; without `field` the whole output."""
 
     component: Text
     field: str = Field(default="", description="the field's path, as `lint` prints it")
@@ -88,10 +91,11 @@ Levels = Annotated[dict[Annotated[int, AfterValidator(_on_a_scale)], Level], Fie
 
 
 class Criterion(StrictModel):
-    """One thing that is judged; `type` decides the method that is used where `method` names none."""
+    """One criterion; `type` selects the default method."""
 
     name: Text
-    id: Text = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=64)  # a key of answers, as vendors take it
+    # also a key in judge outputs, so vendors must accept it
+    id: Text = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=64)
     type: Kind | None = Field(default=None, description="objective: careful people agree; subjective: tastes differ")
     description: Text
     rubric: Levels = Field(description="what each score means: level → label, description, characteristics, examples")
@@ -118,12 +122,12 @@ class Criterion(StrictModel):
 
     @property
     def confidence_threshold(self) -> float:
-        """The confidence below which a judgement goes to a stronger judge or a person."""
+        """The confidence below which a judge result goes to a stronger judge or a person."""
         return self.method.confidence_threshold if self.method else USUAL_THRESHOLD
 
     @property
     def primary_method(self) -> MethodName:
-        """The method by which it is judged: the declared one, else the usual one of its type, else direct scoring."""
+        """The declared method, else the default for its type, else direct scoring."""
         return self.method.primary if self.method else USUAL_METHOD.get(self.type or "objective", "direct_scoring")
 
 
@@ -135,7 +139,7 @@ def _refuse_equal(entries: str, key: str, values: Sequence[object]) -> None:
 
 
 class Rubric(StrictModel):
-    """The file rubrics/<name>.yaml: criteria that are judged together, and what holds for all of them."""
+    """The file rubrics/<name>.yaml: criteria that are judged together, with common guidelines."""
 
     criteria: tuple[Criterion, ...] = Field(min_length=1)
     scoring_guidelines: tuple[Text, ...] = Field(default=(), description="what a judge is told for every criterion")
@@ -148,21 +152,21 @@ class Rubric(StrictModel):
 
     @property
     def digest(self) -> str:
-        """Identify what a judge is told: equal for files that differ in layout alone."""
+        """The digest of the rubric's content; files that differ only in layout have the same digest."""
         return digest(canonical_json(self.model_dump(mode="json", exclude={"unreviewed"})))
 
 
 class ScoredLevel(Level):
-    """A level of the JSON form, which says its score itself."""
+    """A level of the JSON form, with its score."""
 
     score: Annotated[int, AfterValidator(_on_a_scale)]
 
 
 class RubricLevels(StrictModel):
-    """The JSON form of other tools: the levels of one criterion, whose name is by default the file's."""
+    """The JSON form used by other tools: the levels of one criterion, named after its file by default."""
 
     levels: tuple[ScoredLevel, ...] = Field(min_length=2)
-    edgeCases: tuple[EdgeCase, ...] = ()  # noqa: N815 (the key is written so)
+    edgeCases: tuple[EdgeCase, ...] = ()  # noqa: N815 (the key's spelling)
     scoringGuidelines: tuple[Text, ...] = ()  # noqa: N815
     name: Text | None = None
     type: Kind | None = None
@@ -178,7 +182,7 @@ class RubricLevels(StrictModel):
         return self
 
     def rubric(self, stem: str) -> Rubric:
-        """Return the same as a rubric of one criterion, which is called like its file; raise ValidationError."""
+        """Return this as a rubric with one criterion, whose id is the file's stem; raise ValidationError if invalid."""
         levels = {level.score: level.model_dump(exclude={"score"}) for level in self.levels}
         best = max(self.levels, key=lambda level: level.score)
         criterion = {
@@ -198,7 +202,7 @@ Place = tuple[int | str, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RubricText:
-    """A rubric's file as it was read: its value, and the line of each place in it."""
+    """A parsed rubric file: its value, and the line number of each path in it."""
 
     path: Path
     value: Any
@@ -206,16 +210,16 @@ class RubricText:
 
     @property
     def has_levels(self) -> bool:
-        """Whether it is in the JSON form, the levels of one criterion."""
+        """Whether it is in the JSON form with the levels of one criterion."""
         return isinstance(self.value, dict) and "levels" in self.value
 
     def line(self, place: Place) -> int:
-        """Return the line of a place, or of the nearest place around it, else 1."""
+        """Return the line of a path, else of its nearest parent, else 1."""
         names = tuple(map(str, place))
         return next((self.lines[names[:end]] for end in range(len(names), 0, -1) if names[:end] in self.lines), 1)
 
     def check(self) -> tuple[Rubric | None, list[Problem]]:
-        """Return the rubric, or None and everything that is wrong with it, by line."""
+        """Return the rubric, or None and all problems sorted by line."""
         model: type[RubricLevels | Rubric] = RubricLevels if self.has_levels else Rubric
         try:
             read = model.model_validate(self.value)
@@ -225,8 +229,8 @@ class RubricText:
         problems = []
         for error in errors:
             if error["type"] == "too_short" and len(error["input"]) >= error["ctx"]["min_length"]:
-                continue  # pydantic counts the valid entries, and the others have their own problem
-            place = tuple(part for part in error["loc"] if part != "[key]")  # how pydantic marks an invalid key
+                continue  # pydantic counts only valid entries, and the invalid ones are reported themselves
+            place = tuple(part for part in error["loc"] if part != "[key]")  # pydantic's marker of an invalid key
             message, advice = problem_message(error, model, self.path)
             where = f"at {key_path(place)}" if place else ""
             words = " ".join(filter(None, (message, where, advice)))
@@ -235,7 +239,7 @@ class RubricText:
 
 
 def load_rubric(path: Path, *, follow_links: bool = False) -> Rubric:
-    """Read one rubric; raise ConfigError with file, line and key path of the first mistake."""
+    """Read one rubric; raise ConfigError with file, line and key path of the first problem."""
     rubric, problems = read_rubric_text(path, follow_links=follow_links).check()
     if rubric is None:
         raise ConfigError(f"{problems[0].file}:{problems[0].line}: {problems[0].message}")
@@ -243,15 +247,15 @@ def load_rubric(path: Path, *, follow_links: bool = False) -> Rubric:
 
 
 def find_rubrics(config_dir: Path) -> list[Path]:
-    """Return the paths of all rubrics of a library, by name."""
+    """Return the paths of all rubrics of a library, sorted by name."""
     return sorted(path for path in (config_dir / "rubrics").glob("*") if path.suffix in (".yaml", ".yml", ".json"))
 
 
 def read_rubric_text(path: Path, *, follow_links: bool = False) -> RubricText:
-    """Read a rubric's file without checking what it says; raise ConfigError if it is neither YAML nor JSON.
+    """Read a rubric file without validating its content; raise ConfigError if it is neither YAML nor JSON.
 
-    It may not lead out of the folder it begins with, nor that out of the current one, unless `follow_links`. A path
-    that is absolute or has `..` may not lead out of the rubric's own folder.
+    Unless `follow_links`, the path may not leave its first folder, and that may not leave the current folder. A path
+    that is absolute or contains `..` may not leave the rubric's own folder.
     """
     folder = path.parent if path.is_absolute() or ".." in path.parts else Path(*path.parts[:1])
     text = read_text(Root(folder, ConfigError, follow_links=follow_links).inside(path), ConfigError, CONFIGURATION)

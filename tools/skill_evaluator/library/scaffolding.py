@@ -1,6 +1,6 @@
-"""The files that `init` and `demo` write or propose: configuration, workflows, components; texts by path.
+"""The files that `init` and `demo` write: configuration, workflows and components, as texts by path.
 
-Their templates are in `scaffold/`; its workflows, scenarios and rubrics are this project's own, byte for byte.
+The templates are in `scaffold/`; its workflows, scenarios and rubrics are identical to this project's own.
 """
 
 import json
@@ -24,14 +24,14 @@ from skill_evaluator.repository import Repository
 
 _PACKAGE = "skill-evaluator[charts,github,local]"
 _OVER_SSH = re.compile(r"(?:ssh://)?(?:[\w.-]+@)?([\w.-]+)[:/]([^/].*)")
-PLACEHOLDERS = ("FILL IN", "MODEL-OF-")  # in a line that is no comment
+PLACEHOLDERS = ("FILL IN", "MODEL-OF-")  # markers in lines that are not comments
 _FILL_IN = f"FILL IN the address and a full commit of this evaluator: {_PACKAGE} @ git+https://HOST/OWNER/skill-evaluator@COMMIT"
 
 
 def requirement() -> str:
     """Return the lines of a requirements file that install this evaluator at its commit.
 
-    Where its address is not known, the line is no requirement: pip stops at it and shows what to fill in.
+    If its address is unknown, the line is not a valid requirement: pip fails on it and shows what to fill in.
     """
     try:
         source: Any = json.loads(metadata.distribution("skill-evaluator").read_text("direct_url.json") or "{}")
@@ -41,11 +41,11 @@ def requirement() -> str:
         return f"{_PACKAGE} @ {source['vcs_info']['vcs']}+{source['url']}@{source['vcs_info']['commit_id']}"
     if "dir_info" in source:
         return requirement_of(Path(url2pathname(urlsplit(source["url"]).path)))
-    return requirement_of(Path(__file__).parents[3])  # where this is in a checkout that was not installed
+    return requirement_of(Path(__file__).parents[3])  # a checkout that is not installed
 
 
 def requirement_of(checkout: Path) -> str:
-    """Return the lines that install the commit of a checkout of this project from its origin."""
+    """Return the lines that install a checkout's commit of this project from its origin."""
     try:
         repository = Repository(checkout)
         commit, origin = repository.commit("HEAD"), repository.address("origin")
@@ -56,7 +56,7 @@ def requirement_of(checkout: Path) -> str:
     over_ssh = None if origin.startswith(("https://", "http://")) else _OVER_SSH.fullmatch(origin)
     address = f"https://{over_ssh[1]}/{over_ssh[2]}" if over_ssh else origin
     if not address.startswith(("https://", "http://")):
-        return _FILL_IN  # a path of this machine
+        return _FILL_IN  # a local path
     notes = ["# The commit of the checkout that laid this out: it must be pushed before the workflows can install it."]
     if not repository.is_clean:
         notes.append("# The checkout also had changes that are not committed, and so not installed.")
@@ -75,15 +75,15 @@ IGNORED = (
     "/collected/",
     "/site/",
 )
-"""Lines for .gitignore: answers, plans and pages are kept as artifacts, not in git."""
+"""Lines for .gitignore: outputs, plans and pages are stored as CI artifacts, not in git."""
 IGNORED_IN_CONFIG = ("components/*/evals/results/", "reviews/.reviews.lock")
-"""Lines for .evaluator/.gitignore in a library of other formats, in which nothing else is written."""
+"""Lines for .evaluator/.gitignore in a library of other formats, where nothing is written elsewhere."""
 
 _TEMPLATES = Path(__file__).parents[1] / "scaffold"
 
 
 def ignore(folder: Path, *, write: bool = True) -> list[str]:
-    """Return the lines of `IGNORED` that a folder's .gitignore lacks, and add them if told so; raise StorageError."""
+    """Return the lines of `IGNORED` missing in a folder's .gitignore, and add them if `write`; raise StorageError."""
     path = folder / ".gitignore"
     text = read_text(path) if path.exists() else ""
     missing = [line for line in IGNORED if line not in text.splitlines()]
@@ -95,7 +95,7 @@ def ignore(folder: Path, *, write: bool = True) -> list[str]:
 
 
 def library_files(branch: str) -> dict[str, str]:
-    """Return the configuration, workflows for pushes to a branch, and the entry point that they prefer."""
+    """Return the configuration, the workflows for pushes to a branch, and the entry point they use."""
     word = branch if branch.replace("-", "").replace("/", "").replace("_", "").isalnum() else json.dumps(branch)
     return {
         **_fill_templates("evaluator", ".evaluator", {"{requirement}": requirement()}),
@@ -106,7 +106,7 @@ def library_files(branch: str) -> dict[str, str]:
 
 
 def example_files(name: str) -> dict[str, str]:
-    """Return a component of this name with one case: the first version of the demonstration."""
+    """Return a component of this name with one case, taken from the first demo version."""
     case = "cases/stationer"
     return {
         **_fill_templates("component", f"components/{name}"),
@@ -117,7 +117,7 @@ def example_files(name: str) -> dict[str, str]:
 
 
 def demo_files() -> dict[str, str]:
-    """Return what all versions of the demonstration share: schema, declarations, cases and models."""
+    """Return the files common to all versions of the demo: schema, declarations, cases and models."""
     return {
         **_fill_templates("demo/evaluator", ".evaluator"),
         **_fill_templates("demo/component", f"components/{DEMO}"),
@@ -126,7 +126,7 @@ def demo_files() -> dict[str, str]:
 
 
 def demo_version(version: str) -> dict[str, str]:
-    """Return the prompt of one version of the demonstration, and the answers that models gave to it."""
+    """Return the prompt of one demo version, and the recorded model outputs for it."""
     return {
         **_fill_templates(f"demo/versions/{version}/answers", "answers"),
         **_fill_templates(f"demo/versions/{version}/prompt", f"components/{DEMO}"),
@@ -134,7 +134,7 @@ def demo_version(version: str) -> dict[str, str]:
 
 
 def _fill_templates(template: str, place: str, replaced: Mapping[str, str] = MappingProxyType({})) -> dict[str, str]:
-    """Read the files of a template folder, by where they go, with words in them replaced."""
+    """Read the files of a template folder by target path, with words replaced."""
     files = {}
     for path in sorted((_TEMPLATES / template).rglob("*")):
         if path.is_file():
@@ -150,10 +150,10 @@ _LIKELY = ("output", "answer", "response", "result")
 
 
 def fitting_parts(folder: Path, limits: SafetyLimits) -> list[str]:
-    """Return the parts of a component's schema.json that may be its contract, the likeliest first.
+    """Return the parts of a component's schema.json that may be its output schema, likeliest first.
 
-    There are some only where the whole schema asks nothing, or cannot be read; every ground truth validates against
-    each of them.
+    Every ground truth validates against each of them. Return an empty list if the whole schema constrains values or
+    cannot be read.
     """
     path = folder / "schema.json"
     try:
@@ -163,16 +163,19 @@ def fitting_parts(folder: Path, limits: SafetyLimits) -> list[str]:
         truths = _truths_of(folder, limits)
         places = [f"schema.json#/{key}/{name}" for key in _DEFINITIONS for name in schema.get(key, {})]
         fitting = [place for place in places if _fits(folder, place, truths, limits)]
-    except (SkillEvaluatorError, AttributeError):  # lint says what is wrong with it
+    except (SkillEvaluatorError, AttributeError):  # reported by lint
         return []
     return sorted(fitting, key=lambda place: place.rpartition("/")[2].lower() not in _LIKELY)
 
 
 def declarations(folder: Path, place: str | None, limits: SafetyLimits) -> str | None:
-    """Return an evals/datasets.json that declares the contract and how texts compare; None if it would be empty."""
+    """Return an evals/datasets.json that declares the schema part and how texts are compared.
+
+    Return None if it would be empty.
+    """
     truths = _truths_of(folder, limits)
     dataset: dict[str, Any] = {"schema": place} if place else {}
-    with suppress(SkillEvaluatorError):  # lint says what is wrong with it
+    with suppress(SkillEvaluatorError):  # reported by lint
         schema = read_schema(folder, place, limits)[0]
         texts, prose = find_texts(schema, {}, truths)
         fields = {path: {"compare": "text" if path in prose else "string"} for path in texts if truths}

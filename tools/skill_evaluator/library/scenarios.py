@@ -1,7 +1,7 @@
-"""A scenario: a system prompt around a component's own, to see how much a model moves when the surroundings change.
+"""Scenarios: system-prompt templates around a component's prompt, to measure a model's sensitivity to context.
 
-Read from `.evaluator/scenarios/<name>.md`: front matter (`name`, `intent`) and a body with `{{ prompt }}` in it once.
-A folder in there is a family, such as `scenarios/legal/`; its name stands for all scenarios in it.
+A scenario is `.evaluator/scenarios/<name>.md`: front matter (`name`, `intent`) and a body that contains `{{ prompt }}`
+once. A subfolder such as `scenarios/legal/` is a family; its name selects all scenarios in it.
 """
 
 import json
@@ -17,15 +17,15 @@ from skill_evaluator.library.config import DEFAULT_LIMITS, SafetyLimits
 from skill_evaluator.library.reading import Root, parse_front_matter
 from skill_evaluator.text import digest, nearest
 
-BARE = "bare"  # the prompt by itself, which the other scenarios are compared with
-SCHEMA_ALONE = "without the prompt"  # what the prompt adds is told beside this
+BARE = "bare"  # the prompt alone, the reference for the other scenarios
+SCHEMA_ALONE = "without the prompt"  # the reference for measuring what the prompt adds
 SLOT = "{{ prompt }}"
 
 
 class ScenarioFrontMatter(StrictModel):
-    """The YAML at the head of a scenario: its name, which is the file's, and what it stands for.
+    """The YAML front matter of a scenario: its name, which is the file's, and its intent.
 
-    `unreviewed`: a model drafted it and nobody has read it, so that it is asked of nobody.
+    `unreviewed` marks a model's draft that nobody has read; it is not used for calls.
     """
 
     name: str
@@ -35,7 +35,7 @@ class ScenarioFrontMatter(StrictModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
-    """A template with its slot still in it."""
+    """A system-prompt template with its slot unfilled."""
 
     name: str
     intent: str
@@ -48,7 +48,7 @@ class Scenario:
         return digest(self.template)
 
     def around(self, component: Component) -> Component:
-        """Return the component under this scenario, its system prompt in the template's slot; raise ConfigError."""
+        """Return the component with its system prompt in the template's slot; raise ConfigError for a program."""
         _refuse_program(component)
         return replace(
             component,
@@ -64,7 +64,7 @@ def _refuse_program(component: Component) -> None:
 
 
 def load_scenario(config_dir: Path, name: str, limits: SafetyLimits = DEFAULT_LIMITS) -> Scenario:
-    """Read one scenario to ask in it; raise ConfigError, also if nobody has reviewed it."""
+    """Read one scenario for use in calls; raise ConfigError if it is unknown, invalid or unreviewed."""
     folder = config_dir / "scenarios"
     paths: dict[str, Path] = {}
     for path in sorted([*folder.glob("*.md"), *folder.glob("*/*.md")]):
@@ -86,7 +86,7 @@ def load_scenario(config_dir: Path, name: str, limits: SafetyLimits = DEFAULT_LI
 
 
 def read_scenario(config_dir: Path, path: Path, limits: SafetyLimits = DEFAULT_LIMITS) -> Scenario:
-    """Read a scenario's file, reviewed or not; raise ConfigError."""
+    """Read a scenario's file, reviewed or not; raise ConfigError if it is invalid."""
     inside = Root(config_dir, ConfigError, follow_links=limits.follow_links).inside(path)
     text = read_text(inside, ConfigError, limits.size_of("prompt_bytes"))
     values, body = parse_front_matter(text, inside, depth=limits.yaml_depth)
@@ -99,7 +99,7 @@ def read_scenario(config_dir: Path, path: Path, limits: SafetyLimits = DEFAULT_L
 
 
 def family_paths(config_dir: Path, family: str | None) -> list[Path]:
-    """Return the files of a family, or of the scenarios in no family; raise ConfigError for an unknown one."""
+    """Return the files of a family, or of the scenarios in no family; raise ConfigError for an unknown family."""
     folder = config_dir / "scenarios"
     families = sorted({path.parent.name for path in folder.glob("*/*.md")})
     if family is not None and family not in families:
@@ -108,7 +108,7 @@ def family_paths(config_dir: Path, family: str | None) -> list[Path]:
 
 
 def new_family(config_dir: Path, family: str) -> Path:
-    """Return the new folder of a family; raise ConfigError if it exists, or for an invalid name."""
+    """Return the folder for a new family; raise ConfigError if it exists or the name is invalid."""
     if not is_component_name(family):
         raise ConfigError(f"--family '{family}' is no name: letters, digits, '.', '_' and '-', such as legal")
     folder = config_dir / "scenarios" / family
@@ -118,16 +118,16 @@ def new_family(config_dir: Path, family: str) -> Path:
 
 
 def write_family(folder: Path, texts: Mapping[str, str]) -> None:
-    """Write the scenarios of a new family, a file each by its name; raise StorageError, also where one is there."""
+    """Write the scenarios of a new family, one file each; raise StorageError, also if the folder exists."""
     with storing(folder):
-        folder.mkdir(parents=True)  # raises where somebody was faster
+        folder.mkdir(parents=True)  # raises if another process was faster
         for name, text in texts.items():
             with (folder / f"{name}.md").open("x", encoding="utf-8") as file:
                 file.write(text)
 
 
 def named_scenarios(config_dir: Path, names: Iterable[str]) -> list[str]:
-    """Return the names of scenarios, a family's name replaced by those of all its scenarios; each once."""
+    """Return the scenario names with each family replaced by its scenarios, without duplicates."""
     named: dict[str, None] = {}
     for name in names:
         members = sorted((config_dir / "scenarios" / name).glob("*.md")) if is_file_name(name) else []
@@ -136,7 +136,7 @@ def named_scenarios(config_dir: Path, names: Iterable[str]) -> list[str]:
 
 
 def apply_scenario(component: Component, config_dir: Path, scenario: str | None) -> Component:
-    """Return the component under a scenario, or unchanged without one; raise ConfigError."""
+    """Return the component under a scenario, or unchanged if it is None; raise ConfigError."""
     if scenario is None:
         return component
     if scenario != SCHEMA_ALONE:
@@ -146,7 +146,7 @@ def apply_scenario(component: Component, config_dir: Path, scenario: str | None)
         prompt = "Answer with the letter of the right option."
     elif component.schema is not None:
         prompt = f"Answer with JSON that this JSON Schema allows:\n\n{json.dumps(component.schema, indent=2)}"
-    elif component.origin is not None and component.prompt.is_plain:  # a skill: its cases are whole requests
+    elif component.origin is not None and component.prompt.is_plain:  # a skill's cases are complete requests
         prompt = ""
     else:
         raise ConfigError(f"'{component.name}' has no schema, so that nothing is left to ask without its prompt")

@@ -1,7 +1,7 @@
-"""Tables of cases: rows of CSV, TSV or JSON Lines in, and what each says of its case out.
+"""Tables of cases: rows of CSV, TSV or JSON Lines, and the case data in each row.
 
-`cases` makes cases of them, in place or for `cases import` to write; `components` infers from their ground truths. What
-is wrong with a row is one line with file and line number.
+`cases` makes cases from them, in place or for `cases import`; `components` infers settings from their ground truths.
+Each problem of a row is one line with file and line number.
 """
 
 import csv
@@ -32,13 +32,16 @@ _ID, _INPUTS, _TRUTHS = "id", "inputs", ("ground_truth", "expected")
 _NO_INPUTS = (_ID, _INPUTS, TURNS, *_TRUTHS, "checks", "not_applicable")
 Row = Mapping[str, Any]
 Rows = list[tuple[int, Row]]
-"""The rows of a table with the lines they begin at, from 1."""
+"""The rows of a table with their first line numbers, from 1."""
 Odd = Callable[[SkillEvaluatorError], None]
-"""Takes the problem of a wrong row or case: raises it, or reports it so that the row is left out."""
+"""Handles the problem of an invalid row or case: raises it, or reports it and skips the row."""
 
 
 def read_rows(path: Path, limit: SizeLimit, odd: Odd = refuse) -> Rows:
-    """Read the rows of a table by its ending; raise FixtureError if it is no table. Each line or cell is limited."""
+    """Read the rows of a table, whose format is its suffix.
+
+    The limit applies to each line or cell. Raise FixtureError if the file is not a table.
+    """
     if path.suffix not in (".json", *ENDINGS):
         raise FixtureError(f"{path} is not a table; its name must end in .csv, .tsv, .jsonl or .json")
     rows: Rows = []
@@ -80,24 +83,24 @@ def value_at(value: Any, path: str) -> Any:
 
 
 def _with_paths(row: Row, paths: Iterable[str]) -> Row:
-    """Return a row with the values at dotted paths under the names of the paths."""
+    """Add the values at dotted paths to a row, with the paths as keys."""
     values = {path: value_at(row, path) for path in paths if path not in row}
     return {**row, **{path: value for path, value in values.items() if value is not None}}
 
 
 def separator_of(text: str, usual: str = ",") -> str:
-    """Return the separator of a table: the commonest of comma, semicolon and tab in its header, else the usual one."""
+    """Return the most frequent separator in a table's header: comma, semicolon or tab; `usual` wins ties."""
     header = re.sub(r'"[^"]*"', "", text.lstrip("\r\n").partition("\n")[0])
     return max([usual, ",", ";", "\t"], key=header.count)
 
 
 def with_decimal_point(cell: str) -> str:
-    """Return a number with a decimal comma (9,5) with a decimal point, and any other text (such as 1,234) as it is."""
+    """Replace a decimal comma (9,5) by a decimal point; return any other text (such as 1,234) unchanged."""
     return cell.replace(",", ".") if _DECIMAL_COMMA.fullmatch(cell.strip()) else cell
 
 
 def read_cells(text: str, path: Path, longest: int, odd: Odd) -> Iterator[tuple[int, Row]]:
-    """Yield the rows of a table with their lines, by the names in its first row; raise FixtureError."""
+    """Yield the rows of a table with their line numbers, keyed by the header; raise FixtureError if it is invalid."""
     csv.field_size_limit(longest)
     separator = separator_of(text, _SEPARATORS.get(path.suffix, ","))
     reader = csv.reader(io.StringIO(text), delimiter=separator, strict=True)
@@ -123,7 +126,7 @@ def read_cells(text: str, path: Path, longest: int, odd: Odd) -> Iterator[tuple[
 
 
 class Columns(StrictModel):
-    """Which columns of a table its cases are made of; each other one is of their meta."""
+    """The columns that cases are made from; all other columns become metadata."""
 
     id: str | None = Field(default=_ID, description="that of the ids; without it cases are numbered")
     inputs: dict[str, str] = Field(
@@ -143,12 +146,12 @@ class Columns(StrictModel):
 
     @property
     def fields(self) -> Mapping[str, str]:
-        """The columns of the ground truth by field; empty where a column holds all of it, or none does."""
+        """The columns of the ground truth by field; empty if one column holds all of it, or none does."""
         return self.truth if isinstance(self.truth, dict) else {}
 
     @property
     def named(self) -> list[str]:
-        """The columns that must be there."""
+        """The columns that must exist."""
         whole = [self.truth] if isinstance(self.truth, str) else []
         ids = [self.id] if self.id is not None and "id" in self.model_fields_set else []
         return [*self.inputs.values(), *ids, *self.fields.values(), *whole]
@@ -156,9 +159,10 @@ class Columns(StrictModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseRows:
-    """A table of cases: the id, line and values of each row, which a format may name; empty if there is no table.
+    """A table of cases: the id, line and values of each row; empty if there is no table.
 
-    `codes` are the columns whose cells stay text without a schema: in CSV those with leading zeros, in JSON Lines all.
+    `codes` are the columns whose cells stay text if there is no schema: in CSV those with leading zeros, in JSON Lines
+    all. `name` is the format's name for the rows.
     """
 
     path: Path = Path()
@@ -169,7 +173,10 @@ class CaseRows:
 
     @property
     def output(self) -> Output | None:
-        """What its ground truths say that answers are, None without any: text where they are texts and not all JSON."""
+        """The output type according to the ground truths: text if they are texts and not all JSON.
+
+        None if there are none.
+        """
         cells = [cell for _, _, row in self.rows if not _is_blank(cell := self._whole(row))]
         if self.columns.fields or not all(isinstance(cell, str) for cell in cells):
             return "json"
@@ -180,7 +187,7 @@ class CaseRows:
         return "text" if cells else None
 
     def truths(self, output: Output, schema: Mapping[str, Any] | None) -> Iterator[Any]:
-        """Yield the ground truths that can be read."""
+        """Yield the ground truths that can be parsed."""
         places = schema_places(schema or {})
         for _, _, row in self.rows:
             with suppress(FixtureError):
@@ -188,7 +195,10 @@ class CaseRows:
                     yield truth
 
     def truth(self, at: str, row: Row, output: Output, places: Mapping[str, Place]) -> Any:
-        """Return the ground truth of a row, None without one; raise FixtureError. `places` are those of the schema."""
+        """Return the ground truth of a row, or None if it has none; `places` are the schema's paths.
+
+        Raise FixtureError if it cannot be parsed.
+        """
         if self.columns.fields:
             return self._truth_of_fields(at, row, places)
         cell = self._whole(row)
@@ -199,7 +209,7 @@ class CaseRows:
         return _parsed(cell, f"{at}: the truth, column '{column}', is no JSON", advice)
 
     def inputs(self, at: str, row: Row, wanted: Iterable[str] = ()) -> dict[str, Any]:
-        """Return the inputs of a row by name, those that are `wanted` also from their columns; raise FixtureError."""
+        """Return the inputs of a row by name, including `wanted` inputs in columns of that name; raise FixtureError."""
         names = self.columns.inputs or {name: name for name in (DOCUMENT, *wanted) if name not in _NO_INPUTS}
         inputs = {name: row[column] for name, column in names.items() if row.get(column) is not None}
         if (column := names.get(DOCUMENT)) and (DOCUMENT in inputs or self.columns.inputs):
@@ -219,15 +229,15 @@ class CaseRows:
         text = document if isinstance(document, str) else json_text(document)
         if not text.strip():
             raise FixtureError(f"{at}: column '{column}', the document, is empty")
-        return text.replace("\r\n", "\n").replace("\r", "\n")  # as a file is read
+        return text.replace("\r\n", "\n").replace("\r", "\n")  # the same newlines as when a file is read
 
     def meta(self, row: Row) -> dict[str, Any]:
-        """Return what a row says beside its inputs, turns and ground truth."""
+        """Return the values of a row that are not inputs, turns or ground truth."""
         used = {self.columns.id, *self.columns.named, DOCUMENT, _INPUTS, TURNS, *_TRUTHS}
         return {name: value for name, value in row.items() if name not in used and value not in (None, "")}
 
     def with_values(self, at: str, row: Row, structured: Collection[str]) -> Row:
-        """Return a row with the JSON in its cells of these columns as values; raise FixtureError."""
+        """Parse the JSON cells of a CSV row. Raise FixtureError if a cell is not valid JSON."""
         if self.path.suffix not in _SEPARATORS:
             return row
         names = {_INPUTS, TURNS, *structured} & row.keys() - set(self.columns.named)
@@ -237,7 +247,7 @@ class CaseRows:
 
     @property
     def _is_written(self) -> bool:
-        """Whether a ground truth that is a text may be the JSON of a value."""
+        """Whether a ground truth given as text may be JSON."""
         return self.path.suffix in _SEPARATORS or self.columns.truth is not None
 
     def _whole(self, row: Row) -> Any:
@@ -263,9 +273,9 @@ class CaseRows:
 
 
 def read_table(path: Path, columns: Columns, limit: SizeLimit, odd: Odd = refuse, advice: str = "") -> CaseRows:
-    """Read a table of cases; raise FixtureError. Where no column has the ids, the cases are numbered.
+    """Read a table of cases; number the cases if there is no id column.
 
-    A column that is not in a row is taken as a dotted path into its objects.
+    A column that a row lacks is looked up as a dotted path in its objects. Raise FixtureError if the table is invalid.
     """
     rows = [(line, _with_paths(row, columns.named)) for line, row in read_rows(path, limit, odd)]
     names = dict.fromkeys(name for _, row in rows for name in row)
@@ -291,7 +301,7 @@ def _is_blank(cell: Any) -> bool:
 
 
 def _number_or_text(cell: str) -> bool | float | str:
-    """Return the number or boolean that a cell holds, else its text."""
+    """Return the cell's number or boolean, or else its text."""
     with suppress(FixtureError):
         if isinstance(value := _parsed(cell, "", ""), bool | int | float):
             return value
@@ -301,7 +311,7 @@ def _number_or_text(cell: str) -> bool | float | str:
 def _parsed(cell: str, what: str, advice: str) -> Any:
     if not cell.strip():
         return None
-    for text in (cell, with_decimal_point(cell.lower())):  # TRUE and 9,5, as spreadsheets write them
+    for text in (cell, with_decimal_point(cell.lower())):  # spreadsheets write TRUE and 9,5
         with suppress(FixtureError):
             return parse_json(text, Path(), FixtureError)
     raise FixtureError(f"{what}: {cell.strip()[:60]!a}; {advice}")

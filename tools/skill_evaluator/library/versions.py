@@ -1,6 +1,6 @@
-"""Versions of components: how they follow each other, what breaks the rules, and the prompt of an earlier version.
+"""Versions of components: their order, the versioning rules, and the prompts of earlier versions.
 
-Reads `prompt.md` and `schema.json`, at commits of a git repository or in a folder.
+Reads `prompt.md` and `schema.json` at commits of a git repository or in a folder.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -38,7 +38,7 @@ _PROMPT, _SCHEMA = "prompt.md", "schema.json"
 
 
 class Bump(StrEnum):
-    """How a version follows the one before."""
+    """The kind of change between two versions."""
 
     NEW = "new"
     MAJOR = "MAJOR"
@@ -58,9 +58,9 @@ class Problem(FrozenModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComponentVersion:
-    """A component at one commit: prompt and schema as digests, and `problem` where its version cannot be read.
+    """A component at one commit: the digests of prompt and schema, and the `problem` if its version cannot be read.
 
-    A `program` comes with the prompt that it is `asked`. Problems name the `file`, or prompt.md.
+    A `program` comes with its prompt in `asked`. Problems name `file`, or prompt.md if that is empty.
     """
 
     name: str
@@ -77,7 +77,7 @@ class ComponentVersion:
 
 
 def bump(before: str | None, after: str) -> Bump:
-    """Tell how the version `after` follows `before`, which is None for a new component.
+    """Classify the step from version `before`, which is None for a new component, to `after`.
 
     >>> bump("1.4.2", "2.0.0"), bump("1.4.2", "1.5.0-rc.1"), bump("1.5.0-rc.1", "1.5.0")
     (<Bump.MAJOR: 'MAJOR'>, <Bump.MINOR: 'MINOR'>, <Bump.PATCH: 'PATCH'>)
@@ -87,7 +87,8 @@ def bump(before: str | None, after: str) -> Bump:
     old, new = (semver.Version.parse(comparable_version(version)) for version in (before, after))
     if new < old:
         return Bump.LOWERED
-    if new == old and is_generated(before) and is_generated(after):  # two prompts after the same version
+    # both number different prompts after the same version
+    if new == old and is_generated(before) and is_generated(after):
         return Bump.SAME if before == after else Bump.MINOR
     if new.major > old.major:
         return Bump.MAJOR
@@ -95,12 +96,12 @@ def bump(before: str | None, after: str) -> Bump:
 
 
 def needs_evaluation(step: Bump) -> bool:
-    """Return whether a bump must be measured; a PATCH never is."""
+    """Return whether a version step requires an evaluation; a PATCH does not."""
     return step in (Bump.NEW, Bump.MAJOR, Bump.MINOR)
 
 
 def breaks_contract(before: str, after: str) -> bool:
-    """Return whether a bump lets the schema change: MAJOR does, and MINOR before 1.0.0 (semver, item 4)."""
+    """Return whether a version step allows a schema change: MAJOR, or MINOR before 1.0.0 (semver, item 4)."""
     step = bump(before, after)
     return step is Bump.MAJOR or (step is Bump.MINOR and semver.Version.parse(after).major == 0)
 
@@ -108,14 +109,14 @@ def breaks_contract(before: str, after: str) -> bool:
 def read_versions(
     repository: Repository, commits: Sequence[str | None], folder: str
 ) -> list[dict[str, ComponentVersion]]:
-    """Read the components in a folder, by name, at each commit; there are none at the commit None.
+    """Read the components in a folder, by name, at each commit; the commit None has no components.
 
-    A component that is the same at several commits is read once.
+    A component that is equal at several commits is read once.
     """
     if sources := sources_in(repository.root / folder):
         return [_sourced(repository, commit, folder, sources) if commit else {} for commit in commits]
     depth = len(folder.split("/")) if folder not in ("", ".") else 0
-    trees = []  # the blobs of prompt and schema at each commit, by component and file name
+    trees = []  # blob ids of prompt and schema at each commit, by component and file name
     for commit in commits:
         blobs: dict[str, dict[str, str]] = {}
         for path, blob in ({} if commit is None else repository.files(commit, folder)).items():
@@ -145,7 +146,7 @@ def read_versions(
 def _sourced(
     repository: Repository, commit: str, folder: str, sources: Sequence[DeclaredSource]
 ) -> dict[str, ComponentVersion]:
-    """Read the components that sources hold at a commit; what cannot be read has a problem."""
+    """Read the components of sources at a commit; unreadable components get a problem."""
     home = (repository.root / folder).parent.parent
     roots = {home / source.root: repository.place(home / source.root) for source in sources}
     trees = {root: commit_tree(repository, commit, place, DEFAULT_LIMITS) for root, place in roots.items()}
@@ -166,7 +167,10 @@ def _sourced(
 def _of_source(
     folder: str, file: str, read: Callable[[], Written], raw_schema: bytes | None, board: Path
 ) -> ComponentVersion:
-    """Return a component of a source, with a problem where it cannot be read; its leaderboard may number it."""
+    """Return a component of a source, with a problem if it cannot be read;
+
+    `board` is the leaderboard that numbers it.
+    """
     version = prompt = schema = problem = None
     try:
         written = read()
@@ -182,7 +186,7 @@ def _of_source(
 
 
 def _schema_digest(raw: bytes | None, folder: str, written: Written) -> str:
-    """Return the digest of a component's schema: its schema.json, or without one what its source says."""
+    """Return the digest of a component's schema.json or, if there is none, of its source's schema."""
     if raw is None:
         return digest(canonical_json(written.schema))
     text = raw.decode("utf-8-sig", "replace")
@@ -190,7 +194,7 @@ def _schema_digest(raw: bytes | None, folder: str, written: Written) -> str:
 
 
 def read_version(folder: Path, place: str) -> ComponentVersion | None:
-    """Read the component in a folder, which is `place` in its repository; None without a prompt.md."""
+    """Read the component in a folder, which is `place` in its repository. Return None if it has no prompt.md."""
     prompt, schema = folder / _PROMPT, folder / _SCHEMA
     raw_schema = read_bytes(schema, ComponentError) if schema.is_file() else None
     if origin := origin_of(folder.parent, folder.name):
@@ -209,7 +213,7 @@ def _watched(version: ComponentVersion, watched: Mapping[str, str]) -> Component
 
 
 def versioning_problems(before: ComponentVersion | None, after: ComponentVersion) -> Iterator[Problem]:
-    """Yield the rules that a change breaks: the version rises with the prompt, the schema changes in a MAJOR only."""
+    """Yield violations of the rules: a changed prompt raises the version, and only a MAJOR changes the schema."""
     if after.version is None:
         yield _prompt_problem(after, after.problem or "no version")
         return
@@ -218,7 +222,7 @@ def versioning_problems(before: ComponentVersion | None, after: ComponentVersion
     old, new = before.version, after.version
     step = bump(old, new)
     if is_generated(new):
-        return  # a changed prompt or schema has a new number, and a reverted one its earlier number
+        return  # generated versions follow the digest, so they cannot break the rules
     if step is Bump.LOWERED:
         yield _prompt_problem(after, f"the version was lowered from {old} to {new}; a version only goes up")
     elif before.prompt != after.prompt and step is Bump.SAME:
@@ -249,10 +253,10 @@ def _read(name: str, folder: str, raw: bytes, schema: bytes | None) -> Component
         version, problem = None, str(caught)
     schema_digest = None
     if schema is not None:
-        try:  # whatever its layout
+        try:  # digests ignore the layout
             value = parse_json(schema.decode("utf-8-sig"), Path(folder, _SCHEMA), ComponentError)
             schema_digest = digest(canonical_json(value))
-        except (ComponentError, UnicodeDecodeError):  # `lint` complains of a broken one
+        except (ComponentError, UnicodeDecodeError):  # `lint` reports an invalid schema
             schema_digest = digest(schema.decode("utf-8", "replace"))
     return ComponentVersion(
         name=name,
@@ -269,16 +273,16 @@ def _read(name: str, folder: str, raw: bytes, schema: bytes | None) -> Component
 
 
 def version_before(before: Mapping[str, ComponentVersion], after: ComponentVersion) -> ComponentVersion | None:
-    """Return the earlier version of a component, by its own name or a former one; None for a new component."""
+    """Return the earlier version of a component by its name or a former name, or None for a new component."""
     return next((before[name] for name in (after.name, *after.formerly) if name in before), None)
 
 
-_CHANGED = "-dirty"  # after a commit: the prompt had been changed since
+_CHANGED = "-dirty"  # suffix of a commit id if the prompt had uncommitted changes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastPrompt:
-    """The prompt that a record measured; `commit` is None if it was in no commit."""
+    """The prompt measured by a record; `commit` is None if it was not committed."""
 
     version: str
     digest: str
@@ -288,7 +292,7 @@ class PastPrompt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommittedPrompt:
-    """A prompt.md at a commit, in the folder that its component then had."""
+    """A prompt.md at a commit, with the component's folder at that time."""
 
     commit: str
     folder: str
@@ -299,8 +303,8 @@ class CommittedPrompt:
 def component_with(component: Component, past: PastPrompt) -> tuple[Component, str | None]:
     """Return a component (without a scenario) with an earlier prompt, and the commit of that prompt.
 
-    The commit is None if the prompt has not changed since and the record names no commit. Raise ComponentError if the
-    schema changed or no commit here has the prompt; GitError outside a git repository.
+    The commit is None if the prompt is unchanged and the record names no commit. Raise ComponentError if the schema
+    changed or no local commit has the prompt, and GitError outside a git repository.
     """
     if past.schema != component.digests["schema"]:
         raise _other_schema(component, past.version)
@@ -311,9 +315,9 @@ def component_with(component: Component, past: PastPrompt) -> tuple[Component, s
 
 
 def find_prompt(component: Component, past: PastPrompt) -> CommittedPrompt:
-    """Find an earlier prompt by its digest in the history of its file, if possible at a commit with its version.
+    """Find an earlier prompt by its digest in its file's history, preferring a commit with its version.
 
-    Raise ComponentError if no commit here has it, and GitError outside a git repository.
+    Raise ComponentError if no local commit has it, and GitError outside a git repository.
     """
     _refuse_program(component, past.version)
     name = f"'{component.name}' {past.version}"
@@ -342,9 +346,9 @@ def find_prompt(component: Component, past: PastPrompt) -> CommittedPrompt:
 
 
 def component_at(component: Component, ref: str) -> tuple[Component, str]:
-    """Return a component (without a scenario) with the prompt and the lower version of a commit, and that commit.
+    """Return a component (without a scenario) with the prompt and lower version of a commit, and the commit id.
 
-    Raise ComponentError if the commit is not here, lacks the prompt, has a different schema or no lower version.
+    Raise ComponentError if the commit is missing, lacks the prompt, has a different schema or no lower version.
     """
     repository = Repository(component.files[0])
     commit = repository.commit(ref)
@@ -374,7 +378,7 @@ def component_at(component: Component, ref: str) -> tuple[Component, str]:
 def _put_into(component: Component, committed: CommittedPrompt) -> Component:
     output, prompt = committed.written.output, committed.written.prompt
     today = component.origin.here(component.limits).output if component.origin else None
-    if output not in (None, component.output, today):  # evals/datasets.json may declare another
+    if output not in (None, component.output, today):  # evals/datasets.json may override the output
         raise ComponentError(
             f"'{component.name}' {committed.version} had output: {output}, and now it is {component.output}"
         )
@@ -398,7 +402,7 @@ def _other_schema(component: Component, version: str) -> ComponentError:
 
 
 def _places_of(component: Component) -> list[WrittenAt]:
-    """Return where a component is written, and where it was written under its former names."""
+    """Return the locations of a component, the current one first, then those under its former names."""
     if component.origin is not None:
         return [component.origin]
     folders = [component.folder, *(component.folder.parent / name for name in component.formerly)]
@@ -408,7 +412,7 @@ def _places_of(component: Component) -> list[WrittenAt]:
 def _prompts_at(
     repository: Repository, commits: Iterable[str], component: Component, wanted: str | None = None
 ) -> Iterator[CommittedPrompt]:
-    """Yield the prompts, or those of a digest, at each commit that has the file."""
+    """Yield the component's prompts at each commit, or only those with the wanted digest."""
     recorded = recorded_in(component.leaderboard_path)
     for commit, place in product(dict.fromkeys(commits), _places_of(component)):
         try:
@@ -418,5 +422,5 @@ def _prompts_at(
                 version = written.version or numbered(digests, recorded, below=component.version)
                 folder = repository.place(component.folder if component.origin else place.root)
                 yield CommittedPrompt(commit=commit, folder=folder, version=version, written=written)
-        except ComponentError:  # broken at that commit
+        except ComponentError:  # invalid at that commit
             continue

@@ -90,7 +90,7 @@ def apply_metrics(metrics: Mapping[str, Metric], comparison: Comparison, *, labe
 
 
 def checked_score(name: str, score: Callable[[Comparison], Any], comparison: Comparison) -> float | None:
-    """Return what a package's metric gives; raise ConfigError if it fails, or gives neither None nor a score."""
+    """Return the score of a plugin's metric; raise ConfigError if it fails or returns neither None nor a score."""
     value = plugins.call(f"metric '{name}'", score, comparison)
     if value is not None and not (isinstance(value, Real) and 0 <= float(value) <= 1):
         raise ConfigError(f"metric '{name}' gave {value!r:.80}, which is neither None nor a number from 0 to 1")
@@ -142,7 +142,7 @@ class CaseAnswers:
         return sum(count * (count - 1) // 2 for count in self.groups.values())
 
     def tally(self) -> AnswerTally:
-        """Return what the parsed outputs hold: each distinct one is read once for all metrics."""
+        """Return the values and array lengths of the parsed outputs, each distinct output parsed once."""
         if self._tally is None:
             self._tally = AnswerTally()
             for text, count in self.groups.items():

@@ -156,7 +156,7 @@ def _fenced_values(text: str) -> Iterator[tuple[bool, Any]]:
 
 
 def _syntax_error(text: str) -> NotJson:
-    """Return why a text without a candidate is not JSON."""
+    """Classify why a text without a JSON candidate is not JSON."""
     text = _without_values(text)
     beginning = _BROKEN_JSON.search(text)
     if beginning is None:

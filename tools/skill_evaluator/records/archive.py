@@ -1,9 +1,9 @@
-"""The recorded runs of a component: its leaderboard, the records behind its rows, and the versions people accepted.
+"""The recorded runs of a component: its leaderboard, the records of its rows, and the accepted versions.
 
-Only the keys of a leaderboard by which runs are chosen are parsed; a record is read when it is used. Rows are added
-under a lock, each run id once, and the file is replaced as a whole: concurrent writers lose nothing, and a reader
-never sees half a file. The text of the existing rows is copied unchanged. `evals/accepted.json` names the accepted
-baselines of later versions.
+Only the leaderboard keys that select runs are parsed; a record is read when it is used. Rows are added under a lock,
+each run id once, and the file is replaced as a whole, so concurrent writers lose nothing and readers never see a
+partial file. The text of existing rows is copied unchanged. `evals/accepted.json` names the accepted baselines of later
+versions.
 """
 
 import datetime
@@ -51,7 +51,7 @@ from skill_evaluator.records.record import (
 from skill_evaluator.repository import Repository
 from skill_evaluator.text import comparable_version
 
-# digests; scores of others are not comparable
+# scores are comparable only if these digests are equal
 _MEASURED_BY = ("schema", "contract", "datasets", "settings", "scenario")
 _BOARD, _RECORDS = "leaderboard.json", "evals/records/"
 _ACCEPTED_VERSION = 1
@@ -61,9 +61,9 @@ Precedence = tuple[int, int, int, bool, tuple[tuple[bool, int, str], ...]]
 
 @lru_cache(maxsize=10_000)
 def precedence(version: str) -> Precedence:
-    """Return the key that sorts versions as semver does, dates below numbers; raise ValueError for anything else.
+    """Return a sort key for semver order, with date versions lowest; raise ValueError for an invalid version.
 
-    Versions parsed anew for each comparison took most of the time of a long history.
+    The result is cached because parsing dominated the run time for long histories.
 
     >>> sorted(["1.0.0", "1.0.0-rc.10", "0.9.0", "1.0.0-rc.9"], key=precedence)
     ['0.9.0', '1.0.0-rc.9', '1.0.0-rc.10', '1.0.0']
@@ -75,9 +75,9 @@ def precedence(version: str) -> Precedence:
 
 
 class RecordedRun(BaseModel):
-    """What a leaderboard, or a record's file, says of a run; `beside` is the run whose calls alternated with its.
+    """The leaderboard keys of a run that select runs; `beside` is the run whose calls were interleaved with it.
 
-    Of a row no other key is read. `edited`: its prompt is not that of its version's first run.
+    No other key of a row is read. `edited` is true if its prompt differs from that of its version's first run.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -103,32 +103,32 @@ class RecordedRun(BaseModel):
 
     @property
     def prompt(self) -> str | None:
-        """The digest of its prompt, without a scenario; None in a row that does not have it."""
+        """The digest of its prompt without a scenario, or None in a row that lacks it."""
         return self.digests.get("prompt")
 
     @property
     def is_baseline(self) -> bool:
-        """Whether it asked the baseline beside a candidate's run."""
+        """Whether the run is the interleaved baseline of a candidate's run."""
         return is_baseline(self.run_id, self.beside)
 
     @property
     def order(self) -> tuple[str, str]:
-        """The key that sorts older runs first."""
+        """The sort key for older runs first."""
         return self.timestamp, self.run_id
 
     @property
     def standing(self) -> tuple[Precedence, str, str]:
-        """The key that sorts lower versions first, and older runs of a version first."""
+        """The sort key for lower versions first, then older runs."""
         return precedence(self.version), *self.order
 
     def is_comparable(self, other: "RecordedRun") -> bool:
-        """Return whether the two were measured alike: by the same scorer, schema, declarations, settings, scenario."""
+        """Return whether two runs have the same scorer, schema, declarations, settings and scenario."""
         alike = all(self.digests.get(name) == other.digests.get(name) for name in _MEASURED_BY)
         return alike and self.scorer_version == other.scorer_version
 
 
 class Heads(BaseModel):
-    """The keys that are read of a leaderboard to choose runs and to add rows; parsing passes over all others."""
+    """The leaderboard keys that are read to select runs and add rows; other keys are skipped."""
 
     skill: ComponentName
     schema_version: Literal[2] = BOARD_VERSION
@@ -136,9 +136,9 @@ class Heads(BaseModel):
 
 
 class Acceptance(FrozenModel):
-    """A version that was accepted. `models`: those it is accepted for; None: all.
+    """An accepted version. `models` are the models it is accepted for (None: all).
 
-    `run_ids` are the complete runs that it rests on, by model, oldest first.
+    `run_ids` are the complete runs of the version, by model, oldest first.
     """
 
     version: str
@@ -165,21 +165,25 @@ class AcceptedVersions(FrozenModel):
 
 
 def read_acceptances(path: Path) -> list[Acceptance]:
-    """Return what was accepted, newest last, nothing without a file; raise LeaderboardError for a broken one."""
+    """Return the acceptances in the file, newest last; empty if there is no file.
+
+    Raise LeaderboardError if it is invalid.
+    """
     return parse_acceptances(read_text(path, LeaderboardError), path) if path.exists() else []
 
 
 def parse_acceptances(text: str, path: Path) -> list[Acceptance]:
-    """Return what was accepted by the text of the file; raise LeaderboardError for a broken or a newer one."""
+    """Parse the text of the file of accepted versions; raise LeaderboardError if it is invalid or newer."""
     value = parse_json(text, path, LeaderboardError)
     refuse_newer(value, path, _ACCEPTED_VERSION)
     return validated(AcceptedVersions, value, path, LeaderboardError).accepted
 
 
 def accept_version(path: Path, lock: Path, skill: str, acceptance: Acceptance) -> Acceptance | None:
-    """Add an acceptance to the file; return an existing one for the same version, models and reason.
+    """Add an acceptance to the file, and return None.
 
-    Raise LeaderboardError or StorageError, and leave the file as it was.
+    Return the existing acceptance if the version, models and reason are the same. Raise LeaderboardError or
+    StorageError and leave the file unchanged.
     """
     with locked(lock):
         before = read_acceptances(path)
@@ -192,20 +196,20 @@ def accept_version(path: Path, lock: Path, skill: str, acceptance: Acceptance) -
 
 
 def versions_accepted(acceptances: Iterable[Acceptance], model_id: str) -> frozenset[str]:
-    """Return the versions that are accepted for a model."""
+    """Return the versions accepted for a model."""
     return frozenset(one.version for one in acceptances if one.models is None or model_id in one.models)
 
 
 class Archive:
-    """What is recorded of a component: runs in the work tree and at other commits, and the versions accepted here.
+    """The recorded runs of a component in the work tree and at other commits, and its accepted versions.
 
-    A branch of records may be older than the work tree, and have an acceptance that was taken back. `entries` has no
-    baseline that was asked beside a candidate: that is found by `baseline_beside` alone, and no incomplete attempt at
-    a run that was completed later. Runs under former names of the component are its own.
+    Accepted versions are read only from the work tree, because a branch of records may be older and contain a withdrawn
+    acceptance. `entries` excludes interleaved baselines, which `baseline_beside` finds, and incomplete attempts at runs
+    that were completed later. Runs under former names of the component are included.
     """
 
     def __init__(self, component: Component, repository: Repository | None = None, refs: Iterable[str] = ()) -> None:
-        """Read the leaderboards of the work tree and of the refs; a commit that is not here is left out."""
+        """Read the leaderboards of the work tree and of the refs; refs that do not exist locally are skipped."""
         self._component = component
         self.folder = component.folder.absolute()
         self._folders = [component.folder, *(component.folder.parent / name for name in component.formerly)]
@@ -224,7 +228,7 @@ class Archive:
         self.entries = marked(_current([entry for entry in self.entries if not entry.is_baseline]))
 
     def _add(self, commit: str, repository: Repository) -> None:
-        """Add the runs that are recorded at a commit and not here."""
+        """Add the runs recorded at a commit that are not recorded here."""
         for folder in map(repository.place, self._folders):
             blobs = {path.removeprefix(f"{folder}/"): blob for path, blob in repository.files(commit, folder).items()}
             if _BOARD in blobs:
@@ -237,16 +241,16 @@ class Archive:
         self.entries += [entry for entry in entries if entry.run_id not in run_ids]
 
     def _path(self, run_id: str) -> Path:
-        """Return the path of a run's record; if the component was renamed, it may be in a folder of a former name."""
+        """Return the path of a run's record, which may be in the folder of a former name."""
         paths = [folder / _RECORDS / f"{run_id}.json" for folder in self._folders]
         return next((path for path in paths if path.exists()), paths[0])
 
     def record(self, entry: RecordedRun) -> Record:
-        """Read the record of a run, once; raise LeaderboardError."""
+        """Read the record of a run, once; raise LeaderboardError if it is missing or invalid."""
         return self.record_of(entry.run_id)
 
     def record_of(self, run_id: str) -> Record:
-        """Read the record of a run by its id, once, also of one without a row; raise LeaderboardError."""
+        """Read the record of a run id, once, even if it has no row; raise LeaderboardError if it is invalid."""
         if run_id not in self._read:
             path = self._path(run_id)
             blob = self._blobs.get(path.name)
@@ -261,7 +265,10 @@ class Archive:
         return self._read[run_id]
 
     def baseline_beside(self, run: RecordedRun) -> RecordedRun | None:
-        """Return the baseline that was interleaved with a run, also if unreadable; None if calls of it are missing."""
+        """Return the interleaved baseline of a run, even if too few of its outputs are usable.
+
+        Return None if there is no such baseline or some of its calls are missing.
+        """
         if run.beside is None or run.is_baseline:
             return None
         if run.beside not in self._beside:
@@ -273,12 +280,15 @@ class Archive:
         return baseline if baseline is not None and is_final and baseline.beside == run.run_id else None
 
     def runs_of(self, model_id: str) -> list[RecordedRun]:
-        """Return a model's entries, and the baselines that were asked beside them."""
+        """Return a model's entries and their interleaved baselines."""
         entries = [entry for entry in self.entries if entry.model_id == model_id]
         return [*entries, *filter(None, map(self.baseline_beside, entries))]
 
     def draft(self, run_id: str) -> Record | None:
-        """Read the draft that a run left in the work tree; None for an id that is of none. Raise LeaderboardError."""
+        """Read the draft of a run id in the work tree, or return None if there is none.
+
+        Raise LeaderboardError if invalid.
+        """
         path = self._component.records_dir / f"{run_id}.json"
         if not is_file_name(run_id) or not path.exists():
             return None
@@ -286,7 +296,7 @@ class Archive:
         return record if record.draft else None
 
     def add(self, records: Iterable[Record]) -> None:
-        """Add runs that were just made and may not be recorded yet."""
+        """Add new runs that may not be recorded yet."""
         made = {record.run_id: record for record in records}
         self._read |= made
         others = [entry for entry in self.entries if entry.run_id not in made]
@@ -296,25 +306,28 @@ class Archive:
 
 
 def _current(entries: Sequence[RecordedRun]) -> list[RecordedRun]:
-    """Return the runs without the incomplete attempts at a run that was completed later."""
+    """Return the runs without incomplete attempts at runs that were completed later."""
     complete = {entry.run_id for entry in entries if entry.complete}
     return [entry for entry in entries if entry.complete or entry.run_id.partition(PARTIAL)[0] not in complete]
 
 
 def read_entries(path: Path) -> list[RecordedRun]:
-    """Return the runs on a leaderboard, newest first, none without a file; raise LeaderboardError."""
+    """Return the runs on a leaderboard, newest first; empty if there is no file.
+
+    Raise LeaderboardError if it is invalid.
+    """
     return parse_entries(read_bytes(path, LeaderboardError, BOARD_SIZE), path) if path.exists() else []
 
 
 def parse_entries(content: bytes, path: Path) -> list[RecordedRun]:
-    """Return the runs in the text of a leaderboard, newest first; raise LeaderboardError."""
+    """Return the runs in the text of a leaderboard, newest first; raise LeaderboardError if it is invalid."""
     runs = parse_board(content, path, Heads).runs
     versions = set(filter(semver.Version.is_valid, {run.version for run in runs}))
     return sorted((run for run in runs if run.version in versions), key=lambda run: run.order, reverse=True)
 
 
 def parse_board(content: bytes, path: Path, model: type[ModelT]) -> ModelT:
-    """Parse a leaderboard quickly; if it is refused, parse it again to say why, and raise LeaderboardError."""
+    """Parse a leaderboard quickly. If that fails, parse it again to raise LeaderboardError with the reason."""
     try:
         return model.model_validate_json(content)
     except ValidationError:
@@ -324,27 +337,28 @@ def parse_board(content: bytes, path: Path, model: type[ModelT]) -> ModelT:
 
 
 def entry_of(record: Record | Row) -> RecordedRun:
-    """Return what a leaderboard says of a run, or would say of a record that was named by its file."""
+    """Return the selection keys of a leaderboard row, or of a record."""
     return RecordedRun.model_validate(record, from_attributes=True)
 
 
 def first_runs(entries: Iterable[RecordedRun]) -> dict[str, RecordedRun]:
-    """Return by version its oldest complete run that says which prompt it measured: that is the version's prompt."""
+    """Return by version its oldest complete run with a prompt digest, which defines the version's prompt."""
     saying = [entry for entry in entries if entry.complete and entry.prompt is not None]
     return {entry.version: entry for entry in sorted(saying, key=lambda entry: entry.order, reverse=True)}
 
 
 def marked(entries: Sequence[RecordedRun]) -> list[RecordedRun]:
-    """Return the runs; those of a prompt other than their version's are marked as edited."""
+    """Return the runs, with those marked as edited whose prompt differs from their version's."""
     prompts = {version: run.prompt for version, run in first_runs(entries).items()}
     every = ((run, run.prompt not in (None, prompts.get(run.version))) for run in entries)
     return [run if run.edited is edited else run.model_copy(update={"edited": edited}) for run, edited in every]
 
 
 def why_refused(entries: Iterable[RecordedRun], version: str, prompt: str | None) -> str | None:
-    """Return why a version cannot be recorded with a prompt (its digest): it already has a different one. Else None.
+    """Return the reason to refuse recording a version with this prompt digest: the version has another prompt.
 
-    A version is one prompt. A run of a second prompt would pass for it, and be the baseline of later versions.
+    Return None if it can be recorded. A version has one prompt; a run of a second prompt would become the baseline of
+    later versions.
     """
     first = first_runs(entries).get(version)
     if first is None or prompt is None or short_digest(prompt) == first.prompt:
@@ -356,7 +370,7 @@ def why_refused(entries: Iterable[RecordedRun], version: str, prompt: str | None
 
 
 def load_record(run_id: str, records_dir: Path) -> Record:
-    """Read the record of a run from its component; raise LeaderboardError."""
+    """Read the record of a run of a component; raise LeaderboardError if it is missing or invalid."""
     path = records_dir / f"{run_id}.json"
     return _of_run(run_id, read_record(path), path)
 
@@ -372,7 +386,7 @@ _TAIL = b"\n  ]\n}\n"
 
 
 class Leaderboard(FrozenModel):
-    """The file; `runs` newest first."""
+    """The leaderboard file; `runs` are newest first."""
 
     skill: ComponentName
     schema_version: Literal[2] = BOARD_VERSION
@@ -380,9 +394,9 @@ class Leaderboard(FrozenModel):
 
 
 def load_leaderboard(path: Path, skill: str, formerly: Sequence[str] = ()) -> Leaderboard:
-    """Read a leaderboard, an empty one if there is no file; raise LeaderboardError for a broken or newer one.
+    """Read a leaderboard, or return an empty one if there is no file; raise LeaderboardError if it is invalid or newer.
 
-    `formerly` are earlier names of the component, which the file may have, too.
+    `formerly` are earlier names of the component, which the file may have instead.
     """
     content = read_board(path)
     if content is None:
@@ -393,7 +407,7 @@ def load_leaderboard(path: Path, skill: str, formerly: Sequence[str] = ()) -> Le
 
 
 def parse_leaderboard(value: Any, path: Path, skill: str, formerly: Sequence[str] = ()) -> Leaderboard:
-    """Return the leaderboard in a JSON value; raise LeaderboardError for a broken, newer or foreign one."""
+    """Return the leaderboard in a JSON value; raise LeaderboardError if it is invalid or of another component."""
     refuse_newer(value, path, BOARD_VERSION)
     board = validated(Leaderboard, value, path, LeaderboardError)
     _refuse_other(board.skill, path, skill, formerly)
@@ -401,7 +415,7 @@ def parse_leaderboard(value: Any, path: Path, skill: str, formerly: Sequence[str
 
 
 def check_leaderboard(component: Component) -> None:
-    """Raise LeaderboardError if a component's leaderboard is broken, newer or of a different component."""
+    """Raise LeaderboardError if a component's leaderboard is invalid, newer or of another component."""
     path = component.leaderboard_path
     content = read_board(path)
     if content is not None:
@@ -417,29 +431,29 @@ def _refuse_other(found: str, path: Path, skill: str, formerly: Sequence[str]) -
 
 
 def newest_recorded(content: bytes, where: str) -> dict[str, RecordedRun]:
-    """Return a run of the highest version measured by each model; raise LeaderboardError for what is no leaderboard.
+    """Return by model its newest run of the highest version; raise LeaderboardError if it is not a leaderboard.
 
-    Runs that are incomplete, under a scenario, or of a version that is not semver do not count.
+    Runs that are incomplete, under a scenario, or of a version that is not semver are ignored.
     """
     measured = [run for run in parse_entries(content, Path(where)) if run.complete and run.scenario is None]
     return {run.model_id: run for run in sorted(measured, key=lambda run: precedence(run.version))}
 
 
 def order(row: Row | RecordedRun) -> tuple[str, str, bool, int, str]:
-    """Return the key that sorts rows by time, then run; of attempts at a run, the further one is newer."""
+    """Return the sort key of rows: time, then run; a further attempt at a run is newer."""
     return row.timestamp, row.run_id.partition(PARTIAL)[0], row.complete, row.scored, row.run_id
 
 
 def append_rows(path: Path, skill: str, rows: Iterable[Row]) -> None:
-    """Add rows to the file; raise LeaderboardError or StorageError, and leave the file as it was."""
+    """Add rows to the file. Raise LeaderboardError or StorageError and leave the file unchanged."""
     with _adding(path, skill, rows):
         pass
 
 
 def add_records(path: Path, records: Mapping[Path, Record]) -> None:
-    """Write a component's records, then add their rows; raise LeaderboardError, and write nothing, if one is refused.
+    """Write a component's records, then add their rows. Raise LeaderboardError and write nothing if one is refused.
 
-    A crash may come between the two: then `append_rows` adds the rows.
+    After a crash between the two steps, `append_rows` adds the rows.
     """
     with _adding(path, next(iter(records.values())).skill, [record.row() for record in records.values()]):
         for record_path, record in records.items():
@@ -448,7 +462,7 @@ def add_records(path: Path, records: Mapping[Path, Record]) -> None:
 
 @contextmanager
 def _adding(path: Path, skill: str, rows: Iterable[Row]) -> Iterator[None]:
-    """Add rows to the file after what the caller does, unless one is refused; no other process writes meanwhile."""
+    """Add rows to the file when the `with` block ends, unless a row is refused; holds the lock meanwhile."""
     with locked(path.parent / "evals" / "results" / ".leaderboard.lock"):
         additions = with_rows(read_board(path), path, skill, rows)
         for refusal in additions.refused.values():
@@ -459,13 +473,13 @@ def _adding(path: Path, skill: str, rows: Iterable[Row]) -> Iterator[None]:
 
 
 def read_board(path: Path) -> bytes | None:
-    """Return the text of a leaderboard, None where there is no file; raise LeaderboardError."""
+    """Return the content of a leaderboard, or None if there is no file; raise LeaderboardError if it cannot be read."""
     return read_bytes(path, LeaderboardError, BOARD_SIZE) if path.exists() else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Additions:
-    """The text of a leaderboard with rows added, in blocks, none if no row is new; by run id why rows are refused."""
+    """The text of a leaderboard with new rows, in blocks (empty if there are none), and refused rows by run id."""
 
     blocks: Sequence[bytes]
     refused: Mapping[str, LeaderboardError]
@@ -474,9 +488,9 @@ class Additions:
 def with_rows(content: bytes | None, path: Path, skill: str, rows: Iterable[Row]) -> Additions:
     """Add rows to the text of a leaderboard (None: no file yet), each run once; `path` is for errors.
 
-    A complete run is refused if its version was recorded with a different prompt; of new rows that contradict each
-    other, the oldest is added. The file gets the component's name; `check_leaderboard` refuses a file of a different
-    component. Raise LeaderboardError for a text that cannot be added to.
+    A complete run is refused if its version was recorded with another prompt; among new rows with different prompts,
+    the oldest is added. The file gets the component's name; `check_leaderboard` checks whether it belongs to another
+    component. Raise LeaderboardError if the text is invalid.
     """
     new = {row.run_id: row for row in rows}
     for row in new.values():
@@ -499,12 +513,12 @@ def with_rows(content: bytes | None, path: Path, skill: str, rows: Iterable[Row]
 
 
 def _with_rows(text: bytes, path: Path, heads: Heads, added: Sequence[Row], skill: str) -> list[bytes]:
-    """Return a text with rows added, newest first, each before the first row that is older."""
+    """Insert rows into a text, newest first, each before the first older row."""
     if not heads.runs:
         return [laid_out({"skill": skill}, (row.as_json() for row in added))]
     places = [match.start() + 1 for match in _ROW.finditer(text)]
     as_written = len(places) == len(heads.runs) and text.endswith(_TAIL)
-    if not as_written or heads.skill != skill:  # another program laid it out, or the component was renamed
+    if not as_written or heads.skill != skill:  # another program formatted it, or the component was renamed
         value = parse_json(decoded(text, path, LeaderboardError), path, LeaderboardError)
         text = laid_out({**value, "skill": skill}, value["runs"])
         places = [match.start() + 1 for match in _ROW.finditer(text)]
@@ -519,9 +533,9 @@ def _with_rows(text: bytes, path: Path, heads: Heads, added: Sequence[Row], skil
 
 
 def resolve_conflicts(path: Path, skill: str) -> bool:
-    """Replace a leaderboard that has conflict markers: the rows of both sides, and those of records without a row.
+    """Merge a leaderboard with conflict markers: the rows of both sides, and of records without a row.
 
-    Return whether the file had conflict markers. Raise LeaderboardError for a record that cannot be read.
+    Return whether the file had conflict markers. Raise LeaderboardError if a record cannot be read.
     """
     text = read_board(path) or b""
     if b"\n<<<<<<< " not in b"\n" + text:
@@ -539,7 +553,7 @@ def resolve_conflicts(path: Path, skill: str) -> bool:
 
 
 def _sides(text: bytes) -> tuple[bytes, bytes]:
-    """Return the two versions of a text with git's conflict markers."""
+    """Return both sides of a text with git's conflict markers."""
     ours: list[bytes] = []
     theirs: list[bytes] = []
     sides = [ours, theirs]
@@ -559,7 +573,7 @@ def _sides(text: bytes) -> tuple[bytes, bytes]:
 
 
 def laid_out(header: Mapping[str, Any], rows: Iterable[Mapping[str, Any]]) -> bytes:
-    """Return the text of a leaderboard: a line a key of a row, and a line a metric or case."""
+    """Format a leaderboard: one line per key of a row, and one line per metric or case."""
     keys = {**header, "schema_version": BOARD_VERSION}
     lines = [f"  {_json(key)}: {_json(value)},\n" for key, value in keys.items() if key != "runs"]
     text = "".join(["{\n", *lines, '  "runs": [\n', ",\n".join(map(_row_text, rows)), "\n  ]\n}\n"])
@@ -567,12 +581,12 @@ def laid_out(header: Mapping[str, Any], rows: Iterable[Mapping[str, Any]]) -> by
 
 
 def _row_text(row: Mapping[str, Any]) -> str:
-    keys = sorted(row, key="per_case".__eq__)  # the cases last
+    keys = sorted(row, key="per_case".__eq__)  # cases last
     return "    {\n" + ",\n".join(f"      {_json(key)}: {_spread(row[key])}" for key in keys) + "\n    }"
 
 
 def _spread(value: Any) -> str:
-    """Write a value in a line; if it holds lists or mappings, a line a member."""
+    """Format a value on one line, or one line per member if it contains lists or mappings."""
     members = list(value.values() if isinstance(value, dict) else value if isinstance(value, list) else ())
     if not any(isinstance(member, dict | list) for member in members):
         return _json(value)

@@ -1,6 +1,6 @@
-"""A component's leaderboard and records: whether they agree, and whether a change only added to them.
+"""Check a component's leaderboard and records: whether they agree, and whether a change only added to them.
 
-Files as they are in the work tree, and as they were at a commit, in; problems out, each with its file and line.
+The input is the files in the work tree and at a commit; the output is problems, each with file and line.
 """
 
 import json
@@ -57,14 +57,14 @@ class Books:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Past:
-    """The components of a folder at a commit, by name: what they were, and their leaderboards and records."""
+    """The components of a folder at a commit, by name: their versions, leaderboards and records."""
 
     versions: Mapping[str, ComponentVersion]
     books: Mapping[str, Books]
 
 
 def past_at(repository: Repository, commit: str, folder: str, names: Iterable[str]) -> Past:
-    """Read components as they were at a commit: those named, and those no longer here, which may have a new name."""
+    """Read components at a commit: those named, and those that no longer exist and may have been renamed."""
     (versions,) = read_versions(repository, (commit,), folder)
     wanted = {*names, *(name for name in versions if not (repository.root / folder / name).exists())}
     blobs: dict[str, dict[str | None, str]] = {}  # by component, then by run id; None is the leaderboard
@@ -86,7 +86,7 @@ def past_at(repository: Repository, commit: str, folder: str, names: Iterable[st
 
 
 def books_in(components: Path, name: str, folder: str, formerly: Sequence[str] = ()) -> Books:
-    """Read the leaderboard and the records of a component in the work tree; raise LeaderboardError."""
+    """Read a component's leaderboard and records in the work tree; raise LeaderboardError if one is unreadable."""
     board = components / name / "leaderboard.json"
     records = sorted((components / name / "evals" / "records").glob("*.json"))
     return Books(
@@ -99,9 +99,9 @@ def books_in(components: Path, name: str, folder: str, formerly: Sequence[str] =
 
 
 def problems_of(components: Path, name: str, folder: str, past: Past | None) -> list[Problem]:
-    """Return what is wrong with a component's leaderboard and records, and with its changes since the past.
+    """Return the problems of a component's leaderboard and records, and of their changes since `past`.
 
-    `folder` names the folder of components in the problems. Raise LeaderboardError for a file that cannot be read.
+    `folder` is the components folder in problems. Raise LeaderboardError if a file cannot be read.
     """
     after = read_version(components / name, within(folder, name))
     names = (name,) if after is None else (name, *after.formerly)
@@ -116,7 +116,7 @@ def problems_of(components: Path, name: str, folder: str, past: Past | None) -> 
 
 
 def disagreements(books: Books) -> Iterator[Problem]:
-    """Yield files that cannot be read, rows out of order, and rows and records that differ or lack each other."""
+    """Yield a problem for each unreadable file, misplaced row, and row or record that is missing or differs."""
     records: dict[str, tuple[Any, Record]] = {}
     for run_id, raw in sorted(books.records.items()):
         try:
@@ -147,7 +147,7 @@ def disagreements(books: Books) -> Iterator[Problem]:
 
 
 def _edited_prompts(books: Books, rows: Sequence[Row]) -> Iterator[Problem]:
-    """Yield the complete runs of a version whose prompt differs from its first run's."""
+    """Yield a problem for each complete run whose prompt differs from its version's first run."""
     entries = marked([entry_of(row) for row in rows])
     first = first_runs(entries)
     for entry in entries:
@@ -160,25 +160,25 @@ def _edited_prompts(books: Books, rows: Sequence[Row]) -> Iterator[Problem]:
 
 
 def _contradictions(books: Books, row: Row, value: Any, record: Record) -> Iterator[Problem]:
-    """Yield where a row differs from its record, and whether the record was replaced since the row was added."""
+    """Yield the differences between a row and its record, and whether the record was edited after the row was added."""
     if record.draft:
         yield _problem_at_row(
             books, row.run_id, f"row '{row.run_id}' belongs to a draft, and drafts have no row; remove it"
         )
     if row == Row.model_validate(value | {"digest": row.digest}) and row.digest == digest(canonical_json(value)):
-        return  # which is as it should be; a record of other keys, or of fewer, is looked at in full
+        return  # the usual case; otherwise the record may have other keys and is compared key by key
     expected = record.row()
     keys = [key for key in Row.model_fields if key != "digest" and getattr(row, key) != getattr(expected, key)]
     if keys:
         message = f"row '{row.run_id}' says otherwise than its record of {', '.join(keys)}"
         yield _problem_at_row(books, row.run_id, message)
-    if row.digest not in (None, expected.digest, digest(canonical_json(value))):  # a later evaluator knows more keys
+    if row.digest not in (None, expected.digest, digest(canonical_json(value))):  # a later evaluator may know more keys
         message = f"this record was edited: its digest is not the one in row '{row.run_id}' of {books.board_path}"
         yield Problem(file=books.record_path(row.run_id), line=1, message=message)
 
 
 def _wrong_acceptances(path: Path, books: Books) -> Iterator[Problem]:
-    """Yield what is wrong with the file of accepted versions: broken, or of a version or run that is not recorded."""
+    """Yield the problems of the accepted versions: an invalid file, or versions and runs that are not recorded."""
     place = f"{books.folder}/evals/accepted.json"
     try:
         acceptances = parse_acceptances(read_text(path, LeaderboardError), Path(place)) if path.exists() else []
@@ -211,7 +211,7 @@ def _wrong_acceptances(path: Path, books: Books) -> Iterator[Problem]:
 
 
 def rewritings(before: Books, after: Books) -> Iterator[Problem]:
-    """Yield the rows and records that were edited or removed; they may only be added. A draft may be removed."""
+    """Yield a problem for each row or record that was edited or removed; only drafts may be removed."""
     old_rows, new_rows = _raw_rows(before), _raw_rows(after)
     if old_rows is not None and new_rows is not None:
         for run_id, rows in old_rows.items():
@@ -251,7 +251,7 @@ def _parse(raw: bytes, path: Path) -> Any:
 
 
 def _disorder(books: Books, rows: list[Row]) -> Iterator[Problem]:
-    """Yield the rows of a run that has more than one, and those that are not below a newer one."""
+    """Yield a problem for each duplicate row of a run, and for each row above a newer one."""
     seen: set[str] = set()
     for row in rows:
         if row.run_id in seen:
@@ -274,7 +274,7 @@ def _lines_of_runs(leaderboard: bytes) -> dict[str, int]:
 
 
 def _raw_rows(books: Books) -> dict[str, list[Any]] | None:
-    """Return a leaderboard's rows by run id, all rows of a run together; None where it cannot be read."""
+    """Return a leaderboard's rows grouped by run id, or None if it cannot be read."""
     value = {"runs": []} if books.leaderboard is None else _json_or_none(books.leaderboard)
     if not isinstance(value, dict) or not isinstance(value.get("runs"), list):
         return None
@@ -282,7 +282,7 @@ def _raw_rows(books: Books) -> dict[str, list[Any]] | None:
 
 
 def _comparable(raw: bytes) -> str | bytes:
-    """Return a file's JSON value as text, so that its layout is free; the bytes where it is no JSON."""
+    """Return a file's JSON in a normal form, so that layout is ignored, or the bytes if it is not JSON."""
     value = _json_or_none(raw)
     return raw if value is None else json.dumps(value, sort_keys=True)
 

@@ -1,6 +1,6 @@
-"""`evals/pinned/*.json` of a component: frozen outputs, one file a model, as a baseline where no run folder is at hand.
+"""`evals/pinned/*.json`: frozen outputs of a component, one file per model, as a baseline without a run folder.
 
-They are committed, unlike other outputs; so they are few, and each is bound to the case it answers.
+They are committed, unlike other outputs. They are few, and each is bound to its case by a digest.
 """
 
 from pathlib import Path
@@ -17,7 +17,7 @@ PINNED_VERSION = 1
 
 
 class PinnedOutput(StrictModel):
-    """One output as the model gave it. `case`: the digest of the case it answers; `digest`: that of the text."""
+    """One output of a model. `case` is the digest of its case, `digest` that of the text."""
 
     case: Digest
     digest: Digest
@@ -30,7 +30,7 @@ class PinnedOutput(StrictModel):
 
 
 class PinnedRun(StrictModel):
-    """The run whose outputs are pinned. `digests`: of what shaped them, as the run has them."""
+    """The run whose outputs are pinned. `digests` are the run's digests of prompt, schema and settings."""
 
     pinned_version: int = PINNED_VERSION
     skill: ComponentName
@@ -42,13 +42,13 @@ class PinnedRun(StrictModel):
 
 
 class PinnedOutputs(PinnedRun):
-    """The outputs of one run, the first answer of each case."""
+    """The outputs of one run: the first output of each case."""
 
     outputs: dict[CaseId, PinnedOutput] = Field(min_length=1)
 
 
 class PinReport(PinnedRun):
-    """What `judge pin` prints as JSON: the file it wrote, and the cases whose outputs are in it."""
+    """The JSON output of `judge pin`: the file it wrote, and the cases whose outputs it contains."""
 
     path: str
     cases: list[CaseId]
@@ -60,14 +60,14 @@ def pinned_folder(component: Path) -> Path:
 
 
 def write_pinned(path: Path, pinned: PinnedOutputs) -> None:
-    """Write pinned outputs in place of those of the same model; raise StorageError."""
+    """Write pinned outputs and replace those of the same model; raise StorageError."""
     replace_text(path, json_text(pinned.model_dump(mode="json")))
 
 
 def read_pinned(component: Path, skill: str) -> dict[str, PinnedOutputs]:
-    """Return the pinned outputs of a component by model, none without a folder.
+    """Return the pinned outputs of a component by model; empty if there are none.
 
-    Raise JudgeError for a file that is broken, edited by hand, of a different component, or a model's second.
+    Raise JudgeError if a file is invalid, edited by hand, of another component, or a second file of a model.
     """
     root = Root(component, JudgeError)
     pinned: dict[str, PinnedOutputs] = {}
@@ -85,7 +85,7 @@ def read_pinned(component: Path, skill: str) -> dict[str, PinnedOutputs]:
 
 
 def pinned_of_model(component: Path, skill: str, model_id: str) -> PinnedOutputs:
-    """Return what is pinned for a model, or the only outputs that are pinned; raise JudgeError without either."""
+    """Return the outputs pinned for a model, or the only pinned outputs; raise JudgeError if there are none."""
     pinned = read_pinned(component, skill)
     if model_id in pinned:
         return pinned[model_id]

@@ -1,7 +1,7 @@
-"""What one run leaves behind: a `Record`, the `Row` of it on the leaderboard, which model answered, and what failed.
+"""The result of one run: a `Record`, its leaderboard `Row`, the served models and the failures.
 
-A record holds enough to draw every verdict again without the raw outputs; a row is what people and scripts read. Where
-a server sends no name, the model that answered is unknown, and differs from nothing.
+A record is sufficient to recompute every verdict without the raw outputs; a row is for people and scripts. If a server
+sends no model name, the served model is unknown and treated as unchanged.
 """
 
 import re
@@ -53,7 +53,7 @@ from skill_evaluator.records.summaries import (
 from skill_evaluator.text import canonical_json, digest, listed
 
 Served = str | dict[str, PositiveInt] | None
-"""The name of what answered a run; of several names each with its answers; None where the server sent none."""
+"""The served model of a run; several names with their output counts; None if the server sent no name."""
 Change = Literal["model", "date"]
 
 _PLACE = (  # vendor/, models/, the folders of a file; a region; a vendor
@@ -61,13 +61,13 @@ _PLACE = (  # vendor/, models/, the folders of a file; a region; a vendor
     r"(?:(?:ai21|amazon|anthropic|cohere|deepseek|meta|mistral|openai|qwen)\.)?"
 )
 _RELEASE = r"-\d{4}-\d\d-\d\d|-\d\d-\d\d(?:\d\d)?|-\d{8}|-\d{4}|@[\d-]+|-0\d\d|(?:-v\d+)?:\d"
-_NEWEST = r"\.gguf|\.safetensors|[-:@](?:latest|default)"  # and the kind of a file: neither says which model it is
+_NEWEST = r"\.gguf|\.safetensors|[-:@](?:latest|default)"  # also the file type; neither identifies the model
 _FORMS = re.compile(rf"{_PLACE}(?P<base>.+?)(?P<release>(?:{_RELEASE})*)(?:{_NEWEST})?", re.DOTALL)
 
 
 @lru_cache(maxsize=1000)
 def parts_of(name: str) -> tuple[str, str]:
-    """Return the base of a name, and its release; what says where the model is belongs to neither.
+    """Return the base and the release of a model name, without its location.
 
     >>> [parts_of(name) for name in ("models/Gem-001", "us.anthropic.c-20240620-v1:0", "/w/T.gguf", "x:latest")]
     [('gem', '-001'), ('c', '-20240620-v1:0'), ('t', ''), ('x', '')]
@@ -77,41 +77,44 @@ def parts_of(name: str) -> tuple[str, str]:
 
 
 def _identity(name: str) -> tuple[str, str]:
-    """Return what two names of one release share, however each spells its date: `@20240620`, `-2024-06-20-v1:0`."""
+    """Return a normalized base and release, equal for all spellings of a date: `@20240620`, `-2024-06-20-v1:0`."""
     base, release = parts_of(name)
     return base, re.sub(r"(?<=\d{4})(?:-v\d+)?:\d$|\D", "", release)
 
 
 def served_of(names: Iterable[str | None]) -> Served:
-    """Return what answered, from the name in each answer."""
+    """Return the served model from the names in all outputs."""
     counts = Counter(name for name in names if name)
     return dict(counts.most_common()) if len(counts) > 1 else next(iter(counts), None)
 
 
 def served_text(served: Served) -> str | None:
-    """Return what answered as a text, each of several names with its answers."""
+    """Format the served model as text, with output counts if there are several names."""
     return ", ".join(f"{name} ({n})" for name, n in served.items()) if isinstance(served, dict) else served
 
 
 def names_of(served: Served) -> list[str]:
-    """Return the names of what answered."""
+    """Return the names of the served models."""
     return list(served) if isinstance(served, dict) else [served] if served else []
 
 
 def is_mixed(served: Served) -> bool:
-    """Return whether several models, or releases of one, answered a run."""
+    """Return whether several models, or releases of a model, served a run."""
     return len(set(map(_identity, names_of(served)))) > 1
 
 
 def is_requested(served: str, requested: Iterable[str]) -> bool:
-    """Return whether a name is of the model that was requested by one of these, in its release if one is named."""
+    """Return whether a served name is one of the requested models, in its release if one is named."""
     base, release = _identity(served)
     alike = [wanted for name, wanted in map(_identity, requested) if name == base]
     return bool(alike) and all(wanted in ("", release) for wanted in alike)
 
 
 def change_of(before: Served, after: Served, requested: Iterable[str]) -> Change | None:
-    """Return what differs between two runs: several models in one run, or an unrequested release, count as a model."""
+    """Classify the change of the served model between two runs; return None if it did not change.
+
+    Several models in one run, or another release than the requested one, count as another model.
+    """
     if is_mixed(before) or is_mixed(after):
         return "model"
     answered = {_identity(name) for name in (*names_of(before), *names_of(after))}
@@ -124,21 +127,22 @@ def change_of(before: Served, after: Served, requested: Iterable[str]) -> Change
 
 RECORD_VERSION = 1
 BOARD_VERSION: Literal[2] = 2
-SCORER_VERSION = 3  # raised when equal answers score differently than before: older records are then not comparable
-SCORED_ELSEWHERE = 0  # the version of another tool's scorer: its results are compared with each other alone
-PARTIAL = "-partial"  # between the id of a run and how many answers of it were scored, where it is not complete
+SCORER_VERSION = 3  # raised if equal outputs score differently; records with another version are not comparable
+SCORED_ELSEWHERE = 0  # the scorer version of imported results, which are comparable only with each other
+PARTIAL = "-partial"  # separates the run id of an incomplete run and its number of scored outputs
 _CHOSEN_BY = ("prompt", "schema", "contract", "datasets", "settings", "scenario")
 _DIGITS = 16
 
 CHECKS_METRIC = "checks"
-MIN_USABLE = 0.5  # of the planned outputs must be readable, or a run measures nothing
-PASSED_FROM = 0.5  # a graded check is passed from here on
-CHECK = "check"  # how a check is compared, where it stands among the fields
+MIN_USABLE = 0.5  # minimum share of planned outputs that are readable; below, a run measures nothing
+PASSED_FROM = 0.5  # minimum score of a passed graded check
+CHECK = "check"  # the comparison name of a check among the fields
 SCORED = "scored"
 UNPARSEABLE = "unparseable"
 NOT_RUN = "not_run"
-_NAMES_NO_MODEL = ("local", "replay", "program")  # providers without an API that names a model
-ANSWERED = (SCORED, UNPARSEABLE, "refused", "truncated")  # the model's own doing; any other outcome lowers coverage
+_NAMES_NO_MODEL = ("local", "replay", "program")  # providers without an API that returns a model name
+# outcomes caused by the model; any other outcome lowers the completion
+ANSWERED = (SCORED, UNPARSEABLE, "refused", "truncated")
 
 
 class CaseAccuracy(FrozenModel):
@@ -150,14 +154,14 @@ class CaseAccuracy(FrozenModel):
 
 
 class FieldCount(FrozenModel):
-    """One field of one case: right of n."""
+    """One field of one case: right values among n."""
 
     right: NonNegativeInt
     n: NonNegativeInt
 
 
 class ArrayLength(FrozenModel):
-    """One array of one case: share of the commonest length, shortest and longest among the parsed answers."""
+    """One array of one case: share of the most frequent length, shortest and longest length of parsed outputs."""
 
     stability: float
     shortest: NonNegativeInt | None
@@ -165,9 +169,9 @@ class ArrayLength(FrozenModel):
 
 
 class CheckRecord(FrozenModel):
-    """One check of one case: what each planned answer scored (None: it was not measured), and how much it weighs.
+    """One check of one case: the score of each planned output (None: not measured), and its weight.
 
-    Two are the same check where their digests are equal, whatever their ids, weights and tiers.
+    Checks are the same if their digests are equal, whatever their ids, weights and tiers.
     """
 
     digest: Digest
@@ -178,16 +182,16 @@ class CheckRecord(FrozenModel):
 
 
 def check_path(check_id: str) -> str:
-    """Return the path under which a check stands among the fields."""
+    """Return the path of a check among the fields."""
     return f"checks.{check_id}"
 
 
 class CaseRecord(FrozenModel):
-    """One case as the record keeps it: per replicate its outcome and every metric, per field right of n and standing.
+    """One case in a record: outcome and metrics per replicate; right values and stability per field.
 
-    `exact` counts the answers equal to the truth, `arrays` has the lengths of each array. `digest` is of inputs, turns
-    and truth; `parts` has that of each, unless the document is the only input. A check is a field, too, as
-    `checks.<id>`; `checks` has it by its id.
+    `exact` counts outputs equal to the ground truth. `arrays` has the lengths of each array. `digest` is of inputs,
+    turns and ground truth; `parts` has one digest for each, unless the document is the only input. Checks are also
+    fields, as `checks.<id>`; `checks` has them by id.
     """
 
     case_id: CaseId
@@ -206,11 +210,11 @@ class CaseRecord(FrozenModel):
 
     @property
     def question(self) -> tuple[str, ...]:
-        """The case and the digests of all that it asks, the same in all records of a version."""
+        """The case id and the digests of its inputs, equal in all records of a version."""
         return (self.case_id, *(f"{name} {part}" for name, part in sorted(self._digests.items())))
 
     def asks_what(self, older: "CaseRecord") -> bool:
-        """Return whether it is the case that an older version was asked, as far as both versions use its inputs."""
+        """Return whether this is the same case as an older version's, for the inputs that both versions use."""
         now, before = self._digests, older._digests
         shared = now.keys() & before.keys()
         same_turns = (TURNS in now) == (TURNS in before)
@@ -219,10 +223,10 @@ class CaseRecord(FrozenModel):
         )
 
     def passed(self, primary_metric: str) -> list[bool]:
-        """Return whether each measured answer passes the case: all of its checks that count, and the truth as a whole.
+        """Return for each measured output whether it passes the case: all its checks, and the whole ground truth.
 
-        Every check counts, but those of which the case says `advisory`. The truth is met where the primary metric is 1.
-        Empty where neither says anything about the case.
+        Advisory checks are ignored. The ground truth is met if the primary metric is 1. Return an empty list if there
+        are neither checks nor a primary metric value for the case.
         """
         parts = [(check.scores, PASSED_FROM) for check in self.checks.values() if check.tier != "advisory"]
         if primary_metric != CHECKS_METRIC and (scores := strict_by_replicate(self, primary_metric)):
@@ -233,7 +237,10 @@ class CaseRecord(FrozenModel):
         return [all(answer) for answer in answers if False in answer or None not in answer]
 
     def words(self, primary_metric: str) -> str | None:
-        """Return how often its answers pass; None where nothing is to be passed, or there are fewer than two."""
+        """Return whether outputs pass always, never or sometimes.
+
+        Return None if there are fewer than two measured outputs, or nothing to pass.
+        """
         passed = self.passed(primary_metric)
         if len(passed) <= 1:
             return None
@@ -246,11 +253,11 @@ class CaseRecord(FrozenModel):
 
 
 def strict_score(outcome: str, score: float | None) -> float | None:
-    """Return the score that a call counts with: 0 for a refused, truncated or unparseable answer.
+    """Return the strict score of a call: 0 for a refused, truncated or unparseable output.
 
-    Means, verdicts and audits all count by it, so that a model gains nothing by answers that cannot be read. Only what
-    was measured of an unparseable answer counts: checks look at its text. None is not measured: the provider or the
-    network failed, or the metric says nothing about the case.
+    Means, verdicts and audits use it, so a model gains nothing from unreadable outputs. An unparseable output keeps a
+    score that was measured, such as that of a check on its text. None means not measured: the provider or the network
+    failed, or the metric does not apply to the case.
     """
     if outcome == SCORED:
         return score
@@ -258,9 +265,9 @@ def strict_score(outcome: str, score: float | None) -> float | None:
 
 
 def strict_by_replicate(case: CaseRecord, metric: str) -> list[float | None]:
-    """Return what each answer to a case counts with by a metric.
+    """Return the strict score of each output of a case by a metric.
 
-    Empty where the metric says nothing about the case (all of its scored replicates lack it).
+    Return an empty list if the metric does not apply to the case (all of its scored replicates lack it).
     """
     replicates = list(zip(case.outcomes, case.replicates.get(metric, []), strict=False))
     scored = [value for outcome, value in replicates if outcome == SCORED]
@@ -270,7 +277,7 @@ def strict_by_replicate(case: CaseRecord, metric: str) -> list[float | None]:
 
 
 class ModelSettings(FrozenModel):
-    """What shaped the answers: what the provider was sent, and what of it the provider cannot be told."""
+    """The settings that determine outputs: those sent to the provider, and those the provider does not support."""
 
     api_model: str
     profile: str
@@ -286,22 +293,22 @@ class ModelSettings(FrozenModel):
 
 
 def _only(name: str) -> BeforeValidator:
-    """Return a validator that takes one number of a record's summary; a number is left as it is."""
+    """Return a validator that extracts one number of a record's summary and keeps plain numbers."""
     return BeforeValidator(lambda value: value.get(name) if isinstance(value, dict) else getattr(value, name, value))
 
 
 def short_digest(digest: str) -> str:
-    """Return the digits that tell any two prompts apart; what is short already stays as it is."""
+    """Return the first 16 digits of a digest; an abbreviated digest is unchanged."""
     return digest.removeprefix("sha256:")[:_DIGITS]
 
 
 def short_digests(digests: Mapping[str, str]) -> dict[str, str]:
-    """Return the digests that a baseline is chosen by, each abbreviated."""
+    """Return the abbreviated digests that select a baseline."""
     return {name: short_digest(digests[name]) for name in _CHOSEN_BY if name in digests}
 
 
 class RowAccuracy(FrozenModel):
-    """One accuracy metric over a run. `n` counts what entered `mean`; `ci95` has the case as unit."""
+    """One accuracy metric over a run. `n` counts the values in `mean`; `ci95` has the case as unit."""
 
     mean: float | None
     strict_mean: float | None
@@ -311,7 +318,7 @@ class RowAccuracy(FrozenModel):
 
 
 class CaseRow(FrozenModel):
-    """One case as the leaderboard shows it: means over its scored replicates, None where none was scored."""
+    """One case on the leaderboard: means over its scored replicates, or None if none was scored."""
 
     case_id: CaseId
     accuracy: dict[str, Annotated[Share | None, _only("mean")]]
@@ -319,7 +326,7 @@ class CaseRow(FrozenModel):
 
 
 class _Run(FrozenModel):
-    """What was asked of which model, when and how often."""
+    """The component, model, time and number of replicates of a run."""
 
     run_id: RunId
     timestamp: Label
@@ -334,10 +341,10 @@ class _Run(FrozenModel):
 
 
 class Row(_Run):
-    """A leaderboard row: what people and scripts read of a run; all else is in its record, whose digest is `digest`.
+    """A leaderboard row: a summary of a run for people and scripts. `digest` is of its record.
 
-    `failures` and `scored` add up to `planned`. The reproducibility is strict means. `digests` are those that a
-    baseline is chosen by, abbreviated. A key with a default is left out of the file where it says nothing.
+    `failures` and `scored` add up to `planned`. Reproducibility values are strict means. `digests` are the abbreviated
+    digests that select a baseline. Keys with default values are omitted in the file.
     """
 
     shard: ShardText | None = None
@@ -364,24 +371,22 @@ class Row(_Run):
     per_case: list[CaseRow]
 
     def as_json(self) -> dict[str, Any]:
-        """Return the row as its file has it."""
+        """Return the row as JSON for the file."""
         return self.model_dump(mode="json", exclude_defaults=True)
 
 
 class Record(_Run):
-    """A run in full: what became of its calls and, per case, what every replicate scored.
+    """A complete run result: the outcome of its calls and, per case, the scores of every replicate.
 
-    `failures` and `scored` add up to `planned`. `usable` is the share of planned outputs that could be read; it is
-    there only if the calls were made and that share is below `MIN_USABLE`, so that the run is not complete.
-    `beside` is the id of the run whose calls alternated with this one's, so that no time lies between the two. A
-    `draft` has no row, and nothing is compared with it unless a person names it. `faults` says where and why calls
-    were not scored, the most frequent reason first. `not_applicable` has the cases that the model was not asked,
-    and why; no count and no score includes them. `left_out` says what the component's source holds and was not
-    used, such as files beside a skill, which were not sent. `transport` says whether each call was made by itself,
-    or many in a batch, whose latency is unknown. `calls` says how time and cost of single calls are spread. `drift`
-    is what asking a recorded version again showed. `server` is that of a `base_url`, or one that has fingerprints.
-    `judged` says who decided checks that are sentences. Keys with a default were added later; older records lack
-    them.
+    `failures` and `scored` add up to `planned`. `usable` is the share of planned outputs that could be read; it is set
+    only if the calls were made and the share is below `MIN_USABLE`, so the run is not complete. `beside` is the id of
+    the run whose calls were interleaved with this one's. A `draft` has no row, and is compared only if a person names
+    it. `faults` lists where and why calls were not scored, the most frequent reason first. `not_applicable` has the
+    cases that the model was not called for, with reasons; no count or score includes them. `left_out` lists parts of
+    the component's source that were not used, such as files beside a skill. `transport` is direct, or batch, whose
+    latency is unknown. `calls` has the distribution of time and cost of single calls. `drift` is the result of running
+    a recorded version again. `server` describes the server of a `base_url`, or one that sends fingerprints. `judged`
+    describes the judge of checks that are sentences. Keys with a default were added later; older records lack them.
     """
 
     seed: int | None
@@ -426,22 +431,22 @@ class Record(_Run):
 
     @property
     def is_final(self) -> bool:
-        """Whether no further call is needed: the run is complete, or too few of its outputs could be read."""
+        """Whether no further calls are needed: the run is complete, or too few of its outputs could be read."""
         return self.complete or self.usable is not None
 
     @property
     def has_row(self) -> bool:
-        """Whether the leaderboard shows it: drafts and baselines beside a candidate are not shown."""
+        """Whether the leaderboard shows it: drafts and interleaved baselines are not shown."""
         return not self.draft and not is_baseline(self.run_id, self.beside)
 
     @property
     def is_from_elsewhere(self) -> bool:
-        """Whether another tool asked and scored."""
+        """Whether the run was imported from another tool."""
         return self.scorer_version == SCORED_ELSEWHERE
 
     @property
     def moment(self) -> datetime | None:
-        """When the run began, in UTC if the record names no time zone; None if it names no moment."""
+        """The start of the run, in UTC if it has no time zone, or None if the timestamp is invalid."""
         try:
             moment = datetime.fromisoformat(self.timestamp)
         except ValueError:
@@ -450,17 +455,17 @@ class Record(_Run):
 
     @property
     def outputs(self) -> int:
-        """The number of calls that gave an output."""
+        """The number of calls that returned an output."""
         return round(self.coverage * self.planned)
 
     @property
     def requested(self) -> tuple[str, ...]:
-        """The names of the model that was asked: its API's, and that in models.yaml."""
+        """The names of the requested model: its API name, and its id in models.yaml."""
         return (self.model_id,) if self.settings is None else (self.settings.api_model, self.model_id)
 
     @property
     def served_otherwise(self) -> str | None:
-        """That a different model answered than was requested, or several did, and what to do; else None."""
+        """A note that other models than the requested one served the run, with advice, or None."""
         others = [name for name in names_of(self.served_model) if not is_requested(name, self.requested)]
         if self.provider in _NAMES_NO_MODEL or not (others or is_mixed(self.served_model)):
             return None
@@ -468,7 +473,7 @@ class Record(_Run):
         words = f"{served_text(self.served_model)} answered, and {asked} was requested: "
         if is_mixed(self.served_model):
             return f"{words}no version is compared with this run; `skill-evaluator evaluate {self.skill}` asks anew"
-        name = re.split(r"[/\\]", others[0])[-1]  # no id is a path
+        name = re.split(r"[/\\]", others[0])[-1]  # an id cannot be a path
         return f"{words}where that is meant, say `id: {name}` and `api_id: {asked}` in models.yaml"
 
     @property
@@ -498,7 +503,7 @@ def parse_record(value: Any, where: Path) -> Record:
 
 
 def refuse_newer(value: Any, where: Path, known: int = RECORD_VERSION) -> None:
-    """Raise LeaderboardError for a file that a newer evaluator wrote, or one from before the first release."""
+    """Raise LeaderboardError for a file written by a newer evaluator, or before the first release."""
     version = value.get("schema_version", known) if isinstance(value, dict) else known
     if not isinstance(version, int):
         raise LeaderboardError(f"schema_version in {where} is {version!r}; a whole number is expected")
@@ -543,7 +548,7 @@ REMEDIES: Mapping[str, str] = {
 
 
 def remedy(reason: str, model_id: str) -> str | None:
-    """Return what to do about a failure with this reason; None for a reason that is not known."""
+    """Return advice for a failure with this reason, or None if the reason is unknown."""
     words = REMEDIES.get(reason)
     if words and model_id == "program" and ".yaml" in words:
         words = "correct program: in prompt.md (its url, headers, body or timeout_s), or what it asks"
@@ -551,10 +556,7 @@ def remedy(reason: str, model_id: str) -> str | None:
 
 
 def unusable_words(record: Record) -> str | None:
-    """Return how many outputs could be read, why the others could not, and a remedy for the most frequent reason.
-
-    Return None if enough outputs could be read, or if the run is incomplete for another reason.
-    """
+    """Describe how many outputs could be read, the reasons for the others, and advice for the most frequent one."""
     if record.usable is None:
         return None
     state = "could be read" if record.contract is None else "are JSON"
@@ -568,7 +570,7 @@ def unusable_words(record: Record) -> str | None:
 
 
 def fault_lines(record: Record, quote: Callable[[str], str]) -> Iterator[str]:
-    """Yield a sentence for each reason why calls of a run were not scored; `quote` writes text from outside."""
+    """Yield a sentence per reason for unscored calls of a run; `quote` escapes untrusted text."""
     address = None if record.settings is None else record.settings.base_url
     for fault in record.faults:
         more = f" and {fault.n_cases - len(fault.cases)} more" if fault.n_cases > len(fault.cases) else ""

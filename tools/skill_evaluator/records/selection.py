@@ -1,7 +1,7 @@
-"""Which of a component's recorded runs are compared, and the version that is accepted.
+"""Select the recorded runs of a component to compare, and the accepted version.
 
-By default, for each model, the newest complete run of the highest version meets the newest of a lower version: of the
-accepted one, or of the next.
+By default, for each model, the newest complete run of the highest version is compared with the newest run of a lower
+version: the accepted one, or the next.
 """
 
 import datetime
@@ -33,9 +33,9 @@ _NO_LOWER = "there is no complete record of a lower version to compare with"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChosenRuns:
-    """The runs of one model to compare; `absent` says why there is no baseline.
+    """The runs of one model to compare; `absent` is the reason if there is no baseline.
 
-    `exact`: a person named a run or a file, so that these very runs are compared and no others of their versions.
+    `exact` is true if a person named a run or a file; then only these runs are compared, not others of their versions.
     """
 
     candidate: RecordedRun
@@ -46,7 +46,7 @@ class ChosenRuns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """Every choice, and the models that have nothing to judge, with the reason."""
+    """All choices, and the models without a candidate, with the reason."""
 
     choices: tuple[ChosenRuns, ...]
     left_out: Mapping[str, str]
@@ -58,11 +58,11 @@ def choose(
     baseline: str | RecordedRun | None,
     usual: Callable[[RecordedRun], RecordedRun | None] | None = None,
 ) -> Selection:
-    """Choose the runs to compare; candidate and baseline are a version, a run id, a run, or None for the usual choice.
+    """Choose the runs to compare; candidate and baseline are a version, a run id, a run, or None for the default.
 
-    The usual candidate is the newest complete run of the highest version that any model has. The usual baseline is
-    what `usual` finds for it, by default the next lower version. A run under a scenario is a candidate only by its id,
-    and then has a baseline of the same scenario. Raise LeaderboardError where nothing can be judged.
+    The default candidate is the newest complete run of the highest version of any model. The default baseline is the
+    result of `usual`, or the next lower version. A run under a scenario is chosen only by its id, and has a baseline of
+    the same scenario. Raise LeaderboardError if there is no candidate.
     """
     candidates, left_out = _choose_candidates(entries, candidate)
     named = _find_run(entries, baseline)
@@ -87,7 +87,7 @@ def choose(
 def _choose_candidates(
     entries: Sequence[RecordedRun], wanted: str | RecordedRun | None
 ) -> tuple[list[RecordedRun], dict[str, str]]:
-    """Return the run of each model to judge, and the models that have none, with why."""
+    """Return the candidate run of each model, and the models without one, with the reason."""
     named = _find_run(entries, wanted)
     if named is not None:
         return [named], {}
@@ -111,9 +111,9 @@ def _choose_candidates(
 
 
 def runs_of_versions(entries: Iterable[RecordedRun]) -> dict[str, dict[str, list[RecordedRun]]]:
-    """Return by model and version all complete runs without a scenario: lowest version first, oldest run first.
+    """Return all complete runs without a scenario by model and version, lowest version and oldest run first.
 
-    Runs of an edited prompt are never used.
+    Runs with an edited prompt are excluded.
     """
     runs: dict[str, dict[str, list[RecordedRun]]] = {}
     for entry in sorted(entries, key=lambda entry: entry.standing):
@@ -123,15 +123,15 @@ def runs_of_versions(entries: Iterable[RecordedRun]) -> dict[str, dict[str, list
 
 
 def newest_of_versions(entries: Iterable[RecordedRun]) -> dict[str, list[RecordedRun]]:
-    """Return by model the newest complete run of each version without a scenario, the lowest version first."""
+    """Return by model the newest complete run of each version without a scenario, lowest version first."""
     runs = runs_of_versions(entries)
     return {model_id: [of_version[-1] for of_version in versions.values()] for model_id, versions in runs.items()}
 
 
 def next_lower(entries: Sequence[RecordedRun], candidate: RecordedRun) -> RecordedRun | None:
-    """Return the newest complete run of the highest version below, of equal model and scenario; comparable ones first.
+    """Return the newest complete run of the next lower version with equal model and scenario.
 
-    None where there is no lower version.
+    Comparable runs are preferred. Return None if there is no lower version.
     """
     lower = runs_below(entries, candidate)
     highest = lower[0].version if lower else None
@@ -139,17 +139,17 @@ def next_lower(entries: Sequence[RecordedRun], candidate: RecordedRun) -> Record
 
 
 def usual_baseline(candidate: RecordedRun, archive: Archive, policy: Policy) -> RecordedRun | None:
-    """Return the run that a candidate is compared with unless a person names one; None without any.
+    """Return the run that a candidate is compared with by default, or None if there is none.
 
-    It is the version that was asked beside the candidate; else, of an edited prompt and of a draft, the version as it
-    was recorded; else the last accepted version, if the policy has that as the anchor; else the next lower version.
+    It is the interleaved baseline; else, for an edited prompt or a draft, the recorded run of the version; else the
+    last accepted version, if the policy uses it as anchor; else the next lower version.
     """
     nearest = archive.baseline_beside(candidate) or _best(_as_recorded(archive.entries, candidate), candidate)
     return nearest or last_accepted(candidate, archive, policy) or next_lower(archive.entries, candidate)
 
 
 def last_accepted(candidate: RecordedRun, archive: Archive, policy: Policy) -> RecordedRun | None:
-    """Return the newest complete run of the highest accepted version below that is comparable, if it is the anchor."""
+    """Return the newest comparable run of the highest accepted lower version, or None if the policy does not use it."""
     if policy.anchor == "previous" or candidate.scenario is not None:
         return None
     versions = versions_accepted(archive.accepted, candidate.model_id)
@@ -158,7 +158,7 @@ def last_accepted(candidate: RecordedRun, archive: Archive, policy: Policy) -> R
 
 
 def runs_below(entries: Sequence[RecordedRun], candidate: RecordedRun) -> list[RecordedRun]:
-    """Return the complete runs of lower versions, of equal model and scenario: highest version and newest first."""
+    """Return complete runs of lower versions with equal model and scenario, highest version and newest first."""
     if not semver.Version.is_valid(candidate.version):
         return []
     version = precedence(candidate.version)
@@ -167,7 +167,7 @@ def runs_below(entries: Sequence[RecordedRun], candidate: RecordedRun) -> list[R
 
 
 def runs_of_models(entries: Sequence[RecordedRun], wanted: Sequence[str], where: Path) -> list[RecordedRun]:
-    """Return the runs of the models wanted, or all; raise LeaderboardError for a model that has none."""
+    """Return the runs of the wanted models, or all runs; raise LeaderboardError for a model without runs."""
     models, wanted = {entry.model_id for entry in entries}, [wanted] if isinstance(wanted, str) else wanted
     for model_id in wanted:
         if model_id not in models:
@@ -182,13 +182,13 @@ def _find_run(entries: Sequence[RecordedRun], wanted: str | RecordedRun | None) 
 
 
 def runs_alike(entries: Sequence[RecordedRun], candidate: RecordedRun) -> list[RecordedRun]:
-    """Return the complete runs of a candidate's model and scenario, newest first; none of an edited prompt."""
+    """Return the complete runs of a candidate's model and scenario, newest first, without edited prompts."""
     alike = (run for run in entries if run.model_id == candidate.model_id)
     return [run for run in alike if not run.edited and _is_alike(run, candidate)]
 
 
 def _as_recorded(entries: Sequence[RecordedRun], candidate: RecordedRun) -> list[RecordedRun]:
-    """Return the recorded runs of the version of a draft, or of an edited prompt, newest first."""
+    """Return the recorded runs of the version of a draft or an edited prompt, newest first."""
     same = [run for run in runs_alike(entries, candidate) if run.version == candidate.version and not run.draft]
     if candidate.draft:
         return same
@@ -196,7 +196,7 @@ def _as_recorded(entries: Sequence[RecordedRun], candidate: RecordedRun) -> list
 
 
 def passed_over(entries: Sequence[RecordedRun], candidate: RecordedRun, baseline: RecordedRun | None) -> Iterator[str]:
-    """Say of each run of an edited prompt, from the baseline's version to the candidate's, that it does not count."""
+    """Yield a note for each run with an edited prompt that is skipped between the baseline and candidate versions."""
     lowest = None if baseline is None else precedence(baseline.version)
     for entry in entries:
         if not entry.edited or entry.run_id == candidate.run_id or not _is_alike(entry, candidate):
@@ -225,14 +225,14 @@ def _no_such_run(entries: Sequence[RecordedRun], wanted: str) -> LeaderboardErro
 
 
 def versions_patched_to(entries: Iterable[RecordedRun], version: str) -> set[str]:
-    """Return a version with the recorded ones that only PATCHes lie between."""
+    """Return a version and the recorded versions that differ from it only by PATCH steps."""
     return {version} | {entry.version for entry in entries if bump(entry.version, version) is Bump.PATCH}
 
 
 def same_series(record: Record, others: Iterable[Record]) -> list[Record]:
-    """Return the other runs of a version that stand in one series with a run, oldest first.
+    """Return a version's other runs in the same series as a run, oldest first.
 
-    A run in which the model had moved (`drift`) begins a series of its own.
+    A run in which the model had drifted (`drift`) begins a new series.
     """
     runs = sorted([record, *others], key=lambda run: (run.timestamp, run.run_id))
     moves = [run for run in runs if run.drift is not None and run.drift.moved]
@@ -242,9 +242,9 @@ def same_series(record: Record, others: Iterable[Record]) -> list[Record]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accepted:
-    """A version that is accepted, with its records; `new`: it was not before, for the same reason.
+    """The result of accepting a version, with its records; `new` is false if it was already accepted for this reason.
 
-    `above` is a higher accepted version, with which later ones are still compared. `path` is the file to commit.
+    `above` is a higher accepted version, which later versions are still compared with. `path` is the file to commit.
     """
 
     acceptance: Acceptance
@@ -257,9 +257,9 @@ class Accepted:
 def accept(
     component: Component, archive: Archive, version: str | None, *, why: str, by: str, models: Sequence[str]
 ) -> Accepted:
-    """Make a recorded version the accepted baseline of later ones, by default the highest; raise LeaderboardError.
+    """Accept a recorded version, by default the highest, as the baseline of later ones; raise LeaderboardError.
 
-    A version that is worse may be accepted. `by` is by default git's author.
+    A regressed version may be accepted. The default of `by` is git's author.
     """
     name = component.name
     why, by = " ".join(why.split()), " ".join(by.split())
@@ -295,7 +295,7 @@ def accept(
 def _to_accept(
     entries: Sequence[RecordedRun], version: str | None, models: Sequence[str], skill: str
 ) -> tuple[str, dict[str, list[RecordedRun]]]:
-    """Return the version to accept, and its complete runs by model; raise LeaderboardError where a model has none."""
+    """Return the version to accept and its complete runs by model; raise LeaderboardError if a model has none."""
     runs = runs_of_versions(entries)
     complete = [run for versions in runs.values() for of_version in versions.values() for run in of_version]
     complete.sort(key=lambda run: run.standing)

@@ -1,4 +1,4 @@
-"""What a run's answers add up to: per metric, field, array and rule of the schema, as records and rows hold it."""
+"""Summaries of a run's outputs by metric, field, array and schema rule, as stored in records and rows."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,11 +9,12 @@ from skill_evaluator.files import FrozenModel
 from skill_evaluator.identifiers import CaseId, Digest, Label, ModelId, RunId, Share, Usd
 from skill_evaluator.stats import by_key, quantile
 
-LATER: Any = Field(default=None, exclude_if=lambda value: value is None)  # a key that older digests are without
+# omitted if None, to keep the digests of older records
+LATER: Any = Field(default=None, exclude_if=lambda value: value is None)
 
 
 class Summary(FrozenModel):
-    """One metric over a run. `n` counts what entered `mean`; `ci95` has the case as unit (None for one case)."""
+    """One metric over a run. `n` counts the values in `mean`; `ci95` has the case as unit (None for one case)."""
 
     mean: float | None
     strict_mean: float | None
@@ -25,7 +26,7 @@ class Summary(FrozenModel):
 
 
 class Filled(FrozenModel):
-    """Of n parsed outputs of labelled cases, how many have a value in a field, and for how many the truth has one."""
+    """Among n parsed outputs of labelled cases, how many have a value in a field, and how many ground truths do."""
 
     n: NonNegativeInt
     output: NonNegativeInt
@@ -33,9 +34,9 @@ class Filled(FrozenModel):
 
 
 class Profile(FrozenModel):
-    """The cases by how a field stands in them: right or wrong alike in every answer, or now this, now that.
+    """The number of cases by stability of a field: right or wrong in every output, or flaky.
 
-    `stable` is for cases without truth; `unscored` where fewer than two answers, or none that was parsed, say nothing.
+    `stable` is for cases without ground truth. `unscored` cases have fewer than two outputs, or no parsed output.
     """
 
     stable_right: NonNegativeInt = 0
@@ -46,10 +47,10 @@ class Profile(FrozenModel):
 
 
 class FieldSummary(FrozenModel):
-    """One leaf path over a run: accuracy is right ÷ n, `confusion` is {truth: {output: count}} of a category.
+    """One field over a run: accuracy is right ÷ n; `confusion` is {truth: {output: count}} of a category.
 
-    `macro_f1` is of that confusion, `alpha` Krippendorff's between replicates with the cases as units. `token_f1` and
-    `rouge_l` are means over the values of a free text.
+    `macro_f1` is of that confusion; `alpha` is Krippendorff's, between replicates with cases as units. `token_f1` and
+    `rouge_l` are means over the values of a free-text field.
     """
 
     compare: str
@@ -70,9 +71,9 @@ class FieldSummary(FrozenModel):
 
 
 class ArraySummary(FrozenModel):
-    """One array over a run: how steady its length is between replicates, mean over cases; where and how far it varied.
+    """One array over a run: the stability of its length between replicates, as mean over cases.
 
-    `varied` counts the cases in which parsed answers differ in length, `widest` is the largest such difference.
+    `varied` counts the cases in which parsed outputs differ in length; `widest` is the largest difference.
     """
 
     stability: float
@@ -82,9 +83,9 @@ class ArraySummary(FrozenModel):
 
 
 def values_of_arrays(per_field: Mapping[str, FieldSummary]) -> dict[str, dict[str, int]]:
-    """Add up what became of the leaves below each array, and all four as `n`.
+    """Add up the value counts below each array, with their total as `n`.
 
-    Those of an array in an array belong to the inner one.
+    Values in a nested array count for the inner array.
 
     >>> leaf = {"compare": "exact", "accuracy": 0.5, "n": 2, "right": 1, "wrong": 0, "stability": 1.0}
     >>> one, other = (FieldSummary(**leaf, missing=m, extra=1 - m) for m in (0, 1))
@@ -100,7 +101,7 @@ def values_of_arrays(per_field: Mapping[str, FieldSummary]) -> dict[str, dict[st
 
 
 class ContractFault(FrozenModel):
-    """One rule that outputs broke: the path, the schema's keyword, how many times, and one of the messages."""
+    """One schema rule that outputs violated: the path, the keyword, the count, and an example message."""
 
     path: str
     rule: str
@@ -109,10 +110,10 @@ class ContractFault(FrozenModel):
 
 
 class ContractSummary(FrozenModel):
-    """What the schema holds against the n parsed outputs of a run; the commonest errors first.
+    """The schema violations of a run's n parsed outputs, most frequent first.
 
-    The shares are of n. `missing_keys` and `extra_keys` count outputs by required top-level keys they lack and
-    by keys the schema does not name.
+    The shares are of n. `missing_keys` and `extra_keys` count outputs by missing required top-level keys and by keys
+    the schema does not name.
     """
 
     n: NonNegativeInt
@@ -124,10 +125,10 @@ class ContractSummary(FrozenModel):
 
 
 class FailedCalls(FrozenModel):
-    """The calls of a run that were not scored for one reason: in how many cases, the first of them, and the message.
+    """The calls of a run that were not scored for one reason: the number of cases, the first cases, and a message.
 
-    The kind `scored` is of outputs with several candidates, which were scored.
-    `message` is that of one of the calls: the server's words, or empty where the reason says all.
+    The kind `scored` is for outputs with several candidates, which were scored. `message` is from one of the calls: the
+    server's text, or empty if the reason is sufficient.
     """
 
     kind: str
@@ -139,9 +140,9 @@ class FailedCalls(FrozenModel):
 
 
 class RowTokens(FrozenModel):
-    """Tokens the vendor counted; None where it counted none for some answer.
+    """Tokens counted by the vendor; None if the count is missing for any output.
 
-    `hit_rate` is the share of the input that was read from a cache.
+    `hit_rate` is the share of input tokens read from a cache.
     """
 
     input: NonNegativeInt | None
@@ -150,7 +151,7 @@ class RowTokens(FrozenModel):
 
 
 class Tokens(FrozenModel):
-    """The same with the parts of the input: read from a cache, written to one, and `uncached`, the rest."""
+    """Token counts with the input split into tokens read from a cache, written to a cache, and `uncached`."""
 
     input: NonNegativeInt | None
     output: NonNegativeInt | None
@@ -161,7 +162,7 @@ class Tokens(FrozenModel):
 
 
 class Server(FrozenModel):
-    """The most calls in flight, what a server told, and how many answers had its commonest fingerprints."""
+    """The maximum of concurrent calls, the server's version, and output counts by its most frequent fingerprints."""
 
     concurrency: PositiveInt
     version: Label | None = LATER
@@ -172,7 +173,7 @@ class Server(FrozenModel):
 
 
 class InFlight(FrozenModel):
-    """Calls in flight: the fewest and the most places there were for them, and how many there were on average."""
+    """Concurrent calls: the lowest and highest limit, and the mean number in flight."""
 
     least: PositiveInt
     mean: NonNegativeFloat
@@ -180,14 +181,14 @@ class InFlight(FrozenModel):
 
 
 class Latency(FrozenModel):
-    """Seconds from sending a call's last attempt to its answer."""
+    """Seconds from sending a call's last attempt to its output."""
 
     p50: NonNegativeFloat | None
     p95: NonNegativeFloat | None
 
 
 class Quantiles(FrozenModel):
-    """How the calls of a run are spread: the values that 5, 25, 50, 75 and 95 % of them do not exceed."""
+    """The distribution of a value over calls: its 5, 25, 50, 75 and 95 % quantiles."""
 
     p5: NonNegativeFloat
     p25: NonNegativeFloat
@@ -197,7 +198,7 @@ class Quantiles(FrozenModel):
 
     @classmethod
     def of(cls, values: Sequence[float | None], digits: int) -> "Quantiles | None":
-        """Return the quantiles of some calls; None of none, and where one of them is not known.
+        """Return the quantiles over calls. Return None if there are no calls or a value is unknown.
 
         >>> Quantiles.of([1.0, 2.0, 3.0], 3)
         Quantiles(p5=1.1, p25=1.5, p50=2.0, p75=2.5, p95=2.9)
@@ -209,17 +210,17 @@ class Quantiles(FrozenModel):
 
 
 class CallSpreads(FrozenModel):
-    """What single calls took: seconds from sending the last attempt to its answer, and USD; None: not known."""
+    """The distribution of latency in seconds (last attempt to output) and cost in USD; None if unknown."""
 
     latency_s: Quantiles | None
     cost_usd: Quantiles | None
 
 
-FEWEST_LABELS = 100  # of people, from which on it is known how often a judge errs
+FEWEST_LABELS = 100  # human labels required to estimate a judge's error rates
 
 
 class CorrectedShare(FrozenModel):
-    """The share of answers of which a sentence holds: as `judged`, and without the errors of the judge."""
+    """The share of outputs for which a sentence holds: as `judged`, and corrected for the judge's errors."""
 
     judged: Share
     value: Share | None
@@ -227,9 +228,10 @@ class CorrectedShare(FrozenModel):
 
 
 class JudgedChecks(FrozenModel):
-    """Who judged the checks with `expect`: the digests of its settings and prompt, its calls and what they cost.
+    """The judge of `expect` checks: the digests of its settings and prompt, its calls and their cost.
 
-    `labels` of people tell how often it errs; with enough of them `shares` are there, by sentence, under `""` all.
+    `labels` counts human labels used to estimate its errors; if there are enough, `shares` has the corrected shares by
+    sentence, and for all under `""`.
     """
 
     model_id: ModelId
@@ -241,9 +243,9 @@ class JudgedChecks(FrozenModel):
 
 
 class Drift(FrozenModel):
-    """What a run of a recorded version was held against: the newest run `since` which the same prompt gave it.
+    """The result of comparing a rerun of a recorded version with `since`, the newest earlier run of the same prompt.
 
-    `moved` says which measures fell or rose beyond chance, so that the model is a different one; empty if none did.
+    `moved` lists the measures that changed significantly, so the model is a different one; empty if none did.
     """
 
     since: RunId

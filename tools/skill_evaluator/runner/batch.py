@@ -1,8 +1,8 @@
 """Send a run's calls to the vendor in batches and collect their outcomes.
 
-`batches.jsonl` says what was sent to the vendor, `replicates.jsonl` what came of it. A line is on disk before the step
-that it announces (`intended`), or right after the step that it reports. So a process that ends at any moment loses no
-output, and the next one sends nothing twice: `BatchEngine` continues what an earlier process left.
+`batches.jsonl` records what was sent to the vendor, `replicates.jsonl` the outcomes. A line is on disk before the step
+it announces (`intended`), or right after the step it reports. A process that ends at any time therefore loses no
+output, and the next one sends nothing twice: `BatchEngine` continues where an earlier process stopped.
 """
 
 import asyncio
@@ -48,7 +48,7 @@ class _Line(StrictModel):
 
 
 class Intended(_Line):
-    """A batch is about to be created, under this name and of these calls: case and replicate by custom id."""
+    """A batch that is about to be created, with its name and calls: case and replicate by custom id."""
 
     event: Literal["intended"] = "intended"
     name: Label
@@ -56,21 +56,21 @@ class Intended(_Line):
 
 
 class Submitted(_Line):
-    """The vendor has the batch, under this id."""
+    """The vendor accepted the batch under this id."""
 
     event: Literal["submitted"] = "submitted"
     id: Annotated[Label, Field(min_length=1)]
 
 
 class Absent(_Line):
-    """The vendor has no such batch, for this reason: its calls may be sent again."""
+    """The vendor has no such batch, for this reason; its calls may be sent again."""
 
     event: Literal["absent"] = "absent"
     reason: Label
 
 
 class Collected(_Line):
-    """The batch has ended with this state, and each of its calls has its outcome, or goes `again` into a new batch."""
+    """The batch ended in this state; each call has an outcome, or goes `again` into a new batch."""
 
     event: Literal["collected"] = "collected"
     state: Label
@@ -80,7 +80,7 @@ class Collected(_Line):
 
 
 class Deleted(_Line):
-    """The vendor was told to delete the batch, with what was asked and answered."""
+    """The vendor deleted the batch with its requests and results."""
 
     event: Literal["deleted"] = "deleted"
 
@@ -94,7 +94,7 @@ class BatchLine(RootModel[Annotated[_Event, Field(discriminator="event")]]):
 
 @dataclass(slots=True, kw_only=True)
 class Batch:
-    """One batch as far as its lines say; `attempts` counts for each call the batches it was in, this one included."""
+    """One batch according to its lines; `attempts` counts for each call its batches, including this one."""
 
     number: int
     name: str
@@ -106,32 +106,32 @@ class Batch:
 
     @property
     def is_open(self) -> bool:
-        """Whether the vendor has it, or may have it, and its results were not taken yet."""
+        """Whether the vendor has or may have the batch, and its results are not collected."""
         return self.stage in ("intended", "submitted")
 
     @property
     def intended_at(self) -> float:
-        """The time it was asked for."""
+        """The time of its intended line."""
         return moment(self.at).timestamp()
 
     @property
     def age_s(self) -> float:
-        """The seconds since it was asked for."""
+        """The seconds since its intended line."""
         return max(0.0, time.time() - self.intended_at)
 
 
 @dataclass(slots=True)
 class BatchJournal:
-    """The batches of one run; every change is on the disk itself before it counts."""
+    """The batches of one run; every change is synced to disk before it takes effect."""
 
     folder: Path
     batches: list[Batch] = field(default_factory=list)
 
     @classmethod
     def read(cls, folder: Path) -> "BatchJournal":
-        """Read the batches of a run; a torn line is skipped, since what it would say is asked of the vendor.
+        """Read the batches of a run; an incomplete line is skipped, since the vendor is asked for the batch.
 
-        Raise RunError for a line that is whole and no line of this file.
+        Raise RunError for any other invalid line.
         """
         journal, path = cls(folder), folder / BATCHES
         if path.exists():
@@ -144,39 +144,39 @@ class BatchJournal:
 
     @property
     def open(self) -> list[Batch]:
-        """The batches whose results are still to be taken, the oldest first."""
+        """The batches whose results are not collected, oldest first."""
         return [batch for batch in self.batches if batch.is_open]
 
     def custom_id(self, run_id: str, place: int) -> str:
-        """Return the id of a call, by its place in the run's schedule, in the next batch.
+        """Return the id of a call in the next batch, from its place in the run's schedule.
 
-        It is short, and no other batch has it: `3f9a01bc-12-1` is the call 12 in the first batch of a run.
+        It is short and unique: `3f9a01bc-12-1` is call 12 in the first batch of a run.
         """
         return f"{digest(run_id).removeprefix('sha256:')[:12]}-{place}-{len(self.batches) + 1}"
 
     def intend(self, run_id: str, calls: Mapping[str, Call]) -> Batch:
-        """Note a batch that is about to be created."""
+        """Record a batch that is about to be created."""
         number = len(self.batches) + 1
         places = {custom_id: (call.case_id, call.replicate) for custom_id, call in calls.items()}
         self._note(Intended(batch=number, at=now(), name=f"{run_id}.{number}", calls=places))
         return self.batches[-1]
 
     def submitted(self, batch: Batch, batch_id: str) -> None:
-        """Note that the vendor has a batch."""
+        """Record that the vendor has a batch."""
         self._note(Submitted(batch=batch.number, at=now(), id=batch_id))
 
     def absent(self, batch: Batch, reason: str) -> None:
-        """Note that the vendor has it not."""
+        """Record that the vendor does not have a batch."""
         printable = "".join(mark for mark in reason if mark.isprintable())
         self._note(Absent(batch=batch.number, at=now(), reason=printable[:300]))
 
     def collected(self, batch: Batch, state: str, *, answered: int, failed: int, again: int) -> None:
-        """Note that every call of a batch has its outcome, or goes into a new one."""
+        """Record that every call of a batch has its outcome, or goes into a new batch."""
         word = "".join(mark for mark in state if mark.isprintable())[:100]
         self._note(Collected(batch=batch.number, at=now(), state=word, answered=answered, failed=failed, again=again))
 
     def deleted(self, batch: Batch) -> None:
-        """Note that the vendor was told to delete it."""
+        """Record that the vendor deleted a batch."""
         self._note(Deleted(batch=batch.number, at=now()))
 
     def _note(self, line: _Event) -> None:
@@ -215,19 +215,19 @@ def known_ids(results_dir: Path) -> frozenset[str]:
     return frozenset(batch.batch_id for journal in journals for batch in journal.batches if batch.batch_id)
 
 
-PENDING = "batch_pending"  # the reason of calls that lie with the vendor
-_SHARE_OF_BYTES = 0.95  # of what a vendor takes, since it may count otherwise
+PENDING = "batch_pending"  # the reason of calls that are pending at the vendor
+_SHARE_OF_BYTES = 0.95  # of the vendor's limit, because it may count bytes differently
 _UNREADABLE_S = 7 * 86_400.0  # the age at which a batch is lost if all that comes for it is, say, a proxy's page
-_MOST_REQUESTS = 10_000  # of a batch, whose answers are read in one piece
-_ATTEMPTS = 2  # batches that a call is in before an error that may pass is its outcome
+_MOST_REQUESTS = 10_000  # per batch, because its results are read at once
+_ATTEMPTS = 2  # batches that a call is sent in before a temporary error becomes its outcome
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchJob:
-    """All that is needed to have one run's calls made in batches.
+    """The data for making one run's calls in batches.
 
-    `schedule` has all its calls, `calls` those without an answer, and `failed` those of them that have an error in the
-    journal, with the attempts it was made after.
+    `schedule` has all calls of the run, `calls` those without an output, and `failed` those of them with an error in
+    the journal, with their number of attempts.
     """
 
     run: Run
@@ -241,7 +241,7 @@ class BatchJob:
 
 
 class BatchEngine:
-    """One run's batches. `halted` says afterwards why calls have no outcome yet, or None if all have."""
+    """Runs one run's batches. Afterwards `halted` is the reason why calls have no outcome, or None if all have."""
 
     def __init__(self, job: BatchJob, progress: Progress, on_outcome: OnOutcome) -> None:
         self._job = job
@@ -256,7 +256,7 @@ class BatchEngine:
         self._todo = set(job.calls)
         self._remarks: list[str] = []
         self._uncreated = 0  # batches in a row
-        self._refused: Failure | None = None  # why nothing more is submitted; what was is waited for all the same
+        self._refused: Failure | None = None  # stops submitting; submitted batches are still collected
         self.halted: Failure | None = None
         for call in chain.from_iterable(batch.calls.values() for batch in self._journal.open):
             if call in self._todo:
@@ -289,7 +289,7 @@ class BatchEngine:
                 await self._job.batches.close()
 
     async def _find_uncertain(self) -> None:
-        """Ask the vendor for batches of which only the intent is on disk: nothing is sent again before it is known."""
+        """Ask the vendor for batches that may have been created, before any call is sent again."""
         for batch in self._journal.open:
             if batch.stage != "intended":
                 continue
@@ -334,7 +334,7 @@ class BatchEngine:
                     self._journal.deleted(batch)
 
     async def _status(self, batch: Batch) -> BatchStatus | None:
-        """Return the status of a batch that is over; None while it goes on."""
+        """Return the status of a batch that has ended, or None while it is in progress."""
         batch_id, batches = batch.batch_id or "", self._job.batches
         try:
             status = await batches.status(batch_id)
@@ -356,9 +356,9 @@ class BatchEngine:
         return BatchStatus(batch_id=batch_id, state=f"overdue {status.state}", ended=True, done=0, unanswered=lost())
 
     async def _results(self, status: BatchStatus, *, whole: bool) -> tuple[BatchStatus, Results]:
-        """Read the results, again where they come torn or are fewer than the vendor counts; raise ProviderError.
+        """Read the results, with retries if they are incomplete; raise ProviderError.
 
-        Where the vendor has the batch and its results no longer, the status says that they are lost.
+        If the vendor has the batch but no longer its results, the status says that they are lost.
         """
         retry = self._settings.retry
         if not status.body or status.unanswered.reason == "batch_failed":
@@ -378,7 +378,7 @@ class BatchEngine:
         raise AssertionError("unreachable: the last attempt returns or raises")
 
     async def _keep(self, batch: Batch, status: BatchStatus, results: Results) -> None:
-        """Give each call of a batch its outcome, unless the journal has it; the first answer stands."""
+        """Set the outcome of each call of a batch that has none in the journal; the first output counts."""
         answered = failed = again = 0
         for line, (custom_id, call) in enumerate(batch.calls.items(), 1):
             attempt = batch.attempts[call]
@@ -419,7 +419,7 @@ class BatchEngine:
             await asyncio.wait([asyncio.wrap_future(busy)])
 
     async def _submit_rest(self) -> None:
-        """Create batches of the calls that are in none, as far as the budget and the vendor's limits go."""
+        """Create batches of the calls that are in none, within the budget and the vendor's limits."""
         free = self._todo - self._lying()
         rest = deque(call for call in self._job.calls if call in free)
         while rest and not (self.halted or self._refused or self._stop.requested):
@@ -443,7 +443,7 @@ class BatchEngine:
             self._journal.submitted(batch, batch_id)
 
     async def _next_requests(self, rest: deque[Call]) -> tuple[dict[str, Request], dict[str, Call]]:
-        """Take the calls of the next batch off the rest; none where one has to wait for what was submitted."""
+        """Take the calls of the next batch off `rest`; empty if submitted batches must end first."""
         batches, requests, calls = self._job.batches, dict[str, Request](), dict[str, Call]()
         size, lying = 0, self._lying()
         queued = sum(self._most(call).tokens for call in lying) if self._job.run.model.limits.queued_tokens else 0
@@ -468,7 +468,7 @@ class BatchEngine:
         return requests, calls
 
     async def _size(self, custom_id: str, request: Request) -> int | Failure:
-        """Return the bytes of a request in a batch, or why it can be in none."""
+        """Return the bytes of a request in a batch, or the failure that excludes it."""
         try:
             size = self._job.batches.size(custom_id, request)
             if request.files:
@@ -482,7 +482,7 @@ class BatchEngine:
         return size
 
     async def _afforded(self, request: Request, most: Most, *, can_wait: bool) -> bool:
-        """Set aside what a call may cost; with nothing of this run to wait for, its refusal is the end."""
+        """Reserve the maximum cost of a call; if nothing of this run is pending, a refusal ends submitting."""
         afforded = self._budget.reserve_now(most.usd)
         if not afforded and can_wait:
             afforded = await self._budget.reserve(most.usd)
@@ -499,11 +499,11 @@ class BatchEngine:
         return Most.of(request, self._job.price, batch=True)
 
     def _lying(self) -> set[Call]:
-        """Return the calls that lie with the vendor, or may."""
+        """Return the calls that are or may be at the vendor."""
         return {call for batch in self._journal.open for call in batch.calls.values()}
 
     def _release(self, batch: Batch) -> None:
-        """Give back what was set aside for calls that were not made."""
+        """Release the reserved cost of calls that were not made."""
         for call in batch.calls.values():
             self._budget.settle(self._most(call).usd, 0.0)
 
@@ -516,7 +516,7 @@ class BatchEngine:
         return failure
 
     def _state(self) -> str:
-        """Say what lies with the vendor: `24 calls in 2 batches at the vendor, the oldest for 3 h 12`."""
+        """Describe what is pending at the vendor: `24 calls in 2 batches at the vendor, the oldest for 3 h 12`."""
         words = []
         if batches := self._journal.open:
             minutes = int(max(batch.age_s for batch in batches) // 60)

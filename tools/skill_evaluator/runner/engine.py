@@ -27,18 +27,18 @@ from skill_evaluator.records.summaries import InFlight
 from skill_evaluator.runner.prices import call_cost, dearest_cost, most_cost
 from skill_evaluator.runner.schedule import Call, Replicate, estimate_input_tokens, most_input_tokens, under
 
-Sleep = Callable[[float], Awaitable[object]]  # true when the sleeper was woken because nothing is worth waiting for
+Sleep = Callable[[float], Awaitable[object]]  # returns true if the sleeper was woken early
 _HELD = 1.6  # times as long, at most, with twice as many in flight: a quarter more answers a second
 _ROUNDS = 8  # that pass before more are tried again
-_CUT_INTERVAL_S = 1.0  # complaints within one round trip are one complaint
+_CUT_INTERVAL_S = 1.0  # seconds; complaints within one round trip count as one
 
 
 def limits_of(
     models: Sequence[Model], settings: Settings, shards: int = 1, planned: Mapping[str, Limits] = MappingProxyType({})
 ) -> dict[str, Limits]:
-    """Return the limits of models that are called side by side, by id: each model's own under its provider's ceiling.
+    """Return the limits of models called concurrently, by id: each model's own, under its provider's ceiling.
 
-    A plan says which part of them each of its jobs has. Without a plan the `shards` of a run share alike.
+    A plan assigns each job its share. Without a plan the `shards` of a run share equally.
     """
     of_provider = Counter(model.provider for model in models)
     limits = {
@@ -80,17 +80,17 @@ class Gate:
 
     @property
     def limit(self) -> int:
-        """Calls allowed in flight at this moment."""
+        """The number of concurrent calls allowed now."""
         return int(self._limit)
 
     @property
     def used(self) -> InFlight:
-        """The fewest and the most places there were, and how many calls were in flight on average."""
+        """The lowest and highest limit, and the mean number of calls in flight."""
         least, most = self._places
         return InFlight(least=least, mean=round(self._seconds / max(self._at - self._begun, 1e-9), 1), most=most)
 
     async def enter(self) -> None:
-        """Wait for a place, and for the end of a pause that the API demanded."""
+        """Wait for a free place, and for the end of a pause demanded by the API."""
         while self._active >= int(self._limit):
             place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.append(place)
@@ -101,12 +101,12 @@ class Gate:
                 return
 
     def leave(self) -> None:
-        """Give the place back."""
+        """Release the place."""
         self._count(-1)
         self._wake()
 
     def succeeded(self, latency_s: float = 0.0) -> None:
-        """Allow a little more, since a call was answered; far more while that takes no longer than before."""
+        """Raise the limit slightly after a successful call, or double it per round while latency does not grow."""
         if self._grows:
             self._taken_s.append(latency_s)
             if len(self._taken_s) >= 2 * self.limit:  # the first half began when there were fewer
@@ -115,7 +115,7 @@ class Gate:
             self._change(min(float(self._most), self._limit + 1 / self._limit))
 
     def throttled(self, pause_s: float) -> None:
-        """Halve, since the API complained, and let no call begin before the pause is over."""
+        """Halve the limit after a complaint of the API, and start no call before the pause is over."""
         now = time.monotonic()
         self._closed_until = max(self._closed_until, now + pause_s)
         if now - self._last_cut >= _CUT_INTERVAL_S and not self._fixed:
@@ -190,7 +190,7 @@ class Pace:
 
 
 def wait_before_retry(retry: Retry, attempt: int, retry_after_s: float | None) -> float:
-    """Return the seconds before attempt `attempt + 1`: what the server demands (capped), else jittered back-off.
+    """Return the seconds before attempt `attempt + 1`: the server's retry-after (capped), else jittered back-off.
 
     Equal jitter, https://aws.amazon.com/builders-library/timeouts-retries-and-backoff-with-jitter/.
     """
@@ -220,13 +220,13 @@ class Budget:
         self._settled = asyncio.Event()
 
     def anew(self, spent_usd: float) -> "Budget":
-        """Return a budget of the same cap and the calls that are left, of which so much is spent: runs count anew."""
+        """Return a budget with the same cap and remaining calls, of which `spent_usd` is spent."""
         budget = Budget(self._max_cost, self._calls_left)
         budget.count_earlier(spent_usd)
         return budget
 
     def count_earlier(self, cost_usd: float) -> None:
-        """Count what a resumed run took before: a cap is the run's, however often it is resumed."""
+        """Count what a resumed run spent before; the cap applies to the whole run."""
         self._spent += cost_usd
 
     def take_call(self) -> bool:
@@ -239,11 +239,11 @@ class Budget:
 
     @property
     def left_usd(self) -> float:
-        """What is neither spent nor set aside; infinite without a cap."""
+        """The amount that is neither spent nor reserved; infinite without a cap."""
         return math.inf if self._max_cost is None else max(0.0, self._max_cost - self._spent - self._reserved)
 
     async def reserve(self, upper_bound_usd: float) -> bool:
-        """Set aside what an attempt may cost at most; refuse only when no call in flight may still turn out cheaper."""
+        """Reserve the maximum cost of an attempt; refuse only if no call in flight may still become cheaper."""
         while not self.reserve_now(upper_bound_usd):
             if self._reserved == 0.0:
                 return False
@@ -252,7 +252,7 @@ class Budget:
         return True
 
     def reserve_now(self, upper_bound_usd: float, *, begun: bool = False) -> bool:
-        """Set aside what an attempt may cost at most, if it fits, or if it has `begun` already; return whether."""
+        """Reserve the maximum cost of an attempt if it fits or has `begun`; return whether it was reserved."""
         if self._max_cost is None:
             return True
         fits = self._spent + self._reserved + upper_bound_usd <= self._max_cost
@@ -261,7 +261,7 @@ class Budget:
         return fits or begun
 
     def settle(self, upper_bound_usd: float, cost_usd: float) -> None:
-        """Replace what was set aside by what the attempt cost, or by its upper bound when the cost is unknown."""
+        """Replace a reservation by the attempt's cost, or by its upper bound if the cost is invalid."""
         if self._max_cost is None:
             return
         self._reserved = max(0.0, self._reserved - upper_bound_usd)
@@ -283,7 +283,7 @@ def prompt_of(call: Call) -> Prompt:
 def cached_prompts(
     calls: Sequence[Call], request_for: Callable[[Call], Request], cache_floor: int | None
 ) -> frozenset[Prompt]:
-    """Return the prompts with at least two calls that are, as estimated, long enough for the vendor's cache."""
+    """Return the prompts with at least two calls that are estimated to be long enough for the vendor's cache."""
     if cache_floor is None:
         return frozenset()
     times = Counter(map(prompt_of, calls))
@@ -293,7 +293,7 @@ def cached_prompts(
 
 
 def call_sequences(calls: Iterable[Call], cached: Collection[Prompt]) -> list[list[Call]]:
-    """Group the calls of each cached prompt, at the place of its first call. Other calls are on their own."""
+    """Group the calls of each cached prompt at the place of its first call. Other calls stay single."""
     sequences: dict[Hashable, list[Call]] = {}
     for call in calls:
         prompt = prompt_of(call)
@@ -303,7 +303,7 @@ def call_sequences(calls: Iterable[Call], cached: Collection[Prompt]) -> list[li
 
 @dataclass(slots=True, kw_only=True)
 class Progress:
-    """Calls and tokens so far; `answered_before` were found in the journal of a resumed run."""
+    """Calls and tokens so far; `answered_before` counts outputs in the journal of a resumed run."""
 
     model_id: str
     planned: int
@@ -329,12 +329,12 @@ class Progress:
 
     @property
     def done(self) -> int:
-        """Calls that are over, those of earlier attempts at this run included."""
+        """The number of finished calls, including those of earlier attempts at this run."""
         return self.answered_before + self.answered + self.failed
 
     @property
     def seconds_left(self) -> float | None:
-        """Time left at the pace so far; None before the first outcome."""
+        """The estimated remaining time in seconds, or None before the first outcome."""
         finished = self.answered + self.failed
         if not finished:
             return None
@@ -350,14 +350,14 @@ _REJECTED_IN_A_ROW = 5  # bad requests before anything succeeded: the settings a
 
 
 class Stop:
-    """A request from outside (Ctrl-C) to begin no further call; those in flight are waited for."""
+    """A request from outside (Ctrl-C) to start no further calls; calls in flight are awaited."""
 
     def __init__(self) -> None:
         self.event = asyncio.Event()
 
     @property
     def requested(self) -> bool:
-        """Whether to stop."""
+        """Whether a stop was requested."""
         return self.event.is_set()
 
 
@@ -406,7 +406,7 @@ class Most:
         return cls(input_tokens + request.max_output_tokens, usd or 0.0)
 
     def refusal(self, request: Request, left_usd: float) -> Failure:
-        """Return why a call of such a cost is not made."""
+        """Return the failure of a call that the budget cannot cover."""
         message = (
             f"a call of case '{request.case_id}' can cost ${self.usd:.4f} "
             f"({self.tokens - request.max_output_tokens:,} tokens in, {request.max_output_tokens:,} out by "
@@ -465,13 +465,13 @@ class Engine:
                     await asyncio.wait([asyncio.wrap_future(busy)])
 
     def _ended(self) -> bool:
-        """Check whether even calls that have begun make no further attempt (a used-up budget lets them)."""
+        """Return whether calls that have begun must make no further attempt."""
         if self._stop.requested and self.halted is None:
             self.halted = STOPPED
         return self._stop.requested or self._hopeless.is_set()
 
     async def _make(self, call: Call) -> Replicate | None:
-        """Make one call with its retries; return None when the model was stopped before it could be made."""
+        """Make one call with its retries; return None if the model was stopped before."""
         request, prompt = self._job.request_for(call), prompt_of(call)
         if prompt in self._cached:
             request = replace(request, cache=True)
@@ -539,7 +539,7 @@ class Engine:
             self.gate.leave()
 
     async def _pause(self, seconds: float) -> bool:
-        """Sleep until a request to stop or the end of hope; return whether one of them came."""
+        """Sleep until the time is over, a stop is requested or the model is halted; return whether it woke early."""
         ends = [asyncio.ensure_future(event.wait()) for event in (self._stop.event, self._hopeless)]
         try:
             came, _ = await asyncio.wait(ends, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
@@ -549,7 +549,7 @@ class Engine:
         return bool(came)
 
     def _halt_if_hopeless(self, problem: ProviderError, *, alone: bool) -> None:
-        """Halt when no call can succeed: nobody is there, a wrong key, settings that all first calls fail by."""
+        """Halt if no call can succeed: the server is unreachable, the key is wrong, or all first calls are rejected."""
         self._rejected += problem.rejected
         if problem.fatal or alone or (self._rejected >= _REJECTED_IN_A_ROW and not self._succeeded):
             self.halted = self.halted or problem.failure(self._redact)

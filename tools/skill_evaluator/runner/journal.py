@@ -1,6 +1,6 @@
 """A run and its folder: its plan (`manifest.json`), and the outcome of each call (`replicates.jsonl`).
 
-A call is on disk before it is scored. A run is resumed only if what shaped its outputs is unchanged.
+A call is on disk before it is scored. A run is resumed only if everything that determines its outputs is unchanged.
 """
 
 import datetime
@@ -113,21 +113,21 @@ class Manifest(StrictModel):
 
     @property
     def whole(self) -> bool:
-        """Whether the run is of all the component's cases: only then is it a measurement of the component."""
+        """Whether the run covers all cases of the component; only then does it measure the component."""
         return self.shard is None and not self.selection
 
     @property
     def asked_again(self) -> bool:
-        """Whether the cases that failed are asked once more, both versions beside each other."""
+        """Whether failed cases are run again, with both versions interleaved."""
         return bool(self.selection) and self.beside is not None
 
     def asks_like(self, other: "Manifest") -> bool:
-        """Return whether all that shapes the answers to a case is equal; never of drafts or of cases asked again."""
+        """Return whether everything that determines the outputs is equal; false for drafts and repeated cases."""
         same = all(getattr(self, name) == getattr(other, name) for name in ("skill", "model_id", "digests"))
         return same and not any(run.draft or run.asked_again for run in (self, other))
 
     def is_planned_as(self, other: "Manifest") -> bool:
-        """Return whether both were to ask the same calls in the same way, whatever the seeds."""
+        """Return whether both plan the same calls with the same settings, whatever the seeds."""
         same = all(getattr(self, name) == getattr(other, name) for name in _PLANNED)
         return same and self.asks_like(other) and (self.beside is None) == (other.beside is None)
 
@@ -139,11 +139,11 @@ class Manifest(StrictModel):
         return alone and same and fewer
 
     def asks(self, call: Call) -> bool:
-        """Return whether a call is one of the run's."""
+        """Return whether a call belongs to the run."""
         return call.case_id in self.cases and 0 <= call.replicate < self.replicates
 
     def differences(self, other: "Manifest") -> list[str]:
-        """Name the inputs that differ between two manifests."""
+        """Return the names of the inputs that differ between two manifests."""
         changed = [name for name in self.digests if self.digests[name] != other.digests.get(name)]
         for case_id in sorted(self.cases.keys() | other.cases.keys()):
             if self.cases.get(case_id) != other.cases.get(case_id):
@@ -165,7 +165,7 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def refuse_other(folder: Path, planned: Manifest) -> None:
-    """Raise RunError for a folder that holds answers of a different component or model, or to other inputs."""
+    """Raise RunError if a folder has outputs of another component or model, or for other inputs."""
     begun = read_manifest(folder) if (folder / MANIFEST).exists() else planned
     others = [name for name in ("skill", "model_id") if getattr(begun, name) != getattr(planned, name)]
     if why := others or planned.differences(begun):
@@ -202,7 +202,7 @@ def find_run(run: str, components: Path) -> Path:
 
 
 def answers_in(results_dir: Path) -> dict[str, str]:
-    """Return the ids of the runs whose answers are in a component's results, as `find_run` finds them."""
+    """Return the ids of the runs with outputs in a component's results."""
     return {path.parent.name: path.parent.name for path in results_dir.glob(f"*/{ANSWERS}")}
 
 
@@ -263,10 +263,10 @@ class Journal:
 
 
 def read_answers(folder: Path, wrong: Callable[[str], None] | None = None) -> Iterator[Replicate]:
-    """Yield every outcome in a run folder, in the order written; a call that was made again occurs again.
+    """Yield every outcome in a run folder in the order written; a repeated call occurs again.
 
-    An unreadable line is left out, so that its call counts as not made. At the end `wrong` is told where the first one
-    is and how many there are; without `wrong` a warning says so. They stay in the file, as somebody paid for them.
+    Unreadable lines are skipped, so their calls count as not made, but they stay in the file. At the end `wrong`
+    receives the place of the first one and their number; without `wrong` a warning is printed.
     """
     return (replicate for _, replicate in _placed_answers(folder / ANSWERS, wrong))
 
@@ -300,7 +300,7 @@ def _replicate_of(line: AnswerLine) -> Replicate:
 
 
 class _Outcomes(Mapping[Call, Replicate]):
-    """Outcomes of a journal, read from it when they are asked for: thousands of answers are not held."""
+    """The outcomes of a journal, read from the file on access to save memory."""
 
     def __init__(self, path: Path) -> None:
         attempts = ((each.call, (each.answered, place)) for place, each in _placed_answers(path, None))
@@ -321,7 +321,7 @@ class _Outcomes(Mapping[Call, Replicate]):
 
 
 def outcomes(folder: Path) -> Mapping[Call, Replicate]:
-    """Return the outcome of each call in a run folder: its first answer, else its last error. Few are held."""
+    """Return the outcome of each call in a run folder: its first output, else its last error."""
     path = folder / ANSWERS
     if path.is_file() and path.stat().st_size > _HELD:
         return _Outcomes(path)
@@ -345,9 +345,9 @@ def has_other_answers(
 
 
 def edited_since(folder: Path, manifest: Manifest, records: Path) -> Path | None:
-    """Return the record of a run, in its folder or among those kept, that was made of other answers; None where none.
+    """Return the record of a run that was made from other outputs than the folder has, or None.
 
-    Raise LeaderboardError or RunError for a file that cannot be read.
+    Raise LeaderboardError or RunError if a file cannot be read.
     """
     paths = (folder / RECORD, records / f"{manifest.run_id}.json")
     return next(
@@ -356,7 +356,7 @@ def edited_since(folder: Path, manifest: Manifest, records: Path) -> Path | None
 
 
 def merged_outcomes(parts: Iterable[tuple[Manifest, Iterable[Replicate]]]) -> dict[Call, Replicate]:
-    """Put the outcomes of a run's parts (shards, or repeated jobs) together: one outcome for each call planned."""
+    """Merge the outcomes of a run's parts (shards or repeated jobs): one outcome per planned call."""
     return first_answers(
         (
             (replicate.call, replicate)
@@ -434,10 +434,10 @@ def new_runs(
 
 
 def new_invocation(now: datetime.datetime) -> str:
-    """Return a new beginning for the run ids of one invocation: the second, then six hexadecimal digits.
+    """Return a new invocation id, which begins its run ids: the time in seconds, then six hexadecimal digits.
 
-    The first three are the part of the second that has passed, in 4,096ths, and the others are random: runs that one
-    machine begins in the same second still sort by time.
+    The first three are the fraction of the second in 1/4096, the others are random, so runs started by one machine in
+    the same second still sort by time.
     """
     return f"{now:%Y%m%dT%H%M%SZ}-{now.microsecond * 4096 // 1_000_000:03x}{os.urandom(2).hex()[:3]}"
 
@@ -505,7 +505,7 @@ def saved_run(folder: Path, component: Component, models: Mapping[str, Model]) -
 
 
 def changes_since(run: Run, component: Component, cases: Mapping[str, Case]) -> list[str]:
-    """Name what shaped the answers and has changed since the run began."""
+    """Return the names of the inputs that changed since the run began."""
     now = {case_id: cases[case_id].digest for case_id in run.manifest.cases if case_id in cases}
     digests = input_digests(component, run.model)
     return run.manifest.differences(run.manifest.model_copy(update={"cases": now, "digests": digests}))

@@ -50,7 +50,7 @@ class InputSize:
     files: tuple[File, ...] = ()
 
     def of_model(self, model: Model, kind: ProviderKind) -> "InputSize":
-        """Return what a model reads of it, its files with the others, by the rule of its vendor."""
+        """Return the size for a model, including its files by the vendor's token rule."""
         tokens = [kind.file_tokens(model, file) for file in self.files]
         likely, most = (sum(each[bound] for each in tokens) for bound in (0, 1))
         return InputSize(likely=self.likely + likely, most=self.most + most, least=self.least)
@@ -74,7 +74,7 @@ class Estimate:
 
     @property
     def amounts(self) -> tuple[str, ...]:
-        """What a table shows in the columns AMOUNTS."""
+        """The texts of the table columns AMOUNTS."""
         counts = (self.calls, self.input_tokens_estimate, self.output_tokens_upper)
         return (*(f"{count:,}" for count in counts), cost_words(self.cost_upper_usd, digits=2))
 
@@ -105,10 +105,9 @@ def input_sizes(component: Component, cases: Iterable[Case]) -> dict[str, InputS
 def not_applicable(
     cases: Iterable[Case], sizes: Mapping[str, InputSize], model: Model, kind: ProviderKind
 ) -> dict[str, str]:
-    """Return by id why a model is not asked a case.
+    """Return the reasons why a model is not called for cases, by case id.
 
-    That is declared with the case, it holds a file that the model does not accept, or it is certainly longer than the
-    model's context.
+    The case excludes the model, has a file that the model does not accept, or certainly exceeds the model's context.
     """
     context = context_of(model, kind)
     accepted = kind.accepted_by(model)
@@ -156,7 +155,7 @@ def _case_cost(
     *,
     batch: bool = False,
 ) -> float | None:
-    """Return what all replicates of a case cost at most, where all but the first read the cache, if it can be."""
+    """Return the maximum cost of a case's replicates, where all but the first read the cache if possible."""
     plain = Usage(input_tokens=size.most, output_tokens=limit, batch=batch)
     read = cache_floor is not None and replicates > 1 and size.likely >= cache_floor
     first = usage_cost(price, replace(plain, cache_write_tokens=size.most) if read else plain)
@@ -165,7 +164,7 @@ def _case_cost(
 
 
 def sum_of(estimates: Sequence[Estimate]) -> Estimate:
-    """Return what several runs would take together."""
+    """Return the estimate of several runs together."""
     return Estimate(
         calls=sum(one.calls for one in estimates),
         input_tokens_estimate=sum(one.input_tokens_estimate for one in estimates),
@@ -198,7 +197,7 @@ def price_of(model: Model, kind: ProviderKind) -> Price | None:
 
 
 def answer_price(model: Model, price: Price | None, served: str | None) -> Price | None:
-    """Return the price of what answered: `price` of the model that was asked, else the listed one; None: unknown."""
+    """Return the price of the served model: `price` if it is the requested one, else the listed one, else None."""
     is_free = price is not None and _is_free(price)
     base, release = parts_of(served or model.id)
     is_asked = base in (parts_of(model.api_name)[0], parts_of(model.id)[0])
@@ -208,7 +207,7 @@ def answer_price(model: Model, price: Price | None, served: str | None) -> Price
 
 
 def answer_cost(model: Model, price: Price | None, completion: Completion) -> float | None:
-    """Return the cost of an answer, by the price of what gave it."""
+    """Return the cost of an output, by the price of the served model."""
     return usage_cost(answer_price(model, price, completion.served_model), completion.usage)
 
 
@@ -220,7 +219,7 @@ def call_cost(model: Model, price: Price | None, made: Replicate) -> float | Non
 
 
 def dearest_cost(model: Model, price: Price | None, completion: Completion) -> float | None:
-    """Return what an answer counts with in a budget: by the dearer of what was asked and what answered."""
+    """Return the cost of an output for a budget: the higher of the requested and the served model's."""
     costs = (usage_cost(price, completion.usage), answer_cost(model, price, completion))
     return max((cost for cost in costs if cost is not None), default=None)
 
@@ -297,7 +296,7 @@ def _is_free(price: Price) -> bool:
 
 
 def hit_rate(usages: Sequence[Usage]) -> float | None:
-    """Return the share of the input that was read from a prompt cache; None where the vendor did not count it of all.
+    """Return the share of input tokens read from a prompt cache, or None if any count is missing.
 
     >>> hit_rate([Usage(input_tokens=100, cache_read_tokens=80), Usage(input_tokens=100, cache_read_tokens=0)])
     0.4
@@ -313,7 +312,7 @@ def _or(price: float | None, other: float) -> float:
 
 
 def most_cost(price: Price | None, input_tokens: int, output_tokens: int, *, batch: bool = False) -> float | None:
-    """Return the most that a call with these tokens can cost: none of its input is cached, all is read, or written."""
+    """Return the maximum cost of a call with these tokens, whether its input is uncached, read or written."""
     read, written = {"cache_read_tokens": input_tokens}, {"cache_write_tokens": input_tokens}
     usages = [
         Usage(input_tokens=input_tokens, output_tokens=output_tokens, batch=batch, **part)
@@ -351,7 +350,7 @@ class Forecast(FrozenModel):
 
 
 def forecasts_of(estimates: Iterable[tuple[str, Estimate]]) -> list[Forecast]:
-    """Return what the calls of each model cost, then those of all; estimates come with the id of their model."""
+    """Return the cost forecast of each model, then of all models together."""
     sums = {model_id: sum_of(mine) for model_id, mine in by_key(estimates).items()}
     in_batches = (
         whole.cost_uncached_usd if whole.cost_batch_usd is None else whole.cost_batch_usd for whole in sums.values()

@@ -64,7 +64,7 @@ class Replicate:
 
     @property
     def failure(self) -> Failure | None:
-        """Why there is nothing to parse: the error, or an output that was refused, cut off or not in the content."""
+        """The failure if there is nothing to parse: the error, or an output that was refused or cut off."""
         if self.completion is None:
             return self.error
         if self.completion.stop_reason == "length":
@@ -175,7 +175,7 @@ def digest_of_answers(digests: Mapping[Call, str]) -> str:
 
 
 def replicates_beside(replicates: int) -> int:
-    """Return how often a baseline is asked beside a new version that is asked so often: half as often.
+    """Return the replicates of an interleaved baseline: half of the candidate's, rounded up.
 
     >>> replicates_beside(10), replicates_beside(5)
     (5, 3)
@@ -217,10 +217,11 @@ def under(limits: Limits, ceiling: Limits | None, sharers: int = 1) -> Limits:
 
 
 def calls_in_flight(model: Model, kind: ProviderKind, asked: int | None) -> tuple[int, int]:
-    """Return how many of a model's calls are made at once, first and at most; `asked` is what flag or settings say.
+    """Return the initial and the maximum number of concurrent calls of a model.
 
-    A server on a private network is nobody else's: there calls grow in number while it keeps up. What computes calls
-    together is asked with as many from the first to the last, since its answers depend on that.
+    `asked` is the limit from a flag or the settings. A server on a private network is not shared with others, so the
+    number of calls grows while the server keeps up. A server that computes calls together always gets the maximum,
+    because its outputs depend on that number.
     """
     if kind.one_at_a_time:
         return 1, 1

@@ -52,7 +52,7 @@ T = TypeVar("T")
 
 
 def with_keys(models: Iterable[Model], configuration: Configuration) -> dict[str, Model]:
-    """Return by id the models whose keys are there; warn of each other one, and raise ConfigError when none is left."""
+    """Return by id the models that have keys; warn of the others, and raise ConfigError if none is left."""
     usable: dict[str, Model] = {}
     for model in {model.id: model for model in models}.values():
         lack = lack_of(model, configuration.kinds[model.provider], configuration.keys)
@@ -88,7 +88,7 @@ class Asked:
     halted: Mapping[str, Failure | None]
 
     def why_stopped(self, run: Run) -> str | None:
-        """Say why calls of a run were left unmade; None where none were."""
+        """Return the reason why some calls of a run were not made, or None if all were."""
         failure = self.halted[run.manifest.run_id]
         return None if failure is None else f"{failure.reason}: {failure.message}"
 

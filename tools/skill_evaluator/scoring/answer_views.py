@@ -1,6 +1,6 @@
-"""A case as people look at it: its ground truth and the outputs of the replicates, and what changed between two runs.
+"""Views of a case for people: its ground truth, the outputs of its replicates, and the changes between two runs.
 
-Outcomes and scores are the scorer's or the record's; no score and no verdict comes of a view.
+Outcomes and scores come from the scorer or the record; views never change a score or a verdict.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -24,15 +24,15 @@ from skill_evaluator.scoring.answers import TOO_COSTLY, CheckScore, CheckScores,
 from skill_evaluator.stats import by_key
 from skill_evaluator.text import ValueChange, canonical_json, count_leaves, differences, key_path, nearest_path
 
-_LONGEST_MARKED = 200_000  # characters of an answer whose leaves a page marks
-_MOST_LEAVES = 2_000  # of truth and output together
-MOST_OUTPUTS = 8  # distinct ones of a case that its page has
-_LONGEST_COMPARED = 50_000  # characters of an answer whose differences are worked out; more would take minutes
+_LONGEST_MARKED = 200_000  # characters: longer outputs are not marked value by value
+_MOST_LEAVES = 2_000  # of ground truth and output together
+MOST_OUTPUTS = 8  # distinct outputs shown per case
+_LONGEST_COMPARED = 50_000  # characters: longer outputs are not compared, which would take minutes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What became of one planned call: `scored`, `unparseable`, or why there is nothing to parse."""
+    """The outcome of one planned call: `scored`, `unparseable`, or the reason for a missing output."""
 
     index: int
     outcome: str
@@ -42,12 +42,12 @@ class Answer:
 
     @property
     def text(self) -> str | None:
-        """The raw text, if the model answered anything."""
+        """The raw text, or None if the model returned nothing."""
         return self.replicate.completion.text if self.replicate and self.replicate.completion else None
 
     @property
     def beside(self) -> dict[str, str]:
-        """The reasoning and the arguments of tool calls, if there are any."""
+        """The reasoning and the arguments of tool calls; empty if there are none."""
         if self.replicate is None or (made := self.replicate.completion) is None:
             return {}
         texts = {"reasoning": made.reasoning or split_reasoning(made.text)[0].strip(), "tool_call": made.tool_call}
@@ -55,12 +55,12 @@ class Answer:
 
     @property
     def scored(self) -> Parsed | None:
-        """What was parsed, if that was scored."""
+        """The parsed output if it was scored, else None."""
         return self.parsed if self.outcome == SCORED else None
 
     @property
     def reason(self) -> str | None:
-        """Why it was not scored, in the stable word that records count."""
+        """The reason why it was not scored, as counted in records, or None."""
         if self.too_costly:
             return TOO_COSTLY
         failure = self.replicate.failure if self.replicate else None
@@ -74,9 +74,9 @@ def read_answers(
     outcome_of: Callable[[int, str], str] = lambda index, text: SCORED,
     longest: int | None = None,
 ) -> list[Answer]:
-    """Say what became of each call of a case, and parse its answer unless it was too costly to score.
+    """Determine the outcome of each call of a case, and parse its output unless it was too costly to score.
 
-    `outcome_of` gives the outcome that a text had when it was scored. Texts longer than `longest` are left unread.
+    `outcome_of` returns the recorded outcome of a text. Texts longer than `longest` characters are not parsed.
     """
     answers = []
     for index, replicate in enumerate(replicates):
@@ -88,7 +88,7 @@ def read_answers(
         outcome = outcome_of(index, text)
         parsed = None if longest and len(text) > longest else parse_case_output(component, case, text)
         too_costly = outcome == UNPARSEABLE and parsed is not None and parsed.found is not None
-        if outcome == SCORED and parsed is not None and parsed.found is None:  # its contract was different then
+        if outcome == SCORED and parsed is not None and parsed.found is None:  # its schema was different at that time
             outcome = UNPARSEABLE
         kept = None if too_costly else parsed
         answers.append(Answer(index=index, outcome=outcome, replicate=replicate, parsed=kept, too_costly=too_costly))
@@ -96,13 +96,13 @@ def read_answers(
 
 
 def _grouped(answers: Iterable[Answer], same: Callable[[Answer], Hashable]) -> list[list[Answer]]:
-    """Return the answers that are the same together, the commonest first."""
+    """Group equal answers, largest group first."""
     return sorted(by_key((same(answer), answer) for answer in answers).values(), key=len, reverse=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leaf:
-    """One value of an output that was compared with the ground truth; `similarity` is that of two free texts."""
+    """One value of an output compared with the ground truth; `similarity` is for two free texts."""
 
     row: ComparedLeaf
     outcome: LeafOutcome | Literal["unscored"]
@@ -110,17 +110,17 @@ class Leaf:
 
     @property
     def at(self) -> str:
-        """Its path with array indexes: those of the ground truth, or of the output (`[→2]`) if it is extra."""
+        """The path with array indexes of the ground truth, or of the output (`[→2]`) if the value is extra."""
         row = self.row
         return key_path(row.truth_at) if row.truth_at is not None else key_path(row.output_at or ()).replace("[", "[→")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DistinctOutput:
-    """Outputs of a case that say the same, compared with the ground truth once.
+    """Equal outputs of a case, compared with the ground truth once.
 
-    `answer` is the first of them and `texts` are their texts. Leaves and schema errors are empty if there is no parsed
-    output, or if `unmarked` says why it is not compared.
+    `answer` is the first of them and `texts` are their distinct texts. Leaves and schema errors are empty if no output
+    was parsed, or if `unmarked` has a reason not to compare it.
     """
 
     answer: Answer
@@ -135,7 +135,7 @@ class DistinctOutput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldValue:
-    """A value of a field in some replicates, and how it compares with the ground truth."""
+    """A value of a field in some replicates, and its comparison with the ground truth."""
 
     leaf: Leaf
     replicates: tuple[int, ...]
@@ -143,7 +143,10 @@ class FieldValue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseView:
-    """A case and its distinct outputs, the commonest first; `others` were left out, of `others_replicates`."""
+    """A case and its distinct outputs, most frequent first;
+
+    `others` counts outputs not shown, in `others_replicates`.
+    """
 
     case: Case
     answers: tuple[Answer, ...]
@@ -153,7 +156,7 @@ class CaseView:
 
     @property
     def fields(self) -> dict[str, list[FieldValue]]:
-        """The values of each field by its path with indexes, each value once."""
+        """The distinct values of each field by its path with indexes."""
         found: dict[str, dict[Hashable, FieldValue]] = {}
         for output in self.outputs:
             for leaf in output.leaves:
@@ -175,13 +178,13 @@ def case_view(
     why_unmarked: Callable[[Answer], str | None] = lambda _: None,
     most: int | None = None,
 ) -> CaseView:
-    """Group the answers to a case by what they say, and compare the first `most` groups with the ground truth.
+    """Group equal outputs of a case, and compare the first `most` groups with the ground truth.
 
-    `known` gives the scores of an answer, or None to calculate them, and what its checks gave.
+    `known` returns the scores of an answer, or None to compute them, and its check scores.
     """
 
     def content(answer: Answer) -> Hashable:
-        checks = [score for _, score in sorted(known(answer)[1].items())]  # they look at the text
+        checks = [score for _, score in sorted(known(answer)[1].items())]  # checks examine the text
         if answer.scored:
             return canonical_json(component.plan.with_numbers(answer.scored.value)), *checks
         return (answer.outcome, answer.reason, answer.text, *checks)
@@ -234,7 +237,7 @@ def recorded_case_view(
     changed: str | None,
     most: int = MOST_OUTPUTS,
 ) -> CaseView:
-    """Return the view of a case with the scores of its record; `changed` says why outputs are not compared."""
+    """Return the view of a case with its recorded scores; `changed` is a reason not to compare the outputs."""
     outcomes = dict(enumerate(kept.outcomes))
     now = {check.id: check.digest for check in case.checks}
     kept_checks = {name: check.scores for name, check in kept.checks.items() if now.get(name) == check.digest}
@@ -261,7 +264,7 @@ def _why_unmarked(case: Case, answer: Answer) -> str | None:
 
 
 def only_field(views: Sequence[CaseView], component: Component, path: str) -> list[CaseView]:
-    """Return the views with the values of one field or check alone; raise RunError if no output has such a path."""
+    """Return the views with only one field or check; raise RunError if no output has this path."""
     paths = {*component.plan.leaves}
     for view in views:
         paths |= {check_path(check.id) for check in view.case.checks}
@@ -279,7 +282,7 @@ def _only(output: DistinctOutput, path: str) -> DistinctOutput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommonAnswer:
-    """The commonest answer to a case: `times` of `n`. `value` is None where it is a failure, which `failure` names."""
+    """The most frequent answer to a case, `times` of `n`. `value` is None for a failure, whose kind is `failure`."""
 
     value: Any
     failure: str | None
@@ -289,9 +292,9 @@ class CommonAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerChange:
-    """A case whose commonest answer changed, with the primary metric's strict mean before and after.
+    """A case whose most frequent answer changed, with the primary metric's strict mean before and after.
 
-    `values` is empty where one of the two is no value, or too long to be compared.
+    `values` is empty if either answer has no value or is too long to compare.
     """
 
     case_id: str
@@ -304,7 +307,7 @@ class AnswerChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangedAnswers:
-    """What became of a model's answers since its baseline; `absent` says why that cannot be told."""
+    """The changed answers of a model since its baseline; `absent` is the reason if there are none to compare."""
 
     model_id: str
     baseline: str
@@ -319,7 +322,7 @@ Answers = Mapping[Call, Replicate]
 def answer_changes(
     component: Component, cases: Sequence[Case], baseline: Record, candidate: Record, answers: tuple[Answers, Answers]
 ) -> Iterator[AnswerChange]:
-    """Yield the changes of the cases that both runs have unchanged; `answers` are those of baseline and candidate."""
+    """Yield the changed answers of cases that are equal in both runs; `answers` are those of baseline and candidate."""
     before = {case.case_id: case for case in baseline.per_case}
     after = {case.case_id: case for case in candidate.per_case}
     case_of = attrgetter("case_id")
@@ -346,7 +349,7 @@ def answer_changes(
 
 
 def _commonest(component: Component, case: Case, replicates: Sequence[Replicate]) -> CommonAnswer:
-    """Return the answer that came most often, the first of several; failures of one kind are one answer."""
+    """Return the most frequent answer, the first in a tie; failures of one kind count as one answer."""
     given, plan = read_answers(component, case, replicates), component.plan
     if not given:
         return CommonAnswer(value=None, failure=NOT_RUN, times=0, n=0)

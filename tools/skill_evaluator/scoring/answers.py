@@ -1,6 +1,6 @@
-"""One text in, its scores out: parsed, validated by its contract, compared with the ground truth, and checked.
+"""Score one text: parse it, validate it with the schema, compare it with the ground truth, and run its checks.
 
-That is what a worker does (`scoring/parallel.py`); `CaseScore` and `Scorecard` are what a run's scores are reduced to.
+Workers do this (`scoring/parallel.py`). `CaseScore` and `Scorecard` summarize a run's scores.
 """
 
 import math
@@ -44,18 +44,18 @@ from skill_evaluator.text import count_leaves, digest
 
 
 class CheckScore(NamedTuple):
-    """What a check gave for one answer: a score in [0, 1], None while nobody measured it; perhaps why."""
+    """The result of a check for one output: a score in [0, 1], or None if not measured yet, and optionally a reason."""
 
     score: float | None
     reason: str | None = None
 
 
 CheckScores = Mapping[str, CheckScore]
-"""By the id of the check."""
+"""By check id."""
 
 
 def check_text(case: Case, text: str, expected: Expected = ANY_VALUE) -> dict[str, CheckScore]:
-    """Return what the checks of a case give for a text; those that take a process or a judge have no score."""
+    """Run the checks of a case on a text; checks that need a process or a judge get no score."""
     text = split_reasoning(text)[1]
     in_places = any(check.at is not None for check in case.checks)
     parsed = parse_output(text, "json", (), expected) if in_places else Parsed()
@@ -64,12 +64,12 @@ def check_text(case: Case, text: str, expected: Expected = ANY_VALUE) -> dict[st
 
 
 def takes_programs(case: Case) -> bool:
-    """Return whether a check of a case runs a program."""
+    """Return whether a check of the case runs a program."""
     return any(check.kind == "python" for check in case.checks)
 
 
 def run_programs(case: Case, text: str, answer: Any, scores: CheckScores, until: float) -> dict[str, CheckScore]:
-    """Return scores with those of the functions that have none yet; none is called `until` then, and it fails."""
+    """Run the python checks that have no score yet; after the time `until`, the remaining ones fail."""
     context = {
         "answer": answer,
         "inputs": {name: str(value) if isinstance(value, File) else value for name, value in case.inputs.items()},
@@ -87,63 +87,63 @@ def run_programs(case: Case, text: str, answer: Any, scores: CheckScores, until:
 
 
 def all_failed(case: Case) -> dict[str, CheckScore]:
-    """Return what an answer gives that was refused, truncated or too large to be read."""
+    """Return failed scores for all checks, for an output that was refused, truncated or too large."""
     return {check.id: CheckScore(0.0) for check in case.checks}
 
 
 def weighed(case: Case, scores: CheckScores) -> list[tuple[float, float | None]]:
-    """Return the weight and the score of each check."""
+    """Return the weight and score of each check."""
     return [(check.weight, scores[check.id].score) for check in case.checks if check.id in scores]
 
 
 def with_checks(metrics: Mapping[str, float | None], case: Case, scores: CheckScores) -> dict[str, float | None]:
-    """Return the metrics of an answer with the share of checks that it passed, where that is measured."""
+    """Add the share of passed checks to the metrics, if that is measured."""
     passed = {CHECKS_METRIC: share_passed(weighed(case, scores))} if CHECKS_METRIC in metrics else {}
     return {**metrics, **passed}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedCase:
-    """One check over the planned answers of a case; None where it was not measured."""
+    """One check over the planned outputs of a case; a score is None if it was not measured."""
 
     check: Check
     scores: tuple[float | None, ...]
 
     @property
     def passed(self) -> Counter[Hashable]:
-        """How many answers passed, and how many did not."""
+        """The number of outputs that passed, and that failed."""
         return Counter(score >= PASSED_FROM for score in self.scores if score is not None)
 
     @property
     def total(self) -> FieldTotal:
-        """The check as a field: a value that is right where it passed."""
+        """The check as a field whose value is right if it passed."""
         return FieldTotal(counts=FieldCounts(right=self.passed[True], wrong=self.passed[False]))
 
     @property
     def stability(self) -> float | None:
-        """The share of what came more often; None of fewer than two answers."""
+        """The share of the more frequent result, or None with fewer than two outputs."""
         n = self.passed.total()
         return max(self.passed.values()) / n if n > 1 else None
 
     @property
     def standing(self) -> Standing:
-        """Whether it passes always, never, or now and then."""
+        """The stability of the check: always passed, never passed, or flaky."""
         if self.passed.total() < 2:
             return "unscored"
         return "flaky" if len(self.passed) > 1 else "stable_right" if self.passed[True] else "stable_wrong"
 
 
 TOO_COSTLY = "too_costly_to_score"
-TOO_COSTLY_TO_COMPARE = "too_costly_to_compare"  # the answers to a case with each other
+TOO_COSTLY_TO_COMPARE = "too_costly_to_compare"  # comparing the outputs of a case with each other
 NO_FIELDS = FieldScores()
-_SHORT = 2_000  # characters × schemas that one value is held against
+_SHORT = 2_000  # bounds characters × schemas tried per value
 _MAX_KEPT_TEXT = 100  # characters of a field's value
-_TRUTHS_KEPT = 32  # cases; a run asks them in turn, and what is prepared of one takes ten times as much as it
+_TRUTHS_KEPT = 32  # cases; a prepared ground truth takes about ten times its own memory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputContract:
-    """How one output keeps its contract: by the letter, but for extra keys, with which errors and other names."""
+    """The schema conformance of one output: strict, ignoring extra keys, with errors and key drift."""
 
     holds: bool = True
     holds_but_for_extra_keys: bool = True
@@ -156,7 +156,7 @@ CONTRACT_KEPT = OutputContract()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scored:
-    """The scores of one distinct text; `canonical` is its output as JSON, if any."""
+    """The scores of one distinct text; `canonical` is its output as canonical JSON, if any."""
 
     outcome: str
     metrics: Mapping[str, float | None]
@@ -165,14 +165,14 @@ class Scored:
     canonical: str | None = None
     problem: str | None = None
     checks: CheckScores = field(default_factory=dict)
-    several: bool = False  # whether the text has other candidates for the output
+    several: bool = False  # whether the text contains several output candidates
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agreement:
-    """How far the answers to a case agree, by metric, by field and by array, and the values of each field.
+    """The agreement of a case's outputs by metric, field and array, and the values of each field.
 
-    `metrics` is None if that is too costly to find out. In `values` a long text is a digest.
+    `metrics` is None if computing them is too costly. Long texts in `values` are replaced by a digest.
     """
 
     metrics: Mapping[str, float | None] | None
@@ -183,13 +183,12 @@ class Agreement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseScore:
-    """One case: per replicate its outcome and metrics, over its replicates the fields and the agreement.
+    """One case: outcome and metrics per replicate, fields and agreement over its replicates.
 
-    `outcomes` and each tuple of `metrics` have one entry per planned replicate; a metric is None where it was not
-    measured. `undefined` are the metrics that have no value for this case whatever is answered. `exact` counts the
-    answers equal to the truth (None: no truth). `contracts` are those of the distinct parsed texts, each with how often
-    it came. `fields` and `filled` are of a labelled case only, but for the checks among the fields. `parts` are digests
-    of the inputs, as a case has them.
+    `outcomes` and each tuple of `metrics` have one entry per planned replicate; a metric is None if it was not
+    measured. `undefined` are the metrics that have no value for this case for any output. `exact` counts outputs equal
+    to the ground truth (None: no ground truth). `contracts` are the schema results of distinct parsed texts with their
+    counts. `fields` and `filled` are set for labelled cases only, except for checks. `parts` are digests of the inputs.
     """
 
     case_id: str
@@ -211,12 +210,12 @@ class CaseScore:
 
     @property
     def answered(self) -> int:
-        """The number of replicates that the model answered, however badly."""
+        """The number of replicates with an output of the model, including bad ones."""
         return sum(outcome in ANSWERED for outcome in self.outcomes)
 
     @property
     def parsed(self) -> int:
-        """The number of replicates whose answer was parsed and scored."""
+        """The number of replicates with a parsed and scored output."""
         return self.outcomes.count(SCORED)
 
 
@@ -245,7 +244,7 @@ class Scorecard:
 
     @property
     def answered(self) -> int:
-        """The number of calls that the model answered."""
+        """The number of calls that returned an output."""
         return sum(case.answered for case in self.cases)
 
     @property
@@ -256,7 +255,7 @@ class Scorecard:
 
 
 def agreement_of(answers: CaseAnswers, metrics: Mapping[str, AgreementMetric] | None) -> Agreement:
-    """Compare the answers to a case with each other; without metrics only what takes no pairs is found out."""
+    """Compare the outputs of a case with each other; without metrics, only the parts that need no pairs."""
     values = field_values(answers)
     return Agreement(
         metrics=None if metrics is None else {name: metric.score(answers) for name, metric in metrics.items()},
@@ -270,7 +269,7 @@ def agreement_of(answers: CaseAnswers, metrics: Mapping[str, AgreementMetric] | 
 
 
 def _shortened(value: Hashable) -> Hashable:
-    """Return a text for several values of a path, and a digest for a long text: all of a run are kept in memory."""
+    """Reduce several values to one text and a long text to a digest, to save memory."""
     if isinstance(value, frozenset):
         value = repr(sorted(value, key=repr))
     return digest(value) if isinstance(value, str) and len(value) > _MAX_KEPT_TEXT else value
@@ -283,17 +282,17 @@ def unparseable(
     problem: str | None = None,
     checks: CheckScores | None = None,
 ) -> Scored:
-    """Return the scores of an answer in which nothing is compared with anything; it fails all `checks` without them."""
+    """Return the scores of an output that is not compared; without `checks`, it fails all checks."""
     scores = all_failed(case) if checks is None else checks
     metrics = with_checks({name: metric.unparseable for name, metric in component.metrics.items()}, case, scores)
     return Scored(outcome=outcome, metrics=metrics, problem=problem, checks=scores)
 
 
 class AnswerScorer:
-    """Scores texts as answers to the cases of one component, in this process and at once."""
+    """Scores texts as outputs of the cases of one component, synchronously in this process."""
 
     def __init__(self, component: Component, cases: Iterable[Case], until: float = math.inf) -> None:
-        """Score by a component; no program of a check is begun after `until`, by the monotonic clock."""
+        """Score by a component; no check program starts after `until` on the monotonic clock."""
         self.component = component
         self._until = until
         self._programs: ThreadPoolExecutor | None = None
@@ -303,14 +302,14 @@ class AnswerScorer:
         self._undefined: dict[str, frozenset[str]] = {}
         compared = {rule.compare or "exact" for rule in component.plan.leaves.values()}
         is_shipped = component.metrics.keys() <= METRICS.keys() and compared <= COMPARATORS.keys()
-        self.may_last = not is_shipped  # a package's metric or comparator may take forever
+        self.may_last = not is_shipped  # a plugin's metric or comparator may never end
 
     def begin(self, case_id: str, text: str) -> Scored | Future[Scored]:
-        """Begin to score a text as the answer to a case."""
+        """Begin to score a text as the output of a case."""
         return self._then_programs(case_id, text, self.score(case_id, text))
 
     def _then_programs(self, case_id: str, text: str, begun: Scored | Future[Scored]) -> Scored | Future[Scored]:
-        """Return scores with those of the checks that run a program, which takes its time."""
+        """Add the scores of checks that run programs, in a thread pool."""
         case = self.cases[case_id]
         if not takes_programs(case):
             return begun
@@ -325,20 +324,20 @@ class AnswerScorer:
         return self._programs.submit(scored)
 
     def close(self) -> None:
-        """Begin no further program, and wait for those that run."""
+        """Start no further programs, and wait for the running ones."""
         if self._programs is not None:
             self._programs.shutdown(cancel_futures=True)
 
     def is_short(self, text: str) -> bool:
-        """Return whether not even the worst that the schema can do with such a text takes a tenth of a second."""
+        """Return whether validating the text takes less than 0.1 s in the worst case."""
         return not self.may_last and len(text) * self.component.contract.effort <= _SHORT
 
     def begin_agreement(self, answers: CaseAnswers) -> Agreement | Future[Agreement]:
-        """Begin to compare the answers to a case with each other."""
+        """Begin to compare the outputs of a case with each other."""
         return agreement_of(answers, self.component.agreement)
 
     def score(self, case_id: str, text: str) -> Scored:
-        """Return the scores of a text as the answer to a case."""
+        """Return the scores of a text as the output of a case."""
         case, component = self.cases[case_id], self.component
         parsed = parse_case_output(component, case, text)
         checks = check_text(case, text, component.contract.expected.or_type_of(case.truth))
@@ -361,9 +360,10 @@ class AnswerScorer:
         )
 
     def undefined(self, case_id: str) -> frozenset[str]:
-        """Return the metrics that have no value for a case, whatever is answered; raise FixtureError for its truth.
+        """Return the metrics that have no value for a case for any output.
 
-        Not even the truth has a value of some, such as `jaccard` where there is no array.
+        For example, `jaccard` has no value if the ground truth has no array. Raise FixtureError if the truth is too
+        costly.
         """
         if case_id not in self._undefined:
             case = self.cases[case_id]
@@ -379,13 +379,14 @@ class AnswerScorer:
         drift = name_drift(output, self._names)
         if self.component.contract.conforms(output):
             return CONTRACT_KEPT if drift is NO_DRIFT else OutputContract(drift=drift)
-        # What is wrong is listed only where something is, which is slower.
+        # listing the errors is slower, so it is done only for invalid outputs
         most = self.component.limits.schema_errors
         violations = self.component.contract.violations(output, most)
         return OutputContract(
             holds=False,
             holds_but_for_extra_keys=only_extra_keys(violations),
-            errors=contract_errors(violations, self.component.plan)[:most],  # one can name any number of extra keys
+            # one error may name any number of extra keys
+            errors=contract_errors(violations, self.component.plan)[:most],
             drift=drift,
         )
 

@@ -1,7 +1,7 @@
-"""Scoring in worker processes with limits, so that no output holds up the event loop or ends the run.
+"""Score in worker processes with limits, so that no output blocks the event loop or ends the run.
 
-The workers are forked while the command is one thread and holds neither lock nor connection; only one that a limit has
-ended is replaced later. They end with the command.
+Workers are forked while the command has one thread and holds no lock or connection; later only killed workers are
+replaced. They end with the command.
 """
 
 import contextlib
@@ -31,17 +31,17 @@ from skill_evaluator.library.config import SafetyLimits
 from skill_evaluator.metrics.base import CaseAnswers
 from skill_evaluator.scoring.answers import TOO_COSTLY, Agreement, AnswerScorer, Scored, agreement_of, unparseable
 
-if sys.platform != "win32":  # which has no fork, either
+if sys.platform != "win32":  # Windows has neither resource nor fork
     import resource
 
-_CLOCK_SECONDS = 10  # by the clock for each second of processor time, for work that waits for something
+_CLOCK_SECONDS = 10  # wall-clock seconds per second of processor time, for work that waits
 _ATTEMPTS = 2
-_MAX_FILES = 4096  # open files of this process that a worker closes
+_MAX_FILES = 4096  # open files of this process, closed in a worker
 _DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of Linux's prctl
 _LITTLE = 10**8  # pairs × characters²: ten answers of 1.5 kB take about 10 ms
-_WORTH_IT = 16  # fewer items are worked on in the time that it takes to begin processes
-_work: list[Callable[[Any], Any]] = []  # that of the command, for the processes that it forks
-_MANY = 10  # items, which scipy probably pairs; fewer are often all equal, or few enough to be tried in all orders
+_WORTH_IT = 16  # with fewer items, starting processes takes longer than the work
+_work: list[Callable[[Any], Any]] = []  # the function to call, inherited by forked processes
+_MANY = 10  # items that are probably paired by scipy; fewer are often equal or paired by trying all orders
 
 ItemT = TypeVar("ItemT")
 DoneT = TypeVar("DoneT")
@@ -50,19 +50,19 @@ DoneT = TypeVar("DoneT")
 def side_by_side(
     work: Callable[[ItemT], DoneT], items: Sequence[ItemT], what: str = "components", *, large: bool = False
 ) -> Iterator[DoneT]:
-    """Do the same with each item, and yield what comes of them in order; many on all cores. `what` they are is told.
+    """Call `work` for each item and yield the results in order, on all cores if there are many; `what` names the items.
 
-    Of `large` items two for each core are many. A process that works on one of many works alone.
+    `large` items use all cores from two per core. Nested calls run in one process.
     """
     cores = os.cpu_count() or 1
     many = min(_WORTH_IT, 2 * cores) if large else _WORTH_IT
     if len(items) < many or cores == 1 or not hasattr(os, "fork") or parent_process():
         yield from with_progress(map(work, items), len(items), what)
         return
-    _work[:] = [work]  # each process is forked with it, and leaves Ctrl-C to the command
+    _work[:] = [work]  # forked processes inherit it, and ignore Ctrl-C
     leave = (signal.SIGINT, signal.SIG_IGN)
     with ProcessPoolExecutor(cores, get_context("fork"), initializer=signal.signal, initargs=leave) as pool:
-        share = min(8, 1 + len(items) // (16 * cores))  # so that all end at about the same time
+        share = min(8, 1 + len(items) // (16 * cores))  # small enough that all processes end at about the same time
         yield from with_progress(pool.map(_done, items, chunksize=share), len(items), what)
 
 
@@ -73,7 +73,7 @@ def _done(item: Any) -> Any:
 
 @contextlib.contextmanager
 def open_workers(scorer: AnswerScorer, short: Container[str], calls: int, until: float) -> Iterator[AnswerScorer]:
-    """Have answers scored by worker processes, but to the cases with a `short` truth; see `open_scores`."""
+    """Score outputs in worker processes, except those of cases with a `short` ground truth; see `open_scores`."""
     component = scorer.component
 
     def work(what: str, *arguments: Any) -> object:
@@ -84,14 +84,14 @@ def open_workers(scorer: AnswerScorer, short: Container[str], calls: int, until:
         }
         try:
             return tasks[what](*arguments)
-        except ConfigError as problem:  # of a package's metric or comparator
+        except ConfigError as problem:  # raised by a plugin's metric or comparator
             raise ConfigError(
                 f"case {arguments[0]!r:.60}: {problem}" if what != "agreement" else str(problem)
             ) from None
 
     arrays = (array for case in scorer.cases.values() for array in arrays_in(case.truth, component.plan))
     if calls and any(len(items) >= _MANY and pairs_by_best(field.array_rule(*items), field) for field, items in arrays):
-        import scipy.optimize  # noqa: F401 - once here, and not once in every worker
+        import scipy.optimize  # noqa: F401 - imported once here instead of in every worker
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     with (
         Workers(work, component.limits, min(cores, max(calls, len(scorer.cases), 1))) as workers,
@@ -101,11 +101,11 @@ def open_workers(scorer: AnswerScorer, short: Container[str], calls: int, until:
 
 
 class _WorkerScores(AnswerScorer):
-    """Scores that workers work out; what goes over a limit there is too costly to score."""
+    """A scorer that uses workers; outputs above a limit are too costly to score."""
 
     def __init__(self, scorer: AnswerScorer, short: Container[str], workers: "Workers", until: float) -> None:
         super().__init__(scorer.component, scorer.cases.values(), until)
-        self._short = short  # the cases whose truth is
+        self._short = short  # cases with a short ground truth
         self._workers = workers
         self._begun: dict[str, Future[frozenset[str]]] = {
             case.id: workers.submit(("undefined", case.id), partial(self._refuse_truth, case.id))
@@ -142,10 +142,9 @@ class _WorkerScores(AnswerScorer):
 
 
 class Workers:
-    """A pool of `count` forked processes that call `work` with limits on the processor time and memory of each task.
+    """A pool of `count` forked processes that call `work` with limits on processor time and memory per task.
 
-    Open it while this process has no other thread. Close it, or use it in a `with`: tasks that have not been done by
-    then are never done.
+    Open it while this process has no other thread. Close it, or use it in a `with`; unfinished tasks are then dropped.
     """
 
     def __init__(self, work: Callable[..., Any], limits: SafetyLimits, count: int) -> None:
@@ -155,15 +154,15 @@ class Workers:
         for worker in self._workers:
             self._idle.put(worker)
         self._threads = ThreadPoolExecutor(count)
-        self._lock = threading.Lock()  # of the set of workers
+        self._lock = threading.Lock()  # protects the set of workers
         self._is_closed = False
 
     def submit(
         self, task: tuple[Any, ...], too_costly: Callable[[], Any], times: int = 1, until: float = math.inf
     ) -> Future[Any]:
-        """Call `work(*task)` in a worker; if that goes over a limit, call `too_costly` here in its place.
+        """Call `work(*task)` in a worker; if it exceeds a limit, return `too_costly()` instead.
 
-        The task may take `times` as long as usual. It is too costly, too, if it has not begun by `until`.
+        `times` multiplies the time limit. A task that has not begun by `until` is also too costly.
         """
         return self._threads.submit(self._do, (times, task), too_costly, until)
 
@@ -196,11 +195,11 @@ class Workers:
                 code = self._replace(worker)
                 if code > 0:
                     raise RuntimeError(f"a scoring process ended with exit code {code}") from None
-                if code == -signal.SIGKILL:  # from outside, such as by the system when memory is short
+                if code == -signal.SIGKILL:  # killed from outside, such as by the system when memory is short
                     continue
                 break
             if isinstance(problem, MemoryError):
-                self._replace(worker)  # what the task has allocated may not be free
+                self._replace(worker)  # memory of the task may not be freed
                 break
             self._idle.put(worker)
             if problem is not None:
@@ -209,7 +208,7 @@ class Workers:
         return too_costly()
 
     def _replace(self, worker: "_Worker") -> int:
-        """Kill a worker if it still runs, replace it with a new one, and return its exit code."""
+        """Kill a worker if it still runs, replace it by a new one, and return its exit code."""
         with self._lock:
             self._workers.discard(worker)
             code = worker.end()
@@ -226,24 +225,24 @@ class _Worker:
     def __init__(self, work: Callable[..., Any], limits: SafetyLimits) -> None:
         self.connection, theirs = Pipe()
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # a worker uses no lock of another thread
+            warnings.simplefilter("ignore", DeprecationWarning)  # workers use no locks of other threads
             self.pid = os.fork()
         if self.pid == 0:
             try:
                 _serve(theirs, work, limits)
             finally:
-                os._exit(1)  # without what the parent would do at its end
+                os._exit(1)  # skips the parent's exit handlers
         theirs.close()
 
     def end(self) -> int:
-        """Kill the process if it still runs, and return its exit code (of a signal: its negative number)."""
+        """Kill the process if it still runs, and return its exit code (negative for a signal)."""
         self.connection.close()
         os.kill(self.pid, signal.SIGKILL)
         return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
 
 
 def _serve(connection: Connection, work: Callable[..., Any], limits: SafetyLimits) -> None:
-    """Do the tasks that come over a connection until its other end is closed."""
+    """Run the tasks received over a connection until its other end is closed."""
     _become_worker(connection, limits.score_megabytes)
     while True:
         try:
@@ -264,7 +263,7 @@ def _serve(connection: Connection, work: Callable[..., Any], limits: SafetyLimit
 
 
 def _become_worker(connection: Connection, megabytes: int) -> None:
-    """Let this forked process be ended by its limits or with its parent alone, and close the parent's files."""
+    """Make this forked process end only by its limits or with its parent, and close the parent's files."""
     for number in (signal.SIGINT, signal.SIGTERM):  # sent to all processes of a terminal or a job
         signal.signal(number, signal.SIG_IGN)
     for number in (signal.SIGPROF, signal.SIGALRM):
@@ -273,14 +272,14 @@ def _become_worker(connection: Connection, megabytes: int) -> None:
         import ctypes
 
         ctypes.CDLL(None).prctl(_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # where libraries write when memory is short
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # libraries write there when memory is short
     os.closerange(3, connection.fileno())
     os.closerange(connection.fileno() + 1, _MAX_FILES)
     for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
-        os.environ[name] = "1"  # there is a worker for each core
-    gc.freeze()  # the objects of the parent stay in memory that all workers share
+        os.environ[name] = "1"  # there is one worker per core
+    gc.freeze()  # keeps the parent's objects in shared memory
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    with contextlib.suppress(OSError, ValueError):  # not every system says how much is used, or keeps to this limit
+    with contextlib.suppress(OSError, ValueError):  # not every system reports memory use or supports this limit
         soft, hard = resource.getrlimit(resource.RLIMIT_AS)
         pages = int(Path("/proc/self/statm").read_text().split()[0])
         limit = pages * resource.getpagesize() + megabytes * 1_000_000

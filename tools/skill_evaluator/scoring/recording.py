@@ -1,4 +1,4 @@
-"""Manifest, component and scorecard → the record of one run; the only module that knows all three."""
+"""Build the record of a run from manifest, component and scorecard."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -35,20 +35,20 @@ from skill_evaluator.stats import quantile, rounded, total_or_none
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """Where the inputs of a run come from; None outside git."""
+    """The commits of a run's inputs; None outside git."""
 
     prompt_commit: str | None = None
     dataset_commit: str | None = None
 
 
 def origin_of(component: Component, fixtures: Path | None) -> Origin:
-    """Return the commits of a component's prompt and cases; raise FixtureError where there are no cases."""
+    """Return the commits of a component's prompt and cases; raise FixtureError if there are no cases."""
     return Origin(prompt_commit=commit_of(*component.files), dataset_commit=commit_of(*find_cases(component, fixtures)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finished:
-    """A recorded run: its record, where that is kept, and the run folder."""
+    """A recorded run: its record, the record's path, and the run folder."""
 
     record: Record
     record_path: Path
@@ -57,7 +57,7 @@ class Finished:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recorder:
-    """Makes the records of an invocation; it holds what all its runs have in common."""
+    """Builds the records of an invocation from the settings common to all its runs."""
 
     component: Component
     settings: Settings
@@ -73,7 +73,7 @@ class Recorder:
         stopped: str | None = None,
         judge: JudgedChecks | None = None,
     ) -> Record:
-        """Return the record of one run; `stopped` says why it ended early, `judge` sums up its judge."""
+        """Return the record of one run; `stopped` is the reason for an early end, `judge` describes its judge."""
         component, server = self.component, manifest.server
         price, latencies = price_of(model, self.kinds[model.provider]), scorecard.latencies_s
         answers = list(zip(scorecard.served, scorecard.usages, strict=True))
@@ -110,7 +110,7 @@ class Recorder:
     def _settings_of(self, model: Model) -> ModelSettings:
         kind = self.kinds[model.provider]
         sampling = kind.sampling(model)
-        own_choice = "temperature" in sampling.unavailable and not kind.free  # then the vendor's own temperature holds
+        own_choice = "temperature" in sampling.unavailable and not kind.free  # the vendor's default temperature applies
         return ModelSettings(
             api_model=model.api_name,
             profile="unset" if own_choice and model.profile == "deterministic" else model.profile,
@@ -129,7 +129,7 @@ class Recorder:
 def counts_of(
     scorecard: Scorecard, latencies_s: Sequence[float], required_coverage: float, stopped: str | None = None
 ) -> dict[str, Any]:
-    """Return the keys of a record that say what became of the calls, whoever made them."""
+    """Return the record keys that count the outcomes of calls."""
     coverage, failures = scorecard.answered / scorecard.planned, scorecard.failures
     scored = scorecard.planned - sum(failures.values())
     usable, whole = scored / scorecard.planned, stopped is None and coverage >= required_coverage
@@ -152,7 +152,7 @@ def counts_of(
 
 
 def case_record(case: CaseScore, digest: str, inputs: Sequence[str] = ()) -> CaseRecord:
-    """Return one case as its record has it, of a version that uses these inputs."""
+    """Return the record of one case, for a version that uses these inputs."""
     parts = {name: part for name, part in case.parts.items() if name in (*inputs, TURNS)}
     kept = {value: rounded(value) for values in case.metrics.values() for value in values}
     return CaseRecord(
@@ -199,6 +199,6 @@ def _tokens(usages: Sequence[Usage]) -> Tokens:
 
 
 def _total(usages: Sequence[Usage], name: str) -> int | None:
-    """Return the sum of a count; None where the vendor counted none for some answer, or nothing was answered."""
+    """Return the sum of a token count, or None if it is missing for any output or there are no outputs."""
     counted = [count for usage in usages if (count := getattr(usage, name)) is not None]
     return sum(counted) if counted and len(counted) == len(usages) else None

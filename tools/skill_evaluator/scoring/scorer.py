@@ -1,7 +1,7 @@
-"""Replicates in, one scorecard out: every answer is scored once, and every planned call accounted for.
+"""Reduce the replicates of a run to a scorecard: every output is scored once, and every planned call counted.
 
-`Scorer` takes replicates one by one, from a running engine or a journal, and holds the scores of each. Equal texts to
-one case are scored once and counted as often as they came.
+`Scorer` receives replicates one by one, from a running engine or a journal, and keeps their scores. Equal texts of a
+case are scored once and counted with their frequency.
 """
 
 import hashlib
@@ -40,20 +40,20 @@ from skill_evaluator.scoring.answers import (
 from skill_evaluator.scoring.parallel import open_workers
 from skill_evaluator.text import canonical_json
 
-_READ = (SCORED, UNPARSEABLE)  # what became of an answer that checks look at
-_AHEAD = 32  # answers that are sent to be scored before the first of them is waited for
+_READ = (SCORED, UNPARSEABLE)  # outcomes of outputs that checks examine
+_AHEAD = 32  # outputs sent to be scored before waiting for the first
 _COMPARED_AHEAD = 4  # cases
 _NAMED = 5  # cases of a fault
-_MESSAGE = 300  # characters of what was said of it
-_WAITING = 256  # answers; calls take longer than scoring, but where thousands are answered at once
+_MESSAGE = 300  # characters of its message
+_WAITING = 256  # outputs; only matters if thousands arrive at once, because calls take longer than scoring
 T = TypeVar("T")
 
 
 @dataclass(slots=True)
 class _CaseScores:
-    """What became of the replicates of one case: `failed` have no text, and `texts` has the digests of the others.
+    """The replicates of one case: `failed` ones have no text; `texts` has the digests of the others.
 
-    `scores` are by digest, so that equal texts share them; `unusable` are those of refused or truncated replicates.
+    `scores` are by digest, so equal texts share them; `unusable` are those of refused or truncated replicates.
     """
 
     case: Case
@@ -63,7 +63,7 @@ class _CaseScores:
     unusable: dict[int, Scored] = field(default_factory=dict)
 
     def by_replicate(self) -> dict[int, Scored]:
-        """Return the scores of each replicate that has a text; wait for them."""
+        """Wait for the scores of all replicates with a text, and return them."""
         return {
             index: self.unusable[index] if index in self.unusable else _wait_for(self.scores[digest])
             for index, digest in self.texts.items()
@@ -71,9 +71,9 @@ class _CaseScores:
 
 
 class Scorer:
-    """Scores the replicates of one run as they come; each call may be added once.
+    """Scores the replicates of one run as they arrive; each call may be added once.
 
-    `scores` says where the scores come from; without it they are worked out here, as each answer is added.
+    `scores` computes the scores; by default they are computed synchronously.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class Scorer:
         self._cases = {case.id: _CaseScores(case) for case in mine}
         self._pending: deque[tuple[_CaseScores, Call, bytes]] = deque()
         self._usages: list[Usage] = []
-        self._distinct: dict[Usage, Usage] = {}  # thousands of calls share them
+        self._distinct: dict[Usage, Usage] = {}  # thousands of calls share equal usages
         self._latencies = array("d")
         self._served: list[str | None] = []
         self._faults: dict[tuple[str, str], dict[Call, str]] = {}
@@ -96,11 +96,11 @@ class Scorer:
     def add(self, replicate: Replicate) -> Future[Scored] | None:
         """Count a replicate and begin to score it.
 
-        Return what to wait for before the next is added, if many are waiting.
+        Return a future to wait for before adding the next one, if many are pending.
         """
         case = self._cases[replicate.call.case_id]
         self._retries += replicate.attempts - 1
-        self._answers[replicate.call] = sys.intern(replicate.digest)  # equal answers have one
+        self._answers[replicate.call] = sys.intern(replicate.digest)  # shares one string between equal outputs
         failure = replicate.failure
         if failure is not None:
             self._faults.setdefault((failure.kind, failure.reason), {})[replicate.call] = failure.message
@@ -120,31 +120,32 @@ class Scorer:
         while self._pending:
             first, _, waiting = self._pending[0]
             begun = first.scores[waiting]
-            if isinstance(begun, Future) and (not begun.done() or begun.exception()):  # whoever waits for it is told
+            # exceptions are raised when the result is awaited
+            if isinstance(begun, Future) and (not begun.done() or begun.exception()):
                 return begun if len(self._pending) > _WAITING else None
             self._count_first()
         return None
 
     def add_all(self, replicates: Iterable[Replicate]) -> None:
-        """Count replicates, and wait for the scores of some before the next is taken."""
+        """Count replicates, and limit the number of pending scores."""
         for replicate in replicates:
             self.add(replicate)
             while len(self._pending) > _AHEAD:
                 self._count_first()
 
     def begin(self, case_id: str, text: str) -> None:
-        """Begin to score a text as the answer to a case, without counting it; equal texts are scored once."""
+        """Begin to score a text as the output of a case, without counting it; equal texts are scored once."""
         self._begin(self._cases[case_id], text)
 
     def scored(self, case_id: str, text: str) -> Scored:
-        """Return the scores of a text as the answer to a case, without counting it."""
+        """Return the scores of a text as the output of a case, without counting it."""
         case = self._cases[case_id]
         digest = self._begin(case, text)
         scored = case.scores[digest] = _wait_for(case.scores[digest])
         return scored
 
     def take(self, judged: Mapping[tuple[str, str], CheckScores]) -> None:
-        """Take the scores of checks that something else decides, by case and text; what failed stays failed."""
+        """Set the scores of judged checks, by case and text; failed outputs stay failed."""
         for (case_id, text), scores in judged.items():
             case, digest = self._cases[case_id], _digest(text)
             before = _wait_for(case.scores[digest]) if digest in case.scores else None
@@ -154,9 +155,9 @@ class Scorer:
                 case.scores[digest] = replace(before, checks=checks, metrics=metrics)
 
     def scorecard(self) -> Scorecard:
-        """Reduce all replicates so far, once they are scored; a planned call without an outcome is `not_run`.
+        """Wait for all scores and reduce the replicates to a scorecard; calls without an outcome are `not_run`.
 
-        Raise FixtureError for a truth that is too costly to score.
+        Raise FixtureError if a ground truth is too costly to score.
         """
         while self._pending:
             self._count_first()
@@ -194,7 +195,7 @@ class Scorer:
         return digest
 
     def _count_first(self) -> None:
-        """Wait for the scores of the first replicate that is not counted, and count its faults."""
+        """Wait for the scores of the first pending replicate, and count its faults."""
         case, call, digest = self._pending[0]
         scored = case.scores[digest] = _wait_for(case.scores[digest])
         self._pending.popleft()
@@ -205,7 +206,7 @@ class Scorer:
             several[call] = "one of several values was scored"
 
     def _case_scores(self) -> Iterator[tuple[CaseScore, bool]]:
-        """Yield the score of each case, and whether its answers could be compared, which workers begin ahead."""
+        """Yield the score of each case and whether its outputs could be compared; workers compare ahead."""
         begun: deque[tuple[_CaseScores, CaseAnswers, Agreement | Future[Agreement]]] = deque()
         for case in self._cases.values():
             answers = CaseAnswers(self._component.plan)
@@ -225,7 +226,7 @@ class Scorer:
         times = Counter(case.texts[index] for index, scored in by_replicate.items() if scored.outcome == SCORED)
         parsed = [(_wait_for(case.scores[digest]), count) for digest, count in times.items()]
         reproducibility = agreement.metrics
-        if reproducibility is None:  # which the model is to blame for
+        if reproducibility is None:  # the model's fault
             metrics = self._component.agreement
             reproducibility = {name: float(answers.n) if metric.is_count else 0.0 for name, metric in metrics.items()}
         fields = [(scored.fields, count) for scored, count in parsed]
@@ -280,12 +281,11 @@ def _digest(text: str) -> bytes:
 def open_scores(
     component: Component, cases: Iterable[Case], calls: int, until: float = math.inf
 ) -> Iterator[AnswerScorer]:
-    """Have the answers to some cases scored, `calls` of them at most, on all cores there are for that.
+    """Open a scorer for the outputs of some cases, at most `calls` of them, on all available cores.
 
-    What a worker has not begun `until` then, by the monotonic clock, is too costly to score or to compare. Without a
-    call, as in a dry run, there are only truths to compare with themselves.
-    Processes are forked here: enter it while this one has no other thread and holds no lock. Short texts are scored in
-    this process, and so is the letter that answers a question: that takes no longer than to send them away.
+    Work that has not begun by `until` on the monotonic clock is too costly. Without calls, as in a dry run, only the
+    ground truths are scored. Processes are forked here, so this process must have no other thread and hold no lock.
+    Short texts and multiple-choice letters are scored in this process, which is faster than sending them.
     """
     scorer = AnswerScorer(component, cases, until)
     short = frozenset(case.id for case in scorer.cases.values() if scorer.is_short(canonical_json(case.truth)))

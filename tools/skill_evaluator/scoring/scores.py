@@ -1,4 +1,4 @@
-"""The score of one output against one truth, for other programs. Stable, as `Library` is."""
+"""Public API for other programs: score one output against one ground truth. Stable like `Library`."""
 
 import copy
 import marshal
@@ -26,7 +26,7 @@ from skill_evaluator.text import key_path
 _WHERE = "the arguments"
 _TOO_LARGE = 10**4300
 _PLAIN = frozenset({str, bool, type(None)})
-_KEPT = 32  # truths of one scorer, and scorers
+_KEPT = 32  # ground truths per scorer, and scorers
 FieldSettings = Mapping[str, Mapping[str, Any]]
 
 
@@ -35,20 +35,20 @@ class _NoTruth(Enum):
 
 
 NO_TRUTH: Final = _NoTruth.NO_TRUTH
-"""Stands for a missing ground truth (None is the truth `null`): only what needs none is then scored."""
+"""Marks a missing ground truth (None is the truth `null`): only metrics that need none are measured."""
 
 
 class NotJsonError(SkillEvaluatorError):
-    """A truth or an output is not made of JSON values, or is nested too deeply to be compared."""
+    """A ground truth or output contains other than JSON values, or is nested too deeply to compare."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeafRow:
-    """One leaf of truth or output: where it stands, what was compared how, and the outcome (`verdict`).
+    """One leaf of the ground truth or output: its place, the compared values, and the outcome (`verdict`).
 
-    `path` names the field (`lines[].price`), `truth_at` and `output_at` lead to it in each value
-    (`("lines", 2, "price")`), None where it is absent. `compare` is the comparator's name. `weight` counts in
-    `field_level_f1` and is 0 for a leaf that stays out of it (free text without a threshold).
+    `path` names the field (`lines[].price`). `truth_at` and `output_at` are its places (`("lines", 2, "price")`), or
+    None if it is absent. `compare` is the comparator's name. `weight` is the weight in `field_level_f1`, or 0 for a
+    leaf that is excluded (free text without a threshold).
     """
 
     path: str
@@ -61,7 +61,7 @@ class LeafRow:
     verdict: LeafOutcome
 
     def __str__(self) -> str:
-        """Return one line, for the message of a test."""
+        """Return one line for a test message."""
         if self.verdict == "right":
             what = f"{value_text(self.truth)} is expected, and {value_text(self.output)} is right"
         elif self.verdict == "missing":
@@ -77,10 +77,10 @@ class LeafRow:
 
 @dataclass(frozen=True, kw_only=True)
 class OutputScores:
-    """What became of one output.
+    """The scores of one output.
 
-    `scores` has every metric by name: a number in [0, 1], or None where it was not measured. `valid` is None without a
-    schema. `found` says where in a raw text the output stood, `problem` why it is missing.
+    `scores` has every metric by name: a number in [0, 1], or None if it was not measured. `valid` is None without a
+    schema. `found` is how the output was found in a raw text, and `problem` the reason if it is missing.
     """
 
     scores: Mapping[str, float | None]
@@ -92,17 +92,17 @@ class OutputScores:
 
     @cached_property
     def rows(self) -> tuple[LeafRow, ...]:
-        """The leaves, in the truth's order; none without a truth or without an output."""
-        return tuple(map(_row_of, self.compared))  # made when they are read: they cost as much as the comparison
+        """The leaves in the order of the ground truth; empty without a ground truth or output."""
+        return tuple(map(_row_of, self.compared))  # built lazily: they cost as much as the comparison
 
     @property
     def mistakes(self) -> tuple[LeafRow, ...]:
-        """The rows that cost something: not right, and of a weight above 0."""
+        """The rows that lower the score: not right, and with a weight above 0."""
         wrong = (leaf for leaf in self.compared if leaf.outcome != "right")
         return tuple(row for row in map(_row_of, wrong) if row.weight)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return dicts, lists and scalars, ready for `json.dumps`; values of the output are not copied."""
+        """Return dicts, lists and scalars for `json.dumps`; values of the output are not copied."""
         members = {**_members(self), "scores": dict(self.scores), "rows": [_members(row) for row in self.rows]}
         del members["compared"]
         return members
@@ -124,10 +124,10 @@ class OutputScorer:
         fields: FieldSettings | None = None,
         metrics: Iterable[str] | None = None,
     ) -> None:
-        """Compile; raise a SkillEvaluatorError that names what is wrong with schema, fields or metrics.
+        """Compile schema, fields and metrics; raise a SkillEvaluatorError naming the problem if one is invalid.
 
-        `fields` are those of evals/datasets.json: path → settings; without a schema each must say `compare` or
-        `align`. `metrics` are the default ones when left out, but `schema_valid` only where there is a schema.
+        `fields` are those of evals/datasets.json: path → settings; without a schema each must have `compare` or
+        `align`. `metrics` default to the standard ones, with `schema_valid` only if there is a schema.
         """
         self._contract = None if schema is None else Contract(schema, "the schema given")
         self._plan = _plan(schema, fields or {})
@@ -139,12 +139,12 @@ class OutputScorer:
         self._truths: dict[bytes, Side] = {}
 
     def score(self, truth: Any, output: Any) -> OutputScores:
-        """Score a parsed output: any JSON value, so that a `str` is a JSON string. `truth` may be `NO_TRUTH`."""
+        """Score a parsed output, which may be any JSON value: a `str` is a JSON string. `truth` may be `NO_TRUTH`."""
         _refuse_non_json(output, "output")
         return self._score(truth, output, None)
 
     def score_text(self, truth: Any, text: str) -> OutputScores:
-        """Score the raw text of an answer: JSON as it stands, in a code fence, or inside other text."""
+        """Score the raw text of an output: JSON alone, in a code fence, or inside other text."""
         if not isinstance(text, str):
             kind = type(text).__name__
             raise NotJsonError(f"the text of the answer is a {kind}, not a str; use score_output for a parsed answer")
@@ -180,16 +180,16 @@ class OutputScorer:
         return scores
 
     def _prepared(self, truth: Any) -> tuple[bytes | None, Side]:
-        """Take a truth that was prepared before out of what is kept, so that no other thread has it, or prepare it.
+        """Take a prepared ground truth out of the cache, so that no other thread uses it, or prepare it.
 
-        What is kept is a copy, known by its content: the caller may change its own object.
+        The cache holds a copy, keyed by content, because the caller may change its own object.
         """
         content = _content(truth)
         side = None if content is None else self._truths.pop(content, None)
         if side is None:
             _refuse_non_json(truth, "truth")
-            copied = None if content is None else marshal.loads(content)  # noqa: S302 - written right here
-            if copied != truth:  # what looks like a number and is of another library
+            copied = None if content is None else marshal.loads(content)  # noqa: S302 - written just above
+            if copied != truth:  # a number type of another library
                 content, copied = None, truth
             side = Side(copied, self._plan)
         return content, side
@@ -202,7 +202,7 @@ def score_output(
     fields: FieldSettings | None = None,
     metrics: Iterable[str] | None = None,
 ) -> OutputScores:
-    """Score one parsed output. What is compiled of schema, fields and metrics is kept for the next call.
+    """Score one parsed output. Compiled schemas, fields and metrics are cached.
 
     >>> result = score_output({"total": 9.5, "paid": True}, {"total": 9.4, "paid": True})
     >>> result.scores["field_level_f1"]
@@ -220,7 +220,7 @@ def score_text(
     fields: FieldSettings | None = None,
     metrics: Iterable[str] | None = None,
 ) -> OutputScores:
-    """Score the raw text of one answer. What is compiled of schema, fields and metrics is kept for the next call.
+    """Score the raw text of one output. Compiled schemas, fields and metrics are cached.
 
     >>> score_text({"total": 9.5}, "I cannot read it.").problem
     'prose'
@@ -237,13 +237,13 @@ def _scorer(
 
 @lru_cache(_KEPT)
 def _scorer_of(content: bytes) -> OutputScorer:
-    return OutputScorer(*marshal.loads(content))  # noqa: S302 - written by the caller, of its own arguments
+    return OutputScorer(*marshal.loads(content))  # noqa: S302 - written by the caller from its own arguments
 
 
 def _content(value: Any) -> bytes | None:
-    """Return the same bytes for the same value only, types and order included; None where it is not plain or deep."""
+    """Return bytes that are equal only for equal values, types and order; None if the value is not plain JSON."""
     try:
-        return marshal.dumps(value, 2)  # a later version tells objects apart that are equal
+        return marshal.dumps(value, 2)  # later versions encode object identity
     except ValueError:
         return None
 
@@ -257,7 +257,7 @@ def _plan(schema: Mapping[str, Any] | None, fields: FieldSettings) -> FieldPlan:
 
 
 def _refuse_non_json(value: Any, place: str) -> None:
-    """Raise NotJsonError, which names the place, for what no JSON text can hold: NaN, a tuple, a date, a key 1."""
+    """Raise NotJsonError naming the place for values that JSON cannot represent: NaN, a tuple, a date, a key 1."""
     try:
         _walk(value, place)
     except RecursionError:
@@ -292,7 +292,8 @@ def _row_of(leaf: ComparedLeaf) -> LeafRow:
         path=leaf.path,
         truth_at=leaf.truth_at,
         output_at=leaf.output_at,
-        truth=copy.deepcopy(leaf.truth) if isinstance(leaf.truth, dict | list) else leaf.truth,  # the scorer keeps its
+        # protects the scorer's copy
+        truth=copy.deepcopy(leaf.truth) if isinstance(leaf.truth, dict | list) else leaf.truth,
         output=leaf.output,
         compare=rule.compare or "exact",
         weight=rule.weight if rule.counts else 0.0,

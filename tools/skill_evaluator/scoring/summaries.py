@@ -1,7 +1,7 @@
-"""A scorecard reduced to the numbers of a record: of each metric, field and array, and of the contract.
+"""Reduce a scorecard to the numbers of a record: by metric, field and array, and for the schema.
 
-The case is the unit: replicates are averaged within a case first, and every mean is one over cases. Only the counts of
-fields are summed over cases and replicates (a field's accuracy is right ÷ n).
+The case is the unit: replicates are averaged within a case, then means are taken over cases. Only field counts are
+summed over cases and replicates (a field's accuracy is right ÷ n).
 """
 
 from collections import Counter
@@ -34,10 +34,10 @@ KeyT = TypeVar("KeyT", str, tuple[str, str])
 
 
 def accuracy(scorecard: Scorecard, metrics: Iterable[str]) -> dict[str, Summary]:
-    """Sum up each metric: `mean` is over scored replicates, `strict_mean` over strict scores.
+    """Summarize each metric: `mean` is over scored replicates, `strict_mean` over strict scores.
 
-    `stdev` is between replicates (of the means over cases of replicate 1, 2, …), `n` the scored replicates; `ci95` is
-    of strict_mean.
+    `stdev` is between replicates (of the means over cases of replicate 1, 2, …). `n` counts the scored replicates.
+    `ci95` is of strict_mean.
     """
     summaries = {}
     for name in metrics:
@@ -68,7 +68,7 @@ def _measured(values: Iterable[float | None]) -> list[float]:
 
 
 def case_accuracy(case: CaseScore) -> dict[str, CaseAccuracy]:
-    """Sum up each metric over one case's replicates, without the metrics that are undefined for it."""
+    """Summarize each metric over one case's replicates, without metrics undefined for the case."""
     return {
         name: CaseAccuracy(
             mean=rounded(mean_or_none(scored := _measured(case.metrics[name]))),
@@ -81,7 +81,7 @@ def case_accuracy(case: CaseScore) -> dict[str, CaseAccuracy]:
 
 
 def reproducibility(scorecard: Scorecard, metrics: Mapping[str, AgreementMetric]) -> dict[str, Summary]:
-    """Sum up each metric over cases; `n` and `n_cases` are the cases that had at least two answers."""
+    """Summarize each agreement metric over cases; `n` and `n_cases` count cases with at least two outputs."""
     summaries = {}
     for name, metric in metrics.items():
         lowest, highest = (1.0, max(2.0, float(scorecard.replicates))) if metric.is_count else (0.0, 1.0)
@@ -92,7 +92,7 @@ def reproducibility(scorecard: Scorecard, metrics: Mapping[str, AgreementMetric]
 
 
 def case_means(scorecard: Scorecard, metrics: Iterable[str]) -> dict[str, Summary]:
-    """Sum up each share over cases, of which some may have none."""
+    """Summarize each share over the cases that have a value."""
     return {
         name: _over_cases(_measured(case.reproducibility[name] for case in scorecard.cases), 0.0, 1.0)
         for name in metrics
@@ -100,7 +100,7 @@ def case_means(scorecard: Scorecard, metrics: Iterable[str]) -> dict[str, Summar
 
 
 def _over_cases(values: Sequence[float], lowest: float, highest: float) -> Summary:
-    """Sum up a metric that has one value a case."""
+    """Summarize a metric that has one value per case."""
     mean = rounded(mean_or_none(values))
     return Summary(
         mean=mean,
@@ -114,9 +114,9 @@ def _over_cases(values: Sequence[float], lowest: float, highest: float) -> Summa
 
 
 def pass_hat_k(scorecard: Scorecard) -> dict[int, Summary]:
-    """Sum up pass^k over cases, for each k up to the number of replicates; success is being equal to the truth.
+    """Summarize pass^k over cases for each k up to the number of replicates; an output succeeds if it equals the truth.
 
-    Unparseable, refused and truncated answers are failures; a case with fewer than k answers does not count.
+    Unparseable, refused and truncated outputs are failures. Cases with fewer than k outputs are excluded.
     """
     counts = [(case.exact, case.answered) for case in scorecard.cases if case.exact is not None]
     return {
@@ -127,7 +127,7 @@ def pass_hat_k(scorecard: Scorecard) -> dict[int, Summary]:
 
 
 def contract(scorecard: Scorecard) -> ContractSummary:
-    """Sum up what is wrong with the parsed outputs by the schema; each counts as often as it occurs."""
+    """Summarize the schema violations of the parsed outputs, weighted by frequency."""
     outputs = [output for case in scorecard.cases for output in case.contracts]
     n = sum(times for _, times in outputs)
     valid = sum(times for output, times in outputs if output.holds)
@@ -135,7 +135,7 @@ def contract(scorecard: Scorecard) -> ContractSummary:
     missing: Counter[str] = Counter()
     extra: Counter[str] = Counter()
     faults: Counter[tuple[str, str]] = Counter()
-    messages: dict[tuple[str, str], str] = {}  # of each fault the first in the alphabet
+    messages: dict[tuple[str, str], str] = {}  # the alphabetically first message of each fault
     for output, times in outputs:
         missing.update(dict.fromkeys(output.drift.missing, times))
         extra.update(dict.fromkeys(output.drift.extra, times))
@@ -156,7 +156,7 @@ def contract(scorecard: Scorecard) -> ContractSummary:
 
 
 def _commonest(counts: Counter[KeyT]) -> dict[KeyT, int]:
-    """Return the counts from the largest down, equal ones by name, so that the order of answers does not show."""
+    """Return the counts, largest first and ties by name, independent of the order of outputs."""
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
@@ -171,7 +171,7 @@ def _interval(values: Sequence[float], lowest: float = 0.0, highest: float = 1.0
 
 
 def fields(scorecard: Scorecard, compare_of: Callable[[str], str]) -> dict[str, FieldSummary]:
-    """Sum up each leaf path: accuracy with n, what went wrong, agreement between replicates, and the profile."""
+    """Summarize each field: accuracy with n, kinds of errors, agreement between replicates, and stability."""
     paths = dict.fromkeys(path for case in scorecard.cases for path in (*case.fields, *case.stability))
     checks = {check_path(one.check.id) for case in scorecard.cases for one in case.checks}
     return {
@@ -210,7 +210,7 @@ def _summarize_field(cases: Sequence[CaseScore], path: str, compare: str) -> Fie
         rouge_l=rounded(sum(total.rouge_l for total in totals) / texts if texts else None),
         confusion=by_truth or None,
         macro_f1=rounded(macro_f1({(_label(truth), _label(out)): count for (truth, out), count in confusion.items()})),
-        # Where no answer to a case has the path, all of them gave the same: nothing.
+        # if no output of a case has the path, all outputs agree on nothing
         alpha=rounded(krippendorff_alpha(case.values.get(path, {None: case.parsed}) for case in cases)),
         filled=filled if parsed else None,
         profile=Profile.model_validate(Counter(case.profile[path] for case in cases if path in case.profile)),
@@ -222,7 +222,7 @@ def _label(label: str) -> str | None:
 
 
 def arrays(scorecard: Scorecard) -> dict[str, ArraySummary]:
-    """Sum up how steady the length of each array is, over the cases that had at least two answers."""
+    """Summarize the stability of each array's length, over cases with at least two outputs."""
     by_path = by_key(each for case in scorecard.cases for each in case.arrays.items())
     summaries = {}
     for path, cases in by_path.items():

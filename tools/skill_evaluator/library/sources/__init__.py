@@ -1,7 +1,7 @@
-"""The formats that components are read from in place, and where the components of a library are written.
+"""Formats that components are read from in place, and the locations of a library's components.
 
-`sources` in settings.yaml names folders of them. What is measured of such a component then lies in
-`.evaluator/components/<name>/`, and nothing is written into those folders.
+`sources` in settings.yaml names folders of such components. Their records are in `.evaluator/components/<name>/`, and
+nothing is written to the source folders.
 """
 
 import posixpath
@@ -32,17 +32,17 @@ NOT_READ: Mapping[str, str] = {
     "*.baml": f"BAML, a language of its own; {_AS_PROGRAM}",
     "*.waza.yaml": "waza, which tests agents; name the agent: `program:` in the front matter of a component",
 }
-"""The formats that are not read, by the pattern of their files' names: what each is, and what to do."""
+"""Unsupported formats by file name pattern: a description and advice."""
 HOME = ".evaluator"
 BOARD_SIZE = SizeLimit(most=500_000_000)
-_CONTENT = ("prompt", "schema")  # the digests that make a version
+_CONTENT = ("prompt", "schema")  # the digests that identify a version
 _UNSAFE = re.compile(r"[^A-Za-z0-9_]+")
 _LONGEST = 80
 
 
 @cache
 def formats() -> Mapping[str, Source]:
-    """Return every format by its `kind`; few libraries have any but our own, and the others need not wait."""
+    """Return every format by its `kind`, imported lazily because few libraries use other formats."""
     from skill_evaluator.library.sources import own, prompt_yml, promptfoo, skills
 
     return {
@@ -55,7 +55,7 @@ def formats() -> Mapping[str, Source]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenAt:
-    """Where a component is written: the format, the folder that is read, the place in it, and cases to leave out."""
+    """The location of a component: format, root folder, key within it, and case patterns to skip."""
 
     name: str
     source: Source
@@ -64,7 +64,7 @@ class WrittenAt:
     leave_out: tuple[str, ...] = ()
 
     def read(self, tree: FileTree) -> Written:
-        """Read it in a folder or at a commit; raise ComponentError."""
+        """Read the component in a folder or at a commit; raise ComponentError if it is invalid."""
         written = self.source.read(tree, self.key)
         rows = tuple(row for row in written.rows if not _matches(f"{self.name}/{row[0]}", self.leave_out))
         if not (left := len(written.rows) - len(rows)):
@@ -73,12 +73,12 @@ class WrittenAt:
         return replace(written, rows=rows, left_out=(*written.left_out, out))
 
     def here(self, limits: SafetyLimits) -> Written:
-        """Read it as it is now; raise ComponentError."""
+        """Read the component in its current state; raise ComponentError if it is invalid."""
         return self.read(_folder_tree(self.root, str(Path.cwd()), limits))
 
 
 class _Row(BaseModel):
-    """The keys of a leaderboard's row that say which prompt a version is."""
+    """The keys of a leaderboard row that identify a version's prompt."""
 
     skill_version: str
     digests: dict[str, str] = {}
@@ -89,18 +89,18 @@ class _Board(BaseModel):
 
 
 Recorded = Iterable[tuple[str, Mapping[str, str]]]
-"""The version and the digests of each recorded run, newest first."""
+"""The version and digests of each recorded run, newest first."""
 
 
 def recorded_in(leaderboard: Path) -> Recorded:
-    """Return the version and digests of each run on a leaderboard file, which may be missing."""
+    """Return the version and digests of each run on a leaderboard; empty if the file is missing or invalid."""
     with suppress(ComponentError):
         return recorded_rows(read_bytes(leaderboard, ComponentError, BOARD_SIZE)) if leaderboard.exists() else []
     return []
 
 
 def recorded_rows(leaderboard: bytes) -> Recorded:
-    """Return the version and digests of each run; none of a broken leaderboard, which `lint` and `evaluate` report."""
+    """Return the version and digests of each run; empty for an invalid leaderboard, which `lint` reports."""
     with suppress(ValidationError):
         return [(row.skill_version, row.digests) for row in _Board.model_validate_json(leaderboard).runs]
     return []
@@ -111,12 +111,13 @@ def numbered(
 ) -> str:
     """Return the recorded version of a prompt and schema, or the next MINOR version with the prompt's digest.
 
-    With `below`, the prompt of an earlier commit gets a PATCH above the recorded versions that are lower than that.
+    With `below`, the prompt of an earlier commit gets a PATCH above the recorded versions lower than `below`.
 
     >>> numbered({"prompt": "sha256:0123abcd99"}, [("0.2.0+4567abcd", {"prompt": "4567abcd11"})])
     '0.3.0+0123abcd'
     """
-    of_versions = {version: told for version, told in recorded if semver.Version.is_valid(version)}  # the oldest run's
+    # the oldest run of a version wins
+    of_versions = {version: told for version, told in recorded if semver.Version.is_valid(version)}
     versions = sorted(of_versions, key=_order)
     same = [version for version in versions if _is_same(digests, of_versions[version])]
     if same:
@@ -132,8 +133,8 @@ def _order(version: str) -> semver.Version:
 
 
 def _is_same(digests: Mapping[str, str], told: Mapping[str, str]) -> bool:
-    """Return whether the digests of a row, which are abbreviated, are those of a prompt and schema."""
-    shared = [name for name in _CONTENT if name in told]  # an old row may lack the schema
+    """Return whether a row's abbreviated digests match those of a prompt and schema."""
+    shared = [name for name in _CONTENT if name in told]  # old rows may lack the schema
     bare = ((digests[name].removeprefix("sha256:"), told[name].removeprefix("sha256:")) for name in shared)
     return "prompt" in told and all(whole.startswith(short) for whole, short in bare)
 
@@ -142,35 +143,35 @@ _folder_tree = lru_cache(maxsize=4)(lambda root, _, limits: folder_tree(root, li
 
 
 def sources_in(components: Path) -> tuple[DeclaredSource, ...]:
-    """Return the sources of a folder of components: those of the settings beside it, if it is `.evaluator/components`.
+    """Return the sources in the settings beside a components folder, if it is `.evaluator/components`; else none.
 
-    Raises ConfigError.
+    Raise ConfigError if the settings are invalid.
     """
     return load_settings(components.parent).sources if components.parent.name == HOME else ()
 
 
 def components_of(components: Path, config: Path, default: Path) -> Path:
-    """Return the folder of components: the one that is named, else that of the sources if settings.yaml has some.
+    """Return the components folder: the one given, or the sources' folder if it is the default and there are sources.
 
-    Each command asks this first, and reads anew what was kept of the sources.
+    Clears the cached sources; every command calls this first.
     """
     _forget()
     return config / "components" if components == default and load_settings(config).sources else components
 
 
 def component_names(components: Path) -> list[str]:
-    """Return the names of the components in a folder, or of those that its sources hold; raise ConfigError."""
+    """Return the sorted names of the components in a folder or its sources; raise ConfigError."""
     _forget()
     origins = _origins(components, str(Path.cwd()))
     return sorted(path.parent.name for path in components.glob("*/prompt.md")) if origins is None else sorted(origins)
 
 
 def origin_of(components: Path, name: str) -> WrittenAt | None:
-    """Return where a component is written, None if it is one of our own; raise ComponentError, ConfigError.
+    """Return the location of a component in the sources. Return None if the library has no sources.
 
-    A process that goes on sees files that are new when it lists names, or looks for a name that was not there.
+    The cache is refreshed if the name is unknown. Raise ComponentError for an unknown name, and ConfigError.
     """
-    origins = _origins(components, str(Path.cwd()))  # settings.yaml is read once for all of them
+    origins = _origins(components, str(Path.cwd()))  # caches settings.yaml for all components
     if name not in (origins or ()) and components.parent.name == HOME:
         _forget()
         origins = _origins(components, str(Path.cwd()))
@@ -182,7 +183,7 @@ def origin_of(components: Path, name: str) -> WrittenAt | None:
 
 
 def prompt_file(components: Path, name: str, folder: str) -> str:
-    """Return the file of a component that a problem without a place names; `folder` is how components are called."""
+    """Return the file named in problems of a component that have no place; `folder` is the components folder."""
     with suppress(SkillEvaluatorError):
         if origin := origin_of(components, name):
             return (origin.root / origin.key.partition("#")[0]).as_posix()
@@ -196,7 +197,7 @@ def _forget() -> None:
 
 @lru_cache(maxsize=4)
 def _origins(components: Path, cwd: str) -> dict[str, WrittenAt] | None:
-    """Return by name where each component is written that the sources of a folder hold; None if it has no sources."""
+    """Return the locations of all components in the sources, by name. Return None if there are no sources."""
     home = components.parent
     settings = load_settings(home) if home.name == HOME else Settings()
     if not settings.sources:
@@ -207,9 +208,9 @@ def _origins(components: Path, cwd: str) -> dict[str, WrittenAt] | None:
 def named_origins(
     sources: Collection[DeclaredSource], home: Path, tree_of: Callable[[Path], FileTree]
 ) -> dict[str, WrittenAt]:
-    """Return by name where each component of some sources is written; raise ComponentError, ConfigError."""
+    """Return the locations of the components of some sources, by name; raise ComponentError or ConfigError."""
     places: list[tuple[SourcePlace, Source, DeclaredSource]] = []
-    first: dict[tuple[str, str], int] = {}  # which source has a file
+    first: dict[tuple[str, str], int] = {}  # the index of the source that has a file
     for index, declared in enumerate(sources):
         source = formats().get(declared.kind)
         if source is None:
@@ -221,7 +222,8 @@ def named_origins(
                 where = f"sources[{before}] and sources[{index}] in settings.yaml"
                 raise ConfigError(f"{where} both hold {file[:200]!a}; take one out, or name a folder beside the other")
             places.append((place, source, declared))
-    shared = Counter(place.parts for place, _, _ in places)  # by several sources, whose roots then tell them apart
+    # several sources share these parts, so their roots distinguish them
+    shared = Counter(place.parts for place, _, _ in places)
     above = [(at.key, one.kind, *one.root.split("/")) if shared[at.parts] > 1 else () for at, _, one in places]
     names = _names([(*more, *place.parts) for more, (place, _, _) in zip(above, places, strict=True)])
     return {
@@ -236,7 +238,7 @@ def _matches(name: str, patterns: Collection[str]) -> bool:
 
 
 def _names(places: Sequence[tuple[str, ...]]) -> list[str]:
-    """Return a safe name for each place, from the end of its parts: as few as tell them apart.
+    """Return a unique safe name for each place, from as few of its last parts as possible.
 
     >>> _names([("a", "pdf"), ("b", "pdf"), ("b", "my docs")])
     ['a.pdf', 'b.pdf', 'my-docs']

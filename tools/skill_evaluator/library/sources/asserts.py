@@ -1,4 +1,4 @@
-"""promptfoo's asserts → checks, also those in the columns of its CSV that are called `__expected`."""
+"""Convert promptfoo's asserts, including `__expected` columns of its CSV, to checks."""
 
 import csv
 import itertools
@@ -17,7 +17,7 @@ from skill_evaluator.library.sources.tree import LeftOut
 from skill_evaluator.text import canonical_json, digest
 
 Leave = Callable[[str, str], None]
-"""Counts something that is left out: what it is, and why."""
+"""Counts a skipped element: what it is, and the reason."""
 LONGEST = 4_000_000
 PROGRAM = re.compile(r"(?s)exec:.*|.*\.([cm]?[jt]s|py|rb|go|sh|bash|exe|bat|cmd|ps1|pl)(:\w+)?")
 VARIABLE = re.compile(r"\{\{\s*([A-Za-z_]\w*)\s*\}\}")
@@ -40,10 +40,10 @@ _ALIASES = {"grade": "llm-rubric", "fn": "javascript", "eval": "javascript"}
 def checks_of(
     asserts: Any, texts: Mapping[str, str], loaded: Callable[[Any], Any], leave: Leave
 ) -> tuple[list[dict[str, Any]], Any]:
-    """Return the checks that asserts stand for, each under an id of its own, and the last schema among them.
+    """Return the checks that asserts convert to, each with its own id, and the last schema among them.
 
-    An assert with variables, or a `metric`, has the same id in all tests. `loaded` returns a value, or that of the file
-    that it names; it raises ComponentError, or ValueError for a program.
+    An assert with variables or a `metric` has the same id in all tests. `loaded` returns a value, or the content of the
+    file it names; it raises ComponentError, or ValueError for a program.
     """
     checks: dict[str, dict[str, Any]] = {}
     digests: dict[str, str] = {}
@@ -83,7 +83,7 @@ def _flat(asserts: Any, leave: Leave) -> Iterator[dict[str, Any]]:
 def _check(
     kind: str, declared: Mapping[str, Any], texts: Mapping[str, str], loaded: Callable[[Any], Any]
 ) -> tuple[dict[str, Any], Any]:
-    """Return the check that an assert stands for, and the schema in it; ValueError, csv.Error or ComponentError."""
+    """Convert an assert to a check and its schema; raise ValueError, csv.Error or ComponentError."""
     plain = kind.removeprefix("not-")
     name = plain.removeprefix("i") if plain.startswith("icontains") else plain
     if name not in _CHECKS:
@@ -103,7 +103,7 @@ def _check(
 
 
 def _argument(name: str, value: Any) -> Any:
-    """Return what a check takes behind its name; raise ValueError or csv.Error."""
+    """Convert an assert's value to the argument of a check; raise ValueError or csv.Error."""
     if name.endswith("-json"):
         return {"at": ""} if name == "contains-json" else True
     if name in ("contains-any", "contains-all"):
@@ -119,13 +119,13 @@ def _argument(name: str, value: Any) -> Any:
 
 @lru_cache(maxsize=10_000)
 def _id_and_digest(check: str) -> tuple[str, str]:
-    """Return the id that a check has by itself, and its digest; raise ValueError."""
+    """Return a check's default id and its digest; raise ValueError if the check is invalid."""
     made = check_of(json.loads(check))
     return made.id, made.digest
 
 
 def _rendered(value: Any, texts: Mapping[str, str]) -> Any:
-    """Return the value of an assert with variables in it; raise ValueError for any other template."""
+    """Fill the variables in an assert's value; raise ValueError for any other template."""
     if not isinstance(value, str):
         return value
     if unknown := [name for name in VARIABLE.findall(value) if name not in texts]:
@@ -136,13 +136,13 @@ def _rendered(value: Any, texts: Mapping[str, str]) -> Any:
 
 
 def odd_template(text: str) -> str | None:
-    """Return the start of the first template in a text that is more than a name; None without one."""
+    """Return the start of the first template in a text that is not a plain variable, or None."""
     odd = _TEMPLATE.search(VARIABLE.sub("", text))
     return odd and odd[0]
 
 
 def sent_as_written(texts: Iterable[str], filled: Collection[str] = ()) -> Iterator[LeftOut]:
-    """Yield the placeholders that nothing fills, and the commands that nothing runs, in texts that are sent."""
+    """Yield skipped elements for placeholders that stay unfilled and commands that are not run."""
     found = Counter(mark for text in texts for mark in dict.fromkeys(_SENT.findall(text)))
     for mark, count in found.items():
         if mark.strip("{} ") not in filled:
@@ -151,7 +151,7 @@ def sent_as_written(texts: Iterable[str], filled: Collection[str] = ()) -> Itera
 
 
 def filled(text: str, texts: Mapping[str, str]) -> str:
-    """Return a text with variables in place of their names, once; raise ValueError where it becomes too long."""
+    """Replace variables in a text once; raise ValueError if the result is too long."""
     names = [name for name in VARIABLE.findall(text) if name in texts]
     if sum(len(texts[name]) for name in names) > LONGEST:
         raise ValueError(f"with its variables it has more than {LONGEST:,} characters")
@@ -159,7 +159,7 @@ def filled(text: str, texts: Mapping[str, str]) -> str:
 
 
 def as_test(cells: Mapping[str, str]) -> dict[str, Any]:
-    """Return the test that a row of promptfoo's CSV stands for: `__expected` columns are asserts, others variables.
+    """Convert a row of promptfoo's CSV to a test: `__expected` columns are asserts, others variables.
 
     >>> as_test({"text": "Hi", "__expected": "icontains: hello"})["assert"]
     [{'type': 'icontains', 'value': 'hello', 'metric': 'expected'}]
@@ -190,13 +190,13 @@ def _expected(cell: str) -> dict[str, Any]:
 
 
 def numbered(name: str, taken: Container[str]) -> str:
-    """Return a name that is not taken, else the first that is not, with a number behind it."""
+    """Return the name, with a number appended if it is taken."""
     numbers = (f"{name[:70]}-{number}" for number in itertools.count(2))
     return next(each for each in itertools.chain([name], numbers) if each not in taken)
 
 
 def stable_id(text: str, inputs: Any) -> str:
-    """Return an id for a case without a name that stays when others come and go: first words and digest of its input.
+    """Return a stable id for an unnamed case, from the first words and the digest of its input.
 
     >>> stable_id("Sum up the report.", {"document": "Sum up the report."})
     'Sum-up-the-report-6a9357'
@@ -206,7 +206,7 @@ def stable_id(text: str, inputs: Any) -> str:
 
 
 def as_text(value: Any) -> str:
-    """Return a text as it is, an empty one for null, and else the value as JSON."""
+    """Return a text unchanged, an empty string for None, and JSON for any other value."""
     if isinstance(value, str):
         return value
     return "" if value is None else json.dumps(value, ensure_ascii=False, separators=(",", ":"))

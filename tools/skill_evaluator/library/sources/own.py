@@ -1,4 +1,4 @@
-"""Our own format: a folder a component, with `prompt.md` and perhaps `schema.json`."""
+"""The evaluator's own format: one folder per component, with `prompt.md` and optionally `schema.json`."""
 
 import posixpath
 from typing import Any
@@ -11,7 +11,7 @@ PROMPT, SCHEMA = "prompt.md", "schema.json"
 
 
 def written_own(front: FrontMatter, prompt: Prompt, path: str, schema: Any = None) -> Written:
-    """Return what a prompt.md says."""
+    """Build the source component of a prompt.md."""
     return Written(
         path=path,
         files=(path,),
@@ -31,7 +31,7 @@ def _find(tree: FileTree) -> list[SourcePlace]:
 
 def _read(tree: FileTree, key: str) -> Written:
     front, prompt = parse_prompt(tree.read(key), tree.where / key, depth=tree.limits.yaml_depth)
-    if front.program is not None:  # it runs, and watches files, in the folder of its component
+    if front.program is not None:  # programs run and watch files in their component's folder
         raise ComponentError(f"{tree.where / key}: no source can ask a program; type --components {tree.where}")
     schema = posixpath.join(posixpath.dirname(key), SCHEMA)
     return written_own(front, prompt, key, tree.json(schema) if tree.has(schema) else None)

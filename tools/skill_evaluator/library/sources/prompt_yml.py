@@ -1,6 +1,6 @@
-"""GitHub Models' `.prompt.yml` → components: messages, tests and evaluators, as `gh models eval` understood them.
+"""Convert GitHub Models' `.prompt.yml` to components: messages, tests and evaluators of `gh models eval`.
 
-Its specification is `pkg/prompt/prompt.go` and `cmd/eval/eval.go` in github/gh-models, written in Go.
+The specification is `pkg/prompt/prompt.go` and `cmd/eval/eval.go` in github/gh-models.
 """
 
 import math
@@ -25,10 +25,10 @@ from skill_evaluator.library.sources.tree import FileTree, Source, SourcePlace, 
 from skill_evaluator.library.tables import Row
 from skill_evaluator.text import listed
 
-_FILE = re.compile(r"(.*?)[._]prompt\.ya?ml", re.DOTALL)  # its own examples are called sample_prompt.yml
+_FILE = re.compile(r"(.*?)[._]prompt\.ya?ml", re.DOTALL)  # GitHub's own examples are named sample_prompt.yml
 _VARIABLE = re.compile(r"\{\{([^{}\n]{1,200})\}\}")
 _NAME = re.compile(r"[^\W\d][\w.-]*")
-_BLANK, _MARK = r"[\s\x0b\x85\pZ]", r"[^\s\x0b\x85\pZ]"  # what Go trims, and the rest
+_BLANK, _MARK = r"[\s\x0b\x85\pZ]", r"[^\s\x0b\x85\pZ]"  # Go's white space, and its complement
 _NEVER = r"\A[^\x00-\x{10ffff}]"
 _INTEGER = re.compile(r"[-+]?(0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|0|[1-9][0-9]*)")
 _NUMBER = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
@@ -44,7 +44,7 @@ _SENTENCE = 'write what it asks as a sentence, {"expect": …}, among the checks
 
 
 class _OfGitHub(BaseModel):
-    """A part of the file; keys that GitHub does not read are kept, to be named."""
+    """A part of the file; unknown keys are kept to be reported."""
 
     model_config = ConfigDict(frozen=True, extra="allow", alias_generator=to_camel, defer_build=True)
 
@@ -57,7 +57,7 @@ class _Parameters(_OfGitHub):
 
 
 class _TextRule(_OfGitHub):
-    """What an answer is held against; of several the first counts, in this order."""
+    """The expected text of an output; if there are several, the first in this order counts."""
 
     equals: str | None = None
     contains: str | None = None
@@ -66,7 +66,7 @@ class _TextRule(_OfGitHub):
 
     @property
     def texts(self) -> dict[str, str]:
-        """The texts that are not empty, by the word for how they are compared."""
+        """The non-empty texts by comparison kind."""
         return {kind: text for kind in _KINDS if (text := self.model_dump(by_alias=True)[kind])}
 
 
@@ -90,17 +90,17 @@ class _PromptYml(_OfGitHub):
 
 
 class _Rule(NamedTuple):
-    """A text that answers are held against, with its variables, and how: equals, contains, startsWith or endsWith."""
+    """A text to compare outputs with, including variables, and the comparison kind."""
 
     id: str
     kind: str
     text: str
 
     def check(self, values: Mapping[str, str], where: Path) -> dict[str, Any] | None:
-        """Return the check of the answers to a test with these values, None if each answer passes.
+        """Return the check for outputs of a test with these values. Return None if every output passes.
 
-        The blanks around an answer do not count, and letters are the same in both cases but for equals. Raise
-        ComponentError for a text that grows too long.
+        Surrounding white space is ignored, and case too except for `equals`. Raise ComponentError if the filled text is
+        too long.
         """
         size = sum(len(values.get(name, "")) for name in _VARIABLE.findall(self.text))
         if size > _LONGEST:
@@ -120,7 +120,7 @@ class _Rule(NamedTuple):
 
 
 def _as_go_writes(value: Any) -> str:
-    """Return a value of a test as the text that Go's `%v` makes of it.
+    """Format a value of a test as Go's `%v` does.
 
     >>> [_as_go_writes(Plain(text)) for text in ("1.50", "010", "no", "2026-1-2")]
     ['1.5', '8', 'no', '2026-01-02 00:00:00 +0000 UTC']
@@ -138,7 +138,7 @@ def _as_go_writes(value: Any) -> str:
     if constant := _CONSTANTS.fullmatch(value):
         return _OF_CONSTANTS[constant.lastindex or 0]
     if match := _DATE.fullmatch(value):
-        with suppress(ValueError):  # 2026-02-30 is a text
+        with suppress(ValueError):  # for example 2026-02-30, which is a text
             return f"{date(*map(int, match.groups()))} 00:00:00 +0000 UTC"
     digits = value.replace("_", "") if value[:1] in "+-0123456789" else value
     if _INTEGER.fullmatch(digits):
@@ -210,7 +210,7 @@ def _read(tree: FileTree, path: str) -> Written:
 
 
 def _case_id(test: Mapping[str, str], inputs: Mapping[str, str]) -> str:
-    """Return the `id` or `name` of a test as a case's id, else one of its input."""
+    """Return a case id from the `id` or `name` of a test, else from its input."""
     named = next((test[key] for key in ("id", "name") if key not in inputs and test.get(key, "").strip()), "")
     return re.sub(r"[^\w@.+-]+", "-", named)[:100].strip("-.") or stable_id(
         next(filter(None, reversed([*inputs.values()])), ""), inputs
@@ -218,7 +218,7 @@ def _case_id(test: Mapping[str, str], inputs: Mapping[str, str]) -> str:
 
 
 def _prompt(file: _PromptYml, columns: Collection[str], where: Path) -> Prompt:
-    """Return the messages, with an input for each `{{…}}` that is a name, or is a column of the tests."""
+    """Return the messages, with an input for each `{{…}}` that is a name or a column of the tests."""
     messages = tuple(message.message for message in file.messages)
     if not messages or messages[-1].role != "user":
         raise ComponentError(f"{where}: messages: the last one must be the user's")
@@ -256,7 +256,7 @@ def _rules(evaluators: Iterable[_Evaluator]) -> list[_Rule]:
 def _left_out(
     file: _PromptYml, tests: Sequence[Mapping[str, str]], used: Collection[str], unfilled: Sequence[str]
 ) -> Unused:
-    """Return what the file says and no evaluation uses: keys, columns of the tests, tests and evaluators."""
+    """Collect the unused parts of the file: keys, columns of the tests, tests and evaluators."""
     names = Unused()
     parameters = file.model_parameters and file.model_parameters.model_extra
     names["key", "gh models eval has no such key"] = [*(file.model_extra or ()), *(parameters or ())]

@@ -1,7 +1,7 @@
-"""promptfoo's configurations: each prompt is a component, each test a case, each assert a check.
+"""Convert promptfoo's configurations: each prompt is a component, each test a case, each assert a check.
 
-Text and messages are read; what a program makes, of a prompt, a test or an assert, is named and left out. Templates are
-filled as far as `{{name}}` goes, and nothing is taken from the environment.
+Texts and messages are read; prompts, tests and asserts made by programs are skipped and reported. Only `{{name}}` is
+filled in templates, and environment variables are not read.
 """
 
 import itertools
@@ -53,7 +53,7 @@ _MODEL = re.compile(
 )
 _PARAMETERS = {"temperature": "temperature", "top_p": "top_p", "max_tokens": "max_output_tokens"}
 _PARAMETERS |= {"maxOutputTokens": "max_output_tokens", "max_completion_tokens": "max_output_tokens"}
-_SILENT = re.compile(  # keys that change neither what is asked nor what is checked
+_SILENT = re.compile(  # keys that affect neither calls nor checks
     r"\$schema|assertionTemplates|author|commandLineOptions|defaultTest|description|env|metadata|outputPath|prompts|"
     r"providers|sharing|tags|targets|tests|writeLatestResults"
 )
@@ -63,7 +63,7 @@ _NOTHING = "it has no counterpart here"
 
 
 class _WrittenPrompt(NamedTuple):
-    """A prompt as it stands in a file, or why it cannot be read, and other keys that it has."""
+    """A prompt as written in a file, or its problem, and its unused keys."""
 
     label: str
     text: str
@@ -73,7 +73,7 @@ class _WrittenPrompt(NamedTuple):
 
 
 class _CaseRow(NamedTuple):
-    """A case: the file and line of its test, how that is described, and what it says."""
+    """A case: its test's file, line and description, and its values."""
 
     path: str
     line: int
@@ -83,7 +83,7 @@ class _CaseRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Configuration:
-    """A configuration with the files that it names."""
+    """A configuration and access to the files that it names."""
 
     tree: FileTree
     path: str
@@ -91,11 +91,14 @@ class _Configuration:
     unused: Unused = field(default_factory=Unused)
 
     def leave(self, what: str, reason: str) -> None:
-        """Count something that no evaluation uses."""
+        """Count a skipped element with its reason."""
         self.unused[_line(what), _line(reason)].append("")
 
     def _named(self, reference: str) -> list[str]:
-        """Return the files that a reference names, with `*` several; raise ComponentError, ValueError for a program."""
+        """Return the files that a reference or glob names.
+
+        Raise ComponentError if none matches, and ValueError for a program or service.
+        """
         if PROGRAM.fullmatch(reference) or _SERVICE.match(reference):
             raise ValueError(f"a program or a service makes it: {_line(reference)}")
         name = reference.removeprefix("file://")
@@ -112,12 +115,12 @@ class _Configuration:
         return _parsed(path, text, self.tree.where / path) if path.endswith(_STRUCTURES) else text.strip()
 
     def _loaded(self, value: Any) -> Any:
-        """Return a value, or that of the file that it names; raise as `_named` does."""
+        """Return a value, or the content of the file that it names; raise the errors of `_named`."""
         is_file = isinstance(value, str) and value.startswith("file://")
         return self._content(self._named(value)[0]) if is_file else value
 
     def prompts(self) -> list[_WrittenPrompt]:
-        """Return all prompts in their order, also those that cannot be read."""
+        """Return all prompts in order, including unreadable ones."""
         prompts: list[_WrittenPrompt] = []
         for item in as_list(self.content.get("prompts")) or [None]:
             entry = item if isinstance(item, dict) else {"raw": item}
@@ -153,7 +156,7 @@ class _Configuration:
                 yield _WrittenPrompt(name, part, path)
 
     def rows(self, inputs: Collection[str], default: Mapping[str, Any]) -> tuple[list[_CaseRow], Any]:
-        """Return the cases of all tests, and the schema that every one of them has; raise ComponentError."""
+        """Return the cases of all tests, and their schema if all share one; raise ComponentError."""
         where, size = self.tree.where / self.path, 0
         too_many = ComponentError(f"{where} makes more than {_MOST_TESTS:,} cases, or too much text")
         rows: list[_CaseRow] = []
@@ -191,7 +194,7 @@ class _Configuration:
         return rows, None
 
     def _tests(self) -> Iterator[tuple[str, int, dict[str, Any]]]:
-        """Yield the file and line of each test, and the test; raise ComponentError."""
+        """Yield the file, line and content of each test; raise ComponentError."""
         lines = _lines_once(self.tree.read(self.path))
         for number, item in enumerate(as_list(self.content.get("tests")) or [{}]):
             if isinstance(item, str) and (PROGRAM.fullmatch(item) or _SERVICE.match(item)):
@@ -230,7 +233,7 @@ class _Configuration:
             raise ComponentError(str(problem)) from None
 
     def _refuse_other(self, test: Mapping[str, Any], options: Mapping[str, Any], default: Mapping[str, Any]) -> None:
-        """Raise ValueError for a test whose prompt or answer is not that of the others; count what does nothing."""
+        """Raise ValueError if a test changes the prompt or output; count keys without effect."""
         changed = [key for key in ("prefix", "suffix") if options.get(key) and options[key] != default.get(key)]
         changed += [key for key in _OTHER_WAYS if test.get(key) or (key != "provider" and test["options"].get(key))]
         if changed:
@@ -240,7 +243,7 @@ class _Configuration:
                 self.leave(f"test {key}", _NOTHING)
 
     def _variables(self, test: Mapping[str, Any]) -> Iterator[dict[str, str]]:
-        """Yield the variables of each case that a test makes, as texts; raise ComponentError or ValueError."""
+        """Yield the variables of each case of a test, as texts; raise ComponentError or ValueError."""
         splits = test["options"].get("disableVarExpansion") is not True
         choices = []
         for value in test["vars"].values():
@@ -258,7 +261,7 @@ class _Configuration:
             yield {name: filled(text, texts) for name, text in texts.items()}
 
     def models(self) -> dict[str, Any]:
-        """Return the first model and its parameters; raise ComponentError where no bare model is asked."""
+        """Return the first model and its parameters; raise ComponentError if no provider is a plain model."""
         hints: dict[str, Any] = {}
         refused = []
         for number, entry in enumerate(as_list(self.content.get("providers", self.content.get("targets")))):
@@ -287,7 +290,7 @@ class _Configuration:
 
 
 def _merged(shared: Mapping[str, Any], test: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a test with what it shares with others; raise ValueError."""
+    """Merge a test with the default test; raise ValueError if its vars are not a mapping."""
     if not all(isinstance(part.get("vars") or {}, dict) for part in (shared, test)):
         raise ValueError("its vars are no mapping here")
     return {
@@ -300,7 +303,7 @@ def _merged(shared: Mapping[str, Any], test: Mapping[str, Any]) -> dict[str, Any
 
 
 def _find(tree: FileTree) -> list[SourcePlace]:
-    """Return the place of each prompt of each configuration, one also of what cannot be read."""
+    """Return the location of each prompt in each configuration, including one for an unreadable configuration."""
     places = []
     for path in tree.paths:
         *above, name = path.split("/")
@@ -309,7 +312,7 @@ def _find(tree: FileTree) -> list[SourcePlace]:
         try:
             labels = [prompt.label for prompt in _configuration(tree, path).prompts()]
         except ComponentError:
-            labels = [""]  # to read it says why
+            labels = [""]  # reading it reports the problem
         for number, label in enumerate(labels, 1):
             unnamed = (above or ["promptfoo"])[-1] + (f"-{number}" if len(labels) > 1 else "")
             places.append(SourcePlace(f"{path}#{number}", (*above, label or unnamed)))
@@ -317,7 +320,7 @@ def _find(tree: FileTree) -> list[SourcePlace]:
 
 
 def _read(tree: FileTree, key: str) -> Written:
-    """Return what a configuration says of one of its prompts; raise ComponentError where it is not text alone."""
+    """Read one prompt of a configuration with its cases; raise ComponentError if it is not plain text."""
     path, _, number = key.rpartition("#")
     configuration = _configuration(tree, path)
     written = configuration.prompts()[int(number) - 1]
@@ -366,7 +369,7 @@ def _configuration(tree: FileTree, path: str) -> _Configuration:
 
 
 def _prompt(text: str, where: Path) -> Prompt:
-    """Return the prompt of a text, which may be messages in JSON or YAML; raise ComponentError."""
+    """Parse a prompt text, which may be messages in JSON or YAML; raise ComponentError if it is invalid."""
     if odd := odd_template(text):
         raise ComponentError(f"{where} has {_line(odd)}: {{{{name}}}} alone is filled, nothing of the environment")
     content: Any = [{"role": "user", "content": text}]
@@ -392,7 +395,7 @@ def _prompt(text: str, where: Path) -> Prompt:
 
 
 def _ids(rows: Sequence[_CaseRow]) -> Iterator[str]:
-    """Yield an id for each case that stays when others come and go: how it is described, or its last value."""
+    """Yield a stable id for each case, from its description or its last value."""
     times = Counter(row.described for row in rows)
     taken: set[str] = set()
     for row in rows:
@@ -400,14 +403,14 @@ def _ids(rows: Sequence[_CaseRow]) -> Iterator[str]:
         words = row.described or next((text[:100] for text in reversed(values.values()) if text), "")
         name = stable_id(words, values)
         if row.described and times[row.described] == 1:
-            name = name[:-7]  # without the digest
+            name = name[:-7]  # removes the digest
         name = numbered(name, taken)
         taken.add(name)
         yield name
 
 
 def _parsed(path: str, text: str, where: Path) -> Any:
-    """Return what JSON or YAML says, dates and the like as texts; raise ComponentError."""
+    """Parse JSON or YAML, with dates and similar values as texts; raise ComponentError if it is invalid."""
     is_json = path.endswith((".json", ".jsonl"))
     read = parse_json if is_json else partial(parse_yaml, as_written=True)
     value = _plain(read(text, where, ComponentError))
@@ -416,11 +419,12 @@ def _parsed(path: str, text: str, where: Path) -> Any:
     return value
 
 
-_parsed_once, _lines_once = lru_cache(maxsize=4)(_parsed), lru_cache(maxsize=4)(yaml_lines)  # for each of its prompts
+# one configuration is read once per prompt
+_parsed_once, _lines_once = lru_cache(maxsize=4)(_parsed), lru_cache(maxsize=4)(yaml_lines)
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as JavaScript reads it: `yes` and dates are texts, and 3.0 is 3."""
+    """Convert a YAML value to JavaScript's reading: `yes` and dates are texts, and 3.0 is 3."""
     if isinstance(value, dict):
         return {str(key): _plain(inner) for key, inner in value.items()}
     if isinstance(value, list):
@@ -439,12 +443,12 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 
 def _line(value: Any) -> str:
-    """Return the start of a value as one line that prints."""
+    """Return the first 200 characters of a value on one printable line."""
     return "".join(mark if mark.isprintable() else " " for mark in str(value)[:200])
 
 
 def _secrets(value: Any, place: str = "") -> Iterator[str]:
-    """Yield where a key of a provider stands in plain text, and not as a name of the environment."""
+    """Yield the places of credentials in plain text, ignoring references to variables."""
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, inner in items:
         below = f"{place}[{key}]" if isinstance(key, int) else f"{place}.{key}".lstrip(".")

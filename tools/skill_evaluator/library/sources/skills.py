@@ -1,6 +1,6 @@
-"""Skills: each SKILL.md a system prompt with the evals for it as cases, and the descriptions of all as one component.
+"""Convert skills: each SKILL.md is a system prompt with its evals as cases, and all descriptions form one component.
 
-That component, `routing`, answers which skill a query calls for. Its cases are the trigger evals of all skills.
+That component, `routing`, outputs the skill that a query requires. Its cases are the trigger evals of all skills.
 """
 
 import posixpath
@@ -26,8 +26,8 @@ from skill_evaluator.text import listed
 
 ROUTING = "routing"
 _SKILL, _EVALS = "SKILL.md", "evals.json"
-_HIGHEST = 10  # folders above a skill in which evals for it are looked for
-_ELSEWHERE = ("evals", "misc/evals", "tests")  # that hold <skill>/evals.json, in a folder above it
+_HIGHEST = 10  # number of parent folders searched for a skill's evals
+_ELSEWHERE = ("evals", "misc/evals", "tests")  # places of <skill>/evals.json in a parent folder
 _OF_EVALS = {"eval", "evals", "test", "tests"}
 _NO_RESOURCE = re.compile(r"(.*/)?\.|SKILL\.md$|(evals/)?evals\.json$|(?i:(license|readme|changelog)[^/]*$)")
 _LISTS = ("evals", "cases", "eval_cases", "test_cases", "tests", "queries")
@@ -40,15 +40,15 @@ _OTHER_NAMES = {"includes": "contains", "exact_match": "equals", "matches": "reg
 _OTHER_NAMES |= dict.fromkeys(("", "llm", "llm_rubric", "llm_judge", "judge", "rubric", "semantic", "manual"), "expect")
 _WORDS = ("text", "description", "expectation", "assertion", "criterion", "rubric", "check", "value")
 _ARGUMENTS = ("value", "values", "pattern", "expected", "substring", "text")
-_NAME = re.compile(r"[^\W\d_]+(?:[_-][^\W\d_]+)+")  # says what a check is about, which a number does not
-_MOST = 100  # characters of a name
+_NAME = re.compile(r"[^\W\d_]+(?:[_-][^\W\d_]+)+")  # matches a descriptive name, which a number is not
+_MOST = 100  # maximum characters of a name
 _QUESTION = """Choose the skill that the request calls for, by what the skills say of themselves. Answer with JSON \
 alone: {"skill": "<name>"}, or {"skill": null} if it calls for none of them.
 """
 
 
 def _find(tree: FileTree) -> list[SourcePlace]:
-    """Return the place of each SKILL.md, and one for all trigger evals."""
+    """Return the location of each SKILL.md, and one for all trigger evals."""
     skills = _skills_in(tree)
     places = [SourcePlace(path, PurePosixPath(path).parts[:-1] or (_name_at_root(tree),)) for path in skills]
     routed = skills and any(map(_asks_for_skill, tree.paths))
@@ -56,7 +56,7 @@ def _find(tree: FileTree) -> list[SourcePlace]:
 
 
 def _lost(tree: FileTree) -> Iterator[LeftOut]:
-    """Yield how many evals.json are of no skill."""
+    """Yield the evals.json files that belong to no skill, with their count."""
     named = cache(partial(_skill_name, tree))
     taken = {path for skill in _skills_in(tree) for path in _eval_files(tree, skill, named)}
     lost = [ascii(path) for path in tree.paths if posixpath.basename(path) == _EVALS and path not in taken]
@@ -70,7 +70,7 @@ def _skills_in(tree: FileTree) -> list[str]:
 
 
 def _asks_for_skill(path: str) -> bool:
-    """Return whether a file is one of trigger evals, by its name."""
+    """Return whether a file has trigger evals, according to its name."""
     folder, name = posixpath.split(path)
     of_evals = name.startswith(("trigger-eval", "trigger_eval")) or not _OF_EVALS.isdisjoint(folder.split("/"))
     return of_evals and "trigger" in name and name.endswith((".json", ".yaml", ".yml"))
@@ -84,7 +84,7 @@ def _name_at_root(tree: FileTree) -> str:
 
 
 def _read(tree: FileTree, key: str) -> Written:
-    """Return what is written at a place; raise ComponentError."""
+    """Read the component at a location; raise ComponentError if it is invalid."""
     if key == ROUTING:
         return _read_routing(tree)
     front, body = _skill(tree, key)
@@ -123,14 +123,14 @@ def _skill(tree: FileTree, path: str) -> tuple[dict[str, Any], str]:
 def _version(tree: FileTree, path: str, front: Mapping[str, Any]) -> str | None:
     metadata = front.get("metadata")
     version = front.get("version") or (metadata.get("version") if isinstance(metadata, dict) else None)
-    if isinstance(version, float):  # 1.10, which YAML reads as 1.1
+    if isinstance(version, float):  # YAML reads 1.10 as 1.1
         written = re.findall(r"(?m)^[ \t]*version:[ \t]*(\d+\.\d+)", tree.read(path))
         version = next((text for text in written if float(text) == version), version)
     return semver_of(str(version))
 
 
 def _eval_files(tree: FileTree, skill: str, named: Callable[[str], Any]) -> Iterator[str]:
-    """Yield the evals of a skill: beside it, in a folder of its name, or above all skills with its `skill_name`."""
+    """Yield the eval files of a skill: beside it, in a folder of its name, or shared files with its `skill_name`."""
     folder = posixpath.dirname(skill)
     yield from filter(tree.has, (within(folder, f"evals/{_EVALS}"), within(folder, _EVALS)))
     name = posixpath.basename(folder)
@@ -144,7 +144,7 @@ def _eval_files(tree: FileTree, skill: str, named: Callable[[str], Any]) -> Iter
 def _skill_name(tree: FileTree, path: str) -> Any:
     try:
         content = tree.json(path)
-    except ComponentError:  # of a file that is no skill's
+    except ComponentError:  # the file does not belong to a skill
         return None
     return content.get("skill_name") if isinstance(content, dict) else None
 
@@ -159,7 +159,7 @@ def _rows_in(content: Any, where: Path) -> list[Any]:
 
 
 def _not_sent(tree: FileTree, folder: str) -> Iterator[LeftOut]:
-    """Yield how many files lie beside a SKILL.md, such as its references and scripts."""
+    """Yield the number of files beside a SKILL.md that are not sent, such as references and scripts."""
     start = len(within(folder, ""))
     paths = [PurePosixPath(path[start:]) for path in tree.below(folder)]
     nested = {path.parent for path in paths if path.name == _SKILL} - {PurePosixPath()}
@@ -171,9 +171,9 @@ def _not_sent(tree: FileTree, folder: str) -> Iterator[LeftOut]:
 
 
 def _attached(tree: FileTree, skill: str, odd: Unused, row: Mapping[str, Any]) -> str:
-    """Return the files of an eval as they follow its prompt; those that cannot be sent are counted.
+    """Return the text of an eval's files to append to its prompt; unreadable files are counted.
 
-    Raise ValueError for files that are not in the folder of the skill.
+    Raise ValueError for files outside the skill's folder.
     """
     parts = []
     for name in as_list(row.get("files")):
@@ -189,16 +189,16 @@ def _attached(tree: FileTree, skill: str, odd: Unused, row: Mapping[str, Any]) -
 
 @dataclass(slots=True, kw_only=True)
 class _Cases:
-    """The cases that evals and queries make, and where what is left out lies; with a `reason` that is each eval."""
+    """The cases made from evals and queries, and the skipped ones. If `reason` is set, every eval is skipped."""
 
     reason: str = ""
     rows: list[tuple[str, int, Row]] = field(default_factory=list)
     odd: Unused = field(default_factory=Unused)
     ids: Counter[str] = field(default_factory=Counter)
-    kept: Counter[str] = field(default_factory=Counter)  # by category
+    kept: Counter[str] = field(default_factory=Counter)  # counts by category
 
     def add_eval(self, number: int, row: Any, attached: Callable[[Mapping[str, Any]], str]) -> None:
-        """Add the case of an eval, or the reason why it makes no case; `attached` returns the text of its files."""
+        """Add the case of an eval, or count why it is skipped; `attached` returns the text of its files."""
         prompt = _first(row, _PROMPTS)
         case_id = self.id_of(row, prompt, number)
         category = str(row.get("category") or "") if isinstance(row, dict) else ""
@@ -219,18 +219,18 @@ class _Cases:
         self.add(case_id, number, {"document": prompt, "expected_output": row.get("expected_output"), "checks": checks})
 
     def one_category(self) -> Iterator[LeftOut]:
-        """Yield that all evals which are evaluated are of one category, if others are left out."""
+        """Yield a note if all evaluated evals are of one category and others are skipped."""
         if self.odd and len(self.kept) == 1 and (name := next(iter(self.kept))):
             yield LeftOut(what=f"every category but {name!a}", reason="no eval of another is evaluated")
 
     def id_of(self, row: Any, prompt: Any, number: int, start: str = "") -> str:
-        """Return the id or name of a row, else an id of its prompt; its number if it has no prompt."""
+        """Return a row's id or name, else an id from its prompt, else its number."""
         if own := _case_id(row, ""):
             return start + own
         return numbered(start + (stable_id(prompt, prompt) if isinstance(prompt, str) else str(number)), self.ids)
 
     def add(self, case_id: str, number: int, row: Row) -> None:
-        """Add a case."""
+        """Add a case, unless its id is taken."""
         self.ids[case_id] += 1
         if self.ids[case_id] > 1:
             self.odd["eval", "an eval before it has its id"].append(case_id)
@@ -253,13 +253,13 @@ class _Cases:
 
 
 def _first(row: Any, names: tuple[str, ...]) -> Any:
-    """Return the first of these that a row has, None without any."""
+    """Return the first of these keys' values that a row has, or None."""
     values = (row[name] for name in names if row.get(name) not in (None, "")) if isinstance(row, dict) else ()
     return next(iter(values), None)
 
 
 def _case_id(row: Any, other: str) -> str:
-    """Return the id of a row as the name of a file can be, without one `other`."""
+    """Return a row's id as a valid file name, or `other` if it has none."""
     value = _first(row, ("id", "name"))
     text = value if isinstance(value, str) else str(value) if isinstance(value, int) and abs(value) < 1e18 else ""
     return re.sub(r"[^\w@.+-]+", "-", text)[:_MOST].strip("-.") or other
@@ -277,7 +277,7 @@ def _why_not(row: Any, prompt: Any) -> str:
 
 
 def _check(item: Any) -> dict[str, Any]:
-    """Return an expectation as a check; raise ValueError for what cannot be a check, such as a command."""
+    """Convert an expectation to a check; raise ValueError if that is impossible, such as for a command."""
     item = {"text": item} if isinstance(item, str) else item
     if not isinstance(item, dict):
         raise ValueError("it is neither a text nor an object")
@@ -292,7 +292,7 @@ def _check(item: Any) -> dict[str, Any]:
     if argument is None:
         raise ValueError("it says nothing to check")
     if kind == "expect" and isinstance(argument, str):
-        argument = " ".join(argument.split())  # the judge is asked about a line for each
+        argument = " ".join(argument.split())  # judge prompts list one expectation per line
     told = [item[key] for key in ("id", "name") if isinstance(item.get(key), str)]
     own = next(filter(_NAME.match, (re.sub(r"\W+", "-", name)[:60].strip("-") for name in told)), None)
     return {
@@ -303,10 +303,10 @@ def _check(item: Any) -> dict[str, Any]:
 
 
 def _read_routing(tree: FileTree) -> Written:
-    """Return the component that chooses a skill for each query; raise ComponentError where none is described."""
+    """Return the component that chooses a skill for each query; raise ComponentError if no skill is described."""
     cases = _Cases()
     described = _described(tree, cases)
-    counts = Counter(name for name, _ in set(described.values()))  # a copy of a skill is the same choice
+    counts = Counter(name for name, _ in set(described.values()))  # copies of a skill are the same choice
     names = {folder: name if counts[name] == 1 else folder or name for folder, (name, _) in described.items()}
     choices = {names[folder]: words for folder, (_, words) in described.items()}
     text = "\n".join([_QUESTION, *(f"- {name}: {words}" for name, words in choices.items())])
@@ -340,7 +340,7 @@ def _read_routing(tree: FileTree) -> Written:
 
 
 def _described(tree: FileTree, cases: _Cases) -> dict[str, tuple[str, str]]:
-    """Return the name and description of each skill by its folder; a skill without them is left out."""
+    """Return the name and description of each skill by folder; skills without them are skipped."""
     described: dict[str, tuple[str, str]] = {}
     for path in _skills_in(tree):
         folder = posixpath.dirname(path)
@@ -358,9 +358,9 @@ def _described(tree: FileTree, cases: _Cases) -> dict[str, tuple[str, str]]:
 
 
 def _owner(path: str, skill_name: Any, names: Mapping[str, str], meant: Mapping[str, str]) -> str | None:
-    """Return the skill that a file of queries is about, None where nothing says it.
+    """Return the skill that a query file belongs to, or None if that is unknown.
 
-    It is in the skill's folder or in a folder of its name, or has its `skill_name`. The only skill is that of all.
+    The file is in the skill's folder or a folder of its name, or has its `skill_name`. A single skill owns all files.
     """
     above = [str(folder) for folder in PurePosixPath(path).parents][:-1]
     by_folder = next((names[folder] for folder in above if folder in names), None)
@@ -370,14 +370,14 @@ def _owner(path: str, skill_name: Any, names: Mapping[str, str], meant: Mapping[
 
 
 def _add_queries(cases: _Cases, path: str, rows: list[Any], owner: str | None, meant: Mapping[str, str]) -> None:
-    """Add the queries of a file about a skill; where each names its skill, no skill is one more choice."""
+    """Add the queries of a file about a skill; if queries name their skills, "no skill" is also a choice."""
     of_all = owner is None and any(isinstance(_first(row, _CALLED), str) for row in rows)
     stem = PurePosixPath(path).stem
     start = _case_id({"id": owner}, stem)
     for number, row in enumerate(rows, 1):
         query = _first(row, _PROMPTS)
         case_id = cases.id_of(row, query, number, f"{start}-")
-        if cases.ids[case_id]:  # two files are about the same skill
+        if cases.ids[case_id]:  # several files concern the same skill
             case_id = f"{start}-{stem}-{case_id.removeprefix(f'{start}-')}"
         try:
             if not isinstance(query, str) or not query.strip():
@@ -390,7 +390,7 @@ def _add_queries(cases: _Cases, path: str, rows: list[Any], owner: str | None, m
 
 
 def _calls_for(row: Row, owner: str | None, meant: Mapping[str, str], *, of_all: bool) -> dict[str, Any]:
-    """Return the check of the skill that a query calls for; raise ValueError where it names no skill."""
+    """Return the check for the skill that a query requires; raise ValueError if it names no skill."""
     fires, skill = row.get("should_trigger"), _first(row, _CALLED)
     if isinstance(skill, str):
         if skill not in meant:

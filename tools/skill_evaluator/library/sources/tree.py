@@ -1,6 +1,6 @@
-"""What a format is read from, and what is made of it: the files of a folder or of a commit, and what they say.
+"""The input and output of source formats: the files of a folder or commit, and the components read from them.
 
-A source reads a `FileTree` and gives a `Written` for each component in it; it copies nothing.
+A source reads a `FileTree` and returns a `Written` for each component; it copies nothing.
 """
 
 import os
@@ -34,9 +34,9 @@ _MOST_FILES, _MOST_INPUTS = 500_000, 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileTree:
-    """The files of a folder, or of it at a commit: `paths` in their order, with `/` between, as seen from `where`.
+    """The files of a folder, or of a folder at a commit: sorted `paths` with `/`, relative to `where`.
 
-    `read` returns the text of a file; it raises ComponentError.
+    `read` returns the text of a file or raises ComponentError.
     """
 
     where: Path
@@ -45,7 +45,7 @@ class FileTree:
     limits: SafetyLimits
 
     def has(self, path: str) -> bool:
-        """Return whether there is such a file."""
+        """Return whether the file exists."""
         index = bisect_left(self.paths, path)
         return path in self.paths[index : index + 1]
 
@@ -58,23 +58,26 @@ class FileTree:
             yield self.paths[index]
 
     def beside(self, path: str, name: str) -> str:
-        """Return the path of a file that a file names; raise ComponentError where it is missing or outside."""
+        """Return the path of a file named in another file; raise ComponentError if it is missing or outside."""
         there = posixpath.normpath(posixpath.join(posixpath.dirname(path), name))
         if not self.has(there):
             raise ComponentError(f"{self.where / path} names '{name[:200]}', and no file below {self.where} is that")
         return there
 
     def yaml(self, path: str) -> Any:
-        """Return what a YAML file says; raise ComponentError."""
+        """Parse a YAML file; raise ComponentError if it is invalid."""
         return parse_yaml(self.read(path), self.where / path, ComponentError, depth=self.limits.yaml_depth)
 
     def json(self, path: str) -> Any:
-        """Return what a JSON file says; raise ComponentError."""
+        """Parse a JSON file; raise ComponentError if it is invalid."""
         return parse_json(self.read(path), self.where / path, ComponentError)
 
 
 def folder_tree(root: Path, limits: SafetyLimits) -> FileTree:
-    """Return the files of a folder; a link out of it cannot be read. Raise ComponentError if there is no folder."""
+    """Return the files of a folder; links out of it cannot be read.
+
+    Raise ComponentError if the folder does not exist.
+    """
     if not root.is_dir():
         raise ComponentError(f"{root} is not a folder; see sources in settings.yaml")
     paths: list[str] = []
@@ -106,7 +109,7 @@ def commit_tree(repository: Repository, commit: str, folder: str, limits: Safety
     def read(path: str) -> str:
         if path not in blobs:
             raise ComponentError(f"{where / path} does not exist")
-        if blobs[path] not in contents:  # files of one name are wanted together
+        if blobs[path] not in contents:  # files with the same name are usually read together
             name = posixpath.basename(path)
             alike = [blob for other, blob in blobs.items() if posixpath.basename(other) == name]
             contents.update(repository.contents(alike))
@@ -119,7 +122,7 @@ def commit_tree(repository: Repository, commit: str, folder: str, limits: Safety
 
 
 class SourcePlace(NamedTuple):
-    """Where a component is written: what `read` finds it by, and the parts of its name, the last one first wanted.
+    """The location of a component: the key that `read` takes, and the parts of its name, most specific last.
 
     >>> SourcePlace("plugins/a/skills/pdf/SKILL.md", ("plugins", "a", "pdf")).parts[-1]
     'pdf'
@@ -131,7 +134,7 @@ class SourcePlace(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftOut:
-    """What a source has and no evaluation uses: which ones by name, how many they are, and why."""
+    """A part of a source that no evaluation uses: what it is, the reason, and the count."""
 
     what: str
     reason: str
@@ -143,13 +146,13 @@ class LeftOut:
 
 
 class Unused(defaultdict[tuple[str, str], list[str]]):
-    """Gathers what is left out: what it is and why → the names or places of each, empty texts where they have none."""
+    """Collects skipped parts: (what, reason) → the names of each, with empty texts for unnamed ones."""
 
     def __init__(self) -> None:
         super().__init__(list)
 
     def left_out(self) -> Iterator[LeftOut]:
-        """Yield what was gathered, with the first names behind the reason; `#3` is a name, and no count."""
+        """Yield the collected parts with the first names after the reason; `#3` is a name, not a count."""
         for (what, reason), names in self.items():
             shown = listed([f"#{name}" if name.isdigit() else name for name in dict.fromkeys(filter(None, names))])
             if names:
@@ -158,12 +161,12 @@ class Unused(defaultdict[tuple[str, str], list[str]]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """What a file in a foreign format says of a component, in our words.
+    """A component as read from a file of any format.
 
-    `path` is the file that people edit, and `files` are all that its prompt is made of. The `version` is semver, None
-    where the format has none. `rows` are its cases, each with its id and line, as in cases.jsonl: `inputs`, `turns`,
-    `ground_truth`, `checks`; they are in the file `rows_path` if not in `path`, and the format calls them `rows_name`.
-    `hints` say which model it was written for: `model`, and parameters by our names.
+    `path` is the file that people edit, and `files` are all files of the prompt. `version` is semver, or None if the
+    format has no versions. `rows` are its cases, each with id, line and values as in cases.jsonl: `inputs`, `turns`,
+    `ground_truth`, `checks`. They are in `rows_path`, by default `path`, and the format calls them `rows_name`. `hints`
+    describe the model it was written for: `model` and parameters by the evaluator's names.
     """
 
     path: str
@@ -183,7 +186,7 @@ class Written:
 
 
 def semver_of(text: str) -> str | None:
-    """Return a version as semver, `v1.0` as 1.0.0; or None for a text that is not a version.
+    """Convert a version such as `v1.0` to semver, 1.0.0. Return None if the text is not a version.
 
     >>> semver_of("1.0"), semver_of("v2.1.0-rc.1"), semver_of("March")
     ('1.0.0', '2.1.0-rc.1', None)
@@ -195,7 +198,7 @@ def semver_of(text: str) -> str | None:
 
 
 def faultless(prompt: Prompt, where: Path) -> Prompt:
-    """Return a prompt that can be sent; raise ComponentError for its first fault."""
+    """Return the prompt if it can be sent; raise ComponentError for its first fault."""
     if TURNS in prompt.inputs:
         raise ComponentError(f"{where}: '{TURNS}' is what the earlier turns of a case are called; rename the variable")
     if len(prompt.inputs) > _MOST_INPUTS:
@@ -207,9 +210,9 @@ def faultless(prompt: Prompt, where: Path) -> Prompt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """A format: what it looks for, where it finds components, and how one is read; ComponentError where it cannot be.
+    """A source format: the files it looks for, how components are found, and how one is read.
 
-    `lost` yields what belongs to no component.
+    `read` raises ComponentError for an invalid component. `lost` yields files that belong to no component.
     """
 
     looks_for: str

@@ -16,11 +16,11 @@ class ArrayLengths:
 
 
 def array_lengths(answers: CaseAnswers) -> dict[str, ArrayLengths]:
-    """Return by array path the answers with the commonest number of items ÷ all answers; shortest and longest.
+    """Return by array path the share of outputs with the most frequent length, and the shortest and longest length.
 
-    An absent array has no items, as an empty one; arrays inside array items are pooled by path; an unparseable answer
-    shares no length. Range of `stability` 1/N (0 if nothing was parsed) to 1, 1 is best; empty for fewer than two
-    answers.
+    An absent array has length 0; arrays inside array items are pooled by path; an unparseable output shares no length.
+    `stability` ranges from 1/N (0 if nothing was parsed) to 1, 1 is best. Return an empty mapping for fewer than two
+    outputs.
 
     >>> answers = CaseAnswers()
     >>> for text in ('{"a":[1,2]}', '{"a":[2,3]}', '{"a":[1]}', '{}'): answers.add(text, text)

@@ -15,9 +15,9 @@ FieldValues = Mapping[str, Counter[Hashable]]
 
 
 def field_values(answers: CaseAnswers) -> dict[str, Counter[Hashable]]:
-    """Return by leaf path how many parsed answers have each canonical value; None stands for absent.
+    """Return by leaf path the number of parsed outputs per canonical value; None means absent.
 
-    An array path counts the multiset of its values as one value. The paths are those of the schema and those seen.
+    An array path counts the multiset of its values as one value. The paths are those in the schema and in the outputs.
 
     >>> answers = CaseAnswers()
     >>> for text in ('{"a":1}', '{"a":1}', '{"b":2}'): answers.add(text, text)
@@ -75,7 +75,7 @@ def field_profile(answers: CaseAnswers, values: FieldValues, flawed: Mapping[str
 
 
 def flawed_fields(outputs: Iterable[tuple[FieldScores, int]]) -> dict[str, int]:
-    """Return by leaf path in how many outputs a leaf of it is not right; outputs come with their counts.
+    """Return by leaf path the number of outputs with a wrong leaf; outputs come with their counts.
 
     >>> from skill_evaluator.comparing.comparison import compare
     >>> from skill_evaluator.comparing.field_plan import FieldPlan

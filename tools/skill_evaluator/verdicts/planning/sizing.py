@@ -29,10 +29,11 @@ _MIN_DOUBTED = 3  # cases whose outputs say something of a profile
 
 
 def detectable_drop(cases: int, variance_of_case: float, day: float = 0.0, alpha: float = ALPHA) -> float | None:
-    """Return the smallest drop of the mean that a comparison calls regressed with 80 % power; None if it detects none.
+    """Return the smallest drop of the mean that a comparison calls regressed with 80 % power.
 
-    `variance_of_case` is that of the difference of one case between two unchanged versions, and `day` the variance that
-    two runs on different days add.
+    Return None if it detects none. `variance_of_case` is the variance of the difference of one case between two
+    unchanged
+    versions, and `day` the variance that two runs on different days add.
     """
     if cases < 2:
         return None
@@ -57,7 +58,7 @@ def t_quantile(p: float, degrees: int) -> float:
 
 
 def can_show(cases: int) -> str:
-    """Return what this number of cases can detect, if their differences spread as is typical.
+    """Return the drop that this number of cases can detect, if their differences have the typical spread.
 
     >>> can_show(3)
     '3 cases can detect a drop of 0.42 or the loss of a field; about 30 cases could detect a drop of 0.05'

@@ -42,7 +42,14 @@ AGREEMENT = ("pairwise_exact_match", "pairwise_field_f1")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
-    """The records of one model to compare; `absent` is the reason why there is no baseline."""
+    """The records of one model to compare; `absent` is the reason why there is no baseline.
+
+    `baseline_again` and `candidate_again` are further complete runs of the same versions and settings, oldest first:
+    runs of a version are pooled. `anchor` is the last accepted version's record, or the oldest comparable one.
+    `passed_over` names recorded runs and cases that do not count. `side_by_side`: the two are treated as interleaved,
+    though no record declares it. `any_served`: a change of the served model is no barrier. `unproved_judge` is the
+    uncalibrated judge of checks of the candidate.
+    """
 
     baseline: Record | None
     candidate: Record

@@ -395,7 +395,11 @@ def compare_records(
     wanted: Callable[[Measure], bool] = lambda measure: True,
     rest: Sequence[Pair] = (),
 ) -> ComparisonResult:
-    """Return the verdict on a component from the records of its models, by the measures that `wanted` selects."""
+    """Return the verdict on a component from the records of its models, by the measures that `wanted` selects.
+
+    `left_out` holds the models that have no records, with the reason; they are only shown. `rest` holds pairs of
+    further models, which belong to the families and have no verdict here.
+    """
     any_served, judge = rules.policy.served == "any", rules.uncalibrated_judge
     family = [
         replace(pair, any_served=pair.any_served or any_served, unproved_judge=judge(pair.candidate))
@@ -544,8 +548,9 @@ def _deciding_judge(compared: Compared, results: Sequence[MeasureResult], verdic
 
 
 def _coverage(compared: Compared) -> float:
-    """Return the lowest of both runs' completion and of the share of the baseline's cases that the candidate still
-    has.
+    """Return the lowest of both runs' completion and the share of the baseline's cases that the candidate has.
+
+    A case that is not applicable to the candidate's model is not missing.
     """
     pair, common = compared.pair, compared.common
     if pair.baseline is None or common is None:

@@ -407,7 +407,11 @@ class ModelVerdict(FrozenModel):
 
 
 class ComparisonResult(FrozenModel):
-    """The result of a component: its verdict is the verdict on its worst model."""
+    """The result of a component: its verdict is the verdict on its worst model.
+
+    `left_out`: models without a run to compare, and why. `asked_again`: only cases that had failed were run, with both
+    versions. `unmeasured` is a note that the version on disk has no complete run, `ship` the version and model to ship.
+    """
 
     skill: str
     verdict: VerdictName

@@ -133,7 +133,18 @@ def verdict_on(
 
 
 def measure_verdict(effect: "Effect | None", q: float | None, tolerance: float, levels: Levels) -> VerdictName:
-    """Return the verdict on one measure: the verdict of the first line whose condition holds."""
+    """Return the verdict on one measure: the verdict of the first line whose condition holds.
+
+    1. inconclusive: nothing was measured.
+    2. improved: the score rose significantly.
+    3. unchanged: a drop beyond the tolerance is excluded.
+    4. regressed: the score fell significantly.
+    5. inconclusive: anything else. Nothing is unchanged merely because its difference is not significant.
+
+    A drop is excluded if the difference is above it with 97 % confidence. If each case had a single output and nothing
+    varied, the cases that may fail unseen must be fewer, too. No interval excludes every drop, so with a tolerance of 0
+    a score that did not fall is unchanged.
+    """
     if effect is None or q is None:
         return "inconclusive"
     if effect.difference > ROUNDING and q <= levels.rise:
@@ -207,7 +218,10 @@ def model_verdict(measures: Iterable[tuple[Tier, VerdictName]]) -> VerdictName:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Losses:
-    """Losses that a good mean may hide."""
+    """Losses that a good mean may hide.
+
+    `fields` lost more than `policy.harm`, and so did `cases`; `earlier_run` of the same version was a regression.
+    """
 
     fields: tuple[str, ...] = ()
     cases: tuple[CaseChange, ...] = ()

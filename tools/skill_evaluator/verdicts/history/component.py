@@ -184,7 +184,10 @@ def _may_be_copied(record: Record, other: Record) -> bool:
 
 
 def _anchor_of(candidate: Record, archive: Archive, policy: Policy) -> RecordedRun | None:
-    """Return the run that losses accumulate from: of the last accepted version, or the oldest comparable one."""
+    """Return the run that losses accumulate from: of the last accepted version, or the oldest comparable one.
+
+    The lower versions without a gap are comparable if they share enough unchanged cases with the candidate.
+    """
     entry = entry_of(candidate)
     if policy.anchor == "previous" or entry.scenario is not None:
         return None
@@ -362,7 +365,12 @@ class RecordedComponent:
     def chosen(
         self, baseline: str | Record | None, candidate: str | Record | None, models: Sequence[str] = ()
     ) -> Chosen:
-        """Choose the runs to compare, one pair a model; raise LeaderboardError if there is nothing to compare."""
+        """Choose the runs to compare, one pair a model; raise LeaderboardError if there is nothing to compare.
+
+        If `baseline` and `candidate` are versions, all their runs are pooled. If they are runs, drafts or records,
+        they are
+        compared alone.
+        """
         archive, policy = self.archive, self.settings.policy
         if isinstance(candidate, str) and (draft := archive.draft(candidate)) is not None:
             beside = None if draft.beside is None else archive.draft(draft.beside)

@@ -130,7 +130,13 @@ def on_frontier(model: Point, models: Iterable[Point]) -> bool | None:
 
 
 def advise(rows: Sequence[RankedModel], pairs: Sequence[Contrast], tolerance: float) -> Advice:
-    """Return the best model that the evidence supports."""
+    """Return the best model that the evidence supports.
+
+    No other model is significantly better. If several models qualify, the result is the cheapest, or the quickest,
+    unless
+    one of them scores higher and a drop beyond the tolerance is not ruled out. A model that regressed is never
+    returned.
+    """
     if len(rows) < 2:
         return Advice(reason="there is no other model to hold it against" if rows else "no model can be ranked")
     beaten = {pair.lower for pair in pairs if pair.significant}

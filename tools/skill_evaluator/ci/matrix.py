@@ -41,7 +41,7 @@ _SECONDS_A_CALL = 10.0  # duration of a slow call
 
 @options
 class Checkout(ComponentsOption, FixturesOption, ConfigOption):
-    """The work tree of a job, its configuration, and the branches that hold further records."""
+    """The work tree that a job sees, its configuration, and the branches that hold records beside it."""
 
     recorded: tuple[str, ...] = rare("A branch that also holds records; repeatable.", (), metavar="REF")
 

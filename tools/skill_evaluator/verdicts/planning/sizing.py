@@ -205,7 +205,10 @@ def sizing_of(record: Record, detect: float, design: PlannedDesign, alpha: float
 
 
 def _fewest(least: int, suffices: Callable[[int], bool]) -> int | None:
-    """Return the smallest number that suffices, where every larger one does, too; None if a million does not."""
+    """Return the smallest sufficient number. Return None if a million is not sufficient.
+
+    If a number suffices, every larger number has to suffice, too.
+    """
     numbers = range(least, _MAX_SIZE)
     place = bisect_left(numbers, True, key=suffices)
     return numbers[place] if place < len(numbers) else None

@@ -211,7 +211,7 @@ def unknown_names(where: str, names: Iterable[str], known: Collection[str]) -> I
 
 
 def _hint_at_sections(component: Component) -> Iterator[str]:
-    """Hint at headings that look as if messages began, in what is one system prompt."""
+    """Warn about headings that look like messages in a prompt that is one system prompt."""
     headings = section_headings(component.prompt.system) if len(component.prompt.messages) == 1 else []
     if headings:
         yield (

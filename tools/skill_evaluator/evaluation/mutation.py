@@ -365,7 +365,7 @@ def _changed_measures(compared: Compared, rules: VerdictRules) -> list[Reaction]
 
 
 def _changed_cases(compared: Compared, noticed: Sequence[Reaction], rules: VerdictRules) -> Iterator[Reaction]:
-    """Yield the cases whose primary metric moved as what was noticed, and further than with any control."""
+    """Yield the cases whose primary metric moved in the noticed direction, and further than with any control."""
     own = compared.primary(rules.primary_metric)
     if own is None or not noticed:
         return

@@ -174,7 +174,7 @@ def _suffices_for_one(
 
 
 def max_remaining_costs(planned: PlannedRuns, inputs: Inputs) -> dict[str, float | None]:
-    """Return by model the maximum cost of the remaining calls in USD, or None if a price is unknown."""
+    """Return the maximum cost of the remaining calls by model in USD. The cost is None if a price is unknown."""
     costs: dict[str, float | None] = {}
     usable = [run for run in planned.runs if not lack_of(run.model, inputs.kinds[run.model.provider], inputs.keys)]
     for run in usable:

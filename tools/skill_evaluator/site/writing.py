@@ -24,9 +24,9 @@ _MAX_PROBLEM = 1_000  # characters of a problem on stderr
 
 
 class SiteFolder:
-    """Files of one build; `written` and `removed` count those that were not already as they are now.
+    """The files of one build; `written` and `removed` count the changed files.
 
-    `problems` says by name what could not be read, and why; the build goes on without it.
+    `problems` has the reason why a file could not be read, by name; the build continues without it.
     """
 
     def __init__(self, folder: Path) -> None:

@@ -163,7 +163,7 @@ _MISSING = "the missing outputs would decide it"
 
 
 def open_measure(measured: Measured, pair: Pair, rules: VerdictRules) -> tuple[str, str] | None:
-    """Return why a measure is inconclusive, and what would decide it. Return None if chance is not the cause."""
+    """Return the reason why a measure is inconclusive, and its remedy. Return None if chance is not the cause."""
     effect, measure, tolerance = measured.effect, measured.measure, rules.tolerance(measured.measure)
     if effect is None or measured.q is None:
         return None
@@ -183,12 +183,10 @@ def open_measure(measured: Measured, pair: Pair, rules: VerdictRules) -> tuple[s
 
 
 def _remedy(measured: Measured, effect: Effect, pair: Pair, rules: VerdictRules) -> str:
-    """Return what would decide a measure if the difference persists.
+    """Return the remedies for an inconclusive measure, if the difference persists.
 
-    The error has to be at most (D + tolerance) ÷ t to exclude a drop, or −D ÷ t for a significant one. The part of
-    the
-    error between cases falls with the square root of their number; the variance of two runs on different days
-    remains.
+    The error has to be at most (D + tolerance) ÷ t to exclude a drop, or −D ÷ t for a significant one. The part of the
+    error between cases falls with the square root of their number; the variance of two runs on different days remains.
     """
     measure, candidate = measured.measure, pair.candidate
     cases, tolerance, levels, ways = len(measure.case_ids), rules.tolerance(measure), rules.levels(measure), []
@@ -258,7 +256,9 @@ def reasons_of(
 
 
 def remedy_of(compared: Compared, results: Sequence[MeasureResult], coverage: float, rules: VerdictRules) -> str | None:
-    """Return what would decide an inconclusive verdict on a model. Return None if only inspecting its cases would."""
+    """Return the remedy for an inconclusive verdict on a model. Return None if only inspecting its cases would
+    decide it.
+    """
     if coverage < rules.required_coverage:
         return _MISSING
     if _is_of_one_case(results):

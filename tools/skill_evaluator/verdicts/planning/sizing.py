@@ -76,7 +76,9 @@ def can_show(cases: int) -> str:
 
 
 def profile_doubt(record: Record) -> str:
-    """Return why another profile may suit a model, from whether its replicates differ; "" if nothing suggests it."""
+    """Return the reason why another profile may suit a model, judged by whether its replicates differ; "" if there
+    is none.
+    """
     shares = [case.reproducibility.get("pairwise_exact_match") for case in record.per_case]
     differ = [share < 1.0 for share in shares if share is not None]
     cases = counted(len(differ), "case")
@@ -147,7 +149,7 @@ class SizingPlan(FrozenModel):
 
 
 def size_plan(component: Component, archive: Archive, models: Sequence[str], drop: float, policy: Policy) -> SizingPlan:
-    """Return how many cases and replicates detect a drop, by the newest version of each model."""
+    """Return the numbers of cases and replicates that detect a drop, by the newest version of each model."""
     if not 0 < drop < 1:  # false for NaN, too
         raise ConfigError(f"--detect must be a drop between 0 and 1, such as 0.05, not {drop:g}")
     board = component.leaderboard_path
@@ -160,7 +162,9 @@ def size_plan(component: Component, archive: Archive, models: Sequence[str], dro
 
 
 def sizing_of(record: Record, detect: float, design: PlannedDesign, alpha: float) -> Sizing:
-    """Return what a model's record shows, and what would show a drop of `detect`."""
+    """Return the drop that a model's record can detect, and the cases and replicates that detect a drop of
+    `detect`.
+    """
     by_case = (strict_by_replicate(case, record.primary_metric) for case in record.per_case)
     scores = [case for case in ([score for score in answers if score is not None] for answers in by_case) if case]
     cost_per_call = record.cost_usd / record.outputs if record.cost_usd is not None and record.outputs else None

@@ -499,11 +499,11 @@ class Library:
         return lint(request)
 
     def doctor(self) -> DoctorReport:
-        """Call each model once, and report keys and what stands in the way of runs here and in CI."""
+        """Call each model once, and report keys and the problems that prevent runs here and in CI."""
         return examine(read_configuration(self.config), self.config)
 
     def sizing(self, skill: str, drop: float, models: Sequence[str] = ()) -> SizingPlan:
-        """Return how many cases and replicates detect a drop, by the newest version of each model."""
+        """Return the numbers of cases and replicates that detect a drop, by the newest version of each model."""
         recorded = self.recorded(skill)
         return size_plan(recorded.component, recorded.archive, models, drop, self.settings.policy)
 

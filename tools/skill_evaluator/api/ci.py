@@ -41,7 +41,7 @@ class ContinuousIntegration:
         return collect(request)
 
     def outcome(self, collected: str | Path, plan: Path | None = None) -> Outcome:
-        """Read what `collect` wrote; where that is missing, every run of the `plan` is."""
+        """Read the outcome that `collect` wrote; if it is missing, every run of the `plan` is missing."""
         return read_outcome(Path(collected), plan)
 
     @staticmethod
@@ -56,21 +56,22 @@ class ContinuousIntegration:
 
     @staticmethod
     def propose(request: InitRequest, choose: Choose) -> Proposal:
-        """Say what of a library can be evaluated, and propose what else it lacks, as `init --adopt` does.
+        """Return the components of a library and the files that it lacks, as `init --adopt` does.
 
-        `choose` returns the part of a component's schema that is its contract, where several may be.
+        `choose` returns the part of a component's schema that is its output schema, if there are several candidates.
         """
         return propose(request, edited_schemas(), choose)
 
     @staticmethod
     def adopt(request: InitRequest, proposal: Proposal) -> list[str]:
-        """Write what was proposed; return what was done."""
+        """Write the proposed files; return one report line per file."""
         return adopt(request, proposal)
 
     def fetch_cases(self, platform: PlatformName | None = None) -> tuple[str, str, Path] | None:
-        """Bring the fixtures that settings.yaml names in another repository: its name, their commit, their folder.
+        """Fetch the fixtures that settings.yaml names in another repository; return its name, their commit and
+        folder.
 
-        None where it names none. A `platform` is handed the commit for later jobs.
+        Return None if it names none. A `platform` receives the commit as an output for later jobs.
         """
         elsewhere = load_settings(self.config).fixtures
         if elsewhere is None:

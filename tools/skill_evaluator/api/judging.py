@@ -84,7 +84,7 @@ class Judges:
         return calibrate(asked, watch, bias_report)
 
     def rubric(self, request: RubricDraftRequest, *, watch: Watch | None = None) -> RubricLint | JudgeRunSize:
-        """Have a model draft a rubric, and return what `judge lint` says of it, as `judge rubric` does."""
+        """Have a model draft a rubric, and return its `judge lint` findings, as `judge rubric` does."""
         return draft_rubric(request, watch) or self.lint([request.out])
 
     def scenarios(self, request: ScenariosDraftRequest, *, watch: Watch | None = None) -> Path | JudgeRunSize:

@@ -140,7 +140,7 @@ class Cube:
         return replace(self, scores=self.scores - means + means.mean(axis=1, keepdims=True))
 
     def treated(self, note: str) -> Self:
-        """Return the cube with a further sentence on what was done to its scores."""
+        """Return the cube with a further sentence on the treatment of its scores."""
         return replace(self, treatment=f"{self.treatment}; {note}" if self.treatment else note)
 
     @property

@@ -82,7 +82,9 @@ def _prose(component: Component, path: str) -> str:
 
 
 def _reason(given: Declaration, deciding: Sequence[str], inferred: str) -> str:
-    """Say what decided: the declaration, or the schema and what is declared beside it, such as a weight."""
+    """Return the reason for a comparator: declared, or inferred from the schema, with further declarations such as
+    a weight.
+    """
     if any(given.get(name) for name in deciding):
         return "declared"
     return f"{inferred} (declared: {', '.join(sorted(given))})" if given else inferred
@@ -164,7 +166,9 @@ def lint_component(
 
 
 def _read_cases(component: Component, fixtures: Path | None) -> tuple[list[Case], list[str], str | None, list[str]]:
-    """Return the cases, the ids of those that wait for a document, why none is evaluated yet, and what is wrong."""
+    """Return the cases, the ids of cases without a document, the reason why none is evaluated yet, and the
+    problems.
+    """
     cases, waiting, not_evaluated, odd = list[Case](), list[str](), None, list[SkillEvaluatorError]()
     try:
         waiting += [] if component.output == "choice" else cases_without_document(find_cases(component, fixtures))
@@ -182,7 +186,7 @@ def _read_cases(component: Component, fixtures: Path | None) -> tuple[list[Case]
 def _judge_problems(
     component: Component, cases: Sequence[Case], settings: Settings, models: Sequence[Model]
 ) -> Iterator[str]:
-    """Yield what is wrong with the judge of the sentences among checks."""
+    """Yield the problem of the judge of sentence checks, if there is one."""
     try:
         judge_of(component, cases, (), tuple(models), settings)
     except SkillEvaluatorError as problem:
@@ -207,7 +211,7 @@ def unknown_names(where: str, names: Iterable[str], known: Collection[str]) -> I
 
 
 def _hint_at_sections(component: Component) -> Iterator[str]:
-    """Hint at headings that look as if messages began, in what is one system prompt."""
+    """Warn about headings that look like messages in a prompt that is one system prompt."""
     headings = section_headings(component.prompt.system) if len(component.prompt.messages) == 1 else []
     if headings:
         yield (

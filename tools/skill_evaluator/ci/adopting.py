@@ -1,6 +1,6 @@
-"""`init --adopt`: what of a library can be evaluated, in our format or in others, and the few files that it lacks.
+"""`init --adopt`: find the components of a library, in our format or in others, and the files that it lacks.
 
-A library in other formats is read where it lies. What is ours then goes into `.evaluator/` alone, or below `--out`.
+A library in other formats is read in place. Our files then go into `.evaluator/` only, or below `--out`.
 """
 
 import tempfile
@@ -23,17 +23,19 @@ from skill_evaluator.library.sources import NOT_READ, component_names, formats, 
 from skill_evaluator.library.sources.tree import folder_tree
 from skill_evaluator.scoring.parallel import side_by_side
 
-_JUDGE = Model(id="judge", provider="openai")  # stands for the judge that is still to be named
-_MOST_READ = 200  # components in other formats that are read to say what is ready; `lint` reads all
+_JUDGE = Model(id="judge", provider="openai")  # placeholder of a judge that is not yet configured
+_MOST_READ = 200  # components in other formats that are read for the summary; `lint` reads all
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
-    """What a library lacks: its components as they are, the contracts that fit, files by place, lines of .gitignore.
+    """The components of a library, their candidate output schemas, the files to create by path, and lines of
+    .gitignore.
 
-    Those files that are `declared` say what its components do not say themselves. `found` says what was looked for, and
-    how often it is there, and `lost` what belongs to no component; `unread` components are not among those that were
-    read. A judge is to decide `sentences`.
+    The `declared` files contain declarations that the components lack. `found` has the number of matches per searched
+    format, and `lost` the files that belong to no component. `unread` is the number of components that were not
+    read, and
+    `sentences` the number of checks that need a judge.
     """
 
     linted: Sequence[Linted]
@@ -48,9 +50,9 @@ class Proposal:
 
 
 def propose(request: InitRequest, schemas: Mapping[str, str], choose: Choose) -> Proposal:
-    """Say what of a library can be evaluated and what else it lacks, with paths in its folder; raise ComponentError.
+    """Return the components of a library and the files that it lacks, by path in its folder; raise ComponentError.
 
-    `choose` returns the part of a component's schema that is its contract, where several may be.
+    `choose` returns the part of a component's schema that is its output schema, if there are several candidates.
     """
     folder = request.folder
     files = files_of_library(request, schemas)
@@ -170,7 +172,7 @@ def _without(folders: Sequence[str], linted: Linted) -> Linted:
 
 
 def _settings_text(text: str, sources: Sequence[DeclaredSource], judge: str | None, where: Path) -> str:
-    """Return the text of a settings.yaml with more at its end; raise ConfigError where that is not to be read."""
+    """Return the text of a settings.yaml with added lines; raise ConfigError if the result is invalid."""
     declared: dict[str, Any] = {"sources": [source.model_dump(exclude_defaults=True) for source in sources]}
     if judge is not None:
         declared["policy"] = {"judge": {"model": judge}}
@@ -194,7 +196,7 @@ def _models_text(hints: Sequence[Mapping[str, Any]]) -> str:
 
 
 def adopt(request: InitRequest, proposal: Proposal) -> list[str]:
-    """Write what was proposed, and say so."""
+    """Write the proposed files and return one report line per file."""
     settings = f"{CONFIG}/settings.yaml"
     path, files, lines = request.home / settings, dict(proposal.files), []
     if path.exists() and settings in files:

@@ -1,7 +1,7 @@
-"""The artifacts of a plan's jobs → the answers of every component and model, as far as they are planned.
+"""The artifacts of a plan's jobs → the planned outputs of every component and model.
 
-An artifact counts for its own job alone, and nothing in it is trusted: links are not followed, and a file that cannot
-be read is a remark, not an error.
+An artifact counts for its own job alone, and nothing in it is trusted: links are not followed, and an unreadable file
+is a remark, not an error.
 """
 
 import datetime
@@ -41,7 +41,7 @@ Part = tuple[PlannedRun, Manifest]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArrivedRun:
-    """A run folder, and the artifact that it was in if known; `problem` says why there is no manifest."""
+    """A run folder, and the artifact that it was in if known; `problem` is the reason why there is no manifest."""
 
     folder: Path
     place: str
@@ -50,7 +50,7 @@ class ArrivedRun:
     problem: str = ""
 
     def claims(self, planned: Manifest, job: str) -> bool:
-        """Return whether the folder stands for a planned run, by its place and by one of its two names."""
+        """Return whether the folder is the result of a planned run, by its job and its run id."""
         if planned.run_id not in (self.folder.name, self.manifest and self.manifest.run_id):
             return False
         if self.job is not None:
@@ -85,7 +85,9 @@ def find_arrivals(root: Path, plan: Plan) -> Arrivals:
 
 
 def _is_own_file(path: Path) -> bool:
-    """Return whether a path is a regular file: no link, which could lead to any file of this machine, and no pipe."""
+    """Return whether a path is a regular file. Links are excluded because they could lead to any file of this
+    machine.
+    """
     return path.is_file() and not path.is_symlink()
 
 
@@ -113,10 +115,10 @@ def _read_note(path: Path) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatheredRun:
-    """The answers that arrived of a component on a model, its shards joined; a baseline is a run of its own.
+    """The outputs of a component on a model that arrived, its shards joined; a baseline is a run of its own.
 
-    `manifest` is the one of the whole run, `judge` the id of its planned judge. `folders` are the run folders that
-    count, none if nothing arrived. `remarks` say why a job stopped, did not run, or brought something not planned.
+    `manifest` is the manifest of the whole run, `judge` the id of its planned judge. `folders` are the run folders that
+    count, empty if nothing arrived. `remarks` explain why a job stopped or did not run, and name unplanned files.
     """
 
     manifest: Manifest
@@ -134,7 +136,7 @@ def parts_of_runs(plan: Plan) -> list[list[Part]]:
 
 
 def answers_size(plan: Plan, parts: Iterable[Part], arrivals: Arrivals) -> int:
-    """Return the number of bytes of answers that arrived of some parts."""
+    """Return the size in bytes of the outputs of these parts that arrived."""
     files = {arrived.folder / ANSWERS for part in parts for arrived in _claimants(plan, part, arrivals)}
     return sum(file.stat().st_size for file in files if _is_own_file(file))
 
@@ -146,7 +148,7 @@ def _claimants(plan: Plan, part: Part, arrivals: Arrivals) -> list[ArrivedRun]:
 
 
 def gather(plan: Plan, parts: Sequence[Part], arrivals: Arrivals) -> GatheredRun:
-    """Return what arrived of a run's parts: only what is as planned, with a remark on the rest."""
+    """Collect the planned outputs of a run's parts, with a remark for each folder or output that was not planned."""
     taken: list[tuple[Manifest, list[Replicate]]] = []
     begun, folders, remarks = list[Manifest](), list[Path](), list[str]()
     absent, judge = list[str](), parts[0][0].judge
@@ -195,8 +197,8 @@ def _differences(manifest: Manifest, planned: Manifest) -> str:
             names = sorted(key for key in here.keys() | there.keys() if here.get(key) != there.get(key))
             wrong.append(f"{name}: {listed(names, _MAX_NAMED)} not as the plan says")
         elif name == "skill_version" and is_generated(str(here)) and is_generated(str(there)):
-            continue  # a job does not see the branch of records that numbers it; the digests tell the prompt
-        elif name in TOLD_LATER or (name == "beside" and here is None):  # it was asked alone
+            continue  # a job does not see the branch of records that numbers versions; the digests identify the prompt
+        elif name in TOLD_LATER or (name == "beside" and here is None):  # the run had no interleaved baseline
             continue
         elif here != there:
             wrong.append(f"{name} is {_shown(here)}, the plan says {_shown(there)}")
@@ -208,7 +210,7 @@ def _shown(value: object) -> str:
 
 
 def _read_answers(arrived: ArrivedRun, planned: Manifest) -> tuple[list[Replicate], list[str]]:
-    """Return the answers to planned calls, as far as they can be read, and the problems of the rest."""
+    """Return the readable outputs of planned calls, and the problems of all others."""
     made, problems, unplanned = list[Replicate](), list[str](), 0
     try:
         for replicate in read_answers(arrived.folder, problems.append):

@@ -1,6 +1,6 @@
 """Evaluation of a pull request before its merge: the changes that are refused, and the cap that is required.
 
-The jobs have keys. So nothing that the pull request brings may decide what they run: no workflow, setting or program.
+The jobs have keys, so no file of the pull request may decide their programs: no workflow, setting or program.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,7 +28,9 @@ def changed_paths(repository: Repository, commit: str) -> set[str]:
 
 
 def refusals(changed: set[str], settings: str, jobs: Jobs) -> Iterator[Problem]:
-    """Yield the reasons to evaluate nothing of a pull request: files that decide what the jobs run, and no cap."""
+    """Yield the reasons not to evaluate a pull request: it changes files that decide what the jobs run, or has no
+    cap.
+    """
     refused = sorted(path for path in changed if any(fnmatch(path, pattern) for pattern in _REFUSED))
     if refused:
         message = (

@@ -1,6 +1,6 @@
 """The artifacts of a plan's jobs → one record per component and model, and the outcome of every call.
 
-It makes no call and touches no leaderboard. It scores the answers itself, so that shards become one run.
+Collecting makes no call and changes no leaderboard. It scores the outputs itself and joins shards into one run.
 """
 
 import shlex
@@ -39,7 +39,7 @@ from skill_evaluator.text import listed
 from skill_evaluator.verdicts.decide.results import ComparisonResult
 from skill_evaluator.verdicts.history.component import RecordedComponent
 
-_NAMED = 3  # of what changed
+_NAMED = 3  # changed items in a message
 
 
 @options
@@ -53,10 +53,11 @@ class CollectRequest(Checkout, PlatformOption, FormatOption):
 
 
 def collect(request: CollectRequest) -> Outcome:
-    """Score what the jobs of a plan brought; write its records and outcome.json, and return the outcome.
+    """Score the outputs of a plan's jobs, write the records and outcome.json, and return the outcome.
 
-    Each run may take an equal share of the time that is left of `limits.collect_seconds`. As the small ones come first,
-    none is cut short while all together take less.
+    Each run may take an equal share of the remaining `limits.collect_seconds`. As small runs are scored first, no
+    run is
+    cut short unless all together take longer.
     """
     plan, arrivals = _read_arrivals(request)
     planned = parts_of_runs(plan)
@@ -69,7 +70,7 @@ def collect(request: CollectRequest) -> Outcome:
         until = now + (ends - now) / (len(planned) - len(scored))
         gathered = gather(plan, planned[place], arrivals)
         done = attempted(gathered.manifest.skill, partial(_score_run, gathered, arrivals, request, until))
-        if isinstance(done, SkillEvaluatorError):  # the records of the other runs are collected all the same
+        if isinstance(done, SkillEvaluatorError):  # an error in one run does not stop the others
             problems.append(done)
             done = _run_outcome(gathered, "missing", *gathered.remarks, f"not collected: {visible(str(done))}"), None
         scored[place] = done
@@ -102,7 +103,9 @@ def collect(request: CollectRequest) -> Outcome:
 
 
 def _read_arrivals(request: CollectRequest) -> tuple[Plan, Arrivals]:
-    """Read the plan, and find what its jobs brought; raise PlanError if either is not the one that is meant."""
+    """Read the plan and find the artifacts of its jobs; raise PlanError if the plan or the folder is not the
+    expected one.
+    """
     plan = read_plan(request.plan)
     if request.plan_sha256 not in (None, sha256_of(request.plan)):
         raise PlanError(f"{request.plan} is not the file that `plan` wrote: its SHA-256 is not {request.plan_sha256}")
@@ -156,9 +159,10 @@ def _judged(gathered: GatheredRun, arrivals: Arrivals, cases: Sequence[Case], re
 def _verdicts(
     records: Iterable[Record], checkout: Checkout, *, again: bool
 ) -> tuple[list[ComparisonResult], dict[str, SkillEvaluatorError]]:
-    """Judge final runs against what is recorded, here or on a branch; by component, also why that was not possible.
+    """Compare final runs with their recorded baselines, here or on a branch; return verdicts, and errors by
+    component.
 
-    A leaderboard that cannot be read keeps no record from being published.
+    An unreadable leaderboard does not prevent the publication of a record.
     """
     verdicts, undecided = [], {}
     for skill, final in by_key((record.skill, record) for record in records if record.is_final).items():
@@ -183,9 +187,9 @@ def _lost_values(
     outputs: Mapping[str | None, Callable[[], GatheredRun]],
     request: CollectRequest,
 ) -> Iterator[tuple[str, list[LostValue] | SkillEvaluatorError]]:
-    """Yield the lost values, or the error, of each run whose baseline was called beside it, by run id.
+    """Yield the lost values, or the error, of each run with an interleaved baseline, by run id.
 
-    Yield nothing if the cases are kept in a different repository, whose readers may be others.
+    Yield nothing if the cases are in a different repository, because its readers may be others.
     """
     if request.configuration.settings.fixtures is not None:
         return
@@ -199,7 +203,7 @@ def _lost_values(
 def _score_run(
     gathered: GatheredRun, arrivals: Arrivals, request: CollectRequest, until: float
 ) -> tuple[RunOutcome, Record | None]:
-    """Score what arrived of one run and write its record, unless nothing was scored or the run cannot be taken."""
+    """Score the outputs of one run and write its record, unless nothing was scored or the record is refused."""
     if not gathered.folders:
         return _run_outcome(gathered, "skipped" if gathered.skipped else "missing", *gathered.remarks), None
     record = _record(gathered, arrivals, request, until)
@@ -218,7 +222,7 @@ def _score_run(
         "hit_rate": record.tokens.hit_rate,
     }
     refusal = _why_refused(record, request)
-    if refusal is not None:  # publishing it would be refused, too; its answers stay in the artifacts
+    if refusal is not None:  # publishing would refuse the record, too; the outputs stay in the artifacts
         return outcome.model_copy(update={**measured, "status": "refused", "reason": refusal}), None
     _write(record, request)
     figures = Figures(
@@ -235,16 +239,18 @@ def _write(record: Record, request: CollectRequest) -> None:
 
 
 def _why_refused(record: Record, checkout: Checkout) -> str | None:
-    """Return why a complete run cannot be recorded: meanwhile its version was, with a different prompt."""
+    """Return the reason to refuse a complete run: its version was recorded meanwhile with a different prompt, or
+    None.
+    """
     if record.complete:
-        with suppress(SkillEvaluatorError):  # an archive that cannot be read is named with the missing verdict
+        with suppress(SkillEvaluatorError):  # an unreadable archive is reported with the missing verdict
             archive = checkout.archive(checkout.component(record.skill))
             return why_refused(archive.entries, record.skill_version, record.digests.get("prompt"))
     return None
 
 
 def _run_outcome(gathered: GatheredRun, status: Status, *reasons: str) -> RunOutcome:
-    """Return the outcome of a run as long as nothing of it is scored."""
+    """Return the outcome of a run without scored outputs."""
     manifest = gathered.manifest
     return RunOutcome(
         skill=manifest.skill,
@@ -259,7 +265,7 @@ def _run_outcome(gathered: GatheredRun, status: Status, *reasons: str) -> RunOut
 
 
 def _record(gathered: GatheredRun, arrivals: Arrivals, checkout: CollectRequest, until: float) -> Record:
-    """Score the answers of a run, until then; raise PlanError if this checkout is not what was planned."""
+    """Score the outputs of a run until a deadline; raise PlanError if this checkout differs from the plan."""
     manifest = gathered.manifest
     component = checkout.component(manifest.skill)
     read = asking(checkout.configuration, component)
@@ -288,10 +294,11 @@ def _record(gathered: GatheredRun, arrivals: Arrivals, checkout: CollectRequest,
     stopped = judged.stopped if whole else "; ".join(gathered.remarks) or "calls are missing"
     record = recorder.record(model, manifest, scorecard, stopped=stopped, judge=judged.summary)
     takes_time = TOO_COSTLY in record.reasons or any(map(takes_programs, mine))
-    if record.is_final and takes_time and time.monotonic() > until:  # time ran out: no model's fault
+    # the time limit was reached, which is not the model's fault
+    if record.is_final and takes_time and time.monotonic() > until:
         stopped = "collect_seconds were too few to score it"
         record = record.model_copy(update={"complete": False, "usable": None, "stopped": stopped})
     if record.is_final:
         return record
-    # an id of its own: the run may yet be completed, and recorded under the first
+    # a different id: the run may still be completed and recorded under the first
     return record.model_copy(update={"run_id": f"{record.run_id}{PARTIAL}{record.scored}"})

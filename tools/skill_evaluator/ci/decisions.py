@@ -1,4 +1,4 @@
-"""Whether a component runs on a model: by the version bump of a push, and by the versions on the leaderboards."""
+"""Decide whether a component runs on a model, by the version bump of a push and the versions on the leaderboards."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
@@ -20,7 +20,7 @@ def decide(
 ) -> tuple[bool, str]:
     """Return whether a component runs on a model, and the reason; `after` has a valid version.
 
-    Without a known base (a force push) `before` is None, and only the recorded version counts.
+    If the base is unknown (a force push), `before` is None and only the recorded version counts.
     """
     version = str(after.version)
     if recorded is not None:
@@ -59,9 +59,11 @@ def _decide_by_record(
 
 
 def decide_again(version: str | None, recorded: RecordedRun | None) -> tuple[bool, str]:
-    """Return whether `plan --drift` runs a version on a model: if it, or the version that it patches, is recorded.
+    """Return whether `plan --drift` runs a version on a model, and the reason.
 
-    After a PATCH the prompt at the head is asked, not the recorded one: that is what is in use.
+    It runs if the version, or the version that it patches, is recorded. After a PATCH the prompt at the head is
+    run, not
+    the recorded one, because the prompt at the head is in use.
     """
     step = None if recorded is None or version is None else bump(recorded.version, version)
     if recorded is None or step not in (Bump.SAME, Bump.PATCH):

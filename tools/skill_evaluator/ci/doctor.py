@@ -1,4 +1,4 @@
-"""`doctor`: where each model has its key, whether it answers a call, and what stands in the way of a run.
+"""`doctor`: find each model's key, check that it answers a call, and list the problems that prevent a run.
 
 `gh` lists the names of secrets in CI, with the login of a person, who may see more than a job's token.
 """
@@ -38,7 +38,7 @@ Call = Literal["answered", "failed", "not_made"]
 
 
 class ModelKey(StrictModel):
-    """Where a model has its key, and whether it answered a call.
+    """The location of a model's key, and whether the model answered a call.
 
     The key is in one of `variables` here, in CI in its `environment` or in a secret of that name. With `auth: oidc` the
     model has no key, and `variables` identify the job. A program needs all `variables`.
@@ -55,14 +55,15 @@ class ModelKey(StrictModel):
 
     @property
     def words(self) -> str:
-        """The names of its variables: of a model one is enough, a program needs all."""
+        """The names of the key variables: a model needs one of them, a program needs all."""
         return (" and " if self.provider == MODEL.provider else " or ").join(self.variables)
 
 
 class DoctorReport(StrictModel):
-    """The JSON output of `doctor`: keys, the workflows that call the evaluator, and problems with what to do.
+    """The JSON output of `doctor`: keys, the workflows that call the evaluator, and problems with their fixes.
 
-    `repository` is None if GitHub could not be asked; `unseen` has what could not be read there, and why.
+    `repository` is None if GitHub could not be queried; `unseen` names the resources that could not be read, with
+    reasons.
     """
 
     repository: str | None
@@ -74,7 +75,9 @@ class DoctorReport(StrictModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _SecretNames:
-    """Names of secrets of each environment, and of the repository with its organisation; None if not listed."""
+    """Names of the secrets of each environment, and of the repository with its organisation; None if they are not
+    listed.
+    """
 
     repository: str | None
     environments: Mapping[str, frozenset[str] | None] | None
@@ -82,7 +85,7 @@ class _SecretNames:
 
 
 def examine(configuration: Configuration, config: Path) -> DoctorReport:
-    """Call each model once, and report the keys and problems here and, as far as `gh` may look, on GitHub."""
+    """Call each model once, and report the keys and problems here and, with the permissions of `gh`, on GitHub."""
     programs = dict(_programs())
     environments = [environment_of(model, configuration.kinds[model.provider]) for model in configuration.models]
     unseen: list[str] = []
@@ -114,7 +117,7 @@ def examine(configuration: Configuration, config: Path) -> DoctorReport:
 
 
 async def _call_models(configuration: Configuration) -> dict[str, str | None]:
-    """Make one call to each model whose key is here, and return the errors by model; None if it answered.
+    """Make one call to each model whose key is here, and return the error by model, or None if the call succeeded.
 
     Models that compute on this machine or replay outputs are not called.
     """
@@ -172,7 +175,7 @@ def _key_of_model(
 def _key_of_program(
     name: str, program: ProgramUnderTest, configuration: Configuration, names: _SecretNames
 ) -> ModelKey:
-    """Return where the program of a component has its variables; here all of them are needed."""
+    """Return the location of the variables of a component's program, which needs all of them."""
     environment, values = environment_of_program(name), values_of(program.variables, configuration.keys, os.environ)
     missing = tuple(variable for variable in program.variables if variable not in values)
     return ModelKey(
@@ -186,7 +189,7 @@ def _key_of_program(
 
 
 def _place_of(environment: str, variables: Sequence[str], names: _SecretNames) -> InCi:
-    """Return where a key is in CI; an environment's own goes before the repository's."""
+    """Return the location of a key in CI; an environment's secret takes precedence over the repository's."""
     if names.environments is None:
         return "unknown"
     of_environment = names.environments.get(environment, frozenset())
@@ -223,7 +226,7 @@ def _placeholders(config: Path) -> Iterator[str]:
 
 
 def _published(settings: Settings) -> Iterator[str]:
-    """Yield a problem if git would add answers, plans or pages of this folder, and it is in a repository."""
+    """Yield a problem if this folder is in a repository and git would add its outputs, plans or pages."""
     lines: Sequence[str] = IGNORED_IN_CONFIG if settings.sources else IGNORED
     place = CONFIG if settings.sources else Path()
     remedy = f"add them to {CONFIG}/.gitignore" if place == CONFIG else "`skill-evaluator init` adds them to .gitignore"
@@ -244,7 +247,7 @@ def _programs() -> Iterator[tuple[str, ProgramUnderTest]]:
 
 
 def _read_names(wanted: Iterable[str], folder: Path, unseen: list[str]) -> _SecretNames:
-    """List the secrets of the repository that a folder is in, and add what may not be listed to `unseen`.
+    """List the secrets of the repository that contains a folder, and add unreadable resources to `unseen`.
 
     Raise ConfigError if `gh` is missing, not logged in, or does not know the repository.
     """
@@ -257,13 +260,13 @@ def _read_names(wanted: Iterable[str], folder: Path, unseen: list[str]) -> _Secr
         existing = sorted({each["name"] for each in found.get("environments", ())}.intersection(wanted))
         environments = {each: _names_at(f"{root}/environments/{each}/secrets", unseen) for each in existing}
     secrets = _names_at(f"{root}/actions/secrets", unseen)
-    if secrets is not None:  # a person's repository has no organisation
+    if secrets is not None:  # a personal repository has no organisation
         secrets |= _names_at(f"{root}/actions/organization-secrets", []) or frozenset()
     return _SecretNames(repository=name, environments=environments, secrets=secrets)
 
 
 def _names_at(path: str, unseen: list[str]) -> frozenset[str] | None:
-    """Return the names of the secrets at a path. Return None if they may not be listed."""
+    """Return the names of the secrets at a path. Return None if listing them is not permitted."""
     content = _read(f"{path}?per_page=100", unseen)
     return None if content is None else frozenset(each["name"] for each in content.get("secrets", ()))
 

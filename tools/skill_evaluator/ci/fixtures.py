@@ -1,6 +1,6 @@
 """The fixtures that settings.yaml names in a different repository: fetched, and checked out once for each commit.
 
-Its own module because every command that reads cases begins here, on a laptop as in a job.
+This is a module of its own because every command that reads cases imports it.
 """
 
 import os
@@ -22,10 +22,10 @@ _PATIENCE_S = 900
 
 
 def fetched_fixtures(declared: FixturesElsewhere) -> tuple[Path, str]:
-    """Return the folder of the declared fixtures, and their commit: what the ref names now.
+    """Return the folder of the declared fixtures, and the commit that the ref points to.
 
-    Where the repository cannot be asked, it is what the ref named last, and stderr says so. The variable
-    FIXTURES_COMMIT fixes the commit, which is not asked for again once it is there. Raise FixtureError.
+    If the repository cannot be reached, use the last known commit of the ref and print a warning. The variable
+    FIXTURES_COMMIT pins the commit, which is fetched only once. Raise FixtureError if there is no commit.
     """
     address, access = clone_access(declared.repository)
     if not access and declared.repository[0] in "./":

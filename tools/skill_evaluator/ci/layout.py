@@ -1,7 +1,6 @@
-"""The files that a repository needs to be evaluated: configuration, workflows, a component.
+"""The files that a repository needs for evaluation: configuration, workflows, a component.
 
-Existing files stay as they are. Everything is checked before anything is written, so that a refusal leaves nothing
-behind.
+Existing files are not changed. All checks precede all writes, so a failed check leaves no files behind.
 """
 
 import os
@@ -41,7 +40,9 @@ def keyless(workflow: str) -> str:
 
 
 def stale_workflows(config: Path, configuration: Configuration) -> dict[Path, str]:
-    """Return the workflow beside a folder of settings that lacks something for its models, and the line to add."""
+    """Return the workflow next to a configuration folder with the lines that its models need and it lacks; empty
+    if none.
+    """
     path = config.parent / WORKFLOWS / EVALUATE
     if not path.exists():
         return {}
@@ -82,13 +83,13 @@ class InitRequest:
 
     @property
     def home(self) -> Path:
-        """The folder that is written into."""
+        """The folder that the files are written to."""
         return self.out or self.folder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaidOut:
-    """The result of `init`: a line a file, the component to try, and the branch of the workflows written.
+    """The result of `init`: a line per file, the component to try, and the branch of the workflows written.
 
     `name` is None if there is no component to try, `branch` if no workflow was written.
     """
@@ -115,7 +116,7 @@ def lay_out(request: InitRequest, schemas: Mapping[str, str]) -> LaidOut:
 
 
 def component_there(folder: Path, name: str | None) -> str | None:
-    """Return the folder that exists of a component or of its cases; a second component would be mixed with it."""
+    """Return the existing folder of a component or of its cases, because a second component would mix with it."""
     places = (f"components/{name}", f"fixtures/{name}")
     return next((place for place in places if (folder / place).exists()), None)
 
@@ -135,7 +136,7 @@ def _evaluate_job(text: str) -> str:
 
 
 def _refuse_places(folder: Path, places: Iterable[str]) -> None:
-    """Raise ConfigError for the first place where no file can be written."""
+    """Raise ConfigError for the first path that cannot be written."""
     for path in (folder / place for place in places):
         if path.is_dir():
             raise ConfigError(f"{path} is a folder, but a file must go there; move it away")
@@ -147,7 +148,7 @@ def _refuse_places(folder: Path, places: Iterable[str]) -> None:
 
 
 def write_missing(folder: Path, files: Mapping[str, str]) -> list[str]:
-    """Write the files that are not there, and say of each whether it was; raise ConfigError before any is written."""
+    """Write the missing files, and return a report line per file; raise ConfigError before any is written."""
     _refuse_places(folder, files)
     lines = []
     for place, text in files.items():

@@ -1,6 +1,6 @@
-"""Lint of a library: its components side by side, what changed since a commit, and workflows.
+"""Lint of a library: its components, the changes since a commit, and the workflows.
 
-A component that is wrong does not hide the others.
+An invalid component does not hide the problems of the others.
 """
 
 import sys
@@ -52,7 +52,7 @@ class LintRequest(PlatformOption, LibraryOptions):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LintedLibrary:
-    """What lint says of components; `problems` has all of theirs with their place.
+    """The lint results of components; `problems` has all their problems with file and line.
 
     `broken` says by file which settings are wrong, `stale` which workflows lack a job, and `edited` which
     files that check a change are edited by it.
@@ -94,7 +94,7 @@ def lint(request: LintRequest) -> LintedLibrary:
             linted = Linted(name=name, hints=[hint], problems=list(lines))
         else:
             linted = lint_component(request.components, name, request.fixtures, list(lines), settings, models)
-        prompt = prompt_file(request.components, name, folder)  # the mark of a problem without a place of its own
+        prompt = prompt_file(request.components, name, folder)  # the place of a problem without a place of its own
         placed = [lines.get(line, Problem(file=prompt, line=1, message=line)) for line in linted.problems]
         return linted, placed
 
@@ -159,16 +159,17 @@ def _unknown_names(policy: Policy, components: Sequence[str], models: Sequence[M
     yield from unknown_names("policy.judge.panel.weights", judges.panel.weights, ids)
     metrics = [*policy.metrics, *(name for own in policy.components.values() for name in own.metrics)]
     wrong = unknown_names("metrics of the policy", metrics, [*METRICS, *REPRODUCIBILITY])
-    yield from (words for words in wrong if "did you mean" in words)  # results of other tools have their own
+    yield from (words for words in wrong if "did you mean" in words)  # results of other tools have names of their own
 
 
 def _names_of_all(components: Path) -> tuple[str, ...]:
-    """Return the names of all components and would-be components; raise ComponentError without any."""
+    """Return the names of all components and would-be components; raise ComponentError if there are none."""
     if sources_in(components):
         return tuple(component_names(components))
     if not components.is_dir():
         raise ComponentError(f"{components} is not a folder; name the components with --components DIR")
-    marks = ("prompt.md", "schema.json", "leaderboard.json", "evals/*")  # but for results, which git leaves behind
+    # results are excluded: a checkout of another branch leaves them in the folder
+    marks = ("prompt.md", "schema.json", "leaderboard.json", "evals/*")
     files = [path for mark in marks for path in components.glob(f"*/{mark}") if path.name != "results"]
     names = sorted({path.relative_to(components).parts[0] for path in files})
     if not names:
@@ -177,8 +178,8 @@ def _names_of_all(components: Path) -> tuple[str, ...]:
 
 
 def _problems_of_history(request: LintRequest, name: str, folder: str, past: Past | None) -> list[Problem]:
-    """Return what is wrong with a component's version, leaderboard and records."""
-    if not is_component_name(name):  # as loading it says
+    """Return the problems of a component's version, leaderboard and records."""
+    if not is_component_name(name):  # loading the component reports the invalid name
         return []
     try:
         return list(problems_of(request.components, name, folder, past))
@@ -187,7 +188,10 @@ def _problems_of_history(request: LintRequest, name: str, folder: str, past: Pas
 
 
 def _base_commit(request: LintRequest) -> str | None:
-    """Return the commit to compare with, or None without --base; print a warning if it is not in HEAD's history."""
+    """Return the commit to compare with; print a warning if it is not in the history of HEAD.
+
+    Return None if there is no --base, or no such commit.
+    """
     if request.base is None:
         return None
     repository = Repository(request.components)
@@ -213,8 +217,9 @@ def _touched(request: LintRequest, repository: Repository, commit: str, names: t
         folder = next(filter(place.is_relative_to, folders), None)
         name = "" if folder is None else place.relative_to(folder).parts[0]
         if folder is None or (name not in names and (folder / name).exists()):
-            return names  # any may use it: settings, a folder that several share
-        touched |= {name} if folder == folders[0] else {name, *sharing}  # who says where its cases are may mean these
+            return names  # any component may use the file: settings, or a shared folder
+        # a component that declares the place of its cases may mean this folder
+        touched |= {name} if folder == folders[0] else {name, *sharing}
     if unchanged := len(names) - len(touched.intersection(names)):
         words = f"{counted(unchanged, 'component')} of {len(names):,} unchanged since {request.base}, not checked again"
         print(words, file=sys.stderr)
@@ -222,5 +227,5 @@ def _touched(request: LintRequest, repository: Repository, commit: str, names: t
 
 
 def _line(problem: Problem) -> str:
-    """Write a problem as one line, with its place in it once."""
+    """Format a problem as one line, with its place once."""
     return problem.message if problem.file in problem.message else f"{problem.file}:{problem.line}: {problem.message}"

@@ -15,7 +15,7 @@ from skill_evaluator.verdicts.decide.results import ModelVerdict
 
 Scored = tuple[Record, Mapping[Call, Replicate]]
 """The record of a run, and its outputs."""
-MAX_FIELDS = 3  # of a model
+MAX_FIELDS = 3  # fields per model
 _INDEX = re.compile(r"\[\d+\]")
 
 

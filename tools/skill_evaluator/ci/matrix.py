@@ -1,6 +1,6 @@
-"""Components and models to evaluate → planned runs, each with its baseline where there is one, and their jobs.
+"""Components and models to evaluate → planned runs with their baselines, and the jobs of the runs.
 
-A run with very many calls is cut into shards. Each run has its own job, or shares one if there are very many runs.
+A run with very many calls is split into shards. Each run has its own job, or shares one if there are very many runs.
 """
 
 import math
@@ -34,9 +34,9 @@ from skill_evaluator.runner.schedule import IN_FLIGHT, Shard, replicates_beside,
 from skill_evaluator.stats import total_or_none
 from skill_evaluator.text import is_generated
 
-MAX_JOBS = 256  # jobs that GitHub takes in one matrix
-_MAX_MINUTES = 300.0  # of the 350 that a job may take
-_SECONDS_A_CALL = 10.0  # a slow answer
+MAX_JOBS = 256  # GitHub's limit of jobs in one matrix
+_MAX_MINUTES = 300.0  # a job may take 350 minutes
+_SECONDS_A_CALL = 10.0  # duration of a slow call
 
 
 @options
@@ -47,7 +47,7 @@ class Checkout(ComponentsOption, FixturesOption, ConfigOption):
 
     @cached_property
     def configuration(self) -> Configuration:
-        """What models.yaml and settings.yaml say."""
+        """The contents of models.yaml and settings.yaml."""
         return read_configuration(self.config)
 
     def component(self, skill: str) -> Component:
@@ -67,7 +67,7 @@ class Checkout(ComponentsOption, FixturesOption, ConfigOption):
         return numbered(digests, [*recorded_in(board), *chain.from_iterable(map(recorded_rows, texts))])
 
     def archive(self, component: Component) -> Archive:
-        """Return what is recorded of a component, here and on the branches."""
+        """Return the archive of a component's records, here and on the branches."""
         return Archive(component, Repository(self.components) if self.recorded else None, self.recorded)
 
 
@@ -75,8 +75,9 @@ class Checkout(ComponentsOption, FixturesOption, ConfigOption):
 class Wanted:
     """A component to evaluate on a model, with its applicable `cases` and the `sizes` of their requests, by id.
 
-    `not_applicable` has the reasons for the other cases. `beside` is the baseline that is called in turns with it, and
-    `sizes_beside` has the sizes of its requests. `judge` decides the checks with `expect`.
+    `not_applicable` has the reasons for the other cases. `beside` is the interleaved baseline, and `sizes_beside`
+    has the
+    sizes of its requests. `judge` decides the checks with `expect`.
     """
 
     component: Component
@@ -112,7 +113,7 @@ class Wanted:
         return estimates
 
     def minutes(self, calls: int) -> float:
-        """Return about how long a number of calls takes if each is slow."""
+        """Estimate the duration of a number of slow calls, in minutes."""
         in_flight = 1 if self.kind.one_at_a_time else self.model.limits.max_concurrency or IN_FLIGHT
         most = self.model.limits.requests_per_minute or math.inf
         return max(calls * _SECONDS_A_CALL / 60.0 / in_flight, calls / most)
@@ -213,7 +214,9 @@ def _merged(
 
 
 def outputs_of(plan: Plan) -> dict[str, Any]:
-    """Return what the job that plans hands to the jobs that follow: the matrix, and what they decide by."""
+    """Build the outputs of the planning job for the following jobs: the matrix, and the numbers of jobs and
+    faults.
+    """
     runs = {run.id: run for run in plan.runs}
     matrix = [
         {
@@ -228,7 +231,7 @@ def outputs_of(plan: Plan) -> dict[str, Any]:
 
 
 def capped(runs: Sequence[PlannedRun], max_cost_usd: float | None) -> list[PlannedRun]:
-    """Return the runs with their parts of a cap on the cost of all, in proportion to what each can cost at most.
+    """Return the runs with their shares of a cap on the total cost, in proportion to each run's highest cost.
 
     Raise PlanError if a run's price is unknown, since the cap could not be kept.
     """
@@ -251,7 +254,7 @@ def capped(runs: Sequence[PlannedRun], max_cost_usd: float | None) -> list[Plann
 def with_limits(
     runs: Sequence[PlannedRun], jobs: Sequence[PlannedJob], configuration: Configuration
 ) -> list[PlannedRun]:
-    """Return the runs with their parts of what models and providers allow the jobs that run side by side."""
+    """Return the runs with their shares of the rate limits of models and providers, which concurrent jobs divide."""
     ceilings, known = configuration.settings.ceilings, {model.id: model for model in configuration.models}
     models = {run.id: [known[model_id] for model_id in _models_of(run) if model_id in known] for run in runs}
     called = [{model.id for run_id in job.runs for model in models[run_id]} for job in jobs]
@@ -273,12 +276,12 @@ def _models_of(run: PlannedRun) -> list[str]:
 
 
 def key_variable_of(model: Model, kind: ProviderKind) -> str:
-    """Return the variable in which a model's provider looks for its key first; empty when no secret is needed."""
+    """Return the first variable in which a model's provider looks for its key; empty if no secret is needed."""
     return next(iter(secrets_for(model, kind)), "")
 
 
 def secrets_for(model: Model, kind: ProviderKind) -> tuple[str, ...]:
-    """Return the names of the secrets that may hold a model's key; nothing for a model without a key."""
+    """Return the names of the secrets that may hold a model's key; empty for a model without a key."""
     return () if model.auth == "oidc" else key_variables(model, kind)
 
 
@@ -288,7 +291,8 @@ def environment_of_program(name: str) -> str:
 
 
 def environment_of(model: Model, kind: ProviderKind) -> str:
-    """Return the CI environment that holds a model's key: one a provider, or one a key where the model names its own.
+    """Return the CI environment that holds a model's key: one per provider, or one per key if the model names its
+    own.
 
     A model that needs no key, such as one on a server of one's own, must not see its provider's key. With `auth: oidc`
     it holds none, but is part of the identity that the vendor trusts.
@@ -305,18 +309,19 @@ def environment_of(model: Model, kind: ProviderKind) -> str:
 
 
 def beside_baseline(wanted: Wanted, archive: Archive, policy: Policy, *, fresh: bool) -> Wanted:
-    """Return work with its baseline beside it if there is one; print a warning if the baseline cannot be called.
+    """Return work with its interleaved baseline, if there is one; print a warning if the baseline cannot be
+    called.
 
     `fresh`: use a seed that neither version has in a record.
     """
     component, model = wanted.component, wanted.model
     try:
         entry = find_baseline(component, model, archive, policy)
-        if entry is None or model.provider == "replay":  # which answers every prompt alike
+        if entry is None or model.provider == "replay":  # replay returns the same outputs for every prompt
             return wanted
         commit = find_prompt(component, past_prompt_of(archive.record(entry))).commit
         again, _ = component_at(component, commit)
-        if is_generated(entry.version):  # whose number may be on a branch of records alone
+        if is_generated(entry.version):  # a branch of records alone may hold the generated number
             again = replace(again, version=entry.version)
         refuse_unfilled(again, wanted.cases.values(), component)
         versions = (again.version, component.version)

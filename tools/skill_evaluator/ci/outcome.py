@@ -1,4 +1,4 @@
-"""outcome.json: what became of each call of a plan, and the verdicts.
+"""outcome.json: the outcome of each call of a plan, and the verdicts.
 
 `collect` writes it, `report` reads it. Always scored + failed + not run = planned.
 """
@@ -20,7 +20,7 @@ from skill_evaluator.verdicts.decide.results import ComparisonResult
 from skill_evaluator.verdicts.decide.rules import exit_code_of
 
 OUTCOME = "outcome.json"
-RECORDS = "records"  # the folder beside it: records by component and run id
+RECORDS = "records"  # the folder of records next to it, by component and run id
 Status = Literal["complete", "incomplete", "refused", "skipped", "missing"]
 
 
@@ -45,8 +45,10 @@ class LostValue(FrozenModel):
 class RunOutcome(FrozenModel):
     """The numbers of calls of a component on a model by outcome, and the id of its record if there is one.
 
-    A run is `refused` if its version was recorded meanwhile with a different prompt, `skipped` if its job says why it
-    did not run, and `missing` if nothing arrived or was scored. `is_baseline`: it was called beside a new version.
+    A run is `refused` if its version was recorded meanwhile with a different prompt, `skipped` if its job reported
+    why it
+    did not run, and `missing` if nothing arrived or was scored. `is_baseline`: it was the interleaved baseline of a new
+    version.
     """
 
     skill: ComponentName
@@ -66,7 +68,7 @@ class RunOutcome(FrozenModel):
 
 
 class Outcome(FrozenModel):
-    """The file outcome.json; `verdicts` has the components of which a lower version is recorded.
+    """The file outcome.json; `verdicts` has the components with a recorded lower version.
 
     `drift` has those whose recorded version ran again: the earlier runs of its models are the baseline. `faults` are
     components that should have been evaluated and could not be. A `draft` is of a pull request before its merge.
@@ -89,7 +91,7 @@ class Outcome(FrozenModel):
         return all(run.status in ("complete", "skipped") for run in self.runs)
 
     def exit_code(self, policy: Policy) -> int:
-        """Return 3 for a model that moved, the code of the verdicts, 4 for a component with a fault, else 0."""
+        """Return 3 for a model that changed, the code of the verdicts, 4 for a component with a fault, else 0."""
         if any(model.moved for result in self.drift for model in result.models):
             return EXIT_REGRESSED
         code = exit_code_of(self.verdicts, policy) if self.verdicts else EXIT_OK
@@ -105,9 +107,9 @@ class Outcome(FrozenModel):
 
 
 def read_outcome(collected: Path, plan: Path | None = None) -> Outcome:
-    """Read what `collect` wrote into a folder; raise PlanError when it is missing or broken.
+    """Read the outcome that `collect` wrote into a folder; raise PlanError if it is missing or invalid.
 
-    Where it is missing, and with the file of a plan, every run of that plan is missing.
+    If it is missing and `plan` is given, every run of that plan is missing.
     """
     path = collected / OUTCOME
     if plan is not None and not path.exists():
@@ -116,7 +118,7 @@ def read_outcome(collected: Path, plan: Path | None = None) -> Outcome:
 
 
 def lost(plan: Plan, reason: str) -> Outcome:
-    """Return the outcome of a plan of which nothing could be collected."""
+    """Return the outcome of a plan whose results could not be collected."""
     calls = by_key(((run.skill, run.model_id), run.calls) for run in plan.runs)
     missing = {"status": "missing", "reason": reason, "scored": 0, "failed": {}}
     runs = [

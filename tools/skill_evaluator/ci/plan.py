@@ -1,4 +1,4 @@
-"""plan.json: the runs that a push or a person asked for, the jobs that make them, and what does not run and why.
+"""plan.json: the planned runs of a push or a request, their jobs, and the skipped runs with reasons.
 
 `plan` writes it once; the jobs and `collect` follow it.
 """
@@ -44,7 +44,7 @@ RequestT = TypeVar("RequestT", bound=EvaluationRequest)
 
 
 class PlannedBaseline(FrozenModel):
-    """The version that is called in turns with the new one: the commit of its prompt, and what shapes its outputs."""
+    """The interleaved baseline: the commit of its prompt, and the digests of its inputs."""
 
     skill_version: VersionText
     commit: Commit
@@ -53,7 +53,9 @@ class PlannedBaseline(FrozenModel):
 
 
 class PlannedJudge(FrozenModel):
-    """The model that decides a run's checks with `expect`, the variable with its key, and its calls at most."""
+    """The model that decides a run's checks with `expect`, the variable with its key, and its maximum number of
+    calls.
+    """
 
     model_id: ModelId
     key_variable: str
@@ -65,8 +67,9 @@ class PlannedRun(FrozenModel):
 
     `not_applicable` has the component's cases that this model is not called for in any shard, and the reasons.
     `environment` is the CI environment that may hold the provider's key, `key_variable` the variable of the key (""
-    if the provider needs none). `max_cost_usd` is this run's part of the plan's cap, and `limits` its parts of what
-    its models and their providers allow all jobs together. The costs include the judge's.
+    if the provider needs none). `max_cost_usd` is this run's share of the plan's cap, and `limits` its shares of
+    the rate
+    limits of its models and their providers. The costs include the judge's.
     """
 
     id: FileName
@@ -97,7 +100,7 @@ class PlannedRun(FrozenModel):
 
     @property
     def all_calls(self) -> int:
-        """The number of calls to its model, and at most to its judge."""
+        """The number of calls to its model, and the maximum number to its judge."""
         return self.calls + (0 if self.judge is None else self.judge.calls)
 
     @property
@@ -108,13 +111,13 @@ class PlannedRun(FrozenModel):
 
     @property
     def beside_words(self) -> str:
-        """The baseline that is called, too, and how many calls that makes of one; empty if there is none."""
+        """The interleaved baseline and the number of its calls as text; empty if there is none."""
         if self.baseline is None:
             return ""
         return f"beside {self.baseline.skill_version}: {self.calls / len(self.cases) / self.replicates:.3g} × the calls"
 
     def run_id(self, invocation: str, mark: str = "") -> str:
-        """Return the id of the run; with a mark the id of a second run beside it."""
+        """Return the id of the run, or with a mark the id of its second run, such as the baseline's."""
         shard = None if self.shard is None else Shard.parse(self.shard)
         return run_id_of(invocation, self.skill, self.model_id, shard, mark)
 
@@ -129,7 +132,7 @@ class PlannedJob(FrozenModel):
 
 
 class OnModels(FrozenModel):
-    """A component on these models, and why it is evaluated on them, or is not."""
+    """A component and models, with the reason why it is evaluated on them, or is not."""
 
     skill: str
     models: list[str]
@@ -137,7 +140,7 @@ class OnModels(FrozenModel):
 
 
 class Plan(FrozenModel):
-    """The file plan.json. With the trigger `drift` recorded versions run again, to see whether a model moved.
+    """The file plan.json. With the trigger `drift` recorded versions run again, to see whether a model changed.
 
     A `draft` is of a pull request before its merge. `untouched` counts components that did not change and lack
     nothing. `faults` are components that should run and cannot. `forecast` has the cost of the calls by model, a judge
@@ -170,7 +173,7 @@ class Plan(FrozenModel):
         return runs[run_id]
 
     def job_of(self, run: PlannedRun) -> str:
-        """Return the id of the job that makes a run."""
+        """Return the id of the job of a run."""
         return next((job.id for job in self.jobs if run.id in job.runs), run.id)
 
     def manifests(self) -> Iterator[tuple[PlannedRun, Manifest]]:
@@ -210,7 +213,7 @@ def sha256_of(path: Path) -> str:
 
 
 def planned_request(request: RequestT, plan: Plan, run: PlannedRun) -> RequestT:
-    """Return the request that makes a planned run, or resumes it if its folder is among the results.
+    """Return the request to make a planned run, or to resume it if its folder is among the results.
 
     Raise PlanError if the request names a different component or model.
     """

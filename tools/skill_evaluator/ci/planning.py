@@ -1,7 +1,7 @@
-"""The runs that a push or a person asks for → plan.json: every job, with the reasons and the cost.
+"""The runs that a push or a person requests → plan.json: every job, with the reasons and the cost.
 
-No call is made and no key is needed. The runs of a push are decided without reading a case: by its own bump (base to
-head) and by what the leaderboards record, so that the next push makes up for a lost run.
+No call is made and no key is needed. The runs of a push depend on its version bump (base to head) and on the
+leaderboards, not on the cases. The next push therefore makes up for a lost run.
 """
 
 import datetime
@@ -153,9 +153,10 @@ def _models_of(version: ComponentVersion | None, models: Sequence[Model], reques
 
 
 def _add_decisions(plan: Plan, request: PlanRequest, models: Sequence[Model]) -> int:
-    """Add what runs and what does not to a plan, by the bumps of a push and the records; with `--drift`, by these.
+    """Add the runs and the skipped runs to a plan, by the bumps of a push and the records; with `--drift`, by the
+    records.
 
-    Return the number of components that did not change and lack nothing.
+    Return the number of components that did not change and lack no run.
     """
     repository = Repository(request.components)
     if plan.head is None:
@@ -213,7 +214,8 @@ def _base_of(plan: Plan, request: PlanRequest, repository: Repository) -> tuple[
     is_id = _FULL_ID.fullmatch(named) is not None
     if plan.base is None and not is_first_push and not is_id:
         raise PlanError(f"--base {named} is not a commit here; for a branch that was never pushed use --base 0")
-    left = plan.base if plan.base is None or is_id else repository.merge_base(plan.base)  # a name is of a branch
+    # a branch name means its merge base
+    left = plan.base if plan.base is None or is_id else repository.merge_base(plan.base)
     return left, plan.base is not None or is_first_push
 
 
@@ -233,7 +235,7 @@ def _deleted_cases(plan: Plan, request: PlanRequest, repository: Repository) -> 
 
 
 def _read_components(plan: Plan, request: PlanRequest, changed: set[str]) -> Iterator[Wanted]:
-    """Yield the chosen components on each model, and add to the plan why others cannot run.
+    """Yield the chosen components on each model, and add the reasons why others cannot run to the plan.
 
     A component that cannot be read is a fault, or an error if a person named it. `changed` are the paths that a pull
     request changes; a component that would run code of it is a fault, too.

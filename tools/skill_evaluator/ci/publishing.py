@@ -1,7 +1,7 @@
 """Records → one pushed commit on a branch that adds them and derives their leaderboards; never a textual merge.
 
-When somebody else pushes meanwhile, their commit is fetched and everything derived again on top of it. Publishing
-records that are there already changes nothing.
+If somebody else pushes meanwhile, their commit is fetched and everything is derived again on top of it. Publishing
+existing records changes nothing.
 """
 
 import datetime
@@ -40,13 +40,13 @@ class PublishRequest(ComponentsOption, FormatOption):
 
     @property
     def target(self) -> str:
-        """The branch that the commit goes to."""
+        """The branch that receives the commit."""
         return self.to if self.mode == "push" else self.branch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Published:
-    """The ids of the published records, and their commit, None if they were there already; `problems` of the others.
+    """The ids of the published records and their commit, None if they existed already; `problems` of the others.
 
     `branch` is None if there was nothing to publish.
     """
@@ -58,7 +58,7 @@ class Published:
 
 
 def publish(request: PublishRequest) -> Published:
-    """Add collected records to a branch in one commit and push it; try again on top of whoever was quicker."""
+    """Add collected records to a branch in one commit and push it; retry on top of a concurrent push."""
     if not request.collected.is_dir():
         raise PlanError(f"{request.collected} is not a folder; name the folder that collect wrote")
     records, problems = read_records(request.collected)
@@ -114,7 +114,7 @@ def _read_collected(folder: Path, skill: str, run_id: str) -> Record:
         raise LeaderboardError(f"{path} holds the record of a different run, '{record.run_id}' of '{record.skill}'")
     try:
         is_ahead = moment(record.timestamp) > datetime.datetime.now(datetime.UTC) + CLOCKS_APART
-    except (ValueError, TypeError):  # it names no moment, or none in UTC
+    except (ValueError, TypeError):  # the time is invalid, or has no equivalent in UTC
         is_ahead = True
     if is_ahead:
         raise LeaderboardError(f"timestamp '{record.timestamp}' in {path} is not a time in the past")
@@ -127,7 +127,7 @@ def publish_records(
     request: PublishRequest,
     wait: Callable[[float], None] = time.sleep,
 ) -> str | None:
-    """Add records to a branch of a remote; return the commit that was pushed, or None when nothing was new.
+    """Add records to a branch of a remote; return the pushed commit, or None if nothing was new.
 
     Raise GitError when the remote refuses or others moved it before every attempt. Raise LeaderboardError, after all
     other records are in place, when a record is there already with other content or does not fit its leaderboard.
@@ -161,7 +161,7 @@ def _find_parents(
     problems are those of records on the branch for review that cannot be read.
     """
     tip = repository.fetch(request.remote, request.target)
-    if tip is None and request.mode == "push":  # the branch that is evaluated exists; this is a tag
+    if tip is None and request.mode == "push":  # the evaluated branch has to exist; the name is of a tag
         raise _no_branch(request)
     if request.mode != "pull-request":
         return ([] if tip is None else [tip]), [], []

@@ -26,9 +26,9 @@ _ALPHA = 0.025  # drift that is reported where no model moved
 
 
 def drift_of(records: Sequence[Record], recorded: RecordedComponent) -> ComparisonResult | None:
-    """Hold complete runs of a recorded version against the earlier ones of their series; None where none has any.
+    """Compare complete runs of a recorded version with the earlier runs of their series, by the verdict rules.
 
-    The rules are those of a verdict between versions.
+    Return None if no run has an earlier one.
     """
     recorded.archive.add(records)
     pairs = [pair for record in records if (pair := drift_pair(record, recorded.archive)) is not None]
@@ -50,7 +50,7 @@ def with_drift(records: Sequence[Record], repeated: Sequence[bool], recorded: Re
 
 
 def drifts_in(result: ComparisonResult | None) -> dict[str, Drift]:
-    """Return what asking recorded versions again showed, by the run that asked."""
+    """Return the drift of recorded versions that were run again, by the id of the new run."""
     models = [] if result is None else result.models
     return {
         model.candidate.run_id: Drift(since=model.baseline.run_id, moved=model.moved)

@@ -39,7 +39,7 @@ from skill_evaluator.text import listed
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DryRun:
-    """What an evaluation would take: an estimate a model, what to know besides, and the cost in each way of asking."""
+    """The size of an evaluation: an estimate per model, remarks, and the cost of each call mode."""
 
     component: Component
     cases: Sequence[Case]
@@ -103,7 +103,7 @@ def dry_run(request: EvaluationRequest) -> DryRun:
 
 
 def _further(runs: Sequence[Run]) -> list[str]:
-    """Return what else is asked than the work tree's version, a line a version beside it, or a model."""
+    """Describe the further calls: interleaved baselines, and recorded prompts by model."""
     versions: dict[str, list[str]] = {}
     for run in runs:
         manifest = run.manifest
@@ -125,7 +125,7 @@ def _too_long(sizes: Mapping[str, InputSize], model: Model, context: int | None)
 def _durations(
     of_models: Mapping[str, Sequence[Estimate]], runs: Sequence[Run], inputs: Inputs, request: EvaluationRequest
 ) -> Iterator[str]:
-    """Yield how long each model's calls will take, by the median of those that it answered last."""
+    """Estimate the duration of each model's calls, by the median latency of its last record."""
     archive = Archive(inputs.component)
     for model in {run.model.id: run.model for run in runs}.values():
         record = _last_record(model.id, archive, inputs, request.components)

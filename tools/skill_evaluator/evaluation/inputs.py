@@ -110,10 +110,11 @@ def _refuse_designs(request: EvaluationRequest) -> None:
 def judge_of(
     component: Component, cases: Iterable[Case], asked: tuple[Model, ...], models: tuple[Model, ...], settings: Settings
 ) -> tuple[Model | None, tuple[Model, ...]]:
-    """Return who judges the sentences of a component, None where it has none; and the models to ask.
+    """Return the judge of a component's sentence checks, or None if it has none, and the models to call.
 
-    Where all models are asked, that is all but the judge. Raise ConfigError where nobody is named, and where a model
-    would judge itself though the component does not say so.
+    If all models are chosen, the judge is removed from them. Raise ConfigError if no judge is named, or if a model
+    would
+    judge itself and the component does not declare that.
     """
     if not any(case.sentences for case in cases):
         return None, asked

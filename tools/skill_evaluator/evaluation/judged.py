@@ -109,7 +109,10 @@ def scores_of(items: Mapping[Text, SentencesItem], asked: SentenceAnswers, seed:
 def _why_unjudged(
     items: Mapping[Text, SentencesItem], asked: SentenceAnswers, seed: int, required_coverage: float
 ) -> str | None:
-    """Return why outputs have no verdict: calls that failed, or too many outputs of the judge that cannot be read."""
+    """Return the reason why outputs have no verdict: failed calls, or too many unreadable outputs of the judge.
+
+    Return None if enough outputs have a verdict.
+    """
     votes = [votes_on(item, asked.answered, seed) for item in items.values()]
     open_outputs = sum(vote.question is not None for vote in votes)
     unsettled = [[vote.ground for vote in item.verdicts.values() if vote.holds is None] for item in votes]

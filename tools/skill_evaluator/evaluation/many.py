@@ -25,24 +25,24 @@ from skill_evaluator.text import counted, nearest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManyPlanned:
-    """What is to be evaluated, with its calls and cost, and by name why the rest is not."""
+    """The components to evaluate, with calls and cost, and by name the errors of the others."""
 
     ready: Sequence[DryRun]
     left_out: Mapping[str, SkillEvaluatorError]
 
     @property
     def calls(self) -> int:
-        """The calls of all."""
+        """The number of calls of all components."""
         return sum(estimate.calls for each in self.ready for estimate in each.estimates)
 
     @property
     def cost_at_most_usd(self) -> float | None:
-        """What all cost at most; None where a price is unknown."""
+        """The maximum cost of all components in USD; None if a price is unknown."""
         return total_or_none(estimate.cost_upper_usd for each in self.ready for estimate in each.estimates)
 
 
 def plan_many(request: ManyRequest) -> ManyPlanned:
-    """Return which components are ready, of those that a pattern matches or that changed; raise without any."""
+    """Return the components that are ready, among those that match a pattern or changed; raise if no name matches."""
     names = component_names(request.components)
     chosen = [name for name in names if fnmatchcase(name, request.skill or "*")]
     if not chosen:

@@ -181,7 +181,7 @@ class MutationResult(FrozenModel):
     dry_run: bool = False
 
     def count(self, status: MutantStatus) -> int:
-        """Return how many mutants have a status."""
+        """Return the number of mutants with a status."""
         return sum(mutant.status == status for mutant in self.mutants)
 
     @property
@@ -208,7 +208,10 @@ class _MutationPlan:
 
 
 def mutate(request: MutationRequest, watch: Watch) -> MutationResult:
-    """Return which removals the cases notice. A dry run makes no call and returns the mutants and the highest cost."""
+    """Test whether the cases notice removed parts of a prompt.
+
+    A dry run makes no call, and returns the mutants and the maximum cost.
+    """
     plan = _plan(request)
     if request.dry_run:
         calls, cost = _size(plan)
@@ -283,7 +286,7 @@ def _run_id(mutant: Mutant) -> str:
 
 
 def _size(plan: _MutationPlan) -> tuple[int, float | None]:
-    """Return how many calls all runs make and what they cost at most; None if the price is unknown."""
+    """Return the number of calls of all runs, and their maximum cost in USD, or None if a price is unknown."""
     estimates = []
     for run in plan.runs.runs:
         cases = [case for case in plan.inputs.cases if case.id in run.manifest.cases]
@@ -362,7 +365,7 @@ def _changed_measures(compared: Compared, rules: VerdictRules) -> list[Reaction]
 
 
 def _changed_cases(compared: Compared, noticed: Sequence[Reaction], rules: VerdictRules) -> Iterator[Reaction]:
-    """Yield the cases whose primary metric moved as what was noticed, and further than with any control."""
+    """Yield the cases whose primary metric moved in the noticed direction, and further than with any control."""
     own = compared.primary(rules.primary_metric)
     if own is None or not noticed:
         return

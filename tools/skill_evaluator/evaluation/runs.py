@@ -65,9 +65,9 @@ class PlannedRuns:
 
 
 def plan_runs(inputs: Inputs, request: EvaluationRequest) -> PlannedRuns:
-    """Return the runs to ask; with `--resume` also those that are recorded already and stay as they are.
+    """Return the runs to call; with `--resume` also the recorded runs, which are not changed.
 
-    Raise RunError for what cannot be asked as the options say, or could not be recorded once it was paid for.
+    Raise RunError for runs that the options do not allow, or that could not be recorded after their calls.
     """
     recorded = read_entries(inputs.component.leaderboard_path)
     if request.resumed is not None:
@@ -127,9 +127,9 @@ def _new_runs(inputs: Inputs, request: EvaluationRequest) -> PlannedRuns:
 
 
 def _goes_beside(request: EvaluationRequest, policy: Policy) -> bool:
-    """Return whether new versions are asked beside their baselines unasked: where a verdict on all cases comes of it.
+    """Return whether new versions are interleaved with their baselines by default.
 
-    A job of a plan, which has its invocation, asks what was planned.
+    That requires a verdict on all cases. A job of a plan, which has its invocation, calls the planned runs only.
     """
     otherwise = (request.draft, request.cases, request.shard, request.scenario, request.invocation)
     return policy.design == "beside" and not request.recorded and not any(otherwise)
@@ -142,7 +142,7 @@ def _planned(pieces: Sequence[tuple[Run, Component]], request: EvaluationRequest
 
 
 def beside_words(runs: Sequence[Run]) -> list[str]:
-    """Return what is asked beside new versions, and how many calls that makes of each, a line a version."""
+    """Return a line per interleaved baseline, with the factor by which it raises the calls of each model."""
     replicates = {run.manifest.run_id: run.manifest.replicates for run in runs}
     models: dict[str, list[str]] = {}
     for manifest in (
@@ -157,7 +157,7 @@ def beside_words(runs: Sequence[Run]) -> list[str]:
 def _suffices_for_one(
     beside: PlannedRuns, alone: PlannedRuns, inputs: Inputs, request: EvaluationRequest
 ) -> str | None:
-    """Say of a limit that it is enough for the new versions, and not for their baselines, too; None of any other."""
+    """Return a message if a limit suffices for the new versions but not for their baselines, too, else None."""
     if request.max_calls is None and request.max_cost is None:
         return None
     plans = (alone, beside)
@@ -174,7 +174,7 @@ def _suffices_for_one(
 
 
 def max_remaining_costs(planned: PlannedRuns, inputs: Inputs) -> dict[str, float | None]:
-    """Return by model the most that the calls which are left of the runs can cost; None where no price is known."""
+    """Return the maximum cost of the remaining calls by model in USD. The cost is None if a price is unknown."""
     costs: dict[str, float | None] = {}
     usable = [run for run in planned.runs if not lack_of(run.model, inputs.kinds[run.model.provider], inputs.keys)]
     for run in usable:
@@ -196,7 +196,7 @@ def max_remaining_costs(planned: PlannedRuns, inputs: Inputs) -> dict[str, float
 
 
 def record_path(run: Run, component: Component) -> Path:
-    """Return where the record of a complete run is kept."""
+    """Return the path of the record of a complete run."""
     return component.records_dir / f"{run.manifest.run_id}.json"
 
 
@@ -247,7 +247,7 @@ def _earlier_runs(runs: Sequence[Run], inputs: Inputs, request: EvaluationReques
 
 
 def _is_left(run: Run, recorded: Sequence[RecordedRun]) -> bool:
-    """Return whether a run is unfinished, and nothing was recorded since of its model and scenario."""
+    """Return whether a run is unfinished, and no later run of its model and scenario is recorded."""
     same = (entry for entry in recorded if (entry.model_id, entry.scenario) == (run.model.id, run.manifest.scenario))
     newest = max((invocation_of(entry.run_id) for entry in same), default="")
     return newest <= invocation_of(run.manifest.run_id) and is_unfinished(run.folder)
@@ -271,7 +271,7 @@ def _resume_runs(inputs: Inputs, request: EvaluationRequest, resume: str) -> Pla
 
 
 def _saved_runs(inputs: Inputs, request: EvaluationRequest, wanted: str) -> tuple[list[Run], dict[str, Component]]:
-    """Find runs by id, folder or invocation, planned as the options say, with what each asks; raise RunError."""
+    """Find runs by id, folder or invocation, with the component that each calls; raise RunError."""
 
     cases = {case.id: case for case in inputs.cases}
     models = {model.id: model for model in inputs.models}
@@ -343,7 +343,7 @@ def find_recorded(component: Component, model: Model, archive: Archive) -> Recor
 
 
 def past_prompt_of(run: Record | Manifest) -> PastPrompt:
-    """Return what a record, or the manifest of a run, says of the prompt that is measured."""
+    """Return the version and digests of the prompt that a record or a manifest measures."""
     return PastPrompt(
         version=run.skill_version,
         digest=run.digests["prompt"],
@@ -364,7 +364,7 @@ def fresh_seed(archive: Archive, model_id: str, versions: Iterable[str], first: 
 
 
 def _future_run(component: Component, model: Model) -> RecordedRun:
-    """Return what a leaderboard would say of a run of the component that is about to be made."""
+    """Return the leaderboard row that a new run of the component would have."""
     return RecordedRun(
         run_id="planned",
         skill_version=component.version,
@@ -450,7 +450,7 @@ def runs_beside(plain: Sequence[Run], inputs: Inputs, request: EvaluationRequest
 
 
 def component_of(manifest: Manifest, inputs: Inputs, request: EvaluationRequest) -> Component:
-    """Return what a run that was begun asks; raise ComponentError or GitError where its prompt is gone."""
+    """Return the component that an existing run calls; raise ComponentError or GitError if its prompt is gone."""
     if manifest.role is None:
         return inputs.component
     today = load_component(request.components, request.skill, inputs.settings.limits, request.fixtures)

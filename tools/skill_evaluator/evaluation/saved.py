@@ -118,7 +118,7 @@ def explain(
 
 
 def _known(scorer: Scorer, case: Case, answer: Answer) -> tuple[None, CheckScores]:
-    """Return what the checks of a case gave for an answer; its metrics are calculated with the view."""
+    """Return the check scores of an output of a case; its metrics are calculated with the view."""
     if answer.text is not None and answer.outcome in (SCORED, UNPARSEABLE):
         return None, scorer.scored(case.id, answer.text).checks
     return None, all_failed(case) if answer.outcome in ANSWERED else {}

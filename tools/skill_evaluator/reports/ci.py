@@ -191,7 +191,7 @@ def _collapsed(title: str, blocks: Sequence[Block]) -> Section:
 
 
 def _missing_models(outcome: Outcome) -> Mapping[str, list[str]]:
-    """Return by component the models that were not measured in full."""
+    """Return the incompletely measured models by component."""
     return by_key((run.skill, run.model_id) for run in outcome.runs if run.status != "complete" and not run.is_baseline)
 
 

@@ -188,7 +188,7 @@ def _verdict_since(model: ModelVerdict) -> str:
 
 
 def _always_right(profile: Mapping[str, int] | None) -> str:
-    """Return how many cases are right in every output; "–" if each case has only one."""
+    """Return the number of cases that are right in every output; "–" if it is unknown."""
     scored = {key: count for key, count in (profile or {}).items() if key != "unscored"}
     return str(scored.get("stable_right", 0)) if scored else "–"
 

@@ -109,7 +109,7 @@ def _first_conclusion(done: EvaluationResult, reader: Reader) -> Iterator[Closin
 
 
 def run_names(done: EvaluationResult) -> dict[str, str]:
-    """Return by run id the name by which `explain` finds a run: its id, or its folder if that is elsewhere."""
+    """Return the argument of `explain` for each run by run id: its id, or its folder if that is elsewhere."""
     place = done.inputs.component.results_dir
     return {
         run.record.run_id: run.folder.name if run.folder.parent == place else str(run.folder) for run in done.finished

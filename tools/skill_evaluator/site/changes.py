@@ -68,14 +68,16 @@ def other_verdict(model: str, point: Point, standing: ComponentStanding) -> Mapp
 
 
 def figures_words(history: History, point: Point) -> str:
-    """Return by how much the primary metric changed since the version before, with the confidence interval."""
+    """Format the change of the primary metric since the version before, with its confidence interval; "" if
+    unknown.
+    """
     if point.step is None or point.step.difference is None:
         return ""
     return change_words(history.metric, point.step.difference, *ends(point.step.ci95, point.n_cases))
 
 
 def _summary(entries: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return each verdict with the models that have it; of those that moved the model that moved most."""
+    """Return each verdict with the number of its models, and for changes the model that changed the most."""
     by_verdict: dict[str, list[Mapping[str, Any]]] = {}
     for entry in entries:
         by_verdict.setdefault(entry["verdict"], []).append(entry)
@@ -92,7 +94,7 @@ def _summary(entries: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def write_changes(pages: "Pages", changes: Iterable[dict[str, Any]]) -> None:
-    """Write the page of what changed, the newest versions first."""
+    """Write the page of changes, the newest versions first."""
     newest = sorted(changes, key=lambda change: (change["timestamp"], change["component"]), reverse=True)
     shown, left = fitting(newest, _MAX_DATA)
     pages.write("changes.html", "changes.html", versions=shown, left=left)

@@ -288,7 +288,7 @@ class _ChangedOutputs:
         return load_cases(self._recorded.component, self._fixtures)
 
     def blocks(self, model: ModelVerdict, two: Sequence[str]) -> Iterator[Block]:
-        """Yield the outputs that changed with both values. Yield nothing if the outputs are not here."""
+        """Yield the outputs that changed with both values. Yield nothing if the outputs are not on this machine."""
         component, archive = self._recorded.component, self._recorded.archive
         runs = [run.run_id for run in (model.baseline, model.candidate) if run is not None]
         folders = [component.results_dir / run for run in runs]

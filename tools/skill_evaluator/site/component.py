@@ -151,7 +151,7 @@ def _trend_points(history: History, rows: Sequence[Row]) -> Iterator[dict[str, A
 
 
 def _moved(point: Point) -> dict[str, Any]:
-    """Return by how much a version moved since the one before it."""
+    """Return the score of the version before, and the difference to it; both None if there is none."""
     before, difference = (point.step.before, point.step.difference) if point.step else (None, None)
     return {"before": before, "difference": difference}
 

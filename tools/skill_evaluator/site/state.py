@@ -120,7 +120,7 @@ def _fall(model: ModelVerdict) -> float:
 
 
 def change_words(metric: str, difference: float, low: float | None, high: float | None) -> str:
-    """Return by how much a metric changed, with the confidence interval if there is one."""
+    """Format the change of a metric, with its confidence interval if there is one."""
     words = f"{metric} {signed(difference)}"
     return words if low is None else f"{words}, 95 % confidence interval {signed(low)} to {signed(high)}"
 

@@ -24,9 +24,9 @@ _MAX_PROBLEM = 1_000  # characters of a problem on stderr
 
 
 class SiteFolder:
-    """Files of one build; `written` and `removed` count those that were not already as they are now.
+    """The files of one build; `written` and `removed` count the changed files.
 
-    `problems` says by name what could not be read, and why; the build goes on without it.
+    `problems` has the reason why a file could not be read, by name; the build continues without it.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -69,7 +69,7 @@ class SiteFolder:
             self._before.add(name)
 
     def finish(self) -> None:
-        """Remove what an earlier build wrote and this one did not, such as documents that are private now."""
+        """Remove files of an earlier build that this one did not write, such as documents that are private now."""
         for name in self._before - self._names - {""}:
             path = self._folder / name
             if path.resolve().is_relative_to(self._folder.resolve()) and path.is_file():
@@ -83,7 +83,7 @@ class SiteFolder:
             replace_text(marker, text)
 
     def _remove_halves(self) -> None:
-        """Remove what a build that was killed was writing: it may hold documents that are private now."""
+        """Remove unfinished files of a killed build: they may hold documents that are private now."""
         names = {Path(name).name for name in (self._before | self._names) - {""}}
         for path in self._folder.rglob(".*"):
             if path.name[1:].rpartition(".")[0] in names:
@@ -121,7 +121,7 @@ def _cut_texts(value: Any) -> Any:
 
 
 def cut_name(text: str, longest: int = LONGEST) -> str:
-    """Return a text; of a long one the beginning, its length, and a digest that tells it from others that begin so."""
+    """Shorten a long text to its beginning, its length, and a digest that distinguishes it from similar texts."""
     if len(text) <= longest:
         return text
     return f"{text[:longest]}… ({len(text):,} characters, {digest(text).partition(':')[2][:8]})"

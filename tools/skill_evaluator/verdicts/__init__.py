@@ -1,1 +1,1 @@
-"""Is a version worse than the recorded one, where, and how sure is that?"""
+"""Compare versions: whether a version regressed against the recorded baseline, where, and how significantly."""

@@ -124,7 +124,7 @@ def _family_check(
 
 
 def check_templates(scenarios: Sequence[Scenario]) -> Iterator[ScenarioRemark]:
-    """Yield what code can find in the templates of a family."""
+    """Yield a remark for each error or warning that code can detect in the templates of a family."""
     if len(scenarios) < MIN_SCENARIOS:
         message = f"{len(scenarios)} scenarios; an audit needs at least {MIN_SCENARIOS}"
         yield _remark("error", None, "too few", message)

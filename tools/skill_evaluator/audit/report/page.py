@@ -76,7 +76,7 @@ def audit_page(result: AuditResult) -> Page:
 
 
 def site_audit(result: AuditResult) -> dict[str, Any]:
-    """Return what the audit's page on the site shows: the finding, the reason and the blocks."""
+    """Return the contents of the audit's page on the site: the finding, the reason and the blocks."""
     finding, reason = finding_text(result)
     return {"finding": finding, "why": reason, "page_blocks": audit_page(result).blocks}
 

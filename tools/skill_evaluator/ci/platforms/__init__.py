@@ -1,4 +1,6 @@
-"""CI platforms: what a command tells them beside its own output. A platform is one file and one line in PLATFORMS."""
+"""CI platforms: their outputs, summaries, annotations and comments. A platform is one file and one line in
+PLATFORMS.
+"""
 
 from collections.abc import Mapping
 from typing import Any, Protocol
@@ -8,22 +10,22 @@ from skill_evaluator.display.pages import Page
 
 
 class Platform(Protocol):
-    """One CI platform. Nothing handed to it is trusted: it escapes what it writes into."""
+    """One CI platform. It escapes all values, since none is trusted."""
 
     def set_outputs(self, values: Mapping[str, Any]) -> None:
-        """Hand values (a text of one line, or anything as JSON) to the jobs that come after."""
+        """Pass values (a text of one line, or anything as JSON) to the following jobs."""
 
     def add_summary(self, page: Page) -> None:
-        """Add to the page that shows how the job went; what has no room within the platform's limit is left out."""
+        """Add to the summary page of the job; content beyond the platform's limit is dropped."""
 
     def annotate(self, level: str, message: str, file: str | None = None, line: int = 1) -> None:
         """Mark a line of a file, or the job, with a message; `level` is notice, warning or error."""
 
     def check_access(self) -> None:
-        """Raise ConfigError where `comment` and `pull_request` would lack what they need."""
+        """Raise ConfigError if a requirement of `comment` and `pull_request` is missing."""
 
     def comment_on(self, number: int, page: Page) -> str:
-        """Put one comment, in place of the last, on a pull request; return its address."""
+        """Write the comment on a pull request, replacing the last one; return its address."""
 
     def comment(self, commit: str, page: Page) -> str | None:
         """Put one comment, in place of the last, on the pull request a commit was merged with; return its address.

@@ -1,6 +1,6 @@
 """GitHub: outputs, summary and annotations by its files and commands, comments by its API.
 
-The texts come from outside (names, model answers, error messages); they are escaped and cut to GitHub's limits.
+The texts are untrusted (names, outputs of models, error messages); they are escaped and cut to GitHub's limits.
 """
 
 import base64
@@ -19,8 +19,8 @@ from skill_evaluator.errors import ConfigError, PlanError
 from skill_evaluator.files import storing
 from skill_evaluator.processes import child_environment, hide_from_children
 
-_MOST_OUTPUT = 1024 * 1024  # bytes of outputs a job may have, counted as UTF-16
-_MOST_SUMMARY = 1024 * 1024 - 1024  # bytes a step's summary may have, with room for what an action adds
+_MOST_OUTPUT = 1024 * 1024  # maximum size of a job's outputs in bytes, counted as UTF-16
+_MOST_SUMMARY = 1024 * 1024 - 1024  # maximum size of a step's summary in bytes, with room for the text of an action
 _MOST_COMMENT = 65_000  # characters; GitHub takes 65,536
 _NOTHING_TO_OPEN = 422
 _NOT_LOGGED_IN = 4  # the exit code of gh
@@ -51,34 +51,38 @@ class GitHub:
         _append("GITHUB_STEP_SUMMARY", text.rstrip("\n") + "\n\n")
 
     def annotate(self, level: str, message: str, file: str | None = None, line: int = 1) -> None:
-        """Print a workflow command; nothing else in the output is taken for one."""
+        """Print a workflow command; other output cannot be mistaken for one."""
         print_command(level, visible(message, keep="\n"), {} if file is None else {"file": file, "line": str(line)})
 
     def check_access(self) -> None:
-        """Raise ConfigError without PyGithub, GITHUB_TOKEN or GITHUB_REPOSITORY."""
+        """Raise ConfigError if PyGithub, GITHUB_TOKEN or GITHUB_REPOSITORY is missing."""
         _library()
         _token_and_name()
 
     def comment(self, commit: str, page: Page) -> str | None:
-        """Write or rewrite the one comment on the pull request of a commit; raise what `_api` does."""
+        """Write or update the comment on the pull request of a commit; raise the errors of `_api`.
+
+        Return None if the commit has no merged pull request.
+        """
         with _api() as repository:
             pulls = repository.get_commit(commit).get_pulls()
             request = next((pull for pull in pulls if pull.merged_at), None)
         return None if request is None else self.comment_on(request.number, page)
 
     def comment_on(self, number: int, page: Page) -> str:
-        """Write or rewrite the one comment on a pull request; raise what `_api` does."""
+        """Write or update the comment on a pull request; raise the errors of `_api`."""
         body = f"{_MARK}\n{page.within(_MOST_COMMENT - len(_MARK) - len(_link()) - 1)}{_link()}"
         with _api() as repository:
             issue = repository.get_issue(number)
             for comment in issue.get_comments():
-                if comment.body.startswith(_MARK) and comment.user.type == "Bot":  # a person's may say anything later
+                # only the bot's own comments are trusted to stay as written
+                if comment.body.startswith(_MARK) and comment.user.type == "Bot":
                     comment.edit(body)
                     return str(comment.html_url)
             return str(issue.create_comment(body).html_url)
 
     def pull_request(self, branch: str, to: str, title: str) -> str | None:
-        """Find or open the pull request; raise what `_api` does."""
+        """Find or open the pull request; raise the errors of `_api`. Return None if there is nothing to merge."""
         github = _library()
         with _api() as repository:
             owner = repository.full_name.partition("/")[0]
@@ -115,7 +119,7 @@ def clone_access(name: str) -> tuple[str, Mapping[str, str]]:
 
 
 def name_of_repository(folder: Path) -> str:
-    """Return OWNER/NAME of the repository that a folder is in; raise ConfigError where gh does not know it."""
+    """Return OWNER/NAME of the repository that contains a folder; raise ConfigError if gh does not know it."""
     done = gh("repo", "view", "--json", "nameWithOwner", "--jq", ".nameWithOwner", folder=folder)
     if done.returncode or not done.stdout.strip():
         raise ConfigError(
@@ -126,7 +130,7 @@ def name_of_repository(folder: Path) -> str:
 
 
 def gh(*arguments: str, folder: Path | None = None) -> "subprocess.CompletedProcess[str]":
-    """Run gh; raise ConfigError where it is missing, hangs, or nobody is logged in."""
+    """Run gh; raise ConfigError if it is missing, hangs, or nobody is logged in."""
     try:
         done = subprocess.run(  # noqa: S603 (no shell; paths are absolute)
             ["gh", *arguments],  # noqa: S607 (wherever it is installed)
@@ -150,19 +154,19 @@ def gh(*arguments: str, folder: Path | None = None) -> "subprocess.CompletedProc
 
 
 def last_line(text: str) -> str:
-    """Return the last line that a program printed, cut if it is long."""
+    """Return the last line that a program printed, shortened if it is long."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return lines[-1][:_MOST_REASON] if lines else ""
 
 
 def _link() -> str:
-    """Return a link to the run, or nothing outside one."""
+    """Return a link to the run; empty outside a run."""
     server, name, run = (os.environ.get(f"GITHUB_{part}") for part in ("SERVER_URL", "REPOSITORY", "RUN_ID"))
     return f"\n[The run]({server}/{name}/actions/runs/{run}) has records and answers as artifacts.\n" if run else ""
 
 
 def _library() -> Any:
-    """Import PyGithub; raise ConfigError where it is not installed."""
+    """Import PyGithub; raise ConfigError if it is not installed."""
     try:
         import github
     except ImportError:
@@ -179,7 +183,7 @@ def _token_and_name() -> tuple[str, str]:
 
 @contextmanager
 def _api() -> Iterator[Any]:
-    """Yield this job's repository as PyGithub gives it, by GITHUB_TOKEN and GITHUB_REPOSITORY.
+    """Yield this job's repository as a PyGithub object, by GITHUB_TOKEN and GITHUB_REPOSITORY.
 
     Raise ConfigError when either is not set, PlanError when GitHub refuses or cannot be reached.
     """
@@ -191,7 +195,7 @@ def _api() -> Iterator[Any]:
     except github.GithubException as problem:
         reason = problem.data.get("message", "") if isinstance(problem.data, dict) else ""
         raise PlanError(f"GitHub refused: {problem.status} {reason}") from None
-    except OSError as problem:  # what its HTTP library raises, too
+    except OSError as problem:  # PyGithub's HTTP library raises OSError, too
         raise PlanError(f"cannot reach GitHub at {address}: {problem}") from None
 
 

@@ -272,7 +272,7 @@ def probe_biases(
 
 
 def _values(units: Iterable[Unit]) -> dict[str, float]:
-    """Return by item the score, or the preference for the output that a probe changes."""
+    """Return the score of each item by id, or the preference for the output that a probe changes."""
     return {
         unit.line.id: unit.verdict if isinstance(unit.line, ScoredItem) else _preference(unit, _worse(unit.line))
         for unit in units

@@ -123,7 +123,7 @@ def _known_family(name: str) -> str | None:
 
 
 def families_of(models: Sequence[Model]) -> dict[str, str]:
-    """Return by id the families of the models of models.yaml: as declared there, or by name, or by the vendor's API.
+    """Return the family of each model by id: as declared in models.yaml, or by its name, or by the vendor's API.
 
     >>> families_of([Model(id="our-judge", provider="anthropic")])
     {'our-judge': 'claude'}

@@ -106,7 +106,7 @@ def _unescaped(text: str) -> str:
 def read_criteria(
     answer: str | Unscored, criteria: Sequence[str], judged: Sequence[str]
 ) -> dict[str, Mapping[str, Any] | Unscored]:
-    """Return by criterion the object in an output of the form {"criteria": {id: {…}}}, or why it is missing."""
+    """Return the object of each criterion in an output {"criteria": {id: {…}}}, or the reason why it is missing."""
 
     def check(value: Any) -> Mapping[str, Any] | Unscored:
         written = value.get("criteria") if isinstance(value, dict) else None

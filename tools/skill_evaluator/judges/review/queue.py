@@ -87,7 +87,7 @@ def refuse_misfit(label: ReviewLabel, items: Mapping[str, ReviewItem], where: st
 
 
 def latest(labels: Iterable[ReviewLabel]) -> dict[str, dict[str, ReviewLabel]]:
-    """Return by item id the latest label of each reviewer; of equal times the later line counts."""
+    """Return the latest label of each reviewer by item id; among labels of equal time the later line counts."""
     counting: dict[str, dict[str, ReviewLabel]] = {}
     for label in sorted(labels, key=lambda label: label.at):
         counting.setdefault(label.item, {})[label.reviewer] = label

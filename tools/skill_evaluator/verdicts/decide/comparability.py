@@ -35,20 +35,20 @@ Kind = Literal["accuracy", "reproducibility", "field"]
 CasePairs = Sequence[tuple[CaseRecord, CaseRecord]]  # baseline and candidate
 Scores = tuple[float, ...]
 RUN_SD = 0.1  # standard deviation of a day on the logit scale; stated, not measured
-STALE_DAYS = 30  # vendors change what stands behind a name; an older baseline is remarked upon
+STALE_DAYS = 30  # vendors change the model behind a name; an older baseline gets a remark
 _ASK_ANEW = "`evaluate` asks both versions of what answers now, `policy.served: any` compares whatever answers"
 AGREEMENT = ("pairwise_exact_match", "pairwise_field_f1")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
-    """The records of one model to compare; `absent` says why there is no baseline to compare with.
+    """The records of one model to compare; `absent` is the reason why there is no baseline.
 
     `baseline_again` and `candidate_again` are further complete runs of the same versions and settings, oldest first:
     runs of a version are pooled. `anchor` is the last accepted version's record, or the oldest comparable one.
-    `passed_over` says which recorded runs and cases do not count. `side_by_side`: the two were interleaved, though no
-    record says so. `any_served`: whichever model answered. `unproved_judge` decided checks of the candidate and is not
-    calibrated.
+    `passed_over` names recorded runs and cases that do not count. `side_by_side`: the two are treated as interleaved,
+    though no record declares it. `any_served`: a change of the served model is no barrier. `unproved_judge` is the
+    uncalibrated judge of checks of the candidate.
     """
 
     baseline: Record | None
@@ -76,7 +76,9 @@ class Pair:
 
     @property
     def is_beside(self) -> bool:
-        """Whether no day stands between the two: they were asked in one run, or are taken to have been."""
+        """Whether the two runs have no day effect between them: they were interleaved, or are treated as
+        interleaved.
+        """
         return self.side_by_side or (self.baseline is not None and self.candidate.beside == self.baseline.run_id)
 
 
@@ -124,7 +126,10 @@ def as_asked(pair: Pair) -> Pair:
 
 
 def common_part(baseline: Record, candidate: Record, *, any_served: bool = False) -> Common:
-    """Return what two records of one component have in common; `any_served`: whichever model answered."""
+    """Return the comparable part of two records of one component.
+
+    If `any_served` is true, a change of the served model is no barrier.
+    """
     before = {case.case_id: case for case in baseline.per_case}
     after = {case.case_id: case for case in candidate.per_case}
     shared = [case_id for case_id in before if case_id in after]
@@ -146,9 +151,11 @@ def common_part(baseline: Record, candidate: Record, *, any_served: bool = False
 
 
 def served_change(baseline: Record, candidate: Record) -> Change | None:
-    """Return whether the model or its release differs between two runs; of two models: within one.
+    """Return whether the model or its release differs between two runs. Return None if neither differs.
 
-    Which models a program asks is part of the program.
+    Runs of two different models count as changed only if one of them was served by several models. The models that
+    a
+    program calls are part of the program.
     """
     if candidate.provider == "program":
         return None
@@ -173,7 +180,7 @@ def _barriers(baseline: Record, candidate: Record, *, any_served: bool) -> Itera
     for name, barrier in (
         ("schema", "the schema changed"),
         ("contract", "what the schema refers to changed"),
-        ("datasets", ""),  # named below: it takes a walk over all fields
+        ("datasets", ""),  # `_otherwise` names them, which requires a walk over all fields
         ("scenario", "they are of different scenarios"),
     ):
         if baseline.digests.get(name) != candidate.digests.get(name) and not (name == "scenario" and without_prompt):
@@ -183,7 +190,7 @@ def _barriers(baseline: Record, candidate: Record, *, any_served: bool) -> Itera
 
 
 def _otherwise(baseline: Record, candidate: Record) -> str:
-    """Say which fields are compared otherwise than before, and what to write so that they are compared as before."""
+    """Name the fields with a changed comparator, and the declaration that restores the earlier comparators."""
     before, after = ({path: field.compare for path, field in run.per_field.items()} for run in (baseline, candidate))
     changed = [path for path in before if after.get(path, before[path]) != before[path]]
     said = listed([f"'{path}' as {before[path]}, then {after[path]}" for path in changed])
@@ -193,9 +200,10 @@ def _otherwise(baseline: Record, candidate: Record) -> str:
 
 
 def _setting_changes(baseline: Record, candidate: Record) -> tuple[str, str]:
-    """Say how the settings of one model differ: what prevents a comparison, and what does not; "" for nothing.
+    """Return the setting changes of one model that prevent a comparison, and the harmless ones; "" if there are
+    none.
 
-    If only the place that outputs come from changed, and the same model gives them, they are comparable.
+    If only the endpoint changed, and the served model is the same, the runs are comparable.
     """
     if baseline.model_id != candidate.model_id or baseline.digests.get("settings") == candidate.digests.get("settings"):
         return "", ""
@@ -241,12 +249,13 @@ def _remarks(baseline: Record, candidate: Record, *, any_served: bool) -> Iterat
 
 
 def _drifts(baseline: Record, candidate: Record, *, any_served: bool) -> Iterator[str]:
-    """Yield what may have changed a model between two runs, whatever the prompt."""
+    """Yield the changes other than the prompt that may have changed the outputs between two runs."""
     before, after = baseline.moment, candidate.moment
     if before is not None and after is not None and (after - before).days > STALE_DAYS:
         yield f"the baseline is {(after - before).days} days older"
     said = baseline.served_model != candidate.served_model
-    if said and (any_served or served_change(baseline, candidate) != "model"):  # else that is why nothing is compared
+    # a changed model is a barrier, not a remark
+    if said and (any_served or served_change(baseline, candidate) != "model"):
         yield f"the vendor served {_served(baseline, candidate)}"
     for name in ("version", "fingerprints", "concurrency"):
         was, now = (getattr(record.server, name, None) for record in (baseline, candidate))
@@ -260,10 +269,11 @@ def _drifts(baseline: Record, candidate: Record, *, any_served: bool) -> Iterato
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measure:
-    """One figure of baseline and candidate, in the cases that have it on both sides.
+    """One metric or field of baseline and candidate, in the cases in which both have it.
 
-    `before` and `after` hold the scores of each case's replicates. Agreement between replicates has one score a case.
-    `tier` is what a check declares. `judged`: a judge decided some of the scores.
+    `before` and `after` hold the scores of each case's replicates. Agreement between replicates has one score a
+    case.
+    `tier` is the tier that a check declares. `judged`: a judge decided some of the scores.
     """
 
     name: str
@@ -276,7 +286,7 @@ class Measure:
 
 
 def measures(cases: CasePairs, metrics: Iterable[str]) -> Iterator[Measure]:
-    """Yield every figure that at least one case has on both sides: metrics first, then agreement, then fields."""
+    """Yield every measure that both records have in at least one case: metrics first, then agreement, then fields."""
     for name in metrics:
         yield from _measure(name, "accuracy", cases)
     for name in AGREEMENT:
@@ -301,7 +311,9 @@ def _measure(name: str, kind: Kind, cases: CasePairs) -> Iterator[Measure]:
 
 
 def strict_scores(case: CaseRecord, name: str) -> Scores:
-    """Return the strict scores of a case's answered replicates by a metric; empty where it says nothing about it."""
+    """Return the strict scores of a case's answered replicates by a metric; empty if the metric has none in this
+    case.
+    """
     return tuple([value for value in strict_by_replicate(case, name) if value is not None])
 
 
@@ -311,10 +323,11 @@ def _agreement(case: CaseRecord, name: str) -> Scores:
 
 
 def field_scores(case: CaseRecord, name: str) -> Scores:
-    """Return one score for each answer, 1 for right and 0 for wrong, missing or extra; their mean is right ÷ n.
+    """Return one score per output, 1 for right and 0 for wrong, missing or extra; their mean is right ÷ n.
 
-    The items of an array in one answer count together. An answer that could not be read is wrong in every field, while
-    a check scores it, too.
+    The items of an array in one output count together. An unreadable output is wrong in every field, but a check
+    scores
+    it as any other output.
     """
     if (check := check_of(case, name)) is not None:
         return tuple(score for score in check.scores if score is not None)
@@ -336,20 +349,20 @@ _READERS: Mapping[Kind, Callable[[CaseRecord, str], Scores]] = {
 
 
 def check_of(case: CaseRecord, path: str) -> CheckRecord | None:
-    """Return the check that stands under a path among the fields, if there is one."""
+    """Return the check with this path among the fields. Return None if there is none."""
     prefix = check_path("") if case.checks else ""
     return case.checks.get(path.removeprefix(prefix)) if prefix and path.startswith(prefix) else None
 
 
 def cut_to(record: Record, case_ids: Container[str]) -> Record:
-    """Return a record of these cases alone."""
+    """Return a copy of a record with these cases only."""
     cases = [case for case in record.per_case if case.case_id in case_ids]
     outcomes = [outcome in ANSWERED for case in cases for outcome in case.outcomes]
     return record.model_copy(update={"per_case": cases, "coverage": mean_or_none(outcomes) or 0.0})
 
 
 def pooled(record: Record, again: Sequence[Record]) -> Record:
-    """Return a record with the answers of further runs of its version; its cases are its own."""
+    """Pool a record with the outputs of further runs of its version; the cases are those of `record`."""
     if not again:
         return record
     others = [{case.question: case for case in run.per_case} for run in again]
@@ -396,9 +409,10 @@ APART = "the two runs were held to different checks"
 
 
 def with_same_checks(pair: Pair) -> Pair:
-    """Return a pair with the checks that baseline and candidate have alike, weighed as the candidate weighs them.
+    """Return a pair with the checks that baseline and candidate share, weighted as in the candidate.
 
-    A further run counts if it has these checks, too. Checks of an uncalibrated judge have no weight beside others.
+    A further run is kept if it has these checks. Checks of an uncalibrated judge get no weight unless all are
+    judged.
     """
     if pair.baseline is None:
         return pair
@@ -425,7 +439,7 @@ def _without_judged_weight(checks: Mapping[str, CheckRecord]) -> dict[str, Check
 
 
 def _alike(before: Mapping[str, CheckRecord], after: Mapping[str, CheckRecord]) -> dict[str, CheckRecord]:
-    """Return the later checks that were the same before."""
+    """Return the later checks that have the same digest as an earlier one."""
     digests = {check_id: check.digest for check_id, check in before.items()}
     return {check_id: check for check_id, check in after.items() if digests.get(check_id) == check.digest}
 
@@ -463,7 +477,7 @@ def _cut_case(case: CaseRecord, wanted: Mapping[str, CheckRecord]) -> CaseRecord
 
 
 def check_changes(baseline: Record, candidate: Record) -> Iterator[str]:
-    """Yield which checks of the cases that both have are new, changed or gone, and what then decides about them."""
+    """Describe the new, changed and deleted checks of the shared cases; yield nothing if there are none."""
     before = {case.case_id: case for case in baseline.per_case}
     changes: dict[str, list[str]] = {}
     for case in candidate.per_case:

@@ -54,8 +54,8 @@ from skill_evaluator.verdicts.decide.rules import (
 )
 
 FALSE_NAMES = 0.1  # the share of named cases that may have moved by chance
-_HEAVY_TAILS = 5.0  # degrees of freedom of how far cases move
-_KEPT_TO_VARIANCE = 2.71  # the variance of a normal variable, in the mean square of its smaller three quarters
+_HEAVY_TAILS = 5.0  # degrees of freedom of the distribution of case differences
+_KEPT_TO_VARIANCE = 2.71  # ratio of a normal variance to the mean square of its smallest three quarters
 _MIN_MOVED = 3
 _MIN_FIELDS = 3
 
@@ -97,9 +97,9 @@ def named_cases(common: Common, primary: Measured | None, rules: VerdictRules) -
 
 
 def _turns(common: Common, primary_metric: str) -> tuple[list[CaseTurn], list[CaseTurn]]:
-    """Return the cases that pass in other words than before, and those flaky before; none where no case has a check.
+    """Return the cases whose pass status changed, and those that were flaky before, the largest drop first.
 
-    The first fell the most.
+    Return two empty lists if no case has a check.
     """
     turns = []
     for before, after in common.cases if any(case.checks for _, case in common.cases) else ():
@@ -158,12 +158,12 @@ def p_values_of_cases(differences: Floats) -> list[float]:
     return [float(p) for p in 2.0 * t_cdf(_HEAVY_TAILS, -np.abs(differences) / error)]
 
 
-_MAX_TIMES = 20  # times as many cases; more is no advice
+_MAX_TIMES = 20  # more cases than this multiple are not recommended
 _MISSING = "the missing outputs would decide it"
 
 
 def open_measure(measured: Measured, pair: Pair, rules: VerdictRules) -> tuple[str, str] | None:
-    """Return what keeps a measure open, and what would decide it. Return None if it is not chance."""
+    """Return the reason why a measure is inconclusive, and its remedy. Return None if chance is not the cause."""
     effect, measure, tolerance = measured.effect, measured.measure, rules.tolerance(measured.measure)
     if effect is None or measured.q is None:
         return None
@@ -183,10 +183,10 @@ def open_measure(measured: Measured, pair: Pair, rules: VerdictRules) -> tuple[s
 
 
 def _remedy(measured: Measured, effect: Effect, pair: Pair, rules: VerdictRules) -> str:
-    """Return what would decide a measure if the difference stays.
+    """Return the remedies for an inconclusive measure, if the difference persists.
 
     The error has to be at most (D + tolerance) ÷ t to exclude a drop, or −D ÷ t for a significant one. The part of the
-    error between cases falls with the square root of their number; what two runs on different days add stays.
+    error between cases falls with the square root of their number; the variance of two runs on different days remains.
     """
     measure, candidate = measured.measure, pair.candidate
     cases, tolerance, levels, ways = len(measure.case_ids), rules.tolerance(measure), rules.levels(measure), []
@@ -219,7 +219,7 @@ def _remedy(measured: Measured, effect: Effect, pair: Pair, rules: VerdictRules)
 def reasons_of(
     compared: Compared, results: Sequence[MeasureResult], losses: Losses, coverage: float, rules: VerdictRules
 ) -> Iterator[str]:
-    """Yield why the verdict on a model is what it is, the weightiest reason first. Advisory fields give none."""
+    """Yield the reasons for the verdict on a model, the weightiest first. Advisory fields give none."""
     common = compared.common
     if common is None:
         yield compared.pair.absent
@@ -256,7 +256,9 @@ def reasons_of(
 
 
 def remedy_of(compared: Compared, results: Sequence[MeasureResult], coverage: float, rules: VerdictRules) -> str | None:
-    """Return what would decide an inconclusive verdict on a model; None where only a look at its cases would."""
+    """Return the remedy for an inconclusive verdict on a model. Return None if only inspecting its cases would
+    decide it.
+    """
     if coverage < rules.required_coverage:
         return _MISSING
     if _is_of_one_case(results):
@@ -270,7 +272,9 @@ def remedy_of(compared: Compared, results: Sequence[MeasureResult], coverage: fl
 
 
 def _unsupported(common: Common, results: Sequence[MeasureResult], rules: VerdictRules) -> Iterator[tuple[str, str]]:
-    """Yield why the outputs do not support a verdict, and what would: too few are readable, or no score can fall."""
+    """Yield each reason why the outputs support no verdict, with its remedy: few are readable, or no score can
+    fall.
+    """
     for side, outputs in zip(("baseline", "candidate"), common.read, strict=True):
         if not outputs.suffices:
             reason = f"{outputs.read} of {outputs.planned} outputs of the {side} could be read, fewer than half"
@@ -287,14 +291,14 @@ def _unsupported(common: Common, results: Sequence[MeasureResult], rules: Verdic
 def _open_measures(
     compared: Compared, results: Sequence[MeasureResult], rules: VerdictRules
 ) -> Iterator[tuple[str, str]]:
-    """Yield what keeps the critical measures open, and what would decide them."""
+    """Yield the reason and the remedy of each inconclusive critical measure."""
     for measured, result in zip(compared.measured, results, strict=True):
         if result.tier == "critical" and result.verdict == "inconclusive":
             yield from filter(None, [open_measure(measured, compared.pair, rules)])
 
 
 def _lift(pair: Pair, results: Sequence[MeasureResult]) -> Iterator[str]:
-    """Yield what the prompt adds, if the baseline was run without it."""
+    """Yield the critical scores with and without the prompt, if the baseline was run with the schema alone."""
     if pair.baseline is not None and pair.baseline.scenario == SCHEMA_ALONE:
         for one in results:
             if one.tier == "critical":
@@ -302,14 +306,14 @@ def _lift(pair: Pair, results: Sequence[MeasureResult]) -> Iterator[str]:
 
 
 def falls_of(losses: Losses, results: Sequence[MeasureResult]) -> list[Fall]:
-    """Return how far each lost field fell, the furthest first."""
+    """Return each lost field with its means before and after, the largest drop first."""
     lost = [result for result in results if result.kind == "field" and result.metric in losses.fields]
     lost.sort(key=lambda result: result.difference or 0.0)
     return [(one.metric, f"{one.baseline:.3f} → {one.candidate:.3f}") for one in lost]
 
 
 def _reasons_of_losses(losses: Losses, results: Sequence[MeasureResult], rules: VerdictRules) -> Iterator[str]:
-    """Yield what is lost though the means may not show it."""
+    """Yield the losses of fields, cases and since the accepted version, which the means may not show."""
     if falls := falls_of(losses, results):
         fields, harm = counted(len(falls), "field"), f"{rules.policy.harm:g}"
         yield f"{fields} lost more than {harm}, which alone is a regression: {joined_falls(falls)}"
@@ -348,7 +352,7 @@ def _is_of_one_case(results: Sequence[MeasureResult]) -> bool:
 
 
 def _more_than_one_case(pair: Pair) -> str:
-    """Return what would decide where there is one case."""
+    """Return the remedy for a verdict on a single case."""
     more, candidate = "more cases would decide it", pair.candidate
     if candidate.settings is None or candidate.provider == "replay" or samples(candidate):
         return more
@@ -357,11 +361,12 @@ def _more_than_one_case(pair: Pair) -> str:
 
 
 def _premise(pair: Pair) -> Iterator[str]:
-    """Yield what a verdict on recorded runs takes for granted, and the command that makes it unneeded."""
+    """Yield the assumption behind a verdict on recorded runs, and the command that removes it."""
     before, after = pair.baseline, pair.candidate
     if before is None or pair.is_beside or before.model_id != after.model_id or after.provider == "replay":
         return
-    if before.digests.get("prompt") == after.digests.get("prompt"):  # did the model move? That is the question itself
+    # with an unchanged prompt the comparison itself tests whether the model changed
+    if before.digests.get("prompt") == after.digests.get("prompt"):
         return
     days = sorted(f"{moment:%Y-%m-%d}" for moment in (before.moment, after.moment) if moment is not None)
     days = [f"of {' and '.join(dict.fromkeys(days))}"] if len(days) == 2 else []
@@ -390,7 +395,7 @@ def compare_records(
     wanted: Callable[[Measure], bool] = lambda measure: True,
     rest: Sequence[Pair] = (),
 ) -> ComparisonResult:
-    """Return the verdict on a component from the records of its models, by the measures that are `wanted`.
+    """Return the verdict on a component from the records of its models, by the measures that `wanted` selects.
 
     `left_out` holds the models that have no records, with the reason; they are only shown. `rest` holds pairs of
     further models, which belong to the families and have no verdict here.
@@ -437,9 +442,10 @@ def _with_q(compared: Sequence[Compared], rules: VerdictRules) -> list[Compared]
 
 
 def changes_since_accepted(pairs: Sequence[Pair], rules: VerdictRules) -> list[SinceAccepted | None]:
-    """Return the change of the critical measures since the accepted version for each pair: of the one that fell most.
+    """Return for each pair the largest drop of a critical measure since the accepted version.
 
-    None if there is no accepted version, if it is the baseline itself, and if the two are not comparable.
+    The change is None if there is no accepted version, if it is the baseline itself, or if the two are not
+    comparable.
     """
     since = {
         at: replace(pair, baseline=pair.anchor, baseline_again=pair.anchor_again)
@@ -474,10 +480,12 @@ def changes_since_accepted(pairs: Sequence[Pair], rules: VerdictRules) -> list[S
 
 
 def failed_before(pair: Pair, rules: VerdictRules, models: int) -> str | None:
-    """Return the id of an earlier run of the candidate's version that, with those before it, was a regression.
+    """Return the id of an earlier run of the candidate's version that was a regression when pooled with those
+    before it.
 
-    Trying again does not help: a version that fell significantly once needs runs that exclude the drop, a new version,
-    or somebody who accepts it. Only critical measures count, at a level shared by all `models`.
+    Return None if there is none. A version that fell significantly once needs runs that exclude the drop, a new
+    version,
+    or an acceptance. Only critical measures count, at a level shared by all `models`.
     """
     runs = (*pair.candidate_again, pair.candidate)
     for count, run in enumerate(runs[:-1]):
@@ -532,7 +540,7 @@ def _model(compared: Compared, since_accepted: SinceAccepted | None, rules: Verd
 
 
 def _deciding_judge(compared: Compared, results: Sequence[MeasureResult], verdict: VerdictName) -> str | None:
-    """Return the uncalibrated judge that the verdict rests on. Return None if other drops decide."""
+    """Return the uncalibrated judge that the verdict depends on. Return None if other drops decide."""
     judged = {(own.measure.name, own.measure.kind) for own in compared.measured if own.measure.judged}
     others = (one for one in results if (one.metric, one.kind) not in judged)
     suffices = any(one.harmed or (one.tier != "advisory" and one.verdict == "regressed") for one in others)
@@ -540,9 +548,9 @@ def _deciding_judge(compared: Compared, results: Sequence[MeasureResult], verdic
 
 
 def _coverage(compared: Compared) -> float:
-    """Return the least of both runs' coverage and of the share of the baseline's cases that are still there.
+    """Return the lowest of both runs' completion and the share of the baseline's cases that the candidate has.
 
-    A case that is not applicable to the candidate's model is not missed.
+    A case that is not applicable to the candidate's model is not missing.
     """
     pair, common = compared.pair, compared.common
     if pair.baseline is None or common is None:
@@ -553,7 +561,7 @@ def _coverage(compared: Compared) -> float:
 
 
 def _result(measured: Measured, compared: Compared, rules: VerdictRules, models: int | None) -> MeasureResult:
-    """Return the result of a measure; `models` is the number of models, or None if too few outputs came."""
+    """Build the result of a measure; `models` is the number of models, or None if too few outputs were scored."""
     measure, effect, pair, q = measured.measure, measured.effect, compared.pair, measured.q
     levels, tolerance, harm = rules.levels(measure), rules.tolerance(measure), rules.policy.harm
     is_tested, is_field = measure.kind != "reproducibility", measure.kind == "field"

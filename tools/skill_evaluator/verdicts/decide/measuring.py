@@ -32,13 +32,13 @@ Floats = NDArray[np.float64]
 Arm = Sequence[Sequence[float]]  # one version: the scores of each case's replicates
 Interval = tuple[float, float]
 
-MAX_MISSED = 0.03  # of drops of the tolerated size that may be called excluded
+MAX_MISSED = 0.03  # accepted share of drops of the tolerated size that are called excluded
 _SLACK = 1e-9  # a spread below this is rounding
-_MIN_EQUAL = 3  # equal outputs of both versions together: a model that gives them repeats itself
-_MAX_LIMITS = 16  # at which differences are clipped
-_FEW = 5  # differences, of which a rise is tested with few clipped
-_SPARING = 0.25  # of the differences may be clipped where false alarms must be few
-_STRICT = 0.01  # p below which they must
+_MIN_EQUAL = 3  # equal outputs of both versions together from which a model counts as deterministic
+_MAX_LIMITS = 16  # number of clipping limits
+_FEW = 5  # up to this number of differences, the test of a rise clips few
+_SPARING = 0.25  # share of the differences that may be clipped if false alarms must be rare
+_STRICT = 0.01  # p below this requires that few differences are clipped
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,11 +113,15 @@ class ArmStatistics:
 def paired_effect(before: ArmStatistics, after: ArmStatistics, run_variance: float = 0.0) -> Effect | None:
     """Return the effect with the cases as the sample, by a paired t-test. Return None for a single case.
 
-    error² = s² ÷ C + (D ÷ 2C)² + `run_variance`, with D the mean of the C differences, s their standard deviation and
-    `run_variance` what two runs on different days add. The test is repeated with the furthest drops clipped, and the
-    smallest p counts, as does the lowest upper confidence limit; for a rise, and for the lower limit, the furthest
-    rises are clipped. If the candidate has fewer replicates, s² ÷ C of a rise is at least what the baseline's
-    replicates let an unchanged version differ by.
+    error² = s² ÷ C + (D ÷ 2C)² + `run_variance`, with D the mean of the C differences, s their standard deviation
+    and
+    `run_variance` the variance that two runs on different days add. The test is repeated with the largest drops
+    clipped,
+    and the smallest p and the lowest upper confidence limit count. For a rise, and for the lower limit, the largest
+    rises
+    are clipped. If the candidate has fewer replicates, s² ÷ C of a rise is at least the variance of the difference
+    of an
+    unchanged version, computed from the baseline's replicates.
     """
     differences = after.means - before.means
     cases = len(differences)
@@ -181,7 +185,7 @@ class _ClippedTests:
         return max(float(p_values.min()), min(_STRICT, float(p_values[self.is_sparing].min())))
 
     def upper_limit(self, confidence: float) -> float:
-        """Return what the difference is below with this one-sided confidence."""
+        """Return the one-sided upper confidence limit of the difference."""
         return float((self.means + t_quantile(self.degrees, confidence) * self.errors).min())
 
 
@@ -203,8 +207,9 @@ def replicate_effect(before: ArmStatistics, after: ArmStatistics, run_variance: 
     """Return the effect on these very cases if their replicates are known to be independent draws.
 
     error² = Σ vᵢ (1 ÷ mᵢ + 1 ÷ nᵢ) ÷ C² + (D ÷ 2n)² + `run_variance`, with vᵢ the variance of all outputs of both
-    versions to a case around their common mean: what dealing them to the two versions anew would show (Fisher's
-    randomisation, stratified), and n the outputs of the smaller version. Return None if no case has two outputs.
+    versions to a case around their common mean, as in Fisher's stratified randomisation test, and n the outputs of
+    the
+    smaller version. Return None if no case has two outputs.
     """
     counts, totals = (before.counts, after.counts), before.counts + after.counts
     if max(arm.max() for arm in counts) < 2:
@@ -249,9 +254,9 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def samples(record: Record) -> bool:
-    """Return whether the replicates of a case are known to be independent draws: the provider samples each.
+    """Return whether the replicates of a case are known to be independent draws of the provider.
 
-    Nothing is known of outputs that were replayed or imported, and the deterministic profile aims at equal outputs.
+    This is false for replayed or imported outputs, and for the deterministic profile, which aims at equal outputs.
     """
     return record.settings is not None and record.settings.profile == "sampled" and record.provider != "replay"
 
@@ -268,8 +273,9 @@ def run_variance(pair: Pair, before: ArmStatistics) -> float:
 class Measured:
     """A measure with its effect; None for a single case whose replicates are not known to be independent draws.
 
-    `of_runs` is the variance that a day between two runs adds. `is_sampled`: the replicates are independent draws. `q`
-    is p, adjusted over a `family` of so many measures; None if the measure is not tested.
+    `of_runs` is the variance that two runs on different days add. `is_sampled`: the replicates are independent
+    draws. `q`
+    is p adjusted over a `family` of this many measures, or None if the measure is not tested.
     """
 
     measure: Measure
@@ -284,9 +290,9 @@ class Measured:
 
     @classmethod
     def of(cls, measure: Measure, pair: Pair, common: Common) -> "Measured":
-        """Measure what two versions differ by."""
+        """Measure the difference between two versions."""
         before, after = ArmStatistics.of(measure.before), ArmStatistics.of(measure.after)
-        has_replicates = measure.kind != "reproducibility"  # agreement is one value a case
+        has_replicates = measure.kind != "reproducibility"  # agreement is one value per case
         own = cls(
             measure=measure,
             before=before,
@@ -305,7 +311,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """A pair with what it has in common, and its measures. Nothing is common without a baseline."""
+    """A pair with its comparable part and its measures. `common` is None if there is no baseline."""
 
     pair: Pair
     common: Common | None = None
@@ -322,7 +328,7 @@ class Compared:
 
 
 def measure_all(pairs: Sequence[Pair], wanted: Callable[[Measure], bool] = lambda measure: True) -> list[Compared]:
-    """Measure what the records of each pair have in common, as far as it is `wanted`."""
+    """Measure the comparable part of each pair, in the measures that `wanted` selects."""
     return [Compared(pair=pair) if pair.baseline is None else _measure(pair, pair.baseline, wanted) for pair in pairs]
 
 
@@ -344,7 +350,7 @@ def _measure(pair: Pair, baseline: Record, wanted: Callable[[Measure], bool]) ->
 
 
 def _moves_between(pair: Pair, baseline: Record) -> Iterator[str]:
-    """Yield that the model moved after the baseline was run: the difference would count for the prompt's."""
+    """Yield the drift of the model after the baseline was run, which would be attributed to the prompt."""
     version = baseline.skill_version
     if pair.any_served or pair.is_beside or version == pair.candidate.skill_version:
         return

@@ -1,6 +1,7 @@
-"""The result of a comparison, as reports and other programs get it; its JSON Schema is generated.
+"""The result of a comparison, for reports and other programs; its JSON Schema is generated.
 
-A bound assumes nothing about missing outputs: in the worst case each of the candidate scores 0 and each of the baseline
+A bound assumes nothing about missing outputs: in the worst case each of the candidate scores 0 and each of the
+baseline
 1, in the best case the reverse (Horowitz and Manski 2000, J. Am. Stat. Assoc. 95:77).
 """
 
@@ -33,18 +34,20 @@ from skill_evaluator.stats import unseen_share
 from skill_evaluator.text import listed
 from skill_evaluator.verdicts.decide.comparability import CasePairs, Kind, field_scores
 
-_SLACK = 1e-9  # two sums of the same shares in another order differ by less
-_DIGIT = 1e-6  # a bound is rounded outward to it
+_SLACK = 1e-9  # rounding error of two sums of the same shares in different order
+_DIGIT = 1e-6  # bounds are rounded outward to this step
 _MAX_NAMED = 5
 _NO_TRUTH = "no ground truth"
 
 
 class Missing(FrozenModel):
-    """The values that a measure lacks: the difference if all were worst for the candidate, and if all were best.
+    """The missing values of a measure: the difference if all were worst for the candidate, and if all were best.
 
-    `lost` says by case what each side lost there, the widest bound first; `baseline_lost` and `candidate_lost` count
-    the outputs in all. `undefined`: the cases in which the metric has no value, and why. `rests_on` is the share of
-    cases with a ground truth in which it has one.
+    `lost` names by case the missing outputs of each version, the widest bound first; `baseline_lost` and
+    `candidate_lost`
+    are the totals. `undefined`: the cases in which the metric has no value, with the reason. `rests_on` is the
+    share of
+    cases with a ground truth in which the metric has a value.
     """
 
     worst: float
@@ -82,8 +85,9 @@ class _Range:
 def bounds_of(cases: CasePairs, name: str, kind: Kind = "accuracy") -> Missing | None:
     """Return the bounds of a measure over all cases that two records share. Return None if nothing is missing.
 
-    A metric that has no value in a case, nor has its ground truth, is undefined there, and the bounds leave the case
-    out. If the ground truth has a value, or the record does not tell, the values are lost.
+    A metric is undefined in a case if neither an output nor the ground truth has a value, and the bounds exclude
+    the case.
+    If the ground truth has a value, or the record does not say, the values are lost.
     """
     if kind == "reproducibility" or all(_is_complete(case, name, kind) for case in chain.from_iterable(cases)):
         return None
@@ -97,7 +101,7 @@ def bounds_of(cases: CasePairs, name: str, kind: Kind = "accuracy") -> Missing |
     worst = sum(new.low - old.high for old, new in sides.values()) / len(sides)
     best = sum(new.high - old.low for old, new in sides.values()) / len(sides)
     labelled = sum(reason != _NO_TRUTH for reason in undefined.values())
-    return Missing(  # each bound is rounded away from the middle: a mean summed in any order is still within
+    return Missing(  # bounds are rounded outward, so a mean summed in any order lies within them
         worst=max(-1.0, round(math.floor((worst - _SLACK) / _DIGIT) * _DIGIT, 6)),
         best=min(1.0, round(math.ceil((best + _SLACK) / _DIGIT) * _DIGIT, 6)),
         n_cases=len(sides),
@@ -132,7 +136,9 @@ def _undefined_cases(cases: CasePairs, metric: str) -> dict[str, str]:
 
 
 def _range_of(case: CaseRecord, name: str, kind: Kind) -> _Range | None:
-    """Return one side of a case. Return None for a field that neither outputs nor truth have."""
+    """Return the range of one version in a case. Return None for a field that is in neither outputs nor ground
+    truth.
+    """
     if kind == "field":
         scores = field_scores(case, name)
         lost = Counter(outcome for outcome in case.outcomes if outcome not in ANSWERED)
@@ -152,7 +158,7 @@ def _lost_words(before: _Range, after: _Range) -> str:
 
 
 def missing_reasons(metric: str, missing: Missing, tolerance: float, required_coverage: float) -> Iterator[str]:
-    """Yield which values of a measure are missing, in which cases, and how far they could move it."""
+    """Yield the number and cases of a measure's missing values, and the bounds of the difference."""
     if missing.lost:
         crossing = f": a drop beyond {tolerance:g} is not ruled out" if crosses(missing, tolerance) else ""
         yield (
@@ -187,9 +193,10 @@ Fall = tuple[str, str]
 class MeasureResult(FrozenModel):
     """One metric or field, candidate minus baseline.
 
-    `p` is one-sided, in the direction of the difference, and `q` adjusted over the family. `ci95` excludes 0 if
-    p ≤ 0.025. `n` counts cases, or outputs if each is a draw of its own. A drop of `detectable_drop` in this measure
-    alone would have been significant with 80 % power; None: no drop would. `harmed`: the field lost more than
+    `p` is one-sided, in the direction of the difference, and `q` is adjusted over the family. `ci95` excludes 0 if
+    p ≤ 0.025. `n` counts cases, or outputs if each is an independent draw. A drop of `detectable_drop` in this
+    measure
+    alone would have been significant with 80 % power; None if no drop would. `harmed`: the field lost more than
     `policy.harm`, significantly. The agreement of replicates is not tested: it has no q, and its verdict is None.
     """
 
@@ -223,7 +230,7 @@ class CaseChange(FrozenModel):
 
 
 class CaseTurn(FrozenModel):
-    """How often the answers to a case passed it before and after, in words: `passes always`, `flaky (7 of 10)`."""
+    """The pass status of a case before and after, as text such as `passes always` or `flaky (7 of 10)`."""
 
     case_id: str
     before: str
@@ -231,11 +238,13 @@ class CaseTurn(FrozenModel):
 
 
 class Cases(FrozenModel):
-    """The cases that broke and those that were fixed beyond chance, the largest change first; those left out, and why.
+    """The cases that broke or were fixed significantly, the largest change first, and the skipped cases with
+    reasons.
 
-    `within_noise` counts the others that moved beyond the tolerance; `every_answer_worse` names those of them whose
-    every output scored less than any before. If there are checks, `turned` has the cases that pass otherwise than
-    before, those that fell first, and `unreliable` those that were flaky.
+    `within_noise` counts the other cases that moved beyond the tolerance. `every_answer_worse` names those among
+    them
+    whose every output scored less than any before. If there are checks, `turned` has the cases with a changed pass
+    status, the largest drop first, and `unreliable` the cases that were flaky.
     """
 
     broke: list[CaseChange]
@@ -260,7 +269,9 @@ class SinceAccepted(FrozenModel):
 
 
 class RunSummary(FrozenModel):
-    """How a run went, and what all its calls took; `model_id` only if the run beside it has another model."""
+    """The outputs, failures, tokens, cost and latency of a run; `model_id` is set if the compared run has another
+    model.
+    """
 
     run_id: str
     skill_version: str
@@ -297,13 +308,13 @@ class RunSummary(FrozenModel):
 
     @property
     def title(self) -> str:
-        """Its version, and what sets it apart from the run beside it."""
+        """The version of the run, and the marks that distinguish it from the compared run."""
         marks = [mark for mark in ("draft" * self.draft, self.scenario, self.model_id) if mark]
         return f"{self.skill_version} ({', '.join(marks)})" if marks else self.skill_version
 
 
 def calibration_words(judge: str) -> str:
-    """Say how a judge gets calibrated, or trusted without labels."""
+    """Return the instructions to calibrate a judge, or to trust it without labels."""
     calibrate = f"skill-evaluator judge calibrate --labels labels.jsonl --judge {shlex.quote(judge)}"
     return (
         f"label {FEWEST_LABELS} outputs in labels.jsonl, run `{calibrate} --format json > .evaluator/calibration.json` "
@@ -319,26 +330,33 @@ def less_repeatable(results: Iterable[MeasureResult]) -> str:
 
 
 def new_cases_words(cases: int) -> str:
-    """Return how many of 100 new cases may get worse though none of these did, with 95 % confidence; "" for no case."""
+    """Return the number of 100 new cases that may get worse although none of these did, with 95 % confidence.
+
+    Return "" if `cases` is 0.
+    """
     return f"up to {round(100 * unseen_share(cases))} of 100 new cases may get worse" if cases else ""
 
 
 def per_1000(amount: float | None, n: int) -> float | None:
-    """Return a total over n outputs or calls, such as USD, per 1,000 of them; None if it is unknown or n is 0."""
+    """Return a total over n outputs or calls, such as USD, per 1,000 of them. Return None if it is unknown or n is
+    0.
+    """
     return None if amount is None or not n else round(1000 * amount / n, 6)
 
 
 def joined_falls(falls: list[Fall]) -> str:
-    """Return the end of the reason that names lost fields."""
+    """Join the lost fields for a reason."""
     return listed([f"{path or WHOLE} {words}" for path, words in falls])
 
 
 class ModelVerdict(FrozenModel):
-    """One model: its verdict and the reasons.
+    """The verdict on one model and its reasons.
 
     `lost_fields` and `lost_cases` fell by more than `policy.harm`. `remedy` is what would decide an inconclusive
-    verdict; None if only a look at its cases would. `served`: what differs in what answered. `unproved_judge` decided
-    checks that the verdict rests on, and is not calibrated.
+    verdict,
+    or None if only inspecting its cases would. `served` describes a change of the served model. `unproved_judge` is
+    the
+    uncalibrated judge of checks that decide the verdict.
     """
 
     model_id: str
@@ -362,19 +380,19 @@ class ModelVerdict(FrozenModel):
 
     @property
     def n_cases(self) -> int:
-        """The number of cases that the verdict rests on."""
+        """The number of cases that the verdict is based on."""
         critical = [one.n_cases for one in self.metrics if one.tier == "critical"]
         return max(critical or [one.n_cases for one in self.metrics], default=0)
 
     @property
     def fell_most(self) -> MeasureResult | None:
-        """The field whose mean fell furthest beyond its tolerance. None if no field did."""
+        """The field whose mean fell the most beyond its tolerance. None if no field did."""
         fell = [one for one in self.fields if one.difference is not None and one.difference < -one.tolerance]
         return min(fell, key=lambda one: one.difference or 0.0, default=None)
 
     @property
     def moved(self) -> list[str]:
-        """The critical and supporting measures that moved beyond chance, and the fields and cases that were lost."""
+        """The critical and supporting measures that changed significantly, and the lost fields and cases."""
         moved = [
             f"{one.metric} {one.baseline:.3f} → {one.candidate:.3f}"
             for one in (*self.metrics, *self.fields)
@@ -389,10 +407,10 @@ class ModelVerdict(FrozenModel):
 
 
 class ComparisonResult(FrozenModel):
-    """A component: the verdict is that on its worst model.
+    """The result of a component: its verdict is the verdict on its worst model.
 
     `left_out`: models without a run to compare, and why. `asked_again`: only cases that had failed were run, with both
-    versions. `unmeasured` says that the version on disk has no complete run, `ship` which version and model to ship.
+    versions. `unmeasured` is a note that the version on disk has no complete run, `ship` the version and model to ship.
     """
 
     skill: str
@@ -407,17 +425,17 @@ class ComparisonResult(FrozenModel):
 
     @property
     def n_cases(self) -> int | None:
-        """The number of cases that the verdict rests on; None if it differs by model or is unknown."""
+        """The number of cases that the verdict is based on. None if it differs by model or is unknown."""
         counts = {model.n_cases for model in self.models} - {0}
         return counts.pop() if len(counts) == 1 else None
 
     def on_run(self, run_id: str | None) -> ModelVerdict | None:
-        """Return the verdict on a run, if it is among the candidates."""
+        """Return the verdict on a run. Return None if the run is not among the candidates."""
         return next((model for model in self.models if model.candidate.run_id == run_id), None)
 
 
 class Comparisons(FrozenModel):
-    """The comparisons that the site shows: of the newest versions, the newest first, and of pairs of models."""
+    """The comparisons that the site shows: the newest versions, the newest first, and pairs of models."""
 
     versions: dict[str, ComparisonResult]
     models: list[ComparisonResult]

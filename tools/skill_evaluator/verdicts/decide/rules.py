@@ -17,7 +17,7 @@ from skill_evaluator.verdicts.decide.comparability import Measure, Pair
 from skill_evaluator.verdicts.decide.measuring import Compared, Effect, Measured
 from skill_evaluator.verdicts.decide.results import CaseChange, ComparisonResult, Missing, SinceAccepted, crosses
 
-MOSTLY = 0.9  # right in so large a share of outputs, and then wrong in as large a share
+MOSTLY = 0.9  # share of outputs that must be right before, and wrong after, for a lost measure
 _MAX_LEFT = 0.5  # of the outputs of a lost measure may still be right, with enough cases and replicates:
 _MIN_LOST_CASES, _MIN_LOST_REPLICATES = 3, 5
 CRITICAL_SHARE = 0.7  # of alpha, for the critical measures against the baseline
@@ -46,11 +46,11 @@ class VerdictRules:
 
     @property
     def alpha(self) -> float:
-        """The share of false alarms that is accepted."""
+        """The accepted rate of false alarms."""
         return self.policy.alpha if self._component.alpha is None else self._component.alpha
 
     def tier(self, measure: Measure) -> Tier:
-        """Return how much a measure weighs: as the policy declares, else as a check does, else by its kind."""
+        """Return the tier of a measure: declared by the policy, else by a check, else the default of its kind."""
         declared = next((policy.tier for policy in self._declared(measure) if policy.tier is not None), None)
         if measure.kind != "accuracy":
             return declared or measure.tier or "advisory"
@@ -61,14 +61,18 @@ class VerdictRules:
         return self.tier(measure) == "critical"
 
     def uncalibrated_judge(self, candidate: Record) -> str | None:
-        """Return the judge of a record's checks. Return None if it is calibrated or trusted, or without one."""
+        """Return the judge of a record's checks. Return None if there is no judge, or if it is calibrated or
+        trusted.
+        """
         judged = candidate.judged
         if judged is None or judged.labels >= FEWEST_LABELS or judged.model_id in self.policy.judge.trusted:
             return None
         return judged.model_id
 
     def tolerance(self, measure: Measure) -> float:
-        """Return the tolerated drop of a measure: its own, else the component's, else the general one."""
+        """Return the tolerated drop of a measure: declared for it, else for the component, else for all
+        components.
+        """
         policies: list[MetricPolicy | ComponentPolicy | Policy] = [
             *self._declared(measure),
             self._component,
@@ -87,7 +91,7 @@ class VerdictRules:
         return Levels(fall=self.alpha * (ACCEPTED_SHARE if is_accepted else share), rise=self.alpha / 2)
 
     def has_room(self, metric: str, tolerance: float, before: float | None) -> bool:
-        """Return whether a score could fall by more than its tolerance; only that of the primary metric has to."""
+        """Return whether a score could fall by more than its tolerance; always true except for the primary metric."""
         return metric != self.primary_metric or before is None or before > tolerance + ROUNDING
 
     @property
@@ -100,14 +104,14 @@ class VerdictRules:
         return self.policy.components.get(self.skill, _NO_POLICY)
 
     def _declared(self, measure: Measure) -> list[MetricPolicy]:
-        """Return what the policy declares of a measure, the component's part before the general one."""
+        """Return the policies declared for a measure, the component's before the general one."""
         own, name = self._component, measure.name
         declared = [own.fields] if measure.kind == "field" else [own.metrics, self.policy.metrics]
         return [policies[name] for policies in declared if name in policies]
 
 
 def rules_for(settings: Settings, candidate: Record) -> VerdictRules:
-    """Return the rules for a candidate by the present settings."""
+    """Return the rules for a candidate by the current settings."""
     required = settings.policy.components.get(candidate.skill, _NO_POLICY).required_coverage
     return VerdictRules(
         policy=settings.policy,
@@ -129,7 +133,7 @@ def verdict_on(
 
 
 def measure_verdict(effect: "Effect | None", q: float | None, tolerance: float, levels: Levels) -> VerdictName:
-    """Return the verdict on one measure: that of the first line that holds.
+    """Return the verdict on one measure: the verdict of the first line whose condition holds.
 
     1. inconclusive: nothing was measured.
     2. improved: the score rose significantly.
@@ -154,10 +158,12 @@ def measure_verdict(effect: "Effect | None", q: float | None, tolerance: float, 
 def bounded_verdict(
     verdict: VerdictName, missing: Missing | None, tolerance: float, required_coverage: float
 ) -> VerdictName:
-    """Return what remains of the verdict on a measure, whatever the missing values would have been.
+    """Limit the verdict on a measure to the conclusion that holds for any value of the missing outputs.
 
-    A regression is inconclusive if the score did not fall in the best case. improved or unchanged is inconclusive if
-    the worst case is a drop beyond the tolerance, or if the metric lacks a value in too many cases with a ground truth.
+    A regression is inconclusive if the score did not fall in the best case. improved or unchanged is inconclusive
+    if
+    the worst case is a drop beyond the tolerance, or if the metric lacks a value in too many cases with a ground
+    truth.
     """
     if missing is None or verdict in ("inconclusive", "incomparable"):
         return verdict
@@ -168,10 +174,11 @@ def bounded_verdict(
 
 
 def judged_verdict(verdict: VerdictName, measured: "Measured", pair: Pair, harm: float) -> VerdictName:
-    """Return what remains of the verdict on a measure if an uncalibrated judge decided it.
+    """Limit the verdict on a measure that an uncalibrated judge decided.
 
-    An error that the judge makes on both versions alike makes no difference between them, so a drop of more than `harm`
-    stands. A smaller drop, every gain, and every change between two judges are inconclusive.
+    An error that the judge makes on both versions alike cancels, so a regression by more than `harm` is kept. A
+    smaller
+    drop, every gain, and every change between two judges are inconclusive.
     """
     if pair.unproved_judge is None or not measured.measure.judged:
         return verdict
@@ -183,10 +190,10 @@ def judged_verdict(verdict: VerdictName, measured: "Measured", pair: Pair, harm:
 def supported_verdict(
     verdict: VerdictName, compared: "Compared", measured: "Measured", rules: VerdictRules
 ) -> VerdictName:
-    """Return what remains of the verdict on a measure, given the outputs that could be read and the room to fall.
+    """Limit the verdict on a measure to the conclusion that its readable outputs and its room to fall support.
 
     improved needs half of the candidate's planned outputs, and unchanged half of those of both versions and room to
-    fall. An output that cannot be read counts 0, so a regression stands.
+    fall. An unreadable output counts 0, so a regression is kept.
     """
     if compared.common is None or verdict not in ("improved", "unchanged"):
         return verdict
@@ -211,7 +218,7 @@ def model_verdict(measures: Iterable[tuple[Tier, VerdictName]]) -> VerdictName:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Losses:
-    """What a good mean may not hide.
+    """Losses that a good mean may hide.
 
     `fields` lost more than `policy.harm`, and so did `cases`; `earlier_run` of the same version was a regression.
     """
@@ -229,10 +236,11 @@ class Losses:
 
 
 def is_lost(measured: "Measured", models: int) -> bool:
-    """Return whether a measure was right in nearly every output of every case, and is right in few.
+    """Return whether a measure was right in nearly every output of every case, and now is right in few.
 
-    Too few cases for a test still show this: three, or two of a single model with several outputs a case. At most half
-    of the outputs may still be right in three cases of five replicates or more, else a tenth.
+    This detects a loss in too few cases for a test: three, or two of a single model with several outputs a case. At
+    most
+    half of the outputs may still be right with three cases and enough replicates, else a tenth.
     """
     before, after = measured.before, measured.after
     cases, replicates = len(before.means), min(before.counts.min(), after.counts.min())
@@ -246,7 +254,7 @@ def is_lost(measured: "Measured", models: int) -> bool:
 
 
 def is_harmed_everywhere(measured: "Measured", harm: float) -> bool:
-    """Return whether a measure lost more than `harm` in every case, of three cases or more.
+    """Return whether a measure lost more than `harm` in every case, and there are at least three cases.
 
     With three cases a t-test finds drops of different size less significant than equal ones.
     """
@@ -255,9 +263,9 @@ def is_harmed_everywhere(measured: "Measured", harm: float) -> bool:
 
 
 def verdict_with_losses(verdict: VerdictName, losses: Losses) -> VerdictName:
-    """Return the verdict on a model with what its means hide.
+    """Apply the losses that means hide to the verdict on a model.
 
-    After an earlier run of the same version that regressed, a later run that leaves the drop open does not pass.
+    If an earlier run of the same version regressed, an inconclusive later run is a regression, too.
     """
     crept = losses.since_accepted is not None and losses.since_accepted.verdict == "regressed"
     fell_before = losses.earlier_run is not None and verdict == "inconclusive"
@@ -272,7 +280,7 @@ def component_verdict(models: Iterable[VerdictName]) -> VerdictName:
 
 
 def exit_code_of(results: Sequence[ComparisonResult], policy: Policy, fail_on: Iterable[str] = ()) -> int:
-    """Return the exit code of verdicts, 4 also if a different model answered; `fail_on` goes before the policy's."""
+    """Return the exit code of verdicts, 4 also if a different model answered; `fail_on` overrides the policy."""
     code = exit_code(component_verdict(result.verdict for result in results), fail_on or policy.fail_on)
     models = (model for result in results for model in result.models)
     unlike = policy.served == "same" and any((one.verdict, one.served) == ("incomparable", "model") for one in models)
@@ -280,7 +288,7 @@ def exit_code_of(results: Sequence[ComparisonResult], policy: Policy, fail_on: I
 
 
 def exit_code(verdict: VerdictName, fail_on: Iterable[str]) -> int:
-    """Return 0 for a verdict that the policy does not fail on, else 3 for a regression and 4 for any other verdict."""
+    """Return 0 if the policy does not fail on the verdict, 3 for a regression and 4 for any other verdict."""
     if verdict not in fail_on:
         return EXIT_OK
     return EXIT_REGRESSED if verdict == "regressed" else EXIT_INCOMPLETE

@@ -1,1 +1,1 @@
-"""What is recorded of a component: which runs a run is held against, its history, and what is known today."""
+"""The recorded runs of a component: the baselines of its runs, its history and its current status."""

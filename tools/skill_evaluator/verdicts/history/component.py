@@ -1,4 +1,4 @@
-"""What is known of a component: the baselines of its runs, verdicts, its history, its ranking, and comparisons."""
+"""The recorded runs of a component: baselines, verdicts, history, ranking and comparisons."""
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -38,15 +38,15 @@ from skill_evaluator.verdicts.planning.ranking import rank_models
 
 _PROMPT = "prompt"
 _HALF = "the baseline that was asked beside it is not complete, so it is judged against a recorded run"
-_SHARED = 0.5  # of the candidate's cases must be in a version that nobody accepted, for it to be the anchor
+_SHARED = 0.5  # minimum share of the candidate's cases in an unaccepted version that becomes the anchor
 
 
 def models_pair(
     entries: Iterable[RecordedRun], names: tuple[str, str], archive: Archive, version: str | None = None
 ) -> Pair | None:
-    """Return the runs of two models of the highest version that both have, or of `version`; None if there is none.
+    """Pair the runs of two models of `version`, or of the highest version that both models have.
 
-    If the newest two are of one invocation and other runs are not, they are compared alone.
+    Return None if there is none. If only the newest two runs are interleaved, they are compared without older runs.
     """
     versions = runs_of_versions(entries)
     runs_of_first, runs_of_second = (versions.get(name, {}) for name in names)
@@ -64,7 +64,7 @@ def models_pair(
 def prompt_pair(record: Record, archive: Archive) -> Pair | None:
     """Pair the newest run with the schema alone with the newest with the prompt; `record` is one of the two.
 
-    Return None if the version and model has no other run of this kind.
+    Return None if the version and model has no run of the other kind.
     """
     other = None if record.scenario == SCHEMA_ALONE else SCHEMA_ALONE
     runs = (run for run in archive.entries if run.complete and not run.edited and run.scenario == other)
@@ -77,9 +77,9 @@ def prompt_pair(record: Record, archive: Archive) -> Pair | None:
 
 
 def drift_pair(record: Record, archive: Archive) -> Pair | None:
-    """Pair a run of a recorded version with the earlier ones of its series; None if there is none.
+    """Pair a run of a recorded version with the earlier runs of its series. Return None if there are none.
 
-    Earlier runs of PATCH versions with the same prompt are among them.
+    Earlier runs of PATCH versions with the same prompt are included.
     """
     older = _again(record, archive, patched=True)
     return Pair(baseline=older[-1], candidate=record, baseline_again=older[:-1], any_served=True) if older else None
@@ -92,7 +92,7 @@ def rest_of_family(shown: Iterable[Pair], archive: Archive, policy: Policy, base
     """
     usual, pairs = partial(usual_baseline, archive=archive, policy=policy), []
     for record, lower in other_models([pair.candidate for pair in shown], archive, baseline, usual):
-        with suppress(LeaderboardError):  # its record cannot be read
+        with suppress(LeaderboardError):  # a record may be unreadable
             pairs += [] if lower is None else [pair_of(record, lower, archive, policy)]
     return pairs
 
@@ -113,17 +113,18 @@ def other_models(
     for version in sorted({record.skill_version for record in of_family}):
         for choice in choose(archive.entries, version, baseline, usual=usual).choices:
             if choice.candidate.model_id not in models:
-                with suppress(LeaderboardError):  # its record cannot be read
+                with suppress(LeaderboardError):  # a record may be unreadable
                     yield archive.record(choice.candidate), choice.baseline
 
 
 def pair_of(
     candidate: Record, baseline: RecordedRun | None, archive: Archive, policy: Policy, *, anchored: bool = True
 ) -> Pair:
-    """Pair a candidate and its baseline with all other recorded runs that the verdict rests on.
+    """Pair a candidate and its baseline with all other recorded runs that the verdict is based on.
 
-    Runs of a version are pooled, but for drafts and interleaved runs. An interleaved baseline of the accepted version
-    is the anchor. Without `anchored` there is no anchor.
+    Runs of a version are pooled, except drafts and interleaved runs. An interleaved baseline of the accepted
+    version is
+    the anchor. If `anchored` is false there is no anchor.
     """
     entry = entry_of(candidate)
     skipped = list(passed_over(archive.entries, entry, baseline))
@@ -175,15 +176,17 @@ def _again(record: Record, archive: Archive, *, patched: bool = False) -> tuple[
 
 
 def _may_be_copied(record: Record, other: Record) -> bool:
-    """Return whether two runs can be alike without chance: replayed, or with an equal seed that the provider keeps."""
+    """Return whether two runs can have equal outputs without chance: replayed, or with an equal seed that is
+    honoured.
+    """
     keeps_to_seeds = record.settings is not None and "seed" not in record.settings.unavailable
     return record.provider == "replay" or (keeps_to_seeds and record.seed == other.seed)
 
 
 def _anchor_of(candidate: Record, archive: Archive, policy: Policy) -> RecordedRun | None:
-    """Return the run that losses are summed up since: of the last accepted version, or of the oldest comparable one.
+    """Return the run that losses accumulate from: of the last accepted version, or the oldest comparable one.
 
-    Comparable are the versions below without a gap, if they share enough unchanged cases with the candidate.
+    The lower versions without a gap are comparable if they share enough unchanged cases with the candidate.
     """
     entry = entry_of(candidate)
     if policy.anchor == "previous" or entry.scenario is not None:
@@ -202,8 +205,8 @@ def _anchor_of(candidate: Record, archive: Archive, policy: Policy) -> RecordedR
     return next((run for run, common in lowest_first if len(common.cases) >= enough), None)
 
 
-_NEWEST = 5  # versions that are compared without being asked
-_MOST_MODELS = 8  # whose pairs are
+_NEWEST = 5  # number of versions that are compared by default
+_MOST_MODELS = 8  # maximum number of models whose pairs are compared
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,13 +230,13 @@ class Chosen:
     left_out: Mapping[str, str] = field(default_factory=dict)
 
     def apart(self) -> "Chosen":
-        """Take results of another tool as measured on different days; raise LeaderboardError for records of ours."""
+        """Treat results of another tool as measured on different days; raise LeaderboardError for our own records."""
         if not all(pair.candidate.is_from_elsewhere for pair in self.pairs):
             raise LeaderboardError("--apart is for another tool's results; a record already says what ran beside it")
         return replace(self, pairs=[replace(pair, side_by_side=False) for pair in self.pairs])
 
     def judged(self, settings: Settings) -> ComparisonResult:
-        """Compare what was chosen, under today's rules."""
+        """Compare the chosen pairs under the current rules."""
 
         first = self.pairs[0].candidate
         return compare_records(first.skill, self.pairs, rules_for(settings, first), self.left_out, rest=self.rest)
@@ -242,7 +245,7 @@ class Chosen:
 def chosen_of_files(
     baselines: Sequence[Record], candidates: Sequence[Record], models: Sequence[str], files: tuple[str, str]
 ) -> Chosen:
-    """Choose the records of two files to compare: of either its only one, else those of equal models."""
+    """Choose the records of two files to compare: the only record of each, else the records of equal models."""
     if len(baselines) == len(candidates) == 1:
         return Chosen(pairs=[as_asked(Pair(baseline=baselines[0], candidate=candidates[0]))])
     before = {record.model_id: record for record in baselines}
@@ -255,25 +258,27 @@ def chosen_of_files(
 
 @dataclass(frozen=True, kw_only=True)
 class RecordedComponent:
-    """A component with its recorded runs, and with the settings by which they are judged."""
+    """A component with its recorded runs and the settings of its verdicts."""
 
     component: Component
     archive: Archive
     settings: Settings
 
     def rules(self, candidate: Record) -> VerdictRules:
-        """Return the rules for a candidate, as they stand today."""
+        """Return the current rules for a candidate."""
         return rules_for(self.settings, candidate)
 
     def runs(self, models: Sequence[str] = ()) -> list[RecordedRun]:
-        """Return the recorded runs of these models, or of all; raise LeaderboardError without any."""
+        """Return the recorded runs of these models, or of all; raise LeaderboardError if there are none."""
         where = self.component.leaderboard_path
         if not self.archive.entries:
             raise LeaderboardError(f"{where} holds no run yet; evaluate '{self.component.name}' first")
         return runs_of_models(self.archive.entries, models, where)
 
     def standing(self) -> ComponentStanding | None:
-        """Return what is known of the component; None where no run is complete."""
+        """Return the newest records, the history and the ranking of the component. Return None if no run is
+        complete.
+        """
         newest = newest_of_versions(self.archive.entries)
         if not newest:
             return None
@@ -285,26 +290,30 @@ class RecordedComponent:
         )
 
     def unmeasured(self, shown: Iterable[str]) -> str:
-        """Say that the version on disk has no complete run, and the highest version shown; "" if it has one."""
+        """Return a note that the version on disk has no complete run, with the highest version shown; "" if it has
+        one.
+        """
         version, shown = self.component.version, sorted(shown, key=precedence)
         if not shown or any(version in of_model for of_model in runs_of_versions(self.archive.entries).values()):
             return ""
         return f"{version_words(version)} on disk is not measured; this is {version_words(shown[-1])}"
 
     def _why_incomplete(self, run: RecordedRun) -> str:
-        """Say that no run of a model is complete, and what the newest lacks."""
+        """Describe the newest run of a model without complete runs."""
         record, version = self.archive.record(run), self.component.version
         why = unusable_words(record) or f"{record.scored} of {record.planned} outputs are scored"
         on_disk = "" if version == run.version else f"; {version_words(version)} on disk is not measured"
         return f"no run is complete; {version_words(run.version)}: {why}{on_disk}"
 
     def refuse_incomplete(self, runs: Sequence[RecordedRun]) -> None:
-        """Raise LeaderboardError if no run of a version is complete, with what the newest lacks."""
+        """Raise LeaderboardError if no run of a version is complete; the message describes the newest run."""
         if not runs_of_versions(runs):
             raise LeaderboardError(f"{self.component.name} on {runs[0].model_id}: {self._why_incomplete(runs[0])}")
 
     def advised(self, runs: Sequence[RecordedRun], ranking: ModelRanking | None = None) -> tuple[History, ModelRanking]:
-        """Return the history of some runs and their ranking, by default of the highest version; both advise alike."""
+        """Return the history of some runs and their ranking, by default of the highest version, with the same
+        advice.
+        """
         self.refuse_incomplete(runs)
         shipped = ranking = ranking or self.ranking(runs)
         history, versions = self.history(runs), {model.skill_version for model in ranking.models}
@@ -318,12 +327,12 @@ class RecordedComponent:
         return history.model_copy(update=update), ranking.model_copy(update=update)
 
     def ship_words(self) -> str:
-        """Return which version and model to ship by all records except drafts. Return "" if no run is complete."""
+        """Return the version and model to ship by all records except drafts. Return "" if no run is complete."""
         entries = [entry for entry in self.archive.entries if not entry.draft]
         return self.advised(entries)[1].advice.words if runs_of_versions(entries) else ""
 
     def history(self, entries: Sequence[RecordedRun]) -> History:
-        """Judge each version beside the one before; only a model's highest is also held against the anchor."""
+        """Compare each version with the one before; compare only a model's highest version with the anchor, too."""
         archive, policy = self.archive, self.settings.policy
         by_model = {
             model_id: [
@@ -356,10 +365,11 @@ class RecordedComponent:
     def chosen(
         self, baseline: str | Record | None, candidate: str | Record | None, models: Sequence[str] = ()
     ) -> Chosen:
-        """Choose the runs to compare, one pair a model; raise LeaderboardError if there is nothing to judge.
+        """Choose the runs to compare, one pair a model; raise LeaderboardError if there is nothing to compare.
 
-        `baseline` and `candidate` are versions, of which all runs count, or runs, drafts or records, which are compared
-        as they are.
+        If `baseline` and `candidate` are versions, all their runs are pooled. If they are runs, drafts or records,
+        they are
+        compared alone.
         """
         archive, policy = self.archive, self.settings.policy
         if isinstance(candidate, str) and (draft := archive.draft(candidate)) is not None:
@@ -429,11 +439,13 @@ class RecordedComponent:
     def verdict_on(
         self, records: Sequence[Record], partial: Container[str] = (), *, asked_again: bool = False
     ) -> ComparisonResult | None:
-        """Compare complete runs with the recorded ones of a lower version; None if no model has one.
+        """Compare complete runs with the recorded runs of a lower version. Return None if no model has any.
 
-        An interleaved baseline is not judged itself. A run with the schema alone is the baseline of the version's own
-        run. The runs in `partial` have some of the cases, and the recorded ones are cut to them. Of cases that were
-        `asked_again`, because they failed, only these runs count.
+        An interleaved baseline gets no verdict. A run with the schema alone is the baseline of the version's own
+        run. The runs
+        in `partial` have some of the cases, and the recorded runs are restricted to them. If the cases were called
+        again after
+        a failure (`asked_again`), only these runs count.
         """
         archive, policy = self.archive, self.settings.policy
         archive.add(records)
@@ -476,7 +488,7 @@ class RecordedComponent:
 
 
 def _of_asked_cases(pair: Pair) -> Pair:
-    """Return a pair with all records cut to the cases of the candidate."""
+    """Return a pair with all records restricted to the cases of the candidate."""
     own = {case.case_id for case in pair.candidate.per_case}
     cut = partial(cut_to, case_ids=own)
     everything = {case.case_id for record in (pair.baseline, pair.candidate) if record for case in record.per_case}

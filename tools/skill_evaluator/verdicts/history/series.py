@@ -48,7 +48,7 @@ class Step(FrozenModel):
 
     @classmethod
     def of(cls, model: ModelVerdict, primary_metric: str) -> "Step":
-        """Return the step that a comparison with the version before found."""
+        """Return the step that a comparison with the preceding version gives."""
         primary = next((result for result in model.metrics if result.metric == primary_metric), None)
         fell = None if model.verdict == "incomparable" else model.fell_most
         return cls.view(
@@ -121,7 +121,7 @@ class History(FrozenModel):
 
     @property
     def newest_verdict(self) -> VerdictName:
-        """The verdict on the highest version that any model has; incomparable where it is a model's first."""
+        """The verdict on the highest version that any model has; incomparable if it is a model's first."""
         steps = self.newest_steps.values()
         return component_verdict("incomparable" if step is None else step.verdict for step in steps)
 
@@ -146,22 +146,23 @@ class History(FrozenModel):
 
     @property
     def to_ship(self) -> str:
-        """The highest version that is shown to be no worse than those before it; the lowest where none is."""
+        """The highest version shown to be no worse than those before it, or the lowest if there is none."""
         verdicts: dict[str, list[VerdictName]] = {}
         for point in chain.from_iterable(model.points for model in self.models):
             verdicts.setdefault(point.version, []).extend([point.step.verdict] if point.step else [])
         *_, newest = ordered = sorted(verdicts, key=precedence)
         shipped, sound = ordered[0], True
         for version in ordered:
-            verdict = component_verdict(verdicts[version]) if verdicts[version] else "improved"  # on nothing
-            # the change since the accepted version is known of the newest alone
+            # without an earlier version to compare with, a version counts as improved
+            verdict = component_verdict(verdicts[version]) if verdicts[version] else "improved"
+            # only the newest version is compared with the accepted one
             sound = verdict == "improved" or (verdict == "unchanged" and (sound or version == newest))
             shipped = version if sound else shipped
         return shipped
 
 
 def shipping_advice(history: History, ranking: ModelRanking) -> Advice:
-    """Return the version that the history ships, with the best model if the ranking is of that version."""
+    """Return the version to ship by the history, with the best model if the ranking is of that version."""
     shipped, name, reason = history.to_ship, ranking.advice.model_id, ranking.advice.reason
     why = f"{version_words(history.newest)}: " * (history.newest != shipped) + history.newest_words
     if len(ranking.models) < 2 or ranking.models[0].skill_version != shipped:
@@ -174,7 +175,8 @@ def history_of(skill: str, by_model: Mapping[str, Sequence[Pair]], rules: Verdic
     """Return the history of a component, from one pair a version, lowest first; the lowest has no baseline."""
 
     judged = [pair for pair in chain.from_iterable(by_model.values()) if pair.baseline is not None]
-    families = by_key((pair.candidate.skill_version, pair) for pair in judged)  # one family, as in `compare`
+    # all models of a version are one family, as in `compare`
+    families = by_key((pair.candidate.skill_version, pair) for pair in judged)
 
     def steps_of(pairs: Sequence[Pair]) -> dict[str, Step]:
         models = compare_records(skill, pairs, rules).models

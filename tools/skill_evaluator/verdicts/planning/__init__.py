@@ -1,1 +1,1 @@
-"""Which model to take, and how many cases and replicates show a drop."""
+"""Rank models, and size a test: the number of cases and replicates that detect a drop."""

@@ -1,4 +1,4 @@
-"""The ranking of models as other programs get it, and what follows from it: the frontier, and which model to ship."""
+"""The ranking of models for reports and other programs, the cost-quality frontier, and the model to ship."""
 
 from collections.abc import Iterable, Sequence
 
@@ -19,8 +19,10 @@ class Score(FrozenModel):
 class Contrast(FrozenModel):
     """Two models on the same cases by the primary metric: the lower one's score minus the higher one's.
 
-    `q` is adjusted over all pairs of models (Holm). `as_good`: a drop beyond the tolerance is ruled out. Else the pair
-    is `significant` if q ≤ α ÷ 2, as the scores themselves say which model is the lower. `remedy` is what would decide
+    `q` is adjusted over all pairs of models (Holm). `as_good`: a drop beyond the tolerance is ruled out. Otherwise
+    the
+    pair is `significant` if q ≤ α ÷ 2, because the scores themselves choose the lower model. `remedy` is what would
+    decide
     an inconclusive pair.
     """
 
@@ -46,11 +48,13 @@ class PromptEffect(FrozenModel):
 
 
 class RankedModel(FrozenModel):
-    """One model: its scores, cost and age, and how it compares with others.
+    """One model: its scores, cost and age, and its comparison with the others.
 
-    `like_best`: it is the best model or not significantly different from it. `verdict` is on its version against a
-    lower one, `prompt_adds` against its run with the schema alone. `frontier`: no other model is both as good and as
-    cheap; None if its cost is not known. `dominated_by`: the models that are cheaper and no worse on any metric.
+    `like_best`: it is the best model or not significantly different from it. `verdict` compares its version with a
+    lower
+    one, `prompt_adds` with its run with the schema alone. `frontier`: no other model is both as good and as cheap;
+    None if
+    its cost is unknown. `dominated_by`: the models that are cheaper and no worse on any metric.
     """
 
     place: int
@@ -75,7 +79,9 @@ class RankedModel(FrozenModel):
 
 
 class Advice(FrozenModel):
-    """The version and the model to ship, and why; None if none is named. Drafts have a best model, and no version."""
+    """The version and the model to ship, and the reason; None if no one is named. Drafts have a best model, and no
+    version.
+    """
 
     version: str | None = None
     model_id: str | None = None
@@ -109,11 +115,13 @@ class ModelRanking(FrozenModel):
     unmeasured: str = ""
 
 
-Point = tuple[float | None, float]  # cost and score
+Point = tuple[float | None, float]  # cost in USD per 1,000 outputs, and score
 
 
 def on_frontier(model: Point, models: Iterable[Point]) -> bool | None:
-    """Return whether no other model is as good and as cheap, and better or cheaper; None without its cost."""
+    """Return whether no other model is as good and as cheap, and better or cheaper. Return None if its cost is
+    unknown.
+    """
     cost, score = model
     if cost is None:
         return None
@@ -122,11 +130,12 @@ def on_frontier(model: Point, models: Iterable[Point]) -> bool | None:
 
 
 def advise(rows: Sequence[RankedModel], pairs: Sequence[Contrast], tolerance: float) -> Advice:
-    """Return the best model, as far as the evidence goes.
+    """Return the best model that the evidence supports.
 
-    No other model is significantly better. If that holds of several models, the cheapest of them is named, or the
-    quickest, unless one of them scores higher and a drop beyond the tolerance is not ruled out. A model that regressed
-    is never named.
+    No other model is significantly better. If several models qualify, the result is the cheapest, or the quickest,
+    unless
+    one of them scores higher and a drop beyond the tolerance is not ruled out. A model that regressed is never
+    returned.
     """
     if len(rows) < 2:
         return Advice(reason="there is no other model to hold it against" if rows else "no model can be ranked")
@@ -155,7 +164,7 @@ def advise(rows: Sequence[RankedModel], pairs: Sequence[Contrast], tolerance: fl
 
 
 def _lead_of(name: str, pairs: Iterable[Contrast]) -> str:
-    """Say by how much at least a model is better than every other, and how significant that is."""
+    """Return the smallest significant lead of a model over the others, and its adjusted p-value, as text."""
     ahead = [pair for pair in pairs if pair.significant and name == pair.higher]
     lead = min((abs(pair.difference or 0.0) for pair in ahead), default=0.0)
     q = max([pair.q or 0.0 for pair in ahead] + [1e-6])
@@ -164,7 +173,10 @@ def _lead_of(name: str, pairs: Iterable[Contrast]) -> str:
 
 
 def _thriftiest(rows: Sequence[RankedModel]) -> tuple[RankedModel | None, str]:
-    """Return the row that is cheapest, of equally cheap ones the quickest, and in words why it; None where none is."""
+    """Return the cheapest model, ties broken by latency, and the reason as text.
+
+    Return (None, "") if no single model wins.
+    """
     if len(rows) == 1:
         return rows[0], "the only one of them that did not regress"
     words = []

@@ -1,4 +1,4 @@
-"""Which model should we ship? Runs of several models on the same cases → order, frontier, dominance, advice."""
+"""Rank the models of a component by runs on the same cases, with frontier, dominance and advice."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -34,12 +34,12 @@ from skill_evaluator.verdicts.planning.advice import (
     on_frontier,
 )
 
-_SHARED = 0.5  # of the newest run's cases, which a model must have answered to be ranked with it
+_SHARED = 0.5  # minimum share of the newest run's cases that a model must have answered to be ranked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Candidate:
-    """A model with its runs, cut to the cases that all models share, and what it scored there."""
+    """A model with its runs on the cases that all models share, and its scores there."""
 
     pair: Pair
     accuracy: Mapping[str, Score]
@@ -67,9 +67,11 @@ def rank_models(
 ) -> ModelRanking:
     """Rank models, whose runs are the candidates of `runs`, by the strict mean of the primary metric.
 
-    `rest` holds the runs of models that are not shown: all models of a version are one family. `prompts` holds runs
-    with the schema alone beside those with the prompt. Only the cases that all models share count. A model that was
-    measured otherwise than the newest run, or on other cases, is left out. Without runs the ranking is empty.
+    `rest` holds the runs of models that are not shown: all models of a version are one family. `prompts` holds
+    pairs of a
+    run with the schema alone and a run with the prompt. Only the cases that all models share count. A model whose
+    run is
+    not comparable with the newest, or has other cases, is skipped. The ranking is empty if there are no runs.
     """
     comparable, unlike = _comparable(runs, rest)
     shared = _on_shared_cases(comparable)
@@ -81,7 +83,7 @@ def rank_models(
     models = [model for model in family if model.name not in hidden]
     worse = {pair.lower for pair in pairs if pair.higher == models[0].name and pair.significant}
     added = {}
-    for pair in prompts:  # each by itself, as its question is about one model
+    for pair in prompts:  # one prompt effect per model, each a family of its own
         (result,) = compare_records(skill, [pair], rules, wanted=_is_metric).models
         primary = _primary(result, rules.primary_metric)
         added[result.model_id] = None if primary is None else PromptEffect.view(primary)
@@ -119,7 +121,7 @@ def rank_models(
 
 
 def _comparable(runs: Sequence[Pair], rest: Sequence[Pair]) -> tuple[list[Pair], dict[str, str]]:
-    """Return the runs, and the rest, that can be ranked together with the newest run; by model why others cannot."""
+    """Return the runs of `runs` and `rest` that can be ranked with the newest run, and by model why others cannot."""
     newest = max(
         (pair.candidate for pair in runs),
         key=lambda run: (not is_mixed(run.served_model), run.timestamp, run.run_id),
@@ -141,7 +143,7 @@ def _comparable(runs: Sequence[Pair], rest: Sequence[Pair]) -> tuple[list[Pair],
 
 
 def _on_shared_cases(runs: Sequence[Pair]) -> list[Pair]:
-    """Return the runs with the cases alone that all models answered; no runs if there is no such case."""
+    """Return the runs with only the cases that all models answered; no runs if there is no such case."""
     digests = [{(case.case_id, case.digest) for case in pair.candidate.per_case} for pair in runs]
     shared = {case_id for case_id, _ in set.intersection(*digests)} if digests else set()
     if not shared or all(len(shared) == len(cases) for cases in digests):
@@ -157,7 +159,7 @@ def _on_shared_cases(runs: Sequence[Pair]) -> list[Pair]:
 
 
 def _ranked(runs: Iterable[Pair], metric: str) -> list[_Candidate]:
-    """Return the models, the best first; of equal ones the cheaper."""
+    """Return the models, the best first, ties broken by cost."""
     models = []
     for pair in runs:
         record = pooled(pair.candidate, pair.candidate_again)
@@ -180,7 +182,7 @@ def _ranked(runs: Iterable[Pair], metric: str) -> list[_Candidate]:
 
 
 def _is_scored(record: Record, metric: str) -> bool:
-    """Return whether an output has a score; by jaccard none has where no ground truth has an array."""
+    """Return whether an output has a score by a metric; jaccard has none if no ground truth has an array."""
     return any(score is not None for case in record.per_case for score in case.replicates.get(metric, ()))
 
 
@@ -197,7 +199,9 @@ def _score(record: Record, metric: str) -> Score:
 def _contrasts(
     skill: str, models: Sequence[_Candidate], rules: VerdictRules
 ) -> tuple[list[Contrast], dict[str, list[str]]]:
-    """Compare every two models, and return by model those that dominate it; q is adjusted over all pairs (Holm)."""
+    """Compare every two models, and return by model the models that dominate it; q is adjusted over all pairs
+    (Holm).
+    """
     couples = list(combinations(models, 2))
     pairs = [
         as_asked(

@@ -29,10 +29,11 @@ _MIN_DOUBTED = 3  # cases whose outputs say something of a profile
 
 
 def detectable_drop(cases: int, variance_of_case: float, day: float = 0.0, alpha: float = ALPHA) -> float | None:
-    """Return the smallest drop of the mean that a comparison calls regressed with 80 % power; None if it detects none.
+    """Return the smallest drop of the mean that a comparison calls regressed with 80 % power.
 
-    `variance_of_case` is that of the difference of one case between two unchanged versions, and `day` the variance that
-    two runs on different days add.
+    Return None if it detects none. `variance_of_case` is the variance of the difference of one case between two
+    unchanged
+    versions, and `day` the variance that two runs on different days add.
     """
     if cases < 2:
         return None
@@ -57,7 +58,7 @@ def t_quantile(p: float, degrees: int) -> float:
 
 
 def can_show(cases: int) -> str:
-    """Return what this number of cases can detect, if their differences spread as is typical.
+    """Return the drop that this number of cases can detect, if their differences have the typical spread.
 
     >>> can_show(3)
     '3 cases can detect a drop of 0.42 or the loss of a field; about 30 cases could detect a drop of 0.05'
@@ -75,7 +76,9 @@ def can_show(cases: int) -> str:
 
 
 def profile_doubt(record: Record) -> str:
-    """Return why another profile may suit a model, from whether its replicates differ; "" if nothing suggests it."""
+    """Return the reason why another profile may suit a model, judged by whether its replicates differ; "" if there
+    is none.
+    """
     shares = [case.reproducibility.get("pairwise_exact_match") for case in record.per_case]
     differ = [share < 1.0 for share in shares if share is not None]
     cases = counted(len(differ), "case")
@@ -146,7 +149,7 @@ class SizingPlan(FrozenModel):
 
 
 def size_plan(component: Component, archive: Archive, models: Sequence[str], drop: float, policy: Policy) -> SizingPlan:
-    """Return how many cases and replicates detect a drop, by the newest version of each model."""
+    """Return the numbers of cases and replicates that detect a drop, by the newest version of each model."""
     if not 0 < drop < 1:  # false for NaN, too
         raise ConfigError(f"--detect must be a drop between 0 and 1, such as 0.05, not {drop:g}")
     board = component.leaderboard_path
@@ -159,7 +162,9 @@ def size_plan(component: Component, archive: Archive, models: Sequence[str], dro
 
 
 def sizing_of(record: Record, detect: float, design: PlannedDesign, alpha: float) -> Sizing:
-    """Return what a model's record shows, and what would show a drop of `detect`."""
+    """Return the drop that a model's record can detect, and the cases and replicates that detect a drop of
+    `detect`.
+    """
     by_case = (strict_by_replicate(case, record.primary_metric) for case in record.per_case)
     scores = [case for case in ([score for score in answers if score is not None] for answers in by_case) if case]
     cost_per_call = record.cost_usd / record.outputs if record.cost_usd is not None and record.outputs else None
@@ -204,7 +209,10 @@ def sizing_of(record: Record, detect: float, design: PlannedDesign, alpha: float
 
 
 def _fewest(least: int, suffices: Callable[[int], bool]) -> int | None:
-    """Return the smallest number that suffices, where every larger one does, too; None if a million does not."""
+    """Return the smallest sufficient number. Return None if a million is not sufficient.
+
+    If a number suffices, every larger number has to suffice, too.
+    """
     numbers = range(least, _MAX_SIZE)
     place = bisect_left(numbers, True, key=suffices)
     return numbers[place] if place < len(numbers) else None

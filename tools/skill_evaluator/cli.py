@@ -174,7 +174,7 @@ def _asks_for_help(arguments: Sequence[str]) -> bool:
 
 
 def _print_help(name: str, function: Any, *, whole: bool) -> None:
-    """Print what a command does, with its options, exit codes and examples; the rarer ones only if `whole`."""
+    """Print the description of a command, with its options, exit codes and examples; the rarer ones only if `whole`."""
     module = sys.modules[function.__module__]
     examples, exits = module.EXAMPLES, getattr(module, "EXITS", {})
     if isinstance(examples, dict):  # of a module with several commands

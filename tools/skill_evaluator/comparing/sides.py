@@ -112,7 +112,7 @@ def arrays_in(value: Any, plan: FieldPlan) -> Iterator[tuple[Field, list[Any]]]:
 
 
 def values_by_path(value: Any, plan: FieldPlan) -> tuple[dict[str, Hashable], dict[str, int]]:
-    """Return by leaf path its canonical value, and by array path the number of its items.
+    """Map leaf paths to canonical values, and array paths to their numbers of items.
 
     If a path has several values, it is the multiset of them.
     """
@@ -183,7 +183,7 @@ def _gather_leaves(value: Any, field: Field, place: Place, into: list[Leaf]) -> 
 
 
 def text_of(value: Any, field: Field) -> str:
-    """Write what a value says as text: keys sorted, and the items of arrays without order.
+    """Write the canonical text of a value: keys sorted, and the items of arrays without order.
 
     It puts items in an order that hangs on nothing else. One frame per level of nesting.
     """

@@ -90,7 +90,7 @@ def file_in(folder: Path, name: Any, root: Root, limits: SafetyLimits) -> File:
 
 
 def read_pdfs(files: Iterable[File], limits: SafetyLimits, *, texts: bool = False) -> dict[Path, Mapping[str, Any]]:
-    """Return by path the number of `pages` of PDFs and, with `texts`, their `text`.
+    """Map paths of PDFs to their number of `pages` and, with `texts`, their `text`.
 
     Raise FixtureError if a PDF is encrypted or damaged, has more pages than the limit, or takes too much time or
     memory.

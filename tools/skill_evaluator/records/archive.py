@@ -342,7 +342,7 @@ def entry_of(record: Record | Row) -> RecordedRun:
 
 
 def first_runs(entries: Iterable[RecordedRun]) -> dict[str, RecordedRun]:
-    """Return by version its oldest complete run with a prompt digest, which defines the version's prompt."""
+    """Map each version to its oldest complete run with a prompt digest, which defines the version's prompt."""
     saying = [entry for entry in entries if entry.complete and entry.prompt is not None]
     return {entry.version: entry for entry in sorted(saying, key=lambda entry: entry.order, reverse=True)}
 
@@ -431,7 +431,7 @@ def _refuse_other(found: str, path: Path, skill: str, formerly: Sequence[str]) -
 
 
 def newest_recorded(content: bytes, where: str) -> dict[str, RecordedRun]:
-    """Return by model its newest run of the highest version; raise LeaderboardError if it is not a leaderboard.
+    """Map each model to its newest run of the highest version; raise LeaderboardError if it is not a leaderboard.
 
     Runs that are incomplete, under a scenario, or of a version that is not semver are ignored.
     """

@@ -123,7 +123,7 @@ def runs_of_versions(entries: Iterable[RecordedRun]) -> dict[str, dict[str, list
 
 
 def newest_of_versions(entries: Iterable[RecordedRun]) -> dict[str, list[RecordedRun]]:
-    """Return by model the newest complete run of each version without a scenario, lowest version first."""
+    """Map each model to the newest complete runs of its versions without a scenario, lowest version first."""
     runs = runs_of_versions(entries)
     return {model_id: [of_version[-1] for of_version in versions.values()] for model_id, versions in runs.items()}
 

@@ -72,7 +72,7 @@ def print_rubric_draft(drafted: RubricLint | JudgeRunSize, form: Format) -> int:
 
 
 def print_pinned(report: PinReport, form: Format) -> None:
-    """Print which outputs were pinned."""
+    """Print the outputs that were pinned."""
     source = Cell(f"{report.skill} {report.skill_version} by {report.model_id}", code=True)
     outputs, path = counted(len(report.cases), "output"), Cell(report.path, code=True)
     words = Line(f"{outputs} of ", source, " pinned in ", path, "; commit it")

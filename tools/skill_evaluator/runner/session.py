@@ -52,7 +52,7 @@ T = TypeVar("T")
 
 
 def with_keys(models: Iterable[Model], configuration: Configuration) -> dict[str, Model]:
-    """Return by id the models that have keys; warn of the others, and raise ConfigError if none is left."""
+    """Map ids to the models that have keys; warn of the others, and raise ConfigError if none is left."""
     usable: dict[str, Model] = {}
     for model in {model.id: model for model in models}.values():
         lack = lack_of(model, configuration.kinds[model.provider], configuration.keys)
@@ -373,7 +373,7 @@ class _RunningModel:
 
 
 def _batch_job(part: _RunningRun, kind: ProviderKind, key: str | None, shared: Invocation) -> BatchJob:
-    """Return what a run needs to have its calls made in batches."""
+    """Return the batch calls of a run."""
     model = part.run.model
     cached = cached_prompts(part.schedule, part.request_for, kind.cache_floor_of(model))
     return BatchJob(

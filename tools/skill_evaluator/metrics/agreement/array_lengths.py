@@ -16,7 +16,7 @@ class ArrayLengths:
 
 
 def array_lengths(answers: CaseAnswers) -> dict[str, ArrayLengths]:
-    """Return by array path the share of outputs with the most frequent length, and the shortest and longest length.
+    """Map array paths to the share of outputs with the most frequent length, and the shortest and longest length.
 
     An absent array has length 0; arrays inside array items are pooled by path; an unparseable output shares no length.
     `stability` ranges from 1/N (0 if nothing was parsed) to 1, 1 is best. Return an empty mapping for fewer than two

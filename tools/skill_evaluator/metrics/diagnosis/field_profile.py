@@ -15,7 +15,7 @@ FieldValues = Mapping[str, Counter[Hashable]]
 
 
 def field_values(answers: CaseAnswers) -> dict[str, Counter[Hashable]]:
-    """Return by leaf path the number of parsed outputs per canonical value; None means absent.
+    """Map leaf paths to the number of parsed outputs per canonical value; None means absent.
 
     An array path counts the multiset of its values as one value. The paths are those in the schema and in the outputs.
 
@@ -75,7 +75,7 @@ def field_profile(answers: CaseAnswers, values: FieldValues, flawed: Mapping[str
 
 
 def flawed_fields(outputs: Iterable[tuple[FieldScores, int]]) -> dict[str, int]:
-    """Return by leaf path the number of outputs with a wrong leaf; outputs come with their counts.
+    """Map leaf paths to the number of outputs with a wrong leaf; outputs come with their counts.
 
     >>> from skill_evaluator.comparing.comparison import compare
     >>> from skill_evaluator.comparing.field_plan import FieldPlan

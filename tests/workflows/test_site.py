@@ -41,7 +41,8 @@ def test_pages_publish_what_the_default_branch_holds(forge: Forge) -> None:
     forge.component("other", "0.1.0", cases=())  # nothing to evaluate
     acted = forge.run({**forge.push(), **REPOSITORY}, variables=PAGES)
     assert acted.jobs == dict.fromkeys(("plan", "build", "publish"), "success")
-    assert shown(forge.pages) == [("one", "1.0.0"), ("other", "0.1.0")]
+    assert shown(forge.pages) == [("one", "1.0.0")]
+    assert "other : no fixtures" in words(site_page(forge.pages, "index.html").main)
 
     forge.pull()
     forge.git("checkout", "--quiet", "-b", "topic")

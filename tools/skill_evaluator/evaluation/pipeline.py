@@ -306,10 +306,6 @@ def _questions(
     )
 
 
-def _settings_digest(run: Run) -> str:
-    return short_digest(run.manifest.digests["settings"])
-
-
 def _save_record(run: Run, record: Record, component: Component, *, recorded: bool) -> Finished:
     """Write a record into the run's folder, and into the component if it is to be `recorded`."""
     path = run.folder / RECORD

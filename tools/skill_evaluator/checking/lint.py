@@ -25,6 +25,7 @@ from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import ComponentPolicy, Model, Settings
 from skill_evaluator.library.prompts import section_headings
 from skill_evaluator.parsing import Output
+from skill_evaluator.providers.structured import schema_problems
 from skill_evaluator.records.archive import Archive
 from skill_evaluator.records.pinned import read_pinned
 from skill_evaluator.text import nearest
@@ -157,6 +158,7 @@ def lint_component(
         waiting=waiting,
         problems=[
             *case_problems,
+            *schema_problems(component, models),
             *_judge_problems(component, cases, settings, models),
             *_unknown_in_policy(component, cases, settings),
             *pinned_problems,

@@ -497,6 +497,11 @@ def _read_contract(
         declared = f'{{"datasets": [{{"output": "json"}}]}} in {folder / "evals" / "datasets.json"}'
         inferred.append(f"output: text; if the prompt asks for JSON, say {declared}")
     contract = Contract({} if schema is None else schema, place)
+    if written.prompt.by_tool_call and (output != "json" or contract.expected.types != (dict,)):
+        raise ComponentError(
+            f"output: tool_call in {written.path}: the parameters of a function are an object; "
+            f'write "type": "object" at the root of {place}'
+        )
     if schema is not None and not constrains(schema, schema):
         names = [name for name in ("output", *schema.get("$defs", {})) if name in schema.get("$defs", {})]
         advice = f' as in "schema": "schema.json#/$defs/{names[0]}"' if names else ""

@@ -33,7 +33,7 @@ Schema = Mapping[str, Any]
 _NULL = {"type": "null"}
 _MAX_OPTIONAL, _MAX_UNIONS = 24, 16  # at Anthropic, in one schema
 _TYPED = ("type", "properties", "$ref", "anyOf", "oneOf", "allOf", "enum", "const")
-_OPENAI_REFUSES = ("prefixItems", "allOf", "not", "if", "then", "else", "dependentRequired", "dependentSchemas")
+_OPENAI_REFUSES = ("allOf", "not", "if", "then", "else", "dependentRequired", "dependentSchemas")
 _ANTHROPIC_REFUSES = (
     *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength"),
     *("maxItems", "uniqueItems", "prefixItems", "oneOf"),
@@ -83,7 +83,7 @@ def _keywords(names: Iterable[str], node: Schema, _: Schema) -> list[str]:
     return [f"/{name}" for name in names if name in node]
 
 
-class _VendorRule(NamedTuple):
+class _Refusal(NamedTuple):
     """A rule of a vendor: what it refuses, what to write, and whether the strict form of a schema keeps the rule.
 
     `breaks` takes a subschema and the whole schema. It returns true, or the places inside the subschema.
@@ -96,49 +96,50 @@ class _VendorRule(NamedTuple):
 
 
 _BOTH = (
-    _VendorRule(
+    _Refusal(
         "a dictionary with free keys",
         "name its keys in properties, or write an array of objects with a key and a value",
         lambda node, _: _has_free_keys(node),
     ),
-    _VendorRule("additionalProperties is not false", "write it as false", lambda node, _: _is_open(node), by_strict=True),
-    _VendorRule("a value without a type", "write a type, for an array also its items", lambda node, _: _is_untyped(node)),
+    _Refusal("additionalProperties is not false", "write it as false", lambda node, _: _is_open(node), by_strict=True),
+    _Refusal("a value without a type", "write a type, for an array also its items", lambda node, _: _is_untyped(node)),
 )
-_LEAVE_OUT = "leave it out, or say it in the description (for prefixItems: an object with named keys)"
-_RULES: Mapping[str, Sequence[_VendorRule]] = {
+_LEAVE_OUT = "leave it out, or say it in the description"
+_RULES: Mapping[str, Sequence[_Refusal]] = {
     "openai": (
         *_BOTH,
-        _VendorRule(
+        _Refusal(
             "a root that is not an object",
             'write "type": "object" at the root, and the value as one of its properties',
             lambda node, root: node is root and _is_no_object(root),
         ),
-        _VendorRule(
+        _Refusal(
             "an optional key",
             "require it and allow null",
             lambda node, _: [f"/properties/{name}" for name in _optional_keys(node)],
             by_strict=True,
         ),
-        _VendorRule("oneOf", "write anyOf", partial(_keywords, ["oneOf"]), by_strict=True),
-        _VendorRule(
+        _Refusal("oneOf", "write anyOf", partial(_keywords, ["oneOf"]), by_strict=True),
+        _Refusal(
             "$ref at the root or beside other keywords",
             'write "anyOf": [{"$ref": …}], or the definition itself',
             lambda node, root: "$ref" in node and (node is root or len(node) > 1),
             by_strict=True,
         ),
-        _VendorRule("an unsupported keyword", _LEAVE_OUT, partial(_keywords, _OPENAI_REFUSES)),
+        _Refusal("prefixItems", "write an object with named keys", partial(_keywords, ["prefixItems"])),
+        _Refusal("an unsupported keyword", _LEAVE_OUT, partial(_keywords, _OPENAI_REFUSES)),
     ),
     "anthropic": (
         *_BOTH,
-        _VendorRule("an unsupported keyword", _LEAVE_OUT, partial(_keywords, _ANTHROPIC_REFUSES), by_strict=True),
-        _VendorRule("minItems above 1", _LEAVE_OUT, lambda node, _: node.get("minItems", 0) > 1, by_strict=True),
-        _VendorRule("a recursive definition", "write the needed levels one by one", _is_recursive),
-        _VendorRule(
+        _Refusal("an unsupported keyword", _LEAVE_OUT, partial(_keywords, _ANTHROPIC_REFUSES), by_strict=True),
+        _Refusal("minItems above 1", _LEAVE_OUT, lambda node, _: node.get("minItems", 0) > 1, by_strict=True),
+        _Refusal("a recursive definition", "write the needed levels one by one", _is_recursive),
+        _Refusal(
             f"more than {_MAX_OPTIONAL} optional keys",
             "require some of them",
             lambda node, root: node is root and _count(lambda part: len(_optional_keys(part)), root) > _MAX_OPTIONAL,
         ),
-        _VendorRule(
+        _Refusal(
             f"more than {_MAX_UNIONS} values with several types",
             "make some of them optional in place of nullable",
             lambda node, root: node is root and _count(_is_union, root) > _MAX_UNIONS,
@@ -161,19 +162,21 @@ def schema_problems(component: Component, models: Sequence[Model]) -> list[str]:
     for model in models if root and component.program is None else ():
         for rule in _rules_of(model, by_tool_call=component.prompt.by_tool_call):
             if places := list(_places(rule, root)):
-                advice = f", or set structured_output: {STRICT} in models.yaml" * rule.by_strict
-                problem = f"{component.contract.where} at {listed(places, 3)}: {rule.refused}; {rule.remedy}{advice}"
+                remedy = (
+                    f"{rule.remedy}, or set structured_output: {STRICT if rule.by_strict else 'none'} in models.yaml"
+                )
+                problem = f"{component.contract.where} at {listed(places, 3)}: {rule.refused}; {remedy}"
                 refused_by[problem].append(model.id)
     return [f"refused by {listed(ids, 3)}: {problem}" for problem, ids in refused_by.items()]
 
 
-def _places(rule: _VendorRule, root: Schema) -> Iterator[str]:
+def _places(rule: _Refusal, root: Schema) -> Iterator[str]:
     for pointer, node in _subschemas(root):
         broken = rule.breaks(node, root)
         yield from (f"{pointer}{inside}" for inside in ([""] * broken if isinstance(broken, bool) else broken))
 
 
-def _rules_of(model: Model, *, by_tool_call: bool) -> list[_VendorRule]:
+def _rules_of(model: Model, *, by_tool_call: bool) -> list[_Refusal]:
     """Return the rules for the schema of a model, without those that the strict form keeps anyway.
 
     A compatible server has none by default, and neither has a function that is not sent as strict.

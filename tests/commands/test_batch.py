@@ -74,6 +74,16 @@ def test_a_batch_is_submitted_waited_for_and_recorded_at_half_the_price(
     assert server.deleted == []
 
 
+def test_output_of_a_batch_by_tool_call_is_its_arguments(library: Library, server: BatchServer, vendor: str) -> None:
+    set_up(library, server, vendor, structured_output="json_schema_strict")
+    prompt = library.component / "prompt.md"
+    prompt.write_text(prompt.read_text().replace("version:", "output: tool_call\nversion:", 1))
+    assert evaluate(library, "--batch").code == 0
+    (record,) = library.records()
+    assert (record["scored"], record["accuracy"]["exact_match"]["mean"]) == (CALLS, 1.0)
+    assert {line["text"][0] for line in journal(library)} == {"{"}
+
+
 def test_each_request_ends_as_an_answer_or_a_failure_with_its_name(
     library: Library, server: BatchServer, vendor: str
 ) -> None:

@@ -16,6 +16,7 @@ from skill_evaluator.judges.review.items import items_from
 from skill_evaluator.judges.review.queue import export_labels, queue_in
 from skill_evaluator.judges.review.server import ReviewServer
 from skill_evaluator.judges.workflows.calibration import calibrate
+from skill_evaluator.judges.workflows.case_drafting import CasesDraftRequest, DraftedCases, draft_cases
 from skill_evaluator.judges.workflows.drafting import draft_rubric
 from skill_evaluator.judges.workflows.judging import Judged, judge
 from skill_evaluator.judges.workflows.requests import (
@@ -90,6 +91,10 @@ class Judges:
     def scenarios(self, request: ScenariosDraftRequest, *, watch: Watch | None = None) -> Path | JudgeRunSize:
         """Have a model draft a family of scenarios and return its folder, as `scenarios draft` does."""
         return draft_scenarios(request, watch)
+
+    def cases(self, request: CasesDraftRequest, *, watch: Watch | None = None) -> DraftedCases | JudgeRunSize:
+        """Have a model draft cases of a component, marked as unreviewed, as `cases draft` does."""
+        return draft_cases(request, watch)
 
     def lint(self, files: Sequence[Path] = ()) -> RubricLint:
         """Check rubrics, by default all of the configuration, as `judge lint` does."""

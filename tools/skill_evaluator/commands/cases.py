@@ -1,4 +1,4 @@
-"""`skill-evaluator cases`: make cases of the rows of a table, and fetch those kept elsewhere."""
+"""`skill-evaluator cases`: draft cases, make cases of the rows of a table, and fetch those kept elsewhere."""
 
 from dataclasses import replace
 
@@ -6,10 +6,18 @@ from skill_evaluator.api import Library
 from skill_evaluator.commands.options import agreed, leave_out
 from skill_evaluator.display.options import ConfigOption, PlatformOption, SkipInvalid, folders_of, options
 from skill_evaluator.errors import EXIT_OK, refuse
+from skill_evaluator.judges.prompting.session import JudgeRunSize
+from skill_evaluator.judges.workflows.case_drafting import CasesDraftRequest
 from skill_evaluator.library.case_table import CaseTable
+from skill_evaluator.reports.judge_results import print_judged
+from skill_evaluator.reports.live import watch
 from skill_evaluator.text import counted
 
 EXAMPLES = {
+    "cases_draft": (
+        "skill-evaluator cases draft COMPONENT --model <model> --dry-run",
+        "skill-evaluator cases draft COMPONENT --model <model> -n 10",
+    ),
     "cases_fetch": ("skill-evaluator cases fetch", "skill-evaluator ci fetch --platform github"),
     "cases_import": (
         "skill-evaluator cases import letters.csv --input text --truth kind=label",
@@ -18,7 +26,26 @@ EXAMPLES = {
     ),
 }
 
+EXITS = {"cases_draft": {4: "no draft that can be used"}}
 _SHOWN = 3
+
+
+def cases_draft(options: CasesDraftRequest) -> int:
+    """Draft inputs and ground truths from a prompt and its schema; marked as unreviewed. Overwrites nothing.
+
+    Invalid drafts are left out. Unreviewed cases are not evaluated; `review cases` accepts them.
+    """
+    drafted = Library(**folders_of(options)).judge.cases(options, watch=watch)
+    if isinstance(drafted, JudgeRunSize):
+        return print_judged(drafted, "text")
+    name = drafted.component.name
+    print(f"{counted(len(drafted.cases), 'unreviewed case')} of {name}, in {drafted.place}:")
+    for case_id, files in sorted(drafted.cases.items()):
+        print(f"  {case_id}: {', '.join(files)}")
+    for reason, count in drafted.left_out.items():
+        print(f"left out: {counted(count, 'draft')}: {reason}")
+    print(f"Next: skill-evaluator review cases {name}")
+    return EXIT_OK
 
 
 @options

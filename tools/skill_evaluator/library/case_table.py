@@ -22,7 +22,7 @@ from skill_evaluator.display.options import (
 )
 from skill_evaluator.errors import ComponentError, FixtureError, NotEvaluatedError, refuse
 from skill_evaluator.files import json_text, replace_text, storing, validated
-from skill_evaluator.library.cases import INPUTS, Case, cases_of_table, load_cases
+from skill_evaluator.library.cases import INPUTS, Case, cases_of_table, read_cases
 from skill_evaluator.library.components import Component, load_component, places_of, sources_of
 from skill_evaluator.library.config import load_settings
 from skill_evaluator.library.prompts import DOCUMENT
@@ -111,7 +111,7 @@ def import_cases(table: CaseTable, odd: Odd = refuse) -> ImportedCases:
         new = _new_of(made, table, component)
         left = {("row", "it is a case already"): len(made) - len(new)} if len(made) > len(new) else {}
         made = new
-    cases = {case_id: _files_of(case, component.output) for case_id, case in made.items()}
+    cases = {case_id: files_of(case, component.output) for case_id, case in made.items()}
     advice = "choose other ids with --id COLUMN" + ("" if table.new else ", or import only the new rows with --new")
     place = place_of_new(component, table.fixtures, cases, advice)
     if table.yes:
@@ -125,7 +125,7 @@ def import_cases(table: CaseTable, odd: Odd = refuse) -> ImportedCases:
 def _new_of(cases: Mapping[str, Case], table: CaseTable, component: Component) -> dict[str, Case]:
     """Return the cases that the component does not have yet, matched by id, or by inputs if they are numbered."""
     try:
-        there = load_cases(component, table.fixtures, odd=lambda _: None)
+        there = read_cases(component, table.fixtures, odd=lambda _: None)
     except NotEvaluatedError:
         return dict(cases)
     numbered = table.id is None
@@ -162,7 +162,8 @@ def write_cases(place: Path, cases: NewCases) -> None:
             undo.pop_all()
 
 
-def _files_of(case: Case, output: Output) -> dict[str, str]:
+def files_of(case: Case, output: Output) -> dict[str, str]:
+    """Return the texts of a case's files by name."""
     others = {name: value for name, value in case.inputs.items() if name != DOCUMENT}
     files = {}
     if DOCUMENT in case.inputs:

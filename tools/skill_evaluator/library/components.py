@@ -126,8 +126,16 @@ def read_truths(
     limit = limits.size_of("document_bytes")
     for path in _files_of_cases(component, places, fixtures_dir, TRUTHS, limits):
         with suppress(FixtureError):
+            if any(_is_draft(path.with_name(name), limits) for name in METAS):
+                continue
             is_text = output == "text" and path.name in TEXT_TRUTHS
             yield read_text(path, FixtureError, limit).strip() if is_text else read_json(path, FixtureError, limit)
+
+
+def _is_draft(meta_path: Path, limits: SafetyLimits) -> bool:
+    """Check whether a meta file marks its case as unreviewed."""
+    meta = read_meta(meta_path, limits) if meta_path.is_file() else {}
+    return isinstance(meta, dict) and meta.get("unreviewed") is True
 
 
 def table_beside(

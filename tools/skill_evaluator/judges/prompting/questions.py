@@ -104,12 +104,15 @@ def fill(template: str, slots: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeQuestion:
-    """One question. The keys of `schema` are in the order in which the judge writes them: verdict last."""
+    """One question. The keys of `schema` are in the order in which the judge writes them: verdict last.
+
+    Without a schema the form of the output is in the prompt alone.
+    """
 
     case_id: str
     system: str
     user: str
-    schema: Mapping[str, Any]
+    schema: Mapping[str, Any] | None
 
     @property
     def digest(self) -> str:
@@ -151,7 +154,7 @@ def make_question(
         case_id=case_id,
         system=fill(prompt.instructions, {"form": form_text(form), **instructions}),
         user=fill(prompt.texts, {"mark": mark, **judged}),
-        schema=form[0],
+        schema=form[0] or None,
     )
 
 

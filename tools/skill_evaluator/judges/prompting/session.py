@@ -2,7 +2,7 @@
 
 import datetime
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -181,8 +181,18 @@ class JudgeSession:
             write_judge_run(folder, judging)
         return judging, folder, models
 
-    def ask(self, task: JudgeTask, *, inside: Path | None = None, budget: Budget | None = None) -> JudgeResults:
-        """Make all calls that have no output yet; `inside` is the folder of a further stage. Raise JudgeError."""
+    def ask(
+        self,
+        task: JudgeTask,
+        *,
+        inside: Path | None = None,
+        budget: Budget | None = None,
+        on_outcome: Callable[[Run, Replicate], None] = lambda run, replicate: None,
+    ) -> JudgeResults:
+        """Make all calls that have no output yet; `inside` is the folder of a further stage. Raise JudgeError.
+
+        `on_outcome` gets every outcome as soon as it is saved.
+        """
         _warn(task)
         judging, folder, models = self.begin(task, inside)
         session = self.session(budget=budget)
@@ -191,7 +201,8 @@ class JudgeSession:
         ask = Questions(
             request_for=lambda run, call: questions[call.case_id].request(
                 call.replicate, run.manifest.seed, run.model.params.max_output_tokens
-            )
+            ),
+            on_outcome=on_outcome,
         )
         halted = session.ask(runs, ask).halted
         parts = [JudgeCalls(run=run, answers=outcomes(run.folder), stopped=halted[run.manifest.run_id]) for run in runs]

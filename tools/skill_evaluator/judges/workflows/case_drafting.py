@@ -1,0 +1,171 @@
+"""`cases draft`: the prompt and output schema of a component → cases that a model drafts, marked as unreviewed.
+
+Each call drafts one case, which is written as soon as it is returned.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from skill_evaluator.display.options import (
+    ComponentsOption,
+    ConfigOption,
+    FixturesOption,
+    MaxCost,
+    argument,
+    flag,
+    option,
+    options,
+    rare,
+)
+from skill_evaluator.errors import ComponentError, FixtureError, NotEvaluatedError
+from skill_evaluator.judges.prompting.judging import JudgeTask
+from skill_evaluator.judges.prompting.questions import TEXT, Form, JudgeQuestion, load_prompt, make_question, mark_of
+from skill_evaluator.judges.prompting.reading import Unscored, last_whole, text_of
+from skill_evaluator.judges.prompting.session import JudgeRunSize, JudgeSession
+from skill_evaluator.judges.workflows.drafting import NoAnswerError
+from skill_evaluator.judges.workflows.requests import JudgeRequest
+from skill_evaluator.library.case_table import files_of, place_of_new, write_cases
+from skill_evaluator.library.cases import Case, cases_of_table, read_cases
+from skill_evaluator.library.cases import text_of as text_of_input
+from skill_evaluator.library.components import Component, load_component
+from skill_evaluator.library.config import load_settings
+from skill_evaluator.library.tables import CaseRows
+from skill_evaluator.runner.schedule import Replicate
+from skill_evaluator.runner.session import Watch
+from skill_evaluator.text import canonical_json, digest, listed
+
+_KINDS = (
+    "an ordinary input",
+    "an input that lacks a value that the output asks for",
+    "an input with similar values, of which only one is right",
+    "an untidy input, with noise around what matters",
+    "a short input",
+    "a long input",
+    "an input at the edge of what the prompt describes",
+    "an input in an unusual form or wording",
+)
+_MAX_EXAMPLES, _MAX_EXAMPLE = 5, 2_000  # existing cases that are shown, and characters of each
+
+
+@options
+class CasesDraftRequest(ComponentsOption, FixturesOption, ConfigOption):
+    """The cases that a model drafts."""
+
+    skill: str = argument("The component.", metavar="COMPONENT")
+    model: str = option("The model of models.yaml that drafts.", ..., "-m", metavar="ID")
+    count: int = option("The number of cases.", 10, "-n", name=("--count", "-n"), min=1, max=200)
+    seed: int = rare("Seed of the calls.", 0)
+    max_cost: MaxCost = None
+    dry_run: bool = flag("Print the maximum cost; make no call.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DraftedCases:
+    """The drafted cases by id with their files, their folder, and the number of drafts left out by reason."""
+
+    component: Component
+    place: Path
+    cases: dict[str, Sequence[str]] = field(default_factory=dict)
+    left_out: Counter[str] = field(default_factory=Counter)
+
+
+def draft_cases(request: CasesDraftRequest, watch: Watch | None = None) -> DraftedCases | JudgeRunSize:
+    """Have a model draft cases and write the valid ones; for a dry run return the size.
+
+    Raise NoAnswerError if there is no valid draft, and ComponentError or FixtureError if a component cannot have any.
+    """
+    limits = load_settings(request.config).limits
+    component = load_component(request.components, request.skill, limits, request.fixtures)
+    if component.program is not None:
+        raise ComponentError(f"'{component.name}' is a program: there is no prompt to draft cases from")
+    try:
+        existing = read_cases(component, request.fixtures)
+    except NotEvaluatedError:
+        existing = ()
+    place = place_of_new(component, request.fixtures, (), "")
+    drafts = _Drafts(DraftedCases(component=component, place=place), existing)
+    task = _task(component, existing, request)
+    asked = JudgeRequest(
+        judges=(request.model,),
+        seed=request.seed,
+        max_cost=request.max_cost,
+        dry_run=request.dry_run,
+        config=request.config,
+    )
+    session = JudgeSession.of(asked, watch)
+    if request.dry_run:
+        return session.size(task)
+    results = session.ask(task, on_outcome=drafts.add)
+    drafted = drafts.drafted
+    if unmade := request.count - len(drafted.cases) - drafted.left_out.total():
+        drafted.left_out["; ".join(results.stopped) or "its call was not made"] = unmade
+    if not drafted.cases:
+        reasons = [f"{count} × {reason}" for reason, count in drafted.left_out.items()]
+        raise NoAnswerError(f"{request.model} drafted no case that can be used: {listed(reasons, 3)}")
+    return drafted
+
+
+def _task(component: Component, existing: Sequence[Case], request: CasesDraftRequest) -> JudgeTask:
+    """Return a question for each case, with ids that no case has yet."""
+    taken = {case.id for case in existing}
+    free = (name for number in range(1, 10_000) if (name := f"draft-{number:02}") not in taken)
+    ids = [name for name, _ in zip(free, range(request.count), strict=False)]
+    prompt = load_prompt("cases")
+    shown = [canonical_json(_inputs_of(case))[:_MAX_EXAMPLE] for case in existing[:_MAX_EXAMPLES]]
+    schema = "" if component.schema is None else json.dumps(component.schema, indent=2, ensure_ascii=False)
+    texts = {"prompt": component.prompt.text, "schema": schema, "cases": "\n".join(shown)}
+    truth = "the output text" if component.output == "text" else "the output, as JSON"
+    form: Form = ({}, {"inputs": dict.fromkeys(component.prompt.inputs, TEXT[1]), "ground_truth": truth})
+    questions: list[JudgeQuestion] = []
+    for number, case_id in enumerate(ids):
+        mark = mark_of(request.seed, f"{case_id}/{texts}")
+        questions.append(make_question(case_id, prompt, {"kind": _KINDS[number % len(_KINDS)]}, texts, form, mark))
+    whole = digest(canonical_json(texts))
+    items = dict.fromkeys(ids, whole)
+    return JudgeTask(mode="cases", rubric=whole, criteria=["cases"], prompts=[prompt], items=items, questions=questions)
+
+
+def _inputs_of(case: Case) -> Mapping[str, str]:
+    return {name: text_of_input(value) for name, value in case.inputs.items()}
+
+
+class _Drafts:
+    """Checks and writes drafts as they are returned."""
+
+    def __init__(self, drafted: DraftedCases, existing: Sequence[Case]) -> None:
+        self.drafted = drafted
+        self._known = {canonical_json(_inputs_of(case)) for case in existing}
+
+    def add(self, _: object, replicate: Replicate) -> None:
+        """Write the case of a call, or count the reason why there is none."""
+        component, case_id = self.drafted.component, replicate.call.case_id
+        text = text_of(replicate)
+        case = text if isinstance(text, Unscored) else last_whole(text, lambda value: self._case(case_id, value))
+        if isinstance(case, Unscored):
+            self.drafted.left_out[case.detail or case.reason] += 1
+            return
+        files = files_of(case, component.output)
+        write_cases(self.drafted.place, {case_id: files})
+        self._known.add(canonical_json(_inputs_of(case)))
+        self.drafted.cases[case_id] = sorted(files)
+
+    def _case(self, case_id: str, value: Any) -> Case | Unscored:
+        """Return the case of a draft, checked as every case is, or the reason why it is invalid."""
+        inputs = value.get("inputs") if isinstance(value, dict) else None
+        if not isinstance(inputs, dict) or value.get("ground_truth") is None:
+            return Unscored(reason="wrong_format", detail="no inputs or no ground_truth")
+        row = {"inputs": inputs, "ground_truth": value["ground_truth"], "unreviewed": True}
+        rows = CaseRows(path=Path("the draft"), rows=[(case_id, 1, row)])
+        try:
+            case = cases_of_table(rows, self.drafted.component)[case_id]
+        except FixtureError as problem:
+            return Unscored(
+                reason="wrong_format", detail=str(problem).removeprefix("the draft:1: ").replace(f"'{case_id}' ", "")
+            )
+        if canonical_json(_inputs_of(case)) in self._known:
+            return Unscored(reason="wrong_format", detail="a case with these inputs exists")
+        return case

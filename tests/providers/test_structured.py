@@ -56,7 +56,7 @@ def test_problems_name_models_places_rule_and_remedy(tmp_path: Path) -> None:
         "refused by gpt-5: schema.json at #/properties/day, #/$defs/Line/properties/count: an optional key; require it "
         "and allow null, or set structured_output: json_schema_strict in models.yaml",
         "refused by gpt-5: schema.json at #/properties/first: $ref at the root or beside other keywords; "
-        'write "anyOf": [{"$ref": …}], or the definition itself, or set structured_output: json_schema_strict in '
+        'write "anyOf": [{"$ref": …}] or the definition itself, or set structured_output: json_schema_strict in '
         "models.yaml",
     ]
 

@@ -5,7 +5,7 @@ Its parts `judge`, `audits` and `ci` and the site are imported when they are use
 """
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -14,14 +14,7 @@ from skill_evaluator.ci.doctor import DoctorReport, examine
 from skill_evaluator.ci.linting import LintedLibrary, LintRequest, lint
 from skill_evaluator.display.addresses import Site
 from skill_evaluator.display.options import COMPONENTS, CONFIG, request_of
-from skill_evaluator.errors import (
-    ComponentError,
-    FixtureError,
-    LeaderboardError,
-    NotEvaluatedError,
-    SkillEvaluatorError,
-    refuse,
-)
+from skill_evaluator.errors import FixtureError, LeaderboardError, SkillEvaluatorError, refuse
 from skill_evaluator.evaluation.dry_run import DryRun, dry_run
 from skill_evaluator.evaluation.mutation import MutationResult, mutate
 from skill_evaluator.evaluation.pipeline import Evaluation, EvaluationResult
@@ -30,12 +23,10 @@ from skill_evaluator.evaluation.saved import explain, score_again
 from skill_evaluator.evaluation.switching import Switch, switch
 from skill_evaluator.exchange.exported import Exported, ExportRequest, export_records
 from skill_evaluator.exchange.imported import ImportRequest, import_results, records_in
-from skill_evaluator.library.case_review import accept_cases, unreviewed_cases
-from skill_evaluator.library.case_table import CaseTable, ImportedCases, import_cases
-from skill_evaluator.library.cases import Case
+from skill_evaluator.library.case_table import CaseTable, ImportedCases, accept_cases, import_cases, unreviewed_cases
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import Model, Settings, load_models, load_settings
-from skill_evaluator.library.sources import component_names, components_of
+from skill_evaluator.library.sources import components_of
 from skill_evaluator.library.tables import Odd
 from skill_evaluator.providers import read_configuration
 from skill_evaluator.providers.weights import cache_dir
@@ -490,20 +481,12 @@ class Library:
             raise FixtureError(f"the cases belong in {repository}; name a clone of it with --fixtures DIR")
         return import_cases(table, odd)
 
-    def unreviewed_cases(self, skill: str | None = None) -> dict[str, list[tuple[Case, Path]]]:
-        """Return the cases that a model drafted and no person accepted, by component, each with its folder or file."""
-        names = [skill] if skill else component_names(self.components)
-        found: dict[str, list[tuple[Case, Path]]] = {}
-        for name in names:
-            with suppress(NotEvaluatedError):
-                found[name] = unreviewed_cases(self.component(name), self.fixtures)
-        return {name: cases for name, cases in found.items() if cases}
-
-    def accept_cases(self, skill: str | None, patterns: Sequence[str]) -> list[str]:
-        """Accept the unreviewed cases of a component whose ids match a pattern, and return their ids."""
-        if skill is None:
-            raise ComponentError("--accept requires a component: review cases COMPONENT --accept ID")
-        return accept_cases(self.component(skill), self.fixtures, patterns)
+    def review_cases(self, skill: str, *, accept: Sequence[str] = ()) -> list[str]:
+        """Return the folders of a component's unreviewed cases; or accept cases by id or pattern and return the ids."""
+        component = self.component(skill)
+        if accept:
+            return accept_cases(component, self.fixtures, accept)
+        return [str(folder) for folder in unreviewed_cases(component, self.fixtures)]
 
     def lint(
         self, names: Sequence[str] = (), *, base: str | None = None, no_cases: bool = False, fix: bool = False

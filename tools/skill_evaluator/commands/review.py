@@ -16,45 +16,40 @@ from skill_evaluator.display.options import (
     rare,
 )
 from skill_evaluator.errors import EXIT_OK
-from skill_evaluator.library.cases import text_of
-from skill_evaluator.text import counted, listed
+from skill_evaluator.text import counted
 
 EXAMPLES = {
     "review_cases": (
-        "skill-evaluator review cases",
+        "skill-evaluator review cases COMPONENT",
         "skill-evaluator review cases COMPONENT --accept draft-01 --accept 'draft-1*'",
     ),
     "review_serve": ("skill-evaluator review serve --reviewer ada",),
     "review_add": ("skill-evaluator review add pairs.jsonl --sample 20",),
     "review_export": ("skill-evaluator review export --labels labels.jsonl",),
 }
-_HOW_TO_ACCEPT = "; correct their files, then: skill-evaluator review cases COMPONENT --accept ID"
 
 
 @options
 class ReviewCasesOptions(ComponentsOption, FixturesOption, ConfigOption):
     """The options of `review cases`."""
 
-    skill: str | None = argument("The component; default: all.", None, metavar="COMPONENT")
+    skill: str = argument("The component.", metavar="COMPONENT")
     accept: tuple[str, ...] = option("Accept these cases: an id or a pattern; repeatable.", (), metavar="ID")
 
 
 def review_cases(options: ReviewCasesOptions) -> int:
-    """Show the cases that a model drafted, or accept those that a person has read and corrected.
+    """List the cases that a model drafted, or accept those that a person has read and corrected.
 
-    An accepted case loses its mark `unreviewed` and is evaluated from then on.
+    An accepted case loses its mark `unreviewed` in meta.json and is evaluated from then on.
     """
-    library = Library(**folders_of(options))
+    cases = Library(**folders_of(options)).review_cases(options.skill, accept=options.accept)
+    for name in cases:
+        print(name)
     if options.accept:
-        accepted = library.accept_cases(options.skill, options.accept)
-        print(f"accepted: {listed(accepted) or 'none, no case that matches is unreviewed'}")
-        return EXIT_OK
-    waiting = library.unreviewed_cases(options.skill)
-    for name, cases in waiting.items():
-        for case, place in cases:
-            print(f"{name}: {case.id}, in {place}\n{case.document.strip()}\n→ {text_of(case.truth)}\n")
-    count = sum(map(len, waiting.values()))
-    print(f"{counted(count, 'unreviewed case')}{_HOW_TO_ACCEPT if count else ''}")
+        print(f"{counted(len(cases), 'case')} accepted")
+    else:
+        advice = f"; correct them, then: skill-evaluator review cases {options.skill} --accept ID" if cases else ""
+        print(f"{counted(len(cases), 'unreviewed case')}{advice}")
     return EXIT_OK
 
 

@@ -6,10 +6,10 @@ here are those that their pages, errors and SDKs agree on (November 2026). A rul
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from skill_evaluator.comparing.declarations import (
@@ -30,126 +30,21 @@ from skill_evaluator.providers.base import Completion, ProviderError, Request
 from skill_evaluator.text import listed
 
 Schema = Mapping[str, Any]
-_NULL = {"type": "null"}
-_MAX_OPTIONAL, _MAX_UNIONS = 24, 16  # at Anthropic, in one schema
 _TYPED = ("type", "properties", "$ref", "anyOf", "oneOf", "allOf", "enum", "const")
 _OPENAI_REFUSES = ("allOf", "not", "if", "then", "else", "dependentRequired", "dependentSchemas")
 _ANTHROPIC_REFUSES = (
     *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength"),
     *("maxItems", "uniqueItems", "prefixItems", "oneOf"),
 )
-
-
-def _has_free_keys(node: Schema) -> bool:
-    """Check whether a schema describes a dictionary whose keys it does not name. Such an object is never closed."""
-    extra = node.get("additionalProperties")
-    is_free = bool(extra) or "patternProperties" in node or "properties" not in node
-    return describes(node, "object") and extra is not False and is_free
-
-
-def _is_open(node: Schema) -> bool:
-    return describes(node, "object") and node.get("additionalProperties") is not False and not _has_free_keys(node)
-
-
-def _optional_keys(node: Schema) -> list[str]:
-    return [name for name in node.get("properties", ()) if name not in node.get("required", ())]
-
-
-def _is_no_object(root: Schema) -> bool:
-    target = target_of(root["$ref"], root) if "$ref" in root else root
-    return not isinstance(target, Mapping) or target.get("type") != "object" or "anyOf" in target
-
-
-def _is_untyped(node: Schema) -> bool:
-    is_array = node.get("type") == "array"
-    return not {"items", "prefixItems"} & node.keys() if is_array else not any(key in node for key in _TYPED)
-
-
-def _is_recursive(node: Schema, root: Schema) -> bool:
-    reached, ahead = set[str](), references_of(node)
-    while ahead:
-        parts = schemas_in(target_of(ahead.pop(), root))
-        new = {name for part in parts for name in references_of(part)} - reached
-        reached |= new
-        ahead += new
-    return bool(reached.intersection(references_of(node)))
-
-
-def _count(of_node: Callable[[Schema], int], root: Schema) -> int:
-    return sum(map(of_node, schemas_in(root)))
-
-
-def _keywords(names: Iterable[str], node: Schema, _: Schema) -> list[str]:
-    return [f"/{name}" for name in names if name in node]
+_MAX_OPTIONAL, _MAX_UNIONS = 24, 16  # at Anthropic, in one schema
 
 
 class _Refusal(NamedTuple):
-    """A rule of a vendor: what it refuses, what to write, and whether the strict form of a schema keeps the rule.
+    """A rule of a vendor that a schema breaks: where, what to write, and whether the strict form keeps the rule."""
 
-    `breaks` takes a subschema and the whole schema. It returns true, or the places inside the subschema.
-    """
-
-    refused: str
-    remedy: str
-    breaks: Callable[[Schema, Schema], bool | Sequence[str]]
+    pointer: str
+    rule: str
     by_strict: bool = False
-
-
-_BOTH = (
-    _Refusal(
-        "a dictionary with free keys",
-        "name its keys in properties, or write an array of objects with a key and a value",
-        lambda node, _: _has_free_keys(node),
-    ),
-    _Refusal("additionalProperties is not false", "write it as false", lambda node, _: _is_open(node), by_strict=True),
-    _Refusal("a value without a type", "write a type, for an array also its items", lambda node, _: _is_untyped(node)),
-)
-_LEAVE_OUT = "leave it out, or say it in the description"
-_RULES: Mapping[str, Sequence[_Refusal]] = {
-    "openai": (
-        *_BOTH,
-        _Refusal(
-            "a root that is not an object",
-            'write "type": "object" at the root, and the value as one of its properties',
-            lambda node, root: node is root and _is_no_object(root),
-        ),
-        _Refusal(
-            "an optional key",
-            "require it and allow null",
-            lambda node, _: [f"/properties/{name}" for name in _optional_keys(node)],
-            by_strict=True,
-        ),
-        _Refusal("oneOf", "write anyOf", partial(_keywords, ["oneOf"]), by_strict=True),
-        _Refusal(
-            "$ref at the root or beside other keywords",
-            'write "anyOf": [{"$ref": …}], or the definition itself',
-            lambda node, root: "$ref" in node and (node is root or len(node) > 1),
-            by_strict=True,
-        ),
-        _Refusal("prefixItems", "write an object with named keys", partial(_keywords, ["prefixItems"])),
-        _Refusal("an unsupported keyword", _LEAVE_OUT, partial(_keywords, _OPENAI_REFUSES)),
-    ),
-    "anthropic": (
-        *_BOTH,
-        _Refusal("an unsupported keyword", _LEAVE_OUT, partial(_keywords, _ANTHROPIC_REFUSES), by_strict=True),
-        _Refusal("minItems above 1", _LEAVE_OUT, lambda node, _: node.get("minItems", 0) > 1, by_strict=True),
-        _Refusal("a recursive definition", "write the needed levels one by one", _is_recursive),
-        _Refusal(
-            f"more than {_MAX_OPTIONAL} optional keys",
-            "require some of them",
-            lambda node, root: node is root and _count(lambda part: len(_optional_keys(part)), root) > _MAX_OPTIONAL,
-        ),
-        _Refusal(
-            f"more than {_MAX_UNIONS} values with several types",
-            "make some of them optional in place of nullable",
-            lambda node, root: node is root and _count(_is_union, root) > _MAX_UNIONS,
-        ),
-    ),
-}
-
-
-def _is_union(node: Schema) -> bool:
-    return "anyOf" in node or len(types_of(node)) > 1
 
 
 def schema_problems(component: Component, models: Sequence[Model]) -> list[str]:
@@ -160,32 +55,91 @@ def schema_problems(component: Component, models: Sequence[Model]) -> list[str]:
     root = {key: value for key, value in (component.schema or {}).items() if key != "$schema"}
     refused_by = defaultdict[str, list[str]](list)
     for model in models if root and component.program is None else ():
-        for rule in _rules_of(model, by_tool_call=component.prompt.by_tool_call):
-            if places := list(_places(rule, root)):
-                remedy = (
-                    f"{rule.remedy}, or set structured_output: {STRICT if rule.by_strict else 'none'} in models.yaml"
-                )
-                problem = f"{component.contract.where} at {listed(places, 3)}: {rule.refused}; {remedy}"
-                refused_by[problem].append(model.id)
+        is_strict = model.structured_output == STRICT
+        is_vendors = model.is_direct or model.place == "azure" or (model.provider == "anthropic" and bool(model.place))
+        # a compatible server has no rules by default, and neither has a function that is not sent as strict
+        if is_strict or (is_vendors and model.structured_output == "json_schema" and not component.prompt.by_tool_call):
+            for rule, refusals in _refusals(root, model.provider, is_strict=is_strict).items():
+                places = listed([refusal.pointer for refusal in refusals], 3)
+                advice = f"or set structured_output: {STRICT if refusals[0].by_strict else 'none'} in models.yaml"
+                refused_by[f"{component.contract.where} at {places}: {rule}, {advice}"].append(model.id)
     return [f"refused by {listed(ids, 3)}: {problem}" for problem, ids in refused_by.items()]
 
 
-def _places(rule: _Refusal, root: Schema) -> Iterator[str]:
-    for pointer, node in _subschemas(root):
-        broken = rule.breaks(node, root)
-        yield from (f"{pointer}{inside}" for inside in ([""] * broken if isinstance(broken, bool) else broken))
+def _refusals(root: Schema, provider: str, *, is_strict: bool) -> dict[str, list[_Refusal]]:
+    """Return what a vendor refuses in a schema, by rule; with `is_strict` without what the strict form solves."""
+    of_vendor = {"openai": _by_openai, "anthropic": _by_anthropic}.get(provider)
+    found = defaultdict[str, list[_Refusal]](list)
+    for pointer, node in _subschemas(root) if of_vendor else ():
+        for refusal in (*_by_both(pointer, node), *(of_vendor(pointer, node, root) if of_vendor else ())):
+            if not (is_strict and refusal.by_strict):
+                found[refusal.rule].append(refusal)
+    return found
 
 
-def _rules_of(model: Model, *, by_tool_call: bool) -> list[_Refusal]:
-    """Return the rules for the schema of a model, without those that the strict form keeps anyway.
+def _by_both(pointer: str, node: Schema) -> Iterator[_Refusal]:
+    is_array = node.get("type") == "array"
+    if _has_free_keys(node):
+        remedy = "name its keys in properties, write an array of objects with a key and a value"
+        yield _Refusal(pointer, f"a dictionary with free keys; {remedy}")
+    elif describes(node, "object") and node.get("additionalProperties") is not False:
+        yield _Refusal(pointer, "additionalProperties is not false; write it as false", by_strict=True)
+    if not any(key in node for key in _TYPED) or (is_array and not {"items", "prefixItems"} & node.keys()):
+        yield _Refusal(pointer, "a value without a type; write a type, for an array also its items")
 
-    A compatible server has none by default, and neither has a function that is not sent as strict.
-    """
-    is_strict = model.structured_output == STRICT
-    is_vendors = model.is_direct or model.place == "azure" or (model.provider == "anthropic" and bool(model.place))
-    if not is_strict and (by_tool_call or not is_vendors or model.structured_output != "json_schema"):
-        return []
-    return [rule for rule in _RULES.get(model.provider, ()) if not (is_strict and rule.by_strict)]
+
+def _by_openai(pointer: str, node: Schema, root: Schema) -> Iterator[_Refusal]:
+    if node is root:
+        target = target_of(root["$ref"], root) if "$ref" in root else root
+        if not isinstance(target, Mapping) or target.get("type") != "object" or "anyOf" in target:
+            yield _Refusal(pointer, 'a root that is not an object; write "type": "object", the value as a property')
+    for name in _optional_keys(node):
+        place = f"{pointer}/properties/{name}"
+        yield _Refusal(place, "an optional key; require it and allow null", by_strict=True)
+    if "$ref" in node and (node is root or len(node) > 1):
+        rule = '$ref at the root or beside other keywords; write "anyOf": [{"$ref": …}] or the definition itself'
+        yield _Refusal(pointer, rule, by_strict=True)
+    if "oneOf" in node:
+        yield _Refusal(f"{pointer}/oneOf", "oneOf; write anyOf", by_strict=True)
+    if "prefixItems" in node:
+        yield _Refusal(f"{pointer}/prefixItems", "prefixItems; write an object with named keys")
+    for key in (key for key in _OPENAI_REFUSES if key in node):
+        yield _Refusal(f"{pointer}/{key}", "an unsupported keyword; leave it out")
+
+
+def _by_anthropic(pointer: str, node: Schema, root: Schema) -> Iterator[_Refusal]:
+    keywords = [key for key in _ANTHROPIC_REFUSES if key in node] + ["minItems"] * (node.get("minItems", 0) > 1)
+    for key in keywords:
+        rule = "an unsupported keyword; leave it out, say it in the description"
+        yield _Refusal(f"{pointer}/{key}", rule, by_strict=True)
+    if _is_recursive(node, root):
+        yield _Refusal(pointer, "a recursive definition; write the needed levels one by one")
+    parts = list(schemas_in(root)) if node is root else []
+    if sum(len(_optional_keys(part)) for part in parts) > _MAX_OPTIONAL:
+        yield _Refusal(pointer, f"more than {_MAX_OPTIONAL} optional keys; require some of them")
+    if sum("anyOf" in part or len(types_of(part)) > 1 for part in parts) > _MAX_UNIONS:
+        yield _Refusal(pointer, f"more than {_MAX_UNIONS} values with several types; make some optional, not nullable")
+
+
+def _has_free_keys(node: Schema) -> bool:
+    """Check whether a schema describes a dictionary whose keys it does not name. Such an object is never closed."""
+    extra = node.get("additionalProperties")
+    is_free = bool(extra) or "patternProperties" in node or "properties" not in node
+    return describes(node, "object") and extra is not False and is_free
+
+
+def _optional_keys(node: Schema) -> list[str]:
+    return [name for name in node.get("properties", ()) if name not in node.get("required", ())]
+
+
+def _is_recursive(node: Schema, root: Schema) -> bool:
+    reached, ahead = set[str](), references_of(node)
+    while ahead:
+        parts = schemas_in(target_of(ahead.pop(), root))
+        new = {name for part in parts for name in references_of(part)} - reached
+        reached |= new
+        ahead += new
+    return bool(reached.intersection(references_of(node)))
 
 
 def _subschemas(node: Any, pointer: str = "#") -> Iterator[tuple[str, Schema]]:
@@ -208,18 +162,18 @@ def sent_schema(request: Request, model: Model) -> dict[str, Any]:
 
     Raise ProviderError if the strict form would still be refused, or would close a dictionary with free keys.
     """
-    is_strict = model.structured_output == STRICT
-    return deepcopy(_strict_form(json.dumps(request.bare_schema), model.provider)) if is_strict else request.bare_schema
+    if model.structured_output != STRICT:
+        return request.bare_schema
+    return deepcopy(_strict_form(json.dumps(request.bare_schema), model.provider))
 
 
 @lru_cache(maxsize=32)
 def _strict_form(text: str, provider: str) -> dict[str, Any]:
     """Return the strict form of a schema: Anthropic's by its SDK; OpenAI's SDK transforms classes only."""
     schema: dict[str, Any] = json.loads(text)
-    for rule in _RULES.get(provider, ()):
-        if not rule.by_strict and (places := list(_places(rule, schema))):
-            message = f"the output schema at {listed(places, 3)}: {rule.refused}; {rule.remedy}"
-            raise ProviderError("schema_refused", message, kind="not_run", fatal=True)
+    for rule, refusals in _refusals(schema, provider, is_strict=True).items():
+        message = f"the output schema at {refusals[0].pointer}: {rule}"
+        raise ProviderError("schema_refused", message, kind="not_run", fatal=True)
     if "$ref" in schema:
         schema |= target_of(schema.pop("$ref"), schema)
     if provider == "anthropic":
@@ -249,7 +203,7 @@ def _closed(node: Any, root: Schema | None) -> Any:
             form[key] = child if key in DATA else _closed(child, root)
     if "$ref" in form:
         form["$ref"] = form["$ref"].replace("#/definitions/", "#/$defs/", 1)
-    if _is_open(node):
+    if describes(node, "object") and not _has_free_keys(node):
         form = {"type": "object", **form, "additionalProperties": False}
     if root is None:
         types = [] if {"enum", "const"} & form.keys() else form.get("type")
@@ -258,7 +212,7 @@ def _closed(node: Any, root: Schema | None) -> Any:
         form["anyOf"] = [{"$ref": form.pop("$ref")}]
     for name in _optional_keys(node):
         if not _allows_null(node["properties"][name], root):
-            form["properties"][name] = {"anyOf": [form["properties"][name], _NULL]}
+            form["properties"][name] = {"anyOf": [form["properties"][name], {"type": "null"}]}
     return {**form, "required": list(form["properties"])} if "properties" in form else form
 
 

@@ -54,7 +54,7 @@ def not_evaluated(linted: Sequence[Linted]) -> list[str]:
     counts = [f"{left_out} of {counted(len(linted), 'component')}"] if left_out else []
     counts += [f"{counted(waiting, 'case')} without a document"] if waiting else []
     drafts = sum(len(component.unreviewed) for component in linted)
-    counts += [f"{counted(drafts, 'unreviewed case')} (see `skill-evaluator review cases`)"] if drafts else []
+    counts += [f"{counted(drafts, 'unreviewed case')} (see `skill-evaluator review cases COMPONENT`)"] if drafts else []
     return [f"not evaluated: {' and '.join(counts)}"] if counts else []
 
 

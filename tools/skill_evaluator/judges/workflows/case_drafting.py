@@ -5,8 +5,10 @@ Each call drafts one case, which is written as soon as it is returned.
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +25,7 @@ from skill_evaluator.display.options import (
 )
 from skill_evaluator.errors import ComponentError, FixtureError, NotEvaluatedError
 from skill_evaluator.judges.prompting.judging import JudgeTask
-from skill_evaluator.judges.prompting.questions import TEXT, Form, JudgeQuestion, load_prompt, make_question, mark_of
+from skill_evaluator.judges.prompting.questions import TEXT, Form, load_prompt, make_question, mark_of
 from skill_evaluator.judges.prompting.reading import Unscored, last_whole, text_of
 from skill_evaluator.judges.prompting.session import JudgeRunSize, JudgeSession
 from skill_evaluator.judges.workflows.drafting import NoAnswerError
@@ -38,16 +40,7 @@ from skill_evaluator.runner.schedule import Replicate
 from skill_evaluator.runner.session import Watch
 from skill_evaluator.text import canonical_json, digest, listed
 
-_KINDS = (
-    "an ordinary input",
-    "an input that lacks a value that the output asks for",
-    "an input with similar values, of which only one is right",
-    "an untidy input, with noise around what matters",
-    "a short input",
-    "a long input",
-    "an input at the edge of what the prompt describes",
-    "an input in an unusual form or wording",
-)
+_KINDS = 8  # of cases, as the prompt numbers them
 _MAX_EXAMPLES, _MAX_EXAMPLE = 5, 2_000  # existing cases that are shown, and characters of each
 
 
@@ -65,12 +58,42 @@ class CasesDraftRequest(ComponentsOption, FixturesOption, ConfigOption):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftedCases:
-    """The drafted cases by id with their files, their folder, and the number of drafts left out by reason."""
+    """The drafted cases by id with their files, their folder, and the number of drafts left out by reason.
+
+    `known` has the inputs of all cases as JSON.
+    """
 
     component: Component
     place: Path
+    known: set[str]
     cases: dict[str, Sequence[str]] = field(default_factory=dict)
     left_out: Counter[str] = field(default_factory=Counter)
+
+    def add(self, _: object, replicate: Replicate) -> None:
+        """Write the case of a call, or count the reason why there is none."""
+        case_id, text = replicate.call.case_id, text_of(replicate)
+        case = text if isinstance(text, Unscored) else last_whole(text, lambda value: self._case(case_id, value))
+        if isinstance(case, Unscored):
+            self.left_out[case.detail or case.reason] += 1
+            return
+        files = files_of(case, self.component.output)
+        write_cases(self.place, {case_id: files})
+        self.known.add(_inputs_of(case))
+        self.cases[case_id] = sorted(files)
+
+    def _case(self, case_id: str, value: Any) -> Case | Unscored:
+        """Return the case of a draft, checked as every case is, or the reason why it is invalid."""
+        inputs = value.get("inputs") if isinstance(value, dict) else None
+        if not isinstance(inputs, dict) or value.get("ground_truth") is None:
+            return Unscored(reason="wrong_format", detail="no inputs or no ground_truth")
+        row = {"inputs": inputs, "ground_truth": value["ground_truth"], "unreviewed": True}
+        try:
+            case = cases_of_table(CaseRows(path=Path("draft"), rows=[(case_id, 1, row)]), self.component)[case_id]
+        except FixtureError as problem:
+            detail = str(problem).removeprefix("draft:1: ").replace(f"'{case_id}' ", "")
+            return Unscored(reason="wrong_format", detail=detail)
+        is_known = _inputs_of(case) in self.known
+        return Unscored(reason="copied", detail="a case with these inputs exists") if is_known else case
 
 
 def draft_cases(request: CasesDraftRequest, watch: Watch | None = None) -> DraftedCases | JudgeRunSize:
@@ -82,13 +105,11 @@ def draft_cases(request: CasesDraftRequest, watch: Watch | None = None) -> Draft
     component = load_component(request.components, request.skill, limits, request.fixtures)
     if component.program is not None:
         raise ComponentError(f"'{component.name}' is a program: there is no prompt to draft cases from")
-    try:
+    existing: tuple[Case, ...] = ()
+    with suppress(NotEvaluatedError):
         existing = read_cases(component, request.fixtures)
-    except NotEvaluatedError:
-        existing = ()
-    place = place_of_new(component, request.fixtures, (), "")
-    drafts = _Drafts(DraftedCases(component=component, place=place), existing)
-    task = _task(component, existing, request)
+    place, known = place_of_new(component, request.fixtures, (), ""), set(map(_inputs_of, existing))
+    drafted, task = DraftedCases(component=component, place=place, known=known), _task(component, existing, request)
     asked = JudgeRequest(
         judges=(request.model,),
         seed=request.seed,
@@ -99,8 +120,7 @@ def draft_cases(request: CasesDraftRequest, watch: Watch | None = None) -> Draft
     session = JudgeSession.of(asked, watch)
     if request.dry_run:
         return session.size(task)
-    results = session.ask(task, on_outcome=drafts.add)
-    drafted = drafts.drafted
+    results = session.ask(task, on_outcome=drafted.add)
     if unmade := request.count - len(drafted.cases) - drafted.left_out.total():
         drafted.left_out["; ".join(results.stopped) or "its call was not made"] = unmade
     if not drafted.cases:
@@ -113,59 +133,25 @@ def _task(component: Component, existing: Sequence[Case], request: CasesDraftReq
     """Return a question for each case, with ids that no case has yet."""
     taken = {case.id for case in existing}
     free = (name for number in range(1, 10_000) if (name := f"draft-{number:02}") not in taken)
-    ids = [name for name, _ in zip(free, range(request.count), strict=False)]
-    prompt = load_prompt("cases")
-    shown = [canonical_json(_inputs_of(case))[:_MAX_EXAMPLE] for case in existing[:_MAX_EXAMPLES]]
     schema = "" if component.schema is None else json.dumps(component.schema, indent=2, ensure_ascii=False)
-    texts = {"prompt": component.prompt.text, "schema": schema, "cases": "\n".join(shown)}
+    shown = "\n".join(_inputs_of(case)[:_MAX_EXAMPLE] for case in existing[:_MAX_EXAMPLES])
+    texts = {"prompt": component.prompt.text, "schema": schema, "cases": shown}
     truth = "the output text" if component.output == "text" else "the output, as JSON"
     form: Form = ({}, {"inputs": dict.fromkeys(component.prompt.inputs, TEXT[1]), "ground_truth": truth})
-    questions: list[JudgeQuestion] = []
-    for number, case_id in enumerate(ids):
-        mark = mark_of(request.seed, f"{case_id}/{texts}")
-        questions.append(make_question(case_id, prompt, {"kind": _KINDS[number % len(_KINDS)]}, texts, form, mark))
-    whole = digest(canonical_json(texts))
-    items = dict.fromkeys(ids, whole)
-    return JudgeTask(mode="cases", rubric=whole, criteria=["cases"], prompts=[prompt], items=items, questions=questions)
+    prompt, whole = load_prompt("cases"), digest(canonical_json(texts))
+    questions = {}
+    for number, case_id in enumerate(islice(free, request.count)):
+        kind, mark = {"kind": str(number % _KINDS + 1)}, mark_of(request.seed, f"{case_id}/{whole}")
+        questions[case_id] = make_question(case_id, prompt, kind, texts, form, mark)
+    return JudgeTask(
+        mode="cases",
+        rubric=whole,
+        criteria=["cases"],
+        prompts=[prompt],
+        items=dict.fromkeys(questions, whole),
+        questions=list(questions.values()),
+    )
 
 
-def _inputs_of(case: Case) -> Mapping[str, str]:
-    return {name: text_of_input(value) for name, value in case.inputs.items()}
-
-
-class _Drafts:
-    """Checks and writes drafts as they are returned."""
-
-    def __init__(self, drafted: DraftedCases, existing: Sequence[Case]) -> None:
-        self.drafted = drafted
-        self._known = {canonical_json(_inputs_of(case)) for case in existing}
-
-    def add(self, _: object, replicate: Replicate) -> None:
-        """Write the case of a call, or count the reason why there is none."""
-        component, case_id = self.drafted.component, replicate.call.case_id
-        text = text_of(replicate)
-        case = text if isinstance(text, Unscored) else last_whole(text, lambda value: self._case(case_id, value))
-        if isinstance(case, Unscored):
-            self.drafted.left_out[case.detail or case.reason] += 1
-            return
-        files = files_of(case, component.output)
-        write_cases(self.drafted.place, {case_id: files})
-        self._known.add(canonical_json(_inputs_of(case)))
-        self.drafted.cases[case_id] = sorted(files)
-
-    def _case(self, case_id: str, value: Any) -> Case | Unscored:
-        """Return the case of a draft, checked as every case is, or the reason why it is invalid."""
-        inputs = value.get("inputs") if isinstance(value, dict) else None
-        if not isinstance(inputs, dict) or value.get("ground_truth") is None:
-            return Unscored(reason="wrong_format", detail="no inputs or no ground_truth")
-        row = {"inputs": inputs, "ground_truth": value["ground_truth"], "unreviewed": True}
-        rows = CaseRows(path=Path("the draft"), rows=[(case_id, 1, row)])
-        try:
-            case = cases_of_table(rows, self.drafted.component)[case_id]
-        except FixtureError as problem:
-            return Unscored(
-                reason="wrong_format", detail=str(problem).removeprefix("the draft:1: ").replace(f"'{case_id}' ", "")
-            )
-        if canonical_json(_inputs_of(case)) in self._known:
-            return Unscored(reason="wrong_format", detail="a case with these inputs exists")
-        return case
+def _inputs_of(case: Case) -> str:
+    return canonical_json({name: text_of_input(value) for name, value in case.inputs.items()})

@@ -59,7 +59,7 @@ def test_drafted_cases_are_evaluated_once_a_person_has_accepted_them(folder: Fol
 
 def test_drafts_that_were_paid_for_are_kept_and_failures_are_named(folder: Folder, vendor: Vendor) -> None:
     folder.component("receipts")
-    numbers = count(1)
+    numbers = count(10)
 
     def reply(call: Call) -> str:
         vendor.keys["m"] = "withdrawn"
@@ -75,7 +75,8 @@ def test_drafts_that_were_paid_for_are_kept_and_failures_are_named(folder: Folde
     assert (unusable.code, "m drafted no case that can be used: " in unusable.err) == (4, True)
 
     folder.prompt("quiz", prompt="Answer.", front="output: choice\n")
-    folder.prompt("script", prompt="It reads receipts.", front="program: {run: [cat]}\n")
+    folder.prompt("script", prompt="It reads receipts.", front="program: {run: [cat], watch: [app.py]}\n")
+    folder.write("components/script/app.py", "")
     for name, why in (("quiz", "'quiz' asks questions"), ("script", "'script' is a program: there is no prompt to")):
         refused = folder.here("cases", "draft", name, "--model", "m")
         assert (refused.code, why in refused.err) == (2, True), refused.err

@@ -6,10 +6,9 @@ from skill_evaluator.api import Library
 from skill_evaluator.commands.options import agreed, leave_out
 from skill_evaluator.display.options import ConfigOption, PlatformOption, SkipInvalid, folders_of, options
 from skill_evaluator.errors import EXIT_OK, refuse
-from skill_evaluator.judges.prompting.session import JudgeRunSize
 from skill_evaluator.judges.workflows.case_drafting import CasesDraftRequest
 from skill_evaluator.library.case_table import CaseTable
-from skill_evaluator.reports.judge_results import print_judged
+from skill_evaluator.reports.judge_results import print_drafted_cases
 from skill_evaluator.reports.live import watch
 from skill_evaluator.text import counted
 
@@ -35,17 +34,7 @@ def cases_draft(options: CasesDraftRequest) -> int:
 
     Invalid drafts are left out. Unreviewed cases are not evaluated; `review cases` accepts them.
     """
-    drafted = Library(**folders_of(options)).judge.cases(options, watch=watch)
-    if isinstance(drafted, JudgeRunSize):
-        return print_judged(drafted, "text")
-    name = drafted.component.name
-    print(f"{counted(len(drafted.cases), 'unreviewed case')} of {name}, in {drafted.place}:")
-    for case_id, files in sorted(drafted.cases.items()):
-        print(f"  {case_id}: {', '.join(files)}")
-    for reason, count in drafted.left_out.items():
-        print(f"left out: {counted(count, 'draft')}: {reason}")
-    print(f"Next: skill-evaluator review cases {name}")
-    return EXIT_OK
+    return print_drafted_cases(Library(**folders_of(options)).judge.cases(options, watch=watch))
 
 
 @options

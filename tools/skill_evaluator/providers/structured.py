@@ -67,7 +67,7 @@ def schema_problems(component: Component, models: Sequence[Model]) -> list[str]:
 
 
 def _refusals(root: Schema, provider: str, *, is_strict: bool) -> dict[str, list[_Refusal]]:
-    """Return what a vendor refuses in a schema, by rule; with `is_strict` without what the strict form solves."""
+    """Return the refusals of a vendor by rule; with `is_strict` without those that the strict form solves."""
     of_vendor = {"openai": _by_openai, "anthropic": _by_anthropic}.get(provider)
     found = defaultdict[str, list[_Refusal]](list)
     for pointer, node in _subschemas(root) if of_vendor else ():

@@ -101,7 +101,7 @@ def test_schema_is_not_held_against_servers_without_known_rules(tmp_path: Path) 
 
 
 def test_tool_call_requires_an_object(tmp_path: Path) -> None:
-    for schema in (None, {"type": "array", "items": TEXT}):
+    for schema in (None, {"type": "array", "items": TEXT}, {"$ref": "#/$defs/A", "$defs": {"A": LINE}}):
         with pytest.raises(ComponentError, match='write "type": "object" at the root of'):
             problems(schema, tmp_path, front="output: tool_call\n")
 
@@ -146,5 +146,7 @@ def test_null_at_an_optional_key_is_removed_if_the_strict_form_required_it() -> 
         "lines": [{"sku": "a"}, {"sku": None, "count": 2}],  # a required key stays wrong
     }
     assert output_of(Completion(text=text), request(ORDER), GPT).text == text
+    thought = output_of(Completion(text=f"<think>null?</think>{text}"), request(ORDER), STRICT_GPT).text
+    assert thought == f"<think>null?</think>{kept}"
     prose = f"Here it is: {text}"
     assert output_of(Completion(text=prose), request(ORDER), STRICT_GPT).text == prose

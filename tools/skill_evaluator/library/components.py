@@ -505,7 +505,7 @@ def _read_contract(
         declared = f'{{"datasets": [{{"output": "json"}}]}} in {folder / "evals" / "datasets.json"}'
         inferred.append(f"output: text; if the prompt asks for JSON, say {declared}")
     contract = Contract({} if schema is None else schema, place)
-    if written.prompt.by_tool_call and (output != "json" or contract.expected.types != (dict,)):
+    if written.prompt.by_tool_call and (output != "json" or (schema or {}).get("type") != "object"):
         raise ComponentError(
             f"output: tool_call in {written.path}: the parameters of a function are an object; "
             f'write "type": "object" at the root of {place}'

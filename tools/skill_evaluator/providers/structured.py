@@ -25,7 +25,7 @@ from skill_evaluator.comparing.declarations import (
 )
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import STRICT, Model
-from skill_evaluator.parsing.answer import parse_output
+from skill_evaluator.parsing.answer import parse_output, split_reasoning
 from skill_evaluator.providers.base import Completion, ProviderError, Request
 from skill_evaluator.text import listed
 
@@ -143,18 +143,17 @@ def _is_recursive(node: Schema, root: Schema) -> bool:
 
 
 def _subschemas(node: Any, pointer: str = "#") -> Iterator[tuple[str, Schema]]:
-    """Yield each subschema with its JSON pointer, the schema itself first."""
+    """Yield each subschema that describes a value, with its JSON pointer, the schema itself first."""
     if isinstance(node, list):
         for index, child in enumerate(node):
             yield from _subschemas(child, f"{pointer}/{index}")
     elif isinstance(node, Mapping):
         yield pointer, node
-        for key, child in node.items():
-            if key in NAMED_SCHEMAS and isinstance(child, Mapping):
-                for name, inner in child.items():
-                    yield from _subschemas(inner, f"{pointer}/{key}/{name.replace('~', '~0').replace('/', '~1')}")
-            elif key not in DATA:
-                yield from _subschemas(child, f"{pointer}/{key}")
+        for key in ("items", "prefixItems", "anyOf", "oneOf", "allOf"):
+            yield from _subschemas(node.get(key), f"{pointer}/{key}")
+        for key in ("properties", "$defs", "definitions"):
+            for name, child in node.get(key, {}).items():
+                yield from _subschemas(child, f"{pointer}/{key}/{name.replace('~', '~0').replace('/', '~1')}")
 
 
 def sent_schema(request: Request, model: Model) -> dict[str, Any]:
@@ -241,10 +240,10 @@ def output_of(completion: Completion, request: Request, model: Model) -> Complet
         return replace(completion, stop_reason="no_tool_call")
     if request.schema is None or model.structured_output != STRICT:
         return completion
-    parsed = parse_output(completion.text, "json")
+    parsed, reasoning = parse_output(completion.text, "json"), split_reasoning(completion.text)[0]
     kept = _without_nulls(parsed.value, _required_nulls(json.dumps(request.bare_schema)))
     is_same = parsed.found != "whole" or kept == parsed.value
-    return completion if is_same else replace(completion, text=json.dumps(kept, ensure_ascii=False))
+    return completion if is_same else replace(completion, text=reasoning + json.dumps(kept, ensure_ascii=False))
 
 
 @lru_cache(maxsize=32)

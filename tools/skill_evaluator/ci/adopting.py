@@ -33,9 +33,8 @@ class Proposal:
     .gitignore.
 
     The `declared` files contain declarations that the components lack. `found` has the number of matches per searched
-    format, and `lost` the files that belong to no component. `unread` is the number of components that were not
-    read, and
-    `sentences` the number of checks that need a judge.
+    format, and `lost` the files that belong to no component. `unread` is the number of components that were not read,
+    and `sentences` the number of checks that need a judge.
     """
 
     linted: Sequence[Linted]

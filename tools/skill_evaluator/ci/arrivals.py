@@ -85,9 +85,7 @@ def find_arrivals(root: Path, plan: Plan) -> Arrivals:
 
 
 def _is_own_file(path: Path) -> bool:
-    """Return whether a path is a regular file. Links are excluded because they could lead to any file of this
-    machine.
-    """
+    """Return whether a path is a regular file. Links are excluded because they could lead to any file of this machine."""
     return path.is_file() and not path.is_symlink()
 
 

@@ -28,9 +28,7 @@ def changed_paths(repository: Repository, commit: str) -> set[str]:
 
 
 def refusals(changed: set[str], settings: str, jobs: Jobs) -> Iterator[Problem]:
-    """Yield the reasons not to evaluate a pull request: it changes files that decide what the jobs run, or has no
-    cap.
-    """
+    """Yield the reasons not to evaluate a pull request: it changes files that decide what the jobs run, or has no cap."""
     refused = sorted(path for path in changed if any(fnmatch(path, pattern) for pattern in _REFUSED))
     if refused:
         message = (

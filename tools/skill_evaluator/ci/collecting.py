@@ -55,9 +55,8 @@ class CollectRequest(Checkout, PlatformOption, FormatOption):
 def collect(request: CollectRequest) -> Outcome:
     """Score the outputs of a plan's jobs, write the records and outcome.json, and return the outcome.
 
-    Each run may take an equal share of the remaining `limits.collect_seconds`. As small runs are scored first, no
-    run is
-    cut short unless all together take longer.
+    Each run may take an equal share of the remaining `limits.collect_seconds`. As small runs are scored first, no run
+    is cut short unless all together take longer.
     """
     plan, arrivals = _read_arrivals(request)
     planned = parts_of_runs(plan)
@@ -159,8 +158,7 @@ def _judged(gathered: GatheredRun, arrivals: Arrivals, cases: Sequence[Case], re
 def _verdicts(
     records: Iterable[Record], checkout: Checkout, *, again: bool
 ) -> tuple[list[ComparisonResult], dict[str, SkillEvaluatorError]]:
-    """Compare final runs with their recorded baselines, here or on a branch; return verdicts, and errors by
-    component.
+    """Compare final runs with their recorded baselines, here or on a branch; return verdicts, and errors by component.
 
     An unreadable leaderboard does not prevent the publication of a record.
     """
@@ -239,9 +237,7 @@ def _write(record: Record, request: CollectRequest) -> None:
 
 
 def _why_refused(record: Record, checkout: Checkout) -> str | None:
-    """Return the reason to refuse a complete run: its version was recorded meanwhile with a different prompt, or
-    None.
-    """
+    """Return the reason to refuse a complete run: its version was recorded meanwhile with a different prompt, or None."""
     if record.complete:
         with suppress(SkillEvaluatorError):  # an unreadable archive is reported with the missing verdict
             archive = checkout.archive(checkout.component(record.skill))

@@ -61,9 +61,8 @@ def _decide_by_record(
 def decide_again(version: str | None, recorded: RecordedRun | None) -> tuple[bool, str]:
     """Return whether `plan --drift` runs a version on a model, and the reason.
 
-    It runs if the version, or the version that it patches, is recorded. After a PATCH the prompt at the head is
-    run, not
-    the recorded one, because the prompt at the head is in use.
+    It runs if the version, or the version that it patches, is recorded. After a PATCH the prompt at the head is run,
+    not the recorded one, because the prompt at the head is in use.
     """
     step = None if recorded is None or version is None else bump(recorded.version, version)
     if recorded is None or step not in (Bump.SAME, Bump.PATCH):

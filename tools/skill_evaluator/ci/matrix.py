@@ -75,9 +75,8 @@ class Checkout(ComponentsOption, FixturesOption, ConfigOption):
 class Wanted:
     """A component to evaluate on a model, with its applicable `cases` and the `sizes` of their requests, by id.
 
-    `not_applicable` has the reasons for the other cases. `beside` is the interleaved baseline, and `sizes_beside`
-    has the
-    sizes of its requests. `judge` decides the checks with `expect`.
+    `not_applicable` has the reasons for the other cases. `beside` is the interleaved baseline, and `sizes_beside` has
+    the sizes of its requests. `judge` decides the checks with `expect`.
     """
 
     component: Component
@@ -214,9 +213,7 @@ def _merged(
 
 
 def outputs_of(plan: Plan) -> dict[str, Any]:
-    """Build the outputs of the planning job for the following jobs: the matrix, and the numbers of jobs and
-    faults.
-    """
+    """Build the outputs of the planning job for the following jobs: the matrix, and the numbers of jobs and faults."""
     runs = {run.id: run for run in plan.runs}
     matrix = [
         {
@@ -291,8 +288,7 @@ def environment_of_program(name: str) -> str:
 
 
 def environment_of(model: Model, kind: ProviderKind) -> str:
-    """Return the CI environment that holds a model's key: one per provider, or one per key if the model names its
-    own.
+    """Return the CI environment that holds a model's key: one per provider, or one per key if the model names its own.
 
     A model that needs no key, such as one on a server of one's own, must not see its provider's key. With `auth: oidc`
     it holds none, but is part of the identity that the vendor trusts.
@@ -309,8 +305,7 @@ def environment_of(model: Model, kind: ProviderKind) -> str:
 
 
 def beside_baseline(wanted: Wanted, archive: Archive, policy: Policy, *, fresh: bool) -> Wanted:
-    """Return work with its interleaved baseline, if there is one; print a warning if the baseline cannot be
-    called.
+    """Return work with its interleaved baseline, if there is one; print a warning if the baseline cannot be called.
 
     `fresh`: use a seed that neither version has in a record.
     """

@@ -45,10 +45,9 @@ class LostValue(FrozenModel):
 class RunOutcome(FrozenModel):
     """The numbers of calls of a component on a model by outcome, and the id of its record if there is one.
 
-    A run is `refused` if its version was recorded meanwhile with a different prompt, `skipped` if its job reported
-    why it
-    did not run, and `missing` if nothing arrived or was scored. `is_baseline`: it was the interleaved baseline of a new
-    version.
+    A run is `refused` if its version was recorded meanwhile with a different prompt, `skipped` if its job reported why
+    it did not run, and `missing` if nothing arrived or was scored. `is_baseline`: it was the interleaved baseline of a
+    new version.
     """
 
     skill: ComponentName

@@ -53,9 +53,7 @@ class PlannedBaseline(FrozenModel):
 
 
 class PlannedJudge(FrozenModel):
-    """The model that decides a run's checks with `expect`, the variable with its key, and its maximum number of
-    calls.
-    """
+    """The model that decides a run's checks with `expect`, the variable with its key, and its maximum number of calls."""
 
     model_id: ModelId
     key_variable: str
@@ -66,9 +64,8 @@ class PlannedRun(FrozenModel):
     """A component on a model, or a shard of its cases, each called `replicates` times; `cases` is id → digest.
 
     `not_applicable` has the component's cases that this model is not called for in any shard, and the reasons.
-    `environment` is the CI environment that may hold the provider's key, `key_variable` the variable of the key (""
-    if the provider needs none). `max_cost_usd` is this run's share of the plan's cap, and `limits` its shares of
-    the rate
+    `environment` is the CI environment that may hold the provider's key, `key_variable` the variable of the key ("" if
+    the provider needs none). `max_cost_usd` is this run's share of the plan's cap, and `limits` its shares of the rate
     limits of its models and their providers. The costs include the judge's.
     """
 

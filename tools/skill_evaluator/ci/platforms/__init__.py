@@ -1,6 +1,4 @@
-"""CI platforms: their outputs, summaries, annotations and comments. A platform is one file and one line in
-PLATFORMS.
-"""
+"""CI platforms: their outputs, summaries, annotations and comments. A platform is one file and one line in PLATFORMS."""
 
 from collections.abc import Mapping
 from typing import Any, Protocol

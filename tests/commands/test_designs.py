@@ -403,7 +403,7 @@ def test_where_the_earlier_prompt_cannot_be_asked_a_line_says_why_and_the_record
     (before,) = by_default.rows()
     change(by_default)
     done = by_default.evaluate_here("--format", "json")
-    warning = next(line for line in done.err.splitlines() if line.startswith("warning: served is asked without"))
+    warning = next(line for line in done.err.splitlines() if line.startswith("warning: served is called without"))
     assert (done.code, why in warning) == (0, True)
     assert {prompt for prompt, _ in asking.seen} == {NEW}
     (model,) = done.json["comparison"]["models"]
@@ -414,7 +414,9 @@ def test_a_limit_that_is_enough_for_the_new_version_alone_is_told_before_the_fir
     by_default: Library, server: ChatServer, asking: Asking
 ) -> None:
     done = by_default.evaluate_here("--max-calls", "8")
-    words = "is called without its baseline: --max-calls, 8, is enough for the new version (at most 6), not for both (9)"
+    words = (
+        "is called without its baseline: --max-calls, 8, is enough for the new version (at most 6), not for both (9)"
+    )
     assert (done.code, words in done.err.splitlines()[0]) == (0, True)
     assert {prompt for prompt, _ in asking.seen} == {NEW}
     by_default.served_by(server.url, price={"input": 1000.0, "output": 5000.0})

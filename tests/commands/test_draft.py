@@ -102,7 +102,7 @@ def test_a_draft_that_was_stopped_goes_on_as_one(library: Library) -> None:
 
 
 def test_what_is_no_draft_is_refused(library: Library) -> None:
-    reason = "--draft measures the prompt as it is, and --rerun-baseline a recorded version; use one of them"
+    reason = "--draft runs the current prompt and --rerun-baseline a recorded version; use one of them"
     assert evaluate(library, "--draft", "--rerun-baseline").refuses(reason)
 
 

@@ -253,7 +253,7 @@ def test_a_model_without_eyes_is_not_asked_and_said(scans: Library, server: Chat
     planned = scans.evaluate_here("--dry-run")
     assert planned.code == 0, planned
     why = "image: not among what it accepts (models.yaml)"
-    assert f"not applicable to blind, and not asked: beta ({why}), gamma ({why})" in planned.out
+    assert f"not applicable to blind and not called: beta ({why}), gamma ({why})" in planned.out
     assert "tokens of images and of pages of PDFs are estimates" in planned.out
     assert not server.requests
     assert scans.evaluate_here().code == 0

@@ -226,7 +226,7 @@ def test_a_component_may_go_as_a_whole_but_not_leave_its_records_behind(
     Path(FOLDER, "prompt.md").unlink()
     assert linted(capsys, base, names=())[0] == 2
     shutil.rmtree(FOLDER)
-    warning = f"warning: {FOLDER}/leaderboard.json: '{SKILL}' was deleted with its records; "
+    warning = f"warning: {FOLDER}/leaderboard.json: '{SKILL}' was deleted with its records, so"
     code, problems, err = linted(capsys, base, names=())
     assert (code, problems, warning in err) == (0, [], True), err
     Path(FOLDER, "evals", "results", "a-run").mkdir(parents=True)  # git ignores it, and leaves it here

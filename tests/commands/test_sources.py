@@ -256,7 +256,7 @@ def test_a_plan_takes_no_answers_and_leaves_no_folder(sourced: Sourced) -> None:
     assert sourced.call("evaluate", "pdf", "--max-calls", "3").code == 4
     (folder,) = (sourced.root / ".evaluator/components/pdf/evals/results").iterdir()
     done = sourced.call("evaluate")
-    assert (done.code, "left unfinished" in done.err) == (2, False)
+    assert (done.code, "unfinished run" in done.err) == (2, False)
     assert sourced.call("evaluate", "--yes").code == 0
     assert list(folder.parent.glob("*-served")) == [folder]
     assert sourced.server.requests == 24
@@ -283,7 +283,9 @@ def test_what_changed_is_told_from_the_main_branch_without_a_remote_too(
     for base in ((), ("--base", "main")):
         done = sourced.call("evaluate", "--dry-run", "--changed", *base)
         assert "1 component: 8 calls" in done.err
-        assert re.match(r"2 components of 3 not asked: .* as at [0-9a-f]{12}, where HEAD left main$", done.err, re.M)
+        assert re.match(
+            r"2 components of 3 skipped: .* unchanged since [0-9a-f]{12}, where HEAD left main$", done.err, re.M
+        )
     planned = sourced.call("ci", "plan", "--base", "main", "--format", "json").json  # no version was lowered
     assert ([entry["skill"] for entry in planned["runs"]], planned["faults"]) == (["pdf"], [])
     git(sourced.root, "checkout", "-q", "main")
@@ -312,7 +314,7 @@ def test_where_no_commit_tells_what_changed_that_is_an_error(
         asked = Library.__new__(Library)
         asked.stand_in(root)
         refused = asked.call("evaluate", "--changed", "--dry-run")
-        assert refused.refuses("found no commit where HEAD left the main branch; ")
+        assert refused.refuses("found no merge base of HEAD and the main branch; ")
         assert refused.err.endswith("or name a commit: --changed --base COMMIT\n")
     assert "1 component: 8 calls" in sourced.call("evaluate", "--dry-run", "--changed", "--base", main).err
     assert sourced.call("evaluate", "--changed", "--base", "none").refuses("--base none is not a commit here")

@@ -303,7 +303,7 @@ def environment_of(model: Model, kind: ProviderKind) -> str:
     return "eval-" + re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
 
 
-def beside_baseline(wanted: Wanted, archive: Archive, policy: Policy, *, fresh: bool) -> Wanted:
+def with_baseline(wanted: Wanted, archive: Archive, policy: Policy, *, fresh: bool) -> Wanted:
     """Add the interleaved baseline, if there is one; print a warning if the baseline cannot be called.
 
     `fresh` selects a seed that no record of the two versions has.

@@ -13,16 +13,7 @@ from pathlib import PurePosixPath
 from skill_evaluator import __version__
 from skill_evaluator.ci.before_merge import changed_paths, refusals, refuse_code
 from skill_evaluator.ci.decisions import decide, decide_again, grouped, newest_of, recorded_boards
-from skill_evaluator.ci.matrix import (
-    Checkout,
-    Wanted,
-    affordable,
-    beside_baseline,
-    capped,
-    packed,
-    runs_of,
-    with_limits,
-)
+from skill_evaluator.ci.matrix import Checkout, Wanted, affordable, capped, packed, runs_of, with_baseline, with_limits
 from skill_evaluator.ci.plan import OnModels, Plan
 from skill_evaluator.display.options import (
     SKILLS,
@@ -305,5 +296,5 @@ def _on_models(
             judge=None if judge is None else (judge, configuration.kinds[judge.provider]),
         )
         if settings.policy.design == "beside" and not request.drift:
-            wanted = beside_baseline(wanted, archive, settings.policy, fresh=request.seed is None)
+            wanted = with_baseline(wanted, archive, settings.policy, fresh=request.seed is None)
         yield wanted

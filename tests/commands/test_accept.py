@@ -123,8 +123,8 @@ def test_the_default_is_the_highest_complete_version_of_the_models_named(creepin
 
 def test_what_cannot_be_accepted_is_said_in_a_line(creeping: Library) -> None:
     for arguments, words in (
-        (("1.9.0", "--reason", "x"), "no complete record of '1.9.0' to accept; there are: 1.2.0, 1.1.0, 1.0.0"),
-        (("1.2.0", "--reason", "x", "--model", "n"), "no complete record of n of '1.2.0' to accept; there are: 1.1.0"),
+        (("1.9.0", "--reason", "x"), "no complete record of '1.9.0' to accept; recorded: 1.2.0, 1.1.0, 1.0.0"),
+        (("1.2.0", "--reason", "x", "--model", "n"), "no complete record of n of '1.2.0' to accept; recorded: 1.1.0"),
         (("1.2.0", "--reason", "x", "-m", "n", "-m", "m"), "no complete record of n of '1.2.0' to accept"),
         (("--reason", "x", "--model", "o"), "no run of model 'o'"),
         (("1.2.0",), "--reason is empty"),
@@ -137,7 +137,7 @@ def test_what_cannot_be_accepted_is_said_in_a_line(creeping: Library) -> None:
 def test_somebody_must_accept_it(creeping: Library) -> None:
     found = accept(creeping, "--reason", "x", env=NOBODY)
     assert (found.code, found.out, found.err.count("\n")) == (2, "", 1)
-    assert "say who accepts it: --by NAME" in found.err
+    assert "name who accepts the version: --by NAME" in found.err
     git(creeping.root, "init", "-q")
     git(creeping.root, "config", "user.name", "Of This Repository")
     git(creeping.root, "config", "user.email", "here@example.org")
@@ -189,5 +189,5 @@ def test_lint_names_what_is_accepted_and_not_recorded(creeping: Library) -> None
     assert [problem for problem in found.json["components"][0]["problems"] if "accepted" in problem] == [
         f"no complete run of version '1.1.1' at accepted[1] in {FILE} (did you mean '1.1.0'?)",
         f"no complete run of version '1.2.0' by model 'n' at accepted[2] in {FILE}",
-        f"'gone' is no complete run of 1.2.0 by 'm' at accepted[2] in {FILE}",
+        f"'gone' is not a complete run of 1.2.0 by 'm' at accepted[2] in {FILE}",
     ]

@@ -105,7 +105,7 @@ def test_without_a_contract_all_but_its_validity_is_measured(adopted: Library, n
     assert accuracy["exact_match"]["mean"] == 1.0
     declared = {"datasets": [{"metrics": ["schema_valid"]}]}
     adopted.write(f"components/{name}/evals/datasets.json", declared)
-    assert "and no schema to validate against" in adopted.call("evaluate", name).err
+    assert "requires a schema" in adopted.call("evaluate", name).err
 
 
 class Typed(io.StringIO):

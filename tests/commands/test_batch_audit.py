@@ -55,7 +55,7 @@ def test_a_dry_run_shows_half_the_price_and_what_cannot_be_is_refused(library: A
         for flag in ((), ("--batch",))
     )
     assert direct / 2 <= batch < 1.1 * direct / 2, "what is read from a cache is perhaps not halved"
-    assert "answers come within a day" in library.audit("--dry-run", "--batch").out
+    assert "outputs arrive within a day" in library.audit("--dry-run", "--batch").out
     library.models({"id": "recorded", "provider": "replay", "params": {"file": "answers.jsonl"}})
     assert "provider 'replay' has no batch API" in library.audit("--batch").err
     library.audit()

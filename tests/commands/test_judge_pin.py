@@ -87,7 +87,7 @@ def test_lint_names_stale_outputs(library: JudgingLibrary) -> None:
 @pytest.mark.parametrize(
     ("changed", "complaint"),
     [
-        ({"text": "better"}, "the output of case 'beta' is not what was pinned"),
+        ({"text": "better"}, "the output of case 'beta' was edited"),
         ({"pinned_version": 99}, "has pinned_version 99"),
     ],
 )

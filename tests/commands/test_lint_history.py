@@ -127,13 +127,13 @@ def replace_in(path: Callable[[], Path], old: str, new: str) -> Change:
 
 EDITED, REMOVED = "was edited; rows are only added", "was removed; rows are only added"
 TAMPERING: dict[str, tuple[Change, tuple[str, ...]]] = {  # and what it says
-    "a figure": (edit_a_figure, (EDITED, "says otherwise than its record of scored")),
+    "a figure": (edit_a_figure, (EDITED, "and its record differ in scored")),
     "row and record": (edit_row_and_record, (EDITED, "its digest is not the one in row")),
     "both, agreeing": (lambda: edit_row_and_record(agreeing=True), (EDITED, "this record was edited")),
     "a replicate": (edit_a_replicate, ("this record was edited; records are only", "its digest is not the one in row")),
     "a row removed": (rows(lambda runs: runs.pop(0)), (REMOVED, "has no row of this record")),
     "all removed": (Path(BOARD).unlink, (REMOVED, "has no row of this record")),
-    "order": (rows(lambda runs: runs.reverse()), ("is newer than the one above; newest come first",)),
+    "order": (rows(lambda runs: runs.reverse()), ("is newer than the row above; rows are sorted newest first",)),
     "a row twice": (rows(lambda runs: runs.insert(0, runs[0])), ("has more than one row", EDITED)),
     "a row alone": (
         rows(lambda runs: runs.insert(0, {**runs[0], "run_id": MADE_UP})),
@@ -146,7 +146,7 @@ TAMPERING: dict[str, tuple[Change, tuple[str, ...]]] = {  # and what it says
     ),
     "a record": (
         replace_in(lambda: record_files()[0], '"cost_usd": 0.0', '"cost_usd": 1.0'),
-        ("this record was edited", "says otherwise than its record of cost_usd"),
+        ("this record was edited", "and its record differ in cost_usd"),
     ),
     "no JSON": (replace_in(lambda: Path(BOARD), "{", ""), (f"{BOARD}:2:10: not JSON",)),
 }

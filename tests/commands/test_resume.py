@@ -174,7 +174,7 @@ def test_components_of_one_invocation_in_one_results_folder_keep_to_their_own_an
     shutil.rmtree(folders[1])
     shutil.copytree(folders[0], folders[1])
     ended = evaluate("other")
-    assert ended.refuses(f"holds answers of '{SKILL}' by 'recorded', but this run has a different skill: choose a new")
+    assert ended.refuses(f"has outputs of '{SKILL}' by 'recorded', but this run has a different skill: choose a new")
     assert len(journal(folders[1])) == 6
     library.write(f"components/{SKILL}/prompt.md", f"---\nname: {SKILL}\nversion: 1.1.0\n---\nExtract both.\n")
     ended = evaluate(SKILL)

@@ -284,13 +284,16 @@ def test_what_changed_is_told_from_the_main_branch_without_a_remote_too(
         done = sourced.call("evaluate", "--dry-run", "--changed", *base)
         assert "1 component: 8 calls" in done.err
         assert re.match(
-            r"2 components of 3 skipped: .* unchanged since [0-9a-f]{12}, where HEAD left main$", done.err, re.M
+            r"2 components of 3 skipped: .* unchanged since [0-9a-f]{12}, the merge base with main$", done.err, re.M
         )
     planned = sourced.call("ci", "plan", "--base", "main", "--format", "json").json  # no version was lowered
     assert ([entry["skill"] for entry in planned["runs"]], planned["faults"]) == (["pdf"], [])
     git(sourced.root, "checkout", "-q", "main")
     on_main = sourced.call("evaluate", "--dry-run", "--changed")
-    assert (on_main.code, on_main.err.splitlines()[0].partition(" are as at ")[2]) == (0, "HEAD, which main has, too")
+    assert (on_main.code, on_main.err.splitlines()[0].partition(" unchanged since ")[2]) == (
+        0,
+        "HEAD, which main also has",
+    )
 
 
 @pytest.mark.parametrize("main", ["main", "trunk"])
@@ -328,7 +331,7 @@ def test_a_version_that_rose_counts_as_changed_as_it_does_for_a_plan(sourced: So
         sourced.write("skills/pdf/SKILL.md", versioned.replace("1.0.0", version))
         sourced.commit("raise", "2026-03-02T08:00:00Z")
         done = sourced.call("evaluate", "--changed", "--base", base, "--dry-run")
-        assert f"{3 - count} components of 3 not asked" in done.err
+        assert f"{3 - count} components of 3 skipped" in done.err
         assert len(sourced.call("ci", "plan", "--base", base, "--format", "json").json["runs"]) == count
 
 

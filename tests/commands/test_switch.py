@@ -87,7 +87,7 @@ def test_a_model_that_another_one_answers_for_is_named_in_the_row(two: Library, 
     ended = two.call("switch", "old", "new", "--format", "json")
     (row,) = ended.json["components"]
     assert (ended.code, row["verdict"]) == (4, "incomparable")
-    assert row["remark"].startswith("new answered, and old was requested")
+    assert row["remark"].startswith("new answered, but old was requested")
 
 
 def test_there_must_be_another_model_to_go_to(two: Library) -> None:
@@ -107,7 +107,7 @@ def test_a_retired_model_ends_its_run_after_one_call_and_says_what_to_do(
     assert (ended.code, two.rows()) == (4, [])
     assert 1 <= server.requests <= in_flight
     assert "model_retired" in ended.out
-    assert "the model is retired: `skill-evaluator switch old NEW` says whether another will do" in ended.out
+    assert "the model is retired: `skill-evaluator switch old NEW` compares it with another" in ended.out
     assert "--resume" not in ended.err
 
 

@@ -92,8 +92,8 @@ def _refuse_no_file_name(name: str) -> str:
 Tier = Literal["critical", "supporting", "advisory"]
 Share = Annotated[float, Field(ge=0, le=1)]
 Usd = Annotated[float, Field(ge=0, le=1e12)]  # bounded, so sums of costs stay finite
-MOST_REPLICATES = 10_000  # per case and model; planned calls take memory before the first one is made
-ReplicateCount = Annotated[int, Field(gt=0, le=MOST_REPLICATES)]
+MAX_REPLICATES = 10_000  # per case and model; planned calls take memory before the first one is made
+ReplicateCount = Annotated[int, Field(gt=0, le=MAX_REPLICATES)]
 Label = Annotated[str, Field(max_length=500), AfterValidator(_refuse_no_line)]
 FileName = Annotated[str, AfterValidator(_refuse_no_file_name)]
 RunId = FileName

@@ -41,7 +41,7 @@ from skill_evaluator.library.versions import (
     versioning_problems,
 )
 from skill_evaluator.providers import asking, program
-from skill_evaluator.records.archive import Archive, why_refused
+from skill_evaluator.records.archive import Archive, refusal_reason
 from skill_evaluator.records.selection import versions_patched_to
 from skill_evaluator.repository import Repository, within
 from skill_evaluator.runner.journal import new_invocation
@@ -237,7 +237,7 @@ def _read_components(plan: Plan, request: PlanRequest, changed: set[str]) -> Ite
             component = request.component(skill)
             archive = request.archive(component)
             cases = load_cases(component, request.fixtures)
-            refusal = why_refused(archive.entries, component.version, component.digests["prompt"])
+            refusal = refusal_reason(archive.entries, component.version, component.digests["prompt"])
             if refusal is not None:
                 raise PlanError(f"'{skill}' {refusal}")
             refuse_code(component, cases, repository.place(request.components), changed)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from skill_evaluator.library.config import VerdictName
 from skill_evaluator.records.archive import Archive, entry_of
 from skill_evaluator.records.record import Record
-from skill_evaluator.records.selection import runs_alike, same_series
+from skill_evaluator.records.selection import runs_like, same_series
 from skill_evaluator.records.summaries import Drift
 from skill_evaluator.stats import stdev_or_none, t_quantile
 from skill_evaluator.text import counted, listed
@@ -140,7 +140,7 @@ def _scores_of_runs(record: Record, archive: Archive) -> dict[str, float | None]
     entry = entry_of(record)
     runs = [
         archive.record(run)
-        for run in runs_alike(archive.runs_of(entry.model_id), entry)
+        for run in runs_like(archive.runs_of(entry.model_id), entry)
         if run.version == entry.version
         and run.run_id != entry.run_id
         and run.is_comparable(entry)

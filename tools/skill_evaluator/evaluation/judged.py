@@ -21,7 +21,7 @@ from skill_evaluator.judges.prompting.reading import commonest_failure
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.config import Model
 from skill_evaluator.providers import Configuration, lack_of
-from skill_evaluator.records.summaries import FEWEST_LABELS, CorrectedShare, JudgedChecks
+from skill_evaluator.records.summaries import MIN_LABELS, CorrectedShare, JudgedChecks
 from skill_evaluator.runner.journal import JUDGE, Run, outcomes
 from skill_evaluator.runner.prices import call_cost, price_of
 from skill_evaluator.runner.schedule import Call, Replicate
@@ -156,7 +156,7 @@ def _summary(
             judged=round(sum(scores_of_sentence) / len(scores_of_sentence), 6), value=estimate.value, ci95=estimate.ci95
         )
         for sentence, scores_of_sentence in verdicts.items()
-        if labels >= FEWEST_LABELS
+        if labels >= MIN_LABELS
         and sentence in errors
         and (estimate := errors[sentence].corrected(int(sum(scores_of_sentence)), len(scores_of_sentence))) is not None
     }

@@ -94,7 +94,7 @@ def _changed(request: ManyRequest, names: Sequence[str], ref: str | None) -> lis
             or (base_version.prompt, base_version.schema) != (head_version.prompt, head_version.schema)
         ):
             changed.append(name)
-    description = f"HEAD, which {main} also has" if base == head else f"{base[:12]}, where HEAD left {main}"
+    description = f"HEAD, which {main} also has" if base == head else f"{base[:12]}, the merge base with {main}"
     counts = f"{counted(len(names) - len(changed), 'component')} of {len(names):,} skipped"
     print(f"{counts}: prompt, schema and version are unchanged since {description}", file=sys.stderr)
     return changed

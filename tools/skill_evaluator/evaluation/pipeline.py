@@ -241,7 +241,7 @@ class Evaluation:
         recorded = _recorded(inputs)
         archive, roles = recorded.archive, planned.roles
         final = {run.record.run_id: run.record for run in finished if run.record.is_final}
-        reruns_failed = any(run.manifest.asked_again for run in planned.runs)  # --failing needs both versions
+        reruns_failed = any(run.manifest.reruns_failing for run in planned.runs)  # --failing needs both versions
         judged = [record for record in final.values() if record.shard is None and roles[record.run_id] is None]
         judged = [record for record in judged if not reruns_failed or record.beside in final]
         archive.add(run.record for run in finished if roles[run.record.run_id] == "baseline")

@@ -25,9 +25,9 @@ from skill_evaluator.library.config import Model, Policy
 from skill_evaluator.library.scenarios import apply_scenario
 from skill_evaluator.library.versions import PastPrompt, component_at, component_with
 from skill_evaluator.providers import lack_of
-from skill_evaluator.records.archive import Archive, RecordedRun, append_rows, read_entries, why_refused
+from skill_evaluator.records.archive import Archive, RecordedRun, append_rows, read_entries, refusal_reason
 from skill_evaluator.records.record import SCORER_VERSION, Record, read_record, short_digests
-from skill_evaluator.records.selection import runs_alike, usual_baseline
+from skill_evaluator.records.selection import default_baseline, runs_like
 from skill_evaluator.runner.journal import (
     MANIFEST,
     Manifest,
@@ -43,10 +43,10 @@ from skill_evaluator.runner.journal import (
     read_component_manifest,
     read_manifest,
     resumed_run,
-    run_of_other,
+    run_with_component,
 )
-from skill_evaluator.runner.prices import input_sizes, most_cost, price_of
-from skill_evaluator.runner.schedule import replicates_beside
+from skill_evaluator.runner.prices import input_sizes, max_call_cost, price_of
+from skill_evaluator.runner.schedule import replicates_of_baseline
 from skill_evaluator.scoring.recording import Finished
 from skill_evaluator.stats import total_or_none
 from skill_evaluator.text import counted, listed
@@ -82,7 +82,7 @@ def plan_runs(inputs: Inputs, request: EvaluationRequest) -> PlannedRuns:
     for manifest in (run.manifest for run in planned.runs if is_recordable(run, request)):
         if manifest.draft:
             continue
-        refusal = why_refused(recorded, manifest.skill_version, manifest.digests["prompt"])
+        refusal = refusal_reason(recorded, manifest.skill_version, manifest.digests["prompt"])
         if refusal is not None:
             raise RunError(f"'{inputs.component.name}' {refusal}")
     new = [run for run in planned.runs if not run.folder.exists()]
@@ -156,7 +156,9 @@ def baseline_notes(runs: Sequence[Run]) -> list[str]:
         models.setdefault(f"interleaved with {manifest.skill_version}: {times:.3g} × the calls", []).append(
             manifest.model_id
         )
-    hint = "" if any(run.manifest.asked_again for run in runs) else " (--recorded-baseline runs the new version alone)"
+    hint = (
+        "" if any(run.manifest.reruns_failing for run in runs) else " (--recorded-baseline runs the new version alone)"
+    )
     return [f"{note} of {listed(ids)}{hint}" for note, ids in models.items()]
 
 
@@ -196,7 +198,7 @@ def max_remaining_costs(planned: PlannedRuns, inputs: Inputs) -> dict[str, float
         price, batch = price_of(model, inputs.kinds[model.provider]), manifest.transport == "batch"
         for case_id, size in input_sizes(planned.components[manifest.run_id], cases).items():
             model_size = size.of_model(model, inputs.kinds[model.provider])
-            max_cost = most_cost(price, model_size.most, model.params.max_output_tokens, batch=batch)
+            max_cost = max_call_cost(price, model_size.maximum, model.params.max_output_tokens, batch=batch)
             sum_so_far = costs.get(model.id, 0.0)
             remaining = manifest.replicates - answered[case_id]
             costs[model.id] = None if max_cost is None or sum_so_far is None else sum_so_far + remaining * max_cost
@@ -227,7 +229,7 @@ def _with_unfinished_runs(
         names = [invocation + run.manifest.run_id.removeprefix(invocation_of(run.manifest.run_id)) for run in runs]
         unfinished = [earlier[name] for name in names if name in earlier]
         has_same_plan = [
-            earlier_run.manifest.is_planned_as(run.manifest) for earlier_run, run in zip(unfinished, runs, strict=False)
+            earlier_run.manifest.has_same_plan(run.manifest) for earlier_run, run in zip(unfinished, runs, strict=False)
         ]
         if (
             len(unfinished) == len(runs)
@@ -239,7 +241,7 @@ def _with_unfinished_runs(
     continuable = [run for run in earlier.values() if _is_continuable(run, recorded)]
     pieces = []
     for run in planned.runs:
-        parts = [run for run in continuable if run.manifest.is_part_of(run.manifest)]
+        parts = [part for part in continuable if part.manifest.is_part_of(run.manifest)]
         pieces.append((_extended(parts[-1], run) if parts else run, planned.components[run.manifest.run_id]))
     return _planned_runs(pieces, request)
 
@@ -260,7 +262,7 @@ def _earlier_runs(runs: Sequence[Run], inputs: Inputs, request: EvaluationReques
     for folder in sorted(path.parent for path in inputs.results_dir.glob(f"*/{MANIFEST}")):
         with suppress(RunError):  # skips unreadable folders
             manifest = read_component_manifest(folder)
-            is_same_plan = manifest.model_id in models and any(manifest.asks_like(run.manifest) for run in runs)
+            is_same_plan = manifest.model_id in models and any(manifest.has_same_inputs(run.manifest) for run in runs)
             is_named_alike = manifest.run_id == folder.name and request.seed in (None, manifest.seed)
             if is_same_plan and is_named_alike and try_lock(folder / ".lock") is not None:  # released at once
                 yield Run(model=models[manifest.model_id], manifest=manifest, folder=folder)
@@ -339,7 +341,7 @@ def _check_planned_options(runs: Sequence[Run], request: EvaluationRequest) -> N
                 )
         for flag, is_set, is_planned in (
             ("--with-baseline", request.with_baseline, manifest.beside is not None),
-            ("--failing", request.failing, manifest.asked_again),
+            ("--failing", request.failing, manifest.reruns_failing),
             ("--rerun-baseline", request.rerun_baseline, manifest.role == "again"),
             ("--draft", request.draft, manifest.draft),
             ("--batch", request.batch, manifest.transport == "batch"),
@@ -354,13 +356,13 @@ def _option_text(value: object) -> str:
 
 def find_baseline(component: Component, model: Model, archive: Archive, policy: Policy) -> RecordedRun | None:
     """Return the run that a new run of the component would be compared with. Return None if there is none."""
-    return usual_baseline(_future_run(component, model), archive, policy)
+    return default_baseline(_future_run(component, model), archive, policy)
 
 
 def find_recorded(component: Component, model: Model, archive: Archive) -> RecordedRun | None:
     """Return the newest complete run of a model's highest recorded version. Return None if there is none."""
-    runs = runs_alike(archive.entries, _future_run(component, model))
-    return max(runs, key=lambda entry: entry.standing, default=None)
+    runs = runs_like(archive.entries, _future_run(component, model))
+    return max(runs, key=lambda entry: entry.version_order, default=None)
 
 
 def past_prompt_of(run: Record | Manifest) -> PastPrompt:
@@ -435,7 +437,7 @@ def failing_runs(plain: Sequence[Run], inputs: Inputs) -> list[Run]:
     archive, component, failing = Archive(inputs.component), inputs.component, []
     for run in plain:
         planned = _future_run(component, run.model)
-        runs = [entry for entry in runs_alike(archive.entries, planned) if entry.version == planned.version]
+        runs = [entry for entry in runs_like(archive.entries, planned) if entry.version == planned.version]
         newest = next((entry for entry in runs if entry.prompt == planned.prompt), None)
         if newest is None:
             message = f"there is no complete record of {component.version} on {run.model.id} in which a case failed"
@@ -492,8 +494,8 @@ def _run_with_baseline(run: Run, inputs: Inputs, request: EvaluationRequest, arc
         baseline_component, commit = _recorded_component(entry, archive, request, inputs)
     baseline_component = apply_scenario(baseline_component, request.config, request.scenario)
     run = _with_fresh_seed(run, archive, (baseline_component.version, inputs.component.version), request)
-    baseline = run_of_other(run, baseline_component, BASELINE, "baseline", commit)
-    update = {"replicates": replicates_beside(run.manifest.replicates)}
+    baseline = run_with_component(run, baseline_component, BASELINE, "baseline", commit)
+    update = {"replicates": replicates_of_baseline(run.manifest.replicates)}
     baseline = replace(baseline, manifest=baseline.manifest.model_copy(update=update))
     yield _linked(run, baseline), inputs.component
     yield _linked(baseline, run), baseline_component
@@ -507,7 +509,7 @@ def _rerun(run: Run, inputs: Inputs, request: EvaluationRequest, archive: Archiv
     component, commit = _recorded_component(entry, archive, request, inputs)
     component = apply_scenario(component, request.config, request.scenario)
     run = _with_fresh_seed(run, archive, (entry.version,), request)
-    yield run_of_other(run, component, "", "again", commit), component
+    yield run_with_component(run, component, "", "again", commit), component
 
 
 def _recorded_component(

@@ -21,7 +21,7 @@ from skill_evaluator.library.config import Policy, VerdictName, select_models
 from skill_evaluator.library.sources import component_names
 from skill_evaluator.providers import lack_of, read_configuration
 from skill_evaluator.records.archive import Archive
-from skill_evaluator.records.record import unusable_words
+from skill_evaluator.records.record import unusable_text
 from skill_evaluator.records.selection import runs_of_versions
 from skill_evaluator.runner.session import Watch, print_how_to_go_on
 from skill_evaluator.stats import total_or_none
@@ -135,7 +135,7 @@ def _compare(row: SwitchedComponent, evaluated: EvaluationResult, request: Switc
     for name in evaluated.request.models:
         record = records.get(name)
         if record is None or not record.complete:
-            reason = record.stopped or unusable_words(record) if record else "it was not called"
+            reason = record.stopped or unusable_text(record) if record else "it was not called"
             remarks.append(f"{name} is incomplete ({reason or 'too few outputs'})")
     new = records.get(request.new)
     if new is None or not new.complete:
@@ -150,7 +150,7 @@ def _compare(row: SwitchedComponent, evaluated: EvaluationResult, request: Switc
     assert old is not None  # noqa: S101  (a pair of models has both)
     if request.old in evaluated.request.models and old.run_id not in {record.run_id for record in records.values()}:
         remarks.append(f"compared with run {old.run_id} of another day")
-    served_models = [served for record in (old, new) if (served := record.served_otherwise)]
+    served_models = [served for record in (old, new) if (served := record.served_note)]
     result = chosen.judged(evaluated.inputs.settings)
     return replace(
         row,

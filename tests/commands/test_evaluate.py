@@ -259,11 +259,11 @@ def test_exact_match_of_prose_at_zero_is_inconclusive_and_lint_names_the_remedy(
     says = 'declare at fields of evals/datasets.json a token F1 from which a text is right: {"": {"threshold": 0.6}}'
     assert f"{SKILL}: inconclusive" in ended.out
     assert "exact_match was 0.000 and cannot fall by more than the tolerated 0.05" in ended.out
-    assert f"exact_match decides, of answers that are prose: it would be 0 for ever, and no drop seen; {says}" in (
+    assert f"the primary metric is exact_match, but all outputs are prose: it would always be 0; {says}" in (
         library.call("lint").out
     )
     library.write(f"components/{SKILL}/evals/datasets.json", {"datasets": [{"fields": {"": {"threshold": 0.6}}}]})
-    assert "exact_match decides" not in library.call("lint").out
+    assert "the primary metric is exact_match" not in library.call("lint").out
     for version, text in (("1.2.0", f"In short: {truth}"), ("1.3.0", "No idea.")):
         written(version, text)
         ended = library.evaluate_here()

@@ -130,7 +130,7 @@ def test_lint_names_file_and_line_and_goes_on_to_the_other_components(library: L
     assert done.code == 2
     assert "components/other/prompt.md:4: inputs: no message uses doc_type; write {{doc_type}} where it" in done.out
     assert "case 'beta' has no doc_type: 'doc_type' in fixtures/notice-extraction/cases/beta/inputs.json" in done.out
-    assert "prompt.md has the heading '## User', and is one system prompt all the same" in done.out
+    assert "prompt.md has the heading '## User' but is a single system prompt" in done.out
     assert "3 problems in 2 of 2 components" in done.err
     (library.root / "fixtures" / SKILL / "cases" / "alpha" / "inputs.json").unlink()
     done = library.call("lint", SKILL)

@@ -191,5 +191,5 @@ def test_names_in_the_policy_that_nothing_has_are_said(library: Library) -> None
         "recordde": "recorded",
     }
     for wrong, right in (meant | {"exact_mach": "exact_match"}).items():
-        assert f"nothing is called '{wrong}' (did you mean '{right}'?)" in linted.out + linted.err
+        assert f"'{wrong}' does not exist (did you mean '{right}'?)" in linted.out + linted.err
     assert linted.code == 2

@@ -442,7 +442,7 @@ class SafetyLimits(StrictModel):
 
     def size_of(self, setting: Literal["document_bytes", "file_bytes", "prompt_bytes", "schema_bytes"]) -> SizeLimit:
         """Return the size limit for a kind of file; its message names the setting."""
-        return SizeLimit(most=getattr(self, setting), setting=f"limits.{setting}")
+        return SizeLimit(max_bytes=getattr(self, setting), setting=f"limits.{setting}")
 
 
 DEFAULT_LIMITS = SafetyLimits()

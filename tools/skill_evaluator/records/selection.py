@@ -317,7 +317,7 @@ def _to_accept(
     missing = [model_id for model_id in models if model_id not in accepted]
     if not accepted or missing:
         of_model = f" of {', '.join(missing)}" if missing else ""
-        versions_text = listed(list(dict.fromkeys(run.version for run in reversed(complete))), most=10)
+        versions_text = listed(list(dict.fromkeys(run.version for run in reversed(complete))), max_names=10)
         raise LeaderboardError(
             f"no complete record{of_model} of '{version}' to accept; recorded: {versions_text}{hint}"
         )

@@ -140,13 +140,6 @@ def test_names_from_outside_make_no_broken_xml() -> None:
     assert [root.get(name) for name in ("tests", "failures", "errors", "skipped")] == ["1", "1", "0", "0"]
 
 
-def test_the_page_has_every_column(recorded: Library) -> None:
-    documented = set(re.findall(r"^\| `([^`]+)` \| (?:text|boolean|integer|number) \|", PAGE.read_text(), re.MULTILINE))
-    columns = {name for table in TABLES for row in exported(recorded, table) for name in row}
-    metric = re.compile(r"_(field_level_f1|pairwise_exact_match|recall)$")
-    assert {metric.sub("_<metric>", name) for name in columns} <= documented
-
-
 @pytest.mark.pages
 def test_the_examples_of_the_page_are_true(tmp_path: Path) -> None:
     folder = clone(tmp_path)

@@ -86,9 +86,3 @@ def test_small_losses_that_add_up_fail_though_no_step_does(library: Library) -> 
     assert after.code == 0
     assert "all changes since" not in after.out  # it is the version before
     assert "to ship: 1.4.0 (unchanged against 1.3.0 on m)\nnext: `skill-evaluator accept" in after.out
-
-
-def test_a_first_version_has_no_verdict(library: Library) -> None:
-    keep(library, a_run("1.0.0", 1, cases(0.5)))
-    assert history(library, "--fail-on", "regressed,inconclusive,improved,unchanged").code == 0
-    assert history(library, "--fail-on", "incomparable").code == 4

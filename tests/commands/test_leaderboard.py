@@ -62,23 +62,7 @@ def test_every_component_with_a_run_is_ranked_and_text_says_what_to_ship(two_mod
     following = f"next: `skill-evaluator compare {SKILL}` shows where, and what to do about it"
     assert shown.out.splitlines()[-1] == following
     assert "retired is left out: no complete run of 1.1.0" in shown.out
-    page = two_models.call("leaderboard", "--format", "markdown").out
-    assert "| 1 | `big` | = | 0.902 |" in page
-    assert page.splitlines()[-1] == following
-
-
-def test_another_version_may_be_ranked_and_an_unknown_model_is_an_error(two_models: Library) -> None:
-    (ranking,) = two_models.call("leaderboard", SKILL, "--version", "1.0.0", "--format", "json").json
-    assert {model["model_id"] for model in ranking["models"]} == {"big", "small", "retired"}
     assert two_models.call("leaderboard", SKILL, "--model", "bigg").refuses("(did you mean 'big'?)")
-
-
-def test_component_without_a_complete_run_has_an_empty_ranking(library: Library) -> None:
-    keep(library, a_run("1.0.0", 1, WEAK, complete=False))
-    shown = library.call("leaderboard")
-    assert shown.code == 0
-    assert "best model: none is named (no model can be ranked)" in shown.out
-    assert "m is left out: no run is complete; 1.0.0: " in shown.out
 
 
 def test_two_models_are_compared_like_two_versions_although_their_settings_differ(two_models: Library) -> None:

@@ -16,7 +16,6 @@ from typing import Any
 
 import pytest
 import yaml
-from skill_evaluator.exchange.imported import records_in
 
 from tests.support.library import ROOT, SKILL, Ended, Library
 from tests.support.records import a_run
@@ -141,16 +140,6 @@ def imported(library: Library, name: str) -> Any:
     return json.loads(path.read_text())
 
 
-def test_what_the_source_does_not_say_is_null(library: Library) -> None:
-    table(library, "A.csv", RIGHT)
-    record = imported(library, "A.csv")
-    unsaid = ("seed", "settings", "retries", "cost_usd", "served_model", "prompt_commit", "dataset_commit")
-    assert {name: record[name] for name in unsaid} == dict.fromkeys(unsaid)
-    assert record["tokens"] == {"input": None, "output": None}
-    assert record["latency_s"] == {"p50": None, "p95": None}
-    assert record["digests"] == {}
-
-
 def test_answers_and_truths_of_a_table_are_compared_and_an_error_is_no_wrong_answer(library: Library) -> None:
     lines = [
         '{"case": "a", "output": "Paris ", "truth": "Paris"}',
@@ -162,14 +151,6 @@ def test_answers_and_truths_of_a_table_are_compared_and_an_error_is_no_wrong_ans
     record = imported(library, "A.jsonl")
     assert record["failures"] == {"provider_error": 1}
     assert [case["replicates"]["exact_match"] for case in record["per_case"]] == [[1.0], [1.0], [0.0], [None]]
-
-
-def test_a_table_of_several_models_is_compared_model_by_model(library: Library) -> None:
-    for name, scores in (("A.csv", RIGHT), ("B.csv", WRONG)):
-        rows = [f"{case},{model},{score}" for model in ("m", "n") for case, row in scores.items() for score in row]
-        library.write(name, "\n".join(["case,model,score", *rows, ""]))
-    assert {model["model_id"] for model in judged(library, "A.csv", "B.csv").json["models"]} == {"m", "n"}
-    assert [one["model_id"] for one in judged(library, "A.csv", "B.csv", "--model", "n").json["models"]] == ["n"]
 
 
 @pytest.mark.parametrize(
@@ -223,17 +204,7 @@ def test_an_aborted_log_makes_an_incomplete_record_that_is_nothing_to_accept(lib
     assert "the candidate's run is incomplete: status 'cancelled'" in judged(library, "log.json", "log.json").out
 
 
-def test_two_tests_that_share_a_description_are_two_cases(library: Library) -> None:
-    content = json.loads((MADE / "promptfoo_a.json").read_text())
-    for result in content["results"]["results"]:
-        result["testCase"]["description"] = "one for all"
-    (run,) = records_in(library.write("results.json", content))
-    assert (run.n_cases, run.replicates) == (10, 2)
-
-
-@pytest.mark.parametrize(
-    ("after", "fail_on", "apart", "code"), [("a", "regressed", "", 0), ("b", "", "", 3), ("b", "", "--apart", 3)]
-)
+@pytest.mark.parametrize(("after", "fail_on", "apart", "code"), [("a", "regressed", "", 0), ("b", "", "--apart", 3)])
 def test_the_action_fails_on_worse_results_and_shows_the_verdict(
     tmp_path: Path, after: str, fail_on: str, apart: str, code: int
 ) -> None:

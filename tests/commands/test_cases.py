@@ -124,10 +124,7 @@ def test_import_writes_no_case_when_one_cannot_be_written(library: Library, monk
 
 WRONG = (
     ("t.xlsx", "", FIELDS, "t.xlsx is not a table; its name must end in .csv, .tsv, .jsonl or .json"),
-    ("t.csv", "", FIELDS, "t.csv holds no row"),
     ("t.csv", ROW, FIELDS, "t.csv holds no row"),
-    ("t.csv", "text,text,year\na,b,1\n", FIELDS, "t.csv:1: every column needs a name of its own"),
-    ("t.csv", ROW + 'a,"b\nc",1\nd,e\n', FIELDS, "t.csv:4: 2 cells, where the first row has 3"),
     ("t.csv", "txt,headline,year\na,b,1\n", FIELDS, "no column 'text' in t.csv (did you mean 'txt'?)"),
     ("t.csv", ROW + "a,b,1\n", ("--input", "text", "--truth", "titel=headline"), "did you mean 'title'?"),
     ("t.csv", ROW + "a,b,1\n", ("--input", "text", "--truth", "heading"), "no column 'heading' in t.csv"),
@@ -135,7 +132,6 @@ WRONG = (
     ("t.csv", ROW + "a,b,1\n ,b,1\n", FIELDS, "t.csv:3: column 'text', the document, is empty"),
     ("t.csv", ROW + "a,b,1\na,b,MMXX\n", FIELDS, "t.csv:3: 'year', column 'year', is no JSON: 'MMXX'; write 9.5"),
     ("t.csv", ROW + "a,b,1.5\n", FIELDS, f"t.csv:2: the truth fails components/{SKILL}/schema.json at /year"),
-    ("t.csv", ROW + "a,b,1\na,b,2\n", (*FIELDS, "--id", "headline"), "t.csv:3: the id 'b' is that of line 2"),
     ("t.csv", ROW + "a,../b,1\n", (*FIELDS, "--id", "headline"), "t.csv:2: '../b' cannot be a case's id"),
     ("t.jsonl", '{"text": "a"}\n{"txt": "b"}\n', ("--input", "text"), "t.jsonl:2: column 'text', the document, is"),
     ("t.csv", ROW + "a,b,1\n", (*FIELDS, "--skill", "notices"), "unknown component 'notices'"),
@@ -236,16 +232,9 @@ def test_text_truths_are_imported_without_schema(bare: Library) -> None:
     assert bare.call("lint").code == 0
 
 
-@pytest.mark.parametrize(
-    ("items", "words"),
-    [
-        ({"a": 1}, "items.json is no list of objects"),
-        ([1], "items.json:1: no object"),
-        ([{"input": "x"}], "no column 'input.text' in items.json"),
-    ],
-)
-def test_json_without_objects_or_path_is_refused(bare: Library, items: Any, words: str) -> None:
-    assert imported_json(bare, items, *PATHS).refuses(words)
+def test_json_without_objects_or_path_is_refused(bare: Library) -> None:
+    assert imported_json(bare, {"a": 1}, *PATHS).refuses("items.json is no list of objects")
+    assert imported_json(bare, [{"input": "x"}], *PATHS).refuses("no column 'input.text' in items.json")
 
 
 @given(truths=st.lists(json_values, min_size=1, max_size=4))

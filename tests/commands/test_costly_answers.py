@@ -53,7 +53,7 @@ def _processor_seconds() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def test_one_case_of_twelve_is_too_costly_and_the_other_answers_are_recorded(tree: Library, server: ChatServer) -> None:
+def test_costly_outputs_of_one_case_cost_that_case_alone(tree: Library, server: ChatServer) -> None:
     for number in range(9):
         tree.case(f"more-{number}")
     limit = 1.0
@@ -77,7 +77,7 @@ def test_one_case_of_twelve_is_too_costly_and_the_other_answers_are_recorded(tre
     assert took < 1.5 * usual + 10 * limit  # of processor time, which the workers share
 
 
-def test_while_an_answer_is_scored_others_are_read_and_time_out(tree: Library, server: ChatServer) -> None:
+def test_calls_go_on_while_an_output_is_scored(tree: Library, server: ChatServer) -> None:
     tree.settings(limits={"score_seconds": 8}, timeout_s=1.5, retry={"attempts": 1})
 
     def reply(asked: Asked) -> Reply:

@@ -256,9 +256,6 @@ def test_aa_runs_the_recorded_version_again(bumped: Library, asking: Asking) -> 
     (spread,) = done.json["spreads"]
     assert set(spread["scores"]) == {first["run_id"], again["run_id"]}
     assert spread["sigma"] == pytest.approx((1 - 5 / 6) / 2**0.5, abs=1e-6)
-    shown = bumped.evaluate_here("--aa").out
-    assert "served 1.0.0, measured 3 times: field_level_f1 " in shown
-    assert "; standard deviation between runs 0.096" in shown
 
 
 @pytest.fixture
@@ -300,29 +297,14 @@ def _without_git(library: Library) -> None:
     shutil.rmtree(library.root / ".git")
 
 
-def _rewritten(library: Library) -> None:
-    _without_git(library)
-    GitRepository(library.root).commit()
-
-
 def _with_another_schema(library: Library) -> None:
     library.write(f"components/{SKILL}/schema.json", {**SCHEMA, "title": "Notice"})
-
-
-def _shallow(library: Library) -> None:
-    git(library.root, "add", "-A")
-    git(library.root, "commit", "-qm", "1.1.0")
-    git(library.root, "clone", "-q", "--depth", "1", library.root.as_uri(), str(library.root / "clone"))
-    _without_git(library)
-    (library.root / "clone" / ".git").rename(library.root / ".git")
 
 
 NOT_ASKED = pytest.mark.parametrize(
     ("change", "why"),
     [
         (_without_git, "the prompt of 'notice-extraction' 1.0.0 must be read from git"),
-        (_rewritten, "which is not here); fetch the branch that holds it"),
-        (_shallow, "run `git fetch --unshallow`"),
         (_with_another_schema, "had a different schema from"),
     ],
 )

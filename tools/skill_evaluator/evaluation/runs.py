@@ -149,7 +149,9 @@ def beside_words(runs: Sequence[Run]) -> list[str]:
         run.manifest for run in runs if run.manifest.role == "baseline" and run.manifest.beside in replicates
     ):
         times = 1 + manifest.replicates / replicates[str(manifest.beside)]
-        models.setdefault(f"interleaved with {manifest.skill_version}: {times:.3g} × the calls", []).append(manifest.model_id)
+        models.setdefault(f"interleaved with {manifest.skill_version}: {times:.3g} × the calls", []).append(
+            manifest.model_id
+        )
     alone = "" if any(run.manifest.asked_again for run in runs) else " (--recorded-baseline runs the new version alone)"
     return [f"{words} of {listed(ids)}{alone}" for words, ids in models.items()]
 

@@ -95,7 +95,7 @@ def test_no_cell_is_a_formula_and_the_exact_text_is_in_the_other_forms(library: 
 def test_what_cannot_be_exported_is_an_error_of_one_line(recorded: Library) -> None:
     recorded.write("prompt.txt", "no record")
     for arguments, says in (
-        (("nothing",), f"'nothing' is no component, run or file of a record (known: {SKILL})"),
+        (("nothing",), f"'nothing' is not a component, a run or a record file (known: {SKILL})"),
         (("--model", "x"), "no record of model 'x' is among them (known: m)"),
         (("prompt.txt",), "prompt.txt:1:1: not JSON"),
     ):
@@ -129,7 +129,7 @@ def test_a_regression_fails_the_verdict_and_the_cases_that_broke(library: Librar
     counts = {name: found[f"{SKILL}.m"].get(name) for name in ("tests", "failures", "errors", "skipped")}
     assert counts == {"tests": "13", "failures": "12", "errors": "0", "skipped": "1"}
     assert library.call("export", "--to", "junit", "--table", "cases").refuses(
-        "--table cases needs --to csv or --to jsonl"
+        "--table cases requires --to csv or --to jsonl"
     )
 
 

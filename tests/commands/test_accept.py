@@ -51,7 +51,7 @@ def creeping(library: Library) -> Library:
 
 
 def test_accept_records_who_when_and_why(creeping: Library) -> None:
-    found = accept(creeping, "1.1.0", "--why", "dates  are read\nelsewhere")
+    found = accept(creeping, "1.1.0", "--reason", "dates  are read\nelsewhere")
     assert (found.code, found.err) == (0, "")
     assert accepted(creeping) == [
         {
@@ -74,7 +74,7 @@ def test_accept_prints_and_lists_what_is_accepted(creeping: Library) -> None:
     assert f"no version of {SKILL} was accepted" in accept(creeping, "--list").out
     keep(creeping, a_run("1.3.0", 8, level(0.5), accuracy={"field_level_f1": figures(0.5)}))
     keep(creeping, a_run("1.3.0", 9, level(0.6), accuracy={"field_level_f1": figures(0.6)}))
-    found = accept(creeping, "--why", "cheaper", "--by", "Them")
+    found = accept(creeping, "--reason", "cheaper", "--by", "Them")
     assert [" ".join(line.split()) for line in found.out.splitlines()] == [
         f"{SKILL} 1.3.0 is accepted",
         "by Them: cheaper",
@@ -84,12 +84,12 @@ def test_accept_prints_and_lists_what_is_accepted(creeping: Library) -> None:
         "",
         f"commit {FILE}: later versions are compared with 1.3.0 from then on",
     ]
-    found = accept(creeping, "1.3.0", "--why", "cheaper", "--format", "json")
+    found = accept(creeping, "1.3.0", "--reason", "cheaper", "--format", "json")
     assert (found.json["skill"], found.json["new"], found.json["metric"]) == (SKILL, False, "field_level_f1")
     assert found.json["strict_means"] == {"m": 0.55}
     assert found.json["acceptance"] == accepted(creeping)[0]
     assert accept(creeping, "--list", "--format", "json").json == {"skill": SKILL, "accepted": accepted(creeping)}
-    accept(creeping, "--why", "good", "--model", "n")  # of the models named the highest complete version
+    accept(creeping, "--reason", "good", "--model", "n")  # of the models named the highest complete version
     assert [(entry["version"], entry["models"]) for entry in accepted(creeping)][1:] == [("1.1.0", ["n"])]
 
 
@@ -98,13 +98,13 @@ def figures(mean: float) -> dict[str, Any]:
 
 
 def test_accept_repeated_adds_nothing(creeping: Library) -> None:
-    accept(creeping, "--why", "good")
+    accept(creeping, "--reason", "good")
     before = (creeping.root / FILE).read_bytes()
-    found = accept(creeping, "1.2.0", "--why", "good", "--by", "Them")
+    found = accept(creeping, "1.2.0", "--reason", "good", "--by", "Them")
     assert "was accepted before, for the same reason" in found.out
     assert (creeping.root / FILE).read_bytes() == before
-    accept(creeping, "1.2.0", "--why", "another reason")
-    accept(creeping, "1.2.0", "--why", "good", "--model", "m")
+    accept(creeping, "1.2.0", "--reason", "another reason")
+    accept(creeping, "1.2.0", "--reason", "good", "--model", "m")
     assert [(entry["why"], entry["models"]) for entry in accepted(creeping)] == [
         ("good", None),
         ("another reason", None),
@@ -114,19 +114,19 @@ def test_accept_repeated_adds_nothing(creeping: Library) -> None:
 
 def test_accept_refuses_what_is_not_recorded_or_without_a_reason(creeping: Library) -> None:
     for arguments, words in (
-        (("1.9.0", "--why", "x"), "no complete record of '1.9.0' to accept; there are: 1.2.0, 1.1.0, 1.0.0"),
-        (("1.2.0", "--why", "x", "--model", "n"), "no complete record of n of '1.2.0' to accept; there are: 1.1.0"),
-        (("1.2.0", "--why", "x", "-m", "n", "-m", "m"), "no complete record of n of '1.2.0' to accept"),
-        (("--why", "x", "--model", "o"), "no run of model 'o'"),
-        (("1.2.0",), "say why it is accepted"),
-        (("1.2.0", "--why", " "), "say why it is accepted"),
+        (("1.9.0", "--reason", "x"), "no complete record of '1.9.0' to accept; there are: 1.2.0, 1.1.0, 1.0.0"),
+        (("1.2.0", "--reason", "x", "--model", "n"), "no complete record of n of '1.2.0' to accept; there are: 1.1.0"),
+        (("1.2.0", "--reason", "x", "-m", "n", "-m", "m"), "no complete record of n of '1.2.0' to accept"),
+        (("--reason", "x", "--model", "o"), "no run of model 'o'"),
+        (("1.2.0",), "--reason is empty"),
+        (("1.2.0", "--reason", " "), "--reason is empty"),
     ):
         assert accept(creeping, *arguments).refuses(words), arguments
     assert not (creeping.root / FILE).exists()
 
 
 def test_accept_requires_a_name(creeping: Library) -> None:
-    assert accept(creeping, "--why", "x", env=NOBODY).refuses("say who accepts it: --by NAME")
+    assert accept(creeping, "--reason", "x", env=NOBODY).refuses("say who accepts it: --by NAME")
 
 
 def test_broken_acceptances_are_refused_and_left_as_they_are(creeping: Library) -> None:
@@ -138,7 +138,7 @@ def test_broken_acceptances_are_refused_and_left_as_they_are(creeping: Library) 
     for content, words in broken:
         creeping.write(FILE, content)
         before = (creeping.root / FILE).read_bytes()
-        for command in (("accept", SKILL, "--why", "x", "--by", "me"), ("compare", SKILL)):
+        for command in (("accept", SKILL, "--reason", "x", "--by", "me"), ("compare", SKILL)):
             refused = creeping.call(*command)
             assert refused.refuses(words), (command, refused)
             assert FILE in refused.err, command
@@ -148,7 +148,7 @@ def test_broken_acceptances_are_refused_and_left_as_they_are(creeping: Library) 
 
 
 def test_lint_names_acceptances_without_a_record(creeping: Library) -> None:
-    accept(creeping, "1.1.0", "--why", "good")
+    accept(creeping, "1.1.0", "--reason", "good")
     (good,) = accepted(creeping)
     entries = [
         good,

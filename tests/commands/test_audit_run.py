@@ -143,10 +143,10 @@ def test_run_of_an_audit_is_not_a_run_of_a_component(served: AuditLibrary) -> No
 PRICE = {"input": 1, "output": 2, "cache_read": 1, "cache_write": 1}
 PRICED = {"provider": "openai", "params": {"max_output_tokens": 100}, "price": PRICE}
 FEW = [
-    "2 models, fewer than 4: quartiles are hardly more than a ranking",
+    "2 models, fewer than 4: quartiles say little more than a ranking",
     "3 scenarios, fewer than 6: the fluctuation is a rough estimate",
     f"fewer than 50 questions ({SKILL} 3, {SECOND} 2): use the confidence intervals",
-    f"1 case of '{SECOND}' left out: no ground truth",
+    f"1 case of '{SECOND}' skipped: no ground truth",
 ]
 
 
@@ -179,5 +179,5 @@ def test_choice_components_are_the_default_and_an_unreadable_one_is_left_out(tmp
     done = library.call("audit", "run", "--dry-run", "--format", "json")
     assert done.code == 0, done
     assert [each["name"] for each in done.json["benchmarks"]] == ["good"]
-    (warning,) = [line for line in done.err.splitlines() if "left out of the audit" in line]
-    assert warning.startswith("warning: left out of the audit: components/broken/prompt.md:4:53: broken YAML: nested")
+    (warning,) = [line for line in done.err.splitlines() if "not in the audit" in line]
+    assert warning.startswith("warning: not in the audit: components/broken/prompt.md:4:53: broken YAML: nested")

@@ -304,7 +304,7 @@ def test_batches_are_split_by_cost_limit_and_queued_tokens(library: Library, ser
     assert evaluate(library, "--batch", "--max-cost", "0").code == 4
     assert server.batches == []
     most = evaluate(library, "--dry-run", "--batch", "--format", "json").json["models"][0]["cost_upper_usd"]
-    done = evaluate(library, "--batch", "--fresh", "--max-cost", f"{most / CALLS * 2.5}")
+    done = evaluate(library, "--batch", "--no-reuse", "--max-cost", f"{most / CALLS * 2.5}")
     assert done.code == 0, done
     assert [len(batch.requests) for batch in server.batches] == [2, 2, 2]
     (record,) = library.records()
@@ -320,7 +320,7 @@ def test_results_are_deleted_at_the_vendor_on_request(library: Library, server: 
     assert evaluate(library, "--batch").code == 0
     assert server.deleted == (["file-1", "answers-batch_1"] if vendor == "openai" else [server.batches[0].id])
     server.undeletable = True
-    done = evaluate(library, "--batch", "--fresh")
+    done = evaluate(library, "--batch", "--no-reuse")
     assert done.code == 0, done
     assert f"{server.batches[1].id} could not be deleted" in done.err
     assert library.records()[0]["scored"] == CALLS

@@ -53,7 +53,7 @@ def test_collect_names_artifacts_of_another_plan(pipeline: Pipeline) -> None:
     before = read(pipeline.plan_file)["invocation"]
     pipeline.plan("--base", "0")
     assert pipeline.collect().code == 4
-    assert pipeline.outcome()[RECORDED]["reason"].endswith(f"; what lies there of {before} is of a different plan")
+    assert pipeline.outcome()[RECORDED]["reason"].endswith(f"; the folder has runs of other plans: {before}")
 
 
 def test_missing_shard_makes_an_incomplete_record(pipeline: Pipeline) -> None:
@@ -169,7 +169,7 @@ def test_hostile_artifact_stops_no_other_run(evaluated: Pipeline, pipeline: Pipe
         reason = pipeline.outcome()[RECORDED]["reason"]
         assert reason.isprintable(), name
         if name == "version":
-            assert f"{SHARDS[0]}/{folder.name} is left out: skill_version is 99.0.0, the plan says 1.0.0" in reason
+            assert f"{SHARDS[0]}/{folder.name} is ignored: skill_version is 99.0.0, the plan says 1.0.0" in reason
         published = pipeline.publish()
         assert (published.code, published.err) == (0, ""), name
         assert OTHER in {row["model_id"] for row in pipeline.rows()}, name
@@ -249,7 +249,7 @@ def test_policy_interleaves_the_baseline_in_ci(interleaved: Pipeline) -> None:
         ("1.0.0", first)
     }
     assert (sum(entry.calls for entry in plan.runs), len(plan.runs), {entry.seed for entry in plan.runs}) == (9, 2, {1})
-    assert {entry.beside_words for entry in plan.runs} == {"beside 1.0.0: 1.5 × the calls"}
+    assert {entry.baseline_note for entry in plan.runs} == {"interleaved with 1.0.0: 1.5 × the calls"}
     assert interleaved.collect().code == 0
     new, baseline = sorted(interleaved.records().values(), key=lambda record: record["run_id"])
     assert (new["skill_version"], new["beside"]) == ("1.1.0", baseline["run_id"])

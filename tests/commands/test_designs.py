@@ -1,4 +1,4 @@
-"""`--with-baseline`, `--aa`: what is asked, in what order, under which limits, and what is recorded."""
+"""`--with-baseline`, `--rerun-baseline`: what is asked, in what order, under which limits, and what is recorded."""
 
 import shutil
 import signal
@@ -235,8 +235,8 @@ def test_baseline_is_refused_without_a_lower_version(served: Library, server: Ch
 def test_contradicting_designs_are_refused(bumped: Library) -> None:
     before = bumped.tree()
     for words, reason in (
-        (("--with-baseline", "--aa"), "--with-baseline and --aa ask different questions"),
-        (("--aa", "--recorded"), "--recorded and --aa ask different questions"),
+        (("--with-baseline", "--rerun-baseline"), "--with-baseline and --rerun-baseline cannot be combined"),
+        (("--rerun-baseline", "--recorded-baseline"), "--recorded-baseline and --rerun-baseline cannot be combined"),
     ):
         assert bumped.evaluate_here(*words).refuses(reason), words
     assert bumped.tree() == before
@@ -244,7 +244,7 @@ def test_contradicting_designs_are_refused(bumped: Library) -> None:
 
 def test_aa_runs_the_recorded_version_again(bumped: Library, asking: Asking) -> None:
     asking.wrong = lambda prompt, asked: asked.case_id == "alpha"
-    done = bumped.evaluate_here("--aa", "--format", "json")
+    done = bumped.evaluate_here("--rerun-baseline", "--format", "json")
     assert (done.code, done.json["comparison"]) == (0, None)
     assert {prompt for prompt, _ in asking.seen} == {OLD}
     first, again = sorted(_records(bumped), key=lambda one: int(one["seed"]))
@@ -272,10 +272,10 @@ def _calls(library: Library, *words: str) -> int:
 
 
 def test_option_or_policy_selects_the_recorded_baseline(by_default: Library, asking: Asking) -> None:
-    assert (_calls(by_default), _calls(by_default, "--recorded")) == (PLANNED, 6)
-    done = by_default.evaluate_here("--recorded")
+    assert (_calls(by_default), _calls(by_default, "--recorded-baseline")) == (PLANNED, 6)
+    done = by_default.evaluate_here("--recorded-baseline")
     assert (done.code, {prompt for prompt, _ in asking.seen}) == (0, {NEW})
-    assert by_default.evaluate_here("--recorded", "--with-baseline").refuses("--recorded and --with-baseline ask")
+    assert by_default.evaluate_here("--recorded-baseline", "--with-baseline").refuses("cannot be combined")
     by_default.settings(policy={"design": "recorded"})
     assert (_calls(by_default), _calls(by_default, "--with-baseline")) == (6, PLANNED)
 
@@ -286,7 +286,7 @@ def test_option_or_policy_selects_the_recorded_baseline(by_default: Library, ask
         (("--draft",), 6),
         (("--case", "alpha"), 2),
         (("--shard", "1/3"), 2),
-        (("--bare",), 6),
+        (("--no-prompt",), 6),
     ],
 )
 def test_run_without_a_verdict_calls_no_baseline(by_default: Library, words: tuple[str, ...], calls: int) -> None:
@@ -328,10 +328,12 @@ def test_limit_that_excludes_the_baseline_is_reported_before_the_first_call(
     by_default: Library, server: ChatServer, asking: Asking
 ) -> None:
     done = by_default.evaluate_here("--max-calls", "8")
-    words = "is asked without its baseline: --max-calls, 8, is enough for the new version (at most 6), not for both (9)"
+    words = (
+        "is called without its baseline: --max-calls, 8, is enough for the new version (at most 6), not for both (9)"
+    )
     assert (done.code, words in done.err.splitlines()[0]) == (0, True)
     assert {prompt for prompt, _ in asking.seen} == {NEW}
     by_default.served_by(server.url, price={"input": 1000.0, "output": 5000.0})
-    (alone,) = by_default.evaluate_here("--recorded", "--dry-run", "--format", "json").json["models"]
+    (alone,) = by_default.evaluate_here("--recorded-baseline", "--dry-run", "--format", "json").json["models"]
     cap = f"{1.2 * alone['cost_upper_usd']:.2f}"
     assert (_calls(by_default), _calls(by_default, "--max-cost", cap)) == (PLANNED, 6)

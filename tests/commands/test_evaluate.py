@@ -147,7 +147,7 @@ def test_manifest_and_record_keep_the_facts_of_the_server(served: Library, serve
     assert facts(served) == ({"concurrency": 3, "version": "0.10.0", "fingerprints": {"fp_a": 6}},) * 2
     assert server.asked_version == 1
     server.reply, server.version = lambda asked: Reply(text=notice(asked.case_id)), None
-    assert served.evaluate_here("--fresh").code == 0
+    assert served.evaluate_here("--no-reuse").code == 0
     assert facts(served) == ({"concurrency": 3}, {"concurrency": 3})
 
 

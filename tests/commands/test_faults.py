@@ -19,7 +19,7 @@ def test_unreachable_server_stops_the_run_at_once(library: Library) -> None:
     assert time.monotonic() - began < 6  # with six attempts it took 13 s
     assert "stopped by unreachable: no connection: 127.0.0.1 port" in done.out
     assert f"(http://127.0.0.1:{port}/v1) → start the server, then --resume; or correct base_url of" in done.out
-    assert "to go on where this stopped" in done.err
+    assert "to continue: " in done.err
 
 
 def test_budget_names_the_call_that_did_not_fit(served: Library, server: ChatServer) -> None:

@@ -197,7 +197,7 @@ def test_gain_by_an_uncalibrated_judge_is_inconclusive_until_labels_correct_it(l
     assert measured.code == 0, measured.err
     library.write(target, json.loads(measured.out))
     library.judged_by(model="judge", calibration="calibration.json")
-    assert library.evaluated("--fresh").code == 0
+    assert library.evaluated("--no-reuse").code == 0
     assert "not calibrated" not in library.call("compare", SKILL).out
     judged = next(record["judged"] for record in library.records() if record["judged"]["labels"])
     share = judged["shares"][POLITE]

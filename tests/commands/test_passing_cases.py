@@ -46,7 +46,7 @@ def served(tmp_path: Path, server: ChatServer) -> Served:
 def test_failing_cases_are_run_again_with_both_versions(served: Served) -> None:
     library = served.library
     library.settings(replicates=4)
-    assert "turned: beta passes always → fails always" in library.evaluate_here("--recorded").out
+    assert "turned: beta passes always → fails always" in library.evaluate_here("--recorded-baseline").out
     before = library.call("compare", SKILL, "--format", "json").json
     rows, records = library.leaderboard.read_bytes(), sorted((library.component / "evals/records").iterdir())
     served.seen.clear()
@@ -69,7 +69,7 @@ def test_failing_cases_are_run_again_with_both_versions(served: Served) -> None:
 
 def test_stopped_rerun_of_failing_cases_has_no_verdict_until_resumed(served: Served) -> None:
     library = served.library
-    library.evaluate_here("--recorded")
+    library.evaluate_here("--recorded-baseline")
     stopped = library.evaluate_here("--failing", "--max-calls", "5")
     assert stopped.code == 4
     assert "asked again" not in stopped.out

@@ -82,7 +82,7 @@ def test_two_versions_of_a_program_are_measured_and_compared(library: Library) -
     assert worse.code == 3, (worse.out, worse.err)  # whichever model the program asks now
     assert "chain-2023 answered" not in worse.out + worse.err
     assert "asks both side by side" not in worse.out
-    assert worse.err.count("is asked without its baseline: the files and the installation of") == 1
+    assert worse.err.count("is called without its baseline: the files and the installation of") == 1
     assert [row["skill_version"] for row in library.rows()] == ["1.1.0", "1.0.0"]
 
 
@@ -233,7 +233,7 @@ def test_program_has_its_own_job_and_environment(library: Library) -> None:
 def test_options_that_need_a_prompt_are_refused_for_a_program(library: Library) -> None:
     declare(library, RUN)
     app(library)
-    assert library.evaluate_here("--bare").refuses("is a program")
+    assert library.evaluate_here("--no-prompt").refuses("is a program")
     assert library.call("mutate", SKILL).refuses("is a program")
     assert library.evaluate_here("--batch").refuses("has no batch API")
     assert library.evaluate_here("--model", "recorded").refuses("unknown model 'recorded'")

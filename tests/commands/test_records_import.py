@@ -58,9 +58,9 @@ def coins(share: float, cases: int, seed: int) -> dict[str, list[Any]]:
 
 
 def test_results_of_another_tool_count_as_interleaved_by_default(library: Library) -> None:
-    premise = "taken to be measured side by side; `compare --apart` allows for different days"
+    premise = "taken to be measured side by side; `compare --different-days` allows for different days"
     files = table(library, "A.csv", coins(0.8, 400, 1)), table(library, "B.csv", coins(0.8, 400, 2))
-    beside, apart = (judged(library, *files, *option).json["models"][0] for option in ([], ["--apart"]))
+    beside, apart = (judged(library, *files, *option).json["models"][0] for option in ([], ["--different-days"]))
     assert premise in beside["reasons"]
     assert premise not in apart["reasons"]
     widths = [high - low for low, high in (model["metrics"][0]["ci95"] for model in (beside, apart))]
@@ -69,7 +69,7 @@ def test_results_of_another_tool_count_as_interleaved_by_default(library: Librar
 
 def test_apart_is_refused_for_our_own_records(library: Library) -> None:
     files = [str(library.write(f"{day}.json", a_run("1.0.0", day, RIGHT).model_dump(mode="json"))) for day in (1, 2)]
-    assert library.call("compare", *files, "--apart").refuses("--apart is for another tool's results")
+    assert library.call("compare", *files, "--different-days").refuses("--different-days is for another tool's results")
 
 
 def test_two_tables_are_compared_without_a_configuration(library: Library) -> None:
@@ -110,7 +110,7 @@ def test_imported_results_have_the_verdict_of_our_own_run(library: Library) -> N
         library.write(f"components/{SKILL}/prompt.md", prompt)
         assert library.call("evaluate", SKILL, "-n", "2").code in (0, 3)
     own = judged(library, SKILL)
-    elsewhere = judged(library, *(str(MADE / f"inspect_{name}.json") for name in "ab"), "--apart")
+    elsewhere = judged(library, *(str(MADE / f"inspect_{name}.json") for name in "ab"), "--different-days")
     assert own.json["verdict"] == elsewhere.json["verdict"] == "regressed"
     ours, theirs = primary(own), primary(elsewhere)
     figures = ("baseline", "candidate", "difference", "ci95", "p", "q", "n_cases", "verdict")
@@ -196,11 +196,13 @@ def test_invalid_rows_are_skipped_on_request(library: Library) -> None:
 def test_aborted_log_is_an_incomplete_record(library: Library) -> None:
     library.write("log.json", {**INSPECT, "status": "cancelled", "samples": INSPECT["samples"][:3]})
     assert "exact 1.000, incomplete (status 'cancelled' in" in library.call("records", "import", "log.json").out
-    assert library.call("accept", "capitals", "--why", "x", "--by", "y").refuses("no run of 'capitals' is complete")
+    assert library.call("accept", "capitals", "--reason", "x", "--by", "y").refuses("no run of 'capitals' is complete")
     assert "the candidate's run is incomplete: status 'cancelled'" in judged(library, "log.json", "log.json").out
 
 
-@pytest.mark.parametrize(("after", "fail_on", "apart", "code"), [("a", "regressed", "", 0), ("b", "", "--apart", 3)])
+@pytest.mark.parametrize(
+    ("after", "fail_on", "apart", "code"), [("a", "regressed", "", 0), ("b", "", "--different-days", 3)]
+)
 def test_action_fails_on_worse_results(tmp_path: Path, after: str, fail_on: str, apart: str, code: int) -> None:
     action = yaml.safe_load((ROOT / "action.yml").read_text())
     (step,) = (step for step in action["runs"]["steps"] if step["name"] == "Compare")
@@ -209,7 +211,7 @@ def test_action_fails_on_worse_results(tmp_path: Path, after: str, fail_on: str,
     program.write_text(f'#!/bin/bash\nexec "{sys.executable}" -m skill_evaluator "$@"\n')
     program.chmod(0o755)
     values = {"BASELINE": MADE / "promptfoo_a.json", "CANDIDATE": MADE / f"promptfoo_{after}.json", "FAIL_ON": fail_on}
-    values["APART"] = apart
+    values["DIFFERENT_DAYS"] = apart
     assert set(step["env"]) == set(values)
     places = {"RUNNER_TEMP": tmp_path, "GITHUB_STEP_SUMMARY": tmp_path / "summary.md", "PYTHONPATH": ROOT / "tools"}
     environment = {**os.environ, **{name: str(value) for name, value in {**values, **places}.items()}}

@@ -58,7 +58,7 @@ def test_resume_of_a_finished_run_changes_nothing(served: Library, server: ChatS
     assert server.requests == 6
     assert served.tree() == before
     assert served.evaluate_here("--resume").refuses("no unfinished run")
-    assert served.evaluate_here("--resume", "--fresh").refuses("cannot be combined with --dry-run or --fresh")
+    assert served.evaluate_here("--resume", "--no-reuse").refuses("cannot be combined with --dry-run or --no-reuse")
 
 
 def test_lost_row_is_added_from_the_record(served: Library, server: ChatServer) -> None:
@@ -162,7 +162,7 @@ def test_components_in_one_results_folder_keep_their_outputs_apart(library: Libr
 
     def evaluate(name: str) -> Ended:
         with invoked("20260301T080000Z-abcdef"):
-            return library.call("evaluate", name, "--fresh", "--results", "results")
+            return library.call("evaluate", name, "--no-reuse", "--results", "results")
 
     assert [evaluate(name).code for name in (SKILL, "other")] == [0, 0]
     folders = sorted((library.root / "results").iterdir())
@@ -199,7 +199,7 @@ def test_killed_run_is_continued(served: Library, server: ChatServer) -> None:
     server.forget()
     done = served.evaluate_here("-n", "6")
     assert (done.code, len(served.rows())) == (0, 1)
-    assert f"{served.run_folder().name[:23]} was left unfinished, and goes on (--fresh asks anew)" in done.err
+    assert f"{served.run_folder().name[:23]} was left unfinished, and goes on (--no-reuse asks anew)" in done.err
     assert journal(served.run_folder())[: len(before)] == before
     assert (server.requests, server.repeated) == (18 - len(before), [])
     assert calls_of(server, lambda: served.evaluate_here("-n", "6")) == 18, "a complete run is not continued"
@@ -232,7 +232,7 @@ def test_only_a_run_with_equal_inputs_is_continued(change: str, served: Library,
     assert calls_of(server, served.evaluate_here) == calls
 
 
-@pytest.mark.parametrize("words", [("--fresh",), ("--seed", "7"), ("--draft",), ("--bare",)], ids=" ".join)
+@pytest.mark.parametrize("words", [("--no-reuse",), ("--seed", "7"), ("--draft",), ("--no-prompt",)], ids=" ".join)
 def test_option_starts_a_new_run(words: tuple[str, ...], served: Library, server: ChatServer) -> None:
     assert served.evaluate_here("--max-calls", "4").code == 4
     assert calls_of(server, lambda: served.evaluate_here(*words)) == 6

@@ -167,7 +167,7 @@ def test_read_only_checkout_is_evaluated_from_another_folder(
     done = sourced.call("init", "--adopt", "--yes", "--out", str(out))
     assert done.code == 0, done.err
     assert "SKILL.md" in done.out.splitlines()[0]
-    assert "type --fixtures" in done.out
+    assert "add --fixtures" in done.out
     elsewhere = Library.__new__(Library)
     elsewhere.stand_in(out)
     asked = elsewhere.call("evaluate", "--yes", "--format", "json", "--fixtures", str(sourced.root / "fixtures"))

@@ -33,6 +33,7 @@ def _models(*entries: object) -> Callable[[Library], object]:
     return _writes(".evaluator/models.yaml", {"models": entries})
 
 
+_REPLAY = {"provider": "replay"}
 TABLE = [
     # components
     Bad(
@@ -47,6 +48,7 @@ TABLE = [
         ("'antropic'", "models[2].provider", ".evaluator/models.yaml", "did you mean 'anthropic'?"),
         spoil=_models(REPLAY, {**REPLAY, "id": "b"}, {"id": "c", "provider": "antropic"}),
     ),
+    Bad("a replay model without its file", ("'recorded'", "file: PATH"), spoil=_models({"id": "recorded", **_REPLAY})),
     # options
     Bad("no replicates", ("--replicates", "0"), ("--replicates", "0")),
     Bad("more replicates than memory", ("--replicates", "at most 10,000"), ("--replicates", "1000000000")),

@@ -180,15 +180,6 @@ def test_large_drop_by_an_uncalibrated_judge_is_regressed(library: JudgedLibrary
     assert "judged by judge, not calibrated: 6 calls" in (library.run_reports()[0])
 
 
-def test_drop_between_two_uncalibrated_judges_is_not_regressed(library: JudgedLibrary) -> None:
-    assert library.evaluated().code == 0
-    library.serves("judge", params={"max_output_tokens": 900})
-    rude_version(library)
-    done = library.evaluated("--recorded-baseline")
-    assert done.code == 0, done.err
-    assert "judged by judge, not calibrated: the baseline's judge differs, so that no change counts" in done.out
-
-
 def test_gain_by_an_uncalibrated_judge_is_inconclusive_until_labels_correct_it(library: JudgedLibrary) -> None:
     library.write(DATASETS, {"datasets": [{"checks": [{"expect": POLITE}]}]})
     library.texts = ["No, {}", "No, {}"]
@@ -212,12 +203,6 @@ def test_gain_by_an_uncalibrated_judge_is_inconclusive_until_labels_correct_it(l
     share = judged["shares"][POLITE]
     assert (judged["labels"], share["judged"]) == (120, 1.0)
     assert share["ci95"][0] < 0.9 < share["ci95"][1] <= 1.0
-
-
-def test_drop_by_a_trusted_judge_is_regressed(library: JudgedLibrary) -> None:
-    library.judged_by(model="judge", trusted=["judge"])
-    done = next_version(library)
-    assert (done.code, done.json["comparison"]["verdict"]) == (3, "regressed"), done.err
 
 
 def labels() -> list[dict[str, object]]:

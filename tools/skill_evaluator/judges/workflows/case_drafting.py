@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ from skill_evaluator.display.options import (
 from skill_evaluator.errors import ComponentError, FixtureError, NotEvaluatedError
 from skill_evaluator.judges.prompting.judging import JudgeTask
 from skill_evaluator.judges.prompting.questions import TEXT, Form, load_prompt, make_question, mark_of
-from skill_evaluator.judges.prompting.reading import Unscored, last_whole, text_of
+from skill_evaluator.judges.prompting.reading import Unscored, last_valid_verdict, text_of
 from skill_evaluator.judges.prompting.session import JudgeRunSize, JudgeSession
 from skill_evaluator.judges.workflows.drafting import NoAnswerError
 from skill_evaluator.judges.workflows.requests import JudgeRequest
@@ -72,7 +73,8 @@ class DraftedCases:
     def add(self, _: object, replicate: Replicate) -> None:
         """Write the case of a call, or count the reason why there is none."""
         case_id, text = replicate.call.case_id, text_of(replicate)
-        case = text if isinstance(text, Unscored) else last_whole(text, lambda value: self._case(case_id, value))
+        read_case = partial(self._case, case_id)
+        case = text if isinstance(text, Unscored) else last_valid_verdict(text, read_case)
         if isinstance(case, Unscored):
             self.left_out[case.detail or case.reason] += 1
             return

@@ -90,7 +90,7 @@ def test_arguments_of_the_tool_call_are_the_output(folder: Folder, vendor: Vendo
 
     vendor.reply = lambda call: Answer(text="The receipt is of Acme.")
     folder.prompt("receipts", "1.2.0", "Return shop and total.", front="output: tool_call\n")
-    unusable = folder.here("evaluate", "receipts", "--recorded")
+    unusable = folder.here("evaluate", "receipts", "--recorded-baseline")
     assert unusable.code == 4
     assert "0 of 6 outputs are JSON: 6 × no_tool_call; see what 'm' wrote with `explain`" in unusable.out
     explained = folder.here("explain", folder.rows("receipts")[0]["run_id"], "--case", "acme")

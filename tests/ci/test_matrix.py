@@ -31,7 +31,7 @@ from tests.ci.test_plan import ENTRY, PLAN
 from tests.support.components import component
 
 CASE = Case(id="case", inputs={"document": "A notice."}, truth=None, labelled=False, meta={}, digest="sha256:case")
-SIZE = InputSize(likely=500, most=1000)
+SIZE = InputSize(likely=500, maximum=1000)
 PRICE = {"input": 1.0, "output": 2.0}
 
 

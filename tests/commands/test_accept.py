@@ -114,8 +114,8 @@ def test_accept_repeated_adds_nothing(creeping: Library) -> None:
 
 def test_accept_refuses_what_is_not_recorded_or_without_a_reason(creeping: Library) -> None:
     for arguments, words in (
-        (("1.9.0", "--reason", "x"), "no complete record of '1.9.0' to accept; there are: 1.2.0, 1.1.0, 1.0.0"),
-        (("1.2.0", "--reason", "x", "--model", "n"), "no complete record of n of '1.2.0' to accept; there are: 1.1.0"),
+        (("1.9.0", "--reason", "x"), "no complete record of '1.9.0' to accept; recorded: 1.2.0, 1.1.0, 1.0.0"),
+        (("1.2.0", "--reason", "x", "--model", "n"), "no complete record of n of '1.2.0' to accept; recorded: 1.1.0"),
         (("1.2.0", "--reason", "x", "-m", "n", "-m", "m"), "no complete record of n of '1.2.0' to accept"),
         (("--reason", "x", "--model", "o"), "no run of model 'o'"),
         (("1.2.0",), "--reason is empty"),
@@ -126,7 +126,7 @@ def test_accept_refuses_what_is_not_recorded_or_without_a_reason(creeping: Libra
 
 
 def test_accept_requires_a_name(creeping: Library) -> None:
-    assert accept(creeping, "--reason", "x", env=NOBODY).refuses("say who accepts it: --by NAME")
+    assert accept(creeping, "--reason", "x", env=NOBODY).refuses("name who accepts the version: --by NAME")
 
 
 def test_broken_acceptances_are_refused_and_left_as_they_are(creeping: Library) -> None:
@@ -161,5 +161,5 @@ def test_lint_names_acceptances_without_a_record(creeping: Library) -> None:
     assert [problem for problem in found.json["components"][0]["problems"] if "accepted" in problem] == [
         f"no complete run of version '1.1.1' at accepted[1] in {FILE} (did you mean '1.1.0'?)",
         f"no complete run of version '1.2.0' by model 'n' at accepted[2] in {FILE}",
-        f"'gone' is no complete run of 1.2.0 by 'm' at accepted[2] in {FILE}",
+        f"'gone' is not a complete run of 1.2.0 by 'm' at accepted[2] in {FILE}",
     ]

@@ -317,7 +317,7 @@ def test_recorded_baseline_is_used_when_its_prompt_is_not_available(
     (before,) = by_default.rows()
     change(by_default)
     done = by_default.evaluate_here("--format", "json")
-    warning = next(line for line in done.err.splitlines() if line.startswith("warning: served is asked without"))
+    warning = next(line for line in done.err.splitlines() if line.startswith("warning: served is called without"))
     assert (done.code, why in warning) == (0, True)
     assert {prompt for prompt, _ in asking.seen} == {NEW}
     (model,) = done.json["comparison"]["models"]

@@ -90,7 +90,7 @@ def test_stopped_draft_resumes_as_a_draft(library: Library) -> None:
 
 
 def test_draft_and_aa_are_refused_together(library: Library) -> None:
-    reason = "--draft measures the prompt as it is, and --rerun-baseline a recorded version; use one of them"
+    reason = "--draft runs the current prompt and --rerun-baseline a recorded version; use one of them"
     assert evaluate(library, "--draft", "--rerun-baseline").refuses(reason)
 
 

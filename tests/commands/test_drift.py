@@ -124,20 +124,20 @@ def test_drift_and_base_are_refused_together(recorded: Library) -> None:
 def test_aa_pools_equal_runs_and_starts_a_series_after_drift(recorded: Library, vendor: Vendor) -> None:
     first = recorded.records()[0]
     alike = recorded.evaluate_here("--rerun-baseline", "--format", "json")
-    assert (alike.code, alike.err.count("moved though")) == (0, 0)
+    assert (alike.code, alike.err.count("drifted with")) == (0, 0)
     (spread,) = alike.json["spreads"]
     assert len(spread["scores"]) == 2
     vendor.year = 1999
     moved = recorded.evaluate_here("--rerun-baseline", "--format", "json")
     assert moved.code == 0
-    assert "warning: served moved though the prompt did not: exact_match 1.000 → 0.000" in moved.err
+    assert "warning: served drifted with an unchanged prompt: exact_match 1.000 → 0.000" in moved.err
     newest, second, _ = sorted(recorded.records(), key=lambda one: one["timestamp"] + one["run_id"], reverse=True)
     assert second["drift"] == {"since": first["run_id"], "moved": []}
     assert newest["drift"]["since"] == second["run_id"]
     (spread,) = moved.json["spreads"]
     assert set(spread["scores"]) == {newest["run_id"]}
     since = recorded.evaluate_here("--rerun-baseline", "--format", "json")
-    assert (len(since.json["spreads"][0]["scores"]), since.err.count("moved though")) == (2, 0)
+    assert (len(since.json["spreads"][0]["scores"]), since.err.count("drifted with")) == (2, 0)
 
 
 def test_drift_is_not_blamed_on_the_prompt(recorded: Library, vendor: Vendor) -> None:

@@ -53,7 +53,7 @@ def test_dry_run_names_documents_over_the_context_and_the_duration(served: Libra
     served.write(f"fixtures/{SKILL}/cases/beta/document.md", "beta-" * 2000)  # one word: perhaps not beyond
     told = served.evaluate_here("--dry-run", "--replicates", "20")
     assert told.code == 0
-    assert "over the context of served, 500 tokens: beta (about 2,5" in told.out
+    assert "longer than the context of served (500 tokens): beta (about 2,5" in told.out
     assert (
         f"served will take about 3 minutes, as its calls in {path.stem} took" in told.out
     )  # 60 calls, 2 at once, 6 s each

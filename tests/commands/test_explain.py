@@ -109,7 +109,7 @@ def test_hostile_values_stay_text_and_break_no_table(library: Library) -> None:
 REFUSED: Mapping[tuple[str, ...], str] = {
     ("--case", "alpa"): "unknown case 'alpa' in {run} (did you mean 'alpha'?)",
     ("--field", "yeer"): "unknown field 'yeer' of 'notice-extraction' for --field (did you mean 'year'?)",
-    (): "say what of the run to explain: --case ID or --field PATH (its cases: alpha, beta, gamma)",
+    (): "--case ID or --field PATH is required (the cases of the run: alpha, beta, gamma)",
 }
 
 
@@ -129,7 +129,7 @@ def test_edited_outputs_get_a_warning(library: Library) -> None:
     journal = folder / "replicates.jsonl"
     journal.write_text(journal.read_text().replace("2024", "2025", 1))
     place = folder.relative_to(library.root)
-    said = f"warning: {place / 'record.json'} was made of other answers than {place / journal.name} holds\n"
+    said = f"warning: {place / 'record.json'} was made from other outputs than {place / journal.name} has\n"
     assert library.call(*arguments).err == said
 
 

@@ -76,13 +76,13 @@ def test_lint_names_stale_outputs(library: JudgingLibrary) -> None:
     library.write(f"components/{SKILL}/prompt.md", f"---\nname: {SKILL}\nversion: 1.0.0\n---\nExtract.\n")
     _, said, _ = hints(library)
     stale = [hint.partition(" are stale: ")[2].partition(";")[0] for hint in said if "are stale" in hint]
-    assert stale == ["case 'beta' is another", "case 'gamma' is gone", "the prompt of 1.0.0 is another"]
+    assert stale == ["case 'beta' changed", "case 'gamma' no longer exists", "the prompt of 1.0.0 changed"]
 
 
 @pytest.mark.parametrize(
     ("changed", "complaint"),
     [
-        ({"text": "better"}, "the output of case 'beta' is not what was pinned"),
+        ({"text": "better"}, "the output of case 'beta' was edited"),
         ({"pinned_version": 99}, "has pinned_version 99"),
     ],
 )

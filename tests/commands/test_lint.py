@@ -164,5 +164,5 @@ def test_unknown_names_in_the_policy_are_problems(library: Library) -> None:
         "recordde": "recorded",
     }
     for wrong, right in (meant | {"exact_mach": "exact_match"}).items():
-        assert f"nothing is called '{wrong}' (did you mean '{right}'?)" in linted.out + linted.err
+        assert f"'{wrong}' does not exist (did you mean '{right}'?)" in linted.out + linted.err
     assert linted.code == 2

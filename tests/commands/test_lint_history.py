@@ -127,13 +127,13 @@ def replace_in(path: Callable[[], Path], old: str, new: str) -> Change:
 
 EDITED, REMOVED = "was edited; rows are only added", "was removed; rows are only added"
 TAMPERING: dict[str, tuple[Change, tuple[str, ...]]] = {  # and what it says
-    "a figure": (edit_a_figure, (EDITED, "says otherwise than its record of scored")),
+    "a figure": (edit_a_figure, (EDITED, "and its record differ in scored")),
     "row and record": (edit_row_and_record, (EDITED, "its digest is not the one in row")),
     "both, agreeing": (lambda: edit_row_and_record(agreeing=True), (EDITED, "this record was edited")),
     "a replicate": (edit_a_replicate, ("this record was edited; records are only", "its digest is not the one in row")),
     "a row removed": (rows(lambda runs: runs.pop(0)), (REMOVED, "has no row of this record")),
     "all removed": (Path(BOARD).unlink, (REMOVED, "has no row of this record")),
-    "order": (rows(lambda runs: runs.reverse()), ("is newer than the one above; newest come first",)),
+    "order": (rows(lambda runs: runs.reverse()), ("is newer than the row above; rows are sorted newest first",)),
     "a row twice": (rows(lambda runs: runs.insert(0, runs[0])), ("has more than one row", EDITED)),
     "a row alone": (
         rows(lambda runs: runs.insert(0, {**runs[0], "run_id": MADE_UP})),
@@ -216,7 +216,7 @@ def test_component_is_removed_only_with_its_records(root: Path, capsys: pytest.C
     Path(FOLDER, "prompt.md").unlink()
     assert linted(capsys, base, names=())[0] == 2
     shutil.rmtree(FOLDER)
-    warning = f"warning: {FOLDER}/leaderboard.json: '{SKILL}' was deleted with its records; "
+    warning = f"warning: {FOLDER}/leaderboard.json: '{SKILL}' was deleted with its records, so"
     code, problems, err = linted(capsys, base, names=())
     assert (code, problems, warning in err) == (0, [], True), err
     Path(FOLDER, "evals", "results", "a-run").mkdir(parents=True)  # git ignores it, and leaves it here

@@ -25,7 +25,7 @@ def limited(served: Library, server: ChatServer) -> Library:
 def test_case_that_is_not_applicable_is_not_called_and_named(limited: Library, server: ChatServer) -> None:
     planned = limited.evaluate_here("--dry-run", "--format", "json").json
     assert planned["models"][0]["calls"] == 2
-    assert f"not applicable to served, and not asked: {TOO_LONG}, {DECLARED}" in planned["further"]
+    assert f"not applicable to served and not called: {TOO_LONG}, {DECLARED}" in planned["further"]
     done = limited.evaluate_here()
     assert (done.code, server.requests) == (0, 2)
     assert "1 case × 2 replicates (2 cases not applicable)" in done.out
@@ -37,7 +37,7 @@ def test_case_that_is_not_applicable_is_not_called_and_named(limited: Library, s
     told = limited.call("explain", folder.name, "--case", "gamma")
     assert (told.code, told.err) == (
         2,
-        "error: case 'gamma' is not applicable to served, and was not asked: declared\n",
+        "error: case 'gamma' is not applicable to served and was not called: declared\n",
     )
     assert limited.call("score", str(folder)).code == 0
     assert read(folder / "record.json")["not_applicable"] == record["not_applicable"]

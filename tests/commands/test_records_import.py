@@ -158,14 +158,14 @@ def test_error_in_a_table_is_no_wrong_output(library: Library) -> None:
     [
         ("x.csv", "name,score\na,1\n", "x.csv has no column 'case'; its columns are name, score"),
         ("x.csv", "case,score\n,1\n", "at case_id in x.csv:2"),
-        ("x.csv", "case,replicate,score\na,0,1\na,0,1\n", "x.csv: replicate 0 of a is there twice"),
+        ("x.csv", "case,replicate,score\na,0,1\na,0,1\n", "x.csv: replicate 0 of a occurs twice"),
         ("x.csv", "case,score,cost_usd\na,1,-2\n", "at cost_usd in x.csv:2"),
         ("x.jsonl", '{"case": "a", "scores": [1]}\n', "at scores in x.jsonl:1"),
         ("x.jsonl", '{"case": "a", "scores": {"f1": 7}}\n', "at scores.f1 in x.jsonl:1"),
-        ("x.json", {"results": {"prompts": [], "results": []}}, "x.json holds no result that can be read"),
-        ("x.json", {**INSPECT, "samples": INSPECT["samples"][:1] * 2}, "x.json: replicate 1 of cuba is there twice"),
-        ("x.json", {"any": "thing"}, "x.json holds no results in a known format"),
-        ("x.eval", b"a zip", "x.eval is an archive: inspect log dump x.eval > x.json"),
+        ("x.json", {"results": {"prompts": [], "results": []}}, "x.json contains no readable result"),
+        ("x.json", {**INSPECT, "samples": INSPECT["samples"][:1] * 2}, "x.json: replicate 1 of cuba occurs twice"),
+        ("x.json", {"any": "thing"}, "x.json has no results in a known format"),
+        ("x.eval", b"a zip", "x.eval is an archive; run: inspect log dump x.eval > x.json"),
     ],
 )
 def test_invalid_results_are_refused_in_one_line(library: Library, name: str, content: Any, says: str) -> None:

@@ -173,7 +173,7 @@ def test_components_in_one_results_folder_keep_their_outputs_apart(library: Libr
     shutil.rmtree(folders[1])
     shutil.copytree(folders[0], folders[1])
     ended = evaluate("other")
-    assert ended.refuses(f"holds answers of '{SKILL}' by 'recorded', but this run has a different skill: choose a new")
+    assert ended.refuses(f"has outputs of '{SKILL}' by 'recorded', but this run has a different skill: choose a new")
     assert len(journal(folders[1])) == 6
     library.write(f"components/{SKILL}/prompt.md", f"---\nname: {SKILL}\nversion: 1.1.0\n---\nExtract both.\n")
     ended = evaluate(SKILL)
@@ -199,7 +199,7 @@ def test_killed_run_is_continued(served: Library, server: ChatServer) -> None:
     server.forget()
     done = served.evaluate_here("-n", "6")
     assert (done.code, len(served.rows())) == (0, 1)
-    assert f"{served.run_folder().name[:23]} was left unfinished, and goes on (--no-reuse asks anew)" in done.err
+    assert f"continuing the unfinished run {served.run_folder().name[:23]} (--no-reuse begins a new one)" in done.err
     assert journal(served.run_folder())[: len(before)] == before
     assert (server.requests, server.repeated) == (18 - len(before), [])
     assert calls_of(server, lambda: served.evaluate_here("-n", "6")) == 18, "a complete run is not continued"
@@ -266,4 +266,4 @@ def test_run_of_another_process_is_left_alone(served: Library, server: ChatServe
         second = served.evaluate_here()
         go_on.set()
         assert ended(process).code == 0
-    assert (second.code, "goes on" in second.err, len(served.rows())) == (0, False, 2)
+    assert (second.code, "continuing" in second.err, len(served.rows())) == (0, False, 2)

@@ -91,8 +91,8 @@ def test_first_run_of_another_served_model_gets_a_warning(library: Library, vend
     vendor.serve("other-2024-08-06")
     done = evaluate(library, "1.0.0")
     words = (
-        "other-2024-08-06 answered, and deployed was requested: "
-        "where that is meant, say `id: other-2024-08-06` and `api_id: deployed` in models.yaml"
+        "other-2024-08-06 answered, but deployed was requested: "
+        "if this is intended, set `id: other-2024-08-06` and `api_id: deployed` in models.yaml"
     )
     assert (done.code, done.err.splitlines()[-1]) == (0, f"warning: {words}")
     assert library.records()[0]["cost_usd"] is None  # nobody says what that model costs

@@ -226,7 +226,7 @@ def test_refused_evaluate_without_a_name_changes_no_run(sourced: Sourced) -> Non
     assert sourced.call("evaluate", "pdf", "--max-calls", "3").code == 4
     (folder,) = (sourced.root / ".evaluator/components/pdf/evals/results").iterdir()
     done = sourced.call("evaluate")
-    assert (done.code, "left unfinished" in done.err) == (2, False)
+    assert (done.code, "unfinished run" in done.err) == (2, False)
     assert sourced.call("evaluate", "--yes").code == 0
     assert list(folder.parent.glob("*-served")) == [folder]
     assert sourced.server.requests == 24
@@ -243,12 +243,17 @@ def test_changed_components_are_found_from_the_main_branch(sourced: Sourced, mon
     for base in ((), ("--base", "main")):
         done = sourced.call("evaluate", "--dry-run", "--changed", *base)
         assert "1 component: 8 calls" in done.err
-        assert re.match(r"2 components of 3 not asked: .* as at [0-9a-f]{12}, where HEAD left main$", done.err, re.M)
+        assert re.match(
+            r"2 components of 3 skipped: .* unchanged since [0-9a-f]{12}, the merge base with main$", done.err, re.M
+        )
     planned = sourced.call("ci", "plan", "--base", "main", "--format", "json").json  # no version was lowered
     assert ([entry["skill"] for entry in planned["runs"]], planned["faults"]) == (["pdf"], [])
     git(sourced.root, "checkout", "-q", "main")
     on_main = sourced.call("evaluate", "--dry-run", "--changed")
-    assert (on_main.code, on_main.err.splitlines()[0].partition(" are as at ")[2]) == (0, "HEAD, which main has, too")
+    assert (on_main.code, on_main.err.splitlines()[0].partition(" unchanged since ")[2]) == (
+        0,
+        "HEAD, which main also has",
+    )
 
 
 @pytest.mark.parametrize("main", ["main", "trunk"])
@@ -272,7 +277,7 @@ def test_changed_is_refused_without_a_commit_to_compare_with(
         asked = Library.__new__(Library)
         asked.stand_in(root)
         refused = asked.call("evaluate", "--changed", "--dry-run")
-        assert refused.refuses("found no commit where HEAD left the main branch; ")
+        assert refused.refuses("found no merge base of HEAD and the main branch; ")
         assert refused.err.endswith("or name a commit: --changed --base COMMIT\n")
     assert "1 component: 8 calls" in sourced.call("evaluate", "--dry-run", "--changed", "--base", main).err
     assert sourced.call("evaluate", "--changed", "--base", "none").refuses("--base none is not a commit here")

@@ -83,7 +83,7 @@ def test_switch_names_another_served_model(two: Library, server: ChatServer) -> 
     ended = two.call("switch", "old", "new", "--format", "json")
     (row,) = ended.json["components"]
     assert (ended.code, row["verdict"]) == (4, "incomparable")
-    assert row["remark"].startswith("new answered, and old was requested")
+    assert row["remark"].startswith("new answered, but old was requested")
 
 
 def test_switch_refuses_unknown_and_equal_models(two: Library) -> None:
@@ -101,7 +101,7 @@ def test_retired_model_stops_its_run_after_one_call(two: Library, server: ChatSe
     assert (ended.code, two.rows()) == (4, [])
     assert 1 <= server.requests <= in_flight
     assert "model_retired" in ended.out
-    assert "the model is retired: `skill-evaluator switch old NEW` says whether another will do" in ended.out
+    assert "the model is retired: `skill-evaluator switch old NEW` compares it with another" in ended.out
     assert "--resume" not in ended.err
 
 

@@ -171,8 +171,8 @@ def test_library_runs_and_reports_an_audit(served: AuditLibrary) -> None:
 PRICE = {"input": 1, "output": 2, "cache_read": 1, "cache_write": 1}
 PRICED = {"provider": "openai", "params": {"max_output_tokens": 100}, "price": PRICE}
 FEW = [
-    "2 models, fewer than 4: quartiles say little more than a ranking",
-    "3 scenarios, fewer than 6: the fluctuation is a rough estimate",
+    "2 models, fewer than 4: grades are only a ranking",
+    "3 scenarios, fewer than 6: σ is imprecise",
     f"fewer than 50 questions ({SKILL} 3, {SECOND} 2): use the confidence intervals",
     f"1 case of '{SECOND}' skipped: no ground truth",
 ]

@@ -96,7 +96,7 @@ def test_what_cannot_be_exported_is_an_error_of_one_line(recorded: Library) -> N
     recorded.write("prompt.txt", "no record")
     for arguments, says in (
         (("nothing",), f"'nothing' is not a component, a run or a record file (known: {SKILL})"),
-        (("--model", "x"), "no record of model 'x' is among them (known: m)"),
+        (("--model", "x"), "no record of model 'x' (known: m)"),
         (("prompt.txt",), "prompt.txt:1:1: not JSON"),
     ):
         assert recorded.call("export", *arguments).refuses(says), arguments

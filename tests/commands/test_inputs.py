@@ -252,7 +252,7 @@ def test_a_model_without_eyes_is_not_asked_and_said(scans: Library, server: Chat
     server.reply = right
     planned = scans.evaluate_here("--dry-run")
     assert planned.code == 0, planned
-    why = "image: not among what it accepts (models.yaml)"
+    why = "image: not in accepts of models.yaml"
     assert f"not applicable to blind, and not asked: beta ({why}), gamma ({why})" in planned.out
     assert "tokens of images and of pages of PDFs are estimates" in planned.out
     assert not server.requests

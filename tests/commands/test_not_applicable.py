@@ -98,4 +98,4 @@ def test_an_audit_asks_no_model_what_one_of_them_cannot_take(
     library.write(f"fixtures/{SECOND}/cases/delta/meta.json", {"not_applicable": ["one"]})
     refused = library.audit()
     assert refused.code == 2
-    assert f"error: no case of the benchmark '{SECOND}' is applicable to every model" in refused.err
+    assert f"error: no case of '{SECOND}' is applicable to every model" in refused.err

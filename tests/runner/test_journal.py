@@ -98,7 +98,7 @@ def test_of_a_call_asked_again_its_first_answer_stands_else_its_last_error(
 ) -> None:
     _written(tmp_path, *written)
     for held in (0, 1_000_000):  # bytes: of more, each answer is read when it is asked for
-        monkeypatch.setattr("skill_evaluator.runner.journal._HELD", held)
+        monkeypatch.setattr("skill_evaluator.runner.journal._MAX_BYTES_IN_MEMORY", held)
         assert outcomes(tmp_path) == {FIRST: stands}
 
 
@@ -145,7 +145,7 @@ def test_a_line_that_is_no_journal_line_is_one_line_s_loss(tmp_path: Path, capsy
         path.write_text(path.read_text() + line + "\n")
         _written(path.parent, _answer(Call("b", 0)))
         assert list(outcomes(path.parent)) == [FIRST, Call("b", 0)], line
-        assert "replicates.jsonl:2 is left out, it is not a journal line: " in capsys.readouterr().err, line
+        assert "replicates.jsonl:2 is skipped, it is not a journal line: " in capsys.readouterr().err, line
         assert line in path.read_text().splitlines()  # somebody paid for it
 
 
@@ -154,7 +154,7 @@ def test_many_wrong_lines_are_counted_in_one_sentence(tmp_path: Path) -> None:
     sentences: list[str] = []
     assert list(read_answers(tmp_path, sentences.append)) == []
     assert [sentence.partition("jsonl:")[2] for sentence in sentences] == [
-        "1 is left out, it is not a journal line: a mapping of keys to values is expected, got 1 (and 2 more lines)"
+        "1 is skipped, it is not a journal line: a mapping of keys to values is expected, got 1 (and 2 more lines)"
     ]
 
 

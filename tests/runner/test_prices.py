@@ -13,8 +13,8 @@ from skill_evaluator.runner.prices import (
     InputSize,
     answer_cost,
     answer_price,
-    dearest_cost,
     estimate,
+    highest_cost,
     not_applicable,
     price_of,
     usage_cost,
@@ -78,8 +78,8 @@ def test_a_budget_counts_the_dearer_of_what_was_asked_and_what_answered(
     model, dear = Model(id="m", provider="openai"), Price(input=2.0, output=16.0)
     completion = Completion(text="", served_model=served, usage=Usage(input_tokens=1_000_000, output_tokens=500_000))
     assert answer_cost(model, dear, completion) == (None if cost is None else pytest.approx(cost))
-    assert dearest_cost(model, dear, completion) == pytest.approx(counted)
-    assert dearest_cost(model, OWN, completion) == pytest.approx(6.0 if cost is None else cost)
+    assert highest_cost(model, dear, completion) == pytest.approx(counted)
+    assert highest_cost(model, OWN, completion) == pytest.approx(6.0 if cost is None else cost)
 
 
 @pytest.mark.parametrize(
@@ -189,13 +189,13 @@ def test_files_are_part_of_what_a_case_costs() -> None:
         (Model(id="m", provider="anthropic"), {}),
         (Model(id="m", provider="google", accepts=("image",)), {}),
         (Model(id="m", provider="openai"), {}),
-        (Model(id="m", provider="openai", accepts=("pdf",)), {"a": "image: not among what it accepts (models.yaml)"}),
+        (Model(id="m", provider="openai", accepts=("pdf",)), {"a": "image: not in accepts of models.yaml"}),
         (
             Model(id="m", provider="openai", base_url=_OWN_SERVER),
-            {"a": "image: not among what it accepts (models.yaml)"},
+            {"a": "image: not in accepts of models.yaml"},
         ),
         (Model(id="m", provider="openai", base_url=_OWN_SERVER, accepts=("image",)), {}),
-        (Model(id="m", provider="local"), {"a": "image: not among what it accepts (models.yaml)"}),
+        (Model(id="m", provider="local"), {"a": "image: not in accepts of models.yaml"}),
         (Model(id="m", provider="replay"), {}),
     ],
 )

@@ -18,9 +18,9 @@ from skill_evaluator.identifiers import BASELINE, invocation_of, moment
 from skill_evaluator.records.record import read_record
 from skill_evaluator.runner.journal import (
     ANSWERS,
+    KNOWN_LATER,
     MANIFEST,
     RECORD,
-    TOLD_LATER,
     Manifest,
     merged_outcomes,
     read_answers,
@@ -198,7 +198,7 @@ def _differences(manifest: Manifest, planned: Manifest) -> str:
             wrong.append(f"{name}: {listed(names, _MAX_NAMED)} not as the plan says")
         elif name == "skill_version" and is_generated(str(here)) and is_generated(str(there)):
             continue  # a job does not see the branch of records that numbers versions; the digests identify the prompt
-        elif name in TOLD_LATER or (name == "beside" and here is None):  # the run had no interleaved baseline
+        elif name in KNOWN_LATER or (name == "beside" and here is None):  # the run had no interleaved baseline
             continue
         elif here != there:
             wrong.append(f"{name} is {_shown(here)}, the plan says {_shown(there)}")

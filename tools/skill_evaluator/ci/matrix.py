@@ -30,7 +30,7 @@ from skill_evaluator.records.archive import Archive
 from skill_evaluator.repository import Repository
 from skill_evaluator.runner.journal import input_digests, slug
 from skill_evaluator.runner.prices import Estimate, InputSize, estimate, input_sizes, sum_of
-from skill_evaluator.runner.schedule import IN_FLIGHT, Shard, replicates_beside, under
+from skill_evaluator.runner.schedule import IN_FLIGHT, Shard, baseline_replicates, under
 from skill_evaluator.stats import total_or_none
 from skill_evaluator.text import is_generated
 
@@ -95,13 +95,13 @@ class Wanted:
     @property
     def calls_each(self) -> int:
         """The number of calls for one case."""
-        return self.replicates + (0 if self.beside is None else replicates_beside(self.replicates))
+        return self.replicates + (0 if self.beside is None else baseline_replicates(self.replicates))
 
     def estimates(self, case_ids: Collection[str]) -> list[tuple[str, Estimate]]:
         """Estimate the calls for these cases, by id of the model: its own, and those of its judge if it has one."""
         requests = [(self.sizes, self.replicates)]
         if self.beside is not None:
-            requests.append((self.sizes_beside, replicates_beside(self.replicates)))
+            requests.append((self.sizes_beside, baseline_replicates(self.replicates)))
         parts = [
             estimate({case: sizes[case] for case in case_ids}, self.model, self.kind, replicates)
             for sizes, replicates in requests

@@ -36,7 +36,7 @@ from skill_evaluator.library.prompts import DOCUMENT, UsedInputs
 from skill_evaluator.library.versions import Problem
 from skill_evaluator.runner.journal import MANIFEST, Manifest, run_id_of
 from skill_evaluator.runner.prices import Forecast
-from skill_evaluator.runner.schedule import Shard, replicates_beside
+from skill_evaluator.runner.schedule import Shard, baseline_replicates
 from skill_evaluator.text import nearest
 
 PLAN_VERSION = 1
@@ -95,7 +95,7 @@ class PlannedRun(FrozenModel):
     @property
     def calls(self) -> int:
         """The number of calls to the run's own model."""
-        beside = 0 if self.baseline is None else replicates_beside(self.replicates)
+        beside = 0 if self.baseline is None else baseline_replicates(self.replicates)
         return len(self.cases) * (self.replicates + beside)
 
     @property
@@ -191,7 +191,7 @@ class Plan(FrozenModel):
             other = {
                 "run_id": run.run_id(self.invocation, BASELINE),
                 "skill_version": run.baseline.skill_version,
-                "replicates": replicates_beside(run.replicates),
+                "replicates": baseline_replicates(run.replicates),
                 "inputs": run.baseline.inputs,
                 "digests": run.baseline.digests,
                 "role": BASELINE,

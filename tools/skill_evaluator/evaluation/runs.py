@@ -37,16 +37,16 @@ from skill_evaluator.runner.journal import (
     create_run,
     find_runs,
     input_digests,
+    interleaved_run,
     is_unfinished,
     new_runs,
     outcomes,
     read_component_manifest,
     read_manifest,
     resumed_run,
-    run_of_other,
 )
-from skill_evaluator.runner.prices import input_sizes, most_cost, price_of
-from skill_evaluator.runner.schedule import replicates_beside
+from skill_evaluator.runner.prices import input_sizes, price_of, worst_case_cost
+from skill_evaluator.runner.schedule import baseline_replicates
 from skill_evaluator.scoring.recording import Finished
 from skill_evaluator.stats import total_or_none
 from skill_evaluator.text import counted, listed
@@ -184,7 +184,7 @@ def max_remaining_costs(planned: PlannedRuns, inputs: Inputs) -> dict[str, float
         price, batch = price_of(model, inputs.kinds[model.provider]), manifest.transport == "batch"
         for case_id, size in input_sizes(planned.components[manifest.run_id], cases).items():
             of_model = size.of_model(model, inputs.kinds[model.provider])
-            most = most_cost(price, of_model.most, model.params.max_output_tokens, batch=batch)
+            most = worst_case_cost(price, of_model.most, model.params.max_output_tokens, batch=batch)
             before = costs.get(model.id, 0.0)
             left = manifest.replicates - answered[case_id]
             costs[model.id] = None if most is None or before is None else before + left * most
@@ -472,8 +472,8 @@ def _beside_baseline(run: Run, inputs: Inputs, request: EvaluationRequest, archi
         again, commit = _read_again(entry, archive, request, inputs)
     again = apply_scenario(again, request.config, request.scenario)
     run = _reseeded(run, archive, (again.version, inputs.component.version), request)
-    baseline = run_of_other(run, again, BASELINE, "baseline", commit)
-    half = {"replicates": replicates_beside(run.manifest.replicates)}
+    baseline = interleaved_run(run, again, BASELINE, "baseline", commit)
+    half = {"replicates": baseline_replicates(run.manifest.replicates)}
     baseline = replace(baseline, manifest=baseline.manifest.model_copy(update=half))
     yield _beside(run, baseline), inputs.component
     yield _beside(baseline, run), again
@@ -487,7 +487,7 @@ def _once_more(run: Run, inputs: Inputs, request: EvaluationRequest, archive: Ar
     again, commit = _read_again(entry, archive, request, inputs)
     again = apply_scenario(again, request.config, request.scenario)
     run = _reseeded(run, archive, (entry.version,), request)
-    yield run_of_other(run, again, "", "again", commit), again
+    yield interleaved_run(run, again, "", "again", commit), again
 
 
 def _read_again(

@@ -27,18 +27,18 @@ from skill_evaluator.runner.engine import (
     NO_CALL_LEFT,
     STOPPED,
     Invocation,
-    Most,
     OnOutcome,
     Progress,
+    WorstCase,
     wait_before_retry,
 )
 from skill_evaluator.runner.journal import Run
-from skill_evaluator.runner.prices import answer_cost, call_cost, dearest_cost
+from skill_evaluator.runner.prices import answer_cost, call_cost, highest_cost
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.text import counted, digest
 
 BATCHES = "batches.jsonl"
-_LATE = "it is written by the evaluator alone; move the run folder away and start a new run"
+_REMEDY = "only the evaluator may write this file; move the run folder away and start a new run"
 CustomId = Annotated[str, Field(pattern="^[A-Za-z0-9_-]{1,64}$")]
 
 
@@ -129,7 +129,7 @@ class BatchJournal:
 
     @classmethod
     def read(cls, folder: Path) -> "BatchJournal":
-        """Read the batches of a run; an incomplete line is skipped, since the vendor is asked for the batch.
+        """Read the batches of a run. An incomplete last line is skipped, since the vendor is asked for its batch.
 
         Raise RunError for any other invalid line.
         """
@@ -139,7 +139,7 @@ class BatchJournal:
                 try:
                     journal._take(validated(BatchLine, value, path, RunError).root)
                 except (RunError, IndexError) as problem:
-                    raise RunError(f"{path}:{number} is no line of a batch ({problem}); {_LATE}") from None
+                    raise RunError(f"{path}:{number} is not a valid batch line ({problem}); {_REMEDY}") from None
         return journal
 
     @property
@@ -147,18 +147,18 @@ class BatchJournal:
         """The batches whose results are not collected, oldest first."""
         return [batch for batch in self.batches if batch.is_open]
 
-    def custom_id(self, run_id: str, place: int) -> str:
-        """Return the id of a call in the next batch, from its place in the run's schedule.
+    def custom_id(self, run_id: str, position: int) -> str:
+        """Return the id of a call in the next batch, from its position in the run's schedule.
 
         It is short and unique: `3f9a01bc-12-1` is call 12 in the first batch of a run.
         """
-        return f"{digest(run_id).removeprefix('sha256:')[:12]}-{place}-{len(self.batches) + 1}"
+        return f"{digest(run_id).removeprefix('sha256:')[:12]}-{position}-{len(self.batches) + 1}"
 
     def intend(self, run_id: str, calls: Mapping[str, Call]) -> Batch:
         """Record a batch that is about to be created."""
         number = len(self.batches) + 1
-        places = {custom_id: (call.case_id, call.replicate) for custom_id, call in calls.items()}
-        self._note(Intended(batch=number, at=now(), name=f"{run_id}.{number}", calls=places))
+        calls_by_id = {custom_id: (call.case_id, call.replicate) for custom_id, call in calls.items()}
+        self._note(Intended(batch=number, at=now(), name=f"{run_id}.{number}", calls=calls_by_id))
         return self.batches[-1]
 
     def submitted(self, batch: Batch, batch_id: str) -> None:
@@ -191,15 +191,15 @@ class BatchJournal:
         if isinstance(line, Intended):
             if line.batch != len(self.batches) + 1:
                 raise IndexError(f"batch {line.batch} follows {len(self.batches)}")
-            calls = {custom_id: Call(*place) for custom_id, place in line.calls.items()}
-            before = [batch for batch in self.batches if batch.stage != "absent"]
+            calls = {custom_id: Call(*case_and_replicate) for custom_id, case_and_replicate in line.calls.items()}
+            earlier = [batch for batch in self.batches if batch.stage != "absent"]
             self.batches.append(
                 Batch(
                     number=line.batch,
                     name=line.name,
                     at=line.at,
                     calls=calls,
-                    attempts={call: 1 + sum(call in batch.attempts for batch in before) for call in calls.values()},
+                    attempts={call: 1 + sum(call in batch.attempts for batch in earlier) for call in calls.values()},
                 )
             )
             return
@@ -216,10 +216,10 @@ def known_ids(results_dir: Path) -> frozenset[str]:
 
 
 PENDING = "batch_pending"  # the reason of calls that are pending at the vendor
-_SHARE_OF_BYTES = 0.95  # of the vendor's limit, because it may count bytes differently
-_UNREADABLE_S = 7 * 86_400.0  # the age at which a batch is lost if all that comes for it is, say, a proxy's page
-_MOST_REQUESTS = 10_000  # per batch, because its results are read at once
-_ATTEMPTS = 2  # batches that a call is sent in before a temporary error becomes its outcome
+_MAX_SHARE_OF_BYTES = 0.95  # share of the vendor's limit, since vendors may count bytes differently
+_MAX_UNREADABLE_AGE_S = 7 * 86_400.0  # a batch whose status stays unreadable (a proxy's page) is lost after this
+_MAX_REQUESTS = 10_000  # per batch, since all its results are in memory at once
+_MAX_BATCHES_OF_CALL = 2  # after so many batches a temporary error becomes the call's outcome
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -260,7 +260,7 @@ class BatchEngine:
         self.halted: Failure | None = None
         for call in chain.from_iterable(batch.calls.values() for batch in self._journal.open):
             if call in self._todo:
-                self._budget.reserve_now(self._most(call).usd, begun=True)
+                self._budget.reserve_now(self._worst_case(call).usd, begun=True)
 
     async def run(self) -> None:
         """Submit, wait and collect until every call has its outcome, or until the user stops it."""
@@ -285,11 +285,11 @@ class BatchEngine:
             if self.halted is None and (unsent := len(self._todo - self._job.failed.keys())):
                 message = f"{counted(unsent, 'call')} never sent; --resume sends them"
                 self.halted = Failure(kind="not_run", reason="not_submitted", message=message)
-            with suppress(Exception):  # every answer is kept; what a provider fails to release ends with the process
+            with suppress(Exception):  # all outputs are written; unreleased resources end with the process
                 await self._job.batches.close()
 
     async def _find_uncertain(self) -> None:
-        """Ask the vendor for batches that may have been created, before any call is sent again."""
+        """Look up batches that may have been created at the vendor, before any call is sent again."""
         for batch in self._journal.open:
             if batch.stage != "intended":
                 continue
@@ -298,7 +298,7 @@ class BatchEngine:
                 batch_id = await self._job.batches.find(batch.name, batch.calls, batch.intended_at, others)
             except UndecidedError as problem:
                 self._remarks.append(
-                    f"batch {batch.number} may have been created ({problem}); it is not sent again before"
+                    f"batch {batch.number} may have been created ({problem}); it is not resent until this is known"
                 )
                 continue
             except ProviderError as problem:
@@ -306,11 +306,11 @@ class BatchEngine:
                 continue
             if batch_id is not None:
                 self._journal.submitted(batch, batch_id)
-            elif batch.age_s > self._settings.timeout_s:  # else the vendor may be at it still
+            elif batch.age_s > self._settings.timeout_s:  # before that, the vendor may still be creating it
                 self._release(batch)
                 self._journal.absent(batch, "the vendor has no such batch")
             else:
-                self._remarks.append(f"batch {batch.number} may have been created; the vendor is asked once more")
+                self._remarks.append(f"batch {batch.number} may have been created; it is looked up again later")
 
     async def _collect_ended(self) -> None:
         for batch in [batch for batch in self._journal.open if batch.batch_id is not None]:
@@ -318,7 +318,7 @@ class BatchEngine:
                 status = await self._status(batch)
                 if status is None:
                     continue
-                status, results = await self._results(status, whole=batch.age_s < _UNREADABLE_S)
+                status, results = await self._results(status, is_complete_required=batch.age_s < _MAX_UNREADABLE_AGE_S)
             except ProviderError as problem:
                 failure = self._remark_on(problem)
                 if problem.fatal or problem.reason == "malformed_body":
@@ -339,8 +339,8 @@ class BatchEngine:
         try:
             status = await batches.status(batch_id)
         except ProviderError as problem:
-            unreadable = problem.reason == "malformed_body"  # the page of a proxy, perhaps
-            if unreadable and batch.age_s < _UNREADABLE_S:
+            unreadable = problem.reason == "malformed_body"  # for example a proxy's error page
+            if unreadable and batch.age_s < _MAX_UNREADABLE_AGE_S:
                 self._remark_on(problem)
                 return None
             if not unreadable and problem.status not in GONE:
@@ -355,7 +355,7 @@ class BatchEngine:
             await batches.cancel(batch_id)
         return BatchStatus(batch_id=batch_id, state=f"overdue {status.state}", ended=True, done=0, unanswered=lost())
 
-    async def _results(self, status: BatchStatus, *, whole: bool) -> tuple[BatchStatus, Results]:
+    async def _results(self, status: BatchStatus, *, is_complete_required: bool) -> tuple[BatchStatus, Results]:
         """Read the results, with retries if they are incomplete; raise ProviderError.
 
         If the vendor has the batch but no longer its results, the status says that they are lost.
@@ -365,7 +365,7 @@ class BatchEngine:
             return status, {}
         for attempt in range(1, retry.attempts + 1):
             try:
-                results = await self._job.batches.results(status, whole=whole)
+                results = await self._job.batches.results(status, whole=is_complete_required)
             except ProviderError as problem:
                 if problem.status in GONE:
                     return replace(status, state="results gone", unanswered=lost()), {}
@@ -378,23 +378,23 @@ class BatchEngine:
         raise AssertionError("unreachable: the last attempt returns or raises")
 
     async def _keep(self, batch: Batch, status: BatchStatus, results: Results) -> None:
-        """Set the outcome of each call of a batch that has none in the journal; the first output counts."""
-        answered = failed = again = 0
+        """Set the outcome of each call of a batch that has no output in the journal."""
+        answered = failed = n_resent = 0
         for line, (custom_id, call) in enumerate(batch.calls.items(), 1):
             attempt = batch.attempts[call]
             if call not in self._todo:
-                continue  # kept by a process that was ended before it could say that it had kept all
-            if self._job.failed.get(call, 0) >= attempt:  # so was this failure
-                self._budget.settle(self._most(call).usd, 0.0)
+                continue  # already in the journal of a process that was killed before its `collected` line
+            if self._job.failed.get(call, 0) >= attempt:  # this failure is in the journal, too
+                self._budget.settle(self._worst_case(call).usd, 0.0)
                 continue
             outcome = results.get(custom_id, status.unanswered)
             if line == status.failed_line:
                 outcome = ProviderError("bad_request", f"line {line} of the batch: {status.unanswered}", rejected=True)
-            most = self._most(call).usd
+            max_usd = self._worst_case(call).usd
             if isinstance(outcome, ProviderError):
-                self._budget.settle(most, most if outcome.perhaps_billed else 0.0)
-                if outcome.retryable and attempt < _ATTEMPTS:
-                    again += 1
+                self._budget.settle(max_usd, max_usd if outcome.perhaps_billed else 0.0)
+                if outcome.retryable and attempt < _MAX_BATCHES_OF_CALL:
+                    n_resent += 1
                     self._progress.retried += 1
                     continue
                 failed += 1
@@ -403,27 +403,27 @@ class BatchEngine:
             else:
                 answered += 1
                 outcome = replace(outcome, usage=replace(outcome.usage, batch=True))
-                cost = dearest_cost(self._job.run.model, self._job.price, outcome)
-                self._budget.settle(most, most if cost is None else cost)
+                cost = highest_cost(self._job.run.model, self._job.price, outcome)
+                self._budget.settle(max_usd, max_usd if cost is None else cost)
                 answered_at = answer_cost(self._job.run.model, self._job.price, outcome)
                 outcome = within_limits(outcome, self._settings).redacted(self._redact)
                 replicate = Replicate(call=call, completion=outcome, latency_s=None, attempts=attempt)
                 await self._hand_on(replicate, answered_at)
-        self._journal.collected(batch, status.state, answered=answered, failed=failed, again=again)
+        self._journal.collected(batch, status.state, answered=answered, failed=failed, again=n_resent)
 
     async def _hand_on(self, replicate: Replicate, cost_usd: float | None) -> None:
         self._todo.discard(replicate.call)
         self._progress.note(replicate, cost_usd)
-        busy = self._on_outcome(replicate)
-        if busy is not None:
-            await asyncio.wait([asyncio.wrap_future(busy)])
+        scoring = self._on_outcome(replicate)
+        if scoring is not None:
+            await asyncio.wait([asyncio.wrap_future(scoring)])
 
     async def _submit_rest(self) -> None:
-        """Create batches of the calls that are in none, within the budget and the vendor's limits."""
-        free = self._todo - self._lying()
-        rest = deque(call for call in self._job.calls if call in free)
-        while rest and not (self.halted or self._refused or self._stop.requested):
-            requests, calls = await self._next_requests(rest)
+        """Create batches of the calls that are in no batch, within the budget and the vendor's limits."""
+        unsent = self._todo - self._pending()
+        queue = deque(call for call in self._job.calls if call in unsent)
+        while queue and not (self.halted or self._refused or self._stop.requested):
+            requests, calls = await self._next_requests(queue)
             if not calls:
                 return
             batch = self._journal.intend(self._job.run.manifest.run_id, calls)
@@ -434,7 +434,7 @@ class BatchEngine:
                 self._uncreated += 1
                 if problem.perhaps_billed or (problem.status or 0) >= 500 or problem.status in (408, 409):
                     self._refused = failure if self._uncreated >= self._settings.retry.attempts else None
-                    return  # it may have been created, which is asked for at the next look
+                    return  # it may have been created, which the next pass looks up
                 self._release(batch)
                 self._journal.absent(batch, failure.message)
                 self._refused = None if problem.retryable else failure
@@ -442,70 +442,66 @@ class BatchEngine:
             self._uncreated = 0
             self._journal.submitted(batch, batch_id)
 
-    async def _next_requests(self, rest: deque[Call]) -> tuple[dict[str, Request], dict[str, Call]]:
-        """Take the calls of the next batch off `rest`; empty if submitted batches must end first."""
+    async def _next_requests(self, queue: deque[Call]) -> tuple[dict[str, Request], dict[str, Call]]:
+        """Remove the calls of the next batch from `queue`; none if submitted batches must end first."""
         batches, requests, calls = self._job.batches, dict[str, Request](), dict[str, Call]()
-        size, lying = 0, self._lying()
-        queued = sum(self._most(call).tokens for call in lying) if self._job.run.model.limits.queued_tokens else 0
-        while rest and len(calls) < min(batches.limits.requests, _MOST_REQUESTS):
-            request = self._job.request_for(rest[0])
-            most = self._most(rest[0], request)
-            custom_id = self._journal.custom_id(self._job.run.manifest.run_id, self._places[rest[0]])
+        size, pending = 0, self._pending()
+        queued_limit = self._job.run.model.limits.queued_tokens
+        queued = sum(self._worst_case(call).tokens for call in pending) if queued_limit else 0
+        while queue and len(calls) < min(batches.limits.requests, _MAX_REQUESTS):
+            request = self._job.request_for(queue[0])
+            worst_case = self._worst_case(queue[0], request)
+            custom_id = self._journal.custom_id(self._job.run.manifest.run_id, self._places[queue[0]])
             request_size = await self._size(custom_id, request)
             if isinstance(request_size, Failure):
-                await self._hand_on(Replicate(call=rest.popleft(), error=request_size, latency_s=None), 0.0)
+                await self._hand_on(Replicate(call=queue.popleft(), error=request_size, latency_s=None), 0.0)
                 continue
             size += request_size
-            queued += most.tokens
-            is_full = size > batches.limits.request_bytes * _SHARE_OF_BYTES
-            if (calls and is_full) or (
-                (calls or lying) and queued > (self._job.run.model.limits.queued_tokens or queued)
-            ):
+            queued += worst_case.tokens
+            is_full = size > batches.limits.request_bytes * _MAX_SHARE_OF_BYTES
+            if (calls and is_full) or ((calls or pending) and queued > (queued_limit or queued)):
                 break
-            if not await self._afforded(request, most, can_wait=not (calls or lying)):
+            if not await self._afforded(request, worst_case, can_wait=not (calls or pending)):
                 break
-            requests[custom_id], calls[custom_id] = request, rest.popleft()
+            requests[custom_id], calls[custom_id] = request, queue.popleft()
         return requests, calls
 
     async def _size(self, custom_id: str, request: Request) -> int | Failure:
-        """Return the bytes of a request in a batch, or the failure that excludes it."""
         try:
             size = self._job.batches.size(custom_id, request)
             if request.files:
                 await asyncio.to_thread(refuse_changed, request)
         except ProviderError as problem:
             return problem.failure(self._redact)
-        max_bytes = int(self._job.batches.limits.request_bytes * _SHARE_OF_BYTES)
+        max_bytes = int(self._job.batches.limits.request_bytes * _MAX_SHARE_OF_BYTES)
         if size > max_bytes and request.files:
             message = f"the request has {size:,} bytes, and a batch takes {max_bytes:,}; ask without --batch"
             return Failure(kind="not_run", reason="request_too_large", message=message)
         return size
 
-    async def _afforded(self, request: Request, most: Most, *, can_wait: bool) -> bool:
+    async def _afforded(self, request: Request, worst_case: WorstCase, *, can_wait: bool) -> bool:
         """Reserve the maximum cost of a call; if nothing of this run is pending, a refusal ends submitting."""
-        afforded = self._budget.reserve_now(most.usd)
+        afforded = self._budget.reserve_now(worst_case.usd)
         if not afforded and can_wait:
-            afforded = await self._budget.reserve(most.usd)
+            afforded = await self._budget.reserve(worst_case.usd)
             if not afforded:
-                self._refused = most.refusal(request, self._budget.left_usd)
+                self._refused = worst_case.refusal(request, self._budget.left_usd)
         if afforded and not self._budget.take_call():
-            self._budget.settle(most.usd, 0.0)
+            self._budget.settle(worst_case.usd, 0.0)
             self._refused = NO_CALL_LEFT
             return False
         return afforded
 
-    def _most(self, call: Call, request: Request | None = None) -> Most:
+    def _worst_case(self, call: Call, request: Request | None = None) -> WorstCase:
         request = request or self._job.request_for(call)
-        return Most.of(request, self._job.price, batch=True)
+        return WorstCase.of(request, self._job.price, batch=True)
 
-    def _lying(self) -> set[Call]:
-        """Return the calls that are or may be at the vendor."""
+    def _pending(self) -> set[Call]:
         return {call for batch in self._journal.open for call in batch.calls.values()}
 
     def _release(self, batch: Batch) -> None:
-        """Release the reserved cost of calls that were not made."""
         for call in batch.calls.values():
-            self._budget.settle(self._most(call).usd, 0.0)
+            self._budget.settle(self._worst_case(call).usd, 0.0)
 
     def _unfinished(self) -> bool:
         return bool(self._journal.open or (self._todo and not self._refused))
@@ -517,11 +513,11 @@ class BatchEngine:
 
     def _state(self) -> str:
         """Describe what is pending at the vendor: `24 calls in 2 batches at the vendor, the oldest for 3 h 12`."""
-        words = []
+        parts = []
         if batches := self._journal.open:
             minutes = int(max(batch.age_s for batch in batches) // 60)
-            calls = counted(len(self._lying() & self._todo), "call")
+            calls = counted(len(self._pending() & self._todo), "call")
             age = f"the oldest for {minutes // 60} h {minutes % 60:02d}"
-            words.append(f"{calls} in {len(batches)} batch{'es' * (len(batches) > 1)} at the vendor, {age}")
-        rest = f"{counted(len(self._todo), 'call')} to be sent" if self._unfinished() else ""
-        return "; ".join([*words, *self._remarks]) or rest
+            parts.append(f"{calls} in {len(batches)} batch{'es' * (len(batches) > 1)} at the vendor, {age}")
+        unsent = f"{counted(len(self._todo), 'call')} to be sent" if self._unfinished() else ""
+        return "; ".join([*parts, *self._remarks]) or unsent

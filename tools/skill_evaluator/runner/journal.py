@@ -1,4 +1,4 @@
-"""A run and its folder: its plan (`manifest.json`), and the outcome of each call (`replicates.jsonl`).
+"""A run and its folder: the plan (`manifest.json`), and the outcome of each call (`replicates.jsonl`).
 
 A call is on disk before it is scored. A run is resumed only if everything that determines its outputs is unchanged.
 """
@@ -58,26 +58,23 @@ MANIFEST = "manifest.json"
 ANSWERS = "replicates.jsonl"
 RECORD = "record.json"
 REPORT = "report.md"
-JUDGE = "judge"  # the folder in it that holds the answers of its judge
-TOLD_LATER = ("server", "in_flight")  # of a manifest, known only once there are answers
+JUDGE = "judge"  # subfolder of a run with the outputs of its judge
+KNOWN_LATER = ("server", "in_flight")  # fields of a manifest that are set after the first output
 _PLANNED = ("skill_version", "cases", "replicates", "shard", "selection", "role", "transport")
-_RUNS_NAMED = 5
-_HELD = 1_000_000  # bytes of answers, which take some five times as much in memory
+_MAX_RUNS_NAMED = 5
+_MAX_BYTES_IN_MEMORY = 1_000_000  # size of a journal file; parsed it takes about five times as much
 Role = Literal["baseline", "again"]
-Transport = Literal["direct", "batch"]  # each call by itself, or many in a batch (see batches.jsonl)
+Transport = Literal["direct", "batch"]  # single calls, or batches (see batches.jsonl)
 
 
 class Manifest(StrictModel):
-    """What one run was to do: ask every case in `cases` `replicates` times. `digests`: of what shapes the answers.
-    `inputs`: those that its version uses.
+    """The plan of one run: `replicates` calls for every case in `cases`. `digests`: of the inputs of its outputs.
 
-    `not_applicable`: the component's other cases that this model is not asked, and why.
-    `audit`: the stability audit it is a part of; its cases are then `<benchmark>/<scenario>/<case>`.
-    `judging`: the judging it is a part of; its cases are then the questions that the judge was asked.
-    `beside` is the run whose calls alternate with this one's. A run of a recorded version has a `role`: the `baseline`
-    beside the run of a new version, or that version `again`. `prompt_commit` then says
-    where its prompt is. A `draft` is recorded as such: in no leaderboard, and never a baseline. `server` and
-    `in_flight` become known while it is asked.
+    `inputs`: the inputs that its prompt uses. `not_applicable`: the reasons for the component's skipped cases.
+    `audit`: the audit that it belongs to; its cases are then `<benchmark>/<scenario>/<case>`. `judging`: the judge run
+    that it belongs to; its cases are then questions to a judge. `beside`: the run that it is interleaved with. `role`:
+    `baseline` for an interleaved baseline, `again` for a repeated recorded version, with its `prompt_commit`. A `draft`
+    is in no leaderboard and never a baseline. `server` and `in_flight` are set during the run.
     """
 
     run_id: RunId
@@ -108,12 +105,12 @@ class Manifest(StrictModel):
 
     @property
     def calls(self) -> int:
-        """Calls that were planned."""
+        """The number of planned calls."""
         return len(self.cases) * self.replicates
 
     @property
     def whole(self) -> bool:
-        """Whether the run covers all cases of the component; only then does it measure the component."""
+        """Whether the run covers all cases of the component."""
         return self.shard is None and not self.selection
 
     @property
@@ -123,20 +120,20 @@ class Manifest(StrictModel):
 
     def asks_like(self, other: "Manifest") -> bool:
         """Return whether everything that determines the outputs is equal; false for drafts and repeated cases."""
-        same = all(getattr(self, name) == getattr(other, name) for name in ("skill", "model_id", "digests"))
-        return same and not any(run.draft or run.asked_again for run in (self, other))
+        is_same = all(getattr(self, name) == getattr(other, name) for name in ("skill", "model_id", "digests"))
+        return is_same and not any(run.draft or run.asked_again for run in (self, other))
 
     def is_planned_as(self, other: "Manifest") -> bool:
-        """Return whether both plan the same calls with the same settings, whatever the seeds."""
-        same = all(getattr(self, name) == getattr(other, name) for name in _PLANNED)
-        return same and self.asks_like(other) and (self.beside is None) == (other.beside is None)
+        """Return whether both plan the same calls with the same settings; seeds may differ."""
+        is_same = all(getattr(self, name) == getattr(other, name) for name in _PLANNED)
+        return is_same and self.asks_like(other) and (self.beside is None) == (other.beside is None)
 
     def is_part_of(self, other: "Manifest") -> bool:
-        """Return whether another run of the same version makes all calls of this one. Both are direct and alone."""
-        alone = all((run.role, run.beside, run.transport) == (None, None, "direct") for run in (self, other))
-        same = (self.skill_version, self.shard) == (other.skill_version, other.shard) and self.asks_like(other)
-        fewer = self.replicates <= other.replicates and self.cases.items() <= other.cases.items()
-        return alone and same and fewer
+        """Return whether another run of the same version includes all calls of this run. Both are direct and alone."""
+        are_alone = all((run.role, run.beside, run.transport) == (None, None, "direct") for run in (self, other))
+        is_same = (self.skill_version, self.shard) == (other.skill_version, other.shard) and self.asks_like(other)
+        is_subset = self.replicates <= other.replicates and self.cases.items() <= other.cases.items()
+        return are_alone and is_same and is_subset
 
     def asks(self, call: Call) -> bool:
         """Return whether a call belongs to the run."""
@@ -152,7 +149,7 @@ class Manifest(StrictModel):
 
 
 def create_run(folder: Path, manifest: Manifest) -> None:
-    """Make a run folder with its manifest; raise StorageError if it cannot be written."""
+    """Create a run folder with its manifest. Raise StorageError if it cannot be written."""
     replace_text(folder / MANIFEST, json_text(manifest.model_dump(mode="json")))
 
 
@@ -166,38 +163,36 @@ def read_manifest(folder: Path) -> Manifest:
 
 def refuse_other(folder: Path, planned: Manifest) -> None:
     """Raise RunError if a folder has outputs of another component or model, or for other inputs."""
-    begun = read_manifest(folder) if (folder / MANIFEST).exists() else planned
-    others = [name for name in ("skill", "model_id") if getattr(begun, name) != getattr(planned, name)]
-    if why := others or planned.differences(begun):
+    existing = read_manifest(folder) if (folder / MANIFEST).exists() else planned
+    others = [name for name in ("skill", "model_id") if getattr(existing, name) != getattr(planned, name)]
+    if differences := others or planned.differences(existing):
         raise RunError(
-            f"{folder} holds answers of '{begun.skill}' by '{begun.model_id}', but this run has a different "
-            f"{listed(why)}: choose a new folder with --results"
+            f"{folder} holds answers of '{existing.skill}' by '{existing.model_id}', but this run has a different "
+            f"{listed(differences)}: choose a new folder with --results"
         )
 
 
 def read_component_manifest(folder: Path) -> Manifest:
     """Read the manifest of a component's run; raise RunError also for the run of an audit or a judging."""
     manifest = read_manifest(folder)
-    whole = f"audit {manifest.audit}" if manifest.audit else f"judging {manifest.judging}" if manifest.judging else None
-    if whole is not None:
-        raise RunError(
-            f"{folder} is a part of the {whole}, not of a component; see audit report, and {ANSWERS} for the answers"
-        )
+    owner = f"audit {manifest.audit}" if manifest.audit else f"judging {manifest.judging}" if manifest.judging else None
+    if owner is not None:
+        raise RunError(f"{folder} is a part of the {owner}, not a run of a component; its outputs are in {ANSWERS}")
     return manifest
 
 
 def find_run(run: str, components: Path) -> Path:
     """Find a run folder by its path, or by its id in the results of any component; raise RunError."""
     if Path(run).exists():
-        return Path(run)  # what it lacks is said where it is read
+        return Path(run)  # validated when it is read
     folders = {path.parent.name: path.parent for path in components.glob(f"*/evals/results/*/{MANIFEST}")}
     if run in folders:
         return folders[run]
     if (components / run).is_dir():
-        own = sorted(name for name, folder in folders.items() if folder.is_relative_to(components / run))
-        named = listed(own[-_RUNS_NAMED:]) if own else "it has none on this machine"
-        raise RunError(f"'{run}' is a component: name one of its runs ({named})")
-    newest = sorted(folders)[-_RUNS_NAMED:]
+        run_ids = sorted(name for name, folder in folders.items() if folder.is_relative_to(components / run))
+        names = listed(run_ids[-_MAX_RUNS_NAMED:]) if run_ids else "there are none on this machine"
+        raise RunError(f"'{run}' is a component: name one of its runs ({names})")
+    newest = sorted(folders)[-_MAX_RUNS_NAMED:]
     raise RunError(f"no run folder '{run}', and no run of that id below {components} {nearest(run, newest)}")
 
 
@@ -206,28 +201,28 @@ def answers_in(results_dir: Path) -> dict[str, str]:
     return {path.parent.name: path.parent.name for path in results_dir.glob(f"*/{ANSWERS}")}
 
 
-def find_runs(results_dir: Path, wanted: str, skill: str) -> list[tuple[Path, Manifest]]:
-    """Find a component's runs by `--run ID`: a path, a run id, or the common beginning of an invocation's run ids.
+def find_runs(results_dir: Path, reference: str, skill: str) -> list[tuple[Path, Manifest]]:
+    """Find a component's runs by `--run ID`: a path, a run id, or the common prefix of an invocation's run ids.
 
-    `latest` takes the newest invocation that has an unfinished run. Raise RunError when nothing fits.
+    `latest` selects the newest invocation with an unfinished run. Raise RunError if there is no such run.
     """
-    if Path(wanted, MANIFEST).is_file():
-        return [(Path(wanted), read_manifest(Path(wanted)))]
+    if Path(reference, MANIFEST).is_file():
+        return [(Path(reference), read_manifest(Path(reference)))]
     folders = sorted(path.parent for path in results_dir.glob(f"*/{MANIFEST}"))
     runs = [(folder, manifest) for folder in folders if (manifest := read_manifest(folder)).skill == skill]
-    if wanted == "latest":
+    if reference == "latest":
         unfinished = [folder for folder, _ in runs if is_unfinished(folder)]
         if not unfinished:
             raise RunError(f"no unfinished run of '{skill}' in {results_dir} to resume")
-        wanted = invocation_of(unfinished[-1].name)
-    fitting = [run for run in runs if wanted in (run[0].name, invocation_of(run[0].name))]
-    if not fitting:
-        raise RunError(f"no run '{wanted}' of '{skill}' in {results_dir} to resume")
-    return fitting
+        reference = invocation_of(unfinished[-1].name)
+    matches = [run for run in runs if reference in (run[0].name, invocation_of(run[0].name))]
+    if not matches:
+        raise RunError(f"no run '{reference}' of '{skill}' in {results_dir} to resume")
+    return matches
 
 
 def is_unfinished(folder: Path) -> bool:
-    """Check for a record or report that is missing (the run was killed), or a record of a run that is not final."""
+    """Return whether the record or report is missing (the run was killed), or the record is not final."""
     try:
         return not read_record(folder / RECORD).is_final or not (folder / REPORT).exists()
     except LeaderboardError:
@@ -235,14 +230,14 @@ def is_unfinished(folder: Path) -> bool:
 
 
 class Journal:
-    """The answers of one run, appended as they come."""
+    """The journal of one run, to which outcomes are appended."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / ANSWERS
         self._lines = LinesWriter(self.path)
 
     def append(self, replicate: Replicate) -> None:
-        """Keep one call's outcome; raise StorageError if it cannot be written."""
+        """Append one call's outcome. Raise StorageError if it cannot be written."""
         call, completion = replicate.call, replicate.completion
         line: dict[str, Any] = {"case_id": call.case_id, "replicate": call.replicate}
         if completion is not None:
@@ -258,35 +253,35 @@ class Journal:
         self._lines.append({**line, "attempts": replicate.attempts})
 
     def close(self) -> None:
-        """Flush to the disk itself; raise StorageError if that fails."""
+        """Sync the journal to disk. Raise StorageError if that fails."""
         self._lines.close()
 
 
-def read_answers(folder: Path, wrong: Callable[[str], None] | None = None) -> Iterator[Replicate]:
+def read_answers(folder: Path, on_problem: Callable[[str], None] | None = None) -> Iterator[Replicate]:
     """Yield every outcome in a run folder in the order written; a repeated call occurs again.
 
-    Unreadable lines are skipped, so their calls count as not made, but they stay in the file. At the end `wrong`
-    receives the place of the first one and their number; without `wrong` a warning is printed.
+    Unreadable lines are skipped, so their calls count as not made, but they stay in the file. At the end `on_problem`
+    receives the place of the first one and their number; without `on_problem` a warning is printed.
     """
-    return (replicate for _, replicate in _placed_answers(folder / ANSWERS, wrong))
+    return (replicate for _, replicate in _placed_answers(folder / ANSWERS, on_problem))
 
 
-def _placed_answers(path: Path, wrong: Callable[[str], None] | None) -> Iterator[tuple[int, Replicate]]:
+def _placed_answers(path: Path, on_problem: Callable[[str], None] | None) -> Iterator[tuple[int, Replicate]]:
     if not path.exists():
         return
-    left_out: list[str] = []
-    for number, place, value in read_placed_lines(path, RunError, torn_lines=True):
+    problems: list[str] = []
+    for number, position, value in read_placed_lines(path, RunError, torn_lines=True):
         try:
-            yield place, _replicate_of(AnswerLine.model_validate(value))
+            yield position, _replicate_of(AnswerLine.model_validate(value))
         except ValidationError as problem:
-            left_out.append(f"{path}:{number} is left out, it is not a journal line: {first_problem(problem)}")
-    if not left_out:
+            problems.append(f"{path}:{number} is skipped, it is not a journal line: {first_problem(problem)}")
+    if not problems:
         return
-    sentence = left_out[0] + (f" (and {len(left_out) - 1} more lines)" if len(left_out) > 1 else "")
-    if wrong is None:
+    sentence = problems[0] + (f" (and {len(problems) - 1} more lines)" if len(problems) > 1 else "")
+    if on_problem is None:
         print(f"warning: {visible(sentence)}; its call counts as not made", file=sys.stderr)
     else:
-        wrong(sentence)
+        on_problem(sentence)
 
 
 def _replicate_of(line: AnswerLine) -> Replicate:
@@ -303,27 +298,28 @@ class _Outcomes(Mapping[Call, Replicate]):
     """The outcomes of a journal, read from the file on access to save memory."""
 
     def __init__(self, path: Path) -> None:
-        attempts = ((each.call, (each.answered, place)) for place, each in _placed_answers(path, None))
+        attempts = ((each.call, (each.answered, position)) for position, each in _placed_answers(path, None))
         self._path = path
-        self._places = {call: place for call, (_, place) in first_answers(attempts, lambda attempt: attempt[0]).items()}
+        first = first_answers(attempts, lambda attempt: attempt[0])
+        self._positions = {call: position for call, (_, position) in first.items()}
 
     def __getitem__(self, call: Call) -> Replicate:
-        return _replicate_of(line_at(self._path, self._places[call]))
+        return _replicate_of(line_at(self._path, self._positions[call]))
 
     def __contains__(self, call: object) -> bool:
-        return call in self._places
+        return call in self._positions
 
     def __iter__(self) -> Iterator[Call]:
-        return iter(self._places)
+        return iter(self._positions)
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._positions)
 
 
 def outcomes(folder: Path) -> Mapping[Call, Replicate]:
     """Return the outcome of each call in a run folder: its first output, else its last error."""
     path = folder / ANSWERS
-    if path.is_file() and path.stat().st_size > _HELD:
+    if path.is_file() and path.stat().st_size > _MAX_BYTES_IN_MEMORY:
         return _Outcomes(path)
     return first_answers(((each.call, each) for each in read_answers(folder)), lambda each: each.answered)
 
@@ -331,10 +327,9 @@ def outcomes(folder: Path) -> Mapping[Call, Replicate]:
 def has_other_answers(
     record: Record, folder: Path, manifest: Manifest, answers: Mapping[Call, Replicate] | None = None
 ) -> bool:
-    """Return whether a run folder keeps other answers than its record was made of; raise RunError.
+    """Return whether a run folder has other outputs than its record was made from; raise RunError.
 
-    `answers` are those of the folder, where they are read already. A record from before it held their digest does not
-    tell.
+    `answers` are the folder's outputs if they are already read. Return False for an old record without their digest.
     """
     expected = record.digests.get("answers")
     if expected is None:
@@ -370,7 +365,7 @@ def merged_outcomes(parts: Iterable[tuple[Manifest, Iterable[Replicate]]]) -> di
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One model's part of an invocation."""
+    """The run of one model in an invocation."""
 
     model: Model
     manifest: Manifest
@@ -379,7 +374,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSize:
-    """Which calls new runs make: replicates per case, the cases (by `shard` and `selection`), and the transport."""
+    """The size of new runs: replicates per case, the cases (by `shard` and `selection`), and the transport."""
 
     replicates: int
     seed: int
@@ -397,22 +392,22 @@ def new_runs(
     kinds: Kinds,
     size: RunSize,
 ) -> list[Run]:
-    """Return a run for every model, not yet on disk; their ids begin with the invocation (by default a new one).
+    """Plan a run for every model, without writing to disk. Run ids begin with the invocation, by default a new one.
 
-    A model is called for the cases that are applicable to it, or its shard of these.
+    A model's run has its applicable cases, or its shard of them.
     """
-    now, shard = datetime.datetime.now(datetime.UTC), size.shard
-    invocation = size.invocation or new_invocation(now)
+    created, shard = datetime.datetime.now(datetime.UTC), size.shard
+    invocation = size.invocation or new_invocation(created)
     sizes = input_sizes(component, cases)
     runs = []
     for model in models:
         left_out = not_applicable(cases, sizes, model, kinds[model.provider])
         applicable = [case.id for case in cases if case.id not in left_out]
-        mine = set(shard.of(applicable) if shard else applicable)
+        own_cases = set(shard.of(applicable) if shard else applicable)
         run_id = run_id_of(invocation, component.name, model.id, shard)
         manifest = Manifest(
             run_id=run_id,
-            created=f"{now:%Y-%m-%dT%H:%M:%SZ}",
+            created=f"{created:%Y-%m-%dT%H:%M:%SZ}",
             skill=component.name,
             skill_version=component.version,
             model_id=model.id,
@@ -422,7 +417,7 @@ def new_runs(
             shard=str(shard) if shard else None,
             selection=size.selection,
             scenario=component.scenario,
-            cases={case.id: case.digest for case in cases if case.id in mine},
+            cases={case.id: case.digest for case in cases if case.id in own_cases},
             inputs=component.prompt.inputs,
             not_applicable=left_out,
             digests=input_digests(component, model),
@@ -433,25 +428,25 @@ def new_runs(
     return runs
 
 
-def new_invocation(now: datetime.datetime) -> str:
+def new_invocation(time: datetime.datetime) -> str:
     """Return a new invocation id, which begins its run ids: the time in seconds, then six hexadecimal digits.
 
     The first three are the fraction of the second in 1/4096, the others are random, so runs started by one machine in
     the same second still sort by time.
     """
-    return f"{now:%Y%m%dT%H%M%SZ}-{now.microsecond * 4096 // 1_000_000:03x}{os.urandom(2).hex()[:3]}"
+    return f"{time:%Y%m%dT%H%M%SZ}-{time.microsecond * 4096 // 1_000_000:03x}{os.urandom(2).hex()[:3]}"
 
 
 def run_id_of(invocation: str, skill: str, model_id: str, shard: Shard | None = None, mark: str = "") -> str:
-    """Return the id of a model's run of a component, or of its part of the cases; a `mark` tells several runs apart."""
-    of_skill = skill if len(skill) <= 40 else f"{skill[:33]}-{digest(skill)[-6:]}"  # the id names a file
-    marked = f"@{slug(mark)}" if mark else ""  # a slug has no @
-    part = f"-{shard.index}of{shard.count}" if shard else ""
-    return "-".join(filter(None, (invocation, of_skill, slug(model_id)))) + marked + part
+    """Return the id of a model's run of a component or of a shard; `mark` distinguishes several runs."""
+    of_skill = skill if len(skill) <= 40 else f"{skill[:33]}-{digest(skill)[-6:]}"  # bounds the length of file names
+    mark_suffix = f"@{slug(mark)}" if mark else ""  # slugs never contain @
+    shard_suffix = f"-{shard.index}of{shard.count}" if shard else ""
+    return "-".join(filter(None, (invocation, of_skill, slug(model_id)))) + mark_suffix + shard_suffix
 
 
-def run_of_other(run: Run, component: Component, mark: str, role: Role, prompt_commit: str | None) -> Run:
-    """Return a run of a second prompt, or of a prompt under a scenario: same model, cases and invocation."""
+def interleaved_run(run: Run, component: Component, mark: str, role: Role, prompt_commit: str | None) -> Run:
+    """Return a run of another prompt, or of a prompt in a scenario, with the same model, cases and invocation."""
     shard = None if run.manifest.shard is None else Shard.parse(run.manifest.shard)
     run_id = run_id_of(invocation_of(run.manifest.run_id), component.name, run.model.id, shard, mark)
     update = {
@@ -467,26 +462,26 @@ def run_of_other(run: Run, component: Component, mark: str, role: Role, prompt_c
 
 
 def input_digests(component: Component, model: Model) -> dict[str, str]:
-    """Digest what shapes the answers: prompt, schema, scenario, the model's settings (not its limits, price or use)."""
+    """Return the digests of the inputs of an output: prompt, schema, scenario and the model's settings."""
     shaping = {name: value for name, value in component.digests.items() if name != "datasets"}
     return {**shaping, "settings": settings_digest(model)}
 
 
-_NOT_TOLD = {"accepts", "limits", "price", "cache", "api_key_env", "auth", "family", "judge", "retires"}
+_NOT_SENT = {"accepts", "limits", "price", "cache", "api_key_env", "auth", "family", "judge", "retires"}
 
 
 def settings_digest(model: Model) -> str:
-    """Digest what a model is told, where it is reached, and the revision of a shipped provider that has a later one."""
-    told = model.model_dump(mode="json", exclude=_NOT_TOLD)
+    """Return the digest of a model's settings that affect outputs, with the revision of its provider if above 1."""
+    settings = model.model_dump(mode="json", exclude=_NOT_SENT)
     if model.provider == "google" and model.auth == "oidc":
-        told["served_by"] = "vertex"  # another service than that which takes keys
+        settings["served_by"] = "vertex"  # not the service that accepts keys
     kind = PROVIDERS.get(model.provider)
     revision = {"revision": kind.revision} if kind and kind.revision > 1 else {}
-    return digest(canonical_json(told | revision))
+    return digest(canonical_json(settings | revision))
 
 
 def resumed_run(folder: Path, component: Component, cases: Mapping[str, Case], models: Mapping[str, Model]) -> Run:
-    """Read a run from its folder; raise RunError naming what changed since it began."""
+    """Read a run from its folder. Raise RunError with the changed inputs if any changed since it started."""
     run = saved_run(folder, component, models)
     if changes := changes_since(run, component, cases):
         raise RunError(f"cannot resume {folder}: changed since it began: {', '.join(changes)}; start a new run")
@@ -494,7 +489,7 @@ def resumed_run(folder: Path, component: Component, cases: Mapping[str, Case], m
 
 
 def saved_run(folder: Path, component: Component, models: Mapping[str, Model]) -> Run:
-    """Read a run from its folder, whatever changed since; raise RunError when component or model are not its own."""
+    """Read a run from its folder without checking inputs. Raise RunError for another component or unknown model."""
     manifest = read_manifest(folder)
     if manifest.skill != component.name:
         raise RunError(f"{folder} is a run of '{manifest.skill}', not of '{component.name}'")
@@ -505,20 +500,20 @@ def saved_run(folder: Path, component: Component, models: Mapping[str, Model]) -
 
 
 def changes_since(run: Run, component: Component, cases: Mapping[str, Case]) -> list[str]:
-    """Return the names of the inputs that changed since the run began."""
-    now = {case_id: cases[case_id].digest for case_id in run.manifest.cases if case_id in cases}
+    """Return the names of the inputs that changed since the run started."""
+    current_digests = {case_id: cases[case_id].digest for case_id in run.manifest.cases if case_id in cases}
     digests = input_digests(component, run.model)
-    return run.manifest.differences(run.manifest.model_copy(update={"cases": now, "digests": digests}))
+    return run.manifest.differences(run.manifest.model_copy(update={"cases": current_digests, "digests": digests}))
 
 
 def slug(model_id: str) -> str:
-    """Return a model's id as part of a folder's name; where a mark is replaced, a digest keeps similar ids apart."""
+    """Return a model's id as part of a folder's name. If a character is replaced, a digest keeps it unique."""
     slug = "".join(mark if mark.isalnum() or mark in "._-" else "-" for mark in model_id)
     return slug if slug == model_id else f"{slug}-{digest(model_id)[-6:]}"
 
 
 def check_writable(folder: Path, remedy: str = "--results DIR and --no-leaderboard") -> None:
-    """Raise StorageError before any call if answers could not be kept in `folder`."""
+    """Raise StorageError if outputs cannot be written to `folder`."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()

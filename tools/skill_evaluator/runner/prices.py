@@ -1,7 +1,7 @@
-"""Prices and estimates: what a model's tokens cost, and what a run would take before any call is made.
+"""Prices of a model's tokens, and estimates of a run's tokens and cost before any call.
 
-A price comes from models.yaml, else from the price library, else it is unknown. What neither says of caches and batches
-is taken so that no cost is too low.
+A price comes from models.yaml, else from the price library, else it is unknown. Missing prices of caches and batches
+are replaced by upper bounds, so that no cost is too low.
 """
 
 import functools
@@ -27,22 +27,22 @@ from skill_evaluator.runner.schedule import (
     Replicate,
     build_request,
     estimate_input_tokens,
-    least_input_tokens,
-    most_input_tokens,
+    max_input_tokens,
+    min_input_tokens,
 )
 from skill_evaluator.stats import by_key, total_or_none
 
 AMOUNTS = ("calls", "input tokens (estimate)", "output tokens (at most)", "cost (at most)")
 _PER_MILLION = 1_000_000
-_SAMPLE = 1_000  # tokens; far below where any vendor's long-context tier begins
-_BATCH = 0.5  # of the direct price, at every vendor
-_WRITE, _WRITE_1H = 1.25, 2.0  # of the price of input: the dearest that any vendor lists
+_SAMPLE = 1_000  # tokens; far below any vendor's long-context tier
+_BATCH_SHARE = 0.5  # of the direct price, at every vendor
+_MAX_WRITE_SHARE, _MAX_WRITE_1H_SHARE = 1.25, 2.0  # of the input price; the highest of any vendor
 Priced = tuple[Model, Price | None]  # a model with its price
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputSize:
-    """Input tokens of one case: a likely number, and bounds, without its files."""
+    """The input tokens of one case without its files: an estimate, and bounds."""
 
     likely: int
     most: int
@@ -52,16 +52,16 @@ class InputSize:
     def of_model(self, model: Model, kind: ProviderKind) -> "InputSize":
         """Return the size for a model, including its files by the vendor's token rule."""
         tokens = [kind.file_tokens(model, file) for file in self.files]
-        likely, most = (sum(each[bound] for each in tokens) for bound in (0, 1))
-        return InputSize(likely=self.likely + likely, most=self.most + most, least=self.least)
+        likely_file_tokens, max_file_tokens = (sum(each[bound] for each in tokens) for bound in (0, 1))
+        return InputSize(likely=self.likely + likely_file_tokens, most=self.most + max_file_tokens, least=self.least)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """What one model's run would take; a cost is None when no price is known.
+    """The estimated size of one model's run; a cost is None if the price is unknown.
 
-    `cost_upper_usd` covers whatever a vendor does with its cache. The others are what the same calls cost at most with
-    nothing cached, with all replicates but the first reading what can be cached, and in batches (None without these).
+    `cost_upper_usd` is an upper bound for any cache behaviour. The other costs are upper bounds without a cache, with a
+    cache that all replicates but the first read, and in batches (None if the vendor has no batch API).
     """
 
     calls: int
@@ -89,14 +89,14 @@ class ModelEstimate(Estimate):
 
 
 def input_sizes(component: Component, cases: Iterable[Case]) -> dict[str, InputSize]:
-    """Measure the request of each case; it is the same for every replicate, and but for files for every model."""
+    """Measure the request of each case. It is the same for every replicate and, except for files, for every model."""
     sizes = {}
     for case in cases:
         request = build_request(component, case, replicate=0, seed=0, max_output_tokens=1)
         sizes[case.id] = InputSize(
             likely=estimate_input_tokens(request),
-            most=most_input_tokens(request),
-            least=least_input_tokens(request),
+            most=max_input_tokens(request),
+            least=min_input_tokens(request),
             files=request.files,
         )
     return sizes
@@ -117,7 +117,7 @@ def not_applicable(
         if any(fnmatchcase(model.id, pattern) for pattern in case.not_applicable):
             reasons[case.id] = "declared"
         elif unread := sorted({file.kind for file in sizes[case.id].files}.difference(accepted)):
-            reasons[case.id] = f"{' and '.join(unread)}: not among what it accepts (models.yaml)"
+            reasons[case.id] = f"{' and '.join(unread)}: not in accepts of models.yaml"
         elif context is not None and least > context:
             reasons[case.id] = f"at least {least:,} tokens, over its context of {context:,}"
     return reasons
@@ -126,11 +126,11 @@ def not_applicable(
 def estimate(
     sizes: Mapping[str, InputSize], model: Model, kind: ProviderKind, replicates: int, *, batch: bool = False
 ) -> Estimate:
-    """Estimate what a model's run on cases of these sizes would take."""
+    """Estimate a model's run on cases of these sizes."""
     price, limit = price_of(model, kind), model.params.max_output_tokens
     cache_floor = kind.cache_floor_of(model)
     sizes = {case_id: size.of_model(model, kind) for case_id, size in sizes.items()}
-    cost = total_or_none(most_cost(price, size.most, limit, batch=batch) for size in sizes.values())
+    cost = total_or_none(worst_case_cost(price, size.most, limit, batch=batch) for size in sizes.values())
     return Estimate(
         calls=len(sizes) * replicates,
         input_tokens_estimate=sum(size.likely for size in sizes.values()) * replicates,
@@ -155,12 +155,12 @@ def _case_cost(
     *,
     batch: bool = False,
 ) -> float | None:
-    """Return the maximum cost of a case's replicates, where all but the first read the cache if possible."""
+    """Return the maximum cost of a case's replicates, if all but the first read the cache when possible."""
     plain = Usage(input_tokens=size.most, output_tokens=limit, batch=batch)
-    read = cache_floor is not None and replicates > 1 and size.likely >= cache_floor
-    first = usage_cost(price, replace(plain, cache_write_tokens=size.most) if read else plain)
-    later = usage_cost(price, replace(plain, cache_read_tokens=size.most) if read else plain)
-    return None if first is None or later is None else first + (replicates - 1) * later
+    is_cached = cache_floor is not None and replicates > 1 and size.likely >= cache_floor
+    first = usage_cost(price, replace(plain, cache_write_tokens=size.most) if is_cached else plain)
+    repeated = usage_cost(price, replace(plain, cache_read_tokens=size.most) if is_cached else plain)
+    return None if first is None or repeated is None else first + (replicates - 1) * repeated
 
 
 def sum_of(estimates: Sequence[Estimate]) -> Estimate:
@@ -177,33 +177,35 @@ def sum_of(estimates: Sequence[Estimate]) -> Estimate:
 
 
 def price_of(model: Model, kind: ProviderKind) -> Price | None:
-    """Return USD per million tokens, or None when unknown. A local or replayed model costs nothing.
+    """Return the price in USD per million tokens. Return None if it is unknown.
 
-    What a price in models.yaml leaves out of caches has the same ratio to its price of input as in the price library.
+    A local or replayed model costs nothing. Cache prices missing from models.yaml are scaled from the price library by
+    the ratio of the input prices.
     """
-    own = model.price
+    declared = model.price
     if kind.free:
-        return own or Price(input=0.0, output=0.0)
+        return declared or Price(input=0.0, output=0.0)
     if not model.is_direct:
-        return own  # a cloud or somebody's own server: the vendor's list price says nothing
-    if own is not None and own.cache_read is not None and own.cache_write is not None:
-        return own
+        return declared  # the vendor's list price does not apply to other servers
+    if declared is not None and declared.cache_read is not None and declared.cache_write is not None:
+        return declared
     listed = _listed_price(model.provider, model.api_name)
-    if own is None or listed is None or not listed.input:
-        return own or listed
-    of_caches = listed.model_dump(exclude={"input", "output"})
-    scaled = {name: usd * own.input / listed.input for name, usd in of_caches.items()}
-    return own.model_copy(update={**scaled, **own.model_dump(exclude_none=True)})
+    if declared is None or listed is None or not listed.input:
+        return declared or listed
+    cache_prices = listed.model_dump(exclude={"input", "output"})
+    scaled = {name: usd * declared.input / listed.input for name, usd in cache_prices.items()}
+    return declared.model_copy(update={**scaled, **declared.model_dump(exclude_none=True)})
 
 
 def answer_price(model: Model, price: Price | None, served: str | None) -> Price | None:
-    """Return the price of the served model: `price` if it is the requested one, else the listed one, else None."""
+    """Return the price of the served model: `price` if it is the requested model, else the listed price, or None."""
     is_free = price is not None and _is_free(price)
     base, release = parts_of(served or model.id)
-    is_asked = base in (parts_of(model.api_name)[0], parts_of(model.id)[0])
-    if not served or is_free or model.provider == "program" or (is_asked and (model.price or not model.is_direct)):
+    is_requested = base in (parts_of(model.api_name)[0], parts_of(model.id)[0])
+    if not served or is_free or model.provider == "program" or (is_requested and (model.price or not model.is_direct)):
         return price
-    return (_listed_price(model.provider, base + release) if model.is_direct else None) or (price if is_asked else None)
+    listed = _listed_price(model.provider, base + release) if model.is_direct else None
+    return listed or (price if is_requested else None)
 
 
 def answer_cost(model: Model, price: Price | None, completion: Completion) -> float | None:
@@ -211,22 +213,22 @@ def answer_cost(model: Model, price: Price | None, completion: Completion) -> fl
     return usage_cost(answer_price(model, price, completion.served_model), completion.usage)
 
 
-def call_cost(model: Model, price: Price | None, made: Replicate) -> float | None:
+def call_cost(model: Model, price: Price | None, replicate: Replicate) -> float | None:
     """Return the cost of a call: 0 if it failed, None if a batch lost it, since it may be billed."""
-    if made.completion is not None:
-        return answer_cost(model, price, made.completion)
-    return usage_cost(price, Usage()) if made.error is not None and made.error.reason == LOST else 0.0
+    if replicate.completion is not None:
+        return answer_cost(model, price, replicate.completion)
+    return usage_cost(price, Usage()) if replicate.error is not None and replicate.error.reason == LOST else 0.0
 
 
-def dearest_cost(model: Model, price: Price | None, completion: Completion) -> float | None:
+def highest_cost(model: Model, price: Price | None, completion: Completion) -> float | None:
     """Return the cost of an output for a budget: the higher of the requested and the served model's."""
     costs = (usage_cost(price, completion.usage), answer_cost(model, price, completion))
     return max((cost for cost in costs if cost is not None), default=None)
 
 
-@functools.cache  # a plan asks for every component anew
+@functools.cache  # a plan looks it up for every component
 def _listed_price(provider: str, api_name: str) -> Price | None:
-    import genai_prices  # 0.1 s; only needed for a model of whose price models.yaml leaves something out
+    import genai_prices  # takes 0.1 s, and is needed only for prices that models.yaml lacks
 
     def usd(processing: str = "", **counts: int) -> float:
         usage = genai_prices.Usage(**counts)
@@ -248,7 +250,7 @@ def _listed_price(provider: str, api_name: str) -> Price | None:
 
 
 def context_of(model: Model, kind: ProviderKind) -> int | None:
-    """Return the tokens that a model can read in one call: its limit, else what the price library knows, else None."""
+    """Return a model's context length in tokens: its limit, else the price library's value, else None."""
     if model.limits.context_tokens is not None or not model.is_direct or model.price is not None:
         return model.limits.context_tokens
     if kind.context_tokens is not None:
@@ -268,10 +270,10 @@ def _listed_context(provider: str, api_name: str) -> int | None:
 
 
 def usage_cost(price: Price | None, usage: Usage) -> float | None:
-    """Return the cost of one call in USD, ≥ 0; None when it is unknown, since price, a count or their product is.
+    """Return the cost of one call in USD, ≥ 0. Return None if the price, a count or their product is unknown.
 
-    A price of zero needs no count. Input of which no count says that a cache was read or written costs what all input
-    does. So does a read whose price nobody says; a write then costs what the dearest vendor takes.
+    A price of zero requires no count. Input without cache counts costs the input price, and so does a cache read
+    without a price; a cache write without a price costs the highest share of any vendor.
     """
     if price is None:
         return None
@@ -280,19 +282,19 @@ def usage_cost(price: Price | None, usage: Usage) -> float | None:
     if usage.input_tokens is None or usage.output_tokens is None:
         return None
     read, written = usage.cache_read_tokens or 0, usage.cache_write_tokens or 0
-    for_an_hour = usage.cache_write_1h_tokens or 0
+    written_1h = usage.cache_write_1h_tokens or 0
     cost = (usage.input_tokens - read - written) * price.input + usage.output_tokens * price.output
-    cost += (written - for_an_hour) * _or(price.cache_write, _WRITE * price.input)
-    cost += for_an_hour * _or(price.cache_write_1h, _WRITE_1H * price.input)
-    of_read = _or(price.cache_read, price.input)
+    cost += (written - written_1h) * _price_or(price.cache_write, _MAX_WRITE_SHARE * price.input)
+    cost += written_1h * _price_or(price.cache_write_1h, _MAX_WRITE_1H_SHARE * price.input)
+    read_price = _price_or(price.cache_read, price.input)
     if usage.batch:
-        cost, of_read = cost * _BATCH, _or(price.batch_cache_read, of_read)
-    cost = (cost + read * of_read) / _PER_MILLION
+        cost, read_price = cost * _BATCH_SHARE, _price_or(price.batch_cache_read, read_price)
+    cost = (cost + read * read_price) / _PER_MILLION
     return cost if 0 <= cost < math.inf else None
 
 
 def _is_free(price: Price) -> bool:
-    return not (price.input or price.output or any(usd for _, usd in price))  # the last takes long
+    return not (price.input or price.output or any(usd for _, usd in price))  # the slow part comes last
 
 
 def hit_rate(usages: Sequence[Usage]) -> float | None:
@@ -301,17 +303,17 @@ def hit_rate(usages: Sequence[Usage]) -> float | None:
     >>> hit_rate([Usage(input_tokens=100, cache_read_tokens=80), Usage(input_tokens=100, cache_read_tokens=0)])
     0.4
     """
-    given, read = (
-        total_or_none(getattr(usage, part) for usage in usages) for part in ("input_tokens", "cache_read_tokens")
+    input_tokens, cached_tokens = (
+        total_or_none(getattr(usage, count) for usage in usages) for count in ("input_tokens", "cache_read_tokens")
     )
-    return None if read is None or not given else round(read / given, 4)
+    return None if cached_tokens is None or not input_tokens else round(cached_tokens / input_tokens, 4)
 
 
-def _or(price: float | None, other: float) -> float:
-    return other if price is None else price
+def _price_or(price: float | None, default: float) -> float:
+    return default if price is None else price
 
 
-def most_cost(price: Price | None, input_tokens: int, output_tokens: int, *, batch: bool = False) -> float | None:
+def worst_case_cost(price: Price | None, input_tokens: int, output_tokens: int, *, batch: bool = False) -> float | None:
     """Return the maximum cost of a call with these tokens, whether its input is uncached, read or written."""
     read, written = {"cache_read_tokens": input_tokens}, {"cache_write_tokens": input_tokens}
     usages = [
@@ -323,23 +325,20 @@ def most_cost(price: Price | None, input_tokens: int, output_tokens: int, *, bat
 
 
 def refuse_unpriced(models: Sequence[Model], kinds: Kinds) -> None:
-    """Raise ConfigError for a model without a price: a cap on the cost could not be kept for it."""
+    """Raise ConfigError for a model without a price, since a cost limit cannot apply to it."""
     for model in models:
         if price_of(model, kinds[model.provider]) is None:
-            raise ConfigError(
-                f"--max-cost cannot be kept: no price is known for '{model.id}'; "
-                "give it price: {input, output} in models.yaml, or leave it out"
-            )
+            raise ConfigError(f"--max-cost requires a price for '{model.id}': price: {{input, output}} in models.yaml")
 
 
 COST_OF_BATCHES = "the costs are those of batches, half of what they are without --batch; answers come within a day"
 
 
 class Forecast(FrozenModel):
-    """What a model's calls cost at most in USD, or those of all models (`model_id` null), in each way of asking.
+    """The maximum cost of a model's calls, or of all models (`model_id` null), by kind of call.
 
-    A cost is null where no price is known; `batch_usd` also where the model has no batch API. In all, the calls of such
-    a model count as asked directly.
+    A cost is null if a price is unknown; `batch_usd` also if the model has no batch API. In the total, such a model
+    counts with its direct calls.
     """
 
     model_id: ModelId | None
@@ -351,12 +350,12 @@ class Forecast(FrozenModel):
 
 def forecasts_of(estimates: Iterable[tuple[str, Estimate]]) -> list[Forecast]:
     """Return the cost forecast of each model, then of all models together."""
-    sums = {model_id: sum_of(mine) for model_id, mine in by_key(estimates).items()}
-    in_batches = (
+    sums = {model_id: sum_of(model_estimates) for model_id, model_estimates in by_key(estimates).items()}
+    batch_costs = (
         whole.cost_uncached_usd if whole.cost_batch_usd is None else whole.cost_batch_usd for whole in sums.values()
     )
-    in_all = _forecast(None, sum_of(list(sums.values()))).model_copy(update={"batch_usd": total_or_none(in_batches)})
-    return [*(_forecast(model_id, whole) for model_id, whole in sums.items()), in_all]
+    overall = _forecast(None, sum_of(list(sums.values()))).model_copy(update={"batch_usd": total_or_none(batch_costs)})
+    return [*(_forecast(model_id, whole) for model_id, whole in sums.items()), overall]
 
 
 def _forecast(model_id: str | None, estimate: Estimate) -> Forecast:

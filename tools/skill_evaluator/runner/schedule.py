@@ -1,7 +1,7 @@
-"""The calls of a run: in which order, which part of them a shard makes, what each asks, and what became of it.
+"""The calls of a run: their order, the share of a shard, the request and the outcome of each call.
 
-Calls go replicate by replicate through all cases. So wherever a run is interrupted, no case is ahead of any other by
-more than the calls in flight; only the replicates of a prompt that a vendor caches follow each other.
+The schedule goes through all cases before the next replicate. So in an interrupted run all cases have nearly equal
+numbers of replicates, except that the replicates of a prompt that a vendor caches follow each other.
 """
 
 import hashlib
@@ -20,18 +20,18 @@ from skill_evaluator.parsing.answer import split_reasoning
 from skill_evaluator.providers.base import Completion, Failure, ProviderKind, Request
 from skill_evaluator.text import canonical_json, digest
 
-IN_FLIGHT = 8  # calls of a model, unless somebody says otherwise
-MOST_IN_FLIGHT = 256  # of a server on a private network; vLLM, too, computes so many together by default
+IN_FLIGHT = 8  # concurrent calls of a model by default
+MAX_IN_FLIGHT = 256  # concurrent calls of a server on a private network; also vLLM's default batch size
 _BYTES_PER_TOKEN = 4
-_TEMPLATE_TOKENS = 8  # around a message
-_MOST_TEMPLATE_TOKENS = 512  # the instructions that structured output adds to a prompt
+_TEMPLATE_TOKENS = 8  # per message
+_MAX_TEMPLATE_TOKENS = 512  # for instructions that structured output adds to a prompt
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One replicate of one case: answered once, counted once.
+    """One replicate of one case.
 
-    `arm` is the place of its run among those that are asked beside each other; it is kept nowhere.
+    `arm` is the index of its run among interleaved runs; it is not stored.
     """
 
     case_id: str
@@ -41,9 +41,9 @@ class Call:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replicate:
-    """A call that was made: its completion, or the error it ended with.
+    """A call that was made, with its completion or its error.
 
-    `latency_s` is that of the last attempt; None of a call in a batch, which waits for others.
+    `latency_s` is the latency of the last attempt; None for a call in a batch.
     """
 
     call: Call
@@ -54,7 +54,7 @@ class Replicate:
 
     @property
     def answered(self) -> bool:
-        """Whether the model answered anything, however useless: such a call is never made again."""
+        """Whether the model returned a completion, usable or not; such a call is never repeated."""
         return self.completion is not None
 
     @property
@@ -64,7 +64,7 @@ class Replicate:
 
     @property
     def failure(self) -> Failure | None:
-        """The failure if there is nothing to parse: the error, or an output that was refused or cut off."""
+        """The failure if there is nothing to parse: the error, or a refused or truncated output. None otherwise."""
         if self.completion is None:
             return self.error
         if self.completion.stop_reason == "length":
@@ -79,16 +79,16 @@ class Replicate:
 
     @property
     def digest(self) -> str:
-        """The digest of the answer's text and of how it ended, or of the kind of error."""
+        """The digest of the output's text and stop reason, or of the kind of error."""
         if self.completion is not None:
-            # UTF-16, so that two halves of a character are the one that they are read from a journal as
+            # UTF-16 gives a split surrogate pair the same bytes as the character that a journal reads
             return digest(f"{self.completion.stop_reason}\n{self.completion.text}".encode("utf-16-le", "surrogatepass"))
         return digest("" if self.error is None else self.error.kind)
 
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """Part `index` (from 1) of `count` of the cases; a case's replicates stay together, so that pairs do."""
+    """Part `index` (from 1) of `count` of the cases; a case's replicates stay together."""
 
     index: int
     count: int
@@ -102,23 +102,23 @@ class Shard:
         return cls(int(match[1]), int(match[2]))
 
     def of(self, case_ids: Sequence[str]) -> tuple[str, ...]:
-        """Return the cases of this shard; raise RunError when it has none."""
-        mine = tuple(case_ids[self.index - 1 :: self.count])
-        if not mine:
+        """Return the cases of this shard. Raise RunError if there are none."""
+        case_ids_of_shard = tuple(case_ids[self.index - 1 :: self.count])
+        if not case_ids_of_shard:
             raise RunError(f"shard {self} has no case: there are only {len(case_ids)}; use fewer shards")
-        return mine
+        return case_ids_of_shard
 
     def __str__(self) -> str:
         return f"{self.index}/{self.count}"
 
 
 def schedule_calls(case_ids: Sequence[str], replicates: int) -> tuple[Call, ...]:
-    """Return every call of a run, in the order it is made."""
+    """Return every call of a run, in call order."""
     return tuple(Call(case_id, replicate) for replicate in range(replicates) for case_id in case_ids)
 
 
 def build_request(component: Component, case: Case, *, replicate: int, seed: int, max_output_tokens: int) -> Request:
-    """Build a request: the prompt with the inputs of the case in it, and the schema as contract."""
+    """Build a request: the prompt filled with the inputs of the case, and the output schema."""
     return Request(
         case_id=case.id,
         replicate=replicate,
@@ -134,25 +134,25 @@ def build_request(component: Component, case: Case, *, replicate: int, seed: int
 
 
 def replicate_seed(seed: int, case_id: str, replicate: int) -> int:
-    """Return a seed of 31 bits that differs between replicates, and is the same in every run with the same `--seed`."""
-    raw = hashlib.sha256(f"{seed}/{case_id}/{replicate}".encode()).digest()
-    return int.from_bytes(raw[:4], "big") & 0x7FFF_FFFF
+    """Return a seed of 31 bits that depends only on `--seed`, case and replicate."""
+    hashed = hashlib.sha256(f"{seed}/{case_id}/{replicate}".encode()).digest()
+    return int.from_bytes(hashed[:4], "big") & 0x7FFF_FFFF
 
 
 def estimate_input_tokens(request: Request) -> int:
-    """Estimate the input tokens, at four bytes of text a token."""
-    of_texts = _input_bytes(request) // _BYTES_PER_TOKEN + _TEMPLATE_TOKENS * len(request.messages)
-    return of_texts + request.file_tokens
+    """Estimate the number of input tokens, at four bytes of text per token."""
+    text_tokens = _input_bytes(request) // _BYTES_PER_TOKEN + _TEMPLATE_TOKENS * len(request.messages)
+    return text_tokens + request.file_tokens
 
 
-def most_input_tokens(request: Request) -> int:
-    """Return an upper bound of the input tokens: a token stands for a byte or more, and vendors add some."""
-    of_templates = _MOST_TEMPLATE_TOKENS + 2 * _TEMPLATE_TOKENS * len(request.messages[2:])
-    return _input_bytes(request) + of_templates + request.file_tokens
+def max_input_tokens(request: Request) -> int:
+    """Return an upper bound of the input tokens: one per byte, plus the vendor's template."""
+    template_tokens = _MAX_TEMPLATE_TOKENS + 2 * _TEMPLATE_TOKENS * len(request.messages[2:])
+    return _input_bytes(request) + template_tokens + request.file_tokens
 
 
-def least_input_tokens(request: Request) -> int:
-    """Return a lower bound of the input tokens: no tokenizer puts two words into one token."""
+def min_input_tokens(request: Request) -> int:
+    """Return a lower bound of the input tokens: one per word."""
     return sum(len(message.text.split()) for message in request.messages)
 
 
@@ -162,40 +162,41 @@ def _input_bytes(request: Request) -> int:
 
 
 def digest_of_answers(digests: Mapping[Call, str]) -> str:
-    """Return the digest of all that was answered, from that of each call; calls that were not made are not among them.
+    """Return the digest of all outputs of a run, from the digests of its calls.
 
-    Replicate by replicate, by the cases' ids: so it is the same for a run that was made in one piece or in shards.
+    Calls are sorted by replicate and case id, so that the digest is the same for a run with or without shards.
     """
-    whole = hashlib.sha256(b"" if digests else b"[")  # call by call, since one text would take more than a record
-    for at, call in enumerate(sorted(sorted(digests, key=attrgetter("case_id")), key=attrgetter("replicate"))):
+    hasher = hashlib.sha256(b"" if digests else b"[")  # updated call by call to save memory
+    for index, call in enumerate(sorted(sorted(digests, key=attrgetter("case_id")), key=attrgetter("replicate"))):
         part = canonical_json([call.case_id, call.replicate, digests[call]])
-        whole.update(f"{',' if at else '['}{part}".encode("utf-8", "surrogatepass"))
-    whole.update(b"]")
-    return f"sha256:{whole.hexdigest()}"
+        hasher.update(f"{',' if index else '['}{part}".encode("utf-8", "surrogatepass"))
+    hasher.update(b"]")
+    return f"sha256:{hasher.hexdigest()}"
 
 
-def replicates_beside(replicates: int) -> int:
+def baseline_replicates(replicates: int) -> int:
     """Return the replicates of an interleaved baseline: half of the candidate's, rounded up.
 
-    >>> replicates_beside(10), replicates_beside(5)
+    >>> baseline_replicates(10), baseline_replicates(5)
     (5, 3)
     """
     return (replicates + 1) // 2
 
 
 def interleaved(schedules: Sequence[Sequence[Call]]) -> tuple[Call, ...]:
-    """Return the calls of several runs in turns: each replicate of a case in all runs, then the next case.
+    """Interleave the calls of several runs: each replicate of a case in all runs, then the next case.
 
-    The run that comes first changes from case to case and from replicate to replicate, so that none is always earlier.
-    A run that has more replicates than the others goes on alone.
+    The first run rotates from case to case and from replicate to replicate, so that no run is always earlier. A run
+    with more replicates than the others continues alone.
 
     >>> first = schedule_calls(["a", "b"], 1)
     >>> [(call.case_id, call.arm) for call in interleaved([first, first])]
     [('a', 0), ('a', 1), ('b', 1), ('b', 0)]
     """
-    order = {case_id: place for place, case_id in enumerate(dict.fromkeys(c.case_id for s in schedules for c in s))}
+    case_ids = dict.fromkeys(call.case_id for schedule in schedules for call in schedule)
+    order = {case_id: position for position, case_id in enumerate(case_ids)}
     turns = [
-        (call.replicate, place := order[call.case_id], (arm + call.replicate + place) % len(schedules), arm, call)
+        (call.replicate, position := order[call.case_id], (arm + call.replicate + position) % len(schedules), arm, call)
         for arm, schedule in enumerate(schedules)
         for call in schedule
     ]
@@ -204,34 +205,35 @@ def interleaved(schedules: Sequence[Sequence[Call]]) -> tuple[Call, ...]:
 
 
 def under(limits: Limits, ceiling: Limits | None, sharers: int = 1) -> Limits:
-    """Return limits of calls under a ceiling that `sharers` share; each has 1 at least.
+    """Return the limits capped by an equal share of a ceiling; each limit is at least 1.
 
     >>> under(Limits(max_concurrency=9), Limits(max_concurrency=10, requests_per_minute=100), 3)
     Limits(max_concurrency=3, requests_per_minute=33, tokens_per_minute=None, context_tokens=None,
            queued_tokens=None)
     """
-    whole = {} if ceiling is None else ceiling.model_dump(exclude_none=True, exclude={"context_tokens"})
-    parts = {name: max(1, most // sharers) for name, most in whole.items()}
-    mine = limits.model_dump(exclude_none=True)
-    return limits.model_copy(update={name: min(part, mine.get(name, part)) for name, part in parts.items()})
+    shared_limits = {} if ceiling is None else ceiling.model_dump(exclude_none=True, exclude={"context_tokens"})
+    parts = {name: max(1, limit // sharers) for name, limit in shared_limits.items()}
+    own_limits = limits.model_dump(exclude_none=True)
+    return limits.model_copy(update={name: min(part, own_limits.get(name, part)) for name, part in parts.items()})
 
 
-def calls_in_flight(model: Model, kind: ProviderKind, asked: int | None) -> tuple[int, int]:
+def calls_in_flight(model: Model, kind: ProviderKind, requested: int | None) -> tuple[int, int]:
     """Return the initial and the maximum number of concurrent calls of a model.
 
-    `asked` is the limit from a flag or the settings. A server on a private network is not shared with others, so the
-    number of calls grows while the server keeps up. A server that computes calls together always gets the maximum,
+    `requested` is the limit from an option or the settings. A server on a private network is not shared with others, so
+    the number of calls grows while the server keeps up. A server that computes calls together always gets the maximum,
     because its outputs depend on that number.
     """
     if kind.one_at_a_time:
         return 1, 1
-    near = asked is None and model.on_private_network and model.server != "llama.cpp"
-    most = min(filter(None, (asked, model.limits.max_concurrency)), default=MOST_IN_FLIGHT if near else IN_FLIGHT)
-    return most if model.server or not near else min(IN_FLIGHT, most), most
+    is_growing = requested is None and model.on_private_network and model.server != "llama.cpp"
+    default = MAX_IN_FLIGHT if is_growing else IN_FLIGHT
+    maximum = min(filter(None, (requested, model.limits.max_concurrency)), default=default)
+    return maximum if model.server or not is_growing else min(IN_FLIGHT, maximum), maximum
 
 
 def refuse_amounts(counts: Mapping[str, int | None], max_calls: int | None, max_cost: float | None) -> None:
-    """Raise ConfigError for a count (by its flag) that is below 1 or too large, or a limit that is no amount."""
+    """Raise ConfigError for a count (by its option) that is below 1 or too large, or an invalid limit."""
     for flag, count in counts.items():
         if count is not None and count < 1:
             raise ConfigError(f"{flag} must be at least 1, not {count}")
@@ -239,5 +241,5 @@ def refuse_amounts(counts: Mapping[str, int | None], max_calls: int | None, max_
             raise ConfigError(f"{flag} must be at most {MOST_REPLICATES:,}, not {count}")
     if max_calls is not None and max_calls < 0:
         raise ConfigError(f"--max-calls must not be negative: {max_calls}")
-    if max_cost is not None and not max_cost >= 0:  # not a number compares false
+    if max_cost is not None and not max_cost >= 0:  # also rejects NaN
         raise ConfigError(f"--max-cost must be an amount in USD, not {max_cost}")

@@ -21,7 +21,7 @@ from skill_evaluator.library.prompts import dialogue
 from skill_evaluator.library.reading import parse_front_matter
 from skill_evaluator.providers.base import Request
 from skill_evaluator.runner.prices import InputSize
-from skill_evaluator.runner.schedule import estimate_input_tokens, most_input_tokens, replicate_seed
+from skill_evaluator.runner.schedule import estimate_input_tokens, max_input_tokens, replicate_seed
 from skill_evaluator.text import digest
 
 _MARK_DIGITS = 20
@@ -195,5 +195,5 @@ def question_sizes(questions: Iterable[JudgeQuestion]) -> dict[str, InputSize]:
     sizes = {}
     for question in questions:
         request = question.request(replicate=0, seed=0, max_output_tokens=1)
-        sizes[question.case_id] = InputSize(likely=estimate_input_tokens(request), most=most_input_tokens(request))
+        sizes[question.case_id] = InputSize(likely=estimate_input_tokens(request), most=max_input_tokens(request))
     return sizes

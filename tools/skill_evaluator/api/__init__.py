@@ -37,7 +37,7 @@ from skill_evaluator.reports.evaluation import write_report
 from skill_evaluator.runner.journal import Manifest
 from skill_evaluator.runner.session import Watch, no_progress
 from skill_evaluator.scoring.answer_views import CaseView
-from skill_evaluator.scoring.parallel import side_by_side
+from skill_evaluator.scoring.parallel import map_in_processes
 from skill_evaluator.scoring.recording import Finished
 from skill_evaluator.site.writing import SiteFolder
 from skill_evaluator.verdicts.decide.results import ComparisonResult
@@ -359,7 +359,7 @@ class Library:
             ranked = recorded.advised(entries, ranked)[1] if ranked.models else ranked
             return ranked if version is None else ranked.model_copy(update={"unmeasured": ""})
 
-        results = list(side_by_side(lambda skill: attempted(skill, partial(ranked, skill)), names))
+        results = list(map_in_processes(lambda skill: attempted(skill, partial(ranked, skill)), names))
         for problem in results:
             if isinstance(problem, SkillEvaluatorError):
                 on_problem(problem)

@@ -19,7 +19,7 @@ from skill_evaluator.text import canonical_json, digest, nearest
 
 CheckId = Annotated[str, StringConstraints(pattern=r"^\w[\w-]*$", max_length=80)]
 _MAX_ID = 48  # characters of an id derived from a check's text
-_SOURCE = SizeLimit(most=1_000_000)
+_SOURCE = SizeLimit(max_bytes=1_000_000)
 
 
 class _OneCheck(StrictModel):

@@ -38,7 +38,7 @@ def call_function(check: Check, text: str, context: dict[str, Any]) -> FunctionS
     task = {"source": check.source, "function": name, "text": text, "context": context}
     program = Program(argv=[sys.executable, "-I", _CHILD], folder=Path(tempfile.gettempdir()), limits=LIMITS)
     process = run_process(program, json.dumps(task).encode())
-    if process.why == "absent":
+    if process.reason == "absent":
         raise RunError(f"the check {check.id} cannot be run: {process.problem}")
     try:
         return FunctionScore.model_validate_json(process.stdout)

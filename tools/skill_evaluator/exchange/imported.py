@@ -31,7 +31,7 @@ from skill_evaluator.scoring.recording import case_record, counts_of
 from skill_evaluator.stats import rounded, total_or_none
 from skill_evaluator.text import canonical_json, digest
 
-_CELL = SizeLimit(most=16_000_000)
+_CELL = SizeLimit(max_bytes=16_000_000)
 _MAX_ID = 100  # characters
 _FAILURE_WITHOUT_OUTPUT = 2  # promptfoo's failureReason if the provider or the grader failed
 _GRADES = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0}  # inspect's grades and their values

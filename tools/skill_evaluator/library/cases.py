@@ -352,7 +352,7 @@ def _case_of_row(
     inputs = table.inputs(where, row, component.prompt.inputs)
     document = inputs.get(DOCUMENT)
     size = len(document.encode("utf-8", "surrogatepass")) if isinstance(document, str) else 0
-    if size > limit.most:
+    if size > limit.max_bytes:
         raise FixtureError(f"{where}: the document has {size:,} bytes; {limit}")
     truth = table.truth(where, row, component.output, places)
     meta = table.meta(row)

@@ -47,7 +47,7 @@ def read_rows(path: Path, limit: SizeLimit, odd: Odd = refuse) -> Rows:
     rows: Rows = []
     values = 0
     is_csv = path.suffix in _SEPARATORS
-    cells = read_cells(read_text(path, FixtureError), path, limit.most, odd) if is_csv else None
+    cells = read_cells(read_text(path, FixtureError), path, limit.max_bytes, odd) if is_csv else None
     for line, row in cells or _read_objects(path, limit, odd):
         values += len(row)
         if len(row) > _MOST_COLUMNS or values > _MOST_VALUES:

@@ -87,11 +87,11 @@ class RunProvider:
             "seed": request.seed,
         }
         result = await run_process_in(self._threads, self._program, json.dumps(task).encode())
-        if result.why == "output":
+        if result.reason == "output":
             return Completion(text="", stop_reason="too_large")
         if result.problem is not None:
-            kind: FailureKind = "timeout" if result.why == "timeout" else "provider_error"
-            raise ProviderError(_REASONS[result.why], result.problem, kind=kind, perhaps_billed=True)
+            kind: FailureKind = "timeout" if result.reason == "timeout" else "provider_error"
+            raise ProviderError(_REASONS[result.reason], result.problem, kind=kind, perhaps_billed=True)
         return _answer(result)
 
     async def close(self) -> None:

@@ -24,8 +24,8 @@ from skill_evaluator.library.config import Limits, Model, Price, Retry, Settings
 from skill_evaluator.providers.base import Completion, Failure, Provider, ProviderError, Request, ask_once
 from skill_evaluator.providers.redaction import Redactor
 from skill_evaluator.records.summaries import InFlight
-from skill_evaluator.runner.prices import call_cost, highest_cost, worst_case_cost
-from skill_evaluator.runner.schedule import Call, Replicate, estimate_input_tokens, max_input_tokens, under
+from skill_evaluator.runner.prices import budget_cost, call_cost, max_call_cost
+from skill_evaluator.runner.schedule import Call, Replicate, estimate_input_tokens, limits_under, max_input_tokens
 
 Sleep = Callable[[float], Awaitable[object]]  # returns true if the sleeper was woken early
 _MAX_LATENCY_RATIO = 1.6  # with twice as many calls in flight: at least a quarter more outputs per second
@@ -42,12 +42,12 @@ def limits_of(
     """
     of_provider = Counter(model.provider for model in models)
     limits = {
-        model.id: under(model.limits, settings.ceilings.get(model.provider), of_provider[model.provider])
+        model.id: limits_under(model.limits, settings.ceilings.get(model.provider), of_provider[model.provider])
         for model in models
     }
     return {
-        name: under(model_limits, planned[name]) if name in planned else under(model_limits, model_limits, shards)
-        for name, model_limits in limits.items()
+        name: limits_under(limit, planned[name]) if name in planned else limits_under(limit, limit, shards)
+        for name, limit in limits.items()
     }
 
 
@@ -402,7 +402,7 @@ class WorstCase:
     def of(cls, request: Request, price: Price | None, *, batch: bool = False) -> "WorstCase":
         """Return the worst case of a request."""
         input_tokens = max_input_tokens(request)
-        usd = worst_case_cost(price, input_tokens, request.max_output_tokens, batch=batch)
+        usd = max_call_cost(price, input_tokens, request.max_output_tokens, batch=batch)
         return cls(input_tokens + request.max_output_tokens, usd or 0.0)
 
     def refusal(self, request: Request, left_usd: float) -> Failure:
@@ -525,7 +525,7 @@ class Engine:
                 spent = worst_case.usd  # if the call fails before its cost is known
                 begun = time.perf_counter()
                 completion = await ask_once(self._job.provider, request, self._settings)
-                billed = highest_cost(self._job.model, self._job.price, completion)
+                billed = budget_cost(self._job.model, self._job.price, completion)
                 spent = worst_case.usd if billed is None else billed
                 taken_s = completion.latency_s
                 latency_s = time.perf_counter() - begun if taken_s is None else taken_s

@@ -1,6 +1,6 @@
-"""A run and its folder: the plan (`manifest.json`), and the outcome of each call (`replicates.jsonl`).
+"""A run and its folder: its plan (`manifest.json`), and the outcome of each call (`replicates.jsonl`).
 
-A call is on disk before it is scored. A run is resumed only if everything that determines its outputs is unchanged.
+An outcome is written before it is scored. A run is resumed only if everything that determines its outputs is unchanged.
 """
 
 import datetime
@@ -58,23 +58,24 @@ MANIFEST = "manifest.json"
 ANSWERS = "replicates.jsonl"
 RECORD = "record.json"
 REPORT = "report.md"
-JUDGE = "judge"  # subfolder of a run with the outputs of its judge
-KNOWN_LATER = ("server", "in_flight")  # fields of a manifest that are set after the first output
-_PLANNED = ("skill_version", "cases", "replicates", "shard", "selection", "role", "transport")
-_MAX_RUNS_NAMED = 5
-_MAX_BYTES_IN_MEMORY = 1_000_000  # size of a journal file; parsed it takes about five times as much
+JUDGE = "judge"  # subfolder with the run of the judge
+SET_DURING_RUN = ("server", "in_flight")  # manifest keys that are known after the first output
+_PLAN_KEYS = ("skill_version", "cases", "replicates", "shard", "selection", "role", "transport")
+_MAX_LISTED = 5
+_MAX_CACHED_BYTES = 1_000_000  # outputs take about five times as much memory
 Role = Literal["baseline", "again"]
 Transport = Literal["direct", "batch"]  # single calls, or batches (see batches.jsonl)
 
 
 class Manifest(StrictModel):
-    """The plan of one run: `replicates` calls for every case in `cases`. `digests`: of the inputs of its outputs.
+    """The plan of one run: each case in `cases` is called `replicates` times.
 
-    `inputs`: the inputs that its prompt uses. `not_applicable`: the reasons for the component's skipped cases.
-    `audit`: the audit that it belongs to; its cases are then `<benchmark>/<scenario>/<case>`. `judging`: the judge run
-    that it belongs to; its cases are then questions to a judge. `beside`: the run that it is interleaved with. `role`:
-    `baseline` for an interleaved baseline, `again` for a repeated recorded version, with its `prompt_commit`. A `draft`
-    is in no leaderboard and never a baseline. `server` and `in_flight` are set during the run.
+    `digests` are of everything that affects the outputs, `inputs` the inputs that the version uses. `not_applicable`
+    has the component's cases that are not called, with reasons. In a run of an `audit`, cases are
+    `<benchmark>/<scenario>/<case>`; in a judge run (`judging`), they are the judge's questions. `beside` is the id of
+    the interleaved run. A run of a recorded version has a `role`, the interleaved `baseline` or a rerun (`again`), and
+    the commit of its prompt in `prompt_commit`. A `draft` has no leaderboard row and is never a baseline. `server` and
+    `in_flight` are set during the run.
     """
 
     run_id: RunId
@@ -110,46 +111,54 @@ class Manifest(StrictModel):
 
     @property
     def whole(self) -> bool:
-        """Whether the run covers all cases of the component."""
+        """Whether the run covers all cases of the component; only then does it measure the component."""
         return self.shard is None and not self.selection
 
     @property
-    def asked_again(self) -> bool:
-        """Whether failed cases are run again, with both versions interleaved."""
+    def reruns_failing(self) -> bool:
+        """Whether the run repeats failed cases, interleaved with the other version (`--failing`)."""
         return bool(self.selection) and self.beside is not None
 
-    def asks_like(self, other: "Manifest") -> bool:
-        """Return whether everything that determines the outputs is equal; false for drafts and repeated cases."""
-        is_same = all(getattr(self, name) == getattr(other, name) for name in ("skill", "model_id", "digests"))
-        return is_same and not any(run.draft or run.asked_again for run in (self, other))
+    def has_same_inputs(self, manifest: "Manifest") -> bool:
+        """Return whether everything that affects the outputs is equal. Return False for drafts and `--failing` runs."""
+        has_equal_keys = all(
+            getattr(self, name) == getattr(manifest, name) for name in ("skill", "model_id", "digests")
+        )
+        return has_equal_keys and not any(run.draft or run.reruns_failing for run in (self, manifest))
 
-    def is_planned_as(self, other: "Manifest") -> bool:
-        """Return whether both plan the same calls with the same settings; seeds may differ."""
-        is_same = all(getattr(self, name) == getattr(other, name) for name in _PLANNED)
-        return is_same and self.asks_like(other) and (self.beside is None) == (other.beside is None)
+    def has_same_plan(self, manifest: "Manifest") -> bool:
+        """Return whether both manifests plan the same calls with the same settings. Seeds may differ."""
+        has_equal_keys = all(getattr(self, name) == getattr(manifest, name) for name in _PLAN_KEYS)
+        return has_equal_keys and self.has_same_inputs(manifest) and (self.beside is None) == (manifest.beside is None)
 
-    def is_part_of(self, other: "Manifest") -> bool:
-        """Return whether another run of the same version includes all calls of this run. Both are direct and alone."""
-        are_alone = all((run.role, run.beside, run.transport) == (None, None, "direct") for run in (self, other))
-        is_same = (self.skill_version, self.shard) == (other.skill_version, other.shard) and self.asks_like(other)
-        is_subset = self.replicates <= other.replicates and self.cases.items() <= other.cases.items()
-        return are_alone and is_same and is_subset
+    def is_part_of(self, manifest: "Manifest") -> bool:
+        """Return whether another run of the same version includes all calls of this one.
 
-    def asks(self, call: Call) -> bool:
+        Return False for batches and interleaved runs.
+        """
+        is_plain = all((run.role, run.beside, run.transport) == (None, None, "direct") for run in (self, manifest))
+        has_equal_version = (self.skill_version, self.shard) == (
+            manifest.skill_version,
+            manifest.shard,
+        ) and self.has_same_inputs(manifest)
+        is_subset = self.replicates <= manifest.replicates and self.cases.items() <= manifest.cases.items()
+        return is_plain and has_equal_version and is_subset
+
+    def includes(self, call: Call) -> bool:
         """Return whether a call belongs to the run."""
         return call.case_id in self.cases and 0 <= call.replicate < self.replicates
 
-    def differences(self, other: "Manifest") -> list[str]:
-        """Return the names of the inputs that differ between two manifests."""
-        changed = [name for name in self.digests if self.digests[name] != other.digests.get(name)]
-        for case_id in sorted(self.cases.keys() | other.cases.keys()):
-            if self.cases.get(case_id) != other.cases.get(case_id):
+    def differences(self, manifest: "Manifest") -> list[str]:
+        """List the inputs that differ between two manifests."""
+        changed = [name for name in self.digests if self.digests[name] != manifest.digests.get(name)]
+        for case_id in sorted(self.cases.keys() | manifest.cases.keys()):
+            if self.cases.get(case_id) != manifest.cases.get(case_id):
                 changed.append(f"case '{case_id}'")
         return changed
 
 
 def create_run(folder: Path, manifest: Manifest) -> None:
-    """Create a run folder with its manifest. Raise StorageError if it cannot be written."""
+    """Create a run folder with its manifest; raise StorageError if that fails."""
     replace_text(folder / MANIFEST, json_text(manifest.model_dump(mode="json")))
 
 
@@ -161,38 +170,40 @@ def read_manifest(folder: Path) -> Manifest:
     return validated(Manifest, read_json(path, RunError), path, RunError)
 
 
-def refuse_other(folder: Path, planned: Manifest) -> None:
+def check_same_inputs(folder: Path, planned: Manifest) -> None:
     """Raise RunError if a folder has outputs of another component or model, or for other inputs."""
     existing = read_manifest(folder) if (folder / MANIFEST).exists() else planned
-    others = [name for name in ("skill", "model_id") if getattr(existing, name) != getattr(planned, name)]
-    if differences := others or planned.differences(existing):
+    differing_keys = [name for name in ("skill", "model_id") if getattr(existing, name) != getattr(planned, name)]
+    if reasons := differing_keys or planned.differences(existing):
         raise RunError(
-            f"{folder} holds answers of '{existing.skill}' by '{existing.model_id}', but this run has a different "
-            f"{listed(differences)}: choose a new folder with --results"
+            f"{folder} has outputs of '{existing.skill}' by '{existing.model_id}', but this run has a different "
+            f"{listed(reasons)}: choose a new folder with --results"
         )
 
 
 def read_component_manifest(folder: Path) -> Manifest:
-    """Read the manifest of a component's run; raise RunError also for the run of an audit or a judging."""
+    """Read the manifest of a component's run; raise RunError if the run belongs to an audit or is a judge run."""
     manifest = read_manifest(folder)
     owner = f"audit {manifest.audit}" if manifest.audit else f"judging {manifest.judging}" if manifest.judging else None
     if owner is not None:
-        raise RunError(f"{folder} is a part of the {owner}, not a run of a component; its outputs are in {ANSWERS}")
+        raise RunError(
+            f"{folder} belongs to the {owner}, not to a component; see `audit report`, and {ANSWERS} for the outputs"
+        )
     return manifest
 
 
 def find_run(run: str, components: Path) -> Path:
     """Find a run folder by its path, or by its id in the results of any component; raise RunError."""
     if Path(run).exists():
-        return Path(run)  # validated when it is read
+        return Path(run)  # reading it reports missing files
     folders = {path.parent.name: path.parent for path in components.glob(f"*/evals/results/*/{MANIFEST}")}
     if run in folders:
         return folders[run]
     if (components / run).is_dir():
-        run_ids = sorted(name for name, folder in folders.items() if folder.is_relative_to(components / run))
-        names = listed(run_ids[-_MAX_RUNS_NAMED:]) if run_ids else "there are none on this machine"
-        raise RunError(f"'{run}' is a component: name one of its runs ({names})")
-    newest = sorted(folders)[-_MAX_RUNS_NAMED:]
+        names = sorted(name for name, folder in folders.items() if folder.is_relative_to(components / run))
+        hint = listed(names[-_MAX_LISTED:]) if names else "there are none on this machine"
+        raise RunError(f"'{run}' is a component: name one of its runs ({hint})")
+    newest = sorted(folders)[-_MAX_LISTED:]
     raise RunError(f"no run folder '{run}', and no run of that id below {components} {nearest(run, newest)}")
 
 
@@ -201,24 +212,24 @@ def answers_in(results_dir: Path) -> dict[str, str]:
     return {path.parent.name: path.parent.name for path in results_dir.glob(f"*/{ANSWERS}")}
 
 
-def find_runs(results_dir: Path, reference: str, skill: str) -> list[tuple[Path, Manifest]]:
-    """Find a component's runs by `--run ID`: a path, a run id, or the common prefix of an invocation's run ids.
+def find_runs(results_dir: Path, name: str, skill: str) -> list[tuple[Path, Manifest]]:
+    """Find a component's runs by `--run ID`: a path, a run id, or an invocation (the common prefix of run ids).
 
-    `latest` selects the newest invocation with an unfinished run. Raise RunError if there is no such run.
+    `latest` selects the newest invocation with an unfinished run. Raise RunError if no run matches.
     """
-    if Path(reference, MANIFEST).is_file():
-        return [(Path(reference), read_manifest(Path(reference)))]
+    if Path(name, MANIFEST).is_file():
+        return [(Path(name), read_manifest(Path(name)))]
     folders = sorted(path.parent for path in results_dir.glob(f"*/{MANIFEST}"))
     runs = [(folder, manifest) for folder in folders if (manifest := read_manifest(folder)).skill == skill]
-    if reference == "latest":
+    if name == "latest":
         unfinished = [folder for folder, _ in runs if is_unfinished(folder)]
         if not unfinished:
             raise RunError(f"no unfinished run of '{skill}' in {results_dir} to resume")
-        reference = invocation_of(unfinished[-1].name)
-    matches = [run for run in runs if reference in (run[0].name, invocation_of(run[0].name))]
-    if not matches:
-        raise RunError(f"no run '{reference}' of '{skill}' in {results_dir} to resume")
-    return matches
+        name = invocation_of(unfinished[-1].name)
+    matching = [run for run in runs if name in (run[0].name, invocation_of(run[0].name))]
+    if not matching:
+        raise RunError(f"no run '{name}' of '{skill}' in {results_dir} to resume")
+    return matching
 
 
 def is_unfinished(folder: Path) -> bool:
@@ -230,14 +241,14 @@ def is_unfinished(folder: Path) -> bool:
 
 
 class Journal:
-    """The journal of one run, to which outcomes are appended."""
+    """The outcomes of one run, appended as they arrive."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / ANSWERS
         self._lines = LinesWriter(self.path)
 
     def append(self, replicate: Replicate) -> None:
-        """Append one call's outcome. Raise StorageError if it cannot be written."""
+        """Write the outcome of one call; raise StorageError if that fails."""
         call, completion = replicate.call, replicate.completion
         line: dict[str, Any] = {"case_id": call.case_id, "replicate": call.replicate}
         if completion is not None:
@@ -253,35 +264,35 @@ class Journal:
         self._lines.append({**line, "attempts": replicate.attempts})
 
     def close(self) -> None:
-        """Sync the journal to disk. Raise StorageError if that fails."""
+        """Sync the file to disk and close it; raise StorageError if that fails."""
         self._lines.close()
 
 
-def read_answers(folder: Path, on_problem: Callable[[str], None] | None = None) -> Iterator[Replicate]:
-    """Yield every outcome in a run folder in the order written; a repeated call occurs again.
+def read_answers(folder: Path, wrong: Callable[[str], None] | None = None) -> Iterator[Replicate]:
+    """Yield the outcomes in a run folder in file order, repeated calls included.
 
-    Unreadable lines are skipped, so their calls count as not made, but they stay in the file. At the end `on_problem`
-    receives the place of the first one and their number; without `on_problem` a warning is printed.
+    Unreadable lines are skipped: their calls count as not made. After the last line, `wrong` gets a message about
+    skipped lines; if `wrong` is None, the message is printed as a warning.
     """
-    return (replicate for _, replicate in _placed_answers(folder / ANSWERS, on_problem))
+    return (replicate for _, replicate in _answers_with_offsets(folder / ANSWERS, wrong))
 
 
-def _placed_answers(path: Path, on_problem: Callable[[str], None] | None) -> Iterator[tuple[int, Replicate]]:
+def _answers_with_offsets(path: Path, wrong: Callable[[str], None] | None) -> Iterator[tuple[int, Replicate]]:
     if not path.exists():
         return
-    problems: list[str] = []
-    for number, position, value in read_placed_lines(path, RunError, torn_lines=True):
+    messages: list[str] = []
+    for number, offset, value in read_placed_lines(path, RunError, torn_lines=True):
         try:
-            yield position, _replicate_of(AnswerLine.model_validate(value))
+            yield offset, _replicate_of(AnswerLine.model_validate(value))
         except ValidationError as problem:
-            problems.append(f"{path}:{number} is skipped, it is not a journal line: {first_problem(problem)}")
-    if not problems:
+            messages.append(f"{path}:{number} is skipped, it is not a journal line: {first_problem(problem)}")
+    if not messages:
         return
-    sentence = problems[0] + (f" (and {len(problems) - 1} more lines)" if len(problems) > 1 else "")
-    if on_problem is None:
+    sentence = messages[0] + (f" (and {len(messages) - 1} more lines)" if len(messages) > 1 else "")
+    if wrong is None:
         print(f"warning: {visible(sentence)}; its call counts as not made", file=sys.stderr)
     else:
-        on_problem(sentence)
+        wrong(sentence)
 
 
 def _replicate_of(line: AnswerLine) -> Replicate:
@@ -298,38 +309,44 @@ class _Outcomes(Mapping[Call, Replicate]):
     """The outcomes of a journal, read from the file on access to save memory."""
 
     def __init__(self, path: Path) -> None:
-        attempts = ((each.call, (each.answered, position)) for position, each in _placed_answers(path, None))
+        attempts = (
+            (replicate.call, (replicate.answered, offset)) for offset, replicate in _answers_with_offsets(path, None)
+        )
         self._path = path
-        first = first_answers(attempts, lambda attempt: attempt[0])
-        self._positions = {call: position for call, (_, position) in first.items()}
+        self._offsets = {
+            call: offset for call, (_, offset) in first_answers(attempts, lambda attempt: attempt[0]).items()
+        }
 
     def __getitem__(self, call: Call) -> Replicate:
-        return _replicate_of(line_at(self._path, self._positions[call]))
+        return _replicate_of(line_at(self._path, self._offsets[call]))
 
     def __contains__(self, call: object) -> bool:
-        return call in self._positions
+        return call in self._offsets
 
     def __iter__(self) -> Iterator[Call]:
-        return iter(self._positions)
+        return iter(self._offsets)
 
     def __len__(self) -> int:
-        return len(self._positions)
+        return len(self._offsets)
 
 
 def outcomes(folder: Path) -> Mapping[Call, Replicate]:
-    """Return the outcome of each call in a run folder: its first output, else its last error."""
+    """Read the outcome of each call in a run folder: its first output, else its last error."""
     path = folder / ANSWERS
-    if path.is_file() and path.stat().st_size > _MAX_BYTES_IN_MEMORY:
+    if path.is_file() and path.stat().st_size > _MAX_CACHED_BYTES:
         return _Outcomes(path)
-    return first_answers(((each.call, each) for each in read_answers(folder)), lambda each: each.answered)
+    return first_answers(
+        ((replicate.call, replicate) for replicate in read_answers(folder)), lambda replicate: replicate.answered
+    )
 
 
-def has_other_answers(
+def has_other_outputs(
     record: Record, folder: Path, manifest: Manifest, answers: Mapping[Call, Replicate] | None = None
 ) -> bool:
-    """Return whether a run folder has other outputs than its record was made from; raise RunError.
+    """Return whether a run folder has other outputs than its record was made from; raise RunError if unreadable.
 
-    `answers` are the folder's outputs if they are already read. Return False for an old record without their digest.
+    `answers` are the outcomes in the folder, if they are read already. Return False for old records, which lack the
+    digest of their outputs.
     """
     expected = record.digests.get("answers")
     if expected is None:
@@ -340,13 +357,13 @@ def has_other_answers(
 
 
 def edited_since(folder: Path, manifest: Manifest, records: Path) -> Path | None:
-    """Return the record of a run that was made from other outputs than the folder has, or None.
+    """Return the path of a record that was made from other outputs than the run folder has.
 
-    Raise LeaderboardError or RunError if a file cannot be read.
+    Return None if all records fit. Raise LeaderboardError or RunError if a file cannot be read.
     """
     paths = (folder / RECORD, records / f"{manifest.run_id}.json")
     return next(
-        (path for path in paths if path.exists() and has_other_answers(read_record(path), folder, manifest)), None
+        (path for path in paths if path.exists() and has_other_outputs(read_record(path), folder, manifest)), None
     )
 
 
@@ -357,7 +374,7 @@ def merged_outcomes(parts: Iterable[tuple[Manifest, Iterable[Replicate]]]) -> di
             (replicate.call, replicate)
             for manifest, replicates in parts
             for replicate in replicates
-            if manifest.asks(replicate.call)
+            if manifest.includes(replicate.call)
         ),
         lambda replicate: replicate.answered,
     )
@@ -365,7 +382,7 @@ def merged_outcomes(parts: Iterable[tuple[Manifest, Iterable[Replicate]]]) -> di
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """The run of one model in an invocation."""
+    """One model's run: the model, the manifest and the run folder."""
 
     model: Model
     manifest: Manifest
@@ -392,22 +409,22 @@ def new_runs(
     kinds: Kinds,
     size: RunSize,
 ) -> list[Run]:
-    """Plan a run for every model, without writing to disk. Run ids begin with the invocation, by default a new one.
+    """Plan a run for every model, without writing it. The run ids begin with the invocation, by default a new one.
 
-    A model's run has its applicable cases, or its shard of them.
+    A run has the cases that are applicable to its model, or the shard of these cases.
     """
-    created, shard = datetime.datetime.now(datetime.UTC), size.shard
-    invocation = size.invocation or new_invocation(created)
+    now, shard = datetime.datetime.now(datetime.UTC), size.shard
+    invocation = size.invocation or new_invocation(now)
     sizes = input_sizes(component, cases)
     runs = []
     for model in models:
-        left_out = not_applicable(cases, sizes, model, kinds[model.provider])
-        applicable = [case.id for case in cases if case.id not in left_out]
-        own_cases = set(shard.of(applicable) if shard else applicable)
+        excluded = not_applicable(cases, sizes, model, kinds[model.provider])
+        applicable = [case.id for case in cases if case.id not in excluded]
+        selected = set(shard.of(applicable) if shard else applicable)
         run_id = run_id_of(invocation, component.name, model.id, shard)
         manifest = Manifest(
             run_id=run_id,
-            created=f"{created:%Y-%m-%dT%H:%M:%SZ}",
+            created=f"{now:%Y-%m-%dT%H:%M:%SZ}",
             skill=component.name,
             skill_version=component.version,
             model_id=model.id,
@@ -417,9 +434,9 @@ def new_runs(
             shard=str(shard) if shard else None,
             selection=size.selection,
             scenario=component.scenario,
-            cases={case.id: case.digest for case in cases if case.id in own_cases},
+            cases={case.id: case.digest for case in cases if case.id in selected},
             inputs=component.prompt.inputs,
-            not_applicable=left_out,
+            not_applicable=excluded,
             digests=input_digests(component, model),
             evaluator_version=__version__,
             transport=size.transport,
@@ -428,25 +445,24 @@ def new_runs(
     return runs
 
 
-def new_invocation(time: datetime.datetime) -> str:
-    """Return a new invocation id, which begins its run ids: the time in seconds, then six hexadecimal digits.
+def new_invocation(now: datetime.datetime) -> str:
+    """Create an invocation id, the prefix of run ids: the time in seconds, then six hexadecimal digits.
 
-    The first three are the fraction of the second in 1/4096, the others are random, so runs started by one machine in
-    the same second still sort by time.
+    The first three digits are the fraction of the second in 1/4096, so that runs sort by time; the rest are random.
     """
-    return f"{time:%Y%m%dT%H%M%SZ}-{time.microsecond * 4096 // 1_000_000:03x}{os.urandom(2).hex()[:3]}"
+    return f"{now:%Y%m%dT%H%M%SZ}-{now.microsecond * 4096 // 1_000_000:03x}{os.urandom(2).hex()[:3]}"
 
 
 def run_id_of(invocation: str, skill: str, model_id: str, shard: Shard | None = None, mark: str = "") -> str:
-    """Return the id of a model's run of a component or of a shard; `mark` distinguishes several runs."""
-    of_skill = skill if len(skill) <= 40 else f"{skill[:33]}-{digest(skill)[-6:]}"  # bounds the length of file names
-    mark_suffix = f"@{slug(mark)}" if mark else ""  # slugs never contain @
+    """Return the id of a model's run of a component or shard. A `mark` distinguishes several runs."""
+    of_skill = skill if len(skill) <= 40 else f"{skill[:33]}-{digest(skill)[-6:]}"  # the id names a file
+    mark_suffix = f"@{slug(mark)}" if mark else ""  # a slug has no @
     shard_suffix = f"-{shard.index}of{shard.count}" if shard else ""
     return "-".join(filter(None, (invocation, of_skill, slug(model_id)))) + mark_suffix + shard_suffix
 
 
-def interleaved_run(run: Run, component: Component, mark: str, role: Role, prompt_commit: str | None) -> Run:
-    """Return a run of another prompt, or of a prompt in a scenario, with the same model, cases and invocation."""
+def run_with_component(run: Run, component: Component, mark: str, role: Role, prompt_commit: str | None) -> Run:
+    """Return a run of another version or scenario with the same model, cases and invocation."""
     shard = None if run.manifest.shard is None else Shard.parse(run.manifest.shard)
     run_id = run_id_of(invocation_of(run.manifest.run_id), component.name, run.model.id, shard, mark)
     update = {
@@ -462,26 +478,26 @@ def interleaved_run(run: Run, component: Component, mark: str, role: Role, promp
 
 
 def input_digests(component: Component, model: Model) -> dict[str, str]:
-    """Return the digests of the inputs of an output: prompt, schema, scenario and the model's settings."""
-    shaping = {name: value for name, value in component.digests.items() if name != "datasets"}
-    return {**shaping, "settings": settings_digest(model)}
+    """Return the digests of everything that affects the outputs: prompt, schema, scenario and model settings."""
+    digests = {name: value for name, value in component.digests.items() if name != "datasets"}
+    return {**digests, "settings": settings_digest(model)}
 
 
-_NOT_SENT = {"accepts", "limits", "price", "cache", "api_key_env", "auth", "family", "judge", "retires"}
+_WITHOUT_EFFECT = {"accepts", "limits", "price", "cache", "api_key_env", "auth", "family", "judge", "retires"}
 
 
 def settings_digest(model: Model) -> str:
-    """Return the digest of a model's settings that affect outputs, with the revision of its provider if above 1."""
-    settings = model.model_dump(mode="json", exclude=_NOT_SENT)
+    """Digest the settings of a model that affect its outputs, and the revision of its provider if above 1."""
+    values = model.model_dump(mode="json", exclude=_WITHOUT_EFFECT)
     if model.provider == "google" and model.auth == "oidc":
-        settings["served_by"] = "vertex"  # not the service that accepts keys
+        values["served_by"] = "vertex"  # another service than with API keys
     kind = PROVIDERS.get(model.provider)
     revision = {"revision": kind.revision} if kind and kind.revision > 1 else {}
-    return digest(canonical_json(settings | revision))
+    return digest(canonical_json(values | revision))
 
 
 def resumed_run(folder: Path, component: Component, cases: Mapping[str, Case], models: Mapping[str, Model]) -> Run:
-    """Read a run from its folder. Raise RunError with the changed inputs if any changed since it started."""
+    """Read a run from its folder; raise RunError, with the changed inputs, if any changed since it began."""
     run = saved_run(folder, component, models)
     if changes := changes_since(run, component, cases):
         raise RunError(f"cannot resume {folder}: changed since it began: {', '.join(changes)}; start a new run")
@@ -489,7 +505,7 @@ def resumed_run(folder: Path, component: Component, cases: Mapping[str, Case], m
 
 
 def saved_run(folder: Path, component: Component, models: Mapping[str, Model]) -> Run:
-    """Read a run from its folder without checking inputs. Raise RunError for another component or unknown model."""
+    """Read a run from its folder, even if inputs changed; raise RunError if the component or model differs."""
     manifest = read_manifest(folder)
     if manifest.skill != component.name:
         raise RunError(f"{folder} is a run of '{manifest.skill}', not of '{component.name}'")
@@ -500,20 +516,20 @@ def saved_run(folder: Path, component: Component, models: Mapping[str, Model]) -
 
 
 def changes_since(run: Run, component: Component, cases: Mapping[str, Case]) -> list[str]:
-    """Return the names of the inputs that changed since the run started."""
-    current_digests = {case_id: cases[case_id].digest for case_id in run.manifest.cases if case_id in cases}
+    """List the inputs that changed since the run began."""
+    current = {case_id: cases[case_id].digest for case_id in run.manifest.cases if case_id in cases}
     digests = input_digests(component, run.model)
-    return run.manifest.differences(run.manifest.model_copy(update={"cases": current_digests, "digests": digests}))
+    return run.manifest.differences(run.manifest.model_copy(update={"cases": current, "digests": digests}))
 
 
 def slug(model_id: str) -> str:
-    """Return a model's id as part of a folder's name. If a character is replaced, a digest keeps it unique."""
-    slug = "".join(mark if mark.isalnum() or mark in "._-" else "-" for mark in model_id)
-    return slug if slug == model_id else f"{slug}-{digest(model_id)[-6:]}"
+    """Convert a model id to a part of a folder name. If characters are replaced, a digest keeps the name unique."""
+    name = "".join(character if character.isalnum() or character in "._-" else "-" for character in model_id)
+    return name if name == model_id else f"{name}-{digest(model_id)[-6:]}"
 
 
 def check_writable(folder: Path, remedy: str = "--results DIR and --no-leaderboard") -> None:
-    """Raise StorageError if outputs cannot be written to `folder`."""
+    """Raise StorageError if `folder` is not writable."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()

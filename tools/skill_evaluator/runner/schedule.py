@@ -1,7 +1,7 @@
-"""The calls of a run: their order, the share of a shard, the request and the outcome of each call.
+"""The calls of a run: their order, their shards, their requests and their outcomes.
 
-The schedule goes through all cases before the next replicate. So in an interrupted run all cases have nearly equal
-numbers of replicates, except that the replicates of a prompt that a vendor caches follow each other.
+Calls go through all cases replicate by replicate, so that an interrupted run has about equally many outputs per case.
+Only the replicates of a prompt that a vendor caches follow each other.
 """
 
 import hashlib
@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 
 from skill_evaluator.errors import ConfigError, RunError
-from skill_evaluator.identifiers import MOST_REPLICATES
+from skill_evaluator.identifiers import MAX_REPLICATES
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Limits, Model
@@ -20,19 +20,16 @@ from skill_evaluator.parsing.answer import split_reasoning
 from skill_evaluator.providers.base import Completion, Failure, ProviderKind, Request
 from skill_evaluator.text import canonical_json, digest
 
-IN_FLIGHT = 8  # concurrent calls of a model by default
-MAX_IN_FLIGHT = 256  # concurrent calls of a server on a private network; also vLLM's default batch size
+IN_FLIGHT = 8  # default number of concurrent calls of a model
+MAX_IN_FLIGHT = 256  # for a server on a private network; also vLLM's default batch size
 _BYTES_PER_TOKEN = 4
 _TEMPLATE_TOKENS = 8  # per message
-_MAX_TEMPLATE_TOKENS = 512  # for instructions that structured output adds to a prompt
+_MAX_TEMPLATE_TOKENS = 512  # instructions that structured output adds to a prompt
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One replicate of one case.
-
-    `arm` is the index of its run among interleaved runs; it is not stored.
-    """
+    """One replicate of one case. `arm` is the index of its run among interleaved runs; it is not saved."""
 
     case_id: str
     replicate: int
@@ -41,9 +38,9 @@ class Call:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replicate:
-    """A call that was made, with its completion or its error.
+    """A call that was made: its completion, or the error that ended it.
 
-    `latency_s` is the latency of the last attempt; None for a call in a batch.
+    `latency_s` is the time of the last attempt. It is None for a call in a batch.
     """
 
     call: Call
@@ -54,17 +51,17 @@ class Replicate:
 
     @property
     def answered(self) -> bool:
-        """Whether the model returned a completion, usable or not; such a call is never repeated."""
+        """Whether the model returned an output, even a useless one. Such a call is never made again."""
         return self.completion is not None
 
     @property
     def output(self) -> str:
-        """The text of the completion without reasoning; empty without a completion."""
+        """The text of the completion without reasoning; empty if there is no completion."""
         return "" if self.completion is None else split_reasoning(self.completion.text)[1]
 
     @property
     def failure(self) -> Failure | None:
-        """The failure if there is nothing to parse: the error, or a refused or truncated output. None otherwise."""
+        """The failure: the error, or an output that was refused, truncated or empty. It is None for a usable output."""
         if self.completion is None:
             return self.error
         if self.completion.stop_reason == "length":
@@ -81,44 +78,44 @@ class Replicate:
     def digest(self) -> str:
         """The digest of the output's text and stop reason, or of the kind of error."""
         if self.completion is not None:
-            # UTF-16 gives a split surrogate pair the same bytes as the character that a journal reads
+            # UTF-16 encodes two surrogates like the character that a journal returns for them
             return digest(f"{self.completion.stop_reason}\n{self.completion.text}".encode("utf-16-le", "surrogatepass"))
         return digest("" if self.error is None else self.error.kind)
 
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """Part `index` (from 1) of `count` of the cases; a case's replicates stay together."""
+    """Part `index` (from 1) of `count` parts of the cases. All replicates of a case are in the same shard."""
 
     index: int
     count: int
 
     @classmethod
     def parse(cls, text: str) -> "Shard":
-        """Read `2/4` as Shard(2, 4); raise RunError for anything else."""
+        """Parse a text such as `2/4`; raise RunError for other texts."""
         match = re.fullmatch(r"(\d+)/(\d+)", text)
         if match is None or not 1 <= int(match[1]) <= int(match[2]):
             raise RunError(f"--shard '{text}' is not I/N with 1 <= I <= N, such as 2/4")
         return cls(int(match[1]), int(match[2]))
 
     def of(self, case_ids: Sequence[str]) -> tuple[str, ...]:
-        """Return the cases of this shard. Raise RunError if there are none."""
-        case_ids_of_shard = tuple(case_ids[self.index - 1 :: self.count])
-        if not case_ids_of_shard:
+        """Return the case ids of this shard; raise RunError if it has none."""
+        shard_ids = tuple(case_ids[self.index - 1 :: self.count])
+        if not shard_ids:
             raise RunError(f"shard {self} has no case: there are only {len(case_ids)}; use fewer shards")
-        return case_ids_of_shard
+        return shard_ids
 
     def __str__(self) -> str:
         return f"{self.index}/{self.count}"
 
 
 def schedule_calls(case_ids: Sequence[str], replicates: int) -> tuple[Call, ...]:
-    """Return every call of a run, in call order."""
+    """Return all calls of a run in the order in which they are made."""
     return tuple(Call(case_id, replicate) for replicate in range(replicates) for case_id in case_ids)
 
 
 def build_request(component: Component, case: Case, *, replicate: int, seed: int, max_output_tokens: int) -> Request:
-    """Build a request: the prompt filled with the inputs of the case, and the output schema."""
+    """Build a request: the prompt with the inputs of the case, and the output schema."""
     return Request(
         case_id=case.id,
         replicate=replicate,
@@ -134,25 +131,25 @@ def build_request(component: Component, case: Case, *, replicate: int, seed: int
 
 
 def replicate_seed(seed: int, case_id: str, replicate: int) -> int:
-    """Return a seed of 31 bits that depends only on `--seed`, case and replicate."""
-    hashed = hashlib.sha256(f"{seed}/{case_id}/{replicate}".encode()).digest()
-    return int.from_bytes(hashed[:4], "big") & 0x7FFF_FFFF
+    """Return a seed of 31 bits that differs between replicates and is equal in all runs with the same `--seed`."""
+    raw = hashlib.sha256(f"{seed}/{case_id}/{replicate}".encode()).digest()
+    return int.from_bytes(raw[:4], "big") & 0x7FFF_FFFF
 
 
 def estimate_input_tokens(request: Request) -> int:
-    """Estimate the number of input tokens, at four bytes of text per token."""
+    """Estimate the input tokens, with four bytes of text per token."""
     text_tokens = _input_bytes(request) // _BYTES_PER_TOKEN + _TEMPLATE_TOKENS * len(request.messages)
     return text_tokens + request.file_tokens
 
 
 def max_input_tokens(request: Request) -> int:
-    """Return an upper bound of the input tokens: one per byte, plus the vendor's template."""
+    """Return an upper bound of the input tokens: one token per byte, plus the tokens that vendors add."""
     template_tokens = _MAX_TEMPLATE_TOKENS + 2 * _TEMPLATE_TOKENS * len(request.messages[2:])
     return _input_bytes(request) + template_tokens + request.file_tokens
 
 
 def min_input_tokens(request: Request) -> int:
-    """Return a lower bound of the input tokens: one per word."""
+    """Return a lower bound of the input tokens: one token per word."""
     return sum(len(message.text.split()) for message in request.messages)
 
 
@@ -162,11 +159,11 @@ def _input_bytes(request: Request) -> int:
 
 
 def digest_of_answers(digests: Mapping[Call, str]) -> str:
-    """Return the digest of all outputs of a run, from the digests of its calls.
+    """Return the digest of a run's outcomes from the digest of each call that was made.
 
-    Calls are sorted by replicate and case id, so that the digest is the same for a run with or without shards.
+    Calls are sorted by replicate and case id, so that the digest is equal with and without shards.
     """
-    hasher = hashlib.sha256(b"" if digests else b"[")  # updated call by call to save memory
+    hasher = hashlib.sha256(b"" if digests else b"[")  # updated per call to save memory
     for index, call in enumerate(sorted(sorted(digests, key=attrgetter("case_id")), key=attrgetter("replicate"))):
         part = canonical_json([call.case_id, call.replicate, digests[call]])
         hasher.update(f"{',' if index else '['}{part}".encode("utf-8", "surrogatepass"))
@@ -174,10 +171,10 @@ def digest_of_answers(digests: Mapping[Call, str]) -> str:
     return f"sha256:{hasher.hexdigest()}"
 
 
-def baseline_replicates(replicates: int) -> int:
+def replicates_of_baseline(replicates: int) -> int:
     """Return the replicates of an interleaved baseline: half of the candidate's, rounded up.
 
-    >>> baseline_replicates(10), baseline_replicates(5)
+    >>> replicates_of_baseline(10), replicates_of_baseline(5)
     (5, 3)
     """
     return (replicates + 1) // 2
@@ -186,15 +183,16 @@ def baseline_replicates(replicates: int) -> int:
 def interleaved(schedules: Sequence[Sequence[Call]]) -> tuple[Call, ...]:
     """Interleave the calls of several runs: each replicate of a case in all runs, then the next case.
 
-    The first run rotates from case to case and from replicate to replicate, so that no run is always earlier. A run
-    with more replicates than the others continues alone.
+    The first run alternates between cases and replicates, so that no run is always earlier. Additional replicates of a
+    longer run follow at the end.
 
     >>> first = schedule_calls(["a", "b"], 1)
     >>> [(call.case_id, call.arm) for call in interleaved([first, first])]
     [('a', 0), ('a', 1), ('b', 1), ('b', 0)]
     """
-    case_ids = dict.fromkeys(call.case_id for schedule in schedules for call in schedule)
-    order = {case_id: position for position, case_id in enumerate(case_ids)}
+    order = {
+        case_id: position for position, case_id in enumerate(dict.fromkeys(c.case_id for s in schedules for c in s))
+    }
     turns = [
         (call.replicate, position := order[call.case_id], (arm + call.replicate + position) % len(schedules), arm, call)
         for arm, schedule in enumerate(schedules)
@@ -204,42 +202,43 @@ def interleaved(schedules: Sequence[Sequence[Call]]) -> tuple[Call, ...]:
     return tuple(replace(call, arm=arm) if arm else call for *_, arm, call in turns)
 
 
-def under(limits: Limits, ceiling: Limits | None, sharers: int = 1) -> Limits:
-    """Return the limits capped by an equal share of a ceiling; each limit is at least 1.
+def limits_under(limits: Limits, ceiling: Limits | None, sharers: int = 1) -> Limits:
+    """Reduce limits to an equal share of a ceiling, which `sharers` share. Each limit is at least 1.
 
-    >>> under(Limits(max_concurrency=9), Limits(max_concurrency=10, requests_per_minute=100), 3)
+    >>> limits_under(Limits(max_concurrency=9), Limits(max_concurrency=10, requests_per_minute=100), 3)
     Limits(max_concurrency=3, requests_per_minute=33, tokens_per_minute=None, context_tokens=None,
            queued_tokens=None)
     """
-    shared_limits = {} if ceiling is None else ceiling.model_dump(exclude_none=True, exclude={"context_tokens"})
-    parts = {name: max(1, limit // sharers) for name, limit in shared_limits.items()}
+    shared = {} if ceiling is None else ceiling.model_dump(exclude_none=True, exclude={"context_tokens"})
+    shares = {name: max(1, maximum // sharers) for name, maximum in shared.items()}
     own_limits = limits.model_dump(exclude_none=True)
-    return limits.model_copy(update={name: min(part, own_limits.get(name, part)) for name, part in parts.items()})
+    return limits.model_copy(update={name: min(share, own_limits.get(name, share)) for name, share in shares.items()})
 
 
 def calls_in_flight(model: Model, kind: ProviderKind, requested: int | None) -> tuple[int, int]:
     """Return the initial and the maximum number of concurrent calls of a model.
 
-    `requested` is the limit from an option or the settings. A server on a private network is not shared with others, so
-    the number of calls grows while the server keeps up. A server that computes calls together always gets the maximum,
-    because its outputs depend on that number.
+    `requested` is the limit from an option or the settings. For a server on a private network, the number of calls
+    grows as long as the server keeps up. A server that batches calls always gets the maximum, because its outputs
+    depend on that number.
     """
     if kind.one_at_a_time:
         return 1, 1
-    is_growing = requested is None and model.on_private_network and model.server != "llama.cpp"
-    default = MAX_IN_FLIGHT if is_growing else IN_FLIGHT
-    maximum = min(filter(None, (requested, model.limits.max_concurrency)), default=default)
-    return maximum if model.server or not is_growing else min(IN_FLIGHT, maximum), maximum
+    is_private = requested is None and model.on_private_network and model.server != "llama.cpp"
+    maximum = min(
+        filter(None, (requested, model.limits.max_concurrency)), default=MAX_IN_FLIGHT if is_private else IN_FLIGHT
+    )
+    return maximum if model.server or not is_private else min(IN_FLIGHT, maximum), maximum
 
 
 def refuse_amounts(counts: Mapping[str, int | None], max_calls: int | None, max_cost: float | None) -> None:
-    """Raise ConfigError for a count (by its option) that is below 1 or too large, or an invalid limit."""
+    """Raise ConfigError if a count (by option) is below 1 or too large, or if a limit is negative or not a number."""
     for flag, count in counts.items():
         if count is not None and count < 1:
             raise ConfigError(f"{flag} must be at least 1, not {count}")
-        if flag == "--replicates" and count is not None and count > MOST_REPLICATES:
-            raise ConfigError(f"{flag} must be at most {MOST_REPLICATES:,}, not {count}")
+        if flag == "--replicates" and count is not None and count > MAX_REPLICATES:
+            raise ConfigError(f"{flag} must be at most {MAX_REPLICATES:,}, not {count}")
     if max_calls is not None and max_calls < 0:
         raise ConfigError(f"--max-calls must not be negative: {max_calls}")
-    if max_cost is not None and not max_cost >= 0:  # also rejects NaN
+    if max_cost is not None and not max_cost >= 0:  # NaN compares false
         raise ConfigError(f"--max-cost must be an amount in USD, not {max_cost}")

@@ -40,8 +40,16 @@ from skill_evaluator.runner.engine import (
     limits_of,
     prompt_of,
 )
-from skill_evaluator.runner.journal import MANIFEST, Journal, Run, create_run, outcomes, read_manifest, refuse_other
-from skill_evaluator.runner.prices import highest_cost, price_of
+from skill_evaluator.runner.journal import (
+    MANIFEST,
+    Journal,
+    Run,
+    check_same_inputs,
+    create_run,
+    outcomes,
+    read_manifest,
+)
+from skill_evaluator.runner.prices import budget_cost, price_of
 from skill_evaluator.runner.schedule import Call, Replicate, Shard, calls_in_flight, interleaved, schedule_calls
 
 if TYPE_CHECKING:
@@ -224,7 +232,7 @@ class _RunningRun:
         run = self.run
         if run.folder.exists():
             self._hold()
-            refuse_other(run.folder, run.manifest)
+            check_same_inputs(run.folder, run.manifest)
         journal = outcomes(run.folder)
         earlier = [call for call in self.schedule if call in journal]
         for call in earlier:
@@ -232,7 +240,7 @@ class _RunningRun:
             if replicate.completion is None:
                 self._errors[call] = replicate
             else:
-                cost = highest_cost(run.model, self.price, replicate.completion)
+                cost = budget_cost(run.model, self.price, replicate.completion)
                 if cost is None:  # unknown, so the worst case counts
                     batch = run.manifest.transport == "batch"
                     cost = WorstCase.of(self.request_for(call), self.price, batch=batch).usd

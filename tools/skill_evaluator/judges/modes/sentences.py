@@ -33,7 +33,7 @@ from skill_evaluator.library.cases import Case
 from skill_evaluator.library.config import Model
 from skill_evaluator.providers.base import ProviderKind, Request
 from skill_evaluator.runner.journal import MANIFEST, Manifest, Run, outcomes, read_manifest, run_id_of, settings_digest
-from skill_evaluator.runner.prices import Estimate, estimate, highest_cost, price_of
+from skill_evaluator.runner.prices import Estimate, budget_cost, estimate, price_of
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.runner.session import Questions, Session
 from skill_evaluator.text import canonical_json, digest
@@ -245,7 +245,7 @@ def ask_sentences(items: Sequence[SentencesItem], judge: SentencesJudge, session
     price = price_of(judge.model, session.configuration.kinds[judge.model.provider])
     for replicate in earlier.answered.values():
         if replicate.completion is not None:
-            session.budget.count_earlier(highest_cost(judge.model, price, replicate.completion) or 0.0)
+            session.budget.count_earlier(budget_cost(judge.model, price, replicate.completion) or 0.0)
     for item in items:
         votes = votes_on(item, earlier.answered, judge.seed)
         if votes.question is None and any(vote.holds is None for vote in votes.verdicts.values()):

@@ -195,5 +195,5 @@ def question_sizes(questions: Iterable[JudgeQuestion]) -> dict[str, InputSize]:
     sizes = {}
     for question in questions:
         request = question.request(replicate=0, seed=0, max_output_tokens=1)
-        sizes[question.case_id] = InputSize(likely=estimate_input_tokens(request), most=max_input_tokens(request))
+        sizes[question.case_id] = InputSize(likely=estimate_input_tokens(request), maximum=max_input_tokens(request))
     return sizes

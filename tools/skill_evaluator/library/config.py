@@ -305,12 +305,12 @@ class Models(StrictModel):
 
     @model_validator(mode="after")
     def _unique_ids(self) -> Self:
-        seen: dict[str, int] = {}
+        indexes: dict[str, int] = {}
         for index, model in enumerate(self.models):
             key = model.id.casefold()  # ids name folders, and some file systems are case-insensitive
-            if key in seen:
-                raise ValueError(f"duplicate model id '{model.id}' at models[{index}] and models[{seen[key]}]")
-            seen[key] = index
+            if key in indexes:
+                raise ValueError(f"duplicate model id '{model.id}' at models[{index}] and models[{indexes[key]}]")
+            indexes[key] = index
         return self
 
 
@@ -332,8 +332,8 @@ def _refuse_reproducibility(metrics: dict[str, MetricPolicy]) -> dict[str, Metri
     """Raise ValueError for a policy on a reproducibility metric, which would have no effect."""
     for name in metrics:
         if name in REPRODUCIBILITY:
-            why = "a reproducibility metric is shown, but never decides a verdict"
-            raise ValueError(f"'{name}' can have no tier and no tolerance: {why}; delete the entry")
+            reason = "a reproducibility metric is shown, but never decides a verdict"
+            raise ValueError(f"'{name}' can have no tier and no tolerance: {reason}; delete the entry")
     return metrics
 
 
@@ -381,8 +381,8 @@ class Policy(StrictModel):
 
     def judge_of(self, skill: str) -> ComponentJudge | None:
         """Return the judge of a component's new outputs in CI, or None if the component declares no judge."""
-        own = self.components.get(skill)
-        return None if own is None else own.judge
+        component_policy = self.components.get(skill)
+        return None if component_policy is None else component_policy.judge
 
 
 class Benchmark(StrictModel):
@@ -498,8 +498,8 @@ def load_settings(config_dir: Path) -> Settings:
     return _settings_of(read_yaml(Root(config_dir, ConfigError).inside(path)), path)
 
 
-def _settings_of(values: Any, place: Path) -> Settings:
-    return validated(Settings, {} if values is None else values, place)
+def _settings_of(values: Any, path: Path) -> Settings:
+    return validated(Settings, {} if values is None else values, path)
 
 
 def retiring(models: Iterable[Model]) -> list[str]:
@@ -513,15 +513,15 @@ def retiring(models: Iterable[Model]) -> list[str]:
     ]
 
 
-def select_models(models: tuple[Model, ...], wanted: tuple[str, ...]) -> tuple[Model, ...]:
+def select_models(models: tuple[Model, ...], ids: tuple[str, ...]) -> tuple[Model, ...]:
     """Return the models with the wanted ids in that order, or all models if none are given.
 
     Raise ConfigError for an unknown id.
     """
-    if not wanted:
+    if not ids:
         return models
     by_id = {model.id: model for model in models}
-    for model_id in wanted:
+    for model_id in ids:
         if model_id not in by_id:
             raise ConfigError(f"unknown model '{model_id}' {nearest(model_id, by_id)}")
-    return tuple(by_id[model_id] for model_id in dict.fromkeys(wanted))
+    return tuple(by_id[model_id] for model_id in dict.fromkeys(ids))

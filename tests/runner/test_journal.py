@@ -98,7 +98,7 @@ def test_of_a_call_asked_again_its_first_answer_stands_else_its_last_error(
 ) -> None:
     _written(tmp_path, *written)
     for held in (0, 1_000_000):  # bytes: of more, each answer is read when it is asked for
-        monkeypatch.setattr("skill_evaluator.runner.journal._HELD", held)
+        monkeypatch.setattr("skill_evaluator.runner.journal._MAX_CACHED_BYTES", held)
         assert outcomes(tmp_path) == {FIRST: stands}
 
 

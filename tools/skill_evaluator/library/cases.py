@@ -76,7 +76,7 @@ class Question(BaseModel):
     options: tuple[str, ...] = Field(min_length=2, max_length=len(ascii_uppercase))
     answer: str | None = Field(default=None, description="the letter of the right option")
     topic: str | None = None
-    why: str | None = Field(default=None, description="why the answer is right, or why the question is asked")
+    why: str | None = Field(default=None, description="reason for the right answer, or purpose of the question")
     not_applicable: ModelPatterns = ()
 
     @field_validator("options")
@@ -176,7 +176,7 @@ class CaseMeta(FrozenModel):
     """The keys of a case's meta.json that are read; teams may add others."""
 
     not_applicable: ModelPatterns = ()
-    checks: tuple[DeclaredCheck, ...] = Field(default=(), description="what its answers are held against")
+    checks: tuple[DeclaredCheck, ...] = Field(default=(), description="checks of the case's outputs")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -220,20 +220,26 @@ class Dataset(StrictModel, defer_build=False):
     """One entry of evals/datasets.json."""
 
     id: str = "default"
-    evaluate: bool = Field(default=True, description="false: this component is not to be evaluated")
-    fixtures: str | None = Field(default=None, description="its folder in the fixtures folder, if not that of its name")
-    columns: Columns = Field(default_factory=Columns, description="which columns of a table of cases are what")
+    evaluate: bool = Field(default=True, description="false: do not evaluate this component")
+    fixtures: str | None = Field(
+        default=None, description="its folder in the fixtures folder; default: the component's name"
+    )
+    columns: Columns = Field(default_factory=Columns, description="columns of a table of cases")
     contract: str | None = Field(
         default=None,
         alias="schema",
-        description="the contract, if not all of schema.json: a file of this repository and a part of it, such as "
+        description="the output schema, if not all of schema.json: a file of this repository and a part of it, such as "
         "schema.json#/$defs/output",
     )
-    output: Output | None = Field(default=None, description="the kind of output, if the format of the prompt has none")
-    metrics: tuple[str, ...] = Field(default=(), description="metrics to score, also those not scored by default")
+    output: Output | None = Field(
+        default=None, description="the output type, if the prompt's format does not declare it"
+    )
+    metrics: tuple[str, ...] = Field(
+        default=(), description="metrics to score, including metrics that are not scored by default"
+    )
     primary_metric: str | None = None
-    fields: dict[str, FieldRule] = Field(default_factory=dict, description="how fields are compared, by path")
-    checks: tuple[DeclaredCheck, ...] = Field(default=(), description="what every answer to every case is held against")
+    fields: dict[str, FieldRule] = Field(default_factory=dict, description="comparison rules of fields by path")
+    checks: tuple[DeclaredCheck, ...] = Field(default=(), description="checks of every output to every case")
 
     @field_validator("fixtures")
     @classmethod
@@ -249,7 +255,7 @@ class Dataset(StrictModel, defer_build=False):
 class Datasets(StrictModel):
     """The file evals/datasets.json."""
 
-    editor_schema: str | None = Field(default=None, alias="$schema", description="for editors alone")
+    editor_schema: str | None = Field(default=None, alias="$schema", description="used by editors only")
     datasets: tuple[Dataset, ...] = Field(min_length=1, max_length=1)
 
 

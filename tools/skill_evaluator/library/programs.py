@@ -45,9 +45,9 @@ class Endpoint(StrictModel):
     """An HTTP endpoint that receives a JSON body by POST."""
 
     url: str = Field(pattern=r"^https?://[^\s{}]+$")
-    body: dict[str, Any] | list[Any] = Field(description="JSON; {{input}} in its texts stands for an input")
-    answer: str = Field(default="", pattern=r"^(/|$)", description="JSON Pointer to the answer in what comes back")
-    headers: dict[HeaderName, Variable] = Field(default={}, description="variables that hold headers, by header")
+    body: dict[str, Any] | list[Any] = Field(description="JSON; {{input}} in texts is replaced by the input")
+    answer: str = Field(default="", pattern=r"^(/|$)", description="JSON Pointer to the output in the response")
+    headers: dict[HeaderName, Variable] = Field(default={}, description="environment variable of each header's value")
 
     @field_validator("url")
     @classmethod
@@ -64,11 +64,15 @@ class ProgramUnderTest(StrictModel):
 
     run: Argv | None = Field(default=None, description="program and arguments; JSON on stdin, JSON on stdout")
     http: Endpoint | None = None
-    env: tuple[Variable, ...] = Field(default=(), description="the variables that the program gets, beside PATH")
-    setup: Commands = Field(default=(), description="commands that install it, once before its first call")
+    env: tuple[Variable, ...] = Field(
+        default=(), description="environment variables passed to the program, in addition to PATH"
+    )
+    setup: Commands = Field(default=(), description="installation commands, run once before the first call")
     watch: tuple[str, ...] = Field(default=(), description="globs of the files whose change is a new version")
-    price: Price | None = Field(default=None, description="of the tokens that it says it used, in USD per million")
-    timeout_s: PositiveFloat | None = Field(default=None, description="of a call, if not that of settings.yaml")
+    price: Price | None = Field(
+        default=None, description="price of the tokens that the program reports, in USD per million"
+    )
+    timeout_s: PositiveFloat | None = Field(default=None, description="timeout of a call; default: settings.yaml")
 
     @field_validator("env")
     @classmethod

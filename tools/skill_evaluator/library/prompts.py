@@ -341,19 +341,23 @@ class FrontMatter(BaseModel):
         return inputs
 
     output: Output | None = Field(default=None, description="json unless schema.json is missing and truths are texts")
-    inputs: tuple[InputName, ...] = Field(default=(DOCUMENT,), description="what placeholders in the prompt stand for")
+    inputs: tuple[InputName, ...] = Field(
+        default=(DOCUMENT,), description="names of the inputs that placeholders insert"
+    )
     placeholders: Placeholders | None = Field(
-        default=None, description="braces: {{input}}, the default; single: {input}; literal: none, so that {x} stays"
+        default=None, description="braces: {{input}}, the default; single: {input}; literal: no placeholders"
     )
     text_of: Literal["pdf"] | None = Field(
-        default=None, description="pdf: the models are sent the text of each PDF, and not the PDF"
+        default=None, description="pdf: send the text of each PDF instead of the PDF"
     )
     messages: tuple[WrittenMessage, ...] | Literal["sections"] | None = Field(
-        default=None, description="sections: ## System, ## User and ## Assistant are messages; or the messages"
+        default=None, description="sections: ## System, ## User and ## Assistant begin messages; or a list of messages"
     )
-    program: ProgramUnderTest | None = Field(default=None, description="what is asked in place of a model")
+    program: ProgramUnderTest | None = Field(
+        default=None, description="a program or endpoint called instead of a model"
+    )
     formerly: tuple[ComponentName, ...] = Field(
-        default=(), description="earlier names of the component, whose records are its own"
+        default=(), description="former names of the component, whose records belong to it"
     )
 
 

@@ -58,10 +58,12 @@ class FixturesElsewhere(StrictModel):
 
     repository: str = Field(
         pattern=r"^([A-Za-z0-9][\w.-]*/[\w.-]+|\w[\w.-]*@[\w.-]+:[^\s]+|[a-z]+://[^\s]+|[./].*)$",
-        description="owner/name on GitHub, the address of another repository, or its folder (which begins with . or /)",
+        description="owner/name on GitHub, the address of a repository, or a folder (beginning with . or /)",
     )
-    ref: str = Field(default="main", pattern=r"^[A-Za-z0-9][\w./+-]*$", description="a branch, a tag or a whole commit")
-    path: str = Field(default=".", description="the folder in it that holds what `fixtures/` would")
+    ref: str = Field(
+        default="main", pattern=r"^[A-Za-z0-9][\w./+-]*$", description="a branch, a tag or a full commit id"
+    )
+    path: str = Field(default=".", description="the folder in that repository that corresponds to `fixtures/`")
 
     @field_validator("path")
     @classmethod

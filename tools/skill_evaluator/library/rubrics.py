@@ -75,7 +75,7 @@ class AppliesTo(StrictModel):
     """The field of a component's output that a criterion judges; without `field` the whole output."""
 
     component: Text
-    field: str = Field(default="", description="the field's path, as `lint` prints it")
+    field: str = Field(default="", description="path of the field, as `lint` prints it")
 
 
 def _on_a_scale(level: int) -> int:
@@ -95,9 +95,9 @@ class Criterion(StrictModel):
     id: Text = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=64)
     type: Kind | None = Field(default=None, description="objective: careful people agree; subjective: tastes differ")
     description: Text
-    rubric: Levels = Field(description="what each score means: level → label, description, characteristics, examples")
-    scale: Scale | None = Field(default=None, description="without it the shortest that has all levels of `rubric`")
-    scoring_guidelines: tuple[Text, ...] = Field(default=(), description="what a judge is told for this criterion")
+    rubric: Levels = Field(description="meaning of each score: level → label, description, characteristics, examples")
+    scale: Scale | None = Field(default=None, description="default: the shortest scale with all levels of `rubric`")
+    scoring_guidelines: tuple[Text, ...] = Field(default=(), description="instructions to the judge for this criterion")
     edge_cases: tuple[EdgeCase, ...] = ()
     method: Method | None = None
     applies_to: AppliesTo | None = None
@@ -139,8 +139,10 @@ class Rubric(StrictModel):
     """The file rubrics/<name>.yaml: criteria that are judged together, with common guidelines."""
 
     criteria: tuple[Criterion, ...] = Field(min_length=1)
-    scoring_guidelines: tuple[Text, ...] = Field(default=(), description="what a judge is told for every criterion")
-    unreviewed: bool = Field(default=False, description="a model drafted it, and nobody has read it yet")
+    scoring_guidelines: tuple[Text, ...] = Field(
+        default=(), description="instructions to the judge for every criterion"
+    )
+    unreviewed: bool = Field(default=False, description="drafted by a model and not reviewed yet")
 
     @model_validator(mode="after")
     def _refuse_equal_ids(self) -> Self:

@@ -128,12 +128,12 @@ def read_cells(text: str, path: Path, max_chars: int, odd: Odd) -> Iterator[tupl
 class Columns(StrictModel):
     """The columns that cases are made from; all other columns become metadata."""
 
-    id: str | None = Field(default=_ID, description="that of the ids; without it cases are numbered")
+    id: str | None = Field(default=_ID, description="column of the ids; without it cases are numbered")
     inputs: dict[str, str] = Field(
-        default_factory=dict, description="that of each input; default: document, and an object of inputs"
+        default_factory=dict, description="column of each input; default: document, and an object of inputs"
     )
     truth: str | dict[str, str] | None = Field(
-        default=None, description="that of the ground truth, or of each of its fields; default: ground_truth"
+        default=None, description="column of the ground truth, or of each of its fields; default: ground_truth"
     )
 
     @field_validator("truth")

@@ -29,7 +29,13 @@ from skill_evaluator.library.scenarios import load_scenario
 from skill_evaluator.library.sources import formats
 from skill_evaluator.library.sources.tree import folder_tree
 from skill_evaluator.library.versions import read_version
-from skill_evaluator.records.archive import format_leaderboard, load_leaderboard, newest_recorded, read_acceptances, read_entries
+from skill_evaluator.records.archive import (
+    format_leaderboard,
+    load_leaderboard,
+    newest_recorded,
+    read_acceptances,
+    read_entries,
+)
 from skill_evaluator.records.record import read_record
 from skill_evaluator.runner.journal import read_answers, read_manifest
 from skill_evaluator.runner.schedule import build_request

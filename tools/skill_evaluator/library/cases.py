@@ -92,7 +92,7 @@ class Question(BaseModel):
         return options
 
     @model_validator(mode="after")
-    def _refuse_an_answer_that_is_no_option(self) -> "Question":
+    def _check_answer(self) -> "Question":
         if self.answer is not None and self.answer not in tuple(self.letters):
             raise ValueError(f"answer '{self.answer}' is not among the options A to {self.letters[-1]}")
         return self
@@ -163,7 +163,7 @@ class _Turns(StrictModel):
 
     @field_validator("turns")
     @classmethod
-    def _refuse_other_order(cls, turns: tuple[WrittenMessage, ...]) -> tuple[WrittenMessage, ...]:
+    def _check_order(cls, turns: tuple[WrittenMessage, ...]) -> tuple[WrittenMessage, ...]:
         roles = [turn.role for turn in turns]
         if roles != ["user", "assistant"] * (len(roles) // 2):
             raise ValueError("user and assistant must alternate, and the last turn must be the assistant's")

@@ -167,12 +167,12 @@ class Params(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _take_the_limit(cls, values: Any) -> Any:
+    def _rename_limit(cls, values: Any) -> Any:
         limits = [values[name] for name in LIMIT_NAMES if name in values] if isinstance(values, dict) else []
         return {**values, "max_output_tokens": limits[0]} if limits else values
 
     @model_validator(mode="after")
-    def _refuse_what_is_not_sent(self) -> Self:
+    def _reject_unsendable(self) -> Self:
         for name, value in self.extra.items():
             if name == "seed":
                 raise ValueError("seed: each replicate has a seed of its own; `evaluate --seed N` changes them all")
@@ -398,13 +398,13 @@ class Benchmark(StrictModel):
     weight: PositiveFloat = 1.0
 
 
-def _weigh_alike(benchmarks: Any) -> Any:
+def _equal_weights(benchmarks: Any) -> Any:
     is_list_of_names = isinstance(benchmarks, list) and all(isinstance(name, str) for name in benchmarks)
     return dict.fromkeys(benchmarks, Benchmark()) if is_list_of_names else benchmarks
 
 
 Benchmarks = Annotated[
-    dict[str, Benchmark], BeforeValidator(_weigh_alike, json_schema_input_type=dict[str, Benchmark] | list[str])
+    dict[str, Benchmark], BeforeValidator(_equal_weights, json_schema_input_type=dict[str, Benchmark] | list[str])
 ]
 """Benchmarks by name; a list of names gives all of them equal weight."""
 

@@ -139,7 +139,7 @@ class ProgramUnderTest(StrictModel):
             visible_names = (name for name in names if not any(part.startswith(".") for part in name.parts))
             component_path, files = ".", {name.as_posix(): "" for name in visible_names}
         else:
-            component_path = repository.place(folder)
+            component_path = repository.relative_path(folder)
             files = {path: blob or "" for path, blob in repository.work_files().items()}
         matching = self.watched("" if component_path == "." else component_path, files)
         blobs = {name: blob or _blob_of(folder / name) for name, blob in matching.items()}

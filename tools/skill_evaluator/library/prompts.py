@@ -328,14 +328,14 @@ class FrontMatter(BaseModel):
 
     @field_validator("messages", mode="before")
     @classmethod
-    def _refuse_other_words(cls, messages: Any) -> Any:
+    def _check_messages(cls, messages: Any) -> Any:
         if isinstance(messages, str) and messages != "sections":
             raise ValueError(f"'{messages}' is neither sections nor a list of messages")
         return messages
 
     @field_validator("inputs")
     @classmethod
-    def _are_names_of_their_own(cls, inputs: tuple[str, ...]) -> tuple[str, ...]:
+    def _reject_duplicates(cls, inputs: tuple[str, ...]) -> tuple[str, ...]:
         if invalid := [name for name in inputs if name == TURNS or inputs.count(name) > 1]:
             raise ValueError(f"'{invalid[0]}' is a duplicate, or the reserved name of earlier turns")
         return inputs

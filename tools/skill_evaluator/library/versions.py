@@ -148,7 +148,7 @@ def _sourced(
 ) -> dict[str, ComponentVersion]:
     """Read the components of sources at a commit; unreadable components get a problem."""
     home = (repository.root / folder).parent.parent
-    roots = {home / source.root: repository.place(home / source.root) for source in sources}
+    roots = {home / source.root: repository.relative_path(home / source.root) for source in sources}
     trees = {root: commit_tree(repository, commit, place, DEFAULT_LIMITS) for root, place in roots.items()}
     files = {path: blob for path, blob in repository.files(commit, folder).items() if path.endswith(f"/{_SCHEMA}")}
     schemas = repository.contents(files.values())
@@ -326,7 +326,7 @@ def find_prompt(component: Component, earlier: PastPrompt) -> CommittedPrompt:
     except GitError as problem:
         raise GitError(f"the prompt of {name} must be read from git: {problem}") from None
     former = [place.root / _PROMPT for place in _locations_of(component)[1:]]
-    paths = [repository.place(file) for file in (*component.files, *former)]
+    paths = [repository.relative_path(file) for file in (*component.files, *former)]
     commit_id = (earlier.commit or "").removesuffix(_DIRTY)
     changing = (commit for path in paths for commit in repository.commits_of(path))
     commits = filter(None, chain([repository.commit(commit_id)], changing))
@@ -359,7 +359,7 @@ def component_at(component: Component, ref: str) -> tuple[Component, str]:
         advice = "; run `git fetch --unshallow`" if repository.is_shallow else ""
         raise ComponentError(f"commit '{ref}' of the baseline is not here{advice}")
     _refuse_program(component, f"at {commit[:12]}")
-    file = repository.place(component.files[0])
+    file = repository.relative_path(component.files[0])
     prompts = list(_prompts_at(repository, [commit], component))
     if not prompts:
         raise ComponentError(f"{file} cannot be read at commit {commit[:12]}")
@@ -419,11 +419,13 @@ def _prompts_at(
     recorded = recorded_in(component.leaderboard_path)
     for commit, location in product(dict.fromkeys(commits), _locations_of(component)):
         try:
-            written = location.read(commit_tree(repository, commit, repository.place(location.root), component.limits))
+            written = location.read(
+                commit_tree(repository, commit, repository.relative_path(location.root), component.limits)
+            )
             if digest in (None, written.prompt.digest):
                 digests = {**component.digests, "prompt": written.prompt.digest}
                 version = written.version or numbered(digests, recorded, below=component.version)
-                folder = repository.place(component.folder if component.origin else location.root)
+                folder = repository.relative_path(component.folder if component.origin else location.root)
                 yield CommittedPrompt(commit=commit, folder=folder, version=version, written=written)
         except ComponentError:  # invalid at that commit
             continue

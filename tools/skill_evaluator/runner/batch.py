@@ -98,7 +98,7 @@ class Batch:
 
     number: int
     name: str
-    at: str
+    timestamp: str
     calls: Mapping[str, Call]
     attempts: Mapping[Call, int]
     batch_id: str | None = None
@@ -112,7 +112,7 @@ class Batch:
     @property
     def intended_at(self) -> float:
         """The time of its intended line."""
-        return moment(self.at).timestamp()
+        return moment(self.timestamp).timestamp()
 
     @property
     def age_s(self) -> float:
@@ -199,7 +199,7 @@ class BatchJournal:
                 Batch(
                     number=line.batch,
                     name=line.name,
-                    at=line.at,
+                    timestamp=line.at,
                     calls=calls,
                     attempts={call: 1 + sum(call in batch.attempts for batch in earlier) for call in calls.values()},
                 )

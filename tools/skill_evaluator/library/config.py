@@ -147,6 +147,7 @@ class SiteSettings(StrictModel):
         return self.components.get(skill, ComponentSite()).documents
 
 
+STRICT = "json_schema_strict"  # the output schema in the form that vendors require
 LIMIT_NAMES = ("max_completion_tokens", "max_tokens")
 SamplingName = Literal["temperature", "top_p", "top_k", "min_p", "seed", "repetition_penalty", "repeat_penalty"]
 Ignorable = Literal[SamplingName, "max_tokens", "cache_prompt"]
@@ -224,7 +225,7 @@ class Model(StrictModel):
     api_id: str | None = None
     params: Params = Params()
     profile: Literal["deterministic", "sampled"] = "deterministic"
-    structured_output: Literal["json_schema", "json_object", "none"] = "json_schema"
+    structured_output: Literal["json_schema", "json_schema_strict", "json_object", "none"] = "json_schema"
     base_url: str | None = Field(default=None, pattern=r"^https?://")
     server: Literal["vllm", "sglang", "llama.cpp"] | None = Field(
         default=None,
@@ -281,6 +282,11 @@ class Model(StrictModel):
     def api_name(self) -> str:
         """The model's name in its API."""
         return self.api_id or self.id
+
+    @property
+    def sends_schema(self) -> bool:
+        """Whether the output schema is sent, as it is or in its strict form."""
+        return self.structured_output in ("json_schema", STRICT)
 
     @property
     def is_direct(self) -> bool:

@@ -23,6 +23,7 @@ from skill_evaluator.identifiers import CaseId, Label, Timestamp, moment, now
 from skill_evaluator.library.config import Price
 from skill_evaluator.providers.base import Failure, ProviderError, Request, refuse_changed, within_limits
 from skill_evaluator.providers.batch import GONE, Batches, BatchStatus, Results, UndecidedError, lost
+from skill_evaluator.providers.structured import output_of
 from skill_evaluator.runner.engine import (
     NO_CALL_LEFT,
     STOPPED,
@@ -408,6 +409,7 @@ class BatchEngine:
                 cost = budget_cost(self._job.run.model, self._job.price, outcome)
                 self._budget.settle(worst_case, worst_case if cost is None else cost)
                 answered_at = answer_cost(self._job.run.model, self._job.price, outcome)
+                outcome = output_of(outcome, self._job.request_for(call), self._job.run.model)
                 outcome = within_limits(outcome, self._settings).redacted(self._redact)
                 replicate = Replicate(call=call, completion=outcome, latency_s=None, attempts=attempt)
                 await self._finish_call(replicate, answered_at)

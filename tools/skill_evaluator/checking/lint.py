@@ -151,7 +151,7 @@ def lint_component(
         labelled=labelled,
         hints=[
             *component.inferred,
-            *_hint_at_sections(component),
+            *_section_hints(component),
             *hints(component, [case.truth for case in cases if case.labelled]),
             *(() if case_problems else stale),
             *([can_show(labelled)] if 0 < labelled < FEW_CASES else []),
@@ -216,7 +216,7 @@ def unknown_names(key: str, names: Iterable[str], existing: Collection[str]) -> 
             yield f"{key}: '{name}' does not exist {nearest(name, existing)}"
 
 
-def _hint_at_sections(component: Component) -> Iterator[str]:
+def _section_hints(component: Component) -> Iterator[str]:
     """Yield a hint if a prompt with a single system message has headings that look like messages."""
     headings = section_headings(component.prompt.system) if len(component.prompt.messages) == 1 else []
     if headings:
@@ -261,17 +261,17 @@ def pinned_remarks(component: Component, cases: Sequence[Case]) -> tuple[list[st
 
 def hints(component: Component, truths: Sequence[Any]) -> list[str]:
     """Return hints on prose fields and, from three ground truths on, on texts that are dates or amounts."""
-    prose = list(_hint_at_prose(component))
+    prose = list(_prose_hints(component))
     if component.output != "json" or len(truths) < _MIN_TRUTHS:
         return prose
     values: dict[str, list[Any]] = {}
     for field, value in (part for truth in truths for part in component.plan.walk(truth)):
         if value is not None:
             values.setdefault(field.path, []).append(value)
-    return [*prose, *_hint_at_types(component.plan, values)]
+    return [*prose, *_type_hints(component.plan, values)]
 
 
-def _hint_at_prose(component: Component) -> Iterator[str]:
+def _prose_hints(component: Component) -> Iterator[str]:
     """Yield a hint for every field that is treated as prose, with its effect on field_level_f1."""
     for path, median in component.prose.items():
         subject = f"'{path}'" if path else "the whole answer"
@@ -290,7 +290,7 @@ def _hint_at_prose(component: Component) -> Iterator[str]:
         yield f"the primary metric is exact_match, but all outputs are prose: it would always be 0; {remedy}"
 
 
-def _hint_at_types(plan: FieldPlan, values_by_path: Mapping[str, list[Any]]) -> Iterator[str]:
+def _type_hints(plan: FieldPlan, values_by_path: Mapping[str, list[Any]]) -> Iterator[str]:
     """Yield a hint for each field that is compared as text although all its values are dates or amounts."""
     for path, rule in plan.leaves.items():
         values = values_by_path.get(path, [])

@@ -62,14 +62,14 @@ class CaseTable(ComponentsOption, FixturesOption, ConfigOption):
     yes: bool = flag("Write the cases without confirmation.")
 
     def columns_for(self, component: Component) -> Columns:
-        """Return the columns named in the options or in evals/datasets.json, by default those named like the inputs."""
+        """Return the columns of the options, else of evals/datasets.json, else columns with the names of the inputs."""
         inputs = {name: name for name in component.prompt.inputs} | component.columns.inputs
-        only = next(iter(inputs)) if len(inputs) == 1 else DOCUMENT
+        default_name = next(iter(inputs)) if len(inputs) == 1 else DOCUMENT
         for name, equals, column in (part.partition("=") for part in self.document):
-            inputs[name if equals else only] = column if equals else name
-        whole = len(self.truth) == 1 and "=" not in self.truth[0]
+            inputs[name if equals else default_name] = column if equals else name
+        is_single = len(self.truth) == 1 and "=" not in self.truth[0]
         pairs = [part.partition("=") for part in self.truth]
-        truth = self.truth[0] if whole else {field: column or field for field, _, column in pairs}
+        truth = self.truth[0] if is_single else {field: column or field for field, _, column in pairs}
         return validated(Columns, {"id": self.id, "inputs": inputs, "truth": truth}, Path("the options"), FixtureError)
 
 
@@ -141,12 +141,12 @@ def place_of_new(component: Component, fixtures: Path | None, case_ids: Iterable
     Raise FixtureError if one of the cases already exists, or if the component has multiple-choice questions.
     """
     if component.output == "choice":
-        raise FixtureError(f"'{component.name}' asks questions: its cases are lines of questions.jsonl, not documents")
-    places = places_of(component.home, component.fixtures, fixtures, "cases")
-    place = next((place for place in places if sources_of([place])), places[0])
-    if there := [case_id for case_id in case_ids if (place / case_id).exists()]:
-        raise FixtureError(f"{place / there[0]} exists already; {advice}")
-    return place
+        raise FixtureError(f"'{component.name}' has multiple-choice questions: add lines to questions.jsonl instead")
+    folders = places_of(component.home, component.fixtures, fixtures, "cases")
+    folder = next((folder for folder in folders if sources_of([folder])), folders[0])
+    if existing := [case_id for case_id in case_ids if (folder / case_id).exists()]:
+        raise FixtureError(f"{folder / existing[0]} exists already; {advice}")
+    return folder
 
 
 def write_cases(place: Path, cases: NewCases) -> None:

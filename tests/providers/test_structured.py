@@ -133,6 +133,8 @@ def test_strict_form_for_anthropic_keeps_optional_keys_and_describes_limits() ->
     assert form.get("required") is None
     assert [part["type"] for part in form["properties"]["count"]["anyOf"]] == ["integer", "null"]
     assert "minimum: 0" in json.dumps(form)
+    with pytest.raises(ProviderError, match="SDK cannot transform the output schema"):
+        sent_schema(request(closed({"any": True})), STRICT_CLAUDE)
 
 
 def test_null_at_an_optional_key_is_removed_if_the_strict_form_required_it() -> None:

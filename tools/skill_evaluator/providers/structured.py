@@ -178,7 +178,11 @@ def _strict_form(text: str, provider: str) -> dict[str, Any]:
     if provider == "anthropic":
         from anthropic import transform_schema
 
-        return transform_schema(_closed(schema, None))
+        try:
+            return transform_schema(_closed(schema, None))
+        except (TypeError, ValueError, AssertionError) as problem:  # such as `true` for a subschema
+            message = f"Anthropic's SDK cannot transform the output schema: {problem}"
+            raise ProviderError("schema_refused", message, kind="not_run", fatal=True) from None
     form: dict[str, Any] = _closed(schema, schema)
     return form
 

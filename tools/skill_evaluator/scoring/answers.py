@@ -224,13 +224,15 @@ class Scorecard:
     """All cases of one run, and what its calls used. `reasons` counts every failure by its stable word,
     and `faults` says where they are.
 
-    `answers` is the digest of all that was answered, `served` what each of the `usages` says that answered.
+    `usages`, `latencies_s` (NaN if unknown), `served` and `case_ids` have one entry per completion, in the same order.
+    `answers` is the digest of all completions.
     """
 
     cases: tuple[CaseScore, ...]
     replicates: int
     reasons: Mapping[str, int] = field(default_factory=dict)
     faults: tuple[FailedCalls, ...] = ()
+    case_ids: tuple[str, ...] = ()
     usages: tuple[Usage, ...] = ()
     latencies_s: Sequence[float] = ()
     served: tuple[str | None, ...] = ()

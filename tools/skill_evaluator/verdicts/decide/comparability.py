@@ -28,10 +28,11 @@ from skill_evaluator.records.record import (
     served_text,
     strict_by_replicate,
 )
+from skill_evaluator.records.summaries import AMOUNTS, CaseAmount
 from skill_evaluator.stats import mean_or_none
 from skill_evaluator.text import counted, differences, listed
 
-Kind = Literal["accuracy", "reproducibility", "field"]
+Kind = Literal["accuracy", "reproducibility", "field", "amount"]
 CasePairs = Sequence[tuple[CaseRecord, CaseRecord]]  # baseline and candidate
 Scores = tuple[float, ...]
 RUN_SD = 0.1  # standard deviation of a day on the logit scale; stated, not measured
@@ -401,8 +402,18 @@ def _pooled_case(runs: Sequence[CaseRecord]) -> CaseRecord:
                 for check_id, check in newest.checks.items()
                 if all(check_id in run.checks for run in runs)
             },
+            "amounts": {
+                name: _pooled_amount(known)
+                for name in AMOUNTS
+                if (known := [run.amounts[name] for run in runs if name in run.amounts])
+            },
         }
     )
+
+
+def _pooled_amount(amounts: Sequence[CaseAmount]) -> CaseAmount:
+    n = sum(amount.n for amount in amounts)
+    return CaseAmount(mean=sum(amount.mean * amount.n for amount in amounts) / n, n=n)
 
 
 APART = "the two runs were held to different checks"

@@ -32,6 +32,7 @@ from skill_evaluator.metrics import METRICS, REPRODUCIBILITY
 from skill_evaluator.providers import Configuration, read_configuration
 from skill_evaluator.records.archive import resolve_conflicts
 from skill_evaluator.records.integrity import Past, past_at, problems_of
+from skill_evaluator.records.summaries import AMOUNTS
 from skill_evaluator.repository import Repository
 from skill_evaluator.scoring.parallel import side_by_side
 from skill_evaluator.text import counted, listed
@@ -158,7 +159,7 @@ def _unknown_names(policy: Policy, components: Sequence[str], models: Sequence[M
     yield from unknown_names("policy.judge.trusted", judges.trusted, ids)
     yield from unknown_names("policy.judge.panel.weights", judges.panel.weights, ids)
     metrics = [*policy.metrics, *(name for own in policy.components.values() for name in own.metrics)]
-    wrong = unknown_names("metrics of the policy", metrics, [*METRICS, *REPRODUCIBILITY])
+    wrong = unknown_names("metrics of the policy", metrics, [*METRICS, *REPRODUCIBILITY, *AMOUNTS])
     yield from (words for words in wrong if "did you mean" in words)  # results of other tools have names of their own
 
 

@@ -94,10 +94,12 @@ def conclude(result: ComparisonResult, reader: Reader) -> ComparisonSummary:
         all_cases = reader.command("evaluate", result.skill)
         following = f"the record stays as it is; {all_cases} runs all cases again"
     unusable = next((model.candidate.unusable for model in (worst, *others) if model.candidate.unusable), None)
+    lost = unusable or "; ".join(filter(None, (_lost_sentence(worst), less_repeatable(worst.metrics))))
+    amounts = amount_words(result)
     return ComparisonSummary(
         verdict=f"{MARKS[result.verdict]} {result.skill}: {words}",
-        lost=unusable or "; ".join(filter(None, (_lost_sentence(worst), less_repeatable(worst.metrics)))),
-        amounts=amount_words(result),
+        lost=lost,
+        amounts="" if amounts in lost else amounts,
         ship=result.ship,
         next=following,
         style=STYLES.get(result.verdict, "bold"),

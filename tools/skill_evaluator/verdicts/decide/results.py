@@ -14,7 +14,7 @@ from itertools import chain, zip_longest
 
 from pydantic import Field
 
-from skill_evaluator.display import WHOLE, count, dollars, plain, seconds
+from skill_evaluator.display import WHOLE, count, dollars, seconds, times
 from skill_evaluator.files import FrozenModel
 from skill_evaluator.identifiers import Tier
 from skill_evaluator.library.config import VerdictName
@@ -249,13 +249,12 @@ class AmountResult(FrozenModel):
     def words(self, calls: int = 1) -> str:
         """Format the amounts before and after and their ratio; the cost is that of a run of so many calls."""
         before, after = self.baseline or 0.0, self.candidate or 0.0
-        ratio = after / before if before else 0.0
-        times = f"× {count(ratio) if ratio >= 10 else plain(ratio, 2)}"
+        ratio = times(after / before) if before else "–"
         if self.amount == "output_tokens":
-            return f"output tokens {count(before)} → {count(after)} a call ({times})"
+            return f"output tokens {count(before)} → {count(after)} a call ({ratio})"
         if self.amount == "latency_s":
-            return f"latency {seconds(before)} → {seconds(after)} a call ({times})"
-        return f"cost {dollars(before * calls)} → {dollars(after * calls)} a run ({times})"
+            return f"latency {seconds(before)} → {seconds(after)} a call ({ratio})"
+        return f"cost {dollars(before * calls)} → {dollars(after * calls)} a run ({ratio})"
 
 
 class CaseChange(FrozenModel):

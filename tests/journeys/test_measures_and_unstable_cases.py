@@ -1,0 +1,44 @@
+"""Stories of what decides beside accuracy: tokens and cost that rise."""
+
+import json
+from typing import Any
+
+from tests.journeys.conftest import PROMPT, Call, Folder, Reply, Vendor, truth
+from tests.support.vendor_dialects import Answer
+
+THINK = f"{PROMPT} Think first."
+SHOPS = ("Acme", "Bell", "Crow", "Dove")
+
+
+def thinking(call: Call) -> Reply:
+    """Answer correctly, with very many tokens to a prompt that says `Think`."""
+    length = len(call.document)
+    tokens = 12_000 + length if "Think" in call.prompt else 50 + length
+    return Answer(text=truth(call.document), usage=(50, tokens), served_model=call.model)
+
+
+def gate(folder: Folder, **policy: Any) -> None:
+    settings = json.loads((folder.root / ".evaluator/settings.yaml").read_text())
+    folder.write(".evaluator/settings.yaml", json.dumps({**settings, "policy": policy}))
+
+
+def test_dearer_version_is_named_and_gated_by_a_policy(folder: Folder, vendor: Vendor) -> None:
+    vendor.reply = thinking
+    folder.component("receipts", SHOPS)
+    folder.commit()
+    assert folder.here("evaluate", "receipts").code == 0
+    folder.prompt("receipts", "1.1.0", THINK)
+    done = folder.here("evaluate", "receipts")
+    assert done.code == 0
+    words = "output tokens 58 → 12,008 a call (× 207), cost $0.0013 → $0.19 a run (× 145)"
+    assert f"nothing lost\n{words}" in done.out
+    assert "= receipts: unchanged" in done.out
+
+    gate(folder, metrics={"cost_usd": {"tier": "critical", "tolerance": 0.5}})
+    compared = folder.here("compare", "receipts")
+    assert compared.code == 3
+    assert "receipts: regressed" in compared.out
+    assert "lost: cost $0.0013 → $0.19 a run" in compared.out
+    assert folder.here(*folder.next_step(compared)).code == 0
+    gate(folder, metrics={"cost_us": {"tier": "critical"}})
+    assert "nothing is called 'cost_us' (did you mean 'cost_usd'?)" in folder.here("lint", "receipts").err

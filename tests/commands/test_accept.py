@@ -52,7 +52,7 @@ def creeping(library: Library) -> Library:
 
 
 def test_it_keeps_who_when_and_why_with_the_runs(creeping: Library) -> None:
-    found = accept(creeping, "1.1.0", "--why", "dates  are read\nelsewhere")
+    found = accept(creeping, "1.1.0", "--reason", "dates  are read\nelsewhere")
     assert (found.code, found.err) == (0, "")
     assert accepted(creeping) == [
         {
@@ -74,7 +74,7 @@ def test_it_keeps_who_when_and_why_with_the_runs(creeping: Library) -> None:
 def test_it_says_what_is_accepted(creeping: Library) -> None:
     keep(creeping, a_run("1.3.0", 8, level(0.5), accuracy={"field_level_f1": figures(0.5)}))
     keep(creeping, a_run("1.3.0", 9, level(0.6), accuracy={"field_level_f1": figures(0.6)}))
-    found = accept(creeping, "--why", "cheaper", "--by", "Them")
+    found = accept(creeping, "--reason", "cheaper", "--by", "Them")
     assert [" ".join(line.split()) for line in found.out.splitlines()] == [
         f"{SKILL} 1.3.0 is accepted",
         "by Them: cheaper",
@@ -84,7 +84,7 @@ def test_it_says_what_is_accepted(creeping: Library) -> None:
         "",
         f"commit {FILE}: later versions are compared with 1.3.0 from then on",
     ]
-    found = accept(creeping, "1.3.0", "--why", "cheaper", "--format", "json")
+    found = accept(creeping, "1.3.0", "--reason", "cheaper", "--format", "json")
     assert {key: found.json[key] for key in ("skill", "new", "metric", "strict_means")} == {
         "skill": SKILL,
         "new": False,
@@ -92,7 +92,7 @@ def test_it_says_what_is_accepted(creeping: Library) -> None:
         "strict_means": {"m": 0.55},
     }
     assert found.json["acceptance"] == accepted(creeping)[0]
-    assert "| `m` | 2 | 0.550 |" in accept(creeping, "--why", "another", "--format", "markdown").out
+    assert "| `m` | 2 | 0.550 |" in accept(creeping, "--reason", "another", "--format", "markdown").out
 
 
 def figures(mean: float) -> dict[str, Any]:
@@ -100,13 +100,13 @@ def figures(mean: float) -> dict[str, Any]:
 
 
 def test_the_same_once_more_adds_nothing(creeping: Library) -> None:
-    accept(creeping, "--why", "good")
+    accept(creeping, "--reason", "good")
     before = (creeping.root / FILE).read_bytes()
-    found = accept(creeping, "1.2.0", "--why", "good", "--by", "Them")
+    found = accept(creeping, "1.2.0", "--reason", "good", "--by", "Them")
     assert "was accepted before, for the same reason" in found.out
     assert (creeping.root / FILE).read_bytes() == before
-    accept(creeping, "1.2.0", "--why", "another reason")
-    accept(creeping, "1.2.0", "--why", "good", "--model", "m")
+    accept(creeping, "1.2.0", "--reason", "another reason")
+    accept(creeping, "1.2.0", "--reason", "good", "--model", "m")
     assert [(entry["why"], entry["models"]) for entry in accepted(creeping)] == [
         ("good", None),
         ("another reason", None),
@@ -115,7 +115,7 @@ def test_the_same_once_more_adds_nothing(creeping: Library) -> None:
 
 
 def test_the_default_is_the_highest_complete_version_of_the_models_named(creeping: Library) -> None:
-    accept(creeping, "--why", "good", "--model", "n")
+    accept(creeping, "--reason", "good", "--model", "n")
     assert [(entry["version"], entry["models"], [*entry["run_ids"]]) for entry in accepted(creeping)] == [
         ("1.1.0", ["n"], ["n"])
     ]
@@ -123,32 +123,32 @@ def test_the_default_is_the_highest_complete_version_of_the_models_named(creepin
 
 def test_what_cannot_be_accepted_is_said_in_a_line(creeping: Library) -> None:
     for arguments, words in (
-        (("1.9.0", "--why", "x"), "no complete record of '1.9.0' to accept; there are: 1.2.0, 1.1.0, 1.0.0"),
-        (("1.2.0", "--why", "x", "--model", "n"), "no complete record of n of '1.2.0' to accept; there are: 1.1.0"),
-        (("1.2.0", "--why", "x", "-m", "n", "-m", "m"), "no complete record of n of '1.2.0' to accept"),
-        (("--why", "x", "--model", "o"), "no run of model 'o'"),
-        (("1.2.0",), "say why it is accepted"),
-        (("1.2.0", "--why", " "), "say why it is accepted"),
+        (("1.9.0", "--reason", "x"), "no complete record of '1.9.0' to accept; there are: 1.2.0, 1.1.0, 1.0.0"),
+        (("1.2.0", "--reason", "x", "--model", "n"), "no complete record of n of '1.2.0' to accept; there are: 1.1.0"),
+        (("1.2.0", "--reason", "x", "-m", "n", "-m", "m"), "no complete record of n of '1.2.0' to accept"),
+        (("--reason", "x", "--model", "o"), "no run of model 'o'"),
+        (("1.2.0",), "--reason is empty"),
+        (("1.2.0", "--reason", " "), "--reason is empty"),
     ):
         assert accept(creeping, *arguments).refuses(words), arguments
     assert not (creeping.root / FILE).exists()
 
 
 def test_somebody_must_accept_it(creeping: Library) -> None:
-    found = accept(creeping, "--why", "x", env=NOBODY)
+    found = accept(creeping, "--reason", "x", env=NOBODY)
     assert (found.code, found.out, found.err.count("\n")) == (2, "", 1)
     assert "say who accepts it: --by NAME" in found.err
     git(creeping.root, "init", "-q")
     git(creeping.root, "config", "user.name", "Of This Repository")
     git(creeping.root, "config", "user.email", "here@example.org")
-    assert accept(creeping, "--why", "x", env=NOBODY).code == 0
+    assert accept(creeping, "--reason", "x", env=NOBODY).code == 0
     assert accepted(creeping)[0]["by"] == "Of This Repository <here@example.org>"
 
 
 def test_the_list(creeping: Library) -> None:
     assert f"no version of {SKILL} was accepted" in accept(creeping, "--list").out
-    accept(creeping, "1.0.0", "--why", "the first")
-    accept(creeping, "1.1.0", "--why", "<b>cheap</b>", "--model", "m", "--by", "Them")
+    accept(creeping, "1.0.0", "--reason", "the first")
+    accept(creeping, "1.1.0", "--reason", "<b>cheap</b>", "--model", "m", "--by", "Them")
     lines = [" ".join(line.split()[2:]) for line in accept(creeping, "--list").out.splitlines()]
     assert lines[1:] == ["A Reader <reader@example.org> all the first", "Them m <b>cheap</b>"]
     assert accept(creeping, "--list", "--format", "json").json == {"skill": SKILL, "accepted": accepted(creeping)}
@@ -166,7 +166,7 @@ def test_a_broken_file_is_an_error_of_one_line_and_stays(creeping: Library) -> N
     for content, words in broken:
         creeping.write(FILE, content)
         before = (creeping.root / FILE).read_bytes()
-        for command in (("accept", SKILL, "--why", "x", "--by", "me"), ("compare", SKILL)):
+        for command in (("accept", SKILL, "--reason", "x", "--by", "me"), ("compare", SKILL)):
             refused = creeping.call(*command)
             assert refused.refuses(words), (command, refused)
             assert FILE in refused.err, command
@@ -176,7 +176,7 @@ def test_a_broken_file_is_an_error_of_one_line_and_stays(creeping: Library) -> N
 
 
 def test_lint_names_what_is_accepted_and_not_recorded(creeping: Library) -> None:
-    accept(creeping, "1.1.0", "--why", "good")
+    accept(creeping, "1.1.0", "--reason", "good")
     (good,) = accepted(creeping)
     entries = [
         good,

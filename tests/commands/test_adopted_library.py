@@ -192,12 +192,12 @@ def test_what_is_written_down_of_texts_compares_as_before_and_stays_with_longer_
     prompt.write_text(prompt.read_text().replace("version: 1.1.0", "version: 1.2.0"))
     calls = {(case_id, index): json.dumps(answer) for case_id in ("r-17", "r-18") for index in range(2)}
     adopted.record_answers(calls)
-    ended = adopted.call("evaluate", name, "--recorded")
+    ended = adopted.call("evaluate", name, "--recorded-baseline")
     assert (ended.code, "incomparable" in ended.out, "1.1.0" in ended.out) == (0, False, True)
 
     (adopted.root / "components" / name / "evals" / "datasets.json").unlink()
     prompt.write_text(prompt.read_text().replace("version: 1.2.0", "version: 1.3.0"))
-    ended = adopted.call("evaluate", name, "--recorded")
+    ended = adopted.call("evaluate", name, "--recorded-baseline")
     assert '\'title\' as string, then text; to go on as before, write "title": {"compare": "string"} at' in ended.out
 
 

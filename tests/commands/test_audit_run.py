@@ -4,8 +4,6 @@ from pathlib import Path
 
 import pytest
 from skill_evaluator import Library
-from skill_evaluator.audit.request import AuditRunRequest
-from skill_evaluator.display.options import request_of
 
 from tests.audit.audit_library import BENCHMARKS, CELLS, QUESTIONS, SCENARIOS, SECOND, AuditLibrary
 from tests.support.chat_server import Asked, ChatServer, Reply, killed_at, notice, varied
@@ -160,7 +158,7 @@ def test_library_runs_and_reports_an_audit(served: AuditLibrary) -> None:
     places = served.places
     library = Library(places.components, config=places.config, fixtures=places.fixtures)
     wanted = {"benchmarks": (SKILL, SECOND), "questions": 2}
-    assert library.audits.size(request_of(AuditRunRequest, library, **wanted)).total.calls == 2 * 2 * len(SCENARIOS) * 2
+    assert library.audits.run(**wanted, dry_run=True).total.calls == 2 * 2 * len(SCENARIOS) * 2
     asked = library.audits.run(**wanted, audits=served.audits, max_calls=3)
     assert (asked.complete, [run.tally.answered for run in asked.runs]) == (False, [3])
     assert f"audit run --run {asked.audit.id} " in asked.next_step

@@ -1,4 +1,4 @@
-"""`--with-baseline`, `--aa`: what is asked, in what order, under which limits, and what is recorded."""
+"""`--with-baseline`, `--rerun-baseline`: what is asked, in what order, under which limits, and what is recorded."""
 
 import shutil
 import signal
@@ -281,8 +281,8 @@ def test_without_a_lower_version_there_is_nothing_to_ask_beside(served: Library,
 def test_designs_that_do_not_go_together_are_refused(bumped: Library) -> None:
     before = bumped.tree()
     for words, reason in (
-        (("--with-baseline", "--aa"), "--with-baseline and --aa ask different questions"),
-        (("--aa", "--recorded"), "--recorded and --aa ask different questions"),
+        (("--with-baseline", "--rerun-baseline"), "--with-baseline and --rerun-baseline cannot be combined"),
+        (("--rerun-baseline", "--recorded-baseline"), "--recorded-baseline and --rerun-baseline cannot be combined"),
     ):
         assert bumped.evaluate_here(*words).refuses(reason), words
     assert bumped.tree() == before
@@ -290,7 +290,7 @@ def test_designs_that_do_not_go_together_are_refused(bumped: Library) -> None:
 
 def test_aa_measures_the_recorded_version_again_though_the_work_tree_moved_on(bumped: Library, asking: Asking) -> None:
     asking.wrong = lambda prompt, asked: asked.case_id == "alpha"
-    done = bumped.evaluate_here("--aa", "--format", "json")
+    done = bumped.evaluate_here("--rerun-baseline", "--format", "json")
     assert (done.code, done.json["comparison"]) == (0, None)
     assert {prompt for prompt, _ in asking.seen} == {OLD}
     first, again = sorted(_records(bumped), key=lambda one: int(one["seed"]))
@@ -302,7 +302,7 @@ def test_aa_measures_the_recorded_version_again_though_the_work_tree_moved_on(bu
     (spread,) = done.json["spreads"]
     assert set(spread["scores"]) == {first["run_id"], again["run_id"]}
     assert spread["sigma"] == pytest.approx((1 - 5 / 6) / 2**0.5, abs=1e-6)
-    shown = bumped.evaluate_here("--aa").out
+    shown = bumped.evaluate_here("--rerun-baseline").out
     assert "served 1.0.0, measured 3 times: field_level_f1 " in shown
     assert "; standard deviation between runs 0.096" in shown
 
@@ -324,7 +324,7 @@ def test_a_new_version_is_asked_beside_its_baseline_and_the_first_line_says_so(
     by_default: Library, asking: Asking
 ) -> None:
     done = by_default.evaluate_here()
-    words = "beside 1.0.0: 1.5 × the calls of served (--recorded asks the new version alone)"
+    words = "beside 1.0.0: 1.5 × the calls of served (--recorded-baseline runs the new version alone)"
     assert (done.code, done.err.splitlines()[0]) == (0, words)
     assert [prompt for prompt, _ in asking.seen].count(OLD) == len(CASES)
     assert len(asking.seen) == PLANNED
@@ -341,10 +341,10 @@ def test_a_new_version_is_asked_beside_its_baseline_and_the_first_line_says_so(
 
 
 def test_a_run_or_a_policy_may_want_the_recorded_baseline(by_default: Library, asking: Asking) -> None:
-    assert (_calls(by_default), _calls(by_default, "--recorded")) == (PLANNED, 6)
-    done = by_default.evaluate_here("--recorded")
+    assert (_calls(by_default), _calls(by_default, "--recorded-baseline")) == (PLANNED, 6)
+    done = by_default.evaluate_here("--recorded-baseline")
     assert (done.code, {prompt for prompt, _ in asking.seen}) == (0, {NEW})
-    assert by_default.evaluate_here("--recorded", "--with-baseline").refuses("--recorded and --with-baseline ask")
+    assert by_default.evaluate_here("--recorded-baseline", "--with-baseline").refuses("cannot be combined")
     by_default.settings(policy={"design": "recorded"})
     assert (_calls(by_default), _calls(by_default, "--with-baseline")) == (6, PLANNED)
 
@@ -355,7 +355,7 @@ def test_a_run_or_a_policy_may_want_the_recorded_baseline(by_default: Library, a
         (("--draft",), 6),
         (("--case", "alpha"), 2),
         (("--shard", "1/3"), 2),
-        (("--bare",), 6),
+        (("--no-prompt",), 6),
     ],
 )
 def test_what_ends_in_no_verdict_on_all_cases_is_asked_alone(
@@ -418,6 +418,6 @@ def test_a_limit_that_is_enough_for_the_new_version_alone_is_told_before_the_fir
     assert (done.code, words in done.err.splitlines()[0]) == (0, True)
     assert {prompt for prompt, _ in asking.seen} == {NEW}
     by_default.served_by(server.url, price={"input": 1000.0, "output": 5000.0})
-    (alone,) = by_default.evaluate_here("--recorded", "--dry-run", "--format", "json").json["models"]
+    (alone,) = by_default.evaluate_here("--recorded-baseline", "--dry-run", "--format", "json").json["models"]
     cap = f"{1.2 * alone['cost_upper_usd']:.2f}"
     assert (_calls(by_default), _calls(by_default, "--max-cost", cap)) == (PLANNED, 6)

@@ -102,8 +102,8 @@ def test_a_draft_that_was_stopped_goes_on_as_one(library: Library) -> None:
 
 
 def test_what_is_no_draft_is_refused(library: Library) -> None:
-    reason = "--draft measures the prompt as it is, and --aa a recorded version; use one of them"
-    assert evaluate(library, "--draft", "--aa").refuses(reason)
+    reason = "--draft measures the prompt as it is, and --rerun-baseline a recorded version; use one of them"
+    assert evaluate(library, "--draft", "--rerun-baseline").refuses(reason)
 
 
 def test_a_row_of_a_draft_is_named_by_lint(library: Library) -> None:

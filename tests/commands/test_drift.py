@@ -129,12 +129,12 @@ def test_aa_at_a_terminal_pools_what_did_not_move_and_begins_a_series_where_it_d
     recorded: Library, vendor: Vendor
 ) -> None:
     first = recorded.records()[0]
-    alike = recorded.evaluate_here("--aa", "--format", "json")
+    alike = recorded.evaluate_here("--rerun-baseline", "--format", "json")
     assert (alike.code, alike.err.count("moved though")) == (0, 0)
     (spread,) = alike.json["spreads"]
     assert len(spread["scores"]) == 2
     vendor.year = 1999
-    moved = recorded.evaluate_here("--aa", "--format", "json")
+    moved = recorded.evaluate_here("--rerun-baseline", "--format", "json")
     assert moved.code == 0
     assert "warning: served moved though the prompt did not: exact_match 1.000 → 0.000" in moved.err
     newest, second, _ = sorted(recorded.records(), key=lambda one: one["timestamp"] + one["run_id"], reverse=True)
@@ -142,15 +142,15 @@ def test_aa_at_a_terminal_pools_what_did_not_move_and_begins_a_series_where_it_d
     assert newest["drift"]["since"] == second["run_id"]
     (spread,) = moved.json["spreads"]
     assert set(spread["scores"]) == {newest["run_id"]}
-    since = recorded.evaluate_here("--aa", "--format", "json")
+    since = recorded.evaluate_here("--rerun-baseline", "--format", "json")
     assert (len(since.json["spreads"][0]["scores"]), since.err.count("moved though")) == (2, 0)
 
 
 def test_what_moved_by_itself_is_not_blamed_on_the_prompt(recorded: Library, vendor: Vendor) -> None:
     _patch(recorded, "1.1.0", "Extract both.")
-    assert recorded.evaluate_here("--recorded").code == 0
+    assert recorded.evaluate_here("--recorded-baseline").code == 0
     vendor.year = 1999
-    assert recorded.evaluate_here("--aa").code == 0
+    assert recorded.evaluate_here("--rerun-baseline").code == 0
     compared = recorded.call("compare", SKILL)
     assert compared.code == 0
     moved = "the model moved after 1.0.0 was asked, though the prompt did not (exact_match 1.000 → 0.000)"

@@ -80,7 +80,7 @@ def test_small_losses_that_add_up_fail_though_no_step_does(library: Library) -> 
         "1.0.0",
     ]
     assert found.code == 3
-    accept = library.call("accept", SKILL, "1.3.0", "--why", "shorter", "--by", "A Reader <reader@example.org>")
+    accept = library.call("accept", SKILL, "1.3.0", "--reason", "shorter", "--by", "A Reader <reader@example.org>")
     assert accept.code == 0, accept.err
     after = history(library, "--fail-on", "regressed")
     assert after.code == 0

@@ -111,11 +111,11 @@ def test_a_version_that_drops_an_input_is_compared_on_those_that_are_left(typed:
 
 
 def test_a_changed_value_counts_where_both_versions_use_it(typed: Library, seen: Seen) -> None:
-    assert typed.evaluate_here("--recorded").code == 0
+    assert typed.evaluate_here("--recorded-baseline").code == 0
     GitRepository(typed.root).commit("typed")
     inputs(typed, "alpha", {"doc_type": "letter"})  # 1.0.0 never saw it
     prompt(typed, "1.2.0", f"{TYPED} Be brief.", *INPUTS)
-    assert typed.evaluate_here("--recorded").code == 0
+    assert typed.evaluate_here("--recorded-baseline").code == 0
     assert left_out(typed) == {"alpha": "inputs or truth changed"}
     done = typed.call("compare", SKILL, "--baseline", "1.0.0", "--format", "json")
     assert done.json["models"][0]["cases"]["left_out"] == {}

@@ -184,7 +184,7 @@ def test_drop_between_two_uncalibrated_judges_is_not_regressed(library: JudgedLi
     assert library.evaluated().code == 0
     library.serves("judge", params={"max_output_tokens": 900})
     rude_version(library)
-    done = library.evaluated("--recorded")
+    done = library.evaluated("--recorded-baseline")
     assert done.code == 0, done.err
     assert "judged by judge, not calibrated: the baseline's judge differs, so that no change counts" in done.out
 
@@ -206,7 +206,7 @@ def test_gain_by_an_uncalibrated_judge_is_inconclusive_until_labels_correct_it(l
     assert measured.code == 0, measured.err
     library.write(target, json.loads(measured.out))
     library.judged_by(model="judge", calibration="calibration.json")
-    assert library.evaluated("--fresh").code == 0
+    assert library.evaluated("--no-reuse").code == 0
     assert "not calibrated" not in library.call("compare", SKILL).out
     judged = next(record["judged"] for record in library.records() if record["judged"]["labels"])
     share = judged["shares"][POLITE]

@@ -1,4 +1,4 @@
-"""`leaderboard`, `compare --models` and `evaluate --bare`: which model to ship, and what the prompt adds."""
+"""`leaderboard`, `compare --models` and `evaluate --no-prompt`: which model to ship, and what the prompt adds."""
 
 import json
 
@@ -128,7 +128,7 @@ def test_version_on_disk_without_a_run_is_said_first(two_models: Library) -> Non
 def test_what_the_prompt_adds_is_told_beside_the_schema_alone_which_is_never_a_baseline(library: Library) -> None:
     assert library.call("evaluate", SKILL, "-n", "2").code == 0
     library.record_answers({(case_id, index): notice("no idea") for case_id in CASES for index in range(2)})
-    alone = library.call("evaluate", SKILL, "-n", "2", "--bare", "--format", "json")
+    alone = library.call("evaluate", SKILL, "-n", "2", "--no-prompt", "--format", "json")
     record = alone.json["runs"][0]
     assert record["scenario"] == "without the prompt"
     assert alone.json["comparison"]["models"][0]["baseline"]["scenario"] == "without the prompt"

@@ -125,10 +125,10 @@ def test_lint_names_it_at_its_row_and_where_it_was_accepted(library: Library) ->
 def test_of_an_edited_version_the_first_prompt_is_accepted_and_asked_again(library: Library) -> None:
     first = measure(library, "1.2.0", "Extract title and year.")
     measure_as_before_there_was_a_rule(library, "1.2.0", "Extract title and year, please.")
-    accepted = library.call("accept", SKILL, "--why", "it is fine", "--by", "A", "--format", "json")
+    accepted = library.call("accept", SKILL, "--reason", "it is fine", "--by", "A", "--format", "json")
     assert accepted.json["acceptance"]["run_ids"] == {"recorded": [first]}
     write(library, "1.2.0", "Extract title and year.", RIGHT)
-    assert library.evaluate_here("--aa").code == 0
+    assert library.evaluate_here("--rerun-baseline").code == 0
     assert library.rows()[0]["digests"]["prompt"] == library.rows()[-1]["digests"]["prompt"]
 
 

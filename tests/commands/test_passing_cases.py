@@ -94,7 +94,7 @@ def served(tmp_path: Path, server: ChatServer) -> Served:
 def test_failing_cases_are_asked_again_of_both_versions_and_only_the_new_answers_count(served: Served) -> None:
     library = served.library
     library.settings(replicates=4)
-    assert "turned: beta passes always → fails always" in library.evaluate_here("--recorded").out
+    assert "turned: beta passes always → fails always" in library.evaluate_here("--recorded-baseline").out
     before = library.call("compare", SKILL, "--format", "json").json
     rows, records = library.leaderboard.read_bytes(), sorted((library.component / "evals/records").iterdir())
     served.seen.clear()
@@ -117,7 +117,7 @@ def test_failing_cases_are_asked_again_of_both_versions_and_only_the_new_answers
 
 def test_where_the_baseline_is_not_asked_to_the_end_there_is_no_verdict_and_resume_brings_it(served: Served) -> None:
     library = served.library
-    library.evaluate_here("--recorded")
+    library.evaluate_here("--recorded-baseline")
     stopped = library.evaluate_here("--failing", "--max-calls", "5")
     assert stopped.code == 4
     assert "asked again" not in stopped.out

@@ -263,7 +263,7 @@ def test_a_file_is_a_path_for_a_program_and_a_data_url_for_an_endpoint(library: 
 def test_other_designs_say_that_a_program_has_no_prompt(library: Library) -> None:
     declare(library, RUN)
     app(library)
-    assert library.evaluate_here("--bare").refuses("is a program")
+    assert library.evaluate_here("--no-prompt").refuses("is a program")
     assert library.call("mutate", SKILL).refuses("is a program")
     assert library.evaluate_here("--batch").refuses("has no batch API")
     assert library.evaluate_here("--model", "recorded").refuses("unknown model 'recorded'")

@@ -59,9 +59,9 @@ def coins(share: float, cases: int, seed: int) -> dict[str, list[Any]]:
 
 
 def test_results_of_another_tool_are_taken_as_side_by_side_unless_told_otherwise(library: Library) -> None:
-    premise = "taken to be measured side by side; `compare --apart` allows for different days"
+    premise = "taken to be measured side by side; `compare --different-days` allows for different days"
     files = table(library, "A.csv", coins(0.8, 400, 1)), table(library, "B.csv", coins(0.8, 400, 2))
-    beside, apart = (judged(library, *files, *option).json["models"][0] for option in ([], ["--apart"]))
+    beside, apart = (judged(library, *files, *option).json["models"][0] for option in ([], ["--different-days"]))
     assert premise in beside["reasons"]
     assert premise not in apart["reasons"]
     widths = [high - low for low, high in (model["metrics"][0]["ci95"] for model in (beside, apart))]
@@ -70,7 +70,7 @@ def test_results_of_another_tool_are_taken_as_side_by_side_unless_told_otherwise
 
 def test_a_record_of_ours_says_by_itself_what_it_was_asked_beside(library: Library) -> None:
     files = [str(library.write(f"{day}.json", a_run("1.0.0", day, RIGHT).model_dump(mode="json"))) for day in (1, 2)]
-    assert library.call("compare", *files, "--apart").refuses("--apart is for another tool's results")
+    assert library.call("compare", *files, "--different-days").refuses("--different-days is for another tool's results")
 
 
 def test_two_tables_are_judged_in_a_directory_without_any_configuration(library: Library) -> None:
@@ -111,7 +111,7 @@ def test_the_same_outputs_scored_by_our_own_run_give_the_same_verdict(library: L
         library.write(f"components/{SKILL}/prompt.md", prompt)
         assert library.call("evaluate", SKILL, "-n", "2").code in (0, 3)
     own = judged(library, SKILL)
-    elsewhere = judged(library, *(str(MADE / f"inspect_{name}.json") for name in "ab"), "--apart")
+    elsewhere = judged(library, *(str(MADE / f"inspect_{name}.json") for name in "ab"), "--different-days")
     assert own.json["verdict"] == elsewhere.json["verdict"] == "regressed"
     ours, theirs = primary(own), primary(elsewhere)
     figures = ("baseline", "candidate", "difference", "ci95", "p", "q", "n_cases", "verdict")
@@ -219,7 +219,7 @@ def test_an_odd_row_is_left_out_with_a_warning_where_that_is_asked_for(library: 
 def test_an_aborted_log_makes_an_incomplete_record_that_is_nothing_to_accept(library: Library) -> None:
     library.write("log.json", {**INSPECT, "status": "cancelled", "samples": INSPECT["samples"][:3]})
     assert "exact 1.000, incomplete (status 'cancelled' in" in library.call("records", "import", "log.json").out
-    assert library.call("accept", "capitals", "--why", "x", "--by", "y").refuses("no run of 'capitals' is complete")
+    assert library.call("accept", "capitals", "--reason", "x", "--by", "y").refuses("no run of 'capitals' is complete")
     assert "the candidate's run is incomplete: status 'cancelled'" in judged(library, "log.json", "log.json").out
 
 
@@ -232,7 +232,8 @@ def test_two_tests_that_share_a_description_are_two_cases(library: Library) -> N
 
 
 @pytest.mark.parametrize(
-    ("after", "fail_on", "apart", "code"), [("a", "regressed", "", 0), ("b", "", "", 3), ("b", "", "--apart", 3)]
+    ("after", "fail_on", "apart", "code"),
+    [("a", "regressed", "", 0), ("b", "", "", 3), ("b", "", "--different-days", 3)],
 )
 def test_the_action_fails_on_worse_results_and_shows_the_verdict(
     tmp_path: Path, after: str, fail_on: str, apart: str, code: int
@@ -244,7 +245,7 @@ def test_the_action_fails_on_worse_results_and_shows_the_verdict(
     program.write_text(f'#!/bin/bash\nexec "{sys.executable}" -m skill_evaluator "$@"\n')
     program.chmod(0o755)
     values = {"BASELINE": MADE / "promptfoo_a.json", "CANDIDATE": MADE / f"promptfoo_{after}.json", "FAIL_ON": fail_on}
-    values["APART"] = apart
+    values["DIFFERENT_DAYS"] = apart
     assert set(step["env"]) == set(values)
     places = {"RUNNER_TEMP": tmp_path, "GITHUB_STEP_SUMMARY": tmp_path / "summary.md", "PYTHONPATH": ROOT / "tools"}
     environment = {**os.environ, **{name: str(value) for name, value in {**values, **places}.items()}}

@@ -163,7 +163,7 @@ def test_components_of_one_invocation_in_one_results_folder_keep_to_their_own_an
 
     def evaluate(name: str) -> Ended:
         with invoked("20260301T080000Z-abcdef"):
-            return library.call("evaluate", name, "--fresh", "--results", "results")
+            return library.call("evaluate", name, "--no-reuse", "--results", "results")
 
     assert [evaluate(name).code for name in (SKILL, "other")] == [0, 0]
     folders = sorted((library.root / "results").iterdir())
@@ -204,7 +204,7 @@ def test_killed_run_is_continued(served: Library, server: ChatServer) -> None:
     server.reply, before = varied, journal(served.run_folder())
     done = served.evaluate_here("-n", "6")
     assert (done.code, len(served.rows())) == (0, 1)
-    assert f"{served.run_folder().name[:23]} was left unfinished, and goes on (--fresh asks anew)" in done.err
+    assert f"{served.run_folder().name[:23]} was left unfinished, and goes on (--no-reuse asks anew)" in done.err
     assert journal(served.run_folder())[: len(before)] == before
     assert len(server.repeated) <= 3, "calls in flight"
     assert calls_of(server, lambda: served.evaluate_here("-n", "6")) == 18, "a complete run is not continued"
@@ -238,7 +238,7 @@ def test_only_a_run_of_equal_questions_is_continued(change: str, served: Library
     assert calls_of(server, served.evaluate_here) == calls
 
 
-@pytest.mark.parametrize("words", [("--fresh",), ("--seed", "7"), ("--draft",), ("--bare",)], ids=" ".join)
+@pytest.mark.parametrize("words", [("--no-reuse",), ("--seed", "7"), ("--draft",), ("--no-prompt",)], ids=" ".join)
 def test_options_that_begin_a_new_run(words: tuple[str, ...], served: Library, server: ChatServer) -> None:
     assert served.evaluate_here("--max-calls", "4").code == 4
     assert calls_of(server, lambda: served.evaluate_here(*words)) == 6
@@ -290,7 +290,7 @@ def test_run_of_another_process_is_left_alone(served: Library, server: ChatServe
 
 
 def test_fresh_and_resume_exclude_each_other(served: Library) -> None:
-    assert served.evaluate_here("--resume", "--fresh").refuses("cannot be combined with --dry-run or --fresh")
+    assert served.evaluate_here("--resume", "--no-reuse").refuses("cannot be combined with --dry-run or --no-reuse")
 
 
 def test_dry_run_continues_nothing(served: Library, server: ChatServer) -> None:

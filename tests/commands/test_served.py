@@ -110,7 +110,7 @@ def test_a_version_asked_again_of_another_model_has_moved_though_it_answers_alik
     vendor.serve("served")
     evaluate(library, "1.0.0")
     vendor.serve("other")
-    moved = library.evaluate_here("--aa")
+    moved = library.evaluate_here("--rerun-baseline")
     assert "served moved though the prompt did not: served model served → other" in moved.err
     vendor.serve("served")
     evaluate(library, "1.1.0")

@@ -58,7 +58,7 @@ def test_a_skill_whose_evals_are_all_left_out_says_why(skills: Library) -> None:
 def test_what_a_skill_adds_is_told_beside_the_same_requests_without_it(skills: Library) -> None:
     assert skills.call("evaluate", "pdf").code == 0
     skills.record_answers({(case_id, at): "I cannot." for case_id in ("1", "2") for at in range(2)})
-    alone = skills.call("evaluate", "pdf", "--bare")
+    alone = skills.call("evaluate", "pdf", "--no-prompt")
     assert alone.code == 0, alone.err
     assert "checks: with pdf 1.000, without 0.000" in alone.out
 

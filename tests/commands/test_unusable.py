@@ -44,5 +44,5 @@ def test_unreadable_new_version_is_regressed_and_ends_with_4(served: Library, se
         assert (ended.code, verdict.split(" on ")[0]) == (4, f"▼ {SKILL}: regressed")
         assert lost.startswith("0 of 24 outputs are JSON: 24 × prose")
     assert [row["complete"] for row in served.rows()] == [False, True]
-    assert "0% of the outputs of" in run(served, "accept", "1.1.0", "--why", "x", "--by", "me").err
+    assert "0% of the outputs of" in run(served, "accept", "1.1.0", "--reason", "x", "--by", "me").err
     assert "to ship: 1.0.0" in run(served, "history").out

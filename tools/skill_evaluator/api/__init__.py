@@ -126,15 +126,15 @@ class Library:
         seed: int | None = None,
         resume: bool = False,
         run: str | None = None,
-        fresh: bool = False,
+        no_reuse: bool = False,
         shard: str | None = None,
         scenario: str | None = None,
-        bare: bool = False,
-        recorded: bool = False,
+        no_prompt: bool = False,
+        recorded_baseline: bool = False,
         failing: bool = False,
         with_baseline: bool = False,
         invocation: str | None = None,
-        aa: bool = False,
+        rerun_baseline: bool = False,
         draft: bool = False,
         batch: bool = False,
         results: str | Path | None = None,
@@ -154,16 +154,16 @@ class Library:
             seed: Seed of the replicates' seeds; default 0.
             resume: Continue the newest unfinished run; make only the missing calls.
             run: Continue this run: its id or folder.
-            fresh: Begin a new run, even if an unfinished run could be continued.
+            no_reuse: Begin a new run, even if an unfinished run could be continued.
             shard: Only the I-th of N parts of the cases.
             scenario: Wrap the prompt in the system-prompt template .evaluator/scenarios/NAME.md.
-            bare: Run without the prompt, with the schema only, to see what the prompt adds.
-            recorded: Do not run the baseline again: compare with its record.
+            no_prompt: Run without the prompt, with the schema only, to see what the prompt adds.
+            recorded_baseline: Do not run the baseline again: compare with its record.
             failing: Run the failed cases of the newest record again, beside the baseline.
             with_baseline: Run the baseline beside the new version whatever the policy says; fail if that is
                 impossible.
             invocation: The common beginning of the run ids; default: drawn.
-            aa: Run the recorded version again to measure noise.
+            rerun_baseline: Run the recorded version again to measure noise.
             draft: Record a draft of any prompt: in no leaderboard, never a baseline.
             batch: Ask by the vendors' batch APIs: half the price, answers within a day; waits.
             results: Where run folders go; default: in the component.
@@ -186,15 +186,15 @@ class Library:
             seed=seed,
             resume=resume,
             run=run,
-            fresh=fresh,
+            no_reuse=no_reuse,
             shard=shard,
             scenario=scenario,
-            bare=bare,
-            recorded=recorded,
+            no_prompt=no_prompt,
+            recorded_baseline=recorded_baseline,
             failing=failing,
             with_baseline=with_baseline,
             invocation=invocation,
-            aa=aa,
+            rerun_baseline=rerun_baseline,
             draft=draft,
             batch=batch,
             results=results,
@@ -253,8 +253,8 @@ class Library:
         models: Sequence[str] = (),
         cases: Sequence[str] = (),
         scenario: str | None = None,
-        bare: bool = False,
-        recorded: bool = False,
+        no_prompt: bool = False,
+        recorded_baseline: bool = False,
         batch: bool = False,
     ) -> DryRun:
         """Check everything that an evaluation requires and estimate its calls and cost; makes no call.
@@ -265,8 +265,8 @@ class Library:
             models: Only these models of models.yaml.
             cases: Only these cases.
             scenario: Wrap the prompt in the system-prompt template .evaluator/scenarios/NAME.md.
-            bare: Run without the prompt, with the schema only, to see what the prompt adds.
-            recorded: Do not run the baseline again: compare with its record.
+            no_prompt: Run without the prompt, with the schema only, to see what the prompt adds.
+            recorded_baseline: Do not run the baseline again: compare with its record.
             batch: Ask by the vendors' batch APIs: half the price, answers within a day; waits.
 
         Returns:
@@ -280,8 +280,8 @@ class Library:
             models=models,
             cases=cases,
             scenario=scenario,
-            bare=bare,
-            recorded=recorded,
+            no_prompt=no_prompt,
+            recorded_baseline=recorded_baseline,
             batch=batch,
         )
         return dry_run(request)
@@ -294,13 +294,13 @@ class Library:
         candidate: str | None = None,
         models: Sequence[str] = (),
         between: tuple[str, str] | None = None,
-        apart: bool = False,
+        different_days: bool = False,
     ) -> ComparisonResult:
         """Say whether a version is worse than the recorded one, as `compare` does.
 
         `baseline` and `candidate` are versions, run ids, or files of records or of other tools' results; two files
-        need no component. `between` compares two models on the same version. `apart`: the results of the other tool
-        were measured on different days.
+        need no component. `between` compares two models on the same version. `different_days`: the results of
+        the other tool were measured on different days.
         """
         baseline, candidate = (None if each is None else str(each) for each in (baseline, candidate))
         before, after, recorded = _records_named(baseline), _records_named(candidate), None
@@ -319,7 +319,7 @@ class Library:
                 )
             else:
                 chosen = recorded.chosen_models(between, candidate)
-        result = (chosen.apart() if apart else chosen).judged(self.settings)
+        result = (chosen.apart() if different_days else chosen).judged(self.settings)
         shown = [model.candidate.skill_version for model in result.models]
         unmeasured = recorded.unmeasured(shown) if recorded and candidate is None else ""
         ship = recorded.ship_words() if recorded and between is None else ""
@@ -366,14 +366,14 @@ class Library:
         return [result for result in results if not isinstance(result, SkillEvaluatorError)]
 
     def accept(
-        self, skill: str, version: str | None = None, *, why: str, by: str = "", models: Sequence[str] = ()
+        self, skill: str, version: str | None = None, *, reason: str, by: str = "", models: Sequence[str] = ()
     ) -> Accepted:
         """Make a recorded version the anchor of later versions, with who and why, as `accept` does.
 
         By default it is the highest version with a complete record, and git's author accepts it.
         """
         recorded, models = self.recorded(skill), [models] if isinstance(models, str) else models
-        return accept(recorded.component, recorded.archive, version, why=why, by=by, models=models)
+        return accept(recorded.component, recorded.archive, version, reason=reason, by=by, models=models)
 
     def accepted(self, skill: str) -> list[Acceptance]:
         """Return all that was accepted of a component, newest last."""

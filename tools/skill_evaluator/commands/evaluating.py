@@ -113,6 +113,6 @@ def _warn_without_verdict(done: EvaluationResult, *, show_changes: bool) -> None
         for words in filter(None, said):
             print(f"warning: {words}", file=sys.stderr)
     if done.request.scenario == SCHEMA_ALONE and done.judged:
-        print(f"evaluate {name} without --bare, too: what the prompt adds is told then", file=sys.stderr)
+        print(f"evaluate {name} without --no-prompt, too: what the prompt adds is told then", file=sys.stderr)
     if show_changes and done.judged:
         print(f"there is no complete record to judge against: evaluate {name} first", file=sys.stderr)

@@ -31,12 +31,12 @@ class Inputs(Configuration):
 
 
 def expand_bare(request: EvaluationRequest) -> EvaluationRequest:
-    """Return the options with --bare as the scenario that it is; raise RunError if that clashes."""
-    if not request.bare:
+    """Return the options with --no-prompt as the scenario that it is; raise RunError if that clashes."""
+    if not request.no_prompt:
         return request
-    if request.scenario is not None or request.aa or request.with_baseline:
-        raise RunError("--bare leaves the prompt out: it cannot be combined with --scenario, --with-baseline or --aa")
-    return replace(request, bare=False, scenario=SCHEMA_ALONE)
+    if request.scenario is not None or request.rerun_baseline or request.with_baseline:
+        raise RunError("--no-prompt cannot be combined with --scenario, --with-baseline or --rerun-baseline")
+    return replace(request, no_prompt=False, scenario=SCHEMA_ALONE)
 
 
 def read_inputs(request: EvaluationRequest, configuration: Configuration | None = None) -> Inputs:
@@ -47,8 +47,8 @@ def read_inputs(request: EvaluationRequest, configuration: Configuration | None 
     refuse_amounts(
         {"--replicates": request.replicates, "--concurrency": request.concurrency}, request.max_calls, request.max_cost
     )
-    if request.resumed is not None and (request.dry_run or request.fresh):
-        raise RunError("--resume and --run cannot be combined with --dry-run or --fresh")
+    if request.resumed is not None and (request.dry_run or request.no_reuse):
+        raise RunError("--resume and --run cannot be combined with --dry-run or --no-reuse")
     _refuse_designs(request)
     configuration = configuration or read_configuration(request.config)
     component = apply_scenario(
@@ -86,14 +86,14 @@ def read_inputs(request: EvaluationRequest, configuration: Configuration | None 
 def _refuse_designs(request: EvaluationRequest) -> None:
     """Raise RunError for designs or options that cannot be combined."""
     designs = {
-        "--recorded": request.recorded,
+        "--recorded-baseline": request.recorded_baseline,
         "--with-baseline": request.with_baseline,
         "--failing": request.failing,
-        "--aa": request.aa,
+        "--rerun-baseline": request.rerun_baseline,
     }
     given = [flag for flag, is_given in designs.items() if is_given]
     if len(given) > 1:
-        raise RunError(f"{' and '.join(given)} ask different questions; use one of them")
+        raise RunError(f"{' and '.join(given)} cannot be combined; use one of them")
     others = {
         "--case": bool(request.cases),
         "--shard": request.failing and request.shard is not None,
@@ -101,9 +101,9 @@ def _refuse_designs(request: EvaluationRequest) -> None:
     }
     clashing = [flag for flag, is_given in others.items() if is_given]
     cases = "the cases that failed" if request.failing else "all cases"
-    if given and clashing and not request.recorded:
+    if given and clashing and not request.recorded_baseline:
         raise RunError(f"{given[0]} cannot be combined with {clashing[0]}: it asks {cases}, as often as planned")
-    if request.draft and request.aa:
+    if request.draft and request.rerun_baseline:
         raise RunError(f"--draft measures the prompt as it is, and {given[0]} a recorded version; use one of them")
 
 

@@ -347,7 +347,7 @@ def _changed_outputs(result: EvaluationResult, verdict: ComparisonResult) -> Ite
         folders = [results / run_id for results in (inputs.results_dir, inputs.component.results_dir)]
         folder = next((folder for folder in folders if (folder / ANSWERS).exists()), None)
         if folder is None:
-            again = f"`evaluate {inputs.component.name} --model {model.model_id} --aa` asks it again here"
+            again = f"`evaluate {inputs.component.name} --model {model.model_id} --rerun-baseline` asks it again here"
             absent = f"its run folder, which is not committed, is not on this machine; {again}"
             yield ChangedAnswers(model_id=model.model_id, baseline=run_id, absent=absent)
             continue

@@ -38,17 +38,17 @@ class EvaluationRequest(LimitsOption, LibraryOptions):
     seed: int | None = rare("Seed of the replicates' seeds; default 0.")
     resume: bool = flag("Continue the newest unfinished run.")
     run: str | None = option("Continue this run: its id or folder.", metavar="ID")
-    fresh: bool = flag("Begin a new run; do not continue an unfinished one.")
+    no_reuse: bool = flag("Begin a new run; do not continue an unfinished one.")
     shard: str | None = rare("Only the I-th of N parts of the cases.", metavar="I/N")
     scenario: str | None = rare("Wrap the prompt in .evaluator/scenarios/NAME.md.", metavar="NAME")
-    bare: bool = flag("Run without the prompt, with the schema only.")
-    recorded: bool = flag("Do not run the baseline again: compare with its record.")
+    no_prompt: bool = flag("Run without the prompt, with the schema only.")
+    recorded_baseline: bool = flag("Do not run the baseline again: compare with its record.")
     failing: bool = flag("Run the failed cases of the newest record again.")
     with_baseline: bool = rare("Also run the baseline; fail if that is impossible.", False)
     invocation: str | None = None
     baseline_commit: str | None = None
     limits: Mapping[str, Any] = field(default_factory=dict)
-    aa: bool = rare("Run the recorded version again to measure noise.", False)
+    rerun_baseline: bool = rare("Run the recorded version again to measure noise.", False)
     draft: bool = flag("Record a draft: in no leaderboard, never a baseline.")
     batch: Batch = False
     results: Path | None = rare("Where run folders go; default: in the component.", metavar="DIR")

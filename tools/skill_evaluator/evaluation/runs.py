@@ -51,7 +51,7 @@ from skill_evaluator.scoring.recording import Finished
 from skill_evaluator.stats import total_or_none
 from skill_evaluator.text import counted, listed
 
-_ANEW = "(--fresh asks anew)"
+_ANEW = "(--no-reuse asks anew)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +74,7 @@ def plan_runs(inputs: Inputs, request: EvaluationRequest) -> PlannedRuns:
         planned = _resume_runs(inputs, request, request.resumed)
     else:
         planned = _new_runs(inputs, request)
-        if not (request.fresh or request.dry_run or request.draft or request.failing or request.invocation):
+        if not (request.no_reuse or request.dry_run or request.draft or request.failing or request.invocation):
             planned = _with_unfinished_runs(planned, inputs, request, [entry for entry in recorded if entry.complete])
     for manifest in (run.manifest for run in planned.runs if is_recordable(run, request)):
         if manifest.draft:
@@ -113,7 +113,7 @@ def _new_runs(inputs: Inputs, request: EvaluationRequest) -> PlannedRuns:
             f"no case of '{inputs.component.name}' is applicable to a model; see not_applicable in meta.json"
         )
     alone = _planned([(run, inputs.component) for run in plain], request)
-    designed = request.with_baseline or request.failing or request.aa
+    designed = request.with_baseline or request.failing or request.rerun_baseline
     if not designed and not _goes_beside(request, inputs.settings.policy):
         return alone
 
@@ -132,7 +132,7 @@ def _goes_beside(request: EvaluationRequest, policy: Policy) -> bool:
     That requires a verdict on all cases. A job of a plan, which has its invocation, calls the planned runs only.
     """
     otherwise = (request.draft, request.cases, request.shard, request.scenario, request.invocation)
-    return policy.design == "beside" and not request.recorded and not any(otherwise)
+    return policy.design == "beside" and not request.recorded_baseline and not any(otherwise)
 
 
 def _planned(pieces: Sequence[tuple[Run, Component]], request: EvaluationRequest) -> PlannedRuns:
@@ -150,7 +150,7 @@ def beside_words(runs: Sequence[Run]) -> list[str]:
     ):
         times = 1 + manifest.replicates / replicates[str(manifest.beside)]
         models.setdefault(f"beside {manifest.skill_version}: {times:.3g} × the calls", []).append(manifest.model_id)
-    alone = "" if any(run.manifest.asked_again for run in runs) else " (--recorded asks the new version alone)"
+    alone = "" if any(run.manifest.asked_again for run in runs) else " (--recorded-baseline runs the new version alone)"
     return [f"{words} of {listed(ids)}{alone}" for words, ids in models.items()]
 
 
@@ -319,7 +319,7 @@ def _refuse_other_plan(runs: Sequence[Run], request: EvaluationRequest) -> None:
         for flag, is_given, is_planned in (
             ("--with-baseline", request.with_baseline, manifest.beside is not None),
             ("--failing", request.failing, manifest.asked_again),
-            ("--aa", request.aa, manifest.role == "again"),
+            ("--rerun-baseline", request.rerun_baseline, manifest.role == "again"),
             ("--draft", request.draft, manifest.draft),
             ("--batch", request.batch, manifest.transport == "batch"),
         ):

@@ -84,7 +84,7 @@ def switch(request: SwitchRequest, watch: Watch, write_report: WriteReport) -> S
         skill="",
         replicates=request.replicates,
         models=(request.new,) if old is None or is_retired else (request.old, request.new),
-        recorded=True,
+        recorded_baseline=True,
         components=request.components,
         fixtures=request.fixtures,
         config=request.config,

@@ -255,16 +255,16 @@ class Accepted:
 
 
 def accept(
-    component: Component, archive: Archive, version: str | None, *, why: str, by: str, models: Sequence[str]
+    component: Component, archive: Archive, version: str | None, *, reason: str, by: str, models: Sequence[str]
 ) -> Accepted:
     """Accept a recorded version, by default the highest, as the baseline of later ones; raise LeaderboardError.
 
     A regressed version may be accepted. The default of `by` is git's author.
     """
     name = component.name
-    why, by = " ".join(why.split()), " ".join(by.split())
-    if not why:
-        raise LeaderboardError(f"say why it is accepted: skill-evaluator accept {name} … --why TEXT")
+    reason, by = " ".join(reason.split()), " ".join(by.split())
+    if not reason:
+        raise LeaderboardError(f"--reason is empty: skill-evaluator accept {name} … --reason TEXT")
     entries = runs_of_models(archive.entries, models, component.leaderboard_path)
     version, runs = _to_accept(entries, version, models, name)
     by = by or author_at(component.folder) or ""
@@ -273,7 +273,7 @@ def accept(
     acceptance = Acceptance(
         version=version,
         by=by,
-        why=why,
+        why=reason,
         date=datetime.datetime.now(datetime.UTC).date(),
         run_ids={model_id: [run.run_id for run in of_model] for model_id, of_model in runs.items()},
         models=sorted(set(models)) or None,

@@ -246,7 +246,7 @@ def _next_step(skill: str, model: ModelVerdict, reader: Reader) -> str:
         return f"{first}{reader.command('evaluate', skill)} records it"
     if not is_new:
         return "nothing is in the way"
-    return f"nothing is in the way of {version}; {reader.step('accept', skill, version, '--why', '…')}"
+    return f"nothing is in the way of {version}; {reader.step('accept', skill, version, '--reason', '…')}"
 
 
 def _where_to_look(skill: str, model: ModelVerdict, reader: Reader) -> str:

@@ -249,7 +249,7 @@ def reasons_of(
     if common.cases and not common.barriers:
         yield from _premise(compared.pair)
     if compared.pair.side_by_side and compared.pair.candidate.is_from_elsewhere:
-        yield "taken to be measured side by side; `compare --apart` allows for different days"
+        yield "taken to be measured side by side; `compare --different-days` allows for different days"
     yield from common.remarks
     if common.left_out:
         left_out = [f"{case_id} ({why})" for case_id, why in common.left_out.items()]

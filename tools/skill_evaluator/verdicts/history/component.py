@@ -232,7 +232,7 @@ class Chosen:
     def apart(self) -> "Chosen":
         """Treat results of another tool as measured on different days; raise LeaderboardError for our own records."""
         if not all(pair.candidate.is_from_elsewhere for pair in self.pairs):
-            raise LeaderboardError("--apart is for another tool's results; a record already says what ran beside it")
+            raise LeaderboardError("--different-days is for another tool's results; records say what ran beside them")
         return replace(self, pairs=[replace(pair, side_by_side=False) for pair in self.pairs])
 
     def judged(self, settings: Settings) -> ComparisonResult:

@@ -200,7 +200,14 @@ def _unknown_in_policy(component: Component, cases: Sequence[Case], settings: Se
     if plan.leaves and not plan.stars:
         checks = {f"checks.{check.id}" for case in cases for check in case.checks}
         yield from unknown_names(f"{where}.fields", own.fields, {*plan.leaves, *plan.arrays, *checks})
-    yield from unknown_names(f"{where}.critical_cases", own.critical_cases, {case.id for case in cases})
+    ids = {case.id for case in cases}
+    yield from unknown_names(f"{where}.critical_cases", own.critical_cases, ids)
+    yield from unknown_names(f"{where}.unstable_cases", own.unstable_cases, ids)
+    for name, unstable in own.unstable_cases.items():
+        if unstable.is_over:
+            yield f"{where}.unstable_cases: '{name}' was unstable until {unstable.until}; extend the date or delete it"
+        if name in own.critical_cases:
+            yield f"{where}: '{name}' is in critical_cases and, to decide nothing, in unstable_cases; delete one"
 
 
 def unknown_names(where: str, names: Iterable[str], known: Collection[str]) -> Iterator[str]:

@@ -341,6 +341,18 @@ MetricPolicies = Annotated[dict[str, MetricPolicy], AfterValidator(_refuse_repro
 """The policy of accuracy metrics by name."""
 
 
+class UnstableCase(StrictModel):
+    """A case whose outputs are known to vary: called and shown, but without a say in verdicts up to a day."""
+
+    reason: Annotated[str, Field(min_length=1)]
+    until: datetime.date = Field(description="the last day (UTC) on which the case decides nothing")
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the last day has passed, so that the case decides again."""
+        return self.until < datetime.datetime.now(datetime.UTC).date()
+
+
 class ComponentPolicy(StrictModel):
     """The policy of one component; an omitted key falls back to the policy for all components."""
 
@@ -350,6 +362,7 @@ class ComponentPolicy(StrictModel):
     metrics: MetricPolicies = {}
     fields: dict[str, MetricPolicy] = {}
     critical_cases: tuple[str, ...] = Field(default=(), description="cases whose loss of `harm` is a regression")
+    unstable_cases: dict[str, UnstableCase] = Field(default={}, description="cases that decide nothing, by id")
     stakes: Literal["normal", "high"] = Field(
         default="normal", description="high: no judge lets a version ship, a person must agree"
     )

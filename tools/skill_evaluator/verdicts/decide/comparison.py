@@ -15,7 +15,14 @@ from skill_evaluator.records.record import CaseRecord, Record
 from skill_evaluator.stats import ALPHA, ROUNDING, benjamini_hochberg, by_key, rounded, t_cdf, t_quantile
 from skill_evaluator.text import counted, listed
 from skill_evaluator.verdicts.decide.amounts import amount_reasons, amount_results, with_amounts
-from skill_evaluator.verdicts.decide.comparability import Common, Measure, Pair, field_scores, served_change
+from skill_evaluator.verdicts.decide.comparability import (
+    Common,
+    Measure,
+    Pair,
+    field_scores,
+    served_change,
+    without_unstable,
+)
 from skill_evaluator.verdicts.decide.measuring import (
     MAX_MISSED,
     Compared,
@@ -402,9 +409,10 @@ def compare_records(
     further models, which belong to the families and have no verdict here.
     """
     any_served, judge = rules.policy.served == "any", rules.uncalibrated_judge
+    decisive = [without_unstable(pair, rules.unstable_cases, rules.primary_metric) for pair in (*pairs, *rest)]
     family = [
         replace(pair, any_served=pair.any_served or any_served, unproved_judge=judge(pair.candidate))
-        for pair in (*pairs, *rest)
+        for pair in decisive
     ]
     comparable = sum(pair.baseline is not None for pair in family)
     compared = _with_q(list(map(with_amounts, measure_all(family, wanted))), rules)

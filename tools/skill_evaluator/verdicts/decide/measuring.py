@@ -342,6 +342,7 @@ def _measure(pair: Pair, baseline: Record, wanted: Callable[[Measure], bool]) ->
     common = common_part(before, after, any_served=pair.any_served)
     common = replace(
         common,
+        left_out={**common.left_out, **pair.unstable},
         barriers=(*common.barriers, *_moves_between(pair, baseline)),
         remarks=(*common.remarks, *check_changes(baseline, pair.candidate)),
     )

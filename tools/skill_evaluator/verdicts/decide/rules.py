@@ -98,6 +98,12 @@ class VerdictRules:
         return self._component.critical_cases
 
     @property
+    def unstable_cases(self) -> dict[str, str]:
+        """The cases that decide nothing today, by id, with the last day and the reason."""
+        cases = self._component.unstable_cases.items()
+        return {name: f"unstable until {one.until}: {one.reason}" for name, one in cases if not one.is_over}
+
+    @property
     def _component(self) -> ComponentPolicy:
         return self.policy.components.get(self.skill, _NO_POLICY)
 

@@ -1,6 +1,7 @@
-"""Stories of what decides beside accuracy: tokens and cost that rise."""
+"""Stories of what decides beside accuracy, tokens and cost that rise, and of cases that decide nothing."""
 
 import json
+from collections import Counter
 from typing import Any
 
 from tests.journeys.conftest import PROMPT, Call, Folder, Reply, Vendor, truth
@@ -42,3 +43,35 @@ def test_dearer_version_is_named_and_gated_by_a_policy(folder: Folder, vendor: V
     assert folder.here(*folder.next_step(compared)).code == 0
     gate(folder, metrics={"cost_us": {"tier": "critical"}})
     assert "nothing is called 'cost_us' (did you mean 'cost_usd'?)" in folder.here("lint", "receipts").err
+
+
+def test_flaky_case_is_proposed_declared_unstable_and_decides_nothing(folder: Folder, vendor: Vendor) -> None:
+    asked = Counter[str]()
+
+    def reply(call: Call) -> Reply:
+        right = json.loads(truth(call.document))
+        asked[call.document] += 1
+        is_wrong = "Acme" in call.document and asked[call.document] % 2
+        return json.dumps({**right, "total": -1.0} if is_wrong else right)
+
+    vendor.reply = reply
+    folder.component("receipts", SHOPS)
+    folder.commit()
+    assert folder.here("evaluate", "receipts", "--replicates", "4").code == 0
+    gate(folder, tolerance=0.2)
+    for version in ("1.1.0", "1.2.0"):
+        folder.commit()
+        folder.prompt("receipts", version, f"{PROMPT} Version {version}.")
+        assert "unchanged" in folder.here("evaluate", "receipts", "--replicates", "4").out
+    history = folder.here("history", "receipts").out
+    assert "flaky with m: total of case acme, right in " in history
+    assert "`policy.components.receipts.unstable_cases` in settings.yaml" in history
+
+    reason = {"reason": "the total is torn off", "until": "2999-12-31"}
+    gate(folder, tolerance=0.2, components={"receipts": {"unstable_cases": {"acme": reason}}})
+    assert folder.here("lint", "receipts").code == 0
+    compared = folder.here("compare", "receipts").out
+    assert "1 case left out: acme (" in compared
+    assert "unstable until 2999-12-31: the total is torn off" in compared
+    assert "receipts: unchanged on these 3 cases" in compared
+    assert "flaky with" not in folder.here("history", "receipts").out

@@ -96,15 +96,6 @@ def times(ratio: float) -> str:
     return f"× {count(ratio) if ratio >= 100 else plain(ratio, 3)}"
 
 
-def dollars(usd: float) -> str:
-    """Format a cost in USD; one that is too small for four decimals has two digits.
-
-    >>> dollars(12.5), dollars(0.0123), dollars(0.0000256)
-    ('$12.50', '$0.0123', '$2.6e-05')
-    """
-    return f"${amount(usd) if usd >= 0.0005 or not usd else plain(usd, 2)}"
-
-
 def count(value: float | None) -> str:
     """Format a whole number.
 

@@ -25,34 +25,35 @@ _FREE = "it is 0 in both runs"
 
 
 def with_amounts(compared: Compared) -> Compared:
-    """Add the amounts that both runs have in some case. Two models or scenarios are not compared by amounts."""
-    pair, common = compared.pair, compared.common
-    if common is None or common.barriers or not _is_of_versions(pair):
+    """Add each amount, or the reason why it was not measured. Two models or scenarios are not compared by amounts."""
+    pair, common, baseline = compared.pair, compared.common, compared.pair.baseline
+    if common is None or common.barriers or baseline is None:
         return compared
-    known = [_measured(name, common.cases) for name in AMOUNTS if not _is_unlike(name, pair)]
-    return replace(compared, amounts=tuple(amount for amount in known if amount is not None))
+    if (baseline.model_id, baseline.scenario) != (pair.candidate.model_id, pair.candidate.scenario):
+        return compared
+    return replace(
+        compared, amounts={name: _measured_or_reason(name, pair, baseline, common.cases) for name in AMOUNTS}
+    )
 
 
-def _is_of_versions(pair: Pair) -> bool:
-    """Return whether the runs are of one model under one scenario."""
-    before, after = pair.baseline, pair.candidate
-    return before is not None and (before.model_id, before.scenario) == (after.model_id, after.scenario)
+def _measured_or_reason(name: str, pair: Pair, baseline: Record, cases: CasePairs) -> Measured | str:
+    """Measure an amount in the cases in which both versions have more than 0, or return the reason if there are none.
 
-
-def _is_unlike(name: str, pair: Pair) -> bool:
-    """Return whether an amount cannot be compared: the latency of two runs at different times."""
-    return name == "latency_s" and not (pair.is_beside and not pair.candidate.is_from_elsewhere)
-
-
-def _measured(name: str, cases: CasePairs) -> Measured | None:
-    """Measure an amount in the cases in which both versions have more than 0. Return None if there are none."""
-    known = {
-        old.case_id: (old.amounts[name].mean, new.amounts[name].mean)
-        for old, new in cases
-        if name in old.amounts and name in new.amounts and old.amounts[name].mean > 0.0 < new.amounts[name].mean
-    }
+    The latency of two runs at different times is not compared.
+    """
+    candidate = pair.candidate
+    if name == "latency_s" and (candidate.is_from_elsewhere or not pair.is_beside):
+        return f"the two runs were not interleaved, as those of `skill-evaluator evaluate {candidate.skill}` are"
+    for side, record in (("baseline", baseline), ("candidate", candidate)):
+        if not any(case.amounts for case in record.per_case):
+            return f"the record of the {side} has no amounts by case, which a new run has"
+    both = {old.case_id: [case.amounts[name].mean for case in (old, new) if name in case.amounts] for old, new in cases}
+    known = {case_id: means for case_id, means in both.items() if len(means) == 2 and min(means) > 0.0}
+    if not known and both and all(means == [0.0, 0.0] for means in both.values()):
+        return _FREE
     if not known:
-        return None
+        price = f"; `price` of {candidate.model_id} in models.yaml gives it" if name == "cost_usd" else ""
+        return f"no case has a value above 0 in both runs{price}"
     old, new = (tuple((-math.log(mean),) for mean in means) for means in zip(*known.values(), strict=True))
     before, after = ArmStatistics.of(old), ArmStatistics.of(new)
     measure = Measure(name=name, kind="amount", case_ids=tuple(known), before=old, after=new)
@@ -60,49 +61,19 @@ def _measured(name: str, cases: CasePairs) -> Measured | None:
 
 
 def amount_results(compared: Compared, rules: VerdictRules, *, covered: bool) -> list[AmountResult]:
-    """Return the result of each amount, or the reason why it was not measured.
-
-    `covered` is whether enough outputs were scored for a verdict.
-    """
-    pair, common = compared.pair, compared.common
-    if common is None or common.barriers or pair.baseline is None or not _is_of_versions(pair):
-        return []
-    measured = {amount.measure.name: amount for amount in compared.amounts}
+    """Return the result of each amount; `covered` is whether enough outputs were scored for a verdict."""
     return [
-        _result(measured[name], rules, covered=covered)
-        if name in measured
-        else _without_result(name, _unmeasured(name, pair, pair.baseline, common.cases), rules)
-        for name in AMOUNTS
+        _unmeasured(name, amount, rules) if isinstance(amount, str) else _result(amount, rules, covered=covered)
+        for name, amount in compared.amounts.items()
     ]
 
 
-def _without_result(name: str, reason: str, rules: VerdictRules) -> AmountResult:
-    """Build the result of an amount that was not measured, for a reason."""
+def _unmeasured(name: str, reason: str, rules: VerdictRules) -> AmountResult:
     measure = Measure(name=name, kind="amount", case_ids=(), before=(), after=())
-    tier = rules.tier(measure)
-    verdict: VerdictName = "unchanged" if reason == _FREE else "inconclusive"
-    return AmountResult(
-        amount=name,
-        tier=tier,
-        tolerance=rules.tolerance(measure),
-        verdict=None if tier == "advisory" else verdict,
-        unmeasured=reason,
-    )
-
-
-def _unmeasured(name: str, pair: Pair, baseline: Record, cases: CasePairs) -> str:
-    """Return the reason why an amount was not measured, with its remedy."""
-    candidate = pair.candidate
-    if _is_unlike(name, pair):
-        return f"the two runs were not interleaved, as those of `skill-evaluator evaluate {candidate.skill}` are"
-    for side, record in (("baseline", baseline), ("candidate", candidate)):
-        if not any(case.amounts for case in record.per_case):
-            return f"the record of the {side} has no amounts by case, which a new run has"
-    amounts = [case.amounts.get(name) for both in cases for case in both]
-    if cases and all(amount is not None and amount.mean == 0.0 for amount in amounts):
-        return _FREE
-    price = f"; `price` of {candidate.model_id} in models.yaml gives it" if name == "cost_usd" else ""
-    return f"no case has a value above 0 in both runs{price}"
+    tier, tolerance = rules.tier(measure), rules.tolerance(measure)
+    verdict: VerdictName | None = "unchanged" if reason == _FREE else "inconclusive"
+    verdict = None if tier == "advisory" else verdict
+    return AmountResult(amount=name, tier=tier, tolerance=tolerance, verdict=verdict, unmeasured=reason)
 
 
 def _result(measured: Measured, rules: VerdictRules, *, covered: bool) -> AmountResult:

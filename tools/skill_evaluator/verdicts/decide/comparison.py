@@ -439,8 +439,8 @@ def _with_q(compared: Sequence[Compared], rules: VerdictRules) -> list[Compared]
     tested = [
         (own.measure, own.effect.p)
         for model in compared
-        for own in (*model.measured, *model.amounts)
-        if own.effect is not None and own.measure.kind != "reproducibility"
+        for own in (*model.measured, *model.amounts.values())
+        if isinstance(own, Measured) and own.effect is not None and own.measure.kind != "reproducibility"
     ]
 
     def family_of(measure: Measure) -> tuple[str, bool]:
@@ -456,8 +456,11 @@ def _with_q(compared: Sequence[Compared], rules: VerdictRules) -> list[Compared]
         q, family = q_of.get(id(measured.measure), (None, 1))
         return replace(measured, q=q, family=family)
 
+    def adjust_amounts(amounts: Mapping[str, Measured | str]) -> dict[str, Measured | str]:
+        return {name: one if isinstance(one, str) else adjust(one) for name, one in amounts.items()}
+
     return [
-        replace(model, measured=tuple(map(adjust, model.measured)), amounts=tuple(map(adjust, model.amounts)))
+        replace(model, measured=tuple(map(adjust, model.measured)), amounts=adjust_amounts(model.amounts))
         for model in compared
     ]
 

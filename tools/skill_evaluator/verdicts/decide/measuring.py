@@ -5,8 +5,8 @@ differences between cases. docs/statistics.md has the reasons.
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 
@@ -313,12 +313,15 @@ class Measured:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """A pair with its comparable part, its measures and its amounts. `common` is None if there is no baseline."""
+    """A pair with its comparable part and its measures. `common` is None if there is no baseline.
+
+    `amounts` has output tokens, cost and latency by name, each measured or the reason why it is not.
+    """
 
     pair: Pair
     common: Common | None = None
     measured: tuple[Measured, ...] = ()
-    amounts: tuple[Measured, ...] = ()
+    amounts: Mapping[str, Measured | str] = field(default_factory=dict)
 
     @property
     def judge(self) -> str | None:

@@ -14,7 +14,7 @@ from itertools import chain, zip_longest
 
 from pydantic import Field
 
-from skill_evaluator.display import WHOLE, count, dollars, seconds, times
+from skill_evaluator.display import WHOLE, amount, count, seconds, times
 from skill_evaluator.files import FrozenModel
 from skill_evaluator.identifiers import Tier
 from skill_evaluator.library.config import VerdictName
@@ -254,7 +254,7 @@ class AmountResult(FrozenModel):
             return f"output tokens {count(before)} → {count(after)} a call ({ratio})"
         if self.amount == "latency_s":
             return f"latency {seconds(before)} → {seconds(after)} a call ({ratio})"
-        return f"cost {dollars(before * calls)} → {dollars(after * calls)} a run ({ratio})"
+        return f"cost ${amount(before * calls)} → ${amount(after * calls)} a run ({ratio})"
 
 
 class CaseChange(FrozenModel):

@@ -31,7 +31,7 @@ from tests.ci.test_plan import ENTRY, PLAN
 from tests.support.components import component
 
 CASE = Case(id="case", inputs={"document": "A notice."}, truth=None, labelled=False, meta={}, digest="sha256:case")
-SIZE = InputSize(likely=500, most=1000)
+SIZE = InputSize(likely=500, maximum=1000)
 PRICE = {"input": 1.0, "output": 2.0}
 
 
@@ -270,5 +270,5 @@ def test_without_a_cap_no_job_has_one() -> None:
 
 
 def test_a_cap_that_cannot_be_kept_is_refused() -> None:
-    with pytest.raises(PlanError, match="no price is known for 'vendor/m'"):
+    with pytest.raises(PlanError, match="the price of 'vendor/m' is unknown"):
         capped([entry(1.0), entry(None)], 5.0)

@@ -92,7 +92,7 @@ TABLE = [
 ]
 
 
-def test_it_is_refused_in_one_line_with_nothing_written(tmp_path: Path) -> None:
+def test_bad_input_is_refused_in_one_line_and_nothing_is_written(tmp_path: Path) -> None:
     for bad in TABLE:
         library = Library(tmp_path / bad.what)
         bad.spoil(library)
@@ -104,24 +104,14 @@ def test_it_is_refused_in_one_line_with_nothing_written(tmp_path: Path) -> None:
         assert library.tree() == before, bad.what
 
 
-def test_a_placeholder_stops_lint_plan_and_dry_run_unless_it_is_literal(library: Library) -> None:
+def test_unfilled_placeholder_is_refused_unless_it_is_literal(library: Library) -> None:
     def written(front: str) -> None:
         head = f"---\nname: {SKILL}\nversion: 1.0.0\n{front}---\n"
         library.write(f"{_COMPONENT}/prompt.md", f"{head}Extract from: {{document}}\n")
 
     written("")
     GitRepository(library.root).commit()
-    for command, code in (
-        (("lint",), 2),
-        (
-            (
-                "ci",
-                "plan",
-            ),
-            0,
-        ),
-        (("evaluate", SKILL, "--dry-run"), 2),
-    ):
+    for command, code in ((("lint",), 2), (("ci", "plan"), 0), (("evaluate", SKILL, "--dry-run"), 2)):
         ended = library.call(*command)
         said = f"{_COMPONENT}/prompt.md:5: the model would see these unfilled: {{document}} (line 5); write"
         assert (ended.code, said in ended.out + ended.err) == (code, True), (command, ended)
@@ -132,7 +122,7 @@ def test_a_placeholder_stops_lint_plan_and_dry_run_unless_it_is_literal(library:
     assert library.call("lint").code == 2
 
 
-def test_a_recording_that_cannot_be_read_is_refused_before_a_run_begins(library: Library) -> None:
+def test_unreadable_recording_is_refused_before_a_run_begins(library: Library) -> None:
     whole = '{"case_id": "alpha", "replicate": 0, "text": "x"}\n'
     (library.root / "answers.jsonl").unlink()
     for content, words in (
@@ -149,7 +139,7 @@ def test_a_recording_that_cannot_be_read_is_refused_before_a_run_begins(library:
         assert not list(library.results.glob("*/*")), words
 
 
-def test_a_wrong_option_is_refused_with_the_way_to_help(library: Library) -> None:
+def test_unknown_option_is_refused_with_the_way_to_help(library: Library) -> None:
     refused = library.evaluate_here("--replicants", "3")
     assert refused.code == 2
     assert "--replicants" in refused.err

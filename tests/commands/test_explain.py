@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.shell import blocks, is_excerpt
 from tests.support.chat_server import notice
-from tests.support.library import ROOT, SKILL, Ended, Library
+from tests.support.library import SKILL, Ended, Library
 
 HOSTILE = ("[bold]loud[/bold]", "a|b`c", "\x1b[31mred\x07", "right\u202eleft", "\ud800", "two\nlines", "back\\|slash")
 _LINE = {
@@ -51,7 +50,6 @@ ONCE: Mapping[str, tuple[Any, Any]] = {  # by case its truth and its one answer
     ),
     "prose": ({"title": "alpha"}, "I [bold]cannot[/bold]\nread \x1b[31m it"),
     "schema": ({"title": "alpha"}, {"title": "alpha", "year": "2024", "steps": ["one"]}),
-    "document": ({"title": "alpha"}, {"title": "alpha"}),
     "long": ({"title": f"{LONG}same{LONG}"}, {"title": f"{LONG}else{LONG}"}),
     "hostile": (
         {"title": "alpha", "tags": list(HOSTILE)},
@@ -91,8 +89,6 @@ def once(tmp_path_factory: pytest.TempPathFactory) -> Library:
     declare(library)
     for case_id, (truth, _) in ONCE.items():
         library.case(case_id, truth)
-    document = "".join(f"line {index}\n" for index in range(40))
-    library.write(f"fixtures/{SKILL}/cases/document/document.md", document)
     library.record_answers({(case_id, 0): text_of(answer) for case_id, (_, answer) in ONCE.items()})
     done = library.evaluate_here("--replicates", "1")
     assert (done.code, "unscored" in done.out) == (0, False)
@@ -147,7 +143,7 @@ def test_field_is_shown_in_every_case(library: Library) -> None:
     assert re.search(r"^gamma +unparseable +\(the whole answer\) +– +– +0", out, re.M)
 
 
-def test_an_answer_that_could_not_be_parsed_is_shown_as_it_came(once: Library) -> None:
+def test_unparseable_output_is_shown_as_received(once: Library) -> None:
     ended = explain(once, "--case", "prose")
     assert "replicate 0: unparseable, prose · " in ended.out
     assert "of replicate 0 as it came (35 characters)\nI [bold]cannot[/bold]\nread \\u001b[31m it\n" in ended.out
@@ -155,19 +151,7 @@ def test_an_answer_that_could_not_be_parsed_is_shown_as_it_came(once: Library) -
     assert (data["outcome"], data["text"], data["fields"]) == ("unparseable", ONCE["prose"][1], [])
 
 
-def test_reasoning_is_shown_apart_from_the_output(library: Library) -> None:
-    right = {"title": "alpha", "year": 2024}
-    answered(library, right, [f"<think>hm\n{json.dumps({'year': 1})}</think>{json.dumps(right)}", "<think>hm"])
-    ended = explain(library, "--case", "alpha")
-    assert 'reasoning of replicate 0 (29 characters)\n<think>hm\n{"year": 1}</think>\n' in ended.out
-    first = outputs(library, "--case", "alpha")[0]
-    assert set(verdicts(first).values()) == {"right"}
-    assert "replicate 1: unparseable, in_reasoning · " in ended.out
-    assert "\nwhat to do: raise params: {max_output_tokens}" in ended.out
-    assert first["reasoning"].startswith("<think>hm")
-
-
-def test_a_call_that_failed_or_was_not_made_is_said(library: Library) -> None:
+def test_failed_and_missing_calls_are_named(library: Library) -> None:
     line = {"case_id": "alpha", "replicate": 0, "error": {"kind": "timeout", "reason": "read_timeout"}}
     library.write("answers.jsonl", json.dumps(line) + "\n")
     library.evaluate_here("--case", "alpha", "--replicates", "2", "--max-calls", "1")
@@ -176,7 +160,7 @@ def test_a_call_that_failed_or_was_not_made_is_said(library: Library) -> None:
     assert "replicate 1: not_run\n" in out
 
 
-def test_what_the_schema_holds_against_an_answer_is_listed(once: Library) -> None:
+def test_schema_errors_are_listed(once: Library) -> None:
     out = explain(once, "--case", "schema").out
     assert "schema errors\n" in out
     assert '/year: "2024" is not of type' in out
@@ -186,15 +170,7 @@ def test_what_the_schema_holds_against_an_answer_is_listed(once: Library) -> Non
     assert 'xxx" is not of types ' in row
 
 
-def test_the_document_is_shortened_unless_all_of_it_is_wanted(once: Library) -> None:
-    short = explain(once, "--case", "document").out
-    assert "line 5\n… of 40 lines\n--full shows all\n" in short
-    assert "line 6\n" not in short
-    assert "line 5\n… of 40 lines\n" in explain(once, "--case", "document", "--format", "markdown").out
-    assert "line 39\n" in explain(once, "--case", "document", "--full").out
-
-
-def test_long_values_are_cut_to_where_they_differ(once: Library) -> None:
+def test_long_values_are_shortened_to_their_difference(once: Library) -> None:
     (row,) = (line for line in explain(once, "--case", "long").out.splitlines() if line.startswith("wrong"))
     assert len(row) < 300
     assert "xxxsamexxx" in row
@@ -205,7 +181,7 @@ def test_long_values_are_cut_to_where_they_differ(once: Library) -> None:
     assert f"{LONG}else{LONG}" in full
 
 
-def test_values_from_outside_stay_text_and_break_no_table(once: Library) -> None:
+def test_hostile_values_stay_text_and_break_no_table(once: Library) -> None:
     text = explain(once, "--case", "hostile").out
     for shown in ('"[bold]loud[/bold]"', '"a|b`c"', "\\u001b[31mred\\u0007", "\\u202e", "\\ud800", "two\\nlines"):
         assert shown in text
@@ -218,25 +194,14 @@ def test_values_from_outside_stay_text_and_break_no_table(once: Library) -> None
     assert data["cases"][0]["truth"]["tags"] == list(HOSTILE)
 
 
-def test_what_holds_fields_is_none_itself(library: Library) -> None:
-    run = answered(library, {"lines": [{"code": "A"}]}, [{}])
-    for path, below in (
-        ("lines", "(known: lines[].code, lines[].price)"),
-        ("cod", "(known: lines[].code, parts[].code)"),
-    ):
-        ended = library.call("explain", run, "--field", path)
-        assert ended.code == 2
-        assert ended.err == f"error: unknown field '{path}' of '{SKILL}' for --field {below}\n"
-
-
 REFUSED: Mapping[tuple[str, ...], str] = {
     ("--case", "alpa"): "unknown case 'alpa' in {run} (did you mean 'alpha'?)",
     ("--field", "yeer"): "unknown field 'yeer' of 'notice-extraction' for --field (did you mean 'year'?)",
-    (): "say what of the run to explain: --case ID or --field PATH (its cases: alpha, beta, gamma)",
+    (): "--case ID or --field PATH is required (the cases of the run: alpha, beta, gamma)",
 }
 
 
-def test_what_the_run_does_not_have_is_refused_in_one_line(library: Library) -> None:
+def test_unknown_case_or_field_is_refused_in_one_line(library: Library) -> None:
     library.evaluate_here()
     run = library.run_folder().name
     for arguments, problem in REFUSED.items():
@@ -244,7 +209,7 @@ def test_what_the_run_does_not_have_is_refused_in_one_line(library: Library) -> 
         assert (ended.code, ended.out, ended.err) == (2, "", f"error: {problem.format(run=run)}\n")
 
 
-def test_outputs_that_were_edited_after_the_run_are_named(library: Library) -> None:
+def test_edited_outputs_get_a_warning(library: Library) -> None:
     assert library.evaluate_here().code == 0
     folder = library.run_folder()
     arguments = ("explain", folder.name, "--case", "alpha")
@@ -252,11 +217,11 @@ def test_outputs_that_were_edited_after_the_run_are_named(library: Library) -> N
     journal = folder / "replicates.jsonl"
     journal.write_text(journal.read_text().replace("2024", "2025", 1))
     place = folder.relative_to(library.root)
-    said = f"warning: {place / 'record.json'} was made of other answers than {place / journal.name} holds\n"
+    said = f"warning: {place / 'record.json'} was made from other outputs than {place / journal.name} has\n"
     assert library.call(*arguments).err == said
 
 
-def test_a_run_is_named_by_its_folder_or_its_id(library: Library) -> None:
+def test_run_is_found_by_folder_or_id(library: Library) -> None:
     library.evaluate_here()
     folder = library.run_folder()
     by_id = explain(library, "--case", "alpha").out
@@ -268,44 +233,3 @@ def test_a_run_is_named_by_its_folder_or_its_id(library: Library) -> None:
     assert component.err == f"error: '{SKILL}' is a component: name one of its runs ({folder.name})\n"
     no_run = library.call("explain", "components", "--case", "alpha")
     assert no_run.err == "error: components is not a run folder: it has no manifest.json\n"
-
-
-def test_the_page_of_the_commands_shows_what_they_print(library: Library) -> None:
-    truth = {
-        "title": "Order 17",
-        "year": 2024,
-        "lines": [{"code": "A-1", "price": 12.5}, {"code": "B-2", "price": 4}, {"code": "C-3", "price": 7}],
-        "tags": ["urgent"],
-    }
-    slips = {"title": "Order 17", "year": 2023, "lines": [*reversed(truth["lines"][1:]), {"code": "D-4"}]}
-    fenced = f"Here it is:\n```json\n{json.dumps({**slips, 'tags': ['urgent', 'new']})}\n```"
-    run = answered(library, truth, [fenced, truth, "I cannot read it.", truth])
-    library.write(f"fixtures/{SKILL}/cases/alpha/document.md", "ORDER 17\nA-1  12.50\nB-2   4.00\nC-3   7.00\nurgent\n")
-    answer = library.call("explain", run, "--case", "alpha").out
-    (example,) = [block for block in blocks(ROOT / "docs" / "tour.md", "text") if "lines[→2].code" in block]
-    assert is_excerpt(example, answer), answer
-
-
-def test_the_page_of_the_commands_names_every_key_of_the_data(library: Library) -> None:
-    answered(library, {"lines": [{"code": "A"}]}, [{"lines": [{"code": "A"}]}, "?"])
-    page = (ROOT / "docs" / "tour.md").read_text()
-    explained = explain(library, "--case", "alpha", "--format", "json").json
-    case = explained["cases"][0]
-    lint = library.call("lint", "--format", "json").json["components"][0]
-    output = case["outputs"][0]
-    parts = [explained, case, output, output["fields"][0], lint, *lint["fields"]]
-    assert [key for part in parts for key in part if f"`{key}`" not in page] == []
-
-
-def test_only_differing_leaves_are_shown_on_a_terminal_of_80_columns(library: Library) -> None:
-    names = [f"field_{at:02}" for at in range(40)]
-    right = dict.fromkeys(names, 1)
-    schema = {"type": "object", "properties": {name: {"type": "integer"} for name in names}}
-    run = answered(library, right, [{**right, names[7]: 0}, {**right, names[7]: 0}], schema, {})
-    done = library.call("explain", run, "--case", "alpha", columns=80)
-    shown = re.sub(r"\x1b\[[\d;]*m", "", done.out).splitlines()
-    assert (done.code, len(shown) <= 24, max(map(len, shown)) <= 80) == (0, True, True), done.out
-    assert "fields: 78 right, 2 wrong" in shown
-    assert [line.split()[0] for line in shown if line.startswith(("right", "wrong"))] == ["wrong"]
-    assert "… and 39 more" in shown
-    assert library.call("explain", run, "--case", "alpha", "--full").out.count("\nright ") == 39

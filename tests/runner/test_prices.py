@@ -13,7 +13,7 @@ from skill_evaluator.runner.prices import (
     InputSize,
     answer_cost,
     answer_price,
-    dearest_cost,
+    budget_cost,
     estimate,
     not_applicable,
     price_of,
@@ -78,8 +78,8 @@ def test_a_budget_counts_the_dearer_of_what_was_asked_and_what_answered(
     model, dear = Model(id="m", provider="openai"), Price(input=2.0, output=16.0)
     completion = Completion(text="", served_model=served, usage=Usage(input_tokens=1_000_000, output_tokens=500_000))
     assert answer_cost(model, dear, completion) == (None if cost is None else pytest.approx(cost))
-    assert dearest_cost(model, dear, completion) == pytest.approx(counted)
-    assert dearest_cost(model, OWN, completion) == pytest.approx(6.0 if cost is None else cost)
+    assert budget_cost(model, dear, completion) == pytest.approx(counted)
+    assert budget_cost(model, OWN, completion) == pytest.approx(6.0 if cost is None else cost)
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_a_cost_is_known_only_when_all_it_needs_is(
     assert usage_cost(price, usage) == (None if cost is None else pytest.approx(cost))
 
 
-SIZES = {"a": InputSize(likely=100, most=300), "b": InputSize(likely=50, most=200)}
+SIZES = {"a": InputSize(likely=100, maximum=300), "b": InputSize(likely=50, maximum=200)}
 PARAMS = Params(max_output_tokens=40)
 
 
@@ -175,7 +175,7 @@ def test_files_are_part_of_what_a_case_costs() -> None:
     model = Model(id="m", provider="anthropic", price=OWN, params=Params(max_output_tokens=1))
     kind = PROVIDERS["anthropic"]
     plain, shown = (
-        estimate({"a": InputSize(likely=10, most=20, files=files)}, model, kind, 1)
+        estimate({"a": InputSize(likely=10, maximum=20, files=files)}, model, kind, 1)
         for files in ((), (image(280, 280),))
     )
     assert shown.input_tokens_estimate - plain.input_tokens_estimate == 100
@@ -200,7 +200,7 @@ def test_files_are_part_of_what_a_case_costs() -> None:
     ],
 )
 def test_a_case_with_a_file_is_for_models_that_read_it(model: Model, reason: dict[str, str]) -> None:
-    sizes = {"a": InputSize(likely=1, most=1, files=(image(3, 2),)), "b": InputSize(likely=1, most=1)}
+    sizes = {"a": InputSize(likely=1, maximum=1, files=(image(3, 2),)), "b": InputSize(likely=1, maximum=1)}
     assert not_applicable([case("a"), case("b")], sizes, model, PROVIDERS[model.provider]) == reason
 
 

@@ -19,7 +19,7 @@ from skill_evaluator.runner.schedule import (
     Shard,
     build_request,
     estimate_input_tokens,
-    most_input_tokens,
+    max_input_tokens,
     replicate_seed,
 )
 
@@ -174,9 +174,9 @@ def test_seeds_of_a_run_differ() -> None:
 )
 def test_input_tokens_by_the_bytes_of_the_texts(text: str, estimate: int, most: int) -> None:
     asked = Request(case_id="a", replicate=0, messages=dialogue("", text), max_output_tokens=9, seed=0)
-    assert (estimate_input_tokens(asked), most_input_tokens(asked)) == (estimate, most)
+    assert (estimate_input_tokens(asked), max_input_tokens(asked)) == (estimate, most)
 
 
 def test_a_schema_is_read_by_the_model_too(skill: Component) -> None:
     asked = request(skill)
-    assert most_input_tokens(asked) > estimate_input_tokens(asked) > len("Read the receipt.receipt a") // 4 + 16
+    assert max_input_tokens(asked) > estimate_input_tokens(asked) > len("Read the receipt.receipt a") // 4 + 16

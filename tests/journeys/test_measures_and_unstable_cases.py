@@ -42,7 +42,7 @@ def test_dearer_version_is_named_and_gated_by_a_policy(folder: Folder, vendor: V
     assert "lost: cost $0.0013 → $0.19 a run" in compared.out
     assert folder.here(*folder.next_step(compared)).code == 0
     gate(folder, metrics={"cost_us": {"tier": "critical"}})
-    assert "nothing is called 'cost_us' (did you mean 'cost_usd'?)" in folder.here("lint", "receipts").err
+    assert "'cost_us' does not exist (did you mean 'cost_usd'?)" in folder.here("lint", "receipts").err
 
 
 def test_flaky_case_is_proposed_declared_unstable_and_decides_nothing(folder: Folder, vendor: Vendor) -> None:

@@ -173,7 +173,7 @@ def test_unit_of_an_amount_changes_no_figure(means: list[tuple[float, float]], u
     before, after = zip(*means, strict=True)
     found, other = of_tokens(before, after), of_tokens(scaled(before, unit), scaled(after, unit))
     assert other.change == pytest.approx(found.change, rel=1e-4, abs=1e-4)
-    assert other.p == pytest.approx(found.p, rel=1e-3, abs=1e-5)
+    assert other.q == pytest.approx(found.q, rel=1e-3, abs=1e-5)
     assert found.ci95 is not None
     assert found.change is not None
     assert found.ci95[0] <= found.change + 1e-6

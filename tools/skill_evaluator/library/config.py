@@ -387,7 +387,7 @@ class Policy(StrictModel):
     version up to which losses are also summed: the last accepted one or the previous one. `design` selects an
     interleaved or a recorded baseline. `served` decides whether a verdict requires that the same model produced both
     versions' outputs. Without a tier, the component's primary metric is critical, its other accuracy metrics are
-    supporting, and fields and reproducibility metrics are advisory.
+    supporting, and fields, reproducibility metrics, output tokens, cost and latency are advisory.
     """
 
     tolerance: Share = Field(default=0.05, description="the drop that is tolerated")

@@ -97,7 +97,6 @@ def _result(measured: Measured, rules: VerdictRules, *, covered: bool) -> Amount
         candidate=rounded(after, 9),
         change=_relative(increase),
         ci95=None if effect is None else (_relative(-effect.ci95[1]), _relative(-effect.ci95[0])),
-        p=None if effect is None else round(effect.p, 6),
         q=rounded(q),
         n_cases=len(measure.case_ids),
         moved=moved,

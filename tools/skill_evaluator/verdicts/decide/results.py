@@ -238,7 +238,6 @@ class AmountResult(FrozenModel):
     candidate: float | None = None
     change: float | None = None
     ci95: tuple[float, float] | None = None
-    p: float | None = None
     q: float | None = None
     n_cases: int = 0
     moved: bool = False

@@ -163,4 +163,4 @@ def test_what_changed_says_what_history_does_the_newest_first(shown: Library) ->
     text = words(by_name[f"{SKILL} 1.1.0"][0])
     assert text.startswith(f"▼ {step['verdict']} m 1.1.0 since 1.0.0")
     assert f"field_level_f1 {step['difference']:+.3f}" in text
-    assert "interval" not in text  # shown from five cases on
+    assert "too few cases for a confidence interval, adjusted p-value" in text

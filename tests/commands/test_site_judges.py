@@ -130,5 +130,5 @@ def test_page_is_empty_without_judge_runs(tmp_path: Path) -> None:
     bare = Library(tmp_path)
     assert bare.call("site", "build", "--out", "site").code == 0
     text = words(site_page(bare.root / "site", "judges.html").main)
-    assert "No judge run is recorded here. skill-evaluator judge regression --candidate RUN --judge ID" in text
+    assert "No judge run is recorded yet. Next: skill-evaluator judge regression --candidate RUN --baseline RUN" in text
     assert "Nothing is queued for people." in text

@@ -12,6 +12,7 @@ from itertools import zip_longest
 from typing import Any
 
 from bs4 import BeautifulSoup, Tag
+from skill_evaluator.stats import unseen_share
 
 from tests.support.library import Library, read
 
@@ -167,6 +168,16 @@ def _of_ranking(known: Recorded, row: Row) -> Mapping[str, Sequence[Figure]]:
     }
 
 
+def _of_overview(known: Recorded, row: Row) -> Mapping[str, Sequence[Figure]]:
+    """Return the figures of the newest run; accuracy and reproducibility are those of the ranking."""
+    name = _text(row, "Model")
+    figures = {**_run(known.newest(name)), "Change": _change(known, name)}
+    if any(model["model_id"] == name for model in known.ranking["models"]):
+        ranked = _of_ranking(known, row)
+        figures |= {"Accuracy": ranked[known.ranking["metric"]], "Reproducibility": ranked[AGREEMENT]}
+    return figures
+
+
 def _change(known: Recorded, model: str) -> Sequence[Figure]:
     """Return by how much a model's highest version moved, since the accepted version first if that decides."""
     points = next(one["points"] for one in known.history["models"] if one["model_id"] == model)
@@ -228,8 +239,13 @@ def _of_card(known: Recorded, row: Row) -> Mapping[str, Sequence[Figure]]:
     """Return the difference and its interval that a verdict on one version of one model was drawn by."""
     texts = [*row["of"]["texts"], *row.get("finding", {"texts": ()})["texts"]]
     version = next(match[1] for match in map(_VERSION.match, texts) if match)
-    step = next(known.steps[name, version]["step"] for name, _ in known.steps if name in texts)
-    return {"finding": [] if step is None else [step["difference"], *(step["ci95"] or ())]}
+    point = next(known.steps[name, version] for name, _ in known.steps if name in texts)
+    step, cases = point["step"], point["n_cases"]
+    if step is None:
+        return {"finding": []}
+    q = [] if step["q"] is None else [max(step["q"], 0.001)]  # a smaller one is written as <0.001
+    new_cases = [round(100 * unseen_share(cases)), 100] if step["verdict"] in ("improved", "unchanged") else []
+    return {"finding": [step["difference"], *step["ci95"], *q, cases, *new_cases]}
 
 
 def _of_fact(known: Recorded, row: Row) -> Mapping[str, Sequence[Figure]]:
@@ -242,13 +258,17 @@ def _of_fact(known: Recorded, row: Row) -> Mapping[str, Sequence[Figure]]:
         return {"fact": [len({record["skill_version"] for record in known.records})]}
     if "Version" in name or "metric" in name:
         return {"fact": []}
-    ranked = {model["model_id"]: model["verdict"] for model in known.ranking["models"]}
-    newest = {model["model_id"]: model["points"][-1]["step"] for model in known.history["models"]}
-    verdicts = [ranked.get(model, step and step["verdict"]) or "first" for model, step in newest.items()]
-    for place, step in enumerate(newest.values()):
-        if verdicts[place] == "improved" and step and step["since_accepted"]:  # not only on the version before
-            verdicts[place] = step["since_accepted"]["verdict"]
-    return {"fact": [sum(verdict in name for verdict in verdicts)]}
+    steps = [model["points"][-1]["step"] for model in known.history["models"]]
+    verdicts = [_verdicts(step) for step in steps]
+    return {"fact": [sum(any(verdict in name for verdict in pair) for pair in verdicts)]}
+
+
+def _verdicts(step: Row | None) -> set[str]:
+    """Return the verdicts on a step since the version before and since the accepted one."""
+    if step is None:
+        return {"first"}
+    since = step["since_accepted"]
+    return {step["verdict"], *([since["verdict"]] if since else [])}
 
 
 def _of_cases(known: Recorded, row: Row) -> Mapping[str, Sequence[Figure]]:
@@ -278,10 +298,7 @@ def _failed_of_1000(record: Mapping[str, Any], row: Row) -> float:
 
 
 _TABLES: Mapping[str, Callable[[Recorded, Row], Mapping[str, Sequence[Figure]]]] = {
-    "Components beside models": lambda known, row: {
-        **_run(known.newest(_text(row, "Model"))),
-        "Change": _change(known, _text(row, "Model")),
-    },
+    "Components beside models": _of_overview,
     "Models, the best first": _of_ranking,
     "More of each model": _of_ranking,
     "Every version of every model": _of_version,

@@ -29,13 +29,28 @@ PAGES = (
     "cases/receipts/service-charge.html",
     "runs/receipts/20260103T090000Z-000003-receipts-example-small.html",
 )
+STATE = (
+    "receipts 1.2.0: ship with example-large",
+    "improved since 1.1.0",
+    "nothing lost with example-large since 1.1.0",
+    "95 % confidence interval +0.116 to +0.259, adjusted p-value <0.001, 10 cases",
+    "skill-evaluator accept receipts 1.2.0",
+)
 FIRST_SCREENS = {
-    "index.html": ("1.2.0", "ship with example-large", "improved since 1.1.0", "1.1.0 had regressed since 1.0.0"),
-    "components/receipts.html": ("1.2.0", "ship with example-large", "1.1.0 had regressed since 1.0.0"),
-    "compare/receipts/1.1.0.html": ("1.2.0", "ship with example-large", "regressed on these 10 cases"),
-    "verdicts/receipts/1.1.0.html": ("date 1.000 → 0.275", "field_level_f1 -0.156", "to ship: 1.2.0", "tip-and-total"),
+    "index.html": (*STATE, "1.1.0 had regressed since 1.0.0"),
+    "changes.html": ("receipts 1.2.0", "▲ improved", "ship with example-large", *STATE[2:]),
+    "components/receipts.html": (*STATE, "1.1.0 had regressed since 1.0.0"),
+    "compare/receipts/1.1.0.html": (*STATE, "1.1.0: regressed on these 10 cases · lost: field date"),
+    "verdicts/receipts/1.1.0.html": (*STATE, "Do not ship 1.1.0 with example-large"),
+    "cases/receipts/service-charge.html": (*STATE, "This case: better with example-small since 1.1.0"),
+    "runs/receipts/20260102T090000Z-000002-receipts-example-small.html": (
+        *STATE,
+        "This is a run of an earlier version",
+    ),
+    "judges.html": ("skill-evaluator judge regression", "overview"),
 }
-IN_SIGHT = """() => [...document.querySelectorAll("main p, main h1, main h2, main td, main li")].filter((place) => {
+IN_SIGHT = """() => [...document.querySelectorAll("main p, main h1, main h2, main td, main li, main dd, main summary")]
+.filter((place) => {
   const { top, bottom, left, right, width } = place.getBoundingClientRect();
   return width && top >= 0 && bottom <= innerHeight && left >= 0 && right <= innerWidth;
 }).map((place) => place.innerText).join(" | ")"""

@@ -46,7 +46,6 @@ from skill_evaluator.records.record import Row
 from skill_evaluator.reports.summary import Reader
 from skill_evaluator.repository import Repository
 from skill_evaluator.site.cases import case_list, write_cases
-from skill_evaluator.site.changes import version_changes, write_changes
 from skill_evaluator.site.compare import ComparedComponent, write_comparisons
 from skill_evaluator.site.component import component_page, overview_rows
 from skill_evaluator.site.judges import write_judges
@@ -54,7 +53,8 @@ from skill_evaluator.site.overview import write_overview
 from skill_evaluator.site.public import PublicNames
 from skill_evaluator.site.rendering import Pages
 from skill_evaluator.site.run import write_runs
-from skill_evaluator.site.state import component_state
+from skill_evaluator.site.state import ComponentState, component_state
+from skill_evaluator.site.versions import version_changes, write_changes, write_verdicts
 from skill_evaluator.site.writing import SiteFolder, refuse_page_name
 from skill_evaluator.text import counted, nearest
 from skill_evaluator.verdicts.history.component import RecordedComponent
@@ -69,7 +69,7 @@ _ASSETS = ("site.css", "tables.js")
 class Shown:
     """A component's part of the overview and of *What changed*."""
 
-    state: dict[str, Any]
+    state: ComponentState
     rows: list[dict[str, Any]] = field(default_factory=list)
     changes: list[dict[str, Any]] = field(default_factory=list)
 
@@ -146,7 +146,7 @@ def build_site(build: SiteBuild) -> SiteFolder:
     problems = [{"name": name, "why": str(why)} for name, why in site.problems.items() if name not in names]
     rows = [row for one in components for row in one.rows]
     write_overview(pages, [one.state for one in components], rows, problems, leaving)
-    write_changes(pages, [change for one in components for change in one.changes])
+    write_changes(pages, [change for one in components for change in one.changes], [one.state for one in components])
     site.finish()
     bugs = sum(isinstance(problem, InternalError) for problem in site.problems.values())
     if unread := len(site.problems) - bugs:
@@ -186,7 +186,8 @@ def _write_component(
         shows_outputs=names is None,
     )
     write_comparisons(pages, compared)
-    answered, cases = write_cases(pages, recorded, runs, state, build.fixtures, names)
+    write_verdicts(pages, compared)
+    answered, cases = write_cases(pages, compared, names)
     write_runs(pages, answered, cases, state)
     page = component_page(component.version, standing, runs)
     pages.write(
@@ -207,7 +208,7 @@ def _write_component(
     return Shown(
         state=state,
         rows=overview_rows(name, standing, runs, grades),
-        changes=list(version_changes(state, standing)),
+        changes=list(version_changes(name, standing)),
     )
 
 
@@ -225,7 +226,7 @@ def _why_unmeasured(recorded: RecordedComponent, runs: Sequence[Row], fixtures: 
 
 
 def _unmeasured(name: str, why: str, *, alarm: bool) -> Shown:
-    return Shown(state={"component": name, "version": "", "why": why, "alarm": alarm})
+    return Shown(state=ComponentState(component=name, why=why, alarm=alarm))
 
 
 def _rows(recorded: RecordedComponent) -> list[Row]:

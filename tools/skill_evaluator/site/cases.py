@@ -9,11 +9,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from skill_evaluator.checks.declared import Check
-from skill_evaluator.display import WHOLE, number
+from skill_evaluator.display import WHOLE, arrow, number
 from skill_evaluator.display.addresses import case_address, field_anchor, run_address
 from skill_evaluator.display.safe_text import abridged, value_pair, visible
 from skill_evaluator.errors import SkillEvaluatorError
@@ -36,11 +37,13 @@ from skill_evaluator.reports.explanation import FOUND_AS, how_compared, ranges
 from skill_evaluator.runner.journal import ANSWERS, Manifest, has_other_answers, outcomes, read_component_manifest
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.scoring.answer_views import MOST_OUTPUTS, CaseView, DistinctOutput, Leaf, recorded_case_view
+from skill_evaluator.site.compare import ComparedComponent
 from skill_evaluator.site.component import is_flawless
 from skill_evaluator.site.public import PublicNames
 from skill_evaluator.site.rendering import Pages
 from skill_evaluator.site.writing import SiteFolder, fitting
-from skill_evaluator.text import counted, listed, marked_differences
+from skill_evaluator.text import counted, listed, marked_differences, version_words
+from skill_evaluator.verdicts.decide.results import ComparisonResult, ModelVerdict
 from skill_evaluator.verdicts.history.component import RecordedComponent
 
 _MAX_DOCUMENT = 100_000  # characters
@@ -127,25 +130,21 @@ def _cases_by_field(component: str, newest: Mapping[str, Record]) -> Iterator[di
 
 
 def write_cases(
-    pages: "Pages",
-    recorded: RecordedComponent,
-    rows: Sequence[Row],
-    state: Mapping[str, Any],
-    fixtures: Path | None,
-    names: PublicNames | None,
+    pages: Pages, compared: ComparedComponent, names: PublicNames | None
 ) -> tuple[list["ShownRun"], Mapping[str, Case]]:
     """Write the page of each case. Return the runs whose outputs are here, and the cases by id.
 
     With `names` documents and outputs are private: only these names are on the pages, and no run is returned.
     """
-    component = recorded.component
-    runs = list(_shown_runs(recorded, rows, names))
+    component = compared.recorded.component
+    runs = list(_shown_runs(compared.recorded, compared.rows, names))
     answered = [run for run in runs if names is None and run.has_outputs]
+    comparison = compared.comparisons.versions.get(compared.state.version)
     cases: Mapping[str, Case] = {}
     why = None
     if names is None:
         try:
-            cases = {case.id: case for case in load_cases(component, fixtures)}
+            cases = {case.id: case for case in load_cases(component, compared.fixtures)}
         except SkillEvaluatorError as problem:
             why = f"The documents cannot be read: {problem}"
     ids = sorted({case_id for run in runs for case_id in run.case_ids})
@@ -158,13 +157,14 @@ def write_cases(
             case_address(component.name, case_id),
             "case.html",
             component=component.name,
-            state=state,
+            state=compared.state,
             case=case_id,
             private=names is not None,
             why=why or gone,
             neighbours=[None if other is None else case_address(component.name, other) for other in neighbours],
             runs=parts,
             opened=_opened(parts),
+            changes=_changes_of_case(case_id, parts, comparison),
             files=[] if case is None else list(_copied_files(pages.site, case)),
             addresses={run.id: run_address(component.name, run.id) for run in here if run in answered},
             marks=_MARKS,
@@ -204,6 +204,32 @@ def _texts_of(case: Case | None) -> dict[str, Any]:
     }
 
 
+def _changes_of_case(
+    case_id: str, parts: Sequence[Mapping[str, Any]], comparison: ComparisonResult | None
+) -> list[str]:
+    """Say for each model whether its newest version got worse in a case; the largest loss first."""
+    changes = []
+    for newest, before in pairwise(parts):
+        scores = before["score"], newest["score"]
+        if newest["model"] != before["model"] or newest["digest"] != before["digest"] or None in scores:
+            continue
+        model = None if comparison is None else comparison.on_run(newest["run"])
+        difference = newest["score"] - before["score"]
+        words = "worse" if difference < 0 else "better" if difference > 0 else "as before"
+        change = f"{words} with {newest['model']} since {version_words(before['version'])}: {arrow(*scores)}"
+        changes.append((difference, change + (_significance(case_id, model) if difference else "")))
+    return [words for _, words in sorted(changes)]
+
+
+def _significance(case_id: str, model: ModelVerdict | None) -> str:
+    """Say how sure the change of a case is; "" if its version is not compared."""
+    if model is None or model.baseline is None:
+        return ""
+    if any(change.case_id == case_id for change in (*model.cases.broke, *model.cases.fixed)):
+        return ", significant by itself"
+    return " in every output" if case_id in model.cases.every_answer_worse else ", within noise"
+
+
 def _opened(parts: Sequence[Mapping[str, Any]]) -> str:
     """Return the model whose runs are unfolded: the first with a field that is wrong or flaky."""
     lost = [part for part in parts if part["standing"]["stable_wrong"] or part["standing"]["flaky"]]
@@ -233,6 +259,7 @@ def _part(record: Record, kept: CaseRecord) -> dict[str, Any]:
         "run": record.run_id,
         "model": record.model_id,
         "version": record.skill_version,
+        "digest": kept.digest,
         "metric": record.primary_metric,
         "score": None if score is None else score.strict_mean,
         "metrics": list(kept.replicates),

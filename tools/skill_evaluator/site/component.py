@@ -15,6 +15,7 @@ from skill_evaluator.text import counted, listed, version_words
 from skill_evaluator.verdicts.decide.results import per_1000
 from skill_evaluator.verdicts.history.component import ComponentStanding
 from skill_evaluator.verdicts.history.series import History, Point
+from skill_evaluator.verdicts.planning.advice import RankedModel
 
 _OF_A_FIELD = {"compare", "accuracy", "stability", "n", "right", "wrong", "missing", "extra", "profile"}
 _MAX_CATEGORIES = 12  # the record has all
@@ -71,21 +72,28 @@ def _ranking(standing: ComponentStanding) -> dict[str, Any]:
     others = sorted({name for model in ranking.models for name in model.accuracy} - {ranking.metric})
     models = []
     for model in ranking.models:
-        score = model.accuracy.get(ranking.metric)
-        low, high = ends(score.ci95, score.n_cases) if score else (None, None)
         models.append(
             {
                 **model.model_dump(mode="json"),
-                "value": score.strict_mean if score else None,
-                "low": low,
-                "high": high,
+                **_ranked_score(standing, model),
                 "moved": verdict_of(model.model_id, standing),
                 "others": [model.accuracy[name].strict_mean if name in model.accuracy else None for name in others],
-                "agreement": model.reproducibility.get(AGREEMENT),
             }
         )
     facts = ranking.model_dump(mode="json", include={"n_cases", "alpha", "tolerance", "left_out"})
-    return {**facts, "models": models, "others": others, "named": ranking.advice.model_id is not None}
+    return {**facts, "models": models, "others": others}
+
+
+def _ranked_score(standing: ComponentStanding, model: RankedModel) -> dict[str, float | None]:
+    """Return the accuracy, with its confidence interval, and reproducibility of a model over all runs of a version."""
+    score, reproducibility = model.accuracy.get(standing.ranking.metric), model.reproducibility.get(AGREEMENT)
+    low, high = ends(score.ci95, score.n_cases) if score else (None, None)
+    return {
+        "accuracy": score.strict_mean if score else None,
+        "low": low,
+        "high": high,
+        "reproducibility": reproducibility,
+    }
 
 
 def _field_map(fields: Sequence[Sequence[Mapping[str, Any]]], models: Sequence[str]) -> list[dict[str, Any]]:
@@ -251,10 +259,12 @@ def overview_rows(
 ) -> list[dict[str, Any]]:
     """Return a row for each model: the figures of its newest complete run of its highest version."""
     points = {model.model_id: model.points[-_DRAWN:] for model in standing.history.models}
+    scores = {model.model_id: _ranked_score(standing, model) for model in standing.ranking.models}
     return [
         {
             "component": name,
             **figures,
+            **scores.get(model_id, {}),
             **verdict_of(model_id, standing),
             "scores": [point.strict_mean for point in points[model_id]],
             "grade": grades.get(model_id),

@@ -97,7 +97,7 @@ def _whole(text: str) -> Markup:
 
 def _url(address: str, root: str = "") -> Markup:
     """Return an address on the site, seen from a page whose way to the root is `root`."""
-    return escape(root + address)
+    return escape(root + address.removeprefix("./"))
 
 
 def _prose(text: str) -> Markup:

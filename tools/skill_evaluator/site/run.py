@@ -8,6 +8,7 @@ from skill_evaluator.display.safe_text import abridged
 from skill_evaluator.library.cases import Case
 from skill_evaluator.site.cases import ShownRun
 from skill_evaluator.site.rendering import Pages
+from skill_evaluator.site.state import ComponentState
 from skill_evaluator.site.writing import fitting
 from skill_evaluator.text import listed
 
@@ -19,11 +20,19 @@ _MAX_VALUE = 60  # characters
 _BEGINNING = 160  # characters of an output in its row
 
 
-def write_runs(pages: "Pages", runs: Sequence[ShownRun], cases: Mapping[str, Case], state: Mapping[str, Any]) -> None:
-    """Write the page of each run, with the state of the component; `cases` are those of the outputs."""
+def write_runs(pages: Pages, runs: Sequence[ShownRun], cases: Mapping[str, Case], state: ComponentState) -> None:
+    """Write the page of each run; `cases` are those of the outputs."""
+    newest = {run.entry.model_id: run for run in reversed(runs)}
     for run in runs:
-        page = {"component": run.recorded.component.name, "state": state, **_run_page(run, cases)}
-        pages.write(run_address(run.recorded.component.name, run.id), "run.html", **page)
+        later = newest[run.entry.model_id]
+        pages.write(
+            run_address(state.component, run.id),
+            "run.html",
+            component=state.component,
+            state=state,
+            newest_run="" if later is run else run_address(state.component, later.id),
+            **_run_page(run, cases),
+        )
 
 
 def _run_page(run: ShownRun, cases: Mapping[str, Case]) -> dict[str, Any]:

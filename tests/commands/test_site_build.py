@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 from skill_evaluator.records.record import read_record
-from skill_evaluator.site.writing import MARKER
 
 from tests.support.git import GitRepository
 from tests.support.library import SKILL, Library
@@ -102,7 +101,6 @@ def test_building_again_writes_nothing_and_one_new_record_only_what_shows_it(bui
         f"components/{SKILL}.html",
         *(f"verdicts/{SKILL}/{version}.html" for version in ("1.0.0", "1.1.0", "1.2.0")),
         *(f"compare/{SKILL}/{version}.html" for version in ("1.1.0", "1.2.0", "m--n")),
-        ".skill-evaluator-site",
         *(f"cases/{SKILL}/{case_id}.html" for case_id in CASES),
     }
 
@@ -126,11 +124,11 @@ def test_a_folder_of_somebody_else_is_left_alone(built: Library) -> None:
     assert [path.name for path in mine.parent.iterdir()] == ["thesis.md"]
 
 
-def test_a_marker_that_names_files_outside_the_folder_deletes_nothing(built: Library) -> None:
-    (built.root / "site" / MARKER).write_text("../keep.txt\n/etc/hostname\n")
-    keep_file = built.write("keep.txt", "keep")
+def test_files_behind_a_symbolic_link_stay(built: Library) -> None:
+    kept = built.write("elsewhere/keep.txt", "keep")
+    (built.root / "site" / "judges").symlink_to(kept.parent)
     assert built.call("site", "build", "--out", "site").code == 0
-    assert keep_file.exists()
+    assert kept.exists()
 
 
 def test_what_is_recorded_on_another_branch_is_shown_as_if_it_were_here(built: Library) -> None:

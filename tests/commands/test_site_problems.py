@@ -123,9 +123,7 @@ def test_a_first_build_that_could_not_end_can_be_done_again(library: Library) ->
     shutil.rmtree(library.root / "site")
     with small_files(size - 1):
         assert built(library).code == 2
-    left = contents(library.root / "site").keys() - {MARKER}
-    assert left
-    assert left <= set((library.root / "site" / MARKER).read_text().split("\n"))
+    assert contents(library.root / "site").keys() > {MARKER}
     assert built(library).code == 0
 
 

@@ -45,7 +45,7 @@ FIRST_SCREENS = {
     "cases/receipts/service-charge.html": (*STATE, "This case: better with example-small since 1.1.0"),
     "runs/receipts/20260102T090000Z-000002-receipts-example-small.html": (
         *STATE,
-        "This is a run of an earlier version",
+        "a run of an earlier version",
     ),
     "judges.html": ("skill-evaluator judge regression", "overview"),
 }

@@ -9,9 +9,10 @@ from skill_evaluator.records.archive import precedence
 from skill_evaluator.records.record import Record, Row
 from skill_evaluator.records.summaries import values_of_arrays
 from skill_evaluator.reports.summary import since_accepted_words
+from skill_evaluator.site.drawings import trend_chart
 from skill_evaluator.site.writing import fitting
 from skill_evaluator.stats import rounded
-from skill_evaluator.text import counted, listed, version_words
+from skill_evaluator.text import counted, version_words
 from skill_evaluator.verdicts.decide.results import per_1000
 from skill_evaluator.verdicts.history.component import ComponentStanding
 from skill_evaluator.verdicts.history.series import History, Point
@@ -44,6 +45,8 @@ def component_page(version: str, standing: ComponentStanding, rows: Sequence[Row
     }
     parts = {name: fitting(values, _MAX_DATA[name]) for name, values in long.items()}
     newest = {point["run"] for point in parts["trend"][0]}
+    trend = [point for point in points if point["run"] in newest]
+    versions, models = sorted({point["version"] for point in points}, key=precedence), list(standing.newest)
     figures = [
         {**of_run, **verdict_of(model_id, standing), **_spreads(standing.newest[model_id])}
         for model_id, of_run in newest_figures(standing, rows).items()
@@ -52,16 +55,18 @@ def component_page(version: str, standing: ComponentStanding, rows: Sequence[Row
         "disk_version": version,
         "metric": history.metric,
         "agreement": AGREEMENT,
-        "models": list(standing.newest),
-        "versions": sorted({point["version"] for point in points}, key=precedence),
+        "models": models,
+        "versions": versions,
         "ranking": _ranking(standing),
         "newest": figures,
         **{name: kept for name, (kept, _) in parts.items()},
-        "trend": [point for point in points if point["run"] in newest],
-        "map": _field_map(parts["fields"][0], list(standing.newest)),
+        "trend": trend,
+        "map": _field_map(parts["fields"][0], models),
         "left": {name: left for name, (_, left) in parts.items()},
         "ship": standing.ranking.advice.words,
-        "titles": _titles(standing, figures),
+        "chart": trend_chart(trend, versions, models, history.metric) if len(versions) > 1 else None,
+        "latency": _reach(figures, "p50"),
+        "cost": _reach(figures, "usd"),
         "remarks": list(_remarks(history)),
     }
 
@@ -116,23 +121,11 @@ def is_flawless(profile: Mapping[str, int]) -> bool:
     )
 
 
-def _titles(standing: ComponentStanding, figures: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """Return the titles of the charts. Only differences of accuracy are tested."""
-    best = [model.model_id for model in standing.ranking.models if model.like_best]
-    tied = f"{listed(best, 3)} do not differ significantly in how often they are right"
-    first = standing.ranking.models[0].model_id if standing.ranking.models else ""
-
-    def reach(key: str) -> str:
-        known = sorted((row for row in figures if row[key] is not None), key=lambda row: float(row[key]))
-        shown = {row["model"]: row for row in (*known[:1], *known[-1:])}.values()
-        return " to ".join(f"{amount(row[key])} ({row['model']})" for row in shown)
-
-    return {
-        "trend": f"{standing.history.metric} of each version",
-        "balance": tied if len(best) > 1 else f"{first} is right most often",
-        "latency": f"Median seconds to an output: {reach('p50')}",
-        "cost": f"USD for 1,000 outputs: {reach('usd')}",
-    }
+def _reach(figures: Sequence[Mapping[str, Any]], key: str) -> str:
+    """Return the lowest and the highest amount with their models, in words."""
+    known = sorted((row for row in figures if row[key] is not None), key=lambda row: float(row[key]))
+    shown = {row["model"]: row for row in (*known[:1], *known[-1:])}.values()
+    return " to ".join(f"{amount(row[key])} ({row['model']})" for row in shown)
 
 
 def _trend_points(history: History, rows: Sequence[Row]) -> Iterator[dict[str, Any]]:

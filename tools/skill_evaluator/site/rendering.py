@@ -14,11 +14,10 @@ from markupsafe import Markup, escape
 
 from skill_evaluator import __version__
 from skill_evaluator.display import amount, number, signed
-from skill_evaluator.display.chart_style import PageChart, page_chart
+from skill_evaluator.display.chart_style import page_chart
 from skill_evaluator.display.pages import Chart, html_columns, mood_of, sections_of
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.reports.summary import MARKS
-from skill_evaluator.site import drawings
 from skill_evaluator.site.writing import LONGEST, POLICY, SiteFolder, cut_name
 from skill_evaluator.text import counted, version_words
 
@@ -28,8 +27,6 @@ NAVIGATION: Mapping[str, str] = {
     "audit.html": "Audit",
     "judges.html": "Judges",
 }
-_DRAWN = frozenset({"trend", "newest", "models", "versions", "metric", "agreement"})
-_MAX_NAME = 100  # characters of a name in a chart
 _HERE = Path(__file__).parent
 
 
@@ -62,7 +59,7 @@ class Pages:
             undefined=jinja2.StrictUndefined,
             finalize=jinja2.pass_context(_shown),
         )
-        environment.globals |= {"MARKS": MARKS, "counted": counted, "drawings": _component_chart}
+        environment.globals |= {"MARKS": MARKS, "counted": counted}
         environment.filters |= {
             "amount": amount,
             "columns": html_columns,
@@ -113,18 +110,3 @@ def _drawings(block: Chart) -> Sequence[Any]:
         (drawing, page_chart(drawing.draw(), f"{block.name}{at}", narrowed=block.name != "heat"))
         for at, drawing in enumerate(block.drawings)
     ]
-
-
-def _component_chart(name: str, page: Mapping[str, Any]) -> PageChart:
-    """Draw a chart of a component's page; vl-convert aborts the process for names of very many characters."""
-    shown: dict[str, Any] = {key: _short_names(value) for key, value in page.items() if key in _DRAWN}
-    return drawings.trend(shown) if name == "trend" else drawings.balance(shown)
-
-
-def _short_names(value: Any) -> Any:
-    """Return a value whose texts are short and have only characters that print."""
-    if isinstance(value, str):
-        return visible(cut_name(value, _MAX_NAME))
-    if isinstance(value, dict):
-        return {key: _short_names(member) for key, member in value.items()}
-    return [_short_names(member) for member in value] if isinstance(value, list) else value

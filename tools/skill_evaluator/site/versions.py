@@ -10,7 +10,7 @@ from skill_evaluator.display.sheets import Cell
 from skill_evaluator.records.archive import precedence
 from skill_evaluator.reports.summary import fell_most_words
 from skill_evaluator.site.compare import ComparedComponent
-from skill_evaluator.site.component import run_figures, verdict_of
+from skill_evaluator.site.component import run_figures
 from skill_evaluator.site.rendering import Pages
 from skill_evaluator.site.state import ComponentState, certainty, change_words, worse_cases
 from skill_evaluator.site.writing import fitting
@@ -25,7 +25,7 @@ _MAX_REASONS = 4
 _MAX_NAME = 18  # characters of a model in the line of a version
 _MAX_LOST = 12  # fields and cases that a verdict names
 _MAX_DATA = 350_000  # characters of the data of the page, the newest versions first
-_MAX_OPEN = 2  # versions that are unfolded at first
+_MAX_OPEN = 2  # versions whose answers are not folded
 _MAX_SENTENCE = 2_000  # characters
 _HEADS = {
     "regressed": "Do not ship",
@@ -75,7 +75,7 @@ def _worst_first(entries: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _card(compared: ComparedComponent, model: str, point: Point) -> dict[str, Any]:
     """Build the card of one model for the verdict page; every figure is since the version before."""
-    entry = _version_entry(model, point, compared.standing)
+    entry = _version_entry(model, point, compared.standing.history.metric)
     card = {**entry, "head": _HEADS[entry["verdict"]], "lost": None}
     result = compared.versions.get(point.version)
     verdict = None if result is None else result.on_run(point.run_id)
@@ -117,10 +117,10 @@ def _links(title: str, links: list[tuple[str, str]]) -> Line:
     return Line(Cell(f"{title}: ", "bold"), *cells[1:], *more)
 
 
-def _version_entry(model: str, point: Point, standing: ComponentStanding) -> dict[str, Any]:
+def _version_entry(model: str, point: Point, metric: str) -> dict[str, Any]:
     """Return the verdict on a version with a model, its figures and first reasons."""
     step = point.step
-    entry = {"model": model, "timestamp": point.timestamp, "also": _other_verdict(model, point, standing)}
+    entry = {"model": model, "timestamp": point.timestamp}
     if step is None:
         return {**entry, "verdict": "first", "before": None, "difference": None, "figures": "", "reasons": []}
     change = step.difference, step.ci95, step.q, point.n_cases, step.verdict
@@ -129,24 +129,16 @@ def _version_entry(model: str, point: Point, standing: ComponentStanding) -> dic
         "verdict": step.verdict,
         "before": step.before,
         "difference": step.difference,
-        "figures": "" if step.difference is None else change_words(standing.history.metric, *change),
+        "figures": "" if step.difference is None else change_words(metric, *change),
         "reasons": step.reasons[:_MAX_REASONS],
     }
 
 
-def _other_verdict(model: str, point: Point, standing: ComponentStanding) -> Mapping[str, Any] | None:
-    """Return the verdict on a model's highest version since a version other than the one before, if it differs."""
-    if point.step is None or all(point is not history.points[-1] for history in standing.history.models):
-        return None
-    verdict = verdict_of(model, standing)
-    verdicts = (verdict, verdict["also"]) if verdict["also"] is not None else ()
-    return next((one for one in verdicts if one["before"] != point.step.before), None)
-
-
 def version_changes(component: str, standing: ComponentStanding) -> Iterator[dict[str, Any]]:
     """Yield each of the newest versions of a component with its verdicts, the worst first."""
+    metric = standing.history.metric
     for version, points in list(_points_by_version(standing).items())[:NEWEST]:
-        entries = _worst_first(_version_entry(model, point, standing) for model, point in points.items())
+        entries = _worst_first(_version_entry(model, point, metric) for model, point in points.items())
         yield {
             "component": component,
             "address": component_address(component),
@@ -154,7 +146,6 @@ def version_changes(component: str, standing: ComponentStanding) -> Iterator[dic
             "version": version,
             "timestamp": max(entry["timestamp"] for entry in entries),
             "verdicts": _summary(entries),
-            "whole": next((entry["also"] for entry in entries if entry["also"]), None),
             "entries": entries,
         }
 

@@ -1,4 +1,4 @@
-"""The folder of a site: files that did not change stay untouched, and files of earlier builds are removed."""
+"""The folder of a site: files that did not change stay untouched, and pages of earlier builds are removed."""
 
 import json
 import sys
@@ -10,7 +10,7 @@ from typing import Any
 
 from skill_evaluator.display.safe_text import abridged, visible
 from skill_evaluator.errors import SkillEvaluatorError, StorageError
-from skill_evaluator.files import read_text, replace_blocks, replace_text, storing
+from skill_evaluator.files import replace_blocks, replace_text, storing
 from skill_evaluator.identifiers import is_file_name
 from skill_evaluator.text import digest
 
@@ -18,6 +18,10 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'"
 )
 MARKER = ".skill-evaluator-site"
+# What a build removes if it did not write it: everything in the folders of a site, and the page that it may not have.
+_OF_A_SITE = frozenset(
+    ("assets", "audits", "cases", "compare", "components", "files", "judges", "runs", "verdicts", "calibration.html")
+)
 LONGEST = 300  # characters of a name or a sentence; the records have the whole
 _MAX_FILE_NAME = 200  # bytes
 _MAX_PROBLEM = 1_000  # characters of a problem on stderr
@@ -32,14 +36,16 @@ class SiteFolder:
     def __init__(self, folder: Path) -> None:
         """Take an empty or new folder, or a folder with a site; raise StorageError for any other."""
         self._folder = folder
-        self._names: set[str] = set()
+        self._names = {MARKER}
         self.written = 0
         self.removed = 0
         self.problems: dict[str, Exception] = {}
         marker = folder / MARKER
-        if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not marker.exists())):
+        if marker.exists():
+            return
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise StorageError(f"{folder} is not empty and holds no site; name an empty folder with --out DIR")
-        self._before = set(read_text(marker, StorageError).split("\n")) if marker.exists() else set()
+        replace_text(marker, "")
 
     def note(self, name: str, problem: Exception) -> None:
         """Keep and print why a part of the library is not on the pages."""
@@ -47,46 +53,22 @@ class SiteFolder:
         print(f"{abridged(visible(name))}: {abridged(visible(str(problem)), _MAX_PROBLEM)}", file=sys.stderr)
 
     def write(self, name: str, text: str | bytes) -> None:
-        """Write a file, unless it is there with these very bytes."""
+        """Write a file, unless it is there with the same content."""
         self._names.add(name)
         path = self._folder / name
         content = text if isinstance(text, bytes) else text.encode("utf-8", "backslashreplace")
         with storing(path):
             if path.is_file() and path.stat().st_size == len(content) and path.read_bytes() == content:
                 return
-        self._claim(name)
         replace_blocks(path, [content])
         self.written += 1
 
-    def _claim(self, name: str) -> None:
-        """Record a file in the marker before it is written, so that an interrupted build leaves no unknown file."""
-        if name not in self._before:
-            marker = self._folder / MARKER
-            with storing(marker):
-                self._folder.mkdir(parents=True, exist_ok=True)
-                with marker.open("a", encoding="utf-8") as file:
-                    file.write(f"{name}\n")
-            self._before.add(name)
-
     def finish(self) -> None:
-        """Remove files of an earlier build that this one did not write, such as documents that are private now."""
-        for name in self._before - self._names - {""}:
-            path = self._folder / name
-            if path.resolve().is_relative_to(self._folder.resolve()) and path.is_file():
-                with storing(path):
-                    path.unlink()
-                self.removed += 1
-        self._remove_halves()
-        text = "\n".join(sorted(self._names)) + "\n"
-        marker = self._folder / MARKER
-        if not marker.exists() or read_text(marker, StorageError) != text:
-            replace_text(marker, text)
-
-    def _remove_halves(self) -> None:
-        """Remove unfinished files of a killed build: they may hold documents that are private now."""
-        names = {Path(name).name for name in (self._before | self._names) - {""}}
-        for path in self._folder.rglob(".*"):
-            if path.name[1:].rpartition(".")[0] in names:
+        """Remove files of earlier builds that this build did not write, such as documents that are private now."""
+        for path in self._folder.rglob("*"):  # does not follow symbolic links
+            name = path.relative_to(self._folder)
+            is_of_a_site = name.parts[0] in _OF_A_SITE
+            if is_of_a_site and path.is_file() and name.as_posix() not in self._names:
                 with storing(path):
                     path.unlink()
                 self.removed += 1

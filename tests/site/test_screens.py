@@ -102,7 +102,7 @@ def test_no_page_is_longer_than_4_3_screens_and_every_verdict_is_in_sight(
 def test_what_changed_shows_the_newest_versions_and_folds_the_others(browser: Any, site: Path) -> None:
     with watched(browser, f"file://{site}/", viewport={"width": 1280, "height": 800}) as watch:
         page = watch.open("changes.html")
-        assert page.evaluate("document.documentElement.scrollHeight") <= 2.6 * 800
+        assert page.evaluate("document.documentElement.scrollHeight") <= 2.7 * 800
         names = page.locator(".change-of:visible .of").all_inner_texts()
         assert (len(names), {name.split()[1] for name in names}) == (COMPONENTS, {LATEST})
         page.get_by_label("Verdict").select_option("regressed")

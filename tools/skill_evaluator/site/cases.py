@@ -5,7 +5,7 @@ Every text is cut at a bound, and the page says so.
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
@@ -41,7 +41,7 @@ from skill_evaluator.site.compare import ComparedComponent
 from skill_evaluator.site.component import is_flawless
 from skill_evaluator.site.public import PublicNames
 from skill_evaluator.site.rendering import Pages
-from skill_evaluator.site.writing import SiteFolder, fitting
+from skill_evaluator.site.writing import SiteFolder, first_rows
 from skill_evaluator.text import counted, listed, marked_differences, version_words
 from skill_evaluator.verdicts.decide.results import ComparisonResult, ModelVerdict
 from skill_evaluator.verdicts.history.component import RecordedComponent
@@ -58,8 +58,9 @@ _MAX_TEXTS = 2  # texts that parse to the same output
 _MAX_REPLICATES = 50
 _MAX_FIELDS = 300
 _MAX_RUN, _MAX_RUNS = 200_000, 500_000  # characters of one run and of all runs on a page
-_MAX_CASES = 45_000  # characters of the data of the list of cases
-_MAX_LINKS = 60_000  # characters of the data of links to cases
+_MAX_CASES = 600  # a row of the list of cases has one case with one model
+_MAX_LINKS = 500
+_MAX_FIELDS_WITH_CASES = 40
 _MAX_CASES_OF_A_FIELD = 12
 _VERSIONS = 2  # the newest versions of each model whose outputs are shown
 _NOT_READ = FieldCount(right=0, n=0)
@@ -88,23 +89,24 @@ def case_list(component: str, newest: Mapping[str, Record]) -> dict[str, Any]:
             models = rows.setdefault(kept.case_id, case)["models"]
             models[model_id] = [score and score.strict_mean, Counter(kept.profile.values())]
     ordered = sorted(rows.values(), key=lambda row: (_lowest(row), row["id"]))
-    is_sound = [all(is_flawless(profile) for _, profile in row["models"].values()) for row in ordered]
-    worst = [row for row, sound in zip(ordered, is_sound, strict=True) if not sound]
-    shown, _ = fitting(worst, _MAX_CASES)
-    rest, left = _links(worst[len(shown) :])
-    sound, sound_left = _links(row for row, sound in zip(ordered, is_sound, strict=True) if sound)
+    sound = [row for row in ordered if _is_sound(row)]
+    worst = [row for row in ordered if not _is_sound(row)]
+    shown, _ = first_rows(worst, _MAX_CASES // len(newest))
+    rest, rest_left = first_rows(worst[len(shown) :], _MAX_LINKS)
+    sound, sound_left = first_rows(sound, _MAX_LINKS)
     return {
         "metric": ", ".join(sorted({record.primary_metric for record in newest.values()})),
         "rows": shown,
         "sound": sound,
         "rest": rest,
-        "left": left + sound_left,
-        "by_field": fitting(_cases_by_field(component, newest), _MAX_LINKS)[0],
+        "left": rest_left + sound_left,
+        "by_field": first_rows(_cases_by_field(component, newest), _MAX_FIELDS_WITH_CASES)[0],
     }
 
 
-def _links(rows: Iterable[Mapping[str, Any]]) -> tuple[list[Any], int]:
-    return fitting(({"id": row["id"], "address": row["address"]} for row in rows), _MAX_LINKS)
+def _is_sound(row: Mapping[str, Any]) -> bool:
+    """Return whether a case is right in every output of every model."""
+    return all(is_flawless(profile) for _, profile in row["models"].values())
 
 
 def _lowest(row: Mapping[str, Any]) -> float:

@@ -1,6 +1,6 @@
 """The page of a component: its ranking, its trend, and the fields in which its models are right, wrong or flaky."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from skill_evaluator.display import WHOLE, amount, ends, number
@@ -10,7 +10,7 @@ from skill_evaluator.records.record import Record, Row
 from skill_evaluator.records.summaries import values_of_arrays
 from skill_evaluator.reports.summary import since_accepted_words
 from skill_evaluator.site.drawings import trend_chart
-from skill_evaluator.site.writing import fitting
+from skill_evaluator.site.writing import first_rows
 from skill_evaluator.stats import rounded
 from skill_evaluator.text import counted, version_words
 from skill_evaluator.verdicts.decide.results import per_1000
@@ -20,22 +20,15 @@ from skill_evaluator.verdicts.planning.advice import RankedModel
 
 _OF_A_FIELD = {"compare", "accuracy", "stability", "n", "right", "wrong", "missing", "extra", "profile"}
 _MAX_CATEGORIES = 12  # the record has all
-# Characters of the page's data, so that a page stays below 1 MB whatever a record holds.
-_MAX_DATA = {
-    "trend": 60_000,
-    "fields": 70_000,
-    "arrays": 15_000,
-    "items": 15_000,
-    "confusions": 20_000,
-    "failures": 8_000,
-}
+_MAX_ROWS = {"trend": 150, "arrays": 60, "items": 60, "confusions": 20, "failures": 40}
+_MAX_FIELD_ROWS = 400  # a row has one field with one model
 
 
 def component_page(version: str, standing: ComponentStanding, rows: Sequence[Row]) -> dict[str, Any]:
     """Return all that the page of a component shows; `rows` are those of its leaderboard."""
     history = standing.history
     points = list(_trend_points(history, rows))
-    long = {
+    long: dict[str, Iterable[Any]] = {
         "trend": sorted(points, key=lambda point: point["timestamp"], reverse=True),
         "fields": _fields(standing),
         "arrays": _arrays(standing),
@@ -43,10 +36,11 @@ def component_page(version: str, standing: ComponentStanding, rows: Sequence[Row
         "confusions": _confusions(standing),
         "failures": _failures(standing),
     }
-    parts = {name: fitting(values, _MAX_DATA[name]) for name, values in long.items()}
+    versions, models = sorted({point["version"] for point in points}, key=precedence), list(standing.newest)
+    limits = {**_MAX_ROWS, "fields": _MAX_FIELD_ROWS // len(models)}
+    parts = {name: first_rows(values, limits[name]) for name, values in long.items()}
     newest = {point["run"] for point in parts["trend"][0]}
     trend = [point for point in points if point["run"] in newest]
-    versions, models = sorted({point["version"] for point in points}, key=precedence), list(standing.newest)
     figures = [
         {**of_run, **verdict_of(model_id, standing), **_spreads(standing.newest[model_id])}
         for model_id, of_run in newest_figures(standing, rows).items()

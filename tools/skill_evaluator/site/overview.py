@@ -7,9 +7,9 @@ from skill_evaluator.display.addresses import component_address
 from skill_evaluator.site.rendering import Pages
 from skill_evaluator.site.state import ComponentState
 from skill_evaluator.site.versions import ORDER
-from skill_evaluator.site.writing import fitting
+from skill_evaluator.site.writing import first_rows
 
-_MAX_DATA = 400_000  # characters of the data of the table
+_MAX_ROWS = 600
 
 
 def write_overview(
@@ -21,7 +21,7 @@ def write_overview(
 ) -> None:
     """Write the overview. A state without a version is a component that was never measured, with `why`."""
     measured = sorted((_with_verdicts(row) for row in rows), key=lambda row: (row["rank"], row["component"]))
-    shown, left = fitting(measured, _MAX_DATA)
+    shown, left = first_rows(measured, _MAX_ROWS)
     counts = [(verdict, sum(verdict in row["verdicts"] for row in measured)) for verdict in ORDER]
     pages.write(
         "index.html",

@@ -9,11 +9,11 @@ from skill_evaluator.library.cases import Case
 from skill_evaluator.site.cases import ShownRun
 from skill_evaluator.site.rendering import Pages
 from skill_evaluator.site.state import ComponentState
-from skill_evaluator.site.writing import fitting
+from skill_evaluator.site.writing import first_rows
 from skill_evaluator.text import listed
 
 _MAX_OUTPUTS = 50  # distinct outputs of a case
-_MAX_ROWS = 250_000  # characters of the data of all rows of a run
+_MAX_ROWS = 300
 _MAX_TEXTS = 300_000  # characters of all outputs; each has an equal part
 _MAX_SHOWN_VALUES = 5  # values of an output that differ
 _MAX_VALUE = 60  # characters
@@ -47,8 +47,8 @@ def _run_page(run: ShownRun, cases: Mapping[str, Case]) -> dict[str, Any]:
             whys.setdefault(why, []).append(case_id)
     rows.sort(key=_worst_first)
     score = record.accuracy.get(record.primary_metric)
-    kept, left = fitting(({**row, "text": row["text"][:_BEGINNING]} for row in rows), _MAX_ROWS)
-    room = _MAX_TEXTS // max(1, len(kept))
+    shown, left = first_rows(rows, _MAX_ROWS)
+    room = _MAX_TEXTS // max(1, len(shown))
     return {
         "model": record.model_id,
         "version": record.skill_version,
@@ -59,8 +59,8 @@ def _run_page(run: ShownRun, cases: Mapping[str, Case]) -> dict[str, Any]:
             why if len(ids) == len(run.case_ids) else f"{listed(sorted(ids), 4)}: {why}" for why, ids in whys.items()
         ],
         "rows": [
-            {**row, "text": text[:_BEGINNING], "whole": text[:room] if len(text) > _BEGINNING else ""}
-            for row, text in ((row, row["text"]) for row in rows[: len(kept)])
+            {**row, "text": row["text"][:_BEGINNING], "whole": row["text"][:room] if row["length"] > _BEGINNING else ""}
+            for row in shown
         ],
         "left": left,
     }

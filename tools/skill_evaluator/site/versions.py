@@ -13,7 +13,7 @@ from skill_evaluator.site.compare import ComparedComponent
 from skill_evaluator.site.component import run_figures
 from skill_evaluator.site.rendering import Pages
 from skill_evaluator.site.state import ComponentState, certainty, change_words, worse_cases
-from skill_evaluator.site.writing import fitting
+from skill_evaluator.site.writing import first_rows
 from skill_evaluator.verdicts.decide.results import ModelVerdict
 from skill_evaluator.verdicts.decide.rules import WORST_FIRST
 from skill_evaluator.verdicts.history.component import ComponentStanding
@@ -24,7 +24,7 @@ ORDER = (*WORST_FIRST, "first")
 _MAX_REASONS = 4
 _MAX_NAME = 18  # characters of a model in the line of a version
 _MAX_LOST = 12  # fields and cases that a verdict names
-_MAX_DATA = 350_000  # characters of the data of the page, the newest versions first
+_MAX_ENTRIES = 600  # versions with their models on the page of changes
 _MAX_OPEN = 2  # versions whose answers are not folded
 _MAX_SENTENCE = 2_000  # characters
 _HEADS = {
@@ -170,7 +170,8 @@ def _summary(entries: Iterable[Mapping[str, Any]]) -> list[dict[str, str]]:
 def write_changes(pages: Pages, changes: Iterable[dict[str, Any]], states: Iterable[ComponentState]) -> None:
     """Write the page of changes, the newest versions first; the states are those of all components."""
     newest = sorted(changes, key=lambda change: (change["timestamp"], change["component"]), reverse=True)
-    shown, left = fitting(newest, _MAX_DATA)
+    models = max((len(change["entries"]) for change in newest), default=1)
+    shown, left = first_rows(newest, _MAX_ENTRIES // models)
     by_version = {(state.component, state.version): state for state in states}
     current = [at for at, change in enumerate(shown) if (change["component"], change["version"]) in by_version]
     alarms = [at for at in current if by_version[shown[at]["component"], shown[at]["version"]].alarm]

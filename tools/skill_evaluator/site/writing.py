@@ -1,12 +1,9 @@
 """The folder of a site: files that did not change stay untouched, and pages of earlier builds are removed."""
 
-import json
 import sys
-from bisect import bisect_right
 from collections.abc import Iterable
-from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 from skill_evaluator.display.safe_text import abridged, visible
 from skill_evaluator.errors import SkillEvaluatorError, StorageError
@@ -25,6 +22,7 @@ _OF_A_SITE = frozenset(
 LONGEST = 300  # characters of a name or a sentence; the records have the whole
 _MAX_FILE_NAME = 200  # bytes
 _MAX_PROBLEM = 1_000  # characters of a problem on stderr
+_Row = TypeVar("_Row")
 
 
 class SiteFolder:
@@ -81,25 +79,14 @@ def refuse_page_name(name: str, error: type[SkillEvaluatorError]) -> None:
         raise error(f"rename its folder; a page can be called by {alone}")
 
 
-def fitting(rows: Iterable[Any], most: int) -> tuple[list[Any], int]:
-    """Return the first rows, up to a number of characters in all, and how many more there are.
+def first_rows(rows: Iterable[_Row], most: int) -> tuple[list[_Row], int]:
+    """Return the first rows of a table, and the number of rows for which a page of at most 1 MB has no room.
 
-    >>> fitting([{"n": 1}, {"n": 2}, {"n": 3}], 14)
-    ([{'n': 1}, {'n': 2}], 1)
+    >>> first_rows("abc", 2)
+    (['a', 'b'], 1)
     """
     every = list(rows)
-    sizes = accumulate(len(json.dumps(_cut_texts(row), separators=(",", ":"))) for row in every)
-    kept = bisect_right(list(sizes), most)
-    return every[:kept], len(every) - kept
-
-
-def _cut_texts(value: Any) -> Any:
-    """Return a value with every text as a page shows it: cut, and with every character visible."""
-    if isinstance(value, str):
-        return visible(cut_name(value), keep="\n\t")
-    if isinstance(value, dict):
-        return {_cut_texts(key): _cut_texts(member) for key, member in value.items()}
-    return [_cut_texts(member) for member in value] if isinstance(value, list | tuple) else value
+    return every[:most], max(0, len(every) - most)
 
 
 def cut_name(text: str, longest: int = LONGEST) -> str:

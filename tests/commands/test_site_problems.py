@@ -78,7 +78,7 @@ def test_a_component_that_cannot_be_read_is_listed_with_why_and_the_others_are_b
     assert ended.code == 4
     where = str(path.relative_to(library.root))
     assert where in ended.err
-    assert "mend the file that is named, or take it back from git" in ended.err
+    assert "repair the named file, or restore it from git" in ended.err
     lines = states(library.root / "site")
     assert (where in words(lines[SKILL]), lines[SKILL].a) == (True, None)
     assert lines[OTHER].a is not None

@@ -88,7 +88,7 @@ def write_comparisons(pages: Pages, compared: ComparedComponent) -> None:
         pages.write(
             address,
             "compare.html",
-            longest=_MAX_SENTENCE,
+            max_text=_MAX_SENTENCE,
             component=compared.name,
             state=compared.state,
             private=outputs is None,
@@ -147,14 +147,14 @@ def _forest(model: ModelVerdict) -> dict[str, Any]:
 def _forest_row(measure: MeasureResult) -> dict[str, Any]:
     name, verdict = measure.metric or WHOLE, measure.verdict or "unchanged"
     low, high = ends(measure.ci95, measure.n_cases)
-    words = f"{name}: {arrow(measure.baseline, measure.candidate)}, {measure.verdict or 'not tested'}"
+    tooltip = f"{name}: {arrow(measure.baseline, measure.candidate)}, {measure.verdict or 'not tested'}"
     return {
         "name": name,
         "difference": measure.difference,
         "low": low,
         "high": high,
         "verdict": verdict,
-        "words": words,
+        "words": tooltip,
     }
 
 
@@ -209,6 +209,6 @@ class _ChangedOutputs:
         except SkillEvaluatorError as problem:
             yield Line(f"The outputs cannot be read: {problem}")
             return
-        words, sheet = changes_of(changed)
+        sentence, sheet = changes_of(changed)
         table = [Captioned(_titled(sheet, titles), "Outputs that changed")] if sheet.rows else []
-        yield Fold("Outputs that changed, with both values", [Line(words), *table])
+        yield Fold("Outputs that changed, with both values", [Line(sentence), *table])

@@ -3,14 +3,17 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+import altair as alt
+
 from skill_evaluator.display import WHOLE, amount, ends, number
 from skill_evaluator.display.addresses import field_anchor
+from skill_evaluator.display.chart_style import COLOURS, PageChart, drawn_from, page_svg, series_legend
+from skill_evaluator.display.safe_text import visible
 from skill_evaluator.records.archive import precedence
 from skill_evaluator.records.record import Record, Row
 from skill_evaluator.records.summaries import values_of_arrays
 from skill_evaluator.reports.summary import since_accepted_words
-from skill_evaluator.site.drawings import trend_chart
-from skill_evaluator.site.writing import first_rows
+from skill_evaluator.site.writing import cut_name, first_rows
 from skill_evaluator.stats import rounded
 from skill_evaluator.text import counted, version_words
 from skill_evaluator.verdicts.decide.results import per_1000
@@ -22,6 +25,19 @@ _OF_A_FIELD = {"compare", "accuracy", "stability", "n", "right", "wrong", "missi
 _MAX_CATEGORIES = 12  # the record has all
 _MAX_ROWS = {"trend": 150, "arrays": 60, "items": 60, "confusions": 20, "failures": 40}
 _MAX_FIELD_ROWS = 400  # a row has one field with one model
+
+_VERDICT_SHAPES = {
+    "regressed": "triangle-down",
+    "improved": "triangle-up",
+    "unchanged": "circle",
+    "inconclusive": "diamond",
+    "incomparable": "cross",
+    "first": "square",
+}
+_WORDS: dict[str, Any] = {"description": "words:N"}
+_WIDE, _NARROW = 1_000, 300  # pixels
+_FIT = {"type": "fit-x", "contains": "padding"}
+_MAX_NAME = 100  # characters; vl-convert aborts the process for texts of very many
 
 
 def component_page(version: str, standing: ComponentStanding, rows: Sequence[Row]) -> dict[str, Any]:
@@ -58,7 +74,7 @@ def component_page(version: str, standing: ComponentStanding, rows: Sequence[Row
         "map": _field_map(parts["fields"][0], models),
         "left": {name: left for name, (_, left) in parts.items()},
         "ship": standing.ranking.advice.words,
-        "chart": trend_chart(trend, versions, models, history.metric) if len(versions) > 1 else None,
+        "chart": _trend_chart(trend, versions, models, history.metric) if len(versions) > 1 else None,
         "latency": _reach(figures, "p50"),
         "cost": _reach(figures, "usd"),
         "remarks": list(_remarks(history)),
@@ -117,8 +133,8 @@ def is_flawless(profile: Mapping[str, int]) -> bool:
 
 def _reach(figures: Sequence[Mapping[str, Any]], key: str) -> str:
     """Return the lowest and the highest amount with their models, in words."""
-    known = sorted((row for row in figures if row[key] is not None), key=lambda row: float(row[key]))
-    shown = {row["model"]: row for row in (*known[:1], *known[-1:])}.values()
+    measured = sorted((row for row in figures if row[key] is not None), key=lambda row: float(row[key]))
+    shown = {row["model"]: row for row in (*measured[:1], *measured[-1:])}.values()
     return " to ".join(f"{amount(row[key])} ({row['model']})" for row in shown)
 
 
@@ -140,9 +156,9 @@ def _trend_points(history: History, rows: Sequence[Row]) -> Iterator[dict[str, A
     for row in rows:
         if not row.complete and row.scenario is None:
             state = "not finished, " if row.usable is None else "too few outputs could be read: "
-            words = f"{row.model_id} {row.skill_version}: {state}{row.scored} of {counted(row.planned, 'call')}"
+            tooltip = f"{row.model_id} {row.skill_version}: {state}{row.scored} of {counted(row.planned, 'call')}"
             nothing = {"complete": False, "segment": None, "verdict": None, "before": None, "runs": 1}
-            yield {**run_figures(row), **nothing, "words": words}
+            yield {**run_figures(row), **nothing, "words": tooltip}
 
 
 def _moved(point: Point) -> dict[str, Any]:
@@ -306,3 +322,45 @@ def verdict_of(model_id: str, standing: ComponentStanding) -> dict[str, Any]:
     stands, also = (whole, last) if verdict == "improved" or fell else (last, whole)
     differs = stands["verdict"] != also["verdict"] and stands["before"] != also["before"]
     return {**stands, "also": also if differs else None}
+
+
+def _trend_chart(
+    points: Sequence[Mapping[str, Any]], versions: Sequence[str], models: Sequence[str], metric: str
+) -> PageChart:
+    """Draw each model over the versions: lines end where versions cannot be compared, unfinished runs are hollow."""
+    texts = ("model", "segment", "words")
+    rows = [{**point, **{name: _short_name(point[name]) for name in texts}} for point in points]
+    rows = [{**row, "version": version_words(row["version"])} for row in rows]
+    verdicts = list(dict.fromkeys(row["verdict"] for row in rows if row["verdict"]))
+    lowest = min(value for row in rows for value in (row["accuracy"], row["low"], 1.0) if value is not None)
+    scale = alt.Scale(domain=[0 if lowest < 0.5 else 0.5, 1])  # so that no step looks larger than it is
+    title = f"strict mean of {_short_name(metric)}"
+    x = alt.X(
+        "version:N",
+        sort=[*map(version_words, versions)],
+        title="version",
+        axis=alt.Axis(labelAngle=-35, labelOverlap=True),
+    )
+    value = alt.Y("accuracy:Q", title=title, scale=scale, axis=alt.Axis(format=".1f", tickCount=5))
+    colours = alt.Scale(domain=[*map(_short_name, models)], range=list(COLOURS))
+    base = drawn_from(rows).encode(x=x, color=alt.Color("model:N", scale=colours, legend=series_legend()))
+    complete = base.transform_filter("datum.complete")
+    shapes = alt.Scale(domain=list(_VERDICT_SHAPES), range=list(_VERDICT_SHAPES.values()))
+    shape = alt.Shape("verdict:N", scale=shapes, legend=series_legend(values=verdicts))
+    spans = base.transform_filter("datum.low !== null").mark_rule(strokeWidth=1.5, opacity=0.45, aria=False)
+    hollow = base.transform_filter("!datum.complete").mark_point(filled=False, size=80, strokeWidth=2, opacity=1)
+    chart = alt.layer(
+        spans.encode(y=alt.Y("low:Q", title=title, scale=scale), y2="high:Q"),
+        complete.mark_line(strokeWidth=2, aria=False).encode(y=value, detail="segment:N"),
+        complete.mark_point(filled=True, size=90, opacity=1).encode(y=value, shape=shape, **_WORDS),
+        hollow.encode(y=value, **_WORDS),
+    )
+    wide, narrow = (chart.properties(height=height).to_dict(validate=False) for height in (320, 190))
+    return PageChart(
+        page_svg({**wide, "width": _WIDE, "autosize": _FIT}, "trend"),
+        page_svg({**narrow, "width": _NARROW, "autosize": _FIT}, "trend-n"),
+    )
+
+
+def _short_name(text: str | None) -> str | None:
+    return None if text is None else visible(cut_name(text, _MAX_NAME))

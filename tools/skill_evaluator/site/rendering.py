@@ -18,7 +18,7 @@ from skill_evaluator.display.chart_style import page_chart
 from skill_evaluator.display.pages import Chart, html_columns, mood_of, sections_of
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.reports.summary import MARKS
-from skill_evaluator.site.writing import LONGEST, POLICY, SiteFolder, cut_name
+from skill_evaluator.site.writing import MAX_TEXT, POLICY, SiteFolder, cut_name
 from skill_evaluator.text import counted, version_words
 
 NAVIGATION: Mapping[str, str] = {
@@ -36,17 +36,17 @@ class Pages:
     def __init__(self, site: SiteFolder) -> None:
         self.site = site
 
-    def write(self, place: str, template: str, *, longest: int = LONGEST, **shown: Any) -> None:
-        """Render a page; texts are cut to `longest` characters."""
+    def write(self, address: str, template: str, *, max_text: int = MAX_TEXT, **shown: Any) -> None:
+        """Render a page; texts are cut to `max_text` characters."""
         page = {
-            "place": place,
-            "root": "../" * place.count("/"),
-            "longest": longest,
+            "place": address,
+            "root": "../" * address.count("/"),
+            "max_text": max_text,
             "navigation": NAVIGATION,
             "policy": POLICY,
             "program": __version__,
         }
-        self.site.write(place, self.templates.get_template(template).render(**page, **shown) + "\n")
+        self.site.write(address, self.templates.get_template(template).render(**page, **shown) + "\n")
 
     @cached_property
     def templates(self) -> jinja2.Environment:
@@ -83,17 +83,17 @@ class Pages:
 def _shown(context: Any, value: Any) -> Any:
     """Cut a text that a template prints and make every character visible; keep markup and numbers."""
     if isinstance(value, str) and not hasattr(value, "__html__"):
-        return visible(cut_name(value, context.get("longest", LONGEST)), keep="\n\t")
+        return visible(cut_name(value, context.get("max_text", MAX_TEXT)), keep="\n\t")
     return "" if value is None else value
 
 
 def _whole(text: str) -> Markup:
-    """Return a text that is not cut, because the page has room for it."""
+    """Return a text without a cut to the length of other texts."""
     return escape(visible(text, keep="\n\t"))
 
 
 def _url(address: str, root: str = "") -> Markup:
-    """Return an address on the site, seen from a page whose way to the root is `root`."""
+    """Return the link to a page of the site from a page whose path to the root is `root`."""
     return escape(root + address.removeprefix("./"))
 
 

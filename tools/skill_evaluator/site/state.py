@@ -27,16 +27,16 @@ _LARGE_DROP = 0.1  # a field that fell further is named even if the verdict is i
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastRegression:
-    """An earlier version that regressed, and the version that fixed it, in words."""
+    """An earlier version that regressed; the description names the version that fixed it."""
 
     version: str
     address: str
-    words: str
+    description: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComponentState:
-    """The state of a component; `version` is "" if it was never measured, and `why` says so.
+    """The state of a component; `version` is "" if it was never measured, with the `reason`.
 
     `alarm`: the newest version regressed or could not be measured. `verdicts` are the verdicts on it and the versions
     they are against. `where` names the largest loss, `sure` the evidence and `next` the next step, all of one model
@@ -45,7 +45,7 @@ class ComponentState:
 
     component: str
     version: str = ""
-    why: str = ""
+    reason: str = ""
     alarm: bool = False
     calm: bool = False
     ship: str = ""
@@ -129,15 +129,15 @@ def _verdicts(standing: ComponentStanding) -> Iterator[tuple[str, str]]:
     models = list(standing.history.newest_steps)
     by_verdict: dict[tuple[str, str | None], list[str]] = {}
     for model in models:
-        stands = verdict_of(model, standing)
-        for verdict in filter(None, (stands, stands["also"])):
+        current = verdict_of(model, standing)
+        for verdict in filter(None, (current, current["also"])):
             by_verdict.setdefault((verdict["verdict"] or "first", verdict["before"]), []).append(model)
     rank = ["first", *WORST_FIRST]
     ordered = sorted(by_verdict, key=lambda pair: rank.index(pair[0]))
     for verdict, before in sorted(ordered, key=lambda pair: precedence(pair[1] or "0.0.0"), reverse=True):
         named = by_verdict[verdict, before]
-        words = f" since {version_words(before)}" if before else ""
-        yield verdict, words + ("" if len(named) == len(models) else f" with {listed(named, _MAX_NAMED)}")
+        since = f" since {version_words(before)}" if before else ""
+        yield verdict, since + ("" if len(named) == len(models) else f" with {listed(named, _MAX_NAMED)}")
 
 
 def _unmeasured(standing: ComponentStanding, rows: Sequence[Row]) -> tuple[list[str], bool]:
@@ -149,14 +149,14 @@ def _unmeasured(standing: ComponentStanding, rows: Sequence[Row]) -> tuple[list[
         for row in rows
         if not row.complete and row.scenario is None and precedence(row.skill_version) >= newest
     }
-    words, failed = [], False
+    reasons, failed = [], False
     for (model, version), row in lacking.items():
         if (model, version) not in measured:
             failed = failed or row.usable is not None
-            why = "not finished" if row.usable is None else "could not be measured, too few outputs could be read"
+            reason = "not finished" if row.usable is None else "could not be measured, too few outputs could be read"
             scored = f"{row.scored} of {counted(row.planned, 'call')} scored"
-            words.append(f"{version_words(version)} with {model}: {why} ({scored})")
-    return words, failed
+            reasons.append(f"{version_words(version)} with {model}: {reason} ({scored})")
+    return reasons, failed
 
 
 def _fall(model: ModelVerdict) -> float:
@@ -171,17 +171,23 @@ def where_line(name: str, model: ModelVerdict) -> Line:
     against = f" with {model.model_id} since {version_words(model.baseline.skill_version)}"
     if model.verdict == "incomparable":
         return Line(f"nothing was compared{against}: {next(iter(model.reasons), 'no case is the same')}")
-    words: list[Words] = []
+    parts: list[Words] = []
     if model.fell_most is not None:
-        words.append(Cell(fall_words(model.fell_most), link=component_address(name, model.fell_most.metric)))
+        parts.append(Cell(fall_words(model.fell_most), link=component_address(name, model.fell_most.metric)))
     cases = worse_cases(model)
     if cases:
-        words.append("; cases " if words else "cases ")
-        for case_id in cases[:_MAX_CASES]:
-            words += [Cell(case_id, link=case_address(name, case_id)), ", "]
-        words[-1:] = [f" and {len(cases) - _MAX_CASES} more"] if len(cases) > _MAX_CASES else []
+        parts.append("; cases " if parts else "cases ")
+        parts += links([(case_id, case_address(name, case_id)) for case_id in cases], _MAX_CASES)
     nothing = "nothing lost" if model.verdict in SOUND else "no field and no case fell"
-    return Line(*(words or [nothing]), against)
+    return Line(*(parts or [nothing]), against)
+
+
+def links(pages: Sequence[tuple[str, str]], limit: int) -> list[Words]:
+    """List the first `limit` pages, each with its name and address, and count the others."""
+    parts: list[Words] = []
+    for name, address in pages[:limit]:
+        parts += [", ", Cell(name, link=address)]
+    return parts[1:] + ([f" and {len(pages) - limit} more"] if len(pages) > limit else [])
 
 
 def worse_cases(model: ModelVerdict) -> list[str]:
@@ -196,8 +202,8 @@ def certainty(model: ModelVerdict, metric: str) -> str:
     fell = [measure for measure in (*model.metrics, *model.fields) if measure.verdict == "regressed" or measure.harmed]
     measure = primary if primary in fell else next(iter(fell), primary)
     if model.verdict == "regressed" and not fell and since is not None and since.verdict == "regressed":
-        words = change_words(since.metric, since.difference, since.ci95, since.q, model.n_cases)
-        return f"since {version_words(since.version)}: {words}"
+        change = change_words(since.metric, since.difference, since.ci95, since.q, model.n_cases)
+        return f"since {version_words(since.version)}: {change}"
     if measure is None or measure.difference is None:
         return "no figure can be compared"
     return change_words(
@@ -221,8 +227,8 @@ def change_words(
     if cases >= MIN_CASES_FOR_INTERVAL:
         spread = f"95 % confidence interval {interval(ci95, cases, signed)}"
     chance = "" if q is None else f"adjusted p-value {probability(q)}"
-    words = ", ".join(filter(None, [f"{metric} {signed(difference)}", spread, chance, counted(cases, "case")]))
-    return f"{words}; {new_cases_words(cases)}" if verdict in SOUND else words
+    change = ", ".join(filter(None, [f"{metric} {signed(difference)}", spread, chance, counted(cases, "case")]))
+    return f"{change}; {new_cases_words(cases)}" if verdict in SOUND else change
 
 
 def next_line(result: ComparisonResult, model: ModelVerdict) -> Line:
@@ -239,8 +245,8 @@ def next_line(result: ComparisonResult, model: ModelVerdict) -> Line:
         else:
             return Line("look at ", comparison)
         return Line("look at ", lost, " and ", comparison)
-    words = conclude(judged_alone(result, model), Reader(outputs={})).next
-    return Line(words) if "`" in words else Line(words, "; see ", comparison)
+    step = conclude(judged_alone(result, model), Reader(outputs={})).next
+    return Line(step) if "`" in step else Line(step, "; see ", comparison)
 
 
 def judged_alone(result: ComparisonResult, model: ModelVerdict) -> ComparisonResult:
@@ -254,11 +260,11 @@ def _past(name: str, history: History) -> Iterator[PastRegression]:
     dates: dict[str, str] = {}
     for model in history.models:
         newest = model.points[-_NEWEST:]
-        for at, point in enumerate(newest):
+        for index, point in enumerate(newest):
             step = point.step
             if step is None or step.verdict != "regressed" or point.version == history.newest:
                 continue
-            later = newest[at + 1 :]
+            later = newest[index + 1 :]
             fixed = next((point.version for point in later if point.step and point.step.verdict == "improved"), "")
             fell.setdefault((point.version, step.before), []).append((model.model_id, fixed))
             dates[point.version] = max(dates.get(point.version, ""), point.timestamp[:10])
@@ -267,5 +273,5 @@ def _past(name: str, history: History) -> Iterator[PastRegression]:
         fixes = {fixed for _, fixed in models}
         end = "no later version is better" if "" in fixes else f"fixed in {version_words(max(fixes, key=precedence))}"
         named = listed([model for model, _ in models], _MAX_NAMED)
-        words = f"had regressed since {version_words(before)} with {named} ({dates[version]}); {end}"
-        yield PastRegression(version=version, address=verdict_address(name, version), words=words)
+        description = f"had regressed since {version_words(before)} with {named} ({dates[version]}); {end}"
+        yield PastRegression(version=version, address=verdict_address(name, version), description=description)

@@ -1,6 +1,6 @@
-"""The verdicts on versions: a page for each version, and the page of what changed in the newest versions."""
+"""The verdicts on versions: a page for each version, the overview of all components, and the page of what changed."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from skill_evaluator.display import WHOLE, arrow, signed
@@ -12,7 +12,7 @@ from skill_evaluator.reports.summary import fell_most_words
 from skill_evaluator.site.compare import ComparedComponent
 from skill_evaluator.site.component import run_figures
 from skill_evaluator.site.rendering import Pages
-from skill_evaluator.site.state import ComponentState, certainty, change_words, worse_cases
+from skill_evaluator.site.state import ComponentState, certainty, change_words, links, worse_cases
 from skill_evaluator.site.writing import first_rows
 from skill_evaluator.verdicts.decide.results import ModelVerdict
 from skill_evaluator.verdicts.decide.rules import WORST_FIRST
@@ -24,6 +24,7 @@ ORDER = (*WORST_FIRST, "first")
 _MAX_REASONS = 4
 _MAX_NAME = 18  # characters of a model in the line of a version
 _MAX_LOST = 12  # fields and cases that a verdict names
+_MAX_PAIRS = 600  # rows of the overview
 _MAX_ENTRIES = 600  # versions with their models on the page of changes
 _MAX_OPEN = 2  # versions whose answers are not folded
 _MAX_SENTENCE = 2_000  # characters
@@ -53,7 +54,7 @@ def write_verdicts(pages: Pages, compared: ComparedComponent) -> None:
             metric=standing.history.metric,
             figures=[run_figures(rows[point.run_id]) for point in points.values() if point.run_id in rows],
             rules={"tolerance": standing.ranking.tolerance, "alpha": standing.ranking.alpha},
-            longest=_MAX_SENTENCE,
+            max_text=_MAX_SENTENCE,
         )
 
 
@@ -94,27 +95,20 @@ def _card(compared: ComparedComponent, model: str, point: Point) -> dict[str, An
 
 def _lost_lines(component: str, model: ModelVerdict, fields: Mapping[str, str]) -> Iterator[Line]:
     """Yield the fields that fell significantly, else the field that fell most, and the cases that broke."""
-    most = "" if fields else fell_most_words(model)
+    largest_fall = "" if fields else fell_most_words(model)
     if fields:
-        yield _links("Fields that fell", [(name, component_address(component, path)) for path, name in fields.items()])
-    if most:
-        yield Line(Cell("Fell most, not significantly: ", "bold"), most)
+        pages = [(name, component_address(component, path)) for path, name in fields.items()]
+        yield Line(Cell("Fields that fell: ", "bold"), *links(pages, _MAX_LOST))
+    if largest_fall:
+        yield Line(Cell("Fell most, not significantly: ", "bold"), largest_fall)
     cases = worse_cases(model)
     if cases:
         noise = "Worse in every output, though each case by itself may be noise"
-        title = "Cases that broke" if model.cases.broke else noise
-        yield _links(title, [(case_id, case_address(component, case_id)) for case_id in cases])
-    if not (fields or most or cases):
+        pages = [(case_id, case_address(component, case_id)) for case_id in cases]
+        title = Cell(f"{'Cases that broke' if model.cases.broke else noise}: ", "bold")
+        yield Line(title, *links(pages, _MAX_LOST))
+    if not (fields or largest_fall or cases):
         yield Line("No field and no case fell significantly.")
-
-
-def _links(title: str, links: list[tuple[str, str]]) -> Line:
-    """Return a sentence that lists links below a title."""
-    cells: list[Cell | str] = []
-    for words, address in links[:_MAX_LOST]:
-        cells += [", ", Cell(words, link=address)]
-    more = [f" and {len(links) - _MAX_LOST} more"] if len(links) > _MAX_LOST else []
-    return Line(Cell(f"{title}: ", "bold"), *cells[1:], *more)
 
 
 def _version_entry(model: str, point: Point, metric: str) -> dict[str, Any]:
@@ -157,13 +151,17 @@ def _summary(entries: Iterable[Mapping[str, Any]]) -> list[dict[str, str]]:
         by_verdict.setdefault(entry["verdict"], []).append(entry)
     summary = []
     for verdict, models in by_verdict.items():
-        words = f"× {len(models)}"
+        summary_words = f"× {len(models)}"
         if verdict in ("regressed", "improved"):
-            most = max(models, key=lambda entry: abs(entry["difference"] or 0.0))
-            moved = "" if most["difference"] is None else f" {signed(most['difference'])}"
-            name = most["model"] if len(most["model"]) <= _MAX_NAME else f"{most['model'][:7]}…{most['model'][-9:]}"
-            words = f"{name}{moved}{f', {len(models) - 1} more' * (len(models) > 1)}"
-        summary.append({"verdict": verdict, "words": words})
+            largest = max(models, key=lambda entry: abs(entry["difference"] or 0.0))
+            moved = "" if largest["difference"] is None else f" {signed(largest['difference'])}"
+            name = (
+                largest["model"]
+                if len(largest["model"]) <= _MAX_NAME
+                else f"{largest['model'][:7]}…{largest['model'][-9:]}"
+            )
+            summary_words = f"{name}{moved}{f', {len(models) - 1} more' * (len(models) > 1)}"
+        summary.append({"verdict": verdict, "words": summary_words})
     return summary
 
 
@@ -171,9 +169,41 @@ def write_changes(pages: Pages, changes: Iterable[dict[str, Any]], states: Itera
     """Write the page of changes, the newest versions first; the states are those of all components."""
     newest = sorted(changes, key=lambda change: (change["timestamp"], change["component"]), reverse=True)
     models = max((len(change["entries"]) for change in newest), default=1)
-    shown, left = first_rows(newest, _MAX_ENTRIES // models)
+    shown, more = first_rows(newest, _MAX_ENTRIES // models)
     by_version = {(state.component, state.version): state for state in states}
     current = [at for at, change in enumerate(shown) if (change["component"], change["version"]) in by_version]
     alarms = [at for at in current if by_version[shown[at]["component"], shown[at]["version"]].alarm]
     opened = (alarms or current)[:_MAX_OPEN]
-    pages.write("changes.html", "changes.html", versions=shown, states=by_version, left=left, opened=opened)
+    pages.write("changes.html", "changes.html", versions=shown, states=by_version, more=more, opened=opened)
+
+
+def write_overview(
+    pages: "Pages",
+    states: Sequence[ComponentState],
+    rows: Sequence[Mapping[str, Any]],
+    problems: Sequence[Mapping[str, str]],
+    retiring: Sequence[str],
+) -> None:
+    """Write the overview. A state without a version is a component that was never measured, with `why`."""
+    measured = sorted((_with_verdicts(row) for row in rows), key=lambda row: (row["rank"], row["component"]))
+    shown, more = first_rows(measured, _MAX_PAIRS)
+    counts = [(verdict, sum(verdict in row["verdicts"] for row in measured)) for verdict in ORDER]
+    pages.write(
+        "index.html",
+        "overview.html",
+        states=sorted(states, key=lambda state: (not state.alarm, not state.version, state.component)),
+        past=[(state.component, regression) for state in states for regression in state.past],
+        rows=shown,
+        more=more,
+        counts=[(verdict, many) for verdict, many in counts if many],
+        graded=any(row["grade"] for row in shown),
+        problems=problems,
+        retiring=retiring,
+    )
+
+
+def _with_verdicts(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row with its address, its one or two verdicts, and the rank of the worse, 0 for the worst."""
+    verdicts = [verdict["verdict"] or "first" for verdict in (row, row["also"]) if verdict is not None]
+    rank = min(map(ORDER.index, verdicts))
+    return {**row, "verdicts": verdicts, "rank": rank, "address": component_address(row["component"])}

@@ -19,7 +19,7 @@ MARKER = ".skill-evaluator-site"
 _OF_A_SITE = frozenset(
     ("assets", "audits", "cases", "compare", "components", "files", "judges", "runs", "verdicts", "calibration.html")
 )
-LONGEST = 300  # characters of a name or a sentence; the records have the whole
+MAX_TEXT = 300  # characters of a name or a sentence; the records have the whole
 _MAX_FILE_NAME = 200  # bytes
 _MAX_PROBLEM = 1_000  # characters of a problem on stderr
 _Row = TypeVar("_Row")
@@ -46,7 +46,7 @@ class SiteFolder:
         replace_text(marker, "")
 
     def note(self, name: str, problem: Exception) -> None:
-        """Keep and print why a part of the library is not on the pages."""
+        """Record and print the reason why a part of the library is not on the pages."""
         self.problems[name] = problem
         print(f"{abridged(visible(name))}: {abridged(visible(str(problem)), _MAX_PROBLEM)}", file=sys.stderr)
 
@@ -73,24 +73,24 @@ class SiteFolder:
 
 
 def refuse_page_name(name: str, error: type[SkillEvaluatorError]) -> None:
-    """Raise `error` for the name of a folder that cannot be that of a page."""
+    """Raise `error` if the name of a folder cannot be the name of a page."""
     if not is_file_name(name) or len(name.encode()) > _MAX_FILE_NAME:
-        alone = f"letters, digits, '@._+-' alone, {_MAX_FILE_NAME} bytes at most"
-        raise error(f"rename its folder; a page can be called by {alone}")
+        allowed = f"letters, digits and '@._+-', at most {_MAX_FILE_NAME} bytes"
+        raise error(f"rename its folder; the name of a page may have {allowed}")
 
 
-def first_rows(rows: Iterable[_Row], most: int) -> tuple[list[_Row], int]:
+def first_rows(rows: Iterable[_Row], limit: int) -> tuple[list[_Row], int]:
     """Return the first rows of a table, and the number of rows for which a page of at most 1 MB has no room.
 
     >>> first_rows("abc", 2)
     (['a', 'b'], 1)
     """
     every = list(rows)
-    return every[:most], max(0, len(every) - most)
+    return every[:limit], max(0, len(every) - limit)
 
 
-def cut_name(text: str, longest: int = LONGEST) -> str:
+def cut_name(text: str, limit: int = MAX_TEXT) -> str:
     """Shorten a long text to its beginning, its length, and a digest that distinguishes it from similar texts."""
-    if len(text) <= longest:
+    if len(text) <= limit:
         return text
-    return f"{text[:longest]}… ({len(text):,} characters, {digest(text).partition(':')[2][:8]})"
+    return f"{text[:limit]}… ({len(text):,} characters, {digest(text).partition(':')[2][:8]})"

@@ -34,7 +34,7 @@ _HEADS = {
     "unchanged": "Nothing is in the way of",
     "inconclusive": "Not decided:",
     "incomparable": "Not compared:",
-    "first": "The first version:",
+    "first": "Measured:",
 }
 
 

@@ -36,8 +36,8 @@ def test_regression_of_the_newest_version_is_an_alarm_with_one_baseline(tmp_path
 
 def test_evidence_is_that_of_the_model_to_ship_when_no_model_lost(tmp_path: Path) -> None:
     library = Library(tmp_path)
-    for at, (model, scores) in enumerate({"m": RIGHT, "n": WORSE}.items()):
-        keep(library, a_run("1.0.0", 1 + at, scores, model_id=model), a_run("1.1.0", 5 + at, scores, model_id=model))
+    for day, (model, scores) in enumerate({"m": RIGHT, "n": WORSE}.items()):
+        keep(library, a_run("1.0.0", 1 + day, scores, model_id=model), a_run("1.1.0", 5 + day, scores, model_id=model))
     where, _, following = (words(answer) for answer in state(library).find_all("dd"))
     assert where == "nothing lost with m since 1.0.0"
     assert following.startswith("nothing is in the way of 1.1.0; skill-evaluator accept")
@@ -55,13 +55,13 @@ def test_fixed_regression_stands_below_the_newest_version(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("usable", "alarm", "why"), [(0.0, True, "could not be measured"), (None, False, "not finished")]
+    ("usable", "alarm", "reason"), [(0.0, True, "could not be measured"), (None, False, "not finished")]
 )
 def test_unread_outputs_are_an_alarm_and_an_unfinished_run_is_none(
-    usable: float | None, alarm: bool, why: str, tmp_path: Path
+    usable: float | None, alarm: bool, reason: str, tmp_path: Path
 ) -> None:
     library = Library(tmp_path)
     keep(library, a_run("1.0.0", 1, RIGHT), a_run("1.1.0", 2, WORSE, complete=False, usable=usable))
     line = state(library)
     assert ("regressed" in line["class"]) == alarm
-    assert f"1.1.0 with m: {why}" in words(line)
+    assert f"1.1.0 with m: {reason}" in words(line)

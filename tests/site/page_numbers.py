@@ -1,7 +1,7 @@
-"""Every number of a page of the site beside the figure it must be: of a record, or of what `history` and so on say.
+"""The expected figure of every number on a page of the site, from a record, `history` or `leaderboard`.
 
-A table is recorded by its caption and a column by its title. A number in a column that no source is named for is an error:
-a new table says here where its numbers come from.
+A caption identifies a table, and a title its column. A number in a column without a source is an error: add the source
+of a new table here.
 """
 
 import re

@@ -80,7 +80,7 @@ def test_keys_of_a_later_evaluator_do_no_harm(tmp_path: Path) -> None:
     [
         ("{", "not JSON"),
         ("[]", "a mapping of keys to values is expected"),
-        ({"plan_version": 2}, "plan_version 2, this evaluator knows 1; upgrade it"),
+        ({"plan_version": 2}, "plan_version 2, but this evaluator knows 1; upgrade skill-evaluator"),
         ({**PLAN.model_dump(mode="json"), "runs": [{"id": "a"}]}, "a required key is missing at runs"),
     ],
 )
@@ -119,8 +119,8 @@ def test_request_of_a_planned_run_has_its_settings_and_resumes_it(tmp_path: Path
 @pytest.mark.parametrize(
     ("request_", "words"),
     [
-        ({"skill": "b"}, "is 'a' on vendor/m: remove what names anything else"),
-        ({"models": ("n",)}, "is 'a' on vendor/m: remove what names anything else"),
+        ({"skill": "b"}, "is 'a' on vendor/m: the command names another component or model"),
+        ({"models": ("n",)}, "is 'a' on vendor/m: the command names another component or model"),
         ({"results": None}, "--planned requires --results DIR"),
     ],
 )

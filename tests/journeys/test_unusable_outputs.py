@@ -15,7 +15,7 @@ def test_version_without_a_usable_output_is_no_baseline_and_the_next_is_measured
     assert unusable.out.splitlines()[-2].startswith("0 of 6 outputs are JSON: ")
     (row,) = folder.rows("receipts")
     assert (row["complete"], row["usable"]) == (False, 0)
-    assert folder.here("accept", "receipts", "1.0.0", "--why", "it is paid for").code == 2
+    assert folder.here("accept", "receipts", "1.0.0", "--reason", "it is paid for").code == 2
     folder.prompt("receipts", "1.1.0", f"{PROMPT} Write JSON alone.")
     for command in ("compare", "history", "leaderboard"):
         done = folder.here(command, "receipts")

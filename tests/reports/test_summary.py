@@ -99,7 +99,7 @@ def lines_of(conclusion: ComparisonSummary) -> list[str]:
             (
                 "= receipts: unchanged on these 12 cases; up to 22 of 100 new cases may get worse",
                 "nothing lost; fell most, not significantly: field total 1.000 → 0.917",
-                "next: nothing is in the way of 1.1.0; `skill-evaluator accept receipts 1.1.0 --why …` makes it "
+                "next: nothing is in the way of 1.1.0; `skill-evaluator accept receipts 1.1.0 --reason …` makes it "
                 "the baseline of later versions",
             ),
         ),
@@ -108,7 +108,7 @@ def lines_of(conclusion: ComparisonSummary) -> list[str]:
             (
                 "= receipts: unchanged on these 12 cases; up to 22 of 100 new cases may get worse",
                 "nothing lost",
-                "next: nothing is in the way of 1.1.0; `skill-evaluator accept receipts 1.1.0 --why …` makes it "
+                "next: nothing is in the way of 1.1.0; `skill-evaluator accept receipts 1.1.0 --reason …` makes it "
                 "the baseline of later versions",
             ),
         ),

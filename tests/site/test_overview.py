@@ -58,4 +58,4 @@ def test_what_changed_says_the_worst_since_the_first_version(tmp_path: Path) -> 
     keep(library, *(a_run(f"1.{at}.0", at + 1, cases) for at, cases in enumerate((RIGHT, BETTER, unsure))))
     keep(library, *(a_run(f"1.{at}.0", at + 6, cases, model_id="n") for at, cases in enumerate((WORSE, RIGHT, RIGHT))))
     page = site_page(built_site(library), "changes.html")
-    assert "inconclusive since 1.0.0" in words(page.find(class_="change-of").find("p"))
+    assert "inconclusive since 1.0.0" in words(page.find(class_="change-of").find("p", recursive=False))

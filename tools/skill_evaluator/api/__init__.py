@@ -37,7 +37,7 @@ from skill_evaluator.reports.evaluation import write_report
 from skill_evaluator.runner.journal import Manifest
 from skill_evaluator.runner.session import Watch, no_progress
 from skill_evaluator.scoring.answer_views import CaseView
-from skill_evaluator.scoring.parallel import side_by_side
+from skill_evaluator.scoring.parallel import map_in_processes
 from skill_evaluator.scoring.recording import Finished
 from skill_evaluator.site.writing import SiteFolder
 from skill_evaluator.verdicts.decide.results import ComparisonResult
@@ -126,15 +126,15 @@ class Library:
         seed: int | None = None,
         resume: bool = False,
         run: str | None = None,
-        fresh: bool = False,
+        no_reuse: bool = False,
         shard: str | None = None,
         scenario: str | None = None,
-        bare: bool = False,
-        recorded: bool = False,
+        no_prompt: bool = False,
+        recorded_baseline: bool = False,
         failing: bool = False,
         with_baseline: bool = False,
         invocation: str | None = None,
-        aa: bool = False,
+        rerun_baseline: bool = False,
         draft: bool = False,
         batch: bool = False,
         results: str | Path | None = None,
@@ -154,16 +154,16 @@ class Library:
             seed: Seed of the replicates' seeds; default 0.
             resume: Continue the newest unfinished run; make only the missing calls.
             run: Continue this run: its id or folder.
-            fresh: Begin a new run, even if an unfinished run could be continued.
+            no_reuse: Begin a new run, even if an unfinished run could be continued.
             shard: Only the I-th of N parts of the cases.
             scenario: Wrap the prompt in the system-prompt template .evaluator/scenarios/NAME.md.
-            bare: Run without the prompt, with the schema only, to see what the prompt adds.
-            recorded: Do not run the baseline again: compare with its record.
+            no_prompt: Run without the prompt, with the schema only, to see what the prompt adds.
+            recorded_baseline: Do not run the baseline again: compare with its record.
             failing: Run the failed cases of the newest record again, beside the baseline.
             with_baseline: Run the baseline beside the new version whatever the policy says; fail if that is
                 impossible.
             invocation: The common beginning of the run ids; default: drawn.
-            aa: Run the recorded version again to measure noise.
+            rerun_baseline: Run the recorded version again to measure noise.
             draft: Record a draft of any prompt: in no leaderboard, never a baseline.
             batch: Ask by the vendors' batch APIs: half the price, answers within a day; waits.
             results: Where run folders go; default: in the component.
@@ -186,15 +186,15 @@ class Library:
             seed=seed,
             resume=resume,
             run=run,
-            fresh=fresh,
+            no_reuse=no_reuse,
             shard=shard,
             scenario=scenario,
-            bare=bare,
-            recorded=recorded,
+            no_prompt=no_prompt,
+            recorded_baseline=recorded_baseline,
             failing=failing,
             with_baseline=with_baseline,
             invocation=invocation,
-            aa=aa,
+            rerun_baseline=rerun_baseline,
             draft=draft,
             batch=batch,
             results=results,
@@ -253,8 +253,8 @@ class Library:
         models: Sequence[str] = (),
         cases: Sequence[str] = (),
         scenario: str | None = None,
-        bare: bool = False,
-        recorded: bool = False,
+        no_prompt: bool = False,
+        recorded_baseline: bool = False,
         batch: bool = False,
     ) -> DryRun:
         """Check everything that an evaluation requires and estimate its calls and cost; makes no call.
@@ -265,8 +265,8 @@ class Library:
             models: Only these models of models.yaml.
             cases: Only these cases.
             scenario: Wrap the prompt in the system-prompt template .evaluator/scenarios/NAME.md.
-            bare: Run without the prompt, with the schema only, to see what the prompt adds.
-            recorded: Do not run the baseline again: compare with its record.
+            no_prompt: Run without the prompt, with the schema only, to see what the prompt adds.
+            recorded_baseline: Do not run the baseline again: compare with its record.
             batch: Ask by the vendors' batch APIs: half the price, answers within a day; waits.
 
         Returns:
@@ -280,8 +280,8 @@ class Library:
             models=models,
             cases=cases,
             scenario=scenario,
-            bare=bare,
-            recorded=recorded,
+            no_prompt=no_prompt,
+            recorded_baseline=recorded_baseline,
             batch=batch,
         )
         return dry_run(request)
@@ -294,13 +294,13 @@ class Library:
         candidate: str | None = None,
         models: Sequence[str] = (),
         between: tuple[str, str] | None = None,
-        apart: bool = False,
+        different_days: bool = False,
     ) -> ComparisonResult:
         """Say whether a version is worse than the recorded one, as `compare` does.
 
         `baseline` and `candidate` are versions, run ids, or files of records or of other tools' results; two files
-        need no component. `between` compares two models on the same version. `apart`: the results of the other tool
-        were measured on different days.
+        need no component. `between` compares two models on the same version. `different_days`: the results of
+        the other tool were measured on different days.
         """
         baseline, candidate = (None if each is None else str(each) for each in (baseline, candidate))
         before, after, recorded = _records_named(baseline), _records_named(candidate), None
@@ -319,7 +319,7 @@ class Library:
                 )
             else:
                 chosen = recorded.chosen_models(between, candidate)
-        result = (chosen.apart() if apart else chosen).judged(self.settings)
+        result = (chosen.apart() if different_days else chosen).judged(self.settings)
         shown = [model.candidate.skill_version for model in result.models]
         unmeasured = recorded.unmeasured(shown) if recorded and candidate is None else ""
         ship = recorded.ship_words() if recorded and between is None else ""
@@ -340,11 +340,11 @@ class Library:
         *,
         models: Sequence[str] = (),
         version: str | None = None,
-        odd: Odd = refuse,
+        on_problem: Odd = refuse,
     ) -> list[ModelRanking]:
         """Rank the models of each component, by default of all that have a recorded run, as `leaderboard` does.
 
-        `odd` takes the error of a component that cannot be ranked instead of having it raised.
+        `on_problem` takes the error of a component that cannot be ranked instead of having it raised.
         """
         skills = [skills] if isinstance(skills, str) else skills
         names = skills or sorted(path.parent.name for path in self.components.glob("*/leaderboard.json"))
@@ -359,21 +359,21 @@ class Library:
             ranked = recorded.advised(entries, ranked)[1] if ranked.models else ranked
             return ranked if version is None else ranked.model_copy(update={"unmeasured": ""})
 
-        results = list(side_by_side(lambda skill: attempted(skill, partial(ranked, skill)), names))
+        results = list(map_in_processes(lambda skill: attempted(skill, partial(ranked, skill)), names))
         for problem in results:
             if isinstance(problem, SkillEvaluatorError):
-                odd(problem)
+                on_problem(problem)
         return [result for result in results if not isinstance(result, SkillEvaluatorError)]
 
     def accept(
-        self, skill: str, version: str | None = None, *, why: str, by: str = "", models: Sequence[str] = ()
+        self, skill: str, version: str | None = None, *, reason: str, by: str = "", models: Sequence[str] = ()
     ) -> Accepted:
         """Make a recorded version the anchor of later versions, with who and why, as `accept` does.
 
         By default it is the highest version with a complete record, and git's author accepts it.
         """
         recorded, models = self.recorded(skill), [models] if isinstance(models, str) else models
-        return accept(recorded.component, recorded.archive, version, why=why, by=by, models=models)
+        return accept(recorded.component, recorded.archive, version, reason=reason, by=by, models=models)
 
     def accepted(self, skill: str) -> list[Acceptance]:
         """Return all that was accepted of a component, newest last."""
@@ -471,15 +471,15 @@ class Library:
         )
         return switch(request, watch or no_progress, write_report)
 
-    def import_cases(self, table: CaseTable, *, odd: Odd = refuse) -> ImportedCases:
+    def import_cases(self, table: CaseTable, *, on_problem: Odd = refuse) -> ImportedCases:
         """Make cases of the rows of a table; existing cases are never overwritten.
 
-        `odd` takes the error of an invalid row instead of having it raised.
+        `on_problem` takes the error of an invalid row instead of having it raised.
         """
         if self.settings.fixtures and table.fixtures and table.fixtures.is_relative_to(cache_dir()):
             repository = self.settings.fixtures.repository
             raise FixtureError(f"the cases belong in {repository}; name a clone of it with --fixtures DIR")
-        return import_cases(table, odd)
+        return import_cases(table, on_problem)
 
     def lint(
         self, names: Sequence[str] = (), *, base: str | None = None, no_cases: bool = False, fix: bool = False
@@ -536,7 +536,7 @@ class Library:
         skill: str | None = None,
         version: str | None = None,
         model: str | None = None,
-        odd: Odd = refuse,
+        on_problem: Odd = refuse,
     ) -> list[tuple[Record, Path, bool]]:
         """Make records of the results of another tool.
 
@@ -545,13 +545,13 @@ class Library:
             skill: The component; default: the source's task.
             version: Version that was measured; default: as the source says.
             model: The model, if the source does not name it.
-            odd: Takes the error of an invalid row instead of having it raised.
+            on_problem: Takes the error of an invalid row instead of having it raised.
 
         Returns:
             Each record with its file, and whether it is new.
         """
         request = request_of(ImportRequest, self, file=file, skill=skill, version=version, model=model)
-        return import_results(request, self.settings, odd)
+        return import_results(request, self.settings, on_problem)
 
     def site(
         self,

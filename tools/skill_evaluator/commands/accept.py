@@ -7,8 +7,8 @@ from skill_evaluator.errors import EXIT_OK
 from skill_evaluator.reports.history import acceptances_page, accepted_json, accepted_page
 
 EXAMPLES = (
-    'skill-evaluator accept <component> --why "dates now come from the parser"',
-    'skill-evaluator accept <component> 1.4.0 --why "cheaper, and good enough"',
+    'skill-evaluator accept <component> --reason "dates now come from the parser"',
+    'skill-evaluator accept <component> 1.4.0 --reason "cheaper, and good enough"',
     "skill-evaluator accept <component> --list",
 )
 
@@ -19,7 +19,7 @@ class AcceptOptions(RecordOptions):
 
     skill: str = argument(SKILL, metavar="COMPONENT")
     version: str | None = argument("Default: the highest version with a complete record.", None)
-    why: str = option("The reason; required.", "", metavar="TEXT")
+    reason: str = option("The reason; required.", "", metavar="TEXT")
     by: str = option("Who accepts it; default: the user of git.", "", metavar="NAME")
     models: OnlyModels = ()
     show: bool = flag("Accept nothing: show what was accepted.", "--list")
@@ -37,6 +37,8 @@ def accept(options: AcceptOptions) -> int:
         value = {"skill": options.skill, "accepted": shown}
         print_page(options.format, json=lambda: value, page=lambda: acceptances_page(options.skill, shown))
     else:
-        accepted = library.accept(options.skill, options.version, why=options.why, by=options.by, models=options.models)
+        accepted = library.accept(
+            options.skill, options.version, reason=options.reason, by=options.by, models=options.models
+        )
         print_page(options.format, json=lambda: accepted_json(accepted), page=lambda: accepted_page(accepted))
     return EXIT_OK

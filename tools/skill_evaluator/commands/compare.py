@@ -32,7 +32,7 @@ class CompareOptions(RecordOptions):
     models: OnlyModels = ()
     between: tuple[str, str] | None = option("Compare model B with model A.", None, "--models", metavar="A B")
     full: Full = False
-    apart: bool = flag("The two files were measured on different days.")
+    different_days: bool = flag("The two files were measured on different days.")
     fail_on: tuple[str, ...] = option("Verdicts that fail; default: settings.yaml.", (), metavar="VERDICT,...")
 
 
@@ -50,7 +50,7 @@ def compare(options: CompareOptions) -> int:
         candidate=options.candidate,
         models=options.models,
         between=options.between,
-        apart=options.apart,
+        different_days=options.different_days,
     )
     outputs = None if options.skill is None else answers_in(library.component(options.skill).results_dir)
     reader, site = Reader(outputs=outputs, folders=words_of(options)), Site(library.settings.site.address)

@@ -13,7 +13,7 @@ EXAMPLES = (
     "skill-evaluator evaluate --max-cost 5",
     "skill-evaluator evaluate <component> --dry-run",
     "skill-evaluator evaluate <component> --model <model> --replicates 2",
-    "skill-evaluator evaluate <component> --recorded",
+    "skill-evaluator evaluate <component> --recorded-baseline",
     "skill-evaluator evaluate <component> --failing",
     "skill-evaluator evaluate <component> --resume",
 )

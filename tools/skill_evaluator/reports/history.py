@@ -41,7 +41,7 @@ def _history_blocks(history: History, site: Site, reader: Reader) -> Iterator[Bl
     elif newest != history.to_ship:
         following = reader.step("compare", name)
     else:
-        following = reader.step("accept", name, newest, "--why", "…")
+        following = reader.step("accept", name, newest, "--reason", "…")
     yield f"next: {following}"
 
 
@@ -126,5 +126,5 @@ def acceptances_page(skill: str, acceptances: Sequence[Acceptance]) -> Page:
         models = Cell(", ".join(one.models), code=True) if one.models else Cell("all")
         by, why = Cell(one.by, code=True), Cell(one.why, code=True)
         rows.append(cells_of([], one.version, one.date.isoformat(), by, models, why))
-    nothing = f"no version of {skill} was accepted; `skill-evaluator accept {skill} --why TEXT` accepts the highest"
+    nothing = f"no version of {skill} was accepted; `skill-evaluator accept {skill} --reason TEXT` accepts the highest"
     return page_of(skill, [Sheet(columns=columns, rows=rows, whole=frozenset(columns[:2])) if rows else nothing])

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from skill_evaluator.display import WHOLE, arrow, plain, signed
 from skill_evaluator.display.pages import Closing, Line
-from skill_evaluator.records.record import Record, unusable_words
+from skill_evaluator.records.record import Record, unusable_text
 from skill_evaluator.text import counted, listed, version_words
 from skill_evaluator.verdicts.decide.results import (
     ComparisonResult,
@@ -105,7 +105,7 @@ def conclude_first(record: Record, reader: Reader, *, is_recorded: bool, incompl
     Later versions are compared with the run if it `is_recorded`. `incomplete` names an incomplete run of a lower
     version.
     """
-    name, cases, unusable = record.skill, counted(record.n_cases, "case"), unusable_words(record)
+    name, cases, unusable = record.skill, counted(record.n_cases, "case"), unusable_text(record)
     first = f"{record.skill} {version_words(record.skill_version)}: {'not ' * bool(unusable)}measured on {cases}"
     if not unusable:
         first += "; there is no lower version to compare it with" + (incomplete and f" ({incomplete})")
@@ -230,7 +230,7 @@ def _next_step(skill: str, model: ModelVerdict, reader: Reader) -> str:
         return f"{first}{reader.command('evaluate', skill)} records it"
     if not is_new:
         return "nothing is in the way"
-    return f"nothing is in the way of {version}; {reader.step('accept', skill, version, '--why', '…')}"
+    return f"nothing is in the way of {version}; {reader.step('accept', skill, version, '--reason', '…')}"
 
 
 def _where_to_look(skill: str, model: ModelVerdict, reader: Reader) -> str:

@@ -34,9 +34,9 @@ from skill_evaluator.records.record import (
 )
 from skill_evaluator.records.selection import newest_of_versions
 from skill_evaluator.reports.explanation import FOUND_AS, how_compared, ranges
-from skill_evaluator.runner.journal import ANSWERS, Manifest, has_other_answers, outcomes, read_component_manifest
+from skill_evaluator.runner.journal import ANSWERS, Manifest, outcomes, read_component_manifest
 from skill_evaluator.runner.schedule import Call, Replicate
-from skill_evaluator.scoring.answer_views import MOST_OUTPUTS, CaseView, DistinctOutput, Leaf, recorded_case_view
+from skill_evaluator.scoring.answer_views import MAX_OUTPUTS, CaseView, DistinctOutput, Leaf, recorded_case_view
 from skill_evaluator.site.compare import ComparedComponent
 from skill_evaluator.site.component import is_flawless
 from skill_evaluator.site.public import PublicNames
@@ -284,7 +284,7 @@ def _part(record: Record, case_record: CaseRecord) -> dict[str, Any]:
         "planned": len(case_record.outcomes),
         "spread": _spread(record, case_record),
         "stability": Counter(case_record.profile.values()),
-        "checks": case_record.words(record.primary_metric) if case_record.checks else None,
+        "checks": case_record.pass_text(record.primary_metric) if case_record.checks else None,
         "fields": [
             {"field": path or WHOLE, "stability": stability, "right": counts.right, "n": counts.n}
             for path, stability in list(case_record.profile.items())[:_MAX_FIELDS]
@@ -446,11 +446,11 @@ class ShownRun:
             remarks.append(
                 f"Changed since these outputs were scored: {listed(changed)}. The marks are by the new files."
             )
-        if has_other_answers(self.record, self._folder, *self._outcomes):
+        if has_other_outputs(self.record, self._folder, *self._outcomes):
             remarks.append("The record does not match these outputs: the record or the outputs were edited.")
         return remarks
 
-    def part(self, case_id: str, case: Case | None, limit: int = MOST_OUTPUTS) -> dict[str, Any]:
+    def part(self, case_id: str, case: Case | None, limit: int = MAX_OUTPUTS) -> dict[str, Any]:
         """Return the scores of a case, with at most `limit` distinct outputs if they are on this machine."""
         record, case_record = self.record, self._case_records[case_id]
         part = _part(record, case_record)

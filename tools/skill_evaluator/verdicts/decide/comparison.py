@@ -103,7 +103,7 @@ def _turns(common: Common, primary_metric: str) -> tuple[list[CaseTurn], list[Ca
     """
     turns = []
     for before, after in common.cases if any(case.checks for _, case in common.cases) else ():
-        if (was := before.words(primary_metric)) and (now := after.words(primary_metric)):
+        if (was := before.pass_text(primary_metric)) and (now := after.pass_text(primary_metric)):
             rise = fmean(after.passed(primary_metric)) - fmean(before.passed(primary_metric))
             turns.append((rise, CaseTurn(case_id=after.case_id, before=was, after=now)))
     turns.sort(key=lambda turn: turn[0])
@@ -248,7 +248,7 @@ def reasons_of(
     if common.cases and not common.barriers:
         yield from _premise(compared.pair)
     if compared.pair.side_by_side and compared.pair.candidate.is_from_elsewhere:
-        yield "taken to be measured side by side; `compare --apart` allows for different days"
+        yield "taken to be measured side by side; `compare --different-days` allows for different days"
     yield from common.remarks
     if common.left_out:
         left_out = [f"{case_id} ({why})" for case_id, why in common.left_out.items()]

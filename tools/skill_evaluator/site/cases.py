@@ -34,7 +34,7 @@ from skill_evaluator.records.record import (
 )
 from skill_evaluator.records.selection import newest_of_versions
 from skill_evaluator.reports.explanation import FOUND_AS, how_compared, ranges
-from skill_evaluator.runner.journal import ANSWERS, Manifest, outcomes, read_component_manifest
+from skill_evaluator.runner.journal import ANSWERS, Manifest, has_other_outputs, outcomes, read_component_manifest
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.scoring.answer_views import MAX_OUTPUTS, CaseView, DistinctOutput, Leaf, recorded_case_view
 from skill_evaluator.site.compare import ComparedComponent

@@ -64,7 +64,7 @@ _ASSETS = ("site.css", "tables.js")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+class ComponentEntries:
     """The entries of a component on the overview and on the page of changes."""
 
     state: ComponentState
@@ -127,7 +127,7 @@ def build_site(build: SiteBuild) -> SiteFolder:
     for asset in _ASSETS:
         site.write(f"assets/{asset}", (_HERE / "assets" / asset).read_text("utf-8"))
     grades = write_audits(pages, build.audits)
-    components: list[Shown] = []
+    components: list[ComponentEntries] = []
     for name in with_progress(names, len(names), "pages of components"):
         result = attempted(name, partial(_write_component, pages, build, name, settings, grades))
         if isinstance(result, StorageError):  # the site itself cannot be written
@@ -135,7 +135,7 @@ def build_site(build: SiteBuild) -> SiteFolder:
         if isinstance(result, SkillEvaluatorError):
             if not isinstance(result, NotEvaluatedError):
                 site.note(name, result)
-            result = _unmeasured(name, str(result), alarm=not isinstance(result, NotEvaluatedError))
+            result = _unmeasured_entries(name, str(result), alarm=not isinstance(result, NotEvaluatedError))
         components.append(result)
     write_judges(pages, build.judgements, build.config, settings)
     retiring_models: list[str] = []
@@ -154,7 +154,7 @@ def build_site(build: SiteBuild) -> SiteFolder:
     return site
 
 
-def _recorded(build: SiteBuild, settings: Settings, name: str) -> RecordedComponent:
+def _read_component(build: SiteBuild, settings: Settings, name: str) -> RecordedComponent:
     component = load_component(build.components, name, settings.limits)
     archive = Archive(component, Repository(build.components) if build.recorded else None, build.recorded)
     return RecordedComponent(component=component, archive=archive, settings=settings)
@@ -162,13 +162,13 @@ def _recorded(build: SiteBuild, settings: Settings, name: str) -> RecordedCompon
 
 def _write_component(
     pages: "Pages", build: SiteBuild, name: str, settings: Settings, grades: Mapping[str, str | None]
-) -> Shown:
+) -> ComponentEntries:
     """Write the pages of a component, and return its entries on other pages."""
-    recorded = _recorded(build, settings, name)
-    component, standing, runs = recorded.component, recorded.standing(), _rows(recorded)
+    recorded = _read_component(build, settings, name)
+    component, standing, runs = recorded.component, recorded.standing(), _run_rows(recorded)
     if standing is None:
         reason, alarm = _reason_unmeasured(recorded, runs, build.fixtures)
-        return _unmeasured(name, reason, alarm=alarm)
+        return _unmeasured_entries(name, reason, alarm=alarm)
     names = None if settings.site.publishes_documents(name) else PublicNames(component)
     remarks = [] if names is None else names.remarks(standing)
     standing = standing if names is None else names.standing(standing)
@@ -203,7 +203,7 @@ def _write_component(
         private=names is not None,
         judged=any(build.judgements.glob(f"*/{JUDGING}")),
     )
-    return Shown(
+    return ComponentEntries(
         state=state,
         rows=overview_rows(name, standing, runs, grades),
         changes=list(version_changes(name, standing)),
@@ -223,11 +223,11 @@ def _reason_unmeasured(recorded: RecordedComponent, runs: Sequence[Row], fixture
     return "no run of it is complete" if recorded.archive.entries else never, False
 
 
-def _unmeasured(name: str, reason: str, *, alarm: bool) -> Shown:
-    return Shown(state=ComponentState(component=name, reason=reason, alarm=alarm))
+def _unmeasured_entries(name: str, reason: str, *, alarm: bool) -> ComponentEntries:
+    return ComponentEntries(state=ComponentState(component=name, reason=reason, alarm=alarm))
 
 
-def _rows(recorded: RecordedComponent) -> list[Row]:
+def _run_rows(recorded: RecordedComponent) -> list[Row]:
     """Return the rows of an archive's runs: those of the leaderboard, then of runs recorded elsewhere."""
     component, archive = recorded.component, recorded.archive
     run_ids = {entry.run_id for entry in archive.entries}  # the archive skips versions that are not semver

@@ -96,7 +96,7 @@ def case_list(component: str, newest: Mapping[str, Record]) -> dict[str, Any]:
             case = {"id": case_record.case_id, "address": case_address(component, case_record.case_id), "models": {}}
             models = rows.setdefault(case_record.case_id, case)["models"]
             models[model_id] = [score and score.strict_mean, Counter(case_record.profile.values())]
-    ordered = sorted(rows.values(), key=lambda row: (_lowest(row), row["id"]))
+    ordered = sorted(rows.values(), key=lambda row: (_lowest_score(row), row["id"]))
     sound = [row for row in ordered if _is_sound(row)]
     worst = [row for row in ordered if not _is_sound(row)]
     shown, _ = first_rows(worst, _MAX_CASES // len(newest))
@@ -117,7 +117,7 @@ def _is_sound(row: Mapping[str, Any]) -> bool:
     return all(is_flawless(profile) for _, profile in row["models"].values())
 
 
-def _lowest(row: Mapping[str, Any]) -> float:
+def _lowest_score(row: Mapping[str, Any]) -> float:
     """Return the lowest score of a case with any model; a case that is not measured comes last."""
     return min(2.0 if score is None else score for score, _ in row["models"].values())
 
@@ -162,7 +162,7 @@ def write_cases(
         case = cases.get(case_id)
         gone = f"Case '{case_id}' is no longer among the fixtures." if names is None and case is None else None
         here = [run for run in runs if case_id in run.case_ids]
-        parts = [_fitted(run.part(case_id, case), min(_MAX_RUN, _MAX_RUNS // len(here))) for run in here]
+        parts = [_fit_outputs(run.part(case_id, case), min(_MAX_RUN, _MAX_RUNS // len(here))) for run in here]
         pages.write(
             case_address(component.name, case_id),
             "case.html",
@@ -173,13 +173,13 @@ def write_cases(
             notice=notice or gone,
             neighbours=[None if other is None else case_address(component.name, other) for other in neighbours],
             runs=parts,
-            opened=_opened(parts),
+            opened=_expanded_model(parts),
             changes=_changes_of_case(case_id, parts, comparison),
             files=[] if case is None else list(_copied_files(pages.site, case)),
             addresses={run.id: run_address(component.name, run.id) for run in here if run in answered},
             marks=_MARKS,
             stabilities=_STABILITIES,
-            **_texts_of(case),
+            **_document_and_truth(case),
         )
     return answered, cases
 
@@ -202,15 +202,15 @@ def _copied_files(site: SiteFolder, case: Case) -> Iterator[tuple[str, str, str,
             yield address, file.kind, file.path.name, str(file)
 
 
-def _texts_of(case: Case | None) -> dict[str, Any]:
+def _document_and_truth(case: Case | None) -> dict[str, Any]:
     """Return the document and the ground truth of a case as the page shows them; None if they are private."""
     if case is None:
         return {"document": None, "title": "", "truth": None}
     truth = case.truth if isinstance(case.truth, str) else json.dumps(case.truth, indent=2, ensure_ascii=False)
     return {
-        "document": _cut(case.document, _MAX_DOCUMENT),
+        "document": _cut_text(case.document, _MAX_DOCUMENT),
         "title": case.shown_as.capitalize(),
-        "truth": _cut(truth, _MAX_TRUTH) if case.labelled else None,
+        "truth": _cut_text(truth, _MAX_TRUTH) if case.labelled else None,
     }
 
 
@@ -240,18 +240,18 @@ def _significance(case_id: str, model: ModelVerdict | None) -> str:
     return " in every output" if case_id in model.cases.every_answer_worse else ", within noise"
 
 
-def _opened(parts: Sequence[Mapping[str, Any]]) -> str:
+def _expanded_model(parts: Sequence[Mapping[str, Any]]) -> str:
     """Return the model whose runs are expanded: the first with a field that is wrong or flaky."""
     lost = [part for part in parts if part["stability"]["stable_wrong"] or part["stability"]["flaky"]]
     return str([*lost, *parts][0]["model"])
 
 
-def _fitted(part: dict[str, Any], room: int) -> dict[str, Any]:
+def _fit_outputs(part: dict[str, Any], room: int) -> dict[str, Any]:
     """Drop the last outputs and fields of a run until it takes at most `room` characters."""
-    while part["outputs"] and _size(part) > room:
+    while part["outputs"] and _html_size(part) > room:
         others = "Not every output has room here; the run folder has all of them."
         part = {**part, "outputs": part["outputs"][:-1], "others": others}
-    while part["fields"] and _size(part) > room:
+    while part["fields"] and _html_size(part) > room:
         case_record = part["fields"][: len(part["fields"]) // 2]
         part = {
             **part,
@@ -261,12 +261,12 @@ def _fitted(part: dict[str, Any], room: int) -> dict[str, Any]:
     return part
 
 
-def _size(part: Mapping[str, Any]) -> int:
+def _html_size(part: Mapping[str, Any]) -> int:
     """Estimate the characters of a part of a page: every quote of the JSON counts as an escape."""
     return len(escape(json.dumps(part, ensure_ascii=False)))
 
 
-def _part(record: Record, case_record: CaseRecord) -> dict[str, Any]:
+def _case_scores(record: Record, case_record: CaseRecord) -> dict[str, Any]:
     """Return the scores of a case in a run, as its record has them."""
     score = case_record.accuracy.get(record.primary_metric)
     return {
@@ -282,7 +282,7 @@ def _part(record: Record, case_record: CaseRecord) -> dict[str, Any]:
             for at, outcome in enumerate(case_record.outcomes[:_MAX_REPLICATES])
         ],
         "planned": len(case_record.outcomes),
-        "spread": _spread(record, case_record),
+        "spread": _score_counts(record, case_record),
         "stability": Counter(case_record.profile.values()),
         "checks": case_record.pass_text(record.primary_metric) if case_record.checks else None,
         "fields": [
@@ -299,7 +299,7 @@ def _part(record: Record, case_record: CaseRecord) -> dict[str, Any]:
     }
 
 
-def _outputs(record: Record, view: CaseView) -> dict[str, Any]:
+def _case_outputs(record: Record, view: CaseView) -> dict[str, Any]:
     """Return the distinct outputs of a case in a run, and the settings of its requests."""
     settings = {} if record.settings is None else record.settings.model_dump(mode="json")
     served = served_text(record.served_model)
@@ -315,14 +315,14 @@ def _outputs(record: Record, view: CaseView) -> dict[str, Any]:
     )
     return {
         "settings": [(name, abridged(text, 4 * _MAX_VALUE)) for name, text in texts.items()],
-        "outputs": [_output(record, output) for output in view.outputs],
+        "outputs": [_output_entry(record, output) for output in view.outputs],
         "others": others if view.others else "",
         "fields": [],
         "more_fields": 0,
     }
 
 
-def _spread(record: Record, case_record: CaseRecord) -> str:
+def _score_counts(record: Record, case_record: CaseRecord) -> str:
     """Count each score, or the outcome of a call without a score, the commonest first."""
     scores = case_record.replicates.get(record.primary_metric, [])
     times = Counter(
@@ -332,14 +332,14 @@ def _spread(record: Record, case_record: CaseRecord) -> str:
     return listed([f"{many} × {words}" for words, many in times.most_common()], 4)
 
 
-def _output(record: Record, output: DistinctOutput) -> dict[str, Any]:
+def _output_entry(record: Record, output: DistinctOutput) -> dict[str, Any]:
     """Return a distinct output: its values and ground truth, differences first, and its texts."""
     answer = output.answer
     failure = answer.replicate.failure if answer.replicate else None
     longest = max(_MAX_VALUE, _MAX_VALUES // max(1, len(output.leaves)))
-    checks = [_check(check, score) for check, (score, _) in output.checks if score is not None][:_MAX_SHOWN_VALUES]
+    checks = [_check_row(check, score) for check, (score, _) in output.checks if score is not None][:_MAX_SHOWN_VALUES]
     leaves = sorted(output.leaves, key=lambda leaf: leaf.outcome in ("right", "unscored"))
-    values = [*checks, *(_value(leaf, longest) for leaf in leaves[:_MAX_SHOWN_VALUES])]
+    values = [*checks, *(_value_row(leaf, longest) for leaf in leaves[:_MAX_SHOWN_VALUES])]
     differing = [value for value in values if value["outcome"] not in ("right", "unscored")]
     return {
         "replicates": ranges(output.replicates),
@@ -357,12 +357,12 @@ def _output(record: Record, output: DistinctOutput) -> dict[str, Any]:
         "counts": Counter([*(leaf.outcome for leaf in output.leaves), *(one["outcome"] for one in checks)]),
         "left": max(0, len(output.leaves) - _MAX_SHOWN_VALUES),
         "errors": [abridged(error, 2 * _MAX_VALUE) for error in output.schema_errors[:_MAX_ERRORS]],
-        "texts": [_cut(text, _MAX_TEXT) for text in output.texts[:_MAX_TEXTS]],
+        "texts": [_cut_text(text, _MAX_TEXT) for text in output.texts[:_MAX_TEXTS]],
         "others": len(output.texts) - min(len(output.texts), _MAX_TEXTS),
     }
 
 
-def _check(check: Check, score: float) -> dict[str, Any]:
+def _check_row(check: Check, score: float) -> dict[str, Any]:
     passed = score >= PASSED_FROM
     return {
         "at": check_path(check.id),
@@ -374,7 +374,7 @@ def _check(check: Check, score: float) -> dict[str, Any]:
     }
 
 
-def _value(leaf: Leaf, longest: int) -> dict[str, Any]:
+def _value_row(leaf: Leaf, longest: int) -> dict[str, Any]:
     """Return a value and its ground truth; differing characters are marked if the two have a word in common."""
     texts = value_pair(leaf.row.truth, leaf.row.output, longest)
     parts = marked_differences(*texts) if leaf.outcome == "wrong" else ([], [])
@@ -390,7 +390,7 @@ def _value(leaf: Leaf, longest: int) -> dict[str, Any]:
     }
 
 
-def _cut(text: str, limit: int) -> dict[str, Any]:
+def _cut_text(text: str, limit: int) -> dict[str, Any]:
     """Return the beginning of a text with every character visible, the length of the text, and whether it was cut."""
     whole = visible(text[:limit], keep="\n\t")
     shown = whole[: 2 * limit]
@@ -453,7 +453,7 @@ class ShownRun:
     def part(self, case_id: str, case: Case | None, limit: int = MAX_OUTPUTS) -> dict[str, Any]:
         """Return the scores of a case, with at most `limit` distinct outputs if they are on this machine."""
         record, case_record = self.record, self._case_records[case_id]
-        part = _part(record, case_record)
+        part = _case_scores(record, case_record)
         if case is None:
             return part
         if not self.has_outputs:
@@ -464,7 +464,7 @@ class ShownRun:
             changed = None if case.was(case_record.digest) else "the case was changed since the run"
             replicates = [journal.get(Call(case_id, index)) for index in range(len(case_record.outcomes))]
             view = recorded_case_view(self.recorded.component, case, replicates, case_record, changed, limit)
-            return {**part, "remarks": self._remarks, **_outputs(record, view)}
+            return {**part, "remarks": self._remarks, **_case_outputs(record, view)}
         except SkillEvaluatorError as problem:
             return {**part, "notice": f"The outputs cannot be shown: {problem}"}
 
@@ -490,11 +490,11 @@ def _run_page(run: ShownRun, cases: Mapping[str, Case]) -> dict[str, Any]:
     rows: list[dict[str, Any]] = []
     for case_id in sorted(run.case_ids):
         part = run.part(case_id, cases.get(case_id), _MAX_OUTPUTS)
-        rows += [_row(run, case_id, part["planned"], output) for output in part["outputs"]]
+        rows += [_output_row(run, case_id, part["planned"], output) for output in part["outputs"]]
         gone = [] if case_id in cases else ["no longer among the fixtures."]
         for notice in filter(None, (*gone, part["notice"], part["others"], *part["remarks"])):
             notices.setdefault(notice, []).append(case_id)
-    rows.sort(key=_worst_first)
+    rows.sort(key=_by_failure_and_score)
     score = record.accuracy.get(record.primary_metric)
     shown, more = first_rows(rows, _MAX_RUN_ROWS)
     room = _MAX_RUN_TEXTS // max(1, len(shown))
@@ -516,7 +516,7 @@ def _run_page(run: ShownRun, cases: Mapping[str, Case]) -> dict[str, Any]:
     }
 
 
-def _row(run: ShownRun, case_id: str, planned: int, output: Mapping[str, Any]) -> dict[str, Any]:
+def _output_row(run: ShownRun, case_id: str, planned: int, output: Mapping[str, Any]) -> dict[str, Any]:
     text = output["texts"][0] if output["texts"] else {"text": output["message"], "length": len(output["message"])}
     differing = []
     for value in output["differing"]:
@@ -538,7 +538,7 @@ def _row(run: ShownRun, case_id: str, planned: int, output: Mapping[str, Any]) -
     }
 
 
-def _worst_first(row: Mapping[str, Any]) -> tuple[Any, ...]:
+def _by_failure_and_score(row: Mapping[str, Any]) -> tuple[Any, ...]:
     """Return the sort key of a row: outputs that are not scored first, then the lowest scores."""
     score = 2.0 if row["score"] is None else row["score"]
     return row["outcome"] == "scored", score, -len(row["differing"]), row["case"], -row["times"]

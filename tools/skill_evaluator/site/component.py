@@ -46,11 +46,11 @@ def component_page(version: str, standing: ComponentStanding, rows: Sequence[Row
     points = list(_trend_points(history, rows))
     long: dict[str, Iterable[Any]] = {
         "trend": sorted(points, key=lambda point: point["timestamp"], reverse=True),
-        "fields": _fields(standing),
-        "arrays": _arrays(standing),
-        "items": _items(standing),
-        "confusions": _confusions(standing),
-        "failures": _failures(standing),
+        "fields": _field_rows(standing),
+        "arrays": _array_rows(standing),
+        "items": _item_rows(standing),
+        "confusions": _confusion_matrices(standing),
+        "failures": _failure_rows(standing),
     }
     versions, models = sorted({point["version"] for point in points}, key=precedence), list(standing.newest)
     limits = {**_MAX_ROWS, "fields": _MAX_FIELD_ROWS // len(models)}
@@ -58,7 +58,7 @@ def component_page(version: str, standing: ComponentStanding, rows: Sequence[Row
     newest = {point["run"] for point in parts["trend"][0]}
     trend = [point for point in points if point["run"] in newest]
     figures = [
-        {**of_run, **verdict_of(model_id, standing), **_spreads(standing.newest[model_id])}
+        {**of_run, **verdict_of(model_id, standing), **_percentiles(standing.newest[model_id])}
         for model_id, of_run in newest_figures(standing, rows).items()
     ]
     return {
@@ -67,7 +67,7 @@ def component_page(version: str, standing: ComponentStanding, rows: Sequence[Row
         "agreement": AGREEMENT,
         "models": models,
         "versions": versions,
-        "ranking": _ranking(standing),
+        "ranking": _ranking_table(standing),
         "newest": figures,
         **{name: kept for name, (kept, _) in parts.items()},
         "trend": trend,
@@ -75,13 +75,13 @@ def component_page(version: str, standing: ComponentStanding, rows: Sequence[Row
         "left": {name: left for name, (_, left) in parts.items()},
         "ship": standing.ranking.advice.words,
         "chart": _trend_chart(trend, versions, models, history.metric) if len(versions) > 1 else None,
-        "latency": _reach(figures, "p50"),
-        "cost": _reach(figures, "usd"),
-        "remarks": list(_remarks(history)),
+        "latency": _lowest_and_highest(figures, "p50"),
+        "cost": _lowest_and_highest(figures, "usd"),
+        "remarks": list(_history_remarks(history)),
     }
 
 
-def _ranking(standing: ComponentStanding) -> dict[str, Any]:
+def _ranking_table(standing: ComponentStanding) -> dict[str, Any]:
     """Return the ranked models with their scores, and the names of the other metrics."""
     ranking = standing.ranking
     others = sorted({name for model in ranking.models for name in model.accuracy} - {ranking.metric})
@@ -131,7 +131,7 @@ def is_flawless(profile: Mapping[str, int]) -> bool:
     )
 
 
-def _reach(figures: Sequence[Mapping[str, Any]], key: str) -> str:
+def _lowest_and_highest(figures: Sequence[Mapping[str, Any]], key: str) -> str:
     """Return the lowest and the highest amount with their models, in words."""
     measured = sorted((row for row in figures if row[key] is not None), key=lambda row: float(row[key]))
     shown = {row["model"]: row for row in (*measured[:1], *measured[-1:])}.values()
@@ -151,7 +151,7 @@ def _trend_points(history: History, rows: Sequence[Row]) -> Iterator[dict[str, A
                     **run_figures(row),
                     "complete": row.complete,
                     "segment": f"{model.model_id} {stretch}",
-                    **_judged(point),
+                    **_point_verdict(point),
                 }
     for row in rows:
         if not row.complete and row.scenario is None:
@@ -161,16 +161,16 @@ def _trend_points(history: History, rows: Sequence[Row]) -> Iterator[dict[str, A
             yield {**run_figures(row), **nothing, "words": tooltip}
 
 
-def _moved(point: Point) -> dict[str, Any]:
+def _point_change(point: Point) -> dict[str, Any]:
     """Return the score of the version before, and the difference to it; both None if there is none."""
     before, difference = (point.step.before, point.step.difference) if point.step else (None, None)
     return {"before": before, "difference": difference}
 
 
-def _judged(point: Point) -> dict[str, Any]:
+def _point_verdict(point: Point) -> dict[str, Any]:
     verdict, against = ("first", "") if point.step is None else (point.step.verdict, f" against {point.step.before}")
     return {
-        **_moved(point),
+        **_point_change(point),
         "verdict": verdict,
         "reasons": [] if point.step is None else point.step.reasons,
         "runs": point.runs,
@@ -179,7 +179,7 @@ def _judged(point: Point) -> dict[str, Any]:
     }
 
 
-def _spreads(record: Record) -> dict[str, Any]:
+def _percentiles(record: Record) -> dict[str, Any]:
     """Return percentiles of the seconds of a call and of the USD for 1,000 outputs. Each is None if not recorded."""
     calls = record.calls
     latency = calls.latency_s.model_dump() if calls and calls.latency_s else None
@@ -188,7 +188,7 @@ def _spreads(record: Record) -> dict[str, Any]:
     return {"seconds": latency, "dollars": thousand}
 
 
-def _remarks(history: History) -> Iterator[str]:
+def _history_remarks(history: History) -> Iterator[str]:
     for model in history.models:
         highest = model.points[-1].step
         if highest is not None and highest.since_accepted is not None:
@@ -196,7 +196,7 @@ def _remarks(history: History) -> Iterator[str]:
         yield from (f"{model.model_id}: {remark}" for remark in model.remarks)
 
 
-def _fields(standing: ComponentStanding) -> Iterator[list[dict[str, Any]]]:
+def _field_rows(standing: ComponentStanding) -> Iterator[list[dict[str, Any]]]:
     """Yield the rows of each field, one a model."""
     for path in dict.fromkeys(path for record in standing.newest.values() for path in record.per_field):
         yield [
@@ -211,13 +211,13 @@ def _fields(standing: ComponentStanding) -> Iterator[list[dict[str, Any]]]:
         ]
 
 
-def _arrays(standing: ComponentStanding) -> Iterator[dict[str, Any]]:
+def _array_rows(standing: ComponentStanding) -> Iterator[dict[str, Any]]:
     for model_id, record in standing.newest.items():
         for path, array in record.per_array.items():
             yield {"array": path, "model": model_id, **array.model_dump(mode="json")}
 
 
-def _items(standing: ComponentStanding) -> Iterator[dict[str, Any]]:
+def _item_rows(standing: ComponentStanding) -> Iterator[dict[str, Any]]:
     """Yield the counts of right, wrong, missing and extra values in the items of each array, one row a model."""
     by_model = {model_id: values_of_arrays(record.per_field) for model_id, record in standing.newest.items()}
     for path in dict.fromkeys(path for arrays in by_model.values() for path in arrays):
@@ -226,14 +226,14 @@ def _items(standing: ComponentStanding) -> Iterator[dict[str, Any]]:
                 yield {"array": path or WHOLE, "model": model_id, **arrays[path]}
 
 
-def _failures(standing: ComponentStanding) -> Iterator[dict[str, Any]]:
+def _failure_rows(standing: ComponentStanding) -> Iterator[dict[str, Any]]:
     for model_id, record in standing.newest.items():
         for kind, count in record.failures.items():
             if count:
                 yield {"model": model_id, "kind": kind, "count": rounded(per_1000(count, record.planned), 1)}
 
 
-def _confusions(standing: ComponentStanding) -> Iterator[dict[str, Any]]:
+def _confusion_matrices(standing: ComponentStanding) -> Iterator[dict[str, Any]]:
     """Yield the confusion matrix of each category: a row a truth, the commonest first, and cells as the record has."""
     for model_id, record in standing.newest.items():
         for path, field in record.per_field.items():
@@ -313,7 +313,7 @@ def verdict_of(model_id: str, standing: ComponentStanding) -> dict[str, Any]:
     ranked = next((model for model in standing.ranking.models if model.model_id == model_id), None)
     point = next(model.points[-1] for model in standing.history.models if model.model_id == model_id)
     verdict = ranked.verdict if ranked is not None else point.step.verdict if point.step is not None else None
-    last = {**_moved(point), "verdict": verdict, "also": None}
+    last = {**_point_change(point), "verdict": verdict, "also": None}
     if point.step is None or (since := point.step.since_accepted) is None:
         return last
     same = standing.history.metric == since.metric

@@ -85,7 +85,7 @@ def write_judges(pages: Pages, judgements: Path, config: Path, settings: Setting
         problems=problems,
         unfinished=unfinished,
         left_out=max(0, len(folders) - _MAX_JUDGE_RUNS),
-        queue=_queue(site, config),
+        queue=_queue_status(site, config),
     )
 
 
@@ -111,7 +111,7 @@ def _write_judge_run(pages: Pages, folder: Path) -> dict[str, Any] | None:
     if results is None or results.judging is None:
         return None
     address = judge_run_address(folder.name)
-    row = {**_row(results.judging, results), "id": folder.name, "address": address}
+    row = {**_judge_run_row(results.judging, results), "id": folder.name, "address": address}
     blocks: Iterable[Block] = (
         calibration_page(results).blocks
         if isinstance(results, JudgeCalibration)
@@ -121,9 +121,9 @@ def _write_judge_run(pages: Pages, folder: Path) -> dict[str, Any] | None:
     return row
 
 
-def _row(head: JudgeRunHead, results: JudgeRunResults) -> dict[str, Any]:
+def _judge_run_row(head: JudgeRunHead, results: JudgeRunResults) -> dict[str, Any]:
     """Return the row of a judge run in the list of all."""
-    outcome, mood = _outcome(results)
+    outcome, mood = _outcome_and_verdict(results)
     records = [judge.record if isinstance(judge, JudgeResult) else judge.judge for judge in results.judges]
     if any(record is not None and record.stopped for record in records):
         made = counted(sum(record.answered for record in records if record is not None), "answer")
@@ -141,7 +141,7 @@ def _row(head: JudgeRunHead, results: JudgeRunResults) -> dict[str, Any]:
     }
 
 
-def _outcome(results: JudgeRunResults) -> tuple[str, str | None]:
+def _outcome_and_verdict(results: JudgeRunResults) -> tuple[str, str | None]:
     """Return the outcome of a judge run in a few words, and the verdict whose colour it has."""
     if isinstance(results, JudgeCalibration):
         return calibration_words(results)
@@ -155,7 +155,7 @@ def _outcome(results: JudgeRunResults) -> tuple[str, str | None]:
     return f"output 1 wins: {'; '.join(wins)}", None
 
 
-def _queue(site: SiteFolder, config: Path) -> list[str] | None:
+def _queue_status(site: SiteFolder, config: Path) -> list[str] | None:
     """Return the status of the review queue with numbered reviewers and no notes. Return None if it is empty."""
     queue = queue_in(config)
     try:

@@ -48,7 +48,7 @@ class PublicNames:
     def standing(self, standing: ComponentStanding) -> ComponentStanding:
         """Return the standing without private names."""
         history = standing.history
-        models = [one.model_copy(update={"points": [*map(self._point, one.points)]}) for one in history.models]
+        models = [one.model_copy(update={"points": [*map(self._public_point, one.points)]}) for one in history.models]
         return replace(
             standing,
             newest={model_id: self.record(record) for model_id, record in standing.newest.items()},
@@ -66,27 +66,30 @@ class PublicNames:
         """Return a record with only the fields and labels that the schema names."""
         return record.model_copy(
             update={
-                "per_field": {path: self._summary(path, field) for path, field in self._of(record.per_field).items()},
-                "per_array": self._of(record.per_array),
-                "per_case": [self._case(case) for case in record.per_case],
+                "per_field": {
+                    path: self._public_field(path, field)
+                    for path, field in self._public_paths(record.per_field).items()
+                },
+                "per_array": self._public_paths(record.per_array),
+                "per_case": [self._public_case(case) for case in record.per_case],
             }
         )
 
     def comparisons(self, comparisons: Comparisons) -> Comparisons:
         """Return comparisons without private names."""
-        versions = {version: self._result(result) for version, result in comparisons.versions.items()}
-        models = [self._result(result) for result in comparisons.models]
+        versions = {version: self._public_result(result) for version, result in comparisons.versions.items()}
+        models = [self._public_result(result) for result in comparisons.models]
         return comparisons.model_copy(update={"versions": versions, "models": models})
 
-    def _of(self, by_path: Mapping[str, ValueT]) -> dict[str, ValueT]:
+    def _public_paths(self, by_path: Mapping[str, ValueT]) -> dict[str, ValueT]:
         return {path: value for path, value in by_path.items() if path in self._paths}
 
-    def _case(self, case: CaseRecord) -> CaseRecord:
+    def _public_case(self, case: CaseRecord) -> CaseRecord:
         checks = {check_id: check for check_id, check in case.checks.items() if check_path(check_id) in self._paths}
-        by_path = {"profile": self._of(case.profile), "fields": self._of(case.fields)}
+        by_path = {"profile": self._public_paths(case.profile), "fields": self._public_paths(case.fields)}
         return case.model_copy(update={**by_path, "checks": checks})
 
-    def _summary(self, path: str, field: FieldSummary) -> FieldSummary:
+    def _public_field(self, path: str, field: FieldSummary) -> FieldSummary:
         """Merge undeclared labels of a field's confusion matrix. Remove it if no truth is a declared label."""
         if field.confusion is None or self._choices:
             return field
@@ -100,17 +103,17 @@ class PublicNames:
         is_declared = bool(folded.keys() & self._labels.get(path, set()))
         return field.model_copy(update={"confusion": folded if is_declared else None})
 
-    def _point(self, point: Point) -> Point:
+    def _public_point(self, point: Point) -> Point:
         if point.step is None:
             return point
         return point.model_copy(update={"step": point.step.model_copy(update=self._public_reasons(point.step))})
 
-    def _result(self, result: ComparisonResult) -> ComparisonResult:
-        return result.model_copy(update={"models": [self._verdict(model) for model in result.models]})
+    def _public_result(self, result: ComparisonResult) -> ComparisonResult:
+        return result.model_copy(update={"models": [self._public_verdict(model) for model in result.models]})
 
-    def _verdict(self, model: ModelVerdict) -> ModelVerdict:
+    def _public_verdict(self, model: ModelVerdict) -> ModelVerdict:
         cases = {
-            name: [change.model_copy(update={"fields": self._of(change.fields)}) for change in changes]
+            name: [change.model_copy(update={"fields": self._public_paths(change.fields)}) for change in changes]
             for name, changes in (("broke", model.cases.broke), ("fixed", model.cases.fixed))
         }
         return model.model_copy(

@@ -57,14 +57,14 @@ class Pages:
             trim_blocks=True,
             lstrip_blocks=True,
             undefined=jinja2.StrictUndefined,
-            finalize=jinja2.pass_context(_shown),
+            finalize=jinja2.pass_context(_printable),
         )
         environment.globals |= {"MARKS": MARKS, "counted": counted}
         environment.filters |= {
             "amount": amount,
             "columns": html_columns,
             "date": lambda timestamp: timestamp[:10],
-            "drawings": _drawings,
+            "drawings": _drawn_charts,
             "kind": lambda block: type(block).__name__,
             "mood": mood_of,
             "number": number,
@@ -72,27 +72,27 @@ class Pages:
             "prose": _prose,
             "sections": sections_of,
             "signed": signed,
-            "url": _url,
+            "url": _link,
             "version": version_words,
-            "whole": _whole,
+            "whole": _uncut,
         }
         environment.tests["gt_number"] = lambda value, limit: value is not None and value > limit
         return environment
 
 
-def _shown(context: Any, value: Any) -> Any:
+def _printable(context: Any, value: Any) -> Any:
     """Cut a text that a template prints and make every character visible; keep markup and numbers."""
     if isinstance(value, str) and not hasattr(value, "__html__"):
         return visible(cut_name(value, context.get("max_text", MAX_TEXT)), keep="\n\t")
     return "" if value is None else value
 
 
-def _whole(text: str) -> Markup:
+def _uncut(text: str) -> Markup:
     """Return a text without a cut to the length of other texts."""
     return escape(visible(text, keep="\n\t"))
 
 
-def _url(address: str, root: str = "") -> Markup:
+def _link(address: str, root: str = "") -> Markup:
     """Return the link to a page of the site from a page whose path to the root is `root`."""
     return escape(root + address.removeprefix("./"))
 
@@ -104,7 +104,7 @@ def _prose(text: str) -> Markup:
     return Markup("").join(marked)
 
 
-def _drawings(block: Chart) -> Sequence[Any]:
+def _drawn_charts(block: Chart) -> Sequence[Any]:
     """Return each drawing of a chart with its title, note and SVG."""
     return [
         (drawing, page_chart(drawing.draw(), f"{block.name}{at}", narrowed=block.name != "heat"))

@@ -72,18 +72,18 @@ def component_state(
 ) -> ComponentState:
     """Return the state of a measured component; `rows` are all its runs."""
     newest, metric = standing.history.newest, standing.history.metric
-    verdicts = list(_verdicts(standing))
-    unmeasured, failed = _unmeasured(standing, rows)
+    verdicts = list(_verdicts_since(standing))
+    unmeasured, failed = _unmeasured_runs(standing, rows)
     regressed = any(verdict == "regressed" for verdict, _ in verdicts)
     result = comparisons.versions.get(newest)
-    model = None if result is None else _telling_model(result, standing)
+    model = None if result is None else _deciding_model(result, standing)
     if result is None or model is None:
         where = Line("there is no lower version to compare it with")
         sure = can_show(min(record.n_cases for record in standing.newest.values()))
         following, calm = Line(Reader().step("try", name)), True
     else:
         where, sure, following = where_line(name, model), certainty(model, metric), next_line(result, model)
-        calm = model.verdict in SOUND and _fall(model) > -_LARGE_DROP
+        calm = model.verdict in SOUND and _largest_fall(model) > -_LARGE_DROP
     return ComponentState(
         component=name,
         version=newest,
@@ -95,7 +95,7 @@ def component_state(
         sure=sure,
         next=following,
         unmeasured=unmeasured,
-        past=list(_past(name, standing.history)),
+        past=list(_past_regressions(name, standing.history)),
     )
 
 
@@ -110,21 +110,21 @@ def ship_words(standing: ComponentStanding) -> str:
     return f"ship {version_words(advice.version or '')}{model} instead{unnamed}"
 
 
-def _telling_model(result: ComparisonResult, standing: ComponentStanding) -> ModelVerdict | None:
+def _deciding_model(result: ComparisonResult, standing: ComponentStanding) -> ModelVerdict | None:
     """Return the model whose figures stand for a version: the worst if it lost, else the model to ship."""
     models = [model for model in result.models if model.baseline is not None]
     if not models:
         return None
-    worst = min(models, key=lambda model: (WORST_FIRST.index(model.verdict), _fall(model)))
-    fell = min(models, key=_fall)
+    worst = min(models, key=lambda model: (WORST_FIRST.index(model.verdict), _largest_fall(model)))
+    fell = min(models, key=_largest_fall)
     if worst.verdict == "regressed":
         return worst
-    if _fall(fell) <= -_LARGE_DROP:
+    if _largest_fall(fell) <= -_LARGE_DROP:
         return fell
     return next((model for model in models if model.model_id == standing.ranking.advice.model_id), worst)
 
 
-def _verdicts(standing: ComponentStanding) -> Iterator[tuple[str, str]]:
+def _verdicts_since(standing: ComponentStanding) -> Iterator[tuple[str, str]]:
     """Yield each verdict on the newest version with its models and the version it is against, the latest first."""
     models = list(standing.history.newest_steps)
     by_verdict: dict[tuple[str, str | None], list[str]] = {}
@@ -140,7 +140,7 @@ def _verdicts(standing: ComponentStanding) -> Iterator[tuple[str, str]]:
         yield verdict, since + ("" if len(named) == len(models) else f" with {listed(named, _MAX_NAMED)}")
 
 
-def _unmeasured(standing: ComponentStanding, rows: Sequence[Row]) -> tuple[list[str], bool]:
+def _unmeasured_runs(standing: ComponentStanding, rows: Sequence[Row]) -> tuple[list[str], bool]:
     """Return the reasons why runs of the newest version do not count, and True if outputs could not be read."""
     newest = precedence(standing.history.newest)
     measured = {(record.model_id, record.skill_version) for record in standing.newest.values()}
@@ -159,7 +159,7 @@ def _unmeasured(standing: ComponentStanding, rows: Sequence[Row]) -> tuple[list[
     return reasons, failed
 
 
-def _fall(model: ModelVerdict) -> float:
+def _largest_fall(model: ModelVerdict) -> float:
     """Return the difference of the field that fell most; 0 if none fell beyond its tolerance."""
     fell = model.fell_most
     return 0.0 if fell is None else fell.difference or 0.0
@@ -254,7 +254,7 @@ def judged_alone(result: ComparisonResult, model: ModelVerdict) -> ComparisonRes
     return result.model_copy(update={"models": [model], "verdict": model.verdict})
 
 
-def _past(name: str, history: History) -> Iterator[PastRegression]:
+def _past_regressions(name: str, history: History) -> Iterator[PastRegression]:
     """Yield each earlier version that regressed, the latest first, and the version that fixed it."""
     fell: dict[tuple[str, str], list[tuple[str, str]]] = {}
     dates: dict[str, str] = {}

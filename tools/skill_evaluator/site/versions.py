@@ -50,7 +50,7 @@ def write_verdicts(pages: Pages, compared: ComparedComponent) -> None:
             compare_address=compare_address(compared.name, version) if version in compared.versions else "",
             version=version,
             ship=standing.ranking.advice.words,
-            cards=_worst_first(_card(compared, model, point) for model, point in points.items()),
+            cards=_worst_first(_verdict_card(compared, model, point) for model, point in points.items()),
             metric=standing.history.metric,
             figures=[run_figures(rows[point.run_id]) for point in points.values() if point.run_id in rows],
             rules={"tolerance": standing.ranking.tolerance, "alpha": standing.ranking.alpha},
@@ -74,7 +74,7 @@ def _worst_first(entries: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     )
 
 
-def _card(compared: ComparedComponent, model: str, point: Point) -> dict[str, Any]:
+def _verdict_card(compared: ComparedComponent, model: str, point: Point) -> dict[str, Any]:
     """Build the card of one model for the verdict page; every figure is since the version before."""
     entry = _version_entry(model, point, compared.standing.history.metric)
     card = {**entry, "head": _HEADS[entry["verdict"]], "lost": None}
@@ -139,12 +139,12 @@ def version_changes(component: str, standing: ComponentStanding) -> Iterator[dic
             "verdict_address": verdict_address(component, version),
             "version": version,
             "timestamp": max(entry["timestamp"] for entry in entries),
-            "verdicts": _summary(entries),
+            "verdicts": _verdict_counts(entries),
             "entries": entries,
         }
 
 
-def _summary(entries: Iterable[Mapping[str, Any]]) -> list[dict[str, str]]:
+def _verdict_counts(entries: Iterable[Mapping[str, Any]]) -> list[dict[str, str]]:
     """Return each verdict with the number of its models, and for changes the model that changed the most."""
     by_verdict: dict[str, list[Mapping[str, Any]]] = {}
     for entry in entries:

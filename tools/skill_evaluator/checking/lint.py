@@ -206,7 +206,14 @@ def _unknown_in_policy(component: Component, cases: Sequence[Case], settings: Se
     if plan.leaves and not plan.stars:
         checks = {f"checks.{check.id}" for case in cases for check in case.checks}
         yield from unknown_names(f"{key}.fields", policy.fields, {*plan.leaves, *plan.arrays, *checks})
-    yield from unknown_names(f"{key}.critical_cases", policy.critical_cases, {case.id for case in cases})
+    ids = {case.id for case in cases}
+    yield from unknown_names(f"{key}.critical_cases", policy.critical_cases, ids)
+    yield from unknown_names(f"{key}.unstable_cases", policy.unstable_cases, ids)
+    for name, unstable in policy.unstable_cases.items():
+        if unstable.is_over:
+            yield f"{key}.unstable_cases: '{name}' was unstable until {unstable.until}; extend the date or delete it"
+        if name in policy.critical_cases:
+            yield f"{key}: '{name}' is in critical_cases and, to decide nothing, in unstable_cases; delete one"
 
 
 def unknown_names(key: str, names: Iterable[str], existing: Collection[str]) -> Iterator[str]:

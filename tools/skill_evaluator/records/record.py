@@ -39,6 +39,7 @@ from skill_evaluator.records.summaries import (
     LATER,
     ArraySummary,
     CallSpreads,
+    CaseAmount,
     ContractSummary,
     Drift,
     FailedCalls,
@@ -191,7 +192,7 @@ class CaseRecord(FrozenModel):
 
     `exact` counts outputs equal to the ground truth. `arrays` has the lengths of each array. `digest` is of inputs,
     turns and ground truth; `parts` has one digest for each, unless the document is the only input. Checks are also
-    fields, as `checks.<id>`; `checks` has them by id.
+    fields, as `checks.<id>`; `checks` has them by id. `amounts` has the mean of each of `AMOUNTS` that is known.
     """
 
     case_id: CaseId
@@ -207,6 +208,7 @@ class CaseRecord(FrozenModel):
     exact: NonNegativeInt | None = None
     checks: dict[str, CheckRecord] = Field(default={}, exclude_if=lambda checks: not checks)
     parts: dict[str, Digest] = Field(default={}, exclude_if=lambda parts: not parts)
+    amounts: dict[str, CaseAmount] = Field(default={}, exclude_if=lambda amounts: not amounts)
 
     @property
     def question(self) -> tuple[str, ...]:

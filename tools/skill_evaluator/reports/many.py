@@ -14,7 +14,7 @@ from skill_evaluator.evaluation.many import ManyPlanned
 from skill_evaluator.evaluation.pipeline import EvaluationResult
 from skill_evaluator.evaluation.switching import Switch, SwitchedComponent
 from skill_evaluator.reports.evaluation import run_names
-from skill_evaluator.reports.summary import STYLES, Reader, conclude
+from skill_evaluator.reports.summary import STYLES, Reader, amount_words, conclude
 from skill_evaluator.text import counted, listed, version_words
 
 _COLUMNS = ("component", "model", "version", "score", "change", "verdict", "USD")
@@ -57,6 +57,8 @@ def many_page(done: _Results, planned: ManyPlanned, folders: Sequence[str]) -> P
             continue
         if len(done) == 1 or each.verdict.verdict not in ("improved", "unchanged"):
             blocks.append(conclude(each.verdict, Reader(outputs=run_names(each), folders=folders)).closing)
+        elif words := amount_words(each.verdict):
+            blocks.append(f"{each.verdict.skill}: {words}")
     blocks.append(Lines([f"left out: {name}: {reason}" for name, reason in planned.left_out.items()]))
     return page_of("components", blocks)
 

@@ -32,7 +32,7 @@ from skill_evaluator.reports.evaluation import evaluation_json, evaluation_page,
 from skill_evaluator.reports.live import watch
 from skill_evaluator.reports.many import many_json, many_page, print_planned
 from skill_evaluator.reports.planning import print_dry_run
-from skill_evaluator.runner.session import print_how_to_go_on
+from skill_evaluator.runner.session import print_resume_command
 
 
 def measure(request: EvaluationRequest, form: Format, *, full: bool = False, show_changes: bool = False) -> int:
@@ -57,7 +57,7 @@ def _show(done: EvaluationResult, request: EvaluationRequest, form: Format, *, f
     print_page(form, json=lambda: evaluation_json(done, changes), page=lambda: page, full=full)
     if done.verdict is None:
         _warn_without_verdict(done, show_changes=show_changes)
-    print_how_to_go_on(done.resume_command())
+    print_resume_command(done.resume_command())
     if done.problems:
         raise done.problems[0]
     return _code(Library(**folders_of(request)), done)

@@ -86,11 +86,9 @@ def refuse_wrong_rules(rules: Mapping[str, FieldRule], key_path: str, where: str
     for path, rule in rules.items():
         added = () if rule.compare in (None, *shipped) else plugins.names(COMPARATOR_GROUP)
         if rule.compare is not None and rule.compare not in (*shipped, *added):
-            suggestion = f"(align: {rule.compare}?)" if rule.compare in get_args(Align) else ""
-            suggestion = suggestion or nearest(rule.compare, (*shipped, *added))
-            raise ComponentError(
-                f"unknown comparator '{rule.compare}' {suggestion} at {key_path}.{path}.compare in {where}"
-            )
+            hint = f"(align: {rule.compare}?)" if rule.compare in get_args(Align) else ""
+            hint = hint or nearest(rule.compare, (*shipped, *added))
+            raise ComponentError(f"unknown comparator '{rule.compare}' {hint} at {key_path}.{path}.compare in {where}")
         for form in rule.formats:
             _refuse_unreadable_format(form, f"at {key_path}.{path}.formats in {where}")
 
@@ -306,7 +304,6 @@ def _same_value(schema: Any, root: _Node, visits: _Visits, keywords: Sequence[st
 
 
 def _values_below(node: Any, path: str) -> Iterator[tuple[str, Any]]:
-    """Yield the schemas of an object's members and of an array's items, each with its path."""
     if not isinstance(node, Mapping):
         return
     if _describes(node, "object"):

@@ -36,7 +36,7 @@ from skill_evaluator.reports.judging import (
     share,
 )
 from skill_evaluator.reports.lint import print_rubric_lint
-from skill_evaluator.runner.session import print_how_to_go_on
+from skill_evaluator.runner.session import print_resume_command
 from skill_evaluator.text import counted, listed
 
 _STYLES = {"ship": "green", "review_required": "yellow", "block": "red", None: "yellow"}
@@ -59,7 +59,7 @@ def print_judged(judged: Judged | JudgeRunSize, form: Format) -> int:
     for sentence in judged.stopped:
         print(sentence, file=sys.stderr)
     if judged.again:
-        print_how_to_go_on(judged.again)
+        print_resume_command(judged.again)
     return judged.code
 
 

@@ -27,9 +27,9 @@ from skill_evaluator.runner.engine import (
     NO_CALL_LEFT,
     STOPPED,
     Invocation,
-    Most,
     OnOutcome,
     Progress,
+    WorstCase,
     wait_before_retry,
 )
 from skill_evaluator.runner.journal import Run
@@ -485,7 +485,7 @@ class BatchEngine:
             return Failure(kind="not_run", reason="request_too_large", message=message)
         return size
 
-    async def _reserve(self, request: Request, worst_case: Most, *, can_wait: bool) -> bool:
+    async def _reserve(self, request: Request, worst_case: WorstCase, *, can_wait: bool) -> bool:
         """Reserve the maximum cost of a call. If no batch is pending, a refusal ends submitting."""
         is_reserved = self._budget.reserve_now(worst_case.usd)
         if not is_reserved and can_wait:
@@ -498,9 +498,9 @@ class BatchEngine:
             return False
         return is_reserved
 
-    def _worst_case(self, call: Call, request: Request | None = None) -> Most:
+    def _worst_case(self, call: Call, request: Request | None = None) -> WorstCase:
         request = request or self._job.request_for(call)
-        return Most.of(request, self._job.price, batch=True)
+        return WorstCase.of(request, self._job.price, batch=True)
 
     def _pending_calls(self) -> set[Call]:
         """Return the calls in batches that the vendor has or may have."""

@@ -64,8 +64,7 @@ class JudgeResults:
         planned = len(self.judging.questions) * self.judging.replicates
         required = self.session.configuration.settings.required_coverage * planned
         return len(self.runs) == len(self.judging.judges) and all(
-            run.stopped is None and sum(replicate.answered for replicate in run.answers.values()) >= required
-            for run in self.runs
+            run.stopped is None and sum(call.answered for call in run.answers.values()) >= required for run in self.runs
         )
 
     @property
@@ -200,10 +199,8 @@ class JudgeSession:
                 call.replicate, run.manifest.seed, run.model.params.max_output_tokens
             )
         )
-        failures = session.ask(runs, judge_questions).halted
-        parts = [
-            JudgeCalls(run=run, answers=outcomes(run.folder), stopped=failures[run.manifest.run_id]) for run in runs
-        ]
+        halted = session.ask(runs, judge_questions).halted
+        parts = [JudgeCalls(run=run, answers=outcomes(run.folder), stopped=halted[run.manifest.run_id]) for run in runs]
         return JudgeResults(judging=judging, folder=folder, runs=parts, session=session)
 
 

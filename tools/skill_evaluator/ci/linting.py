@@ -75,7 +75,7 @@ def lint(request: LintRequest) -> LintedLibrary:
     folder, past_library, edited, commit = request.components.as_posix(), None, {}, _base_commit(request)
     if commit is not None:
         repository = Repository(request.components)
-        folder = repository.place(request.components)
+        folder = repository.relative_path(request.components)
         names = names if request.names else _touched(request, repository, commit, names)
         past_library = library_at_commit(repository, commit, folder, names)
         edited = {Path(path): words for path, words in _edited(request, repository, commit, folder)}
@@ -131,7 +131,10 @@ def _with_judge_key(linted: Linted, config: Path, configuration: Configuration) 
 def _edited(request: LintRequest, repository: Repository, commit: str, folder: str) -> Iterator[tuple[str, str]]:
     """Yield changed files that decide how changes are checked, and leaderboards deleted with their component."""
     message = "this change edits a file that checks changes; review it before the merge"
-    for checked, file_pattern in ((".github", "*"), (repository.place_without_links(request.config), "requirements*")):
+    for checked, file_pattern in (
+        (".github", "*"),
+        (repository.relative_path_without_links(request.config), "requirements*"),
+    ):
         before, after = (repository.files(ref, checked) for ref in (commit, str(repository.commit("HEAD"))))
         for path in sorted({path for path, _ in before.items() ^ after.items()}):
             if fnmatch(PurePosixPath(path).name, file_pattern):

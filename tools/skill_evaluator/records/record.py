@@ -548,6 +548,8 @@ REMEDIES: Mapping[str, str] = {
     "provider_bug": "report it to the author of the provider of '{model}'",
     "in_reasoning": "raise params: {{max_output_tokens}} of '{model}' in models.yaml, or turn its reasoning off",
     "tool_call": "let the prompt ask for the output as content; take tools out of params of '{model}' in models.yaml",
+    "no_tool_call": "see what '{model}' wrote with `explain`: it, or its server, may not support a forced tool call",
+    "schema_refused": "change schema.json, or structured_output of '{model}' in models.yaml",
     **dict.fromkeys(("refusal", "empty", *get_args(NotJson), "ambiguous", "no_option"), _EXPLAIN),
 }
 

@@ -22,11 +22,13 @@ _Results = Mapping[str, EvaluationResult | SkillEvaluatorError]
 
 
 def print_planned(planned: ManyPlanned) -> None:
-    """Print to stderr the calls and the maximum cost of each component, and the components that are skipped."""
+    """Print to stderr the calls and the maximum cost of each component, its problems, and the skipped components."""
     for each in planned.ready:
         for estimate in each.estimates:
             size = f"{counted(estimate.calls, 'call')}, at most {cost_words(estimate.cost_upper_usd)}"
             print(f"{visible(each.component.name)} on {visible(estimate.model_id)}: {size}", file=sys.stderr)
+        for problem in each.problems:
+            print(f"problem: {visible(problem)}", file=sys.stderr)
     for name, reason in planned.left_out.items():
         print(f"left out: {visible(name)}: {visible(str(reason))}", file=sys.stderr)
     total = f"{counted(planned.calls, 'call')}, at most {cost_words(planned.cost_at_most_usd)}"

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from skill_evaluator.ci.doctor import DoctorReport, examine
+from skill_evaluator.ci.fixtures import refuse_fetched
 from skill_evaluator.ci.linting import LintedLibrary, LintRequest, lint
 from skill_evaluator.display.addresses import Site
 from skill_evaluator.display.options import COMPONENTS, CONFIG, request_of
@@ -29,7 +30,6 @@ from skill_evaluator.library.config import Model, Settings, load_models, load_se
 from skill_evaluator.library.sources import components_of
 from skill_evaluator.library.tables import Odd
 from skill_evaluator.providers import read_configuration
-from skill_evaluator.providers.weights import cache_dir
 from skill_evaluator.records.archive import Acceptance, Archive
 from skill_evaluator.records.record import Record
 from skill_evaluator.records.selection import Accepted, accept
@@ -52,7 +52,6 @@ if TYPE_CHECKING:
     from skill_evaluator.api.ci import ContinuousIntegration
     from skill_evaluator.api.judging import Judges
     from skill_evaluator.judges.prompting.session import JudgeRunSize
-    from skill_evaluator.judges.workflows.case_drafting import CasesDraftRequest, DraftedCases
     from skill_evaluator.site.server import ServedSite, SiteServer
 
 
@@ -64,7 +63,7 @@ class Library:
     'regressed'
 
     Every method raises a SkillEvaluatorError for an invalid input, before any call. Warnings are printed on stderr.
-    Only `evaluate`, `try_`, `mutate`, `switch`, `doctor`, `draft_cases`, `audits.run` and methods of `judge` call
+    Only `evaluate`, `try_`, `mutate`, `switch`, `doctor`, `audits.run` and methods of `judge` call
     models.
     """
 
@@ -479,27 +478,16 @@ class Library:
 
         `on_problem` takes the error of an invalid row instead of having it raised.
         """
-        self._refuse_fetched(table.fixtures)
+        refuse_fetched(self.settings.fixtures, table.fixtures)
         return import_cases(table, on_problem)
-
-    def draft_cases(self, request: "CasesDraftRequest", *, watch: Watch | None = None) -> "DraftedCases | JudgeRunSize":
-        """Have a model draft cases of a component, marked as unreviewed, as `cases draft` does."""
-        self._refuse_fetched(request.fixtures)
-        return self.judge.cases(request, watch=watch)
 
     def review_cases(self, skill: str, *, accept: Sequence[str] = ()) -> list[str]:
         """Return the folders of a component's unreviewed cases; or accept cases by id or pattern and return the ids."""
         component = self.component(skill)
         if accept:
-            self._refuse_fetched(self.fixtures)
+            refuse_fetched(self.settings.fixtures, self.fixtures)
             return accept_cases(component, self.fixtures, accept)
         return [str(folder) for folder in unreviewed_cases(component, self.fixtures)]
-
-    def _refuse_fetched(self, fixtures: Path | None) -> None:
-        """Raise FixtureError if cases would be written into the cache of another repository."""
-        if self.settings.fixtures and fixtures and fixtures.is_relative_to(cache_dir()):
-            repository = self.settings.fixtures.repository
-            raise FixtureError(f"the cases belong in {repository}; name a clone of it with --fixtures DIR")
 
     def lint(
         self, names: Sequence[str] = (), *, base: str | None = None, no_cases: bool = False, fix: bool = False

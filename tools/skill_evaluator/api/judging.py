@@ -7,6 +7,7 @@ from pathlib import Path
 from skill_evaluator.audit.request import ScenariosDraftRequest
 from skill_evaluator.audit.run.drafting import draft_scenarios
 from skill_evaluator.checking.rubrics import RubricLint, lint_rubrics
+from skill_evaluator.ci.fixtures import refuse_fetched
 from skill_evaluator.display.options import JUDGEMENTS, request_of
 from skill_evaluator.errors import ConfigError
 from skill_evaluator.judges.modes.run_outputs import pin_outputs
@@ -444,8 +445,42 @@ class Judges:
         )
         return draft_scenarios(request, watch)
 
-    def cases(self, request: CasesDraftRequest, *, watch: Watch | None = None) -> DraftedCases | JudgeRunSize:
-        """Have a model draft cases of a component, marked as unreviewed, as `cases draft` does."""
+    def draft_cases(
+        self,
+        skill: str,
+        *,
+        model: str,
+        count: int = 10,
+        seed: int = 0,
+        max_cost: float | None = None,
+        dry_run: bool = False,
+        watch: Watch | None = None,
+    ) -> DraftedCases | JudgeRunSize:
+        """Have a model draft cases of a component, marked as unreviewed, as `cases draft` does.
+
+        Args:
+            skill: The component, by name or folder.
+            model: The model of models.yaml that drafts.
+            count: The number of cases.
+            seed: Seed of the calls.
+            max_cost: Maximum cost of the calls, in USD.
+            dry_run: Check the inputs and return the size of the calls; make none.
+            watch: Shows the progress of the calls; default: nothing is shown.
+
+        Returns:
+            The drafted cases and the number of drafts left out by reason, or the size of the calls in a dry run.
+        """
+        refuse_fetched(load_settings(self.config).fixtures, self.fixtures)
+        request = request_of(
+            CasesDraftRequest,
+            self,
+            skill=skill,
+            model=model,
+            count=count,
+            seed=seed,
+            max_cost=max_cost,
+            dry_run=dry_run,
+        )
         return draft_cases(request, watch)
 
     def lint(self, files: Sequence[Path] = ()) -> RubricLint:

@@ -57,3 +57,9 @@ def fetched_fixtures(declared: FixturesElsewhere) -> tuple[Path, str]:
             "correct fixtures.path in settings.yaml"
         )
     return root.inside(checkout / declared.path), commit
+
+
+def refuse_fetched(declared: FixturesElsewhere | None, fixtures: Path | None) -> None:
+    """Raise FixtureError if cases would be written into the fetched fixtures of another repository."""
+    if declared and fixtures and fixtures.is_relative_to(cache_dir()):
+        raise FixtureError(f"the cases belong in {declared.repository}; name a clone of it with --fixtures DIR")

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from skill_evaluator.api import Library
 from skill_evaluator.commands.options import agreed, leave_out
-from skill_evaluator.display.options import ConfigOption, PlatformOption, SkipInvalid, folders_of, options
+from skill_evaluator.display.options import ConfigOption, PlatformOption, SkipInvalid, folders_of, keywords_of, options
 from skill_evaluator.errors import EXIT_OK, refuse
 from skill_evaluator.judges.workflows.case_drafting import CasesDraftRequest
 from skill_evaluator.library.case_table import CaseTable
@@ -14,8 +14,8 @@ from skill_evaluator.text import counted
 
 EXAMPLES = {
     "cases_draft": (
-        "skill-evaluator cases draft COMPONENT --model <model> --dry-run",
-        "skill-evaluator cases draft COMPONENT --model <model> -n 10",
+        "skill-evaluator cases draft <component> --model <model> --dry-run",
+        "skill-evaluator cases draft <component> --model <model> -n 10",
     ),
     "cases_fetch": ("skill-evaluator cases fetch", "skill-evaluator cases fetch --platform github"),
     "cases_import": (
@@ -35,7 +35,8 @@ def cases_draft(options: CasesDraftRequest) -> int:
     The model drafts inputs and ground truths from the prompt and the schema. Invalid drafts are left out. Unreviewed
     cases are not evaluated; `review cases` accepts them.
     """
-    return print_drafted_cases(Library(**folders_of(options)).draft_cases(options, watch=watch))
+    judge = Library(**folders_of(options)).judge
+    return print_drafted_cases(judge.draft_cases(**keywords_of(options, CasesDraftRequest), watch=watch))
 
 
 @options

@@ -20,8 +20,8 @@ from skill_evaluator.text import counted
 
 EXAMPLES = {
     "review_cases": (
-        "skill-evaluator review cases COMPONENT",
-        "skill-evaluator review cases COMPONENT --accept draft-01 --accept 'draft-1*'",
+        "skill-evaluator review cases <component>",
+        "skill-evaluator review cases <component> --accept draft-01 --accept 'draft-1*'",
     ),
     "review_serve": ("skill-evaluator review serve --reviewer ada",),
     "review_add": ("skill-evaluator review add pairs.jsonl --sample 20",),

@@ -150,7 +150,9 @@ def _model_layers(shown: Sequence[dict[str, Any]], axes: _Axes) -> list[Any]:
         named_points = _data_of(point for point in shown if (point["ability"] <= middle) == (align == "left"))
         if named_points:
             text = drawn_from(named_points).encode(x=x, y=y, text="name:N")
-            layers += _text_with_halo(text, align=align, baseline="middle", dx=dx, fontSize=FONT_SIZE)
+            label: dict[str, Any] = {"align": align, "baseline": "middle", "dx": dx, "fontSize": FONT_SIZE}
+            halo = text.mark_text(**label, stroke="white", strokeWidth=3, aria=False)
+            layers += [halo, text.mark_text(**label, color=INK)]
     return layers
 
 
@@ -163,11 +165,6 @@ def _grade_encodings(names: Iterable[str]) -> tuple[alt.Color, alt.Shape]:
     legend = grade_legend() if shown - plain else None
     shared: dict[str, Any] = {"sort": graded, "legend": legend}
     return alt.Color("grade:N", scale=colours, **shared), alt.Shape("grade:N", scale=shapes, **shared)
-
-
-def _text_with_halo(text: alt.Chart, **style: Any) -> list[alt.Chart]:
-    halo = text.mark_text(**style, stroke="white", strokeWidth=3, aria=False)
-    return [halo, text.mark_text(**{"color": INK, **style})]
 
 
 def heat_map(result: AuditResult) -> Any:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+import pytest
 from skill_evaluator.verdicts.planning.sizing import can_show
 
 from tests.support.library import ROOT, SKILL, Library
@@ -47,16 +48,16 @@ def linted(library: Library, *arguments: str) -> dict[str, Any]:
 
 
 def test_every_field_is_shown_with_its_comparison(library: Library) -> None:
-    describe(library, {})
+    describe(library, {"number": {"weight": 2}, "lines": {"align": "key", "key": ["code"]}})
     fields = linted(library)["fields"]
     assert [(field["path"], field.get("compare") or field["align"], field["why"]) for field in fields] == [
-        ("number", "string", "schema"),
+        ("number", "string", "schema (declared: weight)"),
         ("kind", "category", "schema"),
         ("due", "date", "schema"),
         ("paid", "exact", "schema"),
         ("total", "number", "schema"),
         ("note", "string", "schema"),
-        ("lines", "best", "array of objects"),
+        ("lines", "key", "declared"),
         ("lines[].code", "string", "schema"),
         ("lines[].count", "number", "schema"),
         ("tags", "set", "array of scalars"),
@@ -151,6 +152,37 @@ def test_hostile_names_break_no_table(library: Library) -> None:
     assert len(rows) == 2 + len(HOSTILE)
     assert {row.count("|") for row in rows} == {6}
     assert not {"\x1b", "\u202e"} & set(ended.out + page)
+
+
+def test_unstable_cases_are_linted_for_their_names_and_dates(library: Library) -> None:
+    unstable = {
+        "alpah": {"reason": "a torn scan", "until": "2999-01-01"},
+        "alpha": {"reason": "a torn scan", "until": "2020-01-31"},
+    }
+    own = {"unstable_cases": unstable, "critical_cases": ["alpha"]}
+    library.settings(policy={"components": {SKILL: own}})
+    linted = library.call("lint")
+    where = f"policy.components.{SKILL}"
+    assert linted.code == 2
+    for words in (
+        f"{where}.unstable_cases: 'alpah' does not exist (did you mean 'alpha'?)",
+        f"{where}.unstable_cases: 'alpha' was unstable until 2020-01-31; extend the date or delete it",
+        f"{where}: 'alpha' is in critical_cases and, to decide nothing, in unstable_cases; delete one",
+    ):
+        assert words in linted.out + linted.err
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ({"reason": "a torn scan"}, "a required key is missing at policy.components.s.unstable_cases.a.until in "),
+        ({"reason": "", "until": "2999-01-01"}, "String should have at least 1 character"),
+        ({"reason": "a", "until": "soon"}, "a day such as 2027-01-31 is expected, not 'soon'"),
+    ],
+)
+def test_incomplete_entry_of_an_unstable_case_is_an_error(library: Library, entry: Any, message: str) -> None:
+    library.settings(policy={"components": {"s": {"unstable_cases": {"a": entry}}}})
+    assert message in library.call("lint").err
 
 
 def test_unknown_names_in_the_policy_are_problems(library: Library) -> None:

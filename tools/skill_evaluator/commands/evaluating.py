@@ -68,8 +68,7 @@ def measure_planned(request: ManyRequest, form: Format, plan: Path, run: str) ->
     read = read_plan(plan)
     request = planned_request(request, read, read.run(run))
     if request.dry_run:
-        print_dry_run(dry_run(request), form)
-        return EXIT_OK
+        return print_dry_run(dry_run(request), form)
     return measure(request, form)
 
 
@@ -88,6 +87,7 @@ def measure_many(request: ManyRequest, form: Format) -> int:
         print_page(form, json=lambda: many_json(done, planned), page=lambda: many_page(done, planned, folders))
     broken = [problem for problem in planned.left_out.values() if not isinstance(problem, NotEvaluatedError)]
     codes = [_code(library, each) for each in (*done.values(), *broken)]
+    codes += [EXIT_USER_ERROR for plan in planned.ready if plan.problems and request.dry_run]
     codes = codes or [EXIT_INCOMPLETE] * bool(planned.left_out and not request.dry_run)  # nothing was measured
     return next(
         (code for code in (EXIT_BUG, EXIT_REGRESSED, EXIT_INCOMPLETE, EXIT_USER_ERROR) if code in codes), EXIT_OK

@@ -22,7 +22,7 @@ from skill_evaluator.text import canonical_json
 
 CallKey = TypeVar("CallKey")
 Attempt = TypeVar("Attempt")
-StopReason = Literal["stop", "length", "refusal", "too_large", "other"]
+StopReason = Literal["stop", "length", "refusal", "too_large", "no_tool_call", "other"]
 FailureKind = Literal[
     "provider_error", "refused", "truncated", "unparseable", "timeout", "no_credentials", "over_budget", "not_run"
 ]
@@ -39,6 +39,7 @@ class Request:
     seed: int  # differs between replicates
     schema: Mapping[str, Any] | None = None
     schema_name: str = "output"
+    by_tool_call: bool = False  # the output is the arguments of a function with this schema and name
     cache: bool = False  # whether the same messages are sent again soon, so that caching saves money
     constant: int = 0  # number of leading characters that the requests of other cases share
     file_tokens: int = 0  # upper bound of the input tokens of files

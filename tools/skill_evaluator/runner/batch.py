@@ -23,6 +23,7 @@ from skill_evaluator.identifiers import CaseId, Label, Timestamp, moment, now
 from skill_evaluator.library.config import Price
 from skill_evaluator.providers.base import Failure, ProviderError, Request, refuse_changed, within_limits
 from skill_evaluator.providers.batch import GONE, Batches, BatchStatus, Results, UndecidedError, lost
+from skill_evaluator.providers.structured import output_of
 from skill_evaluator.runner.engine import (
     NO_CALL_LEFT,
     STOPPED,
@@ -98,7 +99,7 @@ class Batch:
 
     number: int
     name: str
-    at: str
+    timestamp: str
     calls: Mapping[str, Call]
     attempts: Mapping[Call, int]
     batch_id: str | None = None
@@ -112,7 +113,7 @@ class Batch:
     @property
     def intended_at(self) -> float:
         """The time of its intended line."""
-        return moment(self.at).timestamp()
+        return moment(self.timestamp).timestamp()
 
     @property
     def age_s(self) -> float:
@@ -199,7 +200,7 @@ class BatchJournal:
                 Batch(
                     number=line.batch,
                     name=line.name,
-                    at=line.at,
+                    timestamp=line.at,
                     calls=calls,
                     attempts={call: 1 + sum(call in batch.attempts for batch in earlier) for call in calls.values()},
                 )
@@ -408,6 +409,7 @@ class BatchEngine:
                 cost = budget_cost(self._job.run.model, self._job.price, outcome)
                 self._budget.settle(worst_case, worst_case if cost is None else cost)
                 answered_at = answer_cost(self._job.run.model, self._job.price, outcome)
+                outcome = output_of(outcome, self._job.request_for(call), self._job.run.model)
                 outcome = within_limits(outcome, self._settings).redacted(self._redact)
                 replicate = Replicate(call=call, completion=outcome, latency_s=None, attempts=attempt)
                 await self._finish_call(replicate, answered_at)

@@ -21,8 +21,17 @@ from types import MappingProxyType
 from typing import Any
 
 from skill_evaluator.library.config import Limits, Model, Price, Retry, Settings
-from skill_evaluator.providers.base import Completion, Failure, Provider, ProviderError, Request, ask_once
+from skill_evaluator.providers.base import (
+    Completion,
+    Failure,
+    Provider,
+    ProviderError,
+    Request,
+    ask_once,
+    within_limits,
+)
 from skill_evaluator.providers.redaction import Redactor
+from skill_evaluator.providers.structured import output_of
 from skill_evaluator.records.summaries import InFlight
 from skill_evaluator.runner.prices import budget_cost, call_cost, max_call_cost
 from skill_evaluator.runner.schedule import Call, Replicate, estimate_input_tokens, limits_under, max_input_tokens
@@ -525,6 +534,7 @@ class Engine:
                 spent = worst_case.usd  # if the call fails before its cost is known
                 begun = time.perf_counter()
                 completion = await ask_once(self._job.provider, request, self._settings)
+                completion = within_limits(output_of(completion, request, self._job.model), self._settings)
                 billed = budget_cost(self._job.model, self._job.price, completion)
                 spent = worst_case.usd if billed is None else billed
                 taken_s = completion.latency_s

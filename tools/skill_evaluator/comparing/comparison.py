@@ -36,7 +36,7 @@ _ARRAY = (list, type(None))
 _MAX_ENUMERATED_ASSIGNMENTS = 60  # assignments
 
 
-@dataclass(slots=True)  # not frozen for speed: there is one per leaf
+@dataclass(slots=True)  # mutable for speed: there is one per leaf
 class ComparedLeaf:
     """One aligned leaf: its path in the plan, its rule, both values and the outcome. Treat it as immutable.
 
@@ -238,7 +238,7 @@ def heaviest(weights: Weights) -> dict[int, int]:
 
 def counted_weight(rows: Iterable[ComparedLeaf]) -> tuple[float, float, float]:
     """Return the total weights of matched leaves, of the truth's leaves and of the output's leaves."""
-    weights: dict[int, float] = {}  # by id of the rule, since its properties are slow
+    weights: dict[int, float] = {}  # key: id of the rule, whose properties are slow
     matched = of_truth = of_output = 0.0
     for row in rows:
         rule, outcome = row.rule, row.outcome

@@ -83,7 +83,7 @@ def difference(minuend: Figure, subtrahend: Figure) -> Figure:
 
 
 def corrected_rate(reported: Figure, sensitivity: Figure, specificity: Figure) -> Figure | None:
-    """Return the true rate behind a reported one, (reported + TNR − 1) ÷ (TPR + TNR − 1), clipped to [0, 1].
+    """Correct a reported rate for the judge's errors: (reported + TNR − 1) ÷ (TPR + TNR − 1), clipped to [0, 1].
 
     `sensitivity` (TPR) is the share of known positives that the judge reports, `specificity` (TNR) the share of known
     negatives that it does not report. `n` is that of the reported rate. The value is undefined if the judge reports

@@ -88,7 +88,7 @@ def open_provider(model: Model, key: str | None, settings: Settings) -> RemotePr
             **sampling(model).of(request, "max_tokens"),
         }
         if request.cache:
-            content.setdefault("cache_control", _EPHEMERAL)  # up to the end of the user's text
+            content.setdefault("cache_control", _EPHEMERAL)  # caches up to the end of the user's text
             if request.examples:  # other cases share the examples
                 last = content["messages"][request.examples - 1]
                 last["content"] = [{"type": "text", "text": last["content"], "cache_control": _EPHEMERAL}]

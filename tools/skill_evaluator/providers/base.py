@@ -311,7 +311,7 @@ class Federation:
     optional: tuple[str, ...]
     audience: str  # the audience claim of the token
     rule: str  # the vendor's rule that accepts or rejects the token
-    exchanges_if: str = ""  # if this variable is not set, the vendor's SDK finds its credentials
+    exchanges_if: str = ""  # a variable; the vendor's SDK finds credentials itself unless it is set
 
 
 class FileTokens(NamedTuple):
@@ -330,7 +330,7 @@ def patches(file: File, side: int) -> int:
 class ProviderKind:
     """One line of `PROVIDERS`. Libraries that are slow to import are imported in `open`."""
 
-    open: Callable[[Model, str | None, Settings], Provider]  # of a model, its key and the settings
+    open: Callable[[Model, str | None, Settings], Provider]  # arguments: model, key, settings
     sampling: Callable[[Model], Sampling]
     key_variables: tuple[str, ...] = ()  # any of which may hold the key
     free: bool = False
@@ -338,7 +338,7 @@ class ProviderKind:
     check: Callable[[Model], object] | None = None  # raises ConfigError for a model that cannot be served
     context_tokens: Callable[[Model], int] | None = None  # the context window, if the provider sets it
     revision: int = 1  # rises when equal settings give other outputs
-    federation: Federation | None = None  # for `auth: oidc`; the key is then the one that requests identity tokens
+    federation: Federation | None = None  # used by `auth: oidc`, whose key requests identity tokens
     cache_floor: Callable[[Model], int | None] = lambda model: None  # tokens of the shortest prompt that is cached
     accepts: Callable[[Model], Sequence[FileKind]] | None = None  # the default of models.yaml; None: no files at all
     file_tokens: Callable[[Model, File], FileTokens] = lambda model, file: FileTokens(0, 0)
@@ -376,7 +376,7 @@ def opened(kind: ProviderKind, model: Model, key: str | None, settings: Settings
 
 
 def is_in_process(provider: Provider) -> bool:
-    """Check whether a provider computes in this process, so that no network can lose an output and none is billed."""
+    """Return whether a provider computes in this process, without network and bills."""
     return getattr(provider, "in_process", False)
 
 

@@ -18,8 +18,8 @@ from skill_evaluator.providers.wire import Content, HttpAnswer, TooLargeError, p
 
 GONE = (404, 410)  # HTTP statuses of a deleted batch or deleted results
 _MAX_RESULT_BYTES = 1_000_000_000  # all results of a batch come in one body
-_MAX_CLOCK_SKEW_S = 600.0  # between this machine and a vendor
-_SLACK_BYTES = 200  # per entry, for line ends and the enclosing text
+_MAX_CLOCK_SKEW_S = 600.0  # the clocks of this machine and a vendor
+_SLACK_BYTES = 200  # allowance of an entry: line ends and the enclosing text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ class BatchStatus:
     """The status of a batch at a vendor."""
 
     batch_id: str
-    state: str  # in the vendor's words
+    state: str  # the vendor's word
     ended: bool
     done: int | None  # number of finished requests; None if unknown
     unanswered: ProviderError  # the error of requests without a result after the batch has ended

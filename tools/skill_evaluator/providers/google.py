@@ -74,7 +74,7 @@ _BESIDE_GENERATION_CONFIG = frozenset(
 
 def cache_floor(model: Model) -> int | None:
     """Return the tokens of the shortest prompt that is cached. Return None for addresses other than the vendor's."""
-    floor = 2_048 if model.api_name.startswith("gemini-2.5") else 4_096  # by the vendor's page, read in November 2026
+    floor = 2_048 if model.api_name.startswith("gemini-2.5") else 4_096  # source: the vendor's page, November 2026
     return None if model.base_url else floor
 
 

@@ -38,7 +38,7 @@ from skill_evaluator.providers.structured import sent_schema
 from skill_evaluator.providers.weights import find_weights
 from skill_evaluator.providers.wire import error_from_status
 
-_MAX_WAIT_S = 60.0  # for a call that was abandoned
+_MAX_WAIT_S = 60.0  # wait for an abandoned call
 _MAX_BYTES = 512 << 20  # total size of saved states; a token of a 135M model takes 23 KB
 _END = "(what the user says)"  # marks the end of the text that all prompts share
 
@@ -119,7 +119,7 @@ class SharedStates:
         self._key = secrets.token_hex()
         common.slot_save_path = f"{self._folder.name}/"
         common.api_keys = [self._key]
-        common.swa_full = True  # without it a restored state is shorter than the saved state
+        common.swa_full = True  # keeps a restored state as long as the saved state
         common.n_ctx_checkpoints = 0  # checkpoints would depend on earlier calls
         self.engine = library.Server(common)
 

@@ -32,8 +32,8 @@ from skill_evaluator.providers.remote import UNREADABLE, RemoteProvider
 from skill_evaluator.providers.wire import TooLargeError, base64_of, parsed_answer
 
 MODEL = Model(id="program", provider="program", structured_output="none")
-VARIABLES = "PROGRAM_ENV"  # in CI the secret with all variables of a program, one NAME=value per line
-SPARE_S = 5.0  # between the time limits of a program and of its call
+VARIABLES = "PROGRAM_ENV"  # CI's secret with all variables of a program, one NAME=value per line
+SPARE_S = 5.0  # the call's time limit minus the program's
 _SETUP_S = 1800.0
 _MAX_THREADS = 256  # one per running program
 _REASONS = {"exited": "exit_code", "timeout": "timeout", "absent": "not_started"}

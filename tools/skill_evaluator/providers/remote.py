@@ -86,7 +86,7 @@ class RemoteProvider:
     async def _send(self, method: str, path: str, **content: Any) -> HttpAnswer:
         try:
             return await self._connection.send(method, path, **content)
-        except (ValueError, TypeError) as problem:  # for example a key that a header cannot carry
+        except (ValueError, TypeError) as problem:  # such a key cannot be sent in a header
             raise _unsendable(problem) from None
 
     def completion(self, answer: HttpAnswer, sent: Container[str] | None = None) -> Completion:

@@ -22,7 +22,7 @@ from skill_evaluator.identifiers import is_address
 from skill_evaluator.providers.base import ProviderError, dropped, timed_out, unreachable
 from skill_evaluator.providers.wire import Content, HttpAnswer, TooLargeError, json_bytes
 
-_HEADER_BYTES = 65_536  # per header
+_HEADER_BYTES = 65_536  # limit of one header
 _READ_BYTES = 65_536
 _ERROR_BYTES = 100_000  # an error's body is read up to here
 _MIN_BYTES_PER_S = 50_000  # extends the time limit for large bodies, such as a batch of requests
@@ -51,7 +51,7 @@ class Http:
         Raise TooLargeError if the body of a success is over the limit, ProviderError for a fault, and ValueError or
         TypeError if the request cannot be sent.
         """
-        length = {"content-length": str(content.size)} if content.size else {}  # without it aiohttp sends chunks
+        length = {"content-length": str(content.size)} if content.size else {}  # aiohttp sends chunks if it is missing
         begun = time.perf_counter()
 
         async def body() -> AsyncIterator[bytes]:

@@ -116,7 +116,7 @@ class HttpAnswer:
     status: int
     headers: Mapping[str, str]  # names in lower case
     content: bytes  # decompressed
-    latency_s: float | None = None  # from the first byte sent to the last received; None in a batch
+    latency_s: float | None = None  # first byte sent to last byte received; None in a batch
 
     @property
     def is_success(self) -> bool:

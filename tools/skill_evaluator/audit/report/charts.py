@@ -39,10 +39,7 @@ _CORNERS: dict[tuple[str, str], Quadrant] = {
     ("right", "bottom"): "safe default",
 }
 _BLUE = "#0072b2"
-_ARIA = {
-    "description": alt.Description("description:N"),
-    "tooltip": alt.Tooltip("description:N"),
-}  # for screen readers
+_ARIA = {"description": alt.Description("description:N"), "tooltip": alt.Tooltip("description:N")}
 _CELL_HEIGHT, _WIDE_CELL, _NARROW_CELL, _MANY_SCENARIOS = 21, 54, 40, 14
 _BOX_STEP, _BOX_WIDTH = 26, 640
 _TEXT_ON_DARK, _TEXT_ON_LIGHT = "#fff", "#000"  # text on a cell, whose colour is the same in dark mode
@@ -131,7 +128,7 @@ def _model_layers(shown: Sequence[dict[str, Any]], axes: _Axes) -> list[Any]:
     """Draw confidence intervals, points in the colours of their grades, and the names beside them."""
     colour, shape = _grade_encodings(point["grade"] for point in shown)
     style = {"strokeWidth": 1.3, "opacity": 0.4 if len(shown) <= MAX_NAMED else 0.22, "aria": False}
-    bars = (  # from low to high
+    bars = (  # low to high
         [dict(zip(("low", "high"), point[name], strict=True)) | _data_of([point])[0] for point in shown if point[name]]
         for name in _INTERVALS
     )

@@ -289,7 +289,7 @@ def _combine_dimension(name: str, answers: Sequence[RegressionAnswer]) -> Dimens
 def _majority_finding(findings: Sequence[DimensionFinding]) -> tuple[Finding, float] | None:
     """Return the majority of one order's findings and its share; a tie is *same* with half the share.
 
-    Return None without findings.
+    Return None if there are no findings.
     """
     if not findings:
         return None

@@ -148,11 +148,7 @@ def position_bias(in_order: Sequence[Hashable], swapped: Sequence[Hashable]) -> 
     return PositionBias(
         flips=rate(sum(plain != reverse for plain, reverse in parsed), len(parsed)),
         picks_first=mean_within(first),
-        lean=mean_within(
-            [plain - reverse for plain, reverse in zip(first, second, strict=True)],
-            -1.0,
-            1.0,
-        ),
+        lean=mean_within([plain - reverse for plain, reverse in zip(first, second, strict=True)], -1.0, 1.0),
     )
 
 

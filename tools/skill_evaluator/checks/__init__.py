@@ -47,7 +47,9 @@ CHECKS: Mapping[str, CheckKind] = {
     "ends_with": CheckKind(argument=_Text, passes=str.endswith),
     "regex": CheckKind(argument=_Pattern, passes=matches),
     "is_json": CheckKind(argument=Literal[True], passes=is_json, in_places=False),
-    "max_words": CheckKind(argument=PositiveInt, passes=lambda text, most: len(text.split()) <= most, negatable=False),
+    "max_words": CheckKind(
+        argument=PositiveInt, passes=lambda text, limit: len(text.split()) <= limit, negatable=False
+    ),
     "python": CheckKind(argument=_Function, negatable=False, in_places=False),
     "expect": CheckKind(argument=_Sentence, negatable=False, in_places=False),
 }

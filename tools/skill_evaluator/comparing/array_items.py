@@ -83,10 +83,10 @@ def identities(items: list[Any], field: Field, rule: FieldRule) -> list[Hashable
     """Return the identity of each array item: the canonical values of its key fields, or of the whole item."""
     if rule.align != "key":
         return _canonicals(items, field.item)
-    columns = [
+    keys = [
         _canonicals([key_value(item, key) for item in items], field.item.descendant(key.split("."))) for key in rule.key
     ]
-    return list(zip(*columns, strict=True))
+    return list(zip(*keys, strict=True))
 
 
 def key_value(item: Any, key: str) -> Any:
@@ -122,10 +122,7 @@ def values_by_path(value: Any, plan: FieldPlan) -> tuple[dict[str, Hashable], di
     forms: defaultdict[str, list[Hashable]] = defaultdict(list)
     lengths: dict[str, int] = {}
     _gather_values(value, plan.field(""), (), forms, lengths)
-    values = {
-        path: path_forms[0] if len(path_forms) == 1 else frozenset(Counter(path_forms).items())
-        for path, path_forms in forms.items()
-    }
+    values = {path: group[0] if len(group) == 1 else frozenset(Counter(group).items()) for path, group in forms.items()}
     return values, lengths
 
 

@@ -81,14 +81,14 @@ def _string(value: Any, rule: FieldRule) -> Hashable:
 
 
 def _has_edit_similarity(truth: Any, output: Any, rule: FieldRule) -> bool:
-    left, right = _string(truth, rule), _string(output, rule)
-    if not (isinstance(left, str) and isinstance(right, str)):
-        return left == right
+    truth_text, output_text = _string(truth, rule), _string(output, rule)
+    if not (isinstance(truth_text, str) and isinstance(output_text, str)):
+        return truth_text == output_text
     from rapidfuzz.distance import Levenshtein
 
-    longest = max(len(left), len(right))
+    longest = max(len(truth_text), len(output_text))
     edits = int((1 - _threshold(rule)) * longest + 1e-9)  # whole edits: 1 - 0.8 of 5 letters is one, not 0.9999
-    return Levenshtein.distance(left, right, score_cutoff=edits) <= edits
+    return Levenshtein.distance(truth_text, output_text, score_cutoff=edits) <= edits
 
 
 def _threshold(rule: FieldRule) -> float:
@@ -140,14 +140,14 @@ def _number(value: Any, rule: FieldRule) -> Hashable:
 
 
 def _within_tolerance(truth: Any, output: Any, rule: FieldRule) -> bool:
-    left, right = _as_number(truth, rule), _as_number(output, rule)
-    if left is None or right is None:
+    truth_number, output_number = _as_number(truth, rule), _as_number(output, rule)
+    if truth_number is None or output_number is None:
         return _number(truth, rule) == _number(output, rule)
-    if left == right:
+    if truth_number == output_number:
         return True
     try:
-        allowed = max(rule.tolerance, rule.relative_tolerance * max(abs(left), abs(right)))
-        difference = abs(left - right)
+        allowed = max(rule.tolerance, rule.relative_tolerance * max(abs(truth_number), abs(output_number)))
+        difference = abs(truth_number - output_number)
         return math.isfinite(difference) and (difference <= allowed or math.isclose(difference, allowed, rel_tol=1e-9))
     except OverflowError:  # an integer of more than 308 digits
         return False
@@ -173,10 +173,10 @@ def _date(value: Any, rule: FieldRule) -> Hashable:
 
 
 def _within_days(truth: Any, output: Any, rule: FieldRule) -> bool:
-    left, right = _as_date(truth, rule), _as_date(output, rule)
-    if left is None or right is None:
+    truth_date, output_date = _as_date(truth, rule), _as_date(output, rule)
+    if truth_date is None or output_date is None:
         return _date(truth, rule) == _date(output, rule)
-    return abs((left - right).days) <= rule.tolerance_days
+    return abs((truth_date - output_date).days) <= rule.tolerance_days
 
 
 def _has_token_f1(truth: Any, output: Any, rule: FieldRule) -> bool:

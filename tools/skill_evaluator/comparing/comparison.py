@@ -36,7 +36,7 @@ _ARRAY = (list, type(None))
 _MAX_ENUMERATED_ASSIGNMENTS = 60  # assignments
 
 
-@dataclass(slots=True)  # not frozen for speed: there is one per leaf
+@dataclass(slots=True)  # mutable for speed: there is one per leaf
 class ComparedLeaf:
     """One aligned leaf: its path in the plan, its rule, both values and the outcome. Treat it as immutable.
 
@@ -78,17 +78,13 @@ class _Comparison:
         """Compare two values at a field. Recursive with one frame per level, since values may be deeply nested."""
         if field.rule is None and (isinstance(truth, _CONTAINERS) or isinstance(output, _CONTAINERS)):
             if isinstance(truth, _OBJECT) and isinstance(output, _OBJECT):
-                truth_object, output_object = truth or {}, output or {}
-                if keys_by_nfc_name(truth_object) or keys_by_nfc_name(output_object):
-                    return self._compare_respelt(truth_object, output_object, field, truth_at, output_at)
+                truths, outputs = truth or {}, output or {}
+                if keys_by_nfc_name(truths) or keys_by_nfc_name(outputs):
+                    return self._compare_respelt(truths, outputs, field, truth_at, output_at)
                 children = field.children
-                for key in (
-                    truth_object if truth_object.keys() >= output_object.keys() else {**truth_object, **output_object}
-                ):
+                for key in truths if truths.keys() >= outputs.keys() else {**truths, **outputs}:
                     below = children.get(key) or field.child(key)
-                    self.compare(
-                        truth_object.get(key), output_object.get(key), below, (*truth_at, key), (*output_at, key)
-                    )
+                    self.compare(truths.get(key), outputs.get(key), below, (*truth_at, key), (*output_at, key))
             elif isinstance(truth, _ARRAY) and isinstance(output, _ARRAY):
                 truth_items, output_items = truth or [], output or []
                 for i, j in self._align(truth_items, output_items, field):
@@ -116,13 +112,11 @@ class _Comparison:
     ) -> None:
         """Compare objects whose keys are not in NFC: match members by NFC name, but keep original keys as paths."""
         truth_keys, output_keys = keys_by_nfc_name(truth), keys_by_nfc_name(output)
-        truth_members, output_members = rename_keys(truth, truth_keys), rename_keys(output, output_keys)
-        for name in {**truth_members, **output_members}:
-            member_truth_at = (*truth_at, truth_keys.get(name, name))
-            member_output_at = (*output_at, output_keys.get(name, name))
-            self.compare(
-                truth_members.get(name), output_members.get(name), field.child(name), member_truth_at, member_output_at
-            )
+        truths, outputs = rename_keys(truth, truth_keys), rename_keys(output, output_keys)
+        for name in {**truths, **outputs}:
+            key_in_truth = (*truth_at, truth_keys.get(name, name))
+            key_in_output = (*output_at, output_keys.get(name, name))
+            self.compare(truths.get(name), outputs.get(name), field.child(name), key_in_truth, key_in_output)
 
     def _align(self, truth: list[Any], output: list[Any], field: Field) -> Iterable[Pair]:
         rule = field.array_rule(*truth, *output)
@@ -146,26 +140,21 @@ class _Comparison:
         return pairs
 
     def _assign(
-        self,
-        truth_indices: Sequence[int],
-        output_indices: Sequence[int],
-        truth: list[Any],
-        output: list[Any],
-        field: Field,
+        self, rows: Sequence[int], columns: Sequence[int], truth: list[Any], output: list[Any], field: Field
     ) -> Iterable[Pair]:
         """Return the assignment with maximum matched weight, in the truth's order, then the unpaired outputs.
 
         Equal items are paired first, which is optimal if equality is transitive (with a tolerance it is not). Ties are
         broken by the items' content, not by their order.
         """
-        if not truth_indices or not output_indices or len(truth_indices) == len(output_indices) == 1:
-            return zip_longest(truth_indices, output_indices)
+        if not rows or not columns or len(rows) == len(columns) == 1:
+            return zip_longest(rows, columns)
         truth_leaves = self._truth.once(item_leaves, truth, field)
         output_leaves = self._output.once(item_leaves, output, field)
         equal_items: dict[frozenset[Leaf], tuple[list[int], list[int]]] = {}
-        for index in truth_indices:
+        for index in rows:
             equal_items.setdefault(truth_leaves[index].leaves, ([], []))[0].append(index)
-        for index in output_indices:
+        for index in columns:
             equal_items.setdefault(output_leaves[index].leaves, ([], []))[1].append(index)
 
         def truth_text(index: int) -> str:
@@ -181,20 +170,17 @@ class _Comparison:
                     truth_rest.sort(key=truth_text)
                     output_rest.sort(key=output_text)
                 partners.update(zip(truth_rest, output_rest, strict=False))
-        paired_outputs = set(partners.values())
-        truth_rest = sorted((index for index in truth_indices if index not in partners), key=truth_text)
-        output_rest = sorted((index for index in output_indices if index not in paired_outputs), key=output_text)
+        paired = set(partners.values())
+        truth_rest = sorted((index for index in rows if index not in partners), key=truth_text)
+        output_rest = sorted((index for index in columns if index not in paired), key=output_text)
         if truth_rest and output_rest:
             weights = [
                 [self._matched(truth_leaves[i], output_leaves[j], truth[i], output[j], field.item) for j in output_rest]
                 for i in truth_rest
             ]
             partners |= {truth_rest[row]: output_rest[column] for row, column in heaviest(weights).items()}
-            paired_outputs = set(partners.values())
-        return [
-            *((i, partners.get(i)) for i in truth_indices),
-            *((None, j) for j in output_indices if j not in paired_outputs),
-        ]
+            paired = set(partners.values())
+        return [*((i, partners.get(i)) for i in rows), *((None, j) for j in columns if j not in paired)]
 
     def _matched(self, a: ItemLeaves, b: ItemLeaves, truth: Any, output: Any, field: Field) -> float:
         if a.plain and b.plain:
@@ -238,7 +224,7 @@ def heaviest(weights: Weights) -> dict[int, int]:
 
 def counted_weight(rows: Iterable[ComparedLeaf]) -> tuple[float, float, float]:
     """Return the total weights of matched leaves, of the truth's leaves and of the output's leaves."""
-    weights: dict[int, float] = {}  # by id of the rule, since its properties are slow
+    weights: dict[int, float] = {}  # key: id of the rule, whose properties are slow
     matched = of_truth = of_output = 0.0
     for row in rows:
         rule, outcome = row.rule, row.outcome

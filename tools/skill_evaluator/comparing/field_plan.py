@@ -37,7 +37,7 @@ _DEFAULT_ALIGNMENT: Mapping[str, Align] = {
     "array by position": "ordered",
     "array of scalars": "set",
 }
-_MAX_CACHED_FIELDS = 10_000  # per plan; models can invent any number of keys
+_MAX_CACHED_FIELDS = 10_000  # bounds the cache, since models can invent any number of keys
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

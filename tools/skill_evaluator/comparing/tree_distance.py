@@ -241,7 +241,7 @@ class _Tables:
         """
         a, begin_a, begin_b = self.a, self.a.firsts[top_a], self.b.firsts[top_b]
         above = {begin_b: 0} | {q: q - begin_b for q in self._columns(begin_a, begin_b, top_b)}
-        before_first: dict[int, _Row] = {}  # by leftmost leaf
+        before_first: dict[int, _Row] = {}  # key: leftmost leaf
         for node in range(begin_a, top_a + 1):
             first = a.firsts[node]
             if first == node:

@@ -118,12 +118,12 @@ def read_results(path: Path, on_problem: Odd = refuse) -> list[ImportedRun]:
     """Read the results in a file of another tool, one run per model. Raise LeaderboardError if it has none."""
     if path.suffix in ENDINGS:
         run = ImportedRun(tool="table", outputs=_table_outputs(path, on_problem))
+    elif path.suffix == ".eval":
+        raise LeaderboardError(f"{path} is an archive; run: inspect log dump {path} > {path.with_suffix('.json')}")
     else:
-        run = validated(ImportedRun, _tool_run(_read_log(path), path), path, LeaderboardError)
-    positions = Counter(
-        (each.model, each.case_id, each.replicate) for each in run.outputs if each.replicate is not None
-    )
-    for (_, case_id, replicate), count in positions.items():
+        run = validated(ImportedRun, _tool_run(read_json(path, LeaderboardError), path), path, LeaderboardError)
+    calls = Counter((each.model, each.case_id, each.replicate) for each in run.outputs if each.replicate is not None)
+    for (_, case_id, replicate), count in calls.items():
         if count > 1:
             raise LeaderboardError(f"{path}: replicate {replicate:g} of {case_id} occurs twice")
     if not run.outputs:
@@ -132,13 +132,6 @@ def read_results(path: Path, on_problem: Odd = refuse) -> list[ImportedRun]:
     for output in sorted(run.outputs, key=lambda output: output.replicate or 0):
         runs[output.model].append(output)
     return [run.model_copy(update={"model": model, "outputs": outputs}) for model, outputs in runs.items()]
-
-
-def _read_log(path: Path) -> Any:
-    """Read the JSON of a tool. Raise LeaderboardError for an inspect archive, with the command that converts it."""
-    if path.suffix == ".eval":
-        raise LeaderboardError(f"{path} is an archive; run: inspect log dump {path} > {path.with_suffix('.json')}")
-    return read_json(path, LeaderboardError)
 
 
 def _tool_run(value: Any, path: Path) -> dict[str, Any]:

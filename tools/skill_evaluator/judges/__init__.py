@@ -1,1 +1,1 @@
-"""Language models as judges: how they are asked and read, and what their verdicts are worth against people."""
+"""Language models as judges: prompts, modes, calibration against human labels, and human review."""

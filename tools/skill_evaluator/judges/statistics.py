@@ -83,7 +83,7 @@ def difference(minuend: Figure, subtrahend: Figure) -> Figure:
 
 
 def corrected_rate(reported: Figure, sensitivity: Figure, specificity: Figure) -> Figure | None:
-    """Return the true rate behind a reported one, (reported + TNR − 1) ÷ (TPR + TNR − 1), clipped to [0, 1].
+    """Correct a reported rate for the judge's errors: (reported + TNR − 1) ÷ (TPR + TNR − 1), clipped to [0, 1].
 
     `sensitivity` (TPR) is the share of known positives that the judge reports, `specificity` (TNR) the share of known
     negatives that it does not report. `n` is that of the reported rate. The value is undefined if the judge reports
@@ -148,11 +148,7 @@ def position_bias(in_order: Sequence[Hashable], swapped: Sequence[Hashable]) -> 
     return PositionBias(
         flips=rate(sum(plain != reverse for plain, reverse in parsed), len(parsed)),
         picks_first=mean_within(first),
-        lean=mean_within(
-            [plain - reverse for plain, reverse in zip(first, second, strict=True)],
-            -1.0,
-            1.0,
-        ),
+        lean=mean_within([plain - reverse for plain, reverse in zip(first, second, strict=True)], -1.0, 1.0),
     )
 
 

@@ -24,7 +24,7 @@ class Expected:
     """The candidates amid other text: values of a type that the schema allows at its root, except the schema itself."""
 
     types: tuple[type, ...] = (dict, list)
-    schema: Any = None  # without `$schema`
+    schema: Any = None  # has no `$schema`
 
     def allows(self, value: Any) -> bool:
         """Return whether a value is a candidate."""

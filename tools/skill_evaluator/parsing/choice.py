@@ -69,7 +69,7 @@ def read_choice(text: str, options: Sequence[str]) -> Parsed:
     >>> read_choice("A is tempting. Final answer: **C**", ("Lyon", "Nice", "Paris"))
     Parsed(value='C', found='stated', problem=None, several=False)
     """
-    if len(text) > 2 * _MAX_END_CHARACTERS:  # from a model in a loop; the choice is near the beginning or the end
+    if len(text) > 2 * _MAX_END_CHARACTERS:  # a model in a loop; its choice is near the beginning or the end
         text = f"{text[:_MAX_END_CHARACTERS]} … {text[-_MAX_END_CHARACTERS:]}"
     answer, choices = _plain(text), _fold_options(tuple(options))
     found: FoundBy

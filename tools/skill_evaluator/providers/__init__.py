@@ -107,7 +107,7 @@ def kinds_of(models: Iterable[Model], where: str) -> dict[str, ProviderKind]:
 
 
 def key_variables(model: Model, kind: ProviderKind) -> tuple[str, ...]:
-    """Return the environment variables that may hold a model's key, empty if it needs none.
+    """Return the environment variables that may contain a model's key; empty if it requires none.
 
     With `auth: oidc` the key is the one that requests the job's identity tokens.
     """
@@ -123,9 +123,9 @@ def key_variables(model: Model, kind: ProviderKind) -> tuple[str, ...]:
 
 
 def read_keys(models: Iterable[Model], kinds: Kinds) -> Keys:
-    """Return the keys of all providers that are set in the environment, by variable, and hide them from children.
+    """Read the keys of all providers from the environment, by variable, and hide them from child processes.
 
-    The environment itself stays as it is.
+    The environment itself is not changed.
     """
     variables = {name for kind in (*PROVIDERS.values(), *kinds.values()) for name in kind.key_variables}
     variables |= {model.api_key_env for model in models if model.api_key_env} | {REQUEST_TOKEN}
@@ -135,7 +135,7 @@ def read_keys(models: Iterable[Model], kinds: Kinds) -> Keys:
 
 
 def read_key(variables: Iterable[str], keys: Keys) -> str | None:
-    """Return the first value that is not blank; raise ConfigError if it cannot be sent in an HTTP header."""
+    """Return the first value that is not blank, or None. Raise ConfigError if an HTTP header cannot carry it."""
     for variable in variables:
         value = keys.get(variable, "").strip()
         if value and not (value.isascii() and value.isprintable()):
@@ -146,7 +146,7 @@ def read_key(variables: Iterable[str], keys: Keys) -> str | None:
 
 
 def find_key(model: Model, kind: ProviderKind, keys: Keys) -> str | None:
-    """Return a model's key, or None."""
+    """Return a model's key, or None if it is not set."""
     return read_key(key_variables(model, kind), keys)
 
 
@@ -160,7 +160,7 @@ def missing_variables(model: Model, kind: ProviderKind, keys: Keys) -> list[str]
 
 
 def lack_of(model: Model, kind: ProviderKind, keys: Keys) -> str | None:
-    """Return the sentence about the variables that a model lacks, or None if it lacks none."""
+    """Return a sentence on the variables that a model lacks, or None if it lacks none."""
     missing = missing_variables(model, kind, keys)
     hint = " (a job of GitHub Actions has it with `id-token: write`)" if REQUEST_TOKEN in missing else ""
     return f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not set{hint}" if missing else None

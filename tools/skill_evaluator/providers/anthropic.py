@@ -1,4 +1,4 @@
-"""Anthropic's messages."""
+"""Anthropic's messages API."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -59,7 +59,7 @@ sampling = partial(usual_sampling, refused=("temperature", "top_p", "seed"))  # 
 
 
 def cache_floor(model: Model) -> int | None:
-    """Return the tokens of the shortest prompt that is cached, or None for a server that is no vendor's or cloud's."""
+    """Return the tokens of the shortest prompt that is cached. Return None for servers other than vendor and clouds."""
     floor = next((tokens for name, tokens in _FLOORS.items() if model.api_name.startswith(name)), _USUAL_FLOOR)
     return floor if model.is_direct or model.place else None
 
@@ -88,8 +88,8 @@ def open_provider(model: Model, key: str | None, settings: Settings) -> RemotePr
             **sampling(model).of(request, "max_tokens"),
         }
         if request.cache:
-            content.setdefault("cache_control", _EPHEMERAL)  # everything up to the end of the user's text
-            if request.examples:  # which other cases share
+            content.setdefault("cache_control", _EPHEMERAL)  # caches up to the end of the user's text
+            if request.examples:  # other cases share the examples
                 last = content["messages"][request.examples - 1]
                 last["content"] = [{"type": "text", "text": last["content"], "cache_control": _EPHEMERAL}]
         if request.by_tool_call:
@@ -113,7 +113,7 @@ def _file(file: File) -> Mapping[str, Any]:
 
 
 def _connected(model: Model, key: str | None, settings: Settings, identity: Identity | None) -> "SdkConnection":
-    """Open the SDK's client with all that it would otherwise read from the environment."""
+    """Open the SDK's client with explicit settings in place of the environment's."""
     from anthropic import AsyncAnthropic, omit
     from anthropic.lib.credentials import WorkloadIdentityCredentials
 
@@ -160,7 +160,7 @@ KIND = ProviderKind(
 )
 _BATCHES = "/v1/messages/batches"
 _COUNTS = ("processing", "succeeded", "errored", "canceled", "expired")
-_STATUS_OF = {  # an error of a batch has no status, only the type that goes with one
+_STATUS_OF = {  # HTTP status by error type, since errors of a batch have no status
     "invalid_request_error": 400,
     "authentication_error": 401,
     "billing_error": 402,

@@ -1,7 +1,7 @@
 """The contract of all providers: one `Request` gives one `Completion`, or raises `ProviderError`.
 
-A provider never retries; the runner does. Every call goes through `ask_once`, so that a bug in a provider, which may be
-of another package, fails one call only.
+A provider never retries; the runner does. Every call goes through `ask_once`, so that a bug in a provider or plugin
+fails only one call.
 """
 
 import hashlib
@@ -34,21 +34,21 @@ class Request:
 
     case_id: str
     replicate: int
-    messages: tuple[Message, ...]  # the system message is the first, if there is one
+    messages: tuple[Message, ...]  # begins with the system message, if any
     max_output_tokens: int
-    seed: int  # of this replicate
+    seed: int  # differs between replicates
     schema: Mapping[str, Any] | None = None
     schema_name: str = "output"
     by_tool_call: bool = False  # the output is the arguments of a function with this schema and name
-    cache: bool = False  # the same messages are sent again soon, so that a vendor's cache pays
-    constant: int = 0  # leading characters of the messages that the requests of other cases share
-    file_tokens: int = 0  # at most, of the input
-    inputs: Mapping[str, Any] = field(default_factory=dict)  # for a program, as are the earlier turns
+    cache: bool = False  # whether the same messages are sent again soon, so that caching saves money
+    constant: int = 0  # number of leading characters that the requests of other cases share
+    file_tokens: int = 0  # upper bound of the input tokens of files
+    inputs: Mapping[str, Any] = field(default_factory=dict)  # only programs use inputs and turns
     turns: tuple[Message, ...] = ()
 
     @property
     def system(self) -> str:
-        """The system prompt, empty without one."""
+        """The system prompt, or an empty text."""
         return self.messages[0].text if self.messages[0].role == "system" else ""
 
     @property
@@ -69,12 +69,12 @@ class Request:
 
     @property
     def bare_schema(self) -> dict[str, Any]:
-        """The schema without `$schema`, which vendors refuse."""
+        """The schema without `$schema`, which vendors reject."""
         return {key: value for key, value in (self.schema or {}).items() if key != "$schema"}
 
 
 def _or_else(default: Any) -> WrapValidator:
-    """Replace a value of the wrong type by `default`, so that no paid output is lost for a fault beside it."""
+    """Replace a value of the wrong type by `default`, so that a faulty side field does not cost the paid output."""
 
     def validate(value: Any, check: Callable[[Any], Any]) -> Any:
         try:
@@ -89,8 +89,8 @@ def _printable(value: Any) -> Any:
     return "".join(filter(str.isprintable, value[:_READ])) if isinstance(value, str) else value
 
 
-MAX_TOKENS = 10**12  # a larger count is wrong
-_READ = 3_000  # characters of an identifier or a message before redaction, after which they are cut further
+MAX_TOKENS = 10**12  # larger counts are impossible
+_READ = 3_000  # characters of an identifier or message before redaction; it is cut further afterwards
 _MAX_IDENTIFIER, _MAX_MESSAGE = 300, 500
 LOST = "lost_by_provider"  # the reason of a call without a result in its batch; it may be billed
 TokenCount = Annotated[Annotated[StrictInt, Field(ge=0, lt=MAX_TOKENS)] | None, _or_else(None)]
@@ -102,7 +102,7 @@ Identifier = Annotated[StrictStr | None, _or_else(None), BeforeValidator(_printa
 
 @pydantic.dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """The vendor's token counts. A count is None if there is none or it is impossible.
+    """The vendor's token counts. A missing or impossible count is None.
 
     `input_tokens` is the whole prompt. The cache counts are parts of it, and `cache_write_1h_tokens` (kept for an hour)
     are a part of those written. Parts that exceed their whole are None. A `batch` call is billed at the batch price.
@@ -129,7 +129,7 @@ class Usage:
 
 @pydantic.dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Completion:
-    """The output of one call. A `text` that is no string raises ValidationError; other wrong types count as absent.
+    """The output of one call. A `text` that is not a string raises ValidationError; other wrong types count as absent.
 
     `tool_call` has the arguments of tool calls as JSON. `latency_s` is the time from the first byte sent to the last
     received, or None if the provider does not measure it.
@@ -157,17 +157,17 @@ class Completion:
 
 
 def stop_reason_of(word: Any, reasons: Mapping[str, StopReason]) -> StopReason:
-    """Return the stop reason for a vendor's word, or `other` if it is not known."""
+    """Return the stop reason for a vendor's word, or `other` if it is unknown."""
     return reasons.get(word, "other") if isinstance(word, str) else "other"
 
 
 def fields_of(value: Any) -> Mapping[str, Any]:
-    """Return a JSON object as it is, and anything else as an empty one."""
+    """Return a JSON object unchanged, and an empty object for other values."""
     return value if isinstance(value, dict) else {}
 
 
 def joined(parts: Any, *keys: str) -> str:
-    """Join the values at a path of keys in a list of objects by line breaks. A value that is no text becomes JSON."""
+    """Join the values at a path of keys in a list of objects by line breaks. Values other than texts become JSON."""
     values = list(parts) if isinstance(parts, list) else []
     for key in keys:
         values = [fields_of(value).get(key) for value in values]
@@ -190,7 +190,7 @@ def sum_of_counts(*counts: Any) -> int | None:
 
 @pydantic.dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """The reason why a call has no output. `reason` is a stable word, `message` is for people."""
+    """The reason why a call has no output. `reason` is a stable code, `message` a text for people."""
 
     kind: Annotated[FailureKind, _or_else("provider_error")]
     reason: Annotated[Reason, _or_else("unknown")]
@@ -210,13 +210,13 @@ class ProviderError(SkillEvaluatorError):
     retryable: bool = False
     retry_after_s: float | None = None
     throttled: bool = False
-    fatal: bool = False  # every call of the model would fail
+    fatal: bool = False  # all further calls of the model would fail
     perhaps_billed: bool = False
-    rejected: bool = False  # the server found the request wrong: its settings, or this document
+    rejected: bool = False  # the server rejected the request for its settings or its document
 
     def __post_init__(self, message: str) -> None:
         super().__init__(message if str(message).strip() else self.reason)
-        usable = isinstance(self.retry_after_s, int | float) and self.retry_after_s >= 0  # not a number compares false
+        usable = isinstance(self.retry_after_s, int | float) and self.retry_after_s >= 0  # rejects NaN, too
         self.retry_after_s = self.retry_after_s if usable else None
 
     def failure(self, redact: Callable[[str], str] = str) -> Failure:
@@ -226,7 +226,7 @@ class ProviderError(SkillEvaluatorError):
 
 
 def unreachable(problem: object, *, fatal: bool = False) -> ProviderError:
-    """Return the error of a server that could not be reached, so that nothing is billed."""
+    """Return the error of an unreachable server; nothing is billed."""
     return ProviderError("unreachable", f"no connection: {problem}", retryable=not fatal, fatal=fatal)
 
 
@@ -236,18 +236,18 @@ def dropped(message: str) -> ProviderError:
 
 
 def timed_out(message: str) -> ProviderError:
-    """Return the error of an answer that was late; the call may be billed."""
+    """Return the error of a late answer; the call may be billed."""
     return ProviderError("read_timeout", message, kind="timeout", retryable=True, perhaps_billed=True)
 
 
 def malformed(message: str) -> ProviderError:
-    """Return the error of a body that the API does not permit (cut JSON, HTML of a proxy, missing fields)."""
+    """Return the error of an invalid body (cut JSON, HTML of a proxy, missing fields)."""
     return ProviderError("malformed_body", message, retryable=True, perhaps_billed=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sampling:
-    """The sampling settings of a model: sent, not available, and its further params (`extra`)."""
+    """The sampling settings of a model: `sent`, `unavailable`, and further params (`extra`)."""
 
     sent: Mapping[str, Any] = field(default_factory=dict)
     unavailable: tuple[str, ...] = ()
@@ -255,7 +255,7 @@ class Sampling:
 
     @property
     def fixed(self) -> dict[str, Any]:
-        """The settings that all requests share: all but the seed."""
+        """The settings that all requests share, without the seed."""
         alike = {**self.sent, **self.extra}
         return {name: value for name, value in alike.items() if name != "seed" and name not in self.unavailable}
 
@@ -265,7 +265,7 @@ class Sampling:
         return {**limit, **({"seed": request.seed} if "seed" in self.sent else {})}
 
 
-# what models ignore, and what they refuse at OpenAI's own address, by the beginning of their names; November 2026
+# Settings that models ignore, and settings that OpenAI's own API rejects, by prefix of the model's name; November 2026
 _GEMINI = ("gemini-3.6", "gemini-3.7", "gemini-3.8", "gemini-3.9", "gemini-4")
 _IGNORED = dict.fromkeys(_GEMINI, ("temperature", "top_p", "top_k"))
 _REFUSED = dict.fromkeys(("gpt-5", "o1", "o3", "o4"), ("temperature", "top_p"))
@@ -307,15 +307,15 @@ class Provider(Protocol):
 class Federation:
     """The exchange of a job's identity token at a vendor. `audience` and `rule` may name variables in braces."""
 
-    required: tuple[str, ...]  # variables with identifiers, none of them secret
+    required: tuple[str, ...]  # variables with identifiers, which are not secret
     optional: tuple[str, ...]
-    audience: str  # of the token
-    rule: str  # of the vendor, which accepts the token or does not
-    exchanges_if: str = ""  # the variable without which the vendor's SDK finds its credentials by itself
+    audience: str  # the audience claim of the token
+    rule: str  # the vendor's rule that accepts or rejects the token
+    exchanges_if: str = ""  # a variable; the vendor's SDK finds credentials itself unless it is set
 
 
 class FileTokens(NamedTuple):
-    """The input tokens of a file: a likely number, and a bound."""
+    """The input tokens of a file: an estimate, and an upper bound."""
 
     likely: int
     most: int
@@ -330,7 +330,7 @@ def patches(file: File, side: int) -> int:
 class ProviderKind:
     """One line of `PROVIDERS`. Libraries that are slow to import are imported in `open`."""
 
-    open: Callable[[Model, str | None, Settings], Provider]  # of a model, its key and the settings
+    open: Callable[[Model, str | None, Settings], Provider]  # arguments: model, key, settings
     sampling: Callable[[Model], Sampling]
     key_variables: tuple[str, ...] = ()  # any of which may hold the key
     free: bool = False
@@ -338,7 +338,7 @@ class ProviderKind:
     check: Callable[[Model], object] | None = None  # raises ConfigError for a model that cannot be served
     context_tokens: Callable[[Model], int] | None = None  # the context window, if the provider sets it
     revision: int = 1  # rises when equal settings give other outputs
-    federation: Federation | None = None  # for `auth: oidc`; the key is then the one that requests identity tokens
+    federation: Federation | None = None  # used by `auth: oidc`, whose key requests identity tokens
     cache_floor: Callable[[Model], int | None] = lambda model: None  # tokens of the shortest prompt that is cached
     accepts: Callable[[Model], Sequence[FileKind]] | None = None  # the default of models.yaml; None: no files at all
     file_tokens: Callable[[Model, File], FileTokens] = lambda model, file: FileTokens(0, 0)
@@ -376,7 +376,7 @@ def opened(kind: ProviderKind, model: Model, key: str | None, settings: Settings
 
 
 def is_in_process(provider: Provider) -> bool:
-    """Check whether a provider computes in this process, so that no network can lose an output and none is billed."""
+    """Return whether a provider computes in this process, without network and bills."""
     return getattr(provider, "in_process", False)
 
 

@@ -16,15 +16,15 @@ from skill_evaluator.providers.base import LOST, Completion, ProviderError, Prov
 from skill_evaluator.providers.remote import UNREADABLE, RemoteProvider
 from skill_evaluator.providers.wire import Content, HttpAnswer, TooLargeError, parsed_body
 
-GONE = (404, 410)  # statuses for a batch or results that the vendor has deleted
-_MAX_RESULT_BYTES = 1_000_000_000  # of all answers of a batch, which come in one body
-_MAX_CLOCK_SKEW_S = 600.0  # between this machine and a vendor
-_SLACK_BYTES = 200  # of an entry, for the end of a line and the text around all entries
+GONE = (404, 410)  # HTTP statuses of a deleted batch or deleted results
+_MAX_RESULT_BYTES = 1_000_000_000  # all results of a batch come in one body
+_MAX_CLOCK_SKEW_S = 600.0  # the clocks of this machine and a vendor
+_SLACK_BYTES = 200  # allowance of an entry: line ends and the enclosing text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchLimits:
-    """The limits of one batch at a vendor. After `hours` a batch has ended, done or not."""
+    """The limits of one batch at a vendor. A batch ends after `hours` at the latest."""
 
     requests: int
     request_bytes: int
@@ -38,14 +38,14 @@ class BatchStatus:
     batch_id: str
     state: str  # the vendor's word
     ended: bool
-    done: int | None  # the number of requests that are done, None if the vendor does not say
-    unanswered: ProviderError  # the error of requests without a result, once the batch has ended
+    done: int | None  # number of finished requests; None if unknown
+    unanswered: ProviderError  # the error of requests without a result after the batch has ended
     failed_line: int | None = None  # the request (from 1) that made the whole batch fail
     body: Mapping[str, Any] = field(default_factory=dict)
 
 
 class UndecidedError(Exception):
-    """A batch that may be the one to find has not ended, so it cannot be told apart from others."""
+    """A batch that may be the wanted one has not ended, so that it cannot be identified."""
 
 
 Json = Mapping[str, Any]
@@ -99,10 +99,10 @@ class Batches:
         return required_id(await self._api.create(self, name, entries), self._api.id_key)
 
     async def find(self, name: str, custom_ids: Collection[str], since: float, others: Collection[str]) -> str | None:
-        """Return the id of a batch whose creation since a time is uncertain, or None if the vendor does not have it.
+        """Find a batch that may have been created after `since`, and return its id, or None if there is no such batch.
 
-        It is the batch of this name. At a vendor without names it is one that is none of the `others`, has as many
-        requests and, once it has ended, results for their ids. Raise UndecidedError if one like that has not ended.
+        It is the batch with this name. If the vendor has no names, it is a batch outside `others` with equally many
+        requests and results for their ids. Raise UndecidedError if such a batch has not ended.
         """
         undecided = None
         async for body in self._listed(since):
@@ -121,7 +121,7 @@ class Batches:
         return None
 
     async def _listed(self, since: float) -> AsyncIterator[Json]:
-        """Yield the vendor's batches, newest first, without those that were created before a time."""
+        """Yield the vendor's batches created after a time, newest first."""
         query: Json | None = {}
         while query is not None:
             page = await self.get(self._api.path, **{self._api.page_size: 100, **query})
@@ -141,7 +141,7 @@ class Batches:
     async def results(self, status: BatchStatus, *, whole: bool = True) -> Results:
         """Return the results of a batch that has ended, by custom id; the first result of an id counts.
 
-        If the vendor has deleted one of several files, read the others; raise ProviderError if none has a result. A
+        If the vendor has deleted some of the files, read the other files; raise ProviderError if there is no result. A
         line that is not JSON, such as a proxy's page, raises ProviderError, or is skipped if `whole` is False.
         """
         answers, gone = [*_read(self._api.inline, status)], None
@@ -214,7 +214,7 @@ def open_batches(api: BatchApi, kind: ProviderKind, model: Model, key: str | Non
 
 
 def _read(read: Callable[[Part], Value], part: Part) -> Value:
-    """Read a part of an answer; raise ProviderError if it does not have the form that the API promises."""
+    """Read a part of an answer. Raise ProviderError if it does not have the documented form."""
     try:
         return read(part)
     except UNREADABLE as problem:
@@ -229,13 +229,13 @@ def _json_object(content: bytes) -> Json:
 
 
 def answer_from(status: int, body: Any, request_id: Any = None) -> HttpAnswer:
-    """Return the answer to one request of a batch as if it had come by itself."""
+    """Return the answer to one request of a batch in the form of a direct answer."""
     headers = {"x-request-id": request_id} if isinstance(request_id, str) else {}
     return HttpAnswer(status=status, headers=headers, content=json.dumps(body).encode("utf-8", "surrogatepass"))
 
 
 def required_id(body: Json, key: str = "id") -> str:
-    """Return the id in an answer; raise ProviderError without one."""
+    """Return the id in an answer. Raise ProviderError if there is none."""
     name = body.get(key)
     if not isinstance(name, str) or not name or not name.isprintable():
         raise malformed(f"an answer without {key}")
@@ -243,26 +243,26 @@ def required_id(body: Json, key: str = "id") -> str:
 
 
 def count_of(*counts: Any) -> int | None:
-    """Add counts of requests; None unless all are whole numbers."""
+    """Add counts of requests. Return None unless all are whole numbers."""
     whole = [count for count in counts if isinstance(count, int) and count >= 0]
     return sum(whole) if len(whole) == len(counts) else None
 
 
 def seconds_of(moment: Any) -> float:
-    """Return the seconds since the epoch of an ISO date; raise ProviderError for anything else."""
+    """Return the seconds since the epoch of an ISO date. Raise ProviderError for other values."""
     try:
         return datetime.fromisoformat(str(moment)).timestamp()
     except ValueError:
         raise malformed(f"created_at is {moment!r}") from None
 
 
-# the errors of requests without a result in a batch that ended; the first two are not billed
+# The errors of requests without a result in an ended batch; the first two are not billed.
 expired = partial(ProviderError, "expired", "the batch expired before the vendor came to this request", kind="not_run")
 canceled = partial(ProviderError, "canceled", "the batch was canceled before this request was run", kind="not_run")
 lost = partial(ProviderError, LOST, "the batch ended without a result for this request", perhaps_billed=True)
 
 
 def batch_failed(state: str, error: Json) -> ProviderError:
-    """Return the error of the requests of a batch that failed as a whole: none was run, so all are retryable."""
+    """Return the retryable error of the requests of a batch that failed before it ran any request."""
     words = ": ".join(str(error[key]) for key in ("code", "message") if error.get(key))
     return ProviderError("batch_failed", f"the batch ended as {state} and ran nothing: {words}", retryable=True)

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 _STOP: Mapping[str, StopReason] = {
     "STOP": "stop",
     "MAX_TOKENS": "length",
-    "CONTINUATION": "length",  # cut at the limit of one request
+    "CONTINUATION": "length",  # the limit of one request
     "SAFETY": "refusal",
     "RECITATION": "refusal",
     "LANGUAGE": "refusal",
@@ -63,7 +63,7 @@ _IMPERSONATION = "https://iamcredentials.googleapis.com/v1/projects/-/serviceAcc
 VENDOR_URL = "https://generativelanguage.googleapis.com"
 _GENERATE, _CREATE_BATCH, _BATCHES = "generateContent", "batchGenerateContent", "/batches"
 _VERSION_AT_END = re.compile(r"/(v1\w*)/?$")
-_WRONG_KEY = "API key not valid"  # of a 400; some gateways drop its details
+_WRONG_KEY = "API key not valid"  # message of a 400, for gateways that drop its details
 _DELAY = re.compile(r"(\d+(?:\.\d+)?)s")
 _BY_TILES, _TILE = ("gemini-1", "gemini-2"), 258
 _BY_RESOLUTION = {"LOW": 280, "MEDIUM": 560, "HIGH": 1_120, "ULTRA_HIGH": 2_240}
@@ -73,8 +73,8 @@ _BESIDE_GENERATION_CONFIG = frozenset(
 
 
 def cache_floor(model: Model) -> int | None:
-    """Return the tokens of the shortest prompt that is cached, or None for another address than the vendor's own."""
-    floor = 2_048 if model.api_name.startswith("gemini-2.5") else 4_096  # by the vendor's page, read in November 2026
+    """Return the tokens of the shortest prompt that is cached. Return None for addresses other than the vendor's."""
+    floor = 2_048 if model.api_name.startswith("gemini-2.5") else 4_096  # source: the vendor's page, November 2026
     return None if model.base_url else floor
 
 
@@ -246,7 +246,7 @@ def _read(body: Any, headers: Mapping[str, str]) -> Completion:
         usage=Usage(
             input_tokens=counts.get("promptTokenCount"),
             output_tokens=sum_of_counts(counts.get("candidatesTokenCount"), counts.get("thoughtsTokenCount")),
-            cache_read_tokens=counts.get("cachedContentTokenCount", 0),  # its JSON leaves out what is 0
+            cache_read_tokens=counts.get("cachedContentTokenCount", 0),  # the API omits counts of 0
         ),
         served_model=body.get("modelVersion"),
         request_id=body.get("responseId"),
@@ -256,7 +256,7 @@ def _read(body: Any, headers: Mapping[str, str]) -> Completion:
 
 
 def _own_error(answer: ErrorAnswer) -> ProviderError | None:
-    """Map a wrong key, which is a 400, and a delay that is only in the body."""
+    """Map the vendor's 400 for a wrong key, and a retry delay that is only in the body."""
     listed = answer.details.get("details")
     details = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
     invalid_key = any(entry.get("reason") == "API_KEY_INVALID" for entry in details) or _WRONG_KEY in answer.message
@@ -280,7 +280,7 @@ KIND = ProviderKind(
     file_tokens=file_tokens,
 )
 _GRPC_STATUS = {3: 400, 4: 504, 5: 404, 7: 403, 8: 429, 9: 400, 11: 400, 13: 500, 14: 503, 16: 401}
-# the final states, and the errors of requests without a result
+# The final states, each with the error of requests without a result.
 _ENDED = dict.fromkeys(("SUCCEEDED", "PARTIALLY_SUCCEEDED", "FAILED"), batch.lost)
 _ENDED |= {"CANCELLED": batch.canceled, "EXPIRED": batch.expired}
 
@@ -291,7 +291,7 @@ async def _create_batch(batches: batch.Batches, name: str, entries: Sequence[Map
 
 
 def _batch_status(body: Mapping[str, Any]) -> batch.BatchStatus:
-    """Read a batch. `done` says whether an unknown state is final."""
+    """Read a batch. An unknown state is final if `done` is true."""
     job, error = fields_of(body.get("metadata")), fields_of(body.get("error"))
     word = str(job.get("state")).removeprefix("BATCH_STATE_").removeprefix("JOB_STATE_")
     stats = fields_of(job.get("batchStats"))

@@ -1,6 +1,6 @@
 """A job's identity in place of a key: GitHub Actions issues a token, which a vendor's SDK exchanges for access.
 
-The identity token is valid for five minutes, so it is requested for every exchange. Neither token is written anywhere;
+The identity token is valid for five minutes, so it is requested for every exchange. The tokens are never written;
 every `Redactor` removes both.
 """
 
@@ -14,18 +14,18 @@ from skill_evaluator.providers.redaction import Redactor, remember
 
 REQUEST_URL, REQUEST_TOKEN = "ACTIONS_ID_TOKEN_REQUEST_URL", "ACTIONS_ID_TOKEN_REQUEST_TOKEN"
 _TIMEOUT_S = 10.0
-_MAX_QUOTE = 160  # characters of a vendor's message, so that the claims and the rule fit beside it
+_MAX_QUOTE = 160  # characters of a vendor's message, which leaves room for the claims and the rule
 _CLAIMS = {"subject": "sub", "audience": "aud", "repository": "repository"}
 
 
 def identifiers_of(federation: Federation) -> dict[str, str]:
-    """Return the identifiers in the environment, by variable. A blank one counts as absent."""
+    """Return the identifiers in the environment, by variable. Blank values count as absent."""
     found = {name: os.environ.get(name, "").strip() for name in (*federation.required, *federation.optional)}
     return {name: value for name, value in found.items() if value}
 
 
 def needs_token(kind: ProviderKind) -> bool:
-    """Check whether the job's token is exchanged. Otherwise the vendor's SDK finds credentials by itself."""
+    """Return whether the job's token is exchanged. Otherwise the vendor's SDK finds its credentials."""
     federation = kind.federation
     if federation is None:
         return False
@@ -35,7 +35,7 @@ def needs_token(kind: ProviderKind) -> bool:
 class Identity:
     """The identity of this job at one vendor, whose SDK exchanges the token.
 
-    `faults` are the exceptions of a failed exchange, `refusals` those of them that the vendor answered.
+    `faults` are the exceptions of a failed exchange, `refusals` the subset that the vendor answered.
     """
 
     def __init__(
@@ -55,12 +55,12 @@ class Identity:
         self._has_access = False
 
     def note_access(self, token: str) -> None:
-        """Note that an access token was received, and have it redacted."""
+        """Note that an access token was received, and register it for redaction."""
         remember(token)
         self._has_access = True
 
     def token(self) -> str:
-        """Request an identity token from GitHub; raise ProviderError. It blocks, so call it in a thread."""
+        """Request an identity token from GitHub; raise ProviderError. This blocks, so call it in a thread."""
         import httpx2
         from google.auth import jwt
 
@@ -75,7 +75,7 @@ class Identity:
             token = str(answer.json()["value"])
             remember(token)
             claims: Mapping[str, Any] = jwt.decode(token, verify=False)  # type: ignore[no-untyped-call]
-            self._claims = claims  # the vendor verifies them; here they are for messages
+            self._claims = claims  # only for messages; the vendor verifies them
         except (httpx2.HTTPError, httpx2.InvalidURL, ValueError, LookupError, TypeError) as problem:
             raise unreachable(f"GitHub gave the job no identity token: {type(problem).__name__}") from None
         return token
@@ -89,7 +89,7 @@ class Identity:
         return self.refused(str(problem), status)
 
     def refused(self, message: str, status: int) -> ProviderError:
-        """Return the error of a vendor that refused the identity: its message, the claims and the rule."""
+        """Return the error of a refused identity, with the vendor's message, the claims and the rule."""
         claims = ", ".join(f"{name} '{self._claims.get(claim)}'" for name, claim in _CLAIMS.items())
         of_token = f"the token has {claims}" if self._claims else "no token of GitHub's was exchanged"
         unset = {name: f"({name} is not set)" for name in self._federation.optional}

@@ -1,6 +1,6 @@
-"""A small real model in this process (SmolLM2-135M-Instruct through xllamacpp): no key, no network, no cost.
+"""A small real model in this process (SmolLM2-135M-Instruct through xllamacpp), without key, network and cost.
 
-Calls run one at a time, with a fixed number of threads and from a state that no other call influences, so that equal
+Calls run one at a time, with a fixed number of threads and from a state independent of other calls, so that equal
 requests give equal outputs.
 """
 
@@ -38,13 +38,13 @@ from skill_evaluator.providers.structured import sent_schema
 from skill_evaluator.providers.weights import find_weights
 from skill_evaluator.providers.wire import error_from_status
 
-_MAX_WAIT_S = 60.0  # for a call that was given up
-_MAX_BYTES = 512 << 20  # of saved states; a token of a 135M model takes 23 KB
-_END = "(what the user says)"  # follows the text that all prompts share
+_MAX_WAIT_S = 60.0  # wait for an abandoned call
+_MAX_BYTES = 512 << 20  # total size of saved states; a token of a 135M model takes 23 KB
+_END = "(what the user says)"  # marks the end of the text that all prompts share
 
 
 class LocalParams(StrictModel):
-    """The params of a local model beside `max_output_tokens`, `temperature` and `top_p`."""
+    """The params of a local model in addition to `max_output_tokens`, `temperature` and `top_p`."""
 
     threads: PositiveInt = 2
     context_tokens: PositiveInt = 8192
@@ -53,7 +53,7 @@ class LocalParams(StrictModel):
 
 
 def sampling(model: Model) -> Sampling:
-    """Return the usual settings and those that make outputs repeatable."""
+    """Return the usual settings, and the settings that make outputs repeatable."""
     sent = {**usual_sampling(model).sent, "threads": params_of(model).threads, "prompt_cache": "prefixes"}
     return Sampling(sent=sent)
 
@@ -64,7 +64,7 @@ def context_tokens(model: Model) -> int:
 
 
 def params_of(model: Model) -> LocalParams:
-    """Return the checked params of a local model; raise ConfigError with the key."""
+    """Return the validated params of a local model. Raise ConfigError with the invalid key."""
     return validated(LocalParams, model.params.extra, Path(f"params of local model '{model.id}' in models.yaml"))
 
 
@@ -99,28 +99,28 @@ def _cut(messages: Sequence[Message], constant: int) -> list[Message]:
 class SharedStates:
     """The engine of one provider, for one thread at a time, and a temporary folder of saved states.
 
-    The last digits of a result depend on which tokens are evaluated together. So every prompt is evaluated in the same
-    steps: the part that its component's prompts share, the rest, and its last token with the output. The states after
-    the first two steps are saved and restored to the bit.
+    The last digits of a result depend on the tokens that are evaluated together. So every prompt is evaluated in the
+    same steps: the part that its component's prompts share, the remaining part, and its last token with the output. The
+    states after the first two steps are saved and restored bit for bit.
     """
 
     def __init__(self, library: Any, weights: Path, params: LocalParams) -> None:
-        """Start the engine, with an address on loopback that only this object knows the key of."""
+        """Start the engine on a loopback address with a key that only this object knows."""
         common = library.CommonParams()
         common.model.path = str(weights)
         common.n_ctx = params.context_tokens
         common.n_parallel = 1
-        common.cache_ram_mib = 0  # the engine keeps no states of earlier calls by itself
+        common.cache_ram_mib = 0  # turns off the engine's own cache of earlier calls
         common.cpuparams.n_threads = common.cpuparams_batch.n_threads = params.threads
-        common.cpuparams.poll = common.cpuparams_batch.poll = 0  # waiting threads sleep: others may need the cores
+        common.cpuparams.poll = common.cpuparams_batch.poll = 0  # waiting threads sleep and free the cores
         common.ui = common.warmup = False
         common.verbosity = 0
         self._folder = tempfile.TemporaryDirectory(prefix="skill-evaluator-")
         self._key = secrets.token_hex()
         common.slot_save_path = f"{self._folder.name}/"
         common.api_keys = [self._key]
-        common.swa_full = True  # else a restored state is shorter than the one that was saved
-        common.n_ctx_checkpoints = 0  # further saved states, which would depend on the calls before
+        common.swa_full = True  # keeps a restored state as long as the saved state
+        common.n_ctx_checkpoints = 0  # checkpoints would depend on earlier calls
         self.engine = library.Server(common)
 
     def close(self) -> None:
@@ -128,7 +128,7 @@ class SharedStates:
         self._folder.cleanup()
 
     def enter(self, messages: Sequence[Message], constant: int) -> bool:
-        """Bring the engine to the state after the messages, of which all prompts share the `constant` first characters.
+        """Set the engine to the state after the messages, whose first `constant` characters all prompts share.
 
         Return False if the call must start without a state.
         """
@@ -144,14 +144,14 @@ class SharedStates:
         return str(self._post("/apply-template", {"messages": _spoken(messages)}).get("prompt", ""))
 
     def _evaluate(self, text: str, *, go_on: bool) -> bool:
-        """Evaluate the rest of a prompt, or all of it, and save the state if there is room."""
+        """Evaluate a prompt, or its remaining part if `go_on`, and save the state if there is room."""
         answer = self.engine.handle_completions({"prompt": text, "n_predict": 0, "cache_prompt": go_on})
-        if "error" in answer:  # too long: the call itself will say so
+        if "error" in answer:  # too long, which the call itself reports
             return False
         if sum(file.stat().st_size for file in Path(self._folder.name).iterdir()) < _MAX_BYTES:
             file = self._file(text)
             written = self._post("/slots/0?action=save", {"filename": file.name}).get("n_written")
-            if file.exists() and file.stat().st_size != written:  # the disk is full; the engine would die of this file
+            if file.exists() and file.stat().st_size != written:  # disk full; the engine would crash on this file
                 file.unlink()
         return True
 
@@ -176,7 +176,7 @@ class SharedStates:
 
 
 class LocalProvider:
-    """One loaded model. `complete` runs in a worker thread; the engine lets go of the interpreter meanwhile."""
+    """One loaded model. `complete` runs in a worker thread; the engine releases the GIL meanwhile."""
 
     in_process = True
 
@@ -188,13 +188,13 @@ class LocalProvider:
         params: LocalParams,
     ) -> None:
         try:
-            import xllamacpp as library  # before 93 MB are fetched for it
+            import xllamacpp as library  # fails before 93 MB of weights are downloaded
         except ImportError:
             raise ConfigError("the local model needs its engine: pip install xllamacpp") from None
         self._weights = find_weights(params.weights, params.sha256)
         with notice_when_slow(f"loading {self._weights.name}"):
             self.states = SharedStates(library, self._weights, params)
-        self._turn = threading.Lock()  # a call that was given up goes on in its thread
+        self._turn = threading.Lock()  # an abandoned call continues in its thread
         self._sampling = sampling
         self._model = model
 
@@ -237,18 +237,18 @@ class LocalProvider:
             return answer
 
     async def close(self) -> None:
-        """Drop the engine, after the call that Ctrl-C gave up; its libraries must not be unloaded under it."""
+        """Drop the engine after an abandoned call has ended, since the call still uses the engine's libraries."""
         self._turn.acquire(timeout=_MAX_WAIT_S)
         self.states.close()
         del self.states
 
 
 async def _beside(call: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """Make a call in a thread that the end of the process does not wait for."""
+    """Make a call in a daemon thread, so that the process can end before it."""
     import asyncio
 
     answer: Future[dict[str, Any]] = Future()
-    answer.set_running_or_notify_cancel()  # what waits for it may give it up; the thread ends as it does
+    answer.set_running_or_notify_cancel()  # a waiter may be cancelled, but the thread runs to its end
 
     def run() -> None:
         try:
@@ -267,5 +267,5 @@ KIND = ProviderKind(
     one_at_a_time=True,
     check=params_of,
     context_tokens=context_tokens,
-    revision=2,  # 1 evaluated every prompt in one piece
+    revision=2,  # revision 1 evaluated every prompt in one piece
 )

@@ -1,4 +1,4 @@
-"""OpenAI, and all servers that speak its chat completions."""
+"""OpenAI, and all servers with its chat completions API."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -43,7 +43,7 @@ _FEDERATION = Federation(
     rule="OpenAI's mapping of {OPENAI_IDENTITY_PROVIDER_ID} to {OPENAI_SERVICE_ACCOUNT_ID} (Workload identity)",
 )
 _CACHE_FLOOR = 1_024  # tokens, by the vendor's page, read in November 2026
-# settings that a server takes from its model's generation config unless a call turns them off
+# Settings that a server would take from its model's generation config; each value turns one off.
 _OFF: Mapping[str, Mapping[str, float | bool]] = {
     "vllm": {"top_p": 1.0, "top_k": 0, "min_p": 0.0, "repetition_penalty": 1.0},
     "sglang": {"top_p": 1.0, "top_k": -1, "min_p": 0.0, "repetition_penalty": 1.0},
@@ -54,14 +54,14 @@ _OFF: Mapping[str, Mapping[str, float | bool]] = {
 _PATCH, _TOKENS_PER_PATCH, _OLDER = 32, 1.2, (2.46, 1_536, 1_445)
 _MAX_IMAGE = {"gpt-4o-mini": 48_169}
 _LIKELY_PAGE, _MAX_PAGE_TEXT = 2_000, 3_000
-_MAX_IMAGE_ELSEWHERE = 6_500  # of a small image, on a compatible server
+_MAX_IMAGE_ELSEWHERE = 6_500  # tokens of a small image on a compatible server
 _OUT_OF_CREDIT = ("insufficient_quota", "billing_not_active")
 
 
 def sampling(model: Model) -> Sampling:
-    """Return the usual settings; for a `server` also those that it would otherwise choose, each off.
+    """Return the usual settings; for a `server` also turn off the settings that it would choose itself.
 
-    llama.cpp's prompt cache is off in the deterministic profile: with it an output depends on earlier calls.
+    llama.cpp's prompt cache is off in the deterministic profile, since it makes an output depend on earlier calls.
     """
     usual = usual_sampling(model)
     if model.server is None:
@@ -102,7 +102,7 @@ def open_provider(model: Model, key: str | None, settings: Settings) -> RemotePr
             "messages": [{"role": message.role, "content": content_of(message, _file)} for message in request.messages],
             **settings_sent.of(request, limit_name),
         }
-        if request.cache:  # so that the calls of one prompt go to one machine
+        if request.cache:  # routes the calls of one prompt to one machine
             words = [[message.role, content_of(message, lambda file: file.digest)] for message in request.messages]
             content.setdefault("prompt_cache_key", digest(canonical_json(words)).removeprefix("sha256:"))
         if request.by_tool_call:
@@ -133,7 +133,7 @@ def open_provider(model: Model, key: str | None, settings: Settings) -> RemotePr
 
 
 def _connected(model: Model, key: str | None, settings: Settings, identity: Identity | None) -> "SdkConnection":
-    """Open the SDK's client with all that it would otherwise read from the environment."""
+    """Open the SDK's client with explicit settings in place of the environment's."""
     from openai import AsyncOpenAI, omit
 
     from skill_evaluator.providers.sdk import SdkConnection, without_environment
@@ -153,7 +153,7 @@ def _connected(model: Model, key: str | None, settings: Settings, identity: Iden
 
 def _file(file: File) -> Mapping[str, Any]:
     data = f"data:{file.media_type};base64,{base64_of(file)}"
-    if file.media_type == "application/pdf":  # the model may read the name, so it is always the same
+    if file.media_type == "application/pdf":  # a constant name, since the model may read it
         return {"type": "file", "file": {"filename": "document.pdf", "file_data": data}}
     return {"type": "image_url", "image_url": {"url": data}}
 
@@ -178,7 +178,7 @@ def _read(body: Any, headers: Mapping[str, str]) -> Completion:
     choice = body["choices"][0]
     message = choice["message"]
     refusal, content = message.get("refusal"), message.get("content")
-    if isinstance(content, list):  # of parts, as some compatible servers answer
+    if isinstance(content, list):  # some compatible servers answer with parts
         content = "".join(fields_of(part).get("text") or "" for part in content)
     usage = fields_of(body.get("usage"))
     details = fields_of(usage.get("prompt_tokens_details"))
@@ -208,7 +208,7 @@ KIND = ProviderKind(
     accepts=lambda model: ("pdf", "image") if model.is_direct else ("image",) if model.place == "azure" else (),
     file_tokens=file_tokens,
 )
-# the final states, and the errors of requests without a result
+# The final states, each with the error of requests without a result.
 _ENDED = {"completed": batch.lost, "cancelled": batch.canceled, "expired": batch.expired, "failed": batch.lost}
 _BATCH_ENTRY = {"method": "POST", "url": f"/v1{COMPLETIONS_PATH}"}
 _UNRUN = {"batch_expired": batch.expired, "batch_cancelled": batch.canceled}

@@ -13,7 +13,7 @@ from skill_evaluator.errors import ConfigError
 from skill_evaluator.library.config import Model
 from skill_evaluator.text import listed
 
-Options = dict[str, Any]  # of every client of an SDK: the transport, no retries, no time limit
+Options = dict[str, Any]  # options of an SDK's client: the transport, no retries, no time limit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +22,7 @@ class CloudPlace:
 
     needs: tuple[str, ...]  # keys of the model in models.yaml
     client: Callable[[Model, str | None, Options], Any]
-    variables: tuple[str, ...] = ()  # that may hold the key
+    variables: tuple[str, ...] = ()  # possible variables of the key
     signs: bool = False  # the client signs the body, so that no file can be put into it later
 
 
@@ -67,7 +67,7 @@ def _google_on_vertex(model: Model, key: str | None, options: Options) -> Any:
     return Client(vertexai=True, project=model.project, location=model.region or "global", **options)
 
 
-PLACES: Mapping[tuple[str, str], CloudPlace] = {  # by provider and place
+PLACES: Mapping[tuple[str, str], CloudPlace] = {  # keys: provider, place
     ("openai", "azure"): CloudPlace(
         needs=("base_url", "api_version"), variables=("AZURE_OPENAI_API_KEY",), client=_azure
     ),

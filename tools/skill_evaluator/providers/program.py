@@ -1,6 +1,6 @@
 """A program or an endpoint under test, which replaces the model (`program:` of a component).
 
-A program gets JSON on stdin and the variables that it names. An endpoint gets the declared body, filled with inputs.
+A program gets JSON on stdin and its declared variables. An endpoint gets the declared body, filled with inputs.
 """
 
 import json
@@ -32,22 +32,22 @@ from skill_evaluator.providers.remote import UNREADABLE, RemoteProvider
 from skill_evaluator.providers.wire import TooLargeError, base64_of, parsed_answer
 
 MODEL = Model(id="program", provider="program", structured_output="none")
-VARIABLES = "PROGRAM_ENV"  # in CI the secret with all variables of a program, one NAME=value per line
-SPARE_S = 5.0  # between the time limit of a program and that of its call
+VARIABLES = "PROGRAM_ENV"  # CI's secret with all variables of a program, one NAME=value per line
+SPARE_S = 5.0  # the call's time limit minus the program's
 _SETUP_S = 1800.0
-_MAX_THREADS = 256  # each waits for a program
+_MAX_THREADS = 256  # one per running program
 _REASONS = {"exited": "exit_code", "timeout": "timeout", "absent": "not_started"}
 
 
 def values_of(names: Iterable[str], keys: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that are set: in CI's secret, among the keys, or in the environment."""
+    """Return the variables that are set, from CI's secret, the keys or the environment."""
     lines = (line.partition("=") for line in keys.get(VARIABLES, "").splitlines())
     places = {**environment, **keys, **{name.strip(): value for name, _, value in lines}}
     return {name: places[name] for name in names if places.get(name)}
 
 
 def kind_of(program: ProgramUnderTest, folder: Path, values: Mapping[str, str]) -> ProviderKind:
-    """Return the provider of a component's program, which gets the variables in `values`."""
+    """Build the provider of a component's program, which gets the variables in `values`."""
 
     def open_program(model: Model, key: str | None, settings: Settings) -> Provider:
         """Install the program and return it; raise ConfigError if that fails."""
@@ -66,19 +66,19 @@ def kind_of(program: ProgramUnderTest, folder: Path, values: Mapping[str, str]) 
         open=open_program,
         sampling=sampling,
         accepts=lambda model: ("pdf", "image"),
-        key_variables=(missing,) if missing else (),  # all are required, while any variable of a vendor is enough
+        key_variables=(missing,) if missing else (),  # one entry, since all variables are required
     )
 
 
 class RunProvider:
-    """Starts a program for each call."""
+    """The provider that starts a program for each call."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
         self._threads = ThreadPoolExecutor(_MAX_THREADS)
 
     async def complete(self, request: Request) -> Completion:
-        """Run the program once; raise ProviderError if it fails or writes no answer."""
+        """Run the program once. Raise ProviderError if it fails or writes no answer."""
         task = {
             "inputs": {name: _for_program(value) for name, value in request.inputs.items()},
             "turns": [{"role": turn.role, "content": turn.text} for turn in request.turns],
@@ -100,7 +100,7 @@ class RunProvider:
 
 
 def _answer(result: ProcessResult) -> Completion:
-    """Parse the output of a program; raise ProviderError unless it is JSON with an answer."""
+    """Parse the output of a program. Raise ProviderError unless it is JSON with an answer."""
     content = result.stdout
     try:
         fields = fields_of(parsed_answer(content))

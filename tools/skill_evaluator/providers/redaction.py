@@ -1,4 +1,4 @@
-"""Removes keys from texts and tracebacks: as they are, URL-quoted, JSON-escaped, or in base64 at any offset."""
+"""Remove keys from texts and tracebacks: verbatim, URL-quoted, JSON-escaped, or in base64 at any offset."""
 
 import base64
 import json
@@ -18,8 +18,8 @@ from skill_evaluator.library.config import Model
 from skill_evaluator.processes import child_environment
 
 _MASK = "[redacted]"
-_MIN_LENGTH = 8  # a shorter key is a placeholder; removing it would damage honest text
-_TOKENS: set[str] = set()  # access tokens that the process received while it ran
+_MIN_LENGTH = 8  # shorter keys are placeholders, and removing them would damage other text
+_TOKENS: set[str] = set()  # access tokens that the process has received
 ResultT = TypeVar("ResultT")
 
 
@@ -50,9 +50,9 @@ def redactor_of(keys: Mapping[str, str], models: Iterable[Model]) -> Redactor:
 
 
 def error_of(problem: Exception, component: str | None = None) -> SkillEvaluatorError:
-    """Return an unexpected exception as an error without keys: an InternalError, whose traceback is printed on stderr.
+    """Convert an unexpected exception to an InternalError without keys, and print its traceback to stderr.
 
-    A value that a pydantic model refuses is wrong input, not a bug: no traceback is printed.
+    A pydantic ValidationError means invalid input, not a bug, so that no traceback is printed.
     """
     shown = [name for name in child_environment() if not name.endswith(("_KEY", "_TOKEN"))]
     redact = Redactor(value for name, value in os.environ.items() if name not in shown)
@@ -64,7 +64,7 @@ def error_of(problem: Exception, component: str | None = None) -> SkillEvaluator
 
 
 def attempted(component: str, work: Callable[[], ResultT]) -> ResultT | SkillEvaluatorError:
-    """Return the result of work on a component, or its error: a bug in one component does not stop the others."""
+    """Return the result of work on a component, or its error, so that a bug in one component does not stop others."""
     try:
         return work()
     except SkillEvaluatorError as problem:
@@ -88,7 +88,7 @@ def _pattern_of(keys: Iterable[str]) -> re.Pattern[str]:
 
 def _spellings(key: str) -> Iterator[str]:
     yield from (key, quote(key, safe="", errors="surrogatepass"), json.dumps(key)[1:-1], key.replace("/", r"\/"))
-    for before, shared in ((0, 0), (1, 2), (2, 3)):  # characters of the code that depend on the bytes before the key
+    for before, shared in ((0, 0), (1, 2), (2, 3)):  # bytes before the key, and code characters that depend on them
         raw = bytes(before) + key.encode("utf-8", "surrogatepass")
         code = base64.b64encode(raw).decode().rstrip("=")
         own = code[shared : len(code) - (len(raw) % 3 != 0)]

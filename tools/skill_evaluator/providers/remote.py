@@ -1,4 +1,4 @@
-"""One model behind HTTP. A vendor's module words the requests and reads the bodies; the rest is the same for all."""
+"""One model behind HTTP. A vendor's module builds the requests and reads the bodies; this module does the rest."""
 
 from collections.abc import Callable, Container, Mapping
 from dataclasses import replace
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from skill_evaluator.providers.transport import PlainConnection
 
 UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
-_NO_BILL = Usage(input_tokens=0, output_tokens=0)  # as for every error status
+_NO_BILL = Usage(input_tokens=0, output_tokens=0)  # error statuses are not billed
 Body = Callable[[Request], Mapping[str, Any]]
 Read = Callable[[Any, Mapping[str, str]], Completion]
 OwnError = Callable[[ErrorAnswer], ProviderError | None]
@@ -35,8 +35,8 @@ OwnError = Callable[[ErrorAnswer], ProviderError | None]
 class RemoteProvider:
     """One model whose calls are posted as JSON to a path of its `connection`.
 
-    `read` maps the body and headers of a success. `own_error` maps errors that only this vendor words like that, and
-    returns None for others. `renamed` has the new names of parameters that the server refused under their own.
+    `read` maps the body and headers of a success. `own_error` maps errors specific to this vendor, and returns None for
+    other errors. `renamed` has the replacement names of parameters that the server rejected.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class RemoteProvider:
         self._read = read
         self._own_error = own_error
         self._identity = identity
-        self.keeps_time = identity is None  # else an exchange of tokens, which the transport does not time
+        self.keeps_time = identity is None  # the transport does not time an exchange of tokens
 
     async def complete(self, request: Request) -> Completion:
         """Make one call; raise ProviderError. A body over the limit is an output without text."""
@@ -86,7 +86,7 @@ class RemoteProvider:
     async def _send(self, method: str, path: str, **content: Any) -> HttpAnswer:
         try:
             return await self._connection.send(method, path, **content)
-        except (ValueError, TypeError) as problem:  # such as a key that no header can carry
+        except (ValueError, TypeError) as problem:  # such a key cannot be sent in a header
             raise _unsendable(problem) from None
 
     def completion(self, answer: HttpAnswer, sent: Container[str] | None = None) -> Completion:

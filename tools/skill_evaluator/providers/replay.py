@@ -123,7 +123,7 @@ def check(model: Model) -> None:
 
 
 class ReplayProvider:
-    """Returns the recorded output of each call. A call without one fails with `not_recorded`."""
+    """Return the recorded output of each call. A call without a recorded output fails with `not_recorded`."""
 
     def __init__(self, path: Path) -> None:
         lines = []
@@ -145,7 +145,7 @@ class ReplayProvider:
         return line.completion or Completion(text="")
 
     async def close(self) -> None:
-        """Do nothing: nothing is held."""
+        """Do nothing, since there is nothing to release."""
 
 
 def open_provider(model: Model, key: str | None, settings: Settings) -> Provider:
@@ -154,7 +154,7 @@ def open_provider(model: Model, key: str | None, settings: Settings) -> Provider
     return ReplayProvider(Path(file))
 
 
-sampling = partial(usual_sampling, refused=("temperature", "top_p", "seed"))  # the answers are what they were
+sampling = partial(usual_sampling, refused=("temperature", "top_p", "seed"))  # recorded outputs do not change
 KIND = ProviderKind(
     open=open_provider, sampling=sampling, free=True, check=check, accepts=lambda model: ("pdf", "image")
 )

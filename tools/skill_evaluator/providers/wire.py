@@ -17,14 +17,14 @@ from skill_evaluator.library.prompts import File, Message
 from skill_evaluator.providers.base import FailureKind, ProviderError
 
 _NUMBER = re.compile(r"\d+(\.\d+)?")
-# as OpenAI and vLLM, Anthropic, Google and llama.cpp word it
+# Messages of OpenAI and vLLM, Anthropic, Google and llama.cpp.
 _OVER_CONTEXT = re.compile(
     r"(?i)context (length|size|window|limit)|exceeds? the context|prompt is too long|the maximum number of tokens"
 )
-# as OpenAI words a 404, Google a 404 and Groq a 400
+# Messages of OpenAI (404), Google (404) and Groq (400).
 _RETIRED = re.compile(r"(?i)\bmodel\b.*( has been (deprecated|decommissioned)| is no longer available)")
-_EMPTY = "credit balance is too low"  # as Anthropic words a 400
-# the codes of OpenAI, Azure and gateways; the sentences of Azure, Anthropic, Google, OpenAI and DeepSeek
+_EMPTY = "credit balance is too low"  # Anthropic's message (400)
+# Codes of OpenAI, Azure and gateways; messages of Azure, Anthropic, Google, OpenAI and DeepSeek.
 _FILTER_CODES = re.compile(
     r"(?i)content_filter|content_policy_violation|ResponsibleAIPolicyViolation|data_?inspection_?failed|invalid_prompt"
 )
@@ -49,14 +49,14 @@ _RETRYABLE = {
     504: "gateway_timeout",
     529: "overloaded",
 }
-_MAX_VALUES = 1_000_000  # in a body; each takes up to 200 bytes of memory
-_CHUNK = 3 << 16  # bytes of a file that are read at once; base64 takes three at a time
-_SECRET = secrets.token_hex(16)  # of this process, so that no text of a case names a file
+_MAX_VALUES = 1_000_000  # values in a body; each takes up to 200 bytes of memory
+_CHUNK = 3 << 16  # bytes per read of a file; a multiple of 3 for base64
+_SECRET = secrets.token_hex(16)  # random per process, so that no text of a case can name a file
 _FILE = re.compile(rf"{_SECRET}:(\d+):([0-9a-f]+);".encode())
 
 
 def base64_of(file: File) -> str:
-    """Return the text that stands for a file in a body. `Content` puts the base64 of the file in its place."""
+    """Return the placeholder of a file in a body. `Content` replaces it by the base64 of the file."""
     return f"{_SECRET}:{file.size}:{os.fsencode(file.path).hex()};"
 
 
@@ -116,7 +116,7 @@ class HttpAnswer:
     status: int
     headers: Mapping[str, str]  # names in lower case
     content: bytes  # decompressed
-    latency_s: float | None = None  # from the first byte sent to the last received; None in a batch
+    latency_s: float | None = None  # first byte sent to last byte received; None in a batch
 
     @property
     def is_success(self) -> bool:
@@ -194,7 +194,7 @@ def error_from_status(status: int, headers: Mapping[str, str], message: str) -> 
 
 
 def is_content_filter(error: ErrorAnswer) -> bool:
-    """Check whether a content filter refused the prompt or the output."""
+    """Return whether a content filter refused the prompt or the output."""
     inner = error.details.get("innererror")
     codes = [error.details.get(key) for key in ("code", "type")] + [inner.get("code") if isinstance(inner, dict) else 0]
     has_code = any(_FILTER_CODES.fullmatch(str(code)) for code in codes)
@@ -202,20 +202,20 @@ def is_content_filter(error: ErrorAnswer) -> bool:
 
 
 def replaced_parameter(error: ErrorAnswer) -> tuple[str, str] | None:
-    """Return the parameter that a server refuses and the name that it asks for instead; None if it names none."""
+    """Return a rejected parameter and its replacement in the server's message. Return None if there is none."""
     found = _REPLACED.search(error.message[:_MAX_TEXT])
     return (str(error.details.get("param") or found[1]), found[2]) if found else None
 
 
 def refused_parameter(error: ErrorAnswer) -> str | None:
-    """Return the parameter of `ignores` that a server does not take; None if the error is about something else."""
+    """Return the parameter of `ignores` that a server rejects. Return None for other errors."""
     text = f"{error.message} {error.details}"[:_MAX_TEXT]
     found = _PARAMETER.search(str(error.details.get("param") or text)) if _REFUSED.search(text) else None
     return found[1] if found else None
 
 
 def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
-    """Read `retry-after-ms` or `retry-after` (a number, or an HTTP date) as seconds; None if neither is usable."""
+    """Read `retry-after-ms` or `retry-after` (a number or HTTP date) in seconds. Return None if neither is valid."""
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         text = headers.get(name, "").strip()
         if _NUMBER.fullmatch(text):

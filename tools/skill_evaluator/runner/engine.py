@@ -37,7 +37,7 @@ from skill_evaluator.runner.prices import budget_cost, call_cost, max_call_cost
 from skill_evaluator.runner.schedule import Call, Replicate, estimate_input_tokens, limits_under, max_input_tokens
 
 Sleep = Callable[[float], Awaitable[object]]  # returns true if the sleeper was woken early
-_MAX_LATENCY_RATIO = 1.6  # with twice as many calls in flight: at least a quarter more outputs per second
+_MAX_LATENCY_RATIO = 1.6  # twice as many calls in flight then give at least 1/4 more outputs per second
 _ROUNDS_BEFORE_GROWTH = 8  # rounds after a setback
 _CUT_INTERVAL_S = 1.0  # seconds; complaints within one round trip count as one
 
@@ -324,7 +324,7 @@ class Progress:
     output_tokens: int = 0
     cost_usd: float | None = 0.0
     begun: float = field(default_factory=time.monotonic)
-    waiting: dict[str, str] = field(default_factory=dict)  # by run id, its calls pending at the vendor
+    waiting: dict[str, str] = field(default_factory=dict)  # calls pending at the vendor, by run id
 
     def note(self, replicate: Replicate, cost_usd: float | None) -> None:
         """Count one outcome; a cost of None (unknown) makes the sum unknown."""
@@ -354,7 +354,7 @@ class Progress:
 OnOutcome = Callable[[Replicate], Future[Any] | None]
 NO_CALL_LEFT = Failure(kind="over_budget", reason="max_calls", message="--max-calls is used up")
 STOPPED = Failure(kind="not_run", reason="interrupted", message="stopped by the user")
-_MAX_CONNECTIONS = 3  # before any success; then the server counts as unreachable
+_MAX_CONNECTIONS = 3  # failed attempts before any success, until the server counts as unreachable
 _MAX_FIRST_REJECTIONS = 5  # bad requests before any success; then the settings are wrong, not the cases
 
 
@@ -531,7 +531,7 @@ class Engine:
                 await self._pace.wait(worst_case.tokens)
                 if self._ended():
                     return None
-                spent = worst_case.usd  # if the call fails before its cost is known
+                spent = worst_case.usd  # counts unless the cost becomes known
                 begun = time.perf_counter()
                 completion = await ask_once(self._job.provider, request, self._settings)
                 completion = within_limits(output_of(completion, request, self._job.model), self._settings)

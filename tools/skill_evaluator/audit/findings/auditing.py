@@ -42,8 +42,8 @@ from skill_evaluator.errors import AuditError
 from skill_evaluator.records.record import ANSWERED, SCORED
 from skill_evaluator.text import counted, listed, nearest
 
-_MAX_UNSCORED = 0.1  # of a model's outputs
-_MAX_SHARE = 0.8  # of σ² that one benchmark may contribute
+_MAX_UNSCORED = 0.1  # share of a model's outputs
+_MAX_SHARE = 0.8  # share of σ² from one benchmark
 _STABLE_GRADES = [grade for grade in GRADE_ORDER if grade.startswith("AA")]
 
 

@@ -69,7 +69,7 @@ def _size_page(size: AuditSize) -> Page:
             rows=[*amounts, cells_of([], "all", "", "", *size.total.amounts)],
             numbers=frozenset(AMOUNTS),
         ),
-        Only(("markdown",), [Lines(audit.doubts, "-")]),  # on a terminal they go to stderr
+        Only(("markdown",), [Lines(audit.doubts, "-")]),  # the terminal has them on stderr
         Line(f"{size.closing}."),
     ]
     return page_of("the size", blocks)

@@ -39,10 +39,7 @@ _CORNERS: dict[tuple[str, str], Quadrant] = {
     ("right", "bottom"): "safe default",
 }
 _BLUE = "#0072b2"
-_ARIA = {
-    "description": alt.Description("description:N"),
-    "tooltip": alt.Tooltip("description:N"),
-}  # for screen readers
+_ARIA = {"description": alt.Description("description:N"), "tooltip": alt.Tooltip("description:N")}
 _CELL_HEIGHT, _WIDE_CELL, _NARROW_CELL, _MANY_SCENARIOS = 21, 54, 40, 14
 _BOX_STEP, _BOX_WIDTH = 26, 640
 _TEXT_ON_DARK, _TEXT_ON_LIGHT = "#fff", "#000"  # text on a cell, whose colour is the same in dark mode
@@ -131,7 +128,7 @@ def _model_layers(shown: Sequence[dict[str, Any]], axes: _Axes) -> list[Any]:
     """Draw confidence intervals, points in the colours of their grades, and the names beside them."""
     colour, shape = _grade_encodings(point["grade"] for point in shown)
     style = {"strokeWidth": 1.3, "opacity": 0.4 if len(shown) <= MAX_NAMED else 0.22, "aria": False}
-    bars = (  # from low to high
+    bars = (  # low to high
         [dict(zip(("low", "high"), point[name], strict=True)) | _data_of([point])[0] for point in shown if point[name]]
         for name in _INTERVALS
     )
@@ -150,7 +147,9 @@ def _model_layers(shown: Sequence[dict[str, Any]], axes: _Axes) -> list[Any]:
         named_points = _data_of(point for point in shown if (point["ability"] <= middle) == (align == "left"))
         if named_points:
             text = drawn_from(named_points).encode(x=x, y=y, text="name:N")
-            layers += _text_with_halo(text, align=align, baseline="middle", dx=dx, fontSize=FONT_SIZE)
+            label: dict[str, Any] = {"align": align, "baseline": "middle", "dx": dx, "fontSize": FONT_SIZE}
+            halo = text.mark_text(**label, stroke="white", strokeWidth=3, aria=False)
+            layers += [halo, text.mark_text(**label, color=INK)]
     return layers
 
 
@@ -163,11 +162,6 @@ def _grade_encodings(names: Iterable[str]) -> tuple[alt.Color, alt.Shape]:
     legend = grade_legend() if shown - plain else None
     shared: dict[str, Any] = {"sort": graded, "legend": legend}
     return alt.Color("grade:N", scale=colours, **shared), alt.Shape("grade:N", scale=shapes, **shared)
-
-
-def _text_with_halo(text: alt.Chart, **style: Any) -> list[alt.Chart]:
-    halo = text.mark_text(**style, stroke="white", strokeWidth=3, aria=False)
-    return [halo, text.mark_text(**{"color": INK, **style})]
 
 
 def heat_map(result: AuditResult) -> Any:

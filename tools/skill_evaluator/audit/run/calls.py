@@ -108,7 +108,7 @@ def _draw(request: AuditRunRequest) -> tuple[DrawnAudit, Path]:
             print(f"warning: {visible(doubt)}", file=sys.stderr)
         return drawn, request.audits / drawn.manifest.id
     folder = Path(request.resumed)
-    if not (folder / AUDIT).is_file():  # not a folder, but an id or `latest`
+    if not (folder / AUDIT).is_file():  # an id or `latest`
         ids = sorted(path.parent.name for path in request.audits.glob(f"*/{AUDIT}"))
         audit_id = ids[-1] if request.resumed == LATEST and ids else request.resumed
         if audit_id not in ids:

@@ -18,7 +18,7 @@ SCALES = {len(scale): scale for scale in (QUARTERS, _FINER)}
 GRADE_ORDER = {grade: place for place, grade in enumerate(_FINER)}  # the grades of both scales, best first
 MIN_MODELS_FOR_FINER_GRADES = 20  # gives each grade more than two models
 _TOLERANCE = 1e-9  # points; rounding errors do not change a grade
-_QUADRANTS: dict[tuple[bool, bool], Quadrant] = {  # by able, stable
+_QUADRANTS: dict[tuple[bool, bool], Quadrant] = {  # keys: able, stable
     (True, True): "safe default",
     (True, False): "strong but scenario-fragile",
     (False, True): "predictable baseline",

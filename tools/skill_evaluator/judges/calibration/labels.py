@@ -204,7 +204,7 @@ def join_labels(
     labels: Labels, verdicts: Iterable[StoredVerdict | StoredScore]
 ) -> dict[tuple[LabelMode, str], list[Unit]]:
     """Join labelled pairs and outputs with a judge's verdicts on them, by mode and criterion."""
-    verdicts_by_item = by_key(_answers_by_criterion(sorted(verdicts, key=lambda one: one.replicate)))
+    verdicts_by_item = by_key(_answers_by_criterion(sorted(verdicts, key=lambda verdict: verdict.replicate)))
     units = list[tuple[tuple[LabelMode, str], Unit]]()
     for line in labels.lines:
         if isinstance(line, LabelledPair | ScoredItem):

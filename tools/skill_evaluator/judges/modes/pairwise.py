@@ -151,7 +151,7 @@ def pair_results(matches: Sequence[MatchResult]) -> list[MatchResult]:
 
 
 def winner_of(share: float | None) -> Preferred | None:
-    """Return the winner from output 1's mean share over replicates, a tie if they differ. Return None for None."""
+    """Return the winner from output 1's mean share over replicates; a tie if they differ, None if it is None."""
     return None if share is None else 1 if share == 1 else 2 if share == 0 else "tie"
 
 

@@ -289,7 +289,7 @@ def _combine_dimension(name: str, answers: Sequence[RegressionAnswer]) -> Dimens
 def _majority_finding(findings: Sequence[DimensionFinding]) -> tuple[Finding, float] | None:
     """Return the majority of one order's findings and its share; a tie is *same* with half the share.
 
-    Return None without findings.
+    Return None if there are no findings.
     """
     if not findings:
         return None
@@ -394,7 +394,7 @@ def refuse_incomparable(earlier: RegressionResults, judges: dict[str, str], prom
         raise JudgeError(f"{name}: the judge's prompt changed since; judge that batch again")
 
 
-def rate_changes(later: Sequence[JudgeRegressions], earlier_results: Sequence[JudgeRegressions]) -> list[RateChange]:
+def rate_changes(results: Sequence[JudgeRegressions], earlier_results: Sequence[JudgeRegressions]) -> list[RateChange]:
     """Return the change of each judge's rate of regressions by dimension. Dimensions of only one batch are skipped.
 
     Fisher's exact test (1935) compares the two rates; the p-values of a judge are adjusted over its dimensions by the
@@ -407,7 +407,7 @@ def rate_changes(later: Sequence[JudgeRegressions], earlier_results: Sequence[Ju
         (judge.judge.model_id, one.dimension): one.worse for judge in earlier_results for one in judge.dimensions
     }
     changes = []
-    for judge in later:
+    for judge in results:
         model_id = judge.judge.model_id
         pairs = [(one, earlier_rates.get((model_id, one.dimension))) for one in judge.dimensions]
         comparable = [(one, old) for one, old in pairs if old is not None and old.n and one.worse.n]

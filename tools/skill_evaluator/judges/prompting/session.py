@@ -24,11 +24,11 @@ from skill_evaluator.judges.workflows.requests import BatchJudgeRequest, JudgeRe
 from skill_evaluator.library.config import Model, select_models
 from skill_evaluator.providers import Configuration, key_note, read_configuration, refuse_unbatched
 from skill_evaluator.providers.base import Failure
-from skill_evaluator.runner.engine import Budget, Stop
+from skill_evaluator.runner.engine import Budget
 from skill_evaluator.runner.journal import Run, Transport, check_writable, new_invocation, outcomes, settings_digest
 from skill_evaluator.runner.prices import COST_OF_BATCHES, ModelEstimate, estimate, price_of, refuse_unpriced
 from skill_evaluator.runner.schedule import Call, Replicate, refuse_amounts
-from skill_evaluator.runner.session import Questions, Session, Watch, with_keys
+from skill_evaluator.runner.session import Questions, Session, Watch, no_progress, with_keys
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,7 +165,7 @@ class JudgeSession:
         """Return a session that calls models within a budget; None means the budget of the request."""
         return Session(
             configuration=self.configuration,
-            watch=self.watch or _watch_nothing,
+            watch=self.watch or no_progress,
             budget=budget or Budget(self.request.max_cost, self.request.max_calls),
             concurrency=self.request.concurrency,
         )
@@ -215,7 +215,3 @@ class JudgeSession:
 def _print_warnings(task: JudgeTask) -> None:
     for warning in task.warnings:
         print(f"warning: {warning}", file=sys.stderr)
-
-
-async def _watch_nothing(_: object, stop: Stop) -> None:
-    await stop.event.wait()

@@ -42,7 +42,7 @@ class ReviewAnswer(StrictModel):
 
 
 class ReviewLabel(StrictModel):
-    """A line of labels.jsonl. The latest label of a reviewer for an item counts; none is ever deleted."""
+    """A line of labels.jsonl. The latest label of a reviewer for an item counts. Labels are never deleted."""
 
     item: ReviewId = Field(description="the id of the item in the queue")
     reviewer: Label = Field(min_length=1)

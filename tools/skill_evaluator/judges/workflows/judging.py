@@ -62,7 +62,7 @@ OutcomeT = TypeVar("OutcomeT")
 JudgedResults = ScoreResults | PairwiseResults | RegressionResults
 STRONG = "strong"  # folder of a cascade's second stage
 _SETTLED: frozenset[ReviewReason] = frozenset({"block", "regression", "stakes"})  # reasons other than doubt
-_OMITTED_OPTIONS = {"resume", "judge_run", "dry_run", "batch", "format"}  # of the command that resumes a run
+_OMITTED_OPTIONS = {"resume", "judge_run", "dry_run", "batch", "format"}  # absent in the command that resumes a run
 BiasReport = Callable[[Any], str]
 """A function that formats bias_analysis_report.md from the results."""
 

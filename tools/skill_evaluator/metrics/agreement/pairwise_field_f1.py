@@ -13,7 +13,7 @@ from skill_evaluator.metrics.base import CaseAnswers
 
 CountedAnswer = tuple[MemoizedValue, int]  # an answer and its count
 _SAMPLED_PAIRS = 2_000
-_MAX_ANSWERS_FOR_ALL_PAIRS = 63  # with more distinct answers, pairs are sampled
+_MAX_ANSWERS_FOR_ALL_PAIRS = 63  # pairs of more distinct answers are sampled
 
 
 def pairwise_field_f1(answers: CaseAnswers) -> float | None:

@@ -105,9 +105,7 @@ def top_names(schema: Mapping[str, Any] | None) -> TopNames:
     certain = [node for node in same_value(schema, schema or {}, ("allOf",)) if isinstance(node, Mapping)]
     property_names = frozenset(name for node in nodes for name in node.get("properties", ()))
     required = frozenset(name for node in certain for name in node.get("required", ()))
-    by_pattern = any("patternProperties" in node or _is_open(node) for node in nodes)
-    return TopNames(required, property_names if property_names and not by_pattern else None)
-
-
-def _is_open(node: Mapping[str, Any]) -> bool:
-    return isinstance(node.get("additionalProperties"), Mapping)
+    is_open = any(
+        "patternProperties" in node or isinstance(node.get("additionalProperties"), Mapping) for node in nodes
+    )
+    return TopNames(required, property_names if property_names and not is_open else None)

@@ -121,8 +121,8 @@ def text_similarity(row: ComparedLeaf) -> float | None:
 def _text_overlap(row: ComparedLeaf) -> TextOverlap:
     if row.outcome in ("missing", "extra"):
         return TextOverlap(row.path, 0.0, 0.0)
-    left, right = (value if isinstance(value, str) else str(value) for value in (row.truth, row.output))
-    return TextOverlap(row.path, token_f1(left, right), rouge_l(left, right))
+    truth, output = (value if isinstance(value, str) else str(value) for value in (row.truth, row.output))
+    return TextOverlap(row.path, token_f1(truth, output), rouge_l(truth, output))
 
 
 def label(value: object) -> str:

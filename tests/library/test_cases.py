@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 from skill_evaluator.errors import FixtureError, NotEvaluatedError
-from skill_evaluator.library.cases import Case, cases_without_document, find_cases, load_cases
+from skill_evaluator.library.case_table import accept_cases
+from skill_evaluator.library.cases import Case, cases_without_document, find_cases, load_cases, read_cases
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import SafetyLimits
 
@@ -286,3 +287,31 @@ def test_case_folder_that_is_not_utf_8_is_refused(skill: Component, tmp_path: Pa
     with pytest.raises(FixtureError, match="is not UTF-8; rename the folder"):
         load(skill, tmp_path / "f", {"b": GOOD})
     assert len(load(skill, tmp_path / "f", {}, "b")) == len(good)
+
+
+def test_unreviewed_case_is_read_but_not_evaluated(skill: Component, tmp_path: Path) -> None:
+    folder = tmp_path / "fixtures" / "receipts" / "cases"
+    draft = {"document.md": "Acme 2", "ground_truth.json": '{"shop": "Acme", "total": 2}'}
+    write_case(folder / "draft-01", {**draft, "meta.json": '{"unreviewed": true, "topic": "food"}'})
+    with pytest.raises(NotEvaluatedError, match="1 case drafted by a model and not reviewed"):
+        load_cases(skill, tmp_path / "fixtures")
+    write_case(folder / "b", draft)
+    (folder.parent / "cases.jsonl").write_text(json.dumps({"id": "row", "document": "Bell 3", "unreviewed": True}))
+    assert [case.id for case in load_cases(skill, tmp_path / "fixtures")] == ["b"]
+    assert [case.id for case in read_cases(skill, tmp_path / "fixtures")] == ["b", "draft-01", "row"]
+    with pytest.raises(FixtureError, match="remove its key unreviewed there"):
+        accept_cases(skill, tmp_path / "fixtures", ["row"])
+    assert accept_cases(skill, tmp_path / "fixtures", ["draft-*"]) == ["draft-01"]
+    assert [case.id for case in load_cases(skill, tmp_path / "fixtures")] == ["b", "draft-01"]
+    assert json.loads((folder / "draft-01" / "meta.json").read_text()) == {"topic": "food"}
+
+
+def test_ground_truth_of_an_unreviewed_case_decides_nothing(tmp_path: Path) -> None:
+    folder = tmp_path / "fixtures" / "receipts" / "cases" / "draft-01"
+    files = {"document.md": "Acme 2", "ground_truth.json": json.dumps({"shop": "Acme " * 50, "total": 2})}
+    write_case(folder, {**files, "meta.json": '{"unreviewed": true}'})
+    made = component(tmp_path)
+    before = load_component(made.folder.parent, made.name, fixtures_dir=tmp_path / "fixtures")
+    (folder / "meta.json").unlink()
+    after = load_component(made.folder.parent, made.name, fixtures_dir=tmp_path / "fixtures")
+    assert (dict(before.prose), dict(after.prose)) == ({}, {"shop": 250.0})

@@ -25,7 +25,7 @@ def doubling(keyword: str, times: int, rounds: int) -> dict[str, Any]:
                 "$ref": "#/$defs/d0",
                 "$defs": {f"d{n}": {"$ref": f"#/$defs/d{n + 1}"} for n in range(3000)} | {"d3000": {}},
             },
-            "a reference leads to a reference, and so on, more than 100 times",
+            "a chain of more than 100 references",
         ),
     ],
 )

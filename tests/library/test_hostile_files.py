@@ -29,7 +29,13 @@ from skill_evaluator.library.scenarios import load_scenario
 from skill_evaluator.library.sources import formats
 from skill_evaluator.library.sources.tree import folder_tree
 from skill_evaluator.library.versions import read_version
-from skill_evaluator.records.archive import laid_out, load_leaderboard, newest_recorded, read_acceptances, read_entries
+from skill_evaluator.records.archive import (
+    format_leaderboard,
+    load_leaderboard,
+    newest_recorded,
+    read_acceptances,
+    read_entries,
+)
 from skill_evaluator.records.record import read_record
 from skill_evaluator.runner.journal import read_answers, read_manifest
 from skill_evaluator.runner.schedule import build_request
@@ -52,7 +58,7 @@ _SETTINGS = "replicates: 3\ntimeout_s: 1_000.5\npolicy: {alpha: 0.05, metrics: {
 _SCENARIO = "---\nname: s\nintent: none\n---\nBefore. {{ prompt }}\n"
 _QUESTION = '{"id": "a-b", "question": "Which?", "options": ["x", "y"], "answer": "A", "topic": {"a": [1]}}\n'
 _RECORD = a_record({"alpha": [1.0, 0.5], "beta": [0.0, 1.0]}, skill=NAME, skill_version="1.0.0")
-_BOARD = laid_out({"skill": NAME}, [_RECORD.row().model_dump(mode="json")]).decode()
+_BOARD = format_leaderboard({"skill": NAME}, [_RECORD.row().model_dump(mode="json")]).decode()
 _ACCEPTANCE = {"version": "1.0.0", "by": "A", "why": "good", "date": "2026-03-01", "run_ids": {"m": [_RECORD.run_id]}}
 _ACCEPTED = {"skill": NAME, "accepted": [_ACCEPTANCE]}
 _, _MANIFEST = next(PLAN.manifests())

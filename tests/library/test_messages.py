@@ -149,7 +149,7 @@ def test_earlier_turns_come_after_the_examples_and_before_what_the_user_says(tmp
         (["inputs: [document, kind]"], "Read a ${kind}: {kind}.", "these unfilled: ${kind} (line 6), {kind} (line 6)"),
         (["inputs: [document, kind]"], "Read.", "prompt.md:4: inputs: no message uses kind; write {{kind}} where"),
         (["inputs: [text]"], "Read {{text}}.", "no user message: write messages: sections and put what the user says"),
-        (["inputs: [turns]"], "Read.", "'turns' is there twice, or is that of the earlier turns"),
+        (["inputs: [turns]"], "Read.", "'turns' is a duplicate, or the reserved name of earlier turns"),
         (["messages: sections"], "Read.\n## User\nIt.", "it begins with ## System or ## User, and no text before"),
         (["messages: sections"], "## User\nA\n## User\nB", "user and assistant take turns, and the user begins"),
         (["messages: sections"], "## User\nA\n## System\nB", "there is one system message at most, and it comes first"),

@@ -144,7 +144,7 @@ def test_components_folder_may_be_anywhere(git: GitRepository, folder: str) -> N
     git.write("other/deep/a/prompt.md", prompt("1.0.0"))
     git.commit()
     repository = Repository(git.root)
-    (versions,) = read_versions(repository, ["HEAD"], repository.place(git.root / folder))
+    (versions,) = read_versions(repository, ["HEAD"], repository.relative_path(git.root / folder))
     assert {name: component.folder for name, component in versions.items()} == {"a": f"{path}a"}
 
 

@@ -185,7 +185,7 @@ HOSTILE = {
                "testData: [{x: [" + "*d, " * 24 + "]}]\n", "more than 100,000 values"),
     "a long text many times": (f"{MESSAGES}a: &a {'x' * 500_000}\ntestData: [{{x: [{'*a, ' * 50_000}]}}]\n",
                                "more than 20,000,000 letters"),
-    "a key that is there twice": (f"{MESSAGES}model: a\nmodel: b\n", "already"),
+    "a key that is there twice": (f"{MESSAGES}model: a\nmodel: b\n", "duplicate key"),
     "a variable of a variable": (f"{MESSAGES}testData: [{{input: {'x' * 60_000}}}]\n"
                                  "evaluators: [{string: {equals: '{{input}}{{input}}'}}]\n", "once filled"),
     "too many checks": (f"{MESSAGES}testData: [{'{input: x}, ' * 1_000}]\n"

@@ -51,7 +51,7 @@ def test_requirement_of_a_checkout_names_its_origin(
     checkout.write("new")
     notes, same = requirement().rsplit("\n", 1)
     assert same == line
-    assert "changes that are not committed" in notes
+    assert "uncommitted changes" in notes
 
 
 @pytest.mark.parametrize(

@@ -368,7 +368,7 @@ def test_calls_in_flight_are_waited_for_and_no_other_begins() -> None:
     ids=["a pause before trying again", "a pause for all calls"],
 )
 def test_interrupt_ends_a_pause(script: Script) -> None:
-    driven = _stopped(script, concurrency=3, retry={"max_retry_after_s": LONG})
+    driven = _stopped(script, soon=10 * SOON, concurrency=3, retry={"max_retry_after_s": LONG})
     assert len(driven.provider.requests) == 3
     assert driven.outcomes == []  # they are asked again when the run goes on
 

@@ -33,42 +33,22 @@ def _models(*entries: object) -> Callable[[Library], object]:
     return _writes(".evaluator/models.yaml", {"models": entries})
 
 
+_REPLAY = {"provider": "replay"}
 TABLE = [
     # components
     Bad(
         "an unknown component", ("'notice-extractoin'", "did you mean 'notice-extraction'?"), skill="notice-extractoin"
     ),
-    Bad(
-        "no front matter",
-        (f"{_COMPONENT}/prompt.md:1", "front matter"),
-        spoil=_writes(f"{_COMPONENT}/prompt.md", "Do."),
-    ),
-    # schema and declarations
-    Bad(
-        "a schema that asks nothing",
-        (f"{_COMPONENT}/schema.json", '"schema": "schema.json#/$defs/notice"'),
-        spoil=_writes(f"{_COMPONENT}/schema.json", {"$defs": {"notice": {"type": "object"}}}),
-    ),
     # fixtures
     Bad("no fixtures", (f"fixtures/{SKILL}/cases", "--fixtures"), spoil=_renames("fixtures")),
     Bad("no such fixtures folder", ("nowhere is not a folder", "--fixtures"), ("--fixtures", "nowhere")),
-    Bad("no matching case", ("--case 'bata'", "did you mean 'beta'?"), ("--case", "bata")),
     # configuration
     Bad(
         "an unknown provider",
         ("'antropic'", "models[2].provider", ".evaluator/models.yaml", "did you mean 'anthropic'?"),
         spoil=_models(REPLAY, {**REPLAY, "id": "b"}, {"id": "c", "provider": "antropic"}),
     ),
-    Bad(
-        "a replay model without its file",
-        ("'recorded'", "file: PATH"),
-        spoil=_models({"id": "recorded", "provider": "replay"}),
-    ),
-    Bad(
-        "a setting beyond all memory",
-        ("replicates", "10000"),
-        spoil=_writes(".evaluator/settings.yaml", "replicates: 1000000000"),
-    ),
+    Bad("a replay model without its file", ("'recorded'", "file: PATH"), spoil=_models({"id": "recorded", **_REPLAY})),
     # options
     Bad("no replicates", ("--replicates", "0"), ("--replicates", "0")),
     Bad("more replicates than memory", ("--replicates", "at most 10,000"), ("--replicates", "1000000000")),

@@ -1,10 +1,13 @@
 """`evaluate --batch`: the three vendors' batches, whatever becomes of them, end in one outcome a call, paid once."""
 
+import os
 import random
 import re
 import signal
+import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -29,13 +32,28 @@ def evaluate(library: Library, *arguments: str) -> Any:
     return library.evaluate_here(*arguments, env=KEYS)
 
 
+def interrupted(library: Library, when: Callable[[], bool], *arguments: str) -> Ended:
+    """Evaluate in this process, and send it an interrupt when that is so and it still waits."""
+    ended = threading.Event()
+
+    def interrupt() -> None:
+        wait_until(lambda: ended.is_set() or when(), 60)
+        if not ended.is_set():
+            os.kill(os.getpid(), signal.SIGINT)
+
+    waiting = threading.Thread(target=interrupt)
+    waiting.start()
+    done: Ended = evaluate(library, *arguments)
+    ended.set()
+    waiting.join()
+    return done
+
+
 def submit(library: Library, server: BatchServer, *arguments: str) -> Ended:
-    """Submit a run's batches, and interrupt the process that waits for them."""
+    """Submit a run's batches, and interrupt the wait for them."""
     server.held = True
-    with library.start("--batch", *arguments, env=KEYS) as process:
-        wait_until(lambda: [line["event"] for line in events(library)] == ["intended", "submitted"])
-        process.send_signal(signal.SIGINT)
-        done = ended(process)
+    submitted = ["intended", "submitted"]
+    done = interrupted(library, lambda: [line["event"] for line in events(library)] == submitted, "--batch", *arguments)
     server.held = False
     return done
 
@@ -272,10 +290,7 @@ def test_nothing_is_sent_while_a_batch_may_be_ours(library: Library, server: Bat
     server.held = True
     cut(library, 1)
     seen = server.seen
-    with library.start("--resume", env=KEYS) as process:
-        wait_until(lambda: server.seen > seen + 2)
-        process.send_signal(signal.SIGINT)
-        stopped = ended(process)
+    stopped = interrupted(library, lambda: server.seen > seen + 2, "--resume")
     assert stopped.code == 4, stopped
     assert f"may have been created ({theirs.id} has as many requests and is not over)" in stopped.out
     assert server.batches == [theirs]

@@ -132,10 +132,6 @@ def test_broken_leaderboard_costs_the_verdict_alone(pipeline: Pipeline) -> None:
     assert len(pipeline.records()) == 2
 
 
-def _manifest(folder: Path, **changed: object) -> None:
-    (folder / "manifest.json").write_text(json.dumps({**read(folder / "manifest.json"), **changed}))
-
-
 def _line(folder: Path, **changed: object) -> None:
     path = folder / "replicates.jsonl"
     first, *others = path.read_text().splitlines()
@@ -143,7 +139,6 @@ def _line(folder: Path, **changed: object) -> None:
 
 
 HOSTILE: dict[str, Callable[[Path], None]] = {
-    "version": lambda folder: _manifest(folder, skill_version="99.0.0"),
     "surrogate": lambda folder: _line(folder, case_id="\udcff", served_model="\ud800", error=7),
     "link": lambda folder: (folder / "record.json").unlink() or (folder / "record.json").symlink_to("/etc/passwd"),
     "name": lambda folder: folder.parent.rename(folder.parent.with_name(os.fsdecode(b"\xff"))) and None,
@@ -168,8 +163,6 @@ def test_hostile_artifact_stops_no_other_run(evaluated: Pipeline, pipeline: Pipe
             assert (record["scenario"], record["timestamp"][:4] < "9999") == (None, True), name
         reason = pipeline.outcome()[RECORDED]["reason"]
         assert reason.isprintable(), name
-        if name == "version":
-            assert f"{SHARDS[0]}/{folder.name} is ignored: skill_version is 99.0.0, the plan says 1.0.0" in reason
         published = pipeline.publish()
         assert (published.code, published.err) == (0, ""), name
         assert OTHER in {row["model_id"] for row in pipeline.rows()}, name

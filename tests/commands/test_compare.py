@@ -12,7 +12,6 @@ from tests.support.records import Score, a_run, keep
 
 GOOD: dict[str, list[Score]] = {f"case-{at:02d}": [0.9, 0.92, 0.88, 0.91, 0.9] for at in range(12)}
 BAD: dict[str, list[Score]] = {f"case-{at:02d}": [0.4 + 0.01 * (at % 3), 0.42, 0.38, 0.41, 0.4] for at in range(12)}
-WORSE: dict[str, list[Score]] = {f"case-{at:02d}": [0.1 + 0.01 * (at % 3), 0.12, 0.08, 0.11, 0.1] for at in range(12)}
 ONCE: dict[str, list[Score]] = {name: scores[:1] for name, scores in GOOD.items()}
 NEW: dict[str, list[Score]] = {f"new-{name}": scores for name, scores in GOOD.items()}
 
@@ -121,7 +120,7 @@ def test_json_validates_against_its_schema(regressed: Library) -> None:
     fields = {"total": dict.fromkeys(GOOD, (5, 5))}
     fallen = {"total": dict.fromkeys(GOOD, (1, 5))}
     keep(regressed, a_run("2.0.0", 3, GOOD, fields=fields, agreement=dict.fromkeys(GOOD, 1.0)))
-    keep(regressed, a_run("2.1.0", 4, WORSE, fields=fallen, agreement=dict.fromkeys(GOOD, 0.5)))
+    keep(regressed, a_run("2.1.0", 4, BAD, fields=fallen, agreement=dict.fromkeys(GOOD, 0.5)))
     keep(regressed, a_run("2.1.0", 5, GOOD, model_id="new"), a_run("1.0.0", 6, GOOD, model_id="old"))
     written = json.loads(schema_text("comparison"))
     found = compare(regressed, "--format", "json").json

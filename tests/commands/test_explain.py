@@ -6,93 +6,32 @@ import shutil
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import pytest
-
 from tests.support.chat_server import notice
 from tests.support.library import SKILL, Ended, Library
 
-HOSTILE = ("[bold]loud[/bold]", "a|b`c", "\x1b[31mred\x07", "right\u202eleft", "\ud800", "two\nlines", "back\\|slash")
-_LINE = {
-    "type": "object",
-    "properties": {"code": {"type": ["string", "null"]}, "price": {"type": ["number", "null"]}},
-    "additionalProperties": False,
-}
 SCHEMA: Mapping[str, Any] = {
     "type": "object",
     "properties": {
         "title": {"type": ["string", "null"]},
         "year": {"type": ["integer", "null"]},
-        "lines": {"type": "array", "items": _LINE},
-        "parts": {"type": "array", "items": _LINE},
-        "steps": {"type": "array", "items": {"type": "integer"}},
         "tags": {"type": "array", "items": {"type": "string"}},
-        "note": {"type": "string"},
     },
 }
-METRICS = ("schema_valid", "exact_match", "field_level_f1", "jaccard")
-FIELDS: Mapping[str, Any] = {
-    "lines": {"align": "key", "key": ["code"]},
-    "steps": {"align": "ordered"},
-    "note": {"compare": "text"},
-}
+PROSE = "I [bold]cannot[/bold]\nread \x1b[31m it"
+HOSTILE = ("[bold]loud[/bold]", "a|b`c", "\x1b[31mred\x07", "right\u202eleft", "\ud800", "two\nlines", "back\\|slash")
 
 
-def rows(**prices: float) -> list[Any]:
-    """Items of the arrays `lines` and `parts`."""
-    return [{"code": code, "price": price} for code, price in prices.items()]
-
-
-LONG = "x" * 10_000
-ONCE: Mapping[str, tuple[Any, Any]] = {  # by case its truth and its one answer
-    "arrays": (
-        {"lines": rows(A=1, B=2), "parts": rows(x=1, y=2, z=3), "steps": [1, 2], "tags": ["p", "q"]},
-        {"lines": [*rows(B=2), *rows(B=9)], "parts": rows(z=3, x=9), "steps": [1, 2, 3], "tags": ["q", "r"]},
-    ),
-    "prose": ({"title": "alpha"}, "I [bold]cannot[/bold]\nread \x1b[31m it"),
-    "schema": ({"title": "alpha"}, {"title": "alpha", "year": "2024", "steps": ["one"]}),
-    "long": ({"title": f"{LONG}same{LONG}"}, {"title": f"{LONG}else{LONG}"}),
-    "hostile": (
-        {"title": "alpha", "tags": list(HOSTILE)},
-        {"title": HOSTILE[0], "tags": [*HOSTILE, "|x|"], HOSTILE[1]: 1},
-    ),
-    "misfit": ({"year": 1}, {"year": LONG}),
-}
-
-
-def declare(library: Library, schema: Any = SCHEMA, fields: Mapping[str, Any] = FIELDS) -> None:
-    """Give the component its schema and how its fields are compared, and no case."""
-    library.write(f"components/{SKILL}/schema.json", schema)
-    dataset = {"id": "all", "metrics": METRICS, "fields": fields}
-    library.write(f"components/{SKILL}/evals/datasets.json", {"datasets": [dataset]})
+def answered(library: Library, truth: Any, answers: Sequence[Any]) -> None:
+    """Evaluate one case, `alpha`, with these answers (texts as they are)."""
+    library.write(f"components/{SKILL}/schema.json", SCHEMA)
     shutil.rmtree(library.root / "fixtures" / SKILL)
-
-
-def answered(
-    library: Library, truth: Any, answers: Sequence[Any], schema: Any = SCHEMA, fields: Mapping[str, Any] = FIELDS
-) -> str:
-    """Evaluate one case, `alpha`, with these answers (texts as they are); returns the run's id."""
-    declare(library, schema, fields)
     library.case("alpha", truth)
     library.record_answers({("alpha", index): text_of(answer) for index, answer in enumerate(answers)})
     library.evaluate_here("--replicates", str(len(answers)))
-    return library.run_folder().name
 
 
 def text_of(answer: Any) -> str:
     return answer if isinstance(answer, str) else json.dumps(answer)
-
-
-@pytest.fixture(scope="module")
-def once(tmp_path_factory: pytest.TempPathFactory) -> Library:
-    """A library with one run of the cases of ONCE."""
-    library = Library(tmp_path_factory.mktemp("once"))
-    declare(library)
-    for case_id, (truth, _) in ONCE.items():
-        library.case(case_id, truth)
-    library.record_answers({(case_id, 0): text_of(answer) for case_id, (_, answer) in ONCE.items()})
-    done = library.evaluate_here("--replicates", "1")
-    assert (done.code, "unscored" in done.out) == (0, False)
-    return library
 
 
 def explain(library: Library, *arguments: str) -> Ended:
@@ -123,16 +62,6 @@ def test_case_shows_its_outputs_with_replicates_the_commonest_first(library: Lib
     assert verdicts(empty) == {"title": "missing", "year": "missing"}
 
 
-def test_extra_items_of_an_array_have_their_own_index(once: Library) -> None:
-    (output,) = outputs(once, "--case", "arrays")
-    found = {at: verdict for at, verdict in verdicts(output).items() if at.startswith(("lines", "tags"))}
-    assert found == {
-        "lines[0].code": "missing", "lines[0].price": "missing", "lines[1].code": "right", "lines[1].price": "right",
-        "lines[→1].code": "extra", "lines[→1].price": "extra",
-        "tags[0]": "missing", "tags[1]": "right", "tags[→1]": "extra",
-    }  # fmt: skip
-
-
 def test_field_is_shown_in_every_case(library: Library) -> None:
     texts = {("alpha", 0): notice("alpha"), ("alpha", 1): notice("alpha", 1), ("beta", 0): notice("beta", 3)}
     library.record_answers({**texts, ("beta", 1): notice("beta", 3), ("gamma", 0): "?", ("gamma", 1): notice("gamma")})
@@ -143,12 +72,14 @@ def test_field_is_shown_in_every_case(library: Library) -> None:
     assert re.search(r"^gamma +unparseable +\(the whole answer\) +– +– +0", out, re.M)
 
 
-def test_unparseable_output_is_shown_as_received(once: Library) -> None:
-    ended = explain(once, "--case", "prose")
+def test_unparseable_output_is_shown_as_received(library: Library) -> None:
+    answered(library, {"title": "alpha"}, [PROSE, {"title": "alpha", "year": "2024"}])
+    ended = explain(library, "--case", "alpha")
     assert "replicate 0: unparseable, prose · " in ended.out
     assert "of replicate 0 as it came (35 characters)\nI [bold]cannot[/bold]\nread \\u001b[31m it\n" in ended.out
-    (data,) = outputs(once, "--case", "prose")
-    assert (data["outcome"], data["text"], data["fields"]) == ("unparseable", ONCE["prose"][1], [])
+    assert '/year: "2024" is not of type' in ended.out
+    (data,) = (output for output in outputs(library, "--case", "alpha") if output["replicates"] == [0])
+    assert (data["outcome"], data["text"], data["fields"]) == ("unparseable", PROSE, [])
 
 
 def test_failed_and_missing_calls_are_named(library: Library) -> None:
@@ -160,37 +91,18 @@ def test_failed_and_missing_calls_are_named(library: Library) -> None:
     assert "replicate 1: not_run\n" in out
 
 
-def test_schema_errors_are_listed(once: Library) -> None:
-    out = explain(once, "--case", "schema").out
-    assert "schema errors\n" in out
-    assert '/year: "2024" is not of type' in out
-    assert '/steps/0: "one" is not of type "integer"' in out
-    (row,) = (line for line in explain(once, "--case", "misfit").out.splitlines() if '/year: "xxx' in line)
-    assert len(row) < 150
-    assert 'xxx" is not of types ' in row
-
-
-def test_long_values_are_shortened_to_their_difference(once: Library) -> None:
-    (row,) = (line for line in explain(once, "--case", "long").out.splitlines() if line.startswith("wrong"))
-    assert len(row) < 300
-    assert "xxxsamexxx" in row
-    assert "xxxelsexxx" in row
-    assert row.count("(20,006 characters)") == 2
-    full = explain(once, "--case", "long", "--full").out
-    assert f"{LONG}same{LONG}" in full
-    assert f"{LONG}else{LONG}" in full
-
-
-def test_hostile_values_stay_text_and_break_no_table(once: Library) -> None:
-    text = explain(once, "--case", "hostile").out
+def test_hostile_values_stay_text_and_break_no_table(library: Library) -> None:
+    truth, output = {"title": "alpha", "tags": list(HOSTILE)}, {"title": HOSTILE[0], "tags": [*HOSTILE, "|x|"]}
+    answered(library, truth, [{**output, HOSTILE[1]: 1}])
+    text = explain(library, "--case", "alpha").out
     for shown in ('"[bold]loud[/bold]"', '"a|b`c"', "\\u001b[31mred\\u0007", "\\u202e", "\\ud800", "two\\nlines"):
         assert shown in text
-    page = explain(once, "--case", "hostile", "--format", "markdown").out
-    field = explain(once, "--case", "hostile", "--field", "tags[]", "--format", "markdown").out
+    page = explain(library, "--case", "alpha", "--format", "markdown").out
+    field = explain(library, "--case", "alpha", "--field", "tags[]", "--format", "markdown").out
     rows = [line.replace("\\|", "") for line in (page + field).splitlines() if line.startswith("|")]
     assert {row.count("|") for row in rows} == {7}
     assert not {"\x1b", "\x07", "\u202e"} & set(text + page + field)
-    data = explain(once, "--case", "hostile", "--format", "json").json
+    data = explain(library, "--case", "alpha", "--format", "json").json
     assert data["cases"][0]["truth"]["tags"] == list(HOSTILE)
 
 

@@ -95,7 +95,7 @@ def test_no_csv_cell_is_a_formula(library: Library) -> None:
 def test_unknown_records_are_refused_in_one_line(recorded: Library) -> None:
     recorded.write("prompt.txt", "no record")
     for arguments, says in (
-        (("nothing",), f"'nothing' is no component, run or file of a record (known: {SKILL})"),
+        (("nothing",), f"'nothing' is not a component, a run or a record file (known: {SKILL})"),
         (("--model", "x"), "no record of model 'x' is among them (known: m)"),
         (("prompt.txt",), "prompt.txt:1:1: not JSON"),
     ):
@@ -129,7 +129,7 @@ def test_junit_fails_the_verdict_and_broken_cases(library: Library) -> None:
     counts = {name: found[f"{SKILL}.m"].get(name) for name in ("tests", "failures", "errors", "skipped")}
     assert counts == {"tests": "13", "failures": "12", "errors": "0", "skipped": "1"}
     assert library.call("export", "--to", "junit", "--table", "cases").refuses(
-        "--table cases needs --to csv or --to jsonl"
+        "--table cases requires --to csv or --to jsonl"
     )
 
 

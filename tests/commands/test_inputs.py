@@ -2,10 +2,8 @@
 
 import base64
 import json
-import shutil
 from collections import Counter
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +13,7 @@ from tests.support.batched import KEYS, set_up
 from tests.support.chat_server import Asked, ChatServer, Reply, notice
 from tests.support.documents import a_png
 from tests.support.git import GitRepository
-from tests.support.library import CASES, SKILL, Library, comparable, read, whole_lines
+from tests.support.library import CASES, SKILL, Library, read, whole_lines
 
 PLAIN = "Extract title and year."
 TYPED = "## System\n\nYou read a {{doc_type}}.\n\n## User\n\n{{document}}\n\nIt is a {{doc_type}}."
@@ -94,36 +92,6 @@ def test_version_with_another_input_is_interleaved_and_compared(typed: Library, 
     assert old == {"document": new["document"]}
     assert new.keys() == {"document", "doc_type"}
     assert typed.call("lint").code == 0
-
-
-FOLDER, TABLE = f"fixtures/{SKILL}/cases", f"fixtures/{SKILL}/cases.jsonl"
-
-
-def in_one_file(library: Library, *case_ids: str) -> None:
-    """Move cases from their folders into the table."""
-    rows = []
-    for case_id in case_ids:
-        folder = library.root / FOLDER / case_id
-        truth = read(folder / "ground_truth.json")
-        rows.append({"id": case_id, "document": (folder / "document.md").read_text(), "ground_truth": truth})
-        shutil.rmtree(folder)
-    library.lines(TABLE, *rows)
-    if len(case_ids) == len(CASES):
-        (library.root / FOLDER).rmdir()
-
-
-def test_run_on_a_table_equals_the_run_on_folders(library: Library, tmp_path: Path) -> None:
-    moved, mixed = library.copy(tmp_path / "moved"), library.copy(tmp_path / "mixed")
-    in_one_file(moved, *CASES)
-    in_one_file(mixed, "beta")
-    records = []
-    for each in (library, moved, mixed):
-        assert each.call("lint", "--strict").code == 0
-        assert each.evaluate_here().code == 0
-        records.append(comparable(each.records()[0]))
-        explained = each.call("explain", each.run_folder().name, "--case", "beta", "--format", "json")
-        assert explained.json["cases"][0]["truth"] == {"title": "beta", "year": 2024}
-    assert records[0] == records[1] == records[2]
 
 
 PROMPT = (

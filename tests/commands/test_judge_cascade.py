@@ -100,7 +100,7 @@ def test_regressions_in_doubt_go_on_and_blocks_are_shown_to_people(library: Judg
     assert library.reasons() == {"p1": ["block"], "p3": ["regression"], "p4": ["disagreement"]}
     found(library, "cheap", *[SAME] * 5)
     assert regressions(library, 5).code == 0
-    assert regressions(library, 5, "--against", "latest").refuses("which a cascade does not have; use --judge")
+    assert regressions(library, 5, "--against", "latest").refuses("--against cannot be combined with a cascade")
 
 
 def test_wrong_cascade_is_refused_before_any_call(library: JudgingLibrary) -> None:

@@ -56,8 +56,8 @@ def test_several_outputs_are_ranked_by_win_rate(library: JudgingLibrary) -> None
 @pytest.mark.parametrize(
     ("rubric", "items", "complaint"),
     [
-        ({}, PAIR, "the method of 'totals' in rubric.yaml is direct_scoring: judge score scores one output by it"),
-        ({"method": PAIRWISE}, {"output": "x"}, "items.jsonl:1: output_1 and output_2 are needed"),
+        ({}, PAIR, "the method of 'totals' in rubric.yaml is direct_scoring: use judge score, which scores one output"),
+        ({"method": PAIRWISE}, {"output": "x"}, "items.jsonl:1: expected output_1 and output_2"),
     ],
 )
 def test_wrong_input_is_an_error_before_any_call(

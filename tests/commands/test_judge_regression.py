@@ -93,9 +93,7 @@ def test_dimension_that_was_not_requested_is_listed_and_needs_review(library: Ju
     (judged,) = whole["judges"]
     assert (code, judged["unrequested"], judged["mismatches"]) == (REVIEW, {"style": 2}, {})
     assert judged["pairs"][0]["reasons"] == ["dimension that was not requested: style"]
-    sentence = "dimensions that were not requested and count for nothing, by answers: style 2"
-    assert sentence in (library.judging() / "bias_analysis_report.md").read_text()
-    assert sentence in judge(library).out
+    assert "dimensions that were not requested and count for nothing, by answers: style 2" in judge(library).out
 
 
 def batch(library: JudgingLibrary, worse: int, *arguments: str, count: int = 100) -> Ended:
@@ -227,11 +225,11 @@ def test_case_that_cannot_be_compared_is_named_and_nothing_ships(two_runs: tuple
     done = of_runs(library, after, "--baseline", before)
     assert (done.code, done.json["ship_decision"]) == (REVIEW, "review_required")
     assert done.json["left_out"] == {
-        "alpha": "the case is not as it was for the baseline",
+        "alpha": "the case changed since the baseline was run",
         "gamma": "candidate: refused",
     }
     library.write(f"components/{SKILL}/prompt.md", f"---\nname: {SKILL}\nversion: 1.1.0\n---\nExtract.\n")
-    assert of_runs(library, after, "--baseline", before).refuses("is not that of the candidate")
+    assert of_runs(library, after, "--baseline", before).refuses("changed since the candidate")
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,7 @@ def test_judge_run_writes_four_files_beside_its_journal(library: JudgingLibrary)
     ("rubric", "item", "arguments", "complaint"),
     [
         ({"method": method("pairwise_comparison")}, ITEM, (), "the method of 'totals' in rubric.yaml is pairwise_comp"),
-        ({"method": REFERENCE}, ITEM, (), 'item \'a\' has neither; give it "source" or "reference"'),
+        ({"method": REFERENCE}, ITEM, (), "requires a source or a right answer"),
         ({}, {"input": "x"}, (), "items.jsonl:1: a required key is missing at output"),
         ({}, ITEM, ("--criterion", "total"), "no criterion 'total' in rubric.yaml (did you mean 'totals'?)"),
         ({}, ITEM, ("--run", "somewhere"), "use either --items FILE, or --run RUN"),
@@ -123,7 +123,7 @@ def test_outputs_of_a_run_are_scored_with_its_documents(library: JudgingLibrary)
     digests = [read(path)["items"] for path in library.judgements.glob("*/judging.json")]
     assert digests[0] == digests[1]
     library.rubric({"method": REFERENCE, "applies_to": {"component": "another"}})
-    assert "'totals' in rubric.yaml is for the component 'another'" in library.call(*words).err
+    assert "'totals' in rubric.yaml applies to the component 'another'" in library.call(*words).err
     library.rubric({"method": REFERENCE})
     library.case("beta", {"title": "another", "year": 1})
     changed = library.call(*words)

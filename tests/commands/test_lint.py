@@ -47,16 +47,16 @@ def linted(library: Library, *arguments: str) -> dict[str, Any]:
 
 
 def test_every_field_is_shown_with_its_comparison(library: Library) -> None:
-    describe(library, {})
+    describe(library, {"number": {"weight": 2}, "lines": {"align": "key", "key": ["code"]}})
     fields = linted(library)["fields"]
     assert [(field["path"], field.get("compare") or field["align"], field["why"]) for field in fields] == [
-        ("number", "string", "schema"),
+        ("number", "string", "schema (declared: weight)"),
         ("kind", "category", "schema"),
         ("due", "date", "schema"),
         ("paid", "exact", "schema"),
         ("total", "number", "schema"),
         ("note", "string", "schema"),
-        ("lines", "best", "array of objects"),
+        ("lines", "key", "declared"),
         ("lines[].code", "string", "schema"),
         ("lines[].count", "number", "schema"),
         ("tags", "set", "array of scalars"),

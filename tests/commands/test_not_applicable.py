@@ -6,7 +6,7 @@ import pytest
 
 from tests.audit.audit_library import SECOND, AuditLibrary
 from tests.support.chat_server import ChatServer, varied
-from tests.support.library import REPLAY, SKILL, Library, read
+from tests.support.library import SKILL, Library, read
 
 META = f"fixtures/{SKILL}/cases/gamma/meta.json"
 DECLARED = "gamma (declared)"
@@ -43,17 +43,12 @@ def test_case_that_is_not_applicable_is_not_called_and_named(limited: Library, s
     assert read(folder / "record.json")["not_applicable"] == record["not_applicable"]
 
 
-def test_model_without_an_applicable_case_is_skipped(library: Library) -> None:
-    library.models(REPLAY, {**REPLAY, "id": "other"})
+def test_model_without_an_applicable_case_is_refused(library: Library) -> None:
     for case_id in ("alpha", "beta", "gamma"):
         library.write(f"fixtures/{SKILL}/cases/{case_id}/meta.json", {"not_applicable": ["recorded"]})
-    done = library.evaluate_here()
-    assert done.code == 0
-    assert "warning: skipping recorded: no case is applicable to it: alpha (declared), beta (declared)" in done.err
-    assert [row["model_id"] for row in library.rows()] == ["other"]
-    refused = library.evaluate_here("--model", "recorded")
-    assert refused.code == 2
-    assert f"error: no case of '{SKILL}' is applicable to a model" in refused.err
+    refused = library.evaluate_here()
+    assert "warning: skipping recorded: no case is applicable to it: alpha (declared), beta (declared)" in refused.err
+    assert (refused.code, f"error: no case of '{SKILL}' is applicable to a model" in refused.err) == (2, True)
 
 
 def test_audit_skips_questions_that_one_model_cannot_take(
@@ -67,7 +62,7 @@ def test_audit_skips_questions_that_one_model_cannot_take(
     server.reply = varied
     done = library.audit("--replicates", "1")
     assert (done.code, server.requests) == (0, 2 * 4 * 3)
-    sentence = f"left out of '{SECOND}' for every model, not applicable: eta (two: declared)"
+    sentence = f"'{SECOND}': skipped for every model, since not applicable to some: eta (two: declared)"
     assert sentence in done.err
     assert {case for case, _ in server.times} == {"alpha", "beta", "gamma", "delta"}
     assert sentence in library.call("audit", "report", str(library.audit_folder())).out

@@ -3,7 +3,6 @@
 import shutil
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 
 import pytest
 
@@ -193,20 +192,16 @@ def calls_of(server: ChatServer, command: Callable[[], Ended], code: int = 0) ->
 
 
 def test_killed_run_is_continued(served: Library, server: ChatServer) -> None:
-    def stalling(request: Asked) -> Reply:
-        return replace(varied(request), delay_s=60 if server.requests > 8 else 0.02)
-
-    server.reply = stalling
-    with served.start("-n", "6") as process:
-        wait_until(lambda: len(only_journal(served)) >= 5 and server.requests > 8, 90)
-        process.kill()
-        ended(process)
-    server.reply, before = varied, journal(served.run_folder())
+    with killed_at(server, 9, served.component):
+        served.evaluate_here("-n", "6")
+    before = journal(served.run_folder())
+    assert 5 <= len(before) < 9
+    server.forget()
     done = served.evaluate_here("-n", "6")
     assert (done.code, len(served.rows())) == (0, 1)
     assert f"continuing the unfinished run {served.run_folder().name[:23]} (--no-reuse begins a new one)" in done.err
     assert journal(served.run_folder())[: len(before)] == before
-    assert len(server.repeated) <= 3, "calls in flight"
+    assert (server.requests, server.repeated) == (18 - len(before), [])
     assert calls_of(server, lambda: served.evaluate_here("-n", "6")) == 18, "a complete run is not continued"
 
 

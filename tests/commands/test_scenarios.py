@@ -81,7 +81,7 @@ def test_invalid_draft_writes_nothing(library: AuditLibrary, server: ChatServer)
     ):
         server.reply = lambda _, text=answer: Reply(text=text)
         done = draft(library)
-        assert (done.code, "the answer holds no family of scenarios" in done.err) == (2, True), answer
+        assert (done.code, "the answer contains no family of scenarios" in done.err) == (2, True), answer
         assert not (library.root / FAMILY).exists()
 
 
@@ -109,7 +109,7 @@ def test_reviewed_family_is_ready_and_a_trial_shows_its_scores(library: AuditLib
     assert scores["legal-04-expert-manner"] == 0.0
     page = library.call("scenarios", "check", "legal", "--format", "markdown").out
     assert "| `legal-04-expert-manner` | 0.0 |" in page
-    assert "- [ ] Does each template ask for exactly what the task asks for" in page
+    assert "- [ ] Does each template request exactly the output of the task" in page
     concise = library.root / FAMILY / "legal-01-concise-manner.md"
     concise.write_text(concise.read_text().replace(LEGAL["concise"], "Answer for {name}."))
     unfilled = library.call("scenarios", "check", "legal", "--trial", str(library.audit_folder()))

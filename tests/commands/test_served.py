@@ -1,11 +1,10 @@
 """Which model answered: a verdict rests on one model, whatever name was requested, or says that it does not."""
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
-from tests.support.chat_server import Asked, ChatServer, Reply, chat_server, notice
+from tests.support.chat_server import Asked, ChatServer, Reply, notice
 from tests.support.git import GitRepository
 from tests.support.library import SKILL, Ended, Library
 
@@ -102,16 +101,3 @@ def test_first_run_of_another_served_model_gets_a_warning(library: Library, vend
     named = evaluate(library, "1.0.0")
     assert (named.code, "requested" in named.err) == (0, False)
     assert library.records()[0]["cost_usd"] == pytest.approx(CALLS * (40 * 3 + 20 * 15) / 1e6)
-
-
-def test_run_of_two_served_models_is_not_ranked(library: Library, vendor: Vendor, tmp_path: Path) -> None:
-    with chat_server() as second:
-        Vendor(second).named = lambda _: "sound"
-        entry = {"provider": "openai"}
-        library.models(
-            {"id": "served", "base_url": vendor.server.url, **entry}, {"id": "sound", "base_url": second.url, **entry}
-        )
-        vendor.serve("served", then="other", after=10)
-        evaluate(library, "1.0.0")
-    (ranking,) = library.call("leaderboard", SKILL, "--format", "json").json
-    assert "another model answered: sound, then other (14), served (10)" in ranking["left_out"]["served"]

@@ -55,20 +55,6 @@ def runs_of(site: Path, case_id: str) -> list[Any]:
     return case_runs(site, SKILL, case_id)
 
 
-def test_case_page_shows_each_distinct_output_as_explain_does(shown: Library) -> None:
-    newest, before = runs_of(shown.root / "site", "alpha")
-    assert (newest["version"], before["version"]) == ("1.1.0", "1.0.0")
-    heads = [output["head"].split(" field_level_f1")[0] for output in (*newest["outputs"], *before["outputs"])]
-    assert heads == ["1 of 2 outputs replicate 0", "1 of 2 outputs replicate 1", "2 of 2 outputs replicates 0-1"]
-    (case,) = shown.call("explain", newest["run"], "--case", "alpha", "--format", "json").json["cases"]
-    for output, explained in zip(newest["outputs"], case["outputs"], strict=True):
-        values = {at: (verdict.split()[-1], how) for at, _, _, verdict, how in output["differing"] + output["alike"]}
-        assert values == {leaf["at"]: (leaf["verdict"], leaf["compared_as"]) for leaf in explained["fields"]}
-        assert f"{explained['metrics']['field_level_f1']:.3f}" in output["head"]
-        assert output["text"] == explained["text"]
-    assert [row[:3] for row in newest["outputs"][1]["differing"]] == [["year", "2024", "1999"]]
-
-
 def test_texts_are_published_only_on_request_and_removed_again(
     measured: Library,
 ) -> None:

@@ -33,9 +33,8 @@ def test_try_compares_an_edit_and_records_nothing(library: Library) -> None:
     assert "2 cases × 3 replicates" in done.out
     assert "no longer there" not in done.out
     assert "the commonest answer changed in 2 of 2 cases\n" in done.out
-    assert [line.split() for line in done.out.splitlines() if line.startswith(("alpha ", "beta "))] == [
-        [case, "0.500", "→", "1.000", "year", "1999", "2024"] for case in ("alpha", "beta")
-    ]
+    (line,) = (line for line in done.out.splitlines() if line.startswith("alpha "))
+    assert line.split() == ["alpha", "0.500", "→", "1.000", "year", "1999", "2024"]
 
 
 def test_try_json_holds_the_changed_outputs(library: Library) -> None:

@@ -144,7 +144,7 @@ def _judged(gathered: GatheredRun, arrivals: Arrivals, cases: Sequence[Case], re
     model = next((model for model in configuration.models if model.id == gathered.judge), None)
     if model is None:
         raise PlanError(f"the judge '{gathered.judge}' is no longer in models.yaml; check out the plan's commit")
-    judge = SentencesJudge(model=model, asked_for=manifest.run_id, seed=manifest.seed, folder=Path())
+    judge = SentencesJudge(model=model, judged_run=manifest.run_id, seed=manifest.seed, folder=Path())
     answered: dict[str, Replicate] = {}
     manifests: list[Manifest] = []
     for run in arrivals.runs:

@@ -19,7 +19,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from skill_evaluator.checks.declared import Check, DeclaredCheck, read_checks
-from skill_evaluator.comparing.declarations import Place, schema_places
+from skill_evaluator.comparing.declarations import SchemaPath, schema_places
 from skill_evaluator.errors import FixtureError, NotEvaluatedError, refuse
 from skill_evaluator.files import (
     FrozenModel,
@@ -341,7 +341,12 @@ def cases_of_table(
 
 
 def _case_of_row(
-    component: Component, table: CaseRows, at: tuple[str, int], row: Row, places: Mapping[str, Place], root: Root | None
+    component: Component,
+    table: CaseRows,
+    at: tuple[str, int],
+    row: Row,
+    places: Mapping[str, SchemaPath],
+    root: Root | None,
 ) -> Case:
     case_id, line = at
     where, folder, limit = f"{table.path}:{line}", table.path.parent, component.limits.size_of("document_bytes")
@@ -477,7 +482,7 @@ def _read_case(folder: Path, component: Component, root: Root) -> Case:
 
 def checks_of(component: Component, declared: CaseMeta, where: Path, folder: Path, root: Root) -> tuple[Check, ...]:
     """Return the checks of a case: the component's checks, then its own. Python check files must be below `folder`."""
-    return read_checks(declared.checks, folder, where, FixtureError, root.inside, before=component.checks)
+    return read_checks(declared.checks, folder, where, FixtureError, root.inside, earlier=component.checks)
 
 
 def read_turns(content: Any, where: Path) -> tuple[Message, ...]:

@@ -367,7 +367,7 @@ def load_component(
         fixtures=dataset.fixtures or name,
         columns=dataset.columns,
         digests=digests,
-        checks=read_checks(dataset.checks, where.parent, where, ComponentError, inside, before=before),
+        checks=read_checks(dataset.checks, where.parent, where, ComponentError, inside, earlier=before),
         limits=limits,
         inferred=(*answers.inferred, *map(str, written.left_out)),
         program=written.program,

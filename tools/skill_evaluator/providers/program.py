@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
-from skill_evaluator.checks.values import NOTHING, value_at
+from skill_evaluator.checks.values import NO_VALUE, value_at
 from skill_evaluator.errors import ConfigError
 from skill_evaluator.library.config import Model, Settings
 from skill_evaluator.library.programs import Endpoint, ProgramUnderTest
@@ -129,7 +129,7 @@ def _endpoint(endpoint: Endpoint, values: Mapping[str, str], settings: Settings)
 
     def read(body: Any, _: Mapping[str, str]) -> Completion:
         answer = value_at(body, endpoint.answer)
-        if answer is NOTHING:
+        if answer is NO_VALUE:
             raise _no_answer(f"the body has nothing at {endpoint.answer}")
         return Completion(text=_text(answer))
 

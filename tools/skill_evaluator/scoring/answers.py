@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 from skill_evaluator.checks.declared import Check, passes
 from skill_evaluator.checks.programs import call_function
+from skill_evaluator.comparing.array_items import MemoizedValue
 from skill_evaluator.comparing.comparators import COMPARATORS
-from skill_evaluator.comparing.sides import Side
 from skill_evaluator.library.cases import Case, parse_case_output
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.prompts import File
@@ -299,7 +299,7 @@ class AnswerScorer:
         self._until = until
         self._programs: ThreadPoolExecutor | None = None
         self.cases = {case.id: case for case in cases}
-        self._truths: dict[str, Side] = {}
+        self._truths: dict[str, MemoizedValue] = {}
         self._names = top_names(component.schema)
         self._undefined: dict[str, frozenset[str]] = {}
         compared = {rule.compare or "exact" for rule in component.plan.leaves.values()}
@@ -397,5 +397,5 @@ class AnswerScorer:
         if truth is None:
             if len(self._truths) >= _MAX_CACHED_TRUTHS:
                 self._truths.clear()
-            truth = self._truths[case_id] = Side(self.cases[case_id].truth, self.component.plan)
+            truth = self._truths[case_id] = MemoizedValue(self.cases[case_id].truth, self.component.plan)
         return Comparison(truth.value, output, self.component.plan, lambda _: holds, truth)

@@ -24,7 +24,7 @@ from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
-from skill_evaluator.comparing.sides import arrays_in, pairs_by_best
+from skill_evaluator.comparing.array_items import arrays_in, pairs_by_best
 from skill_evaluator.display import with_progress
 from skill_evaluator.errors import ConfigError, FixtureError, SkillEvaluatorError
 from skill_evaluator.library.config import SafetyLimits

@@ -10,10 +10,10 @@ from enum import Enum
 from functools import cached_property, lru_cache
 from typing import Any, Final
 
-from skill_evaluator.comparing.comparison import At, ComparedLeaf, LeafOutcome
+from skill_evaluator.comparing.array_items import MemoizedValue
+from skill_evaluator.comparing.comparison import ComparedLeaf, LeafOutcome, ValuePath
 from skill_evaluator.comparing.declarations import field_rules
 from skill_evaluator.comparing.field_plan import FieldPlan, plan_fields
-from skill_evaluator.comparing.sides import Side
 from skill_evaluator.display.safe_text import value_text
 from skill_evaluator.errors import ComponentError, SkillEvaluatorError
 from skill_evaluator.library.contract import Contract
@@ -52,8 +52,8 @@ class LeafRow:
     """
 
     path: str
-    truth_at: At | None
-    output_at: At | None
+    truth_at: ValuePath | None
+    output_at: ValuePath | None
     truth: Any
     output: Any
     compare: str
@@ -136,7 +136,7 @@ class OutputScorer:
         self._metrics = accuracy_metrics([metrics] if isinstance(metrics, str) else metrics, _WHERE)
         if schema is None and "schema_valid" in self._metrics:
             raise ComponentError(f"the metric schema_valid in {_WHERE} requires a schema")
-        self._truths: dict[bytes, Side] = {}
+        self._truths: dict[bytes, MemoizedValue] = {}
 
     def score(self, truth: Any, output: Any) -> OutputScores:
         """Score a parsed output, which may be any JSON value: a `str` is a JSON string. `truth` may be `NO_TRUTH`."""
@@ -179,8 +179,8 @@ class OutputScorer:
             self._truths[content] = side
         return scores
 
-    def _prepared(self, truth: Any) -> tuple[bytes | None, Side]:
-        """Remove a prepared ground truth from the cache, so that no other thread uses it, or prepare it.
+    def _prepared(self, truth: Any) -> tuple[bytes | None, MemoizedValue]:
+        """Take a prepared ground truth out of the cache, so that no other thread uses it, or prepare it.
 
         The cache has copies, keyed by content, because the caller may change its own object.
         """
@@ -191,7 +191,7 @@ class OutputScorer:
             copied = None if content is None else marshal.loads(content)  # noqa: S302 - written just above
             if copied != truth:  # for example numbers of another library
                 content, copied = None, truth
-            side = Side(copied, self._plan)
+            side = MemoizedValue(copied, self._plan)
         return content, side
 
 

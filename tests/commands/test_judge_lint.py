@@ -62,7 +62,7 @@ def test_each_rule_finds_its_mistake_alone(library: Library) -> None:
         ({"edge_cases": None}, "warning", "no-edge-case", "no edge case"),
         ({"rubric": without("characteristics", *"135")}, "error", "no-characteristic", "no level has characteristics"),
         ({"rubric": without("characteristics", "3")}, "warning", "no-characteristic", "level 3 has no characteristics"),
-        ({"type": None}, "warning", "no-type", "no type; say `objective`"),
+        ({"type": None}, "warning", "no-type", "no type; set `objective`"),
         ({"type": "subjective"}, "warning", "method", "direct_scoring for a subjective criterion"),
         ({"method": {"primary": "pairwise_comparison"}}, "warning", "method", "pairwise_comparison for an objective"),
         ({"method": SWAPPED}, "warning", "mitigation", "position_swap has no effect on direct_scoring; it is for"),

@@ -50,7 +50,7 @@ def test_first_outputs_of_a_run_are_pinned_with_their_digests(library: JudgingLi
 
 
 def test_run_is_compared_with_the_pinned_outputs_without_their_run_folder(library: JudgingLibrary) -> None:
-    assert judged(library, library.run_folder().name).refuses("give --baseline RUN, or `judge pin RUN` first")
+    assert judged(library, library.run_folder().name).refuses("use --baseline RUN, or run `judge pin RUN` first")
     assert pin(library, "--case", "a*", "--case", "beta").code == 0
     pinned_run = library.run_folder().name
     shutil.rmtree(library.results)

@@ -108,9 +108,9 @@ ATTACKS = {
     "too many pages": (a_pdf(["x"] * 11), "more than 10 pages"),
     "a page tree in a circle": (a_pdf(kids="2 0 R"), "no PDF that can be read: it is broken ("),
     "cut": (a_pdf()[:200], "no PDF that can be read: it is broken ("),
-    "an image that is none": (b"\x89PNG\r\n\x1a\n and so on", "no image that can be read"),
-    "an image without height": (a_png(3, 0), "no image that can be read"),
-    "segments without end": (b"\xff\xd8\xff" + b"\xe0\0\x02\xff" * 4_000_000, "no image that can be read"),
+    "an image that is none": (b"\x89PNG\r\n\x1a\n and so on", "cannot be read as an image"),
+    "an image without height": (a_png(3, 0), "cannot be read as an image"),
+    "segments without end": (b"\xff\xd8\xff" + b"\xe0\0\x02\xff" * 4_000_000, "cannot be read as an image"),
     "empty": (b"", "begins neither as"),
 }
 

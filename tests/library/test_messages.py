@@ -150,7 +150,7 @@ def test_earlier_turns_come_after_the_examples_and_before_what_the_user_says(tmp
         (["inputs: [document, kind]"], "Read.", "prompt.md:4: inputs: no message uses kind; write {{kind}} where"),
         (["inputs: [text]"], "Read {{text}}.", "no user message: write messages: sections and put what the user says"),
         (["inputs: [turns]"], "Read.", "'turns' is a duplicate, or the reserved name of earlier turns"),
-        (["messages: sections"], "Read.\n## User\nIt.", "it begins with ## System or ## User, and no text before"),
+        (["messages: sections"], "Read.\n## User\nIt.", "it must begin with ## System or ## User, without text before"),
         (["messages: sections"], "## User\nA\n## User\nB", "user and assistant take turns, and the user begins"),
         (["messages: sections"], "## User\nA\n## System\nB", "there is one system message at most, and it comes first"),
         (["messages: sections"], "## System\n\n## User\nA", "prompt.md:4: messages: one is empty: system"),
@@ -183,7 +183,7 @@ def test_a_prompt_that_says_something_else_than_it_seems_is_refused(
         ({"document.md": "A", "inputs.json": {"doc_type": None}}, "null is no value"),
         (
             {"document.md": "A", "inputs.json": {"doc_type": "b"}, "turns.json": [{"role": "user", "content": "A"}]},
-            "the assistant's is the last",
+            "the last turn must be the assistant's",
         ),
         (
             {

@@ -47,11 +47,11 @@ def test_from_a_checkout_it_is_the_commit_at_its_origin(
     note, line = requirement().splitlines()
     assert line == f"{PACKAGE} @ git+https://example.com/tools.git@{checkout.git('rev-parse', 'HEAD')}"
     assert note.startswith("#")
-    assert "must be pushed" in note
+    assert "push it before" in note
     checkout.write("new")
     notes, same = requirement().rsplit("\n", 1)
     assert same == line
-    assert "changes that are not committed" in notes
+    assert "uncommitted changes" in notes
 
 
 @pytest.mark.parametrize(

@@ -54,8 +54,8 @@ def test_a_scenario_shapes_the_answers_and_is_among_their_digests(tmp_path: Path
         ("Please. {{ prompt }}", "no front matter"),
         ("---\nname: polite\n---\n{{ prompt }}", "required key is missing at intent"),
         ("---\nname: rude\nintent: x\n---\n{{ prompt }}", "is not the file's name 'polite'"),
-        ("---\nname: polite\nintent: x\n---\nPlease.", "must hold {{ prompt }} once"),
-        ("---\nname: polite\nintent: x\n---\n{{ prompt }} {{ prompt }}", "must hold {{ prompt }} once"),
+        ("---\nname: polite\nintent: x\n---\nPlease.", "must contain {{ prompt }} once"),
+        ("---\nname: polite\nintent: x\n---\n{{ prompt }} {{ prompt }}", "must contain {{ prompt }} once"),
         ("---\nname: polite\nintent: x\nmood: y\n---\n{{ prompt }}", "unknown key at mood"),
     ],
 )

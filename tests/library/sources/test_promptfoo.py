@@ -247,7 +247,7 @@ def test_the_schema_that_all_tests_share_is_the_contract() -> None:
         ({"prompts": ["exec:./ask.sh"]}, "exec:./ask.sh"),
         ({"prompts": ["langfuse://greeting:1"]}, "langfuse://greeting"),
         ({"prompts": ["file://absent.txt"]}, "absent.txt"),
-        ({"prompts": ["file://../../etc/passwd.txt"]}, "no file below lib"),
+        ({"prompts": ["file://../../etc/passwd.txt"]}, "not a file below lib"),
         ({"prompts": ["Say {% if word %}{{word}}{% endif %}"]}, "{% if word %}"),
         ({"prompts": ["Say {{ word | upper }}"]}, "{{ word | upper }}"),
         ({"prompts": ["Say {{env.SECRET}} {{word}}"]}, "{{env.SECRET}}"),

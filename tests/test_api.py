@@ -249,7 +249,7 @@ def test_without_a_schema_a_field_must_say_how(settings: Any, message: str) -> N
         ),
         (
             {"metrics": ["schema_valid"], "schema": None},
-            "schema_valid among the metrics of the arguments, and no schema to",
+            "the metric schema_valid in the arguments requires a schema",
         ),
     ],
 )

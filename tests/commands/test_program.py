@@ -199,7 +199,7 @@ def test_program_is_ended_before_its_call_times_out(library: Library) -> None:
     [
         ({}, "either run or http is expected at program"),
         ({"run": ["python", "app.py"]}, "run requires watch"),
-        ({"run": ["python"], "watch": ["no*"]}, "program.watch names no*, and no file"),
+        ({"run": ["python"], "watch": ["no*"]}, "no file matches no* of program.watch"),
         ({"run": ["python"], "watch": ["/etc/*"]}, "is not a glob relative to the component's folder"),
         ({"run": ["python"], "watch": ["*"], "env": ["PATH"]}, "PATH is set for every program"),
         ({"http": {"url": "http://u:p@host/", "body": {}}}, "do not write a password"),

@@ -230,13 +230,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("path", FILES)
 @quick
 @given(data=st.data())
-def test_a_file_is_read_or_refused_in_one_line(path: str, data: st.DataObject, folder: Path) -> None:
+def test_hostile_file_is_read_or_refused_in_one_line(path: str, data: st.DataObject, folder: Path) -> None:
     _check(path, data.draw(spoilt(FILES[path][0])), folder)
 
 
 @quick
 @given(lines=st.lists(spoilt(_QUESTION), max_size=3))
-def test_questions_are_read_or_refused_in_one_line(lines: list[bytes], folder: Path) -> None:
+def test_hostile_questions_are_read_or_refused_in_one_line(lines: list[bytes], folder: Path) -> None:
     root = folder / "questions"
     write_component(root, prompt=_FRONT, schema=None)
     _put(root, f"fixtures/{NAME}/questions.jsonl", b"\n".join(lines))
@@ -244,7 +244,7 @@ def test_questions_are_read_or_refused_in_one_line(lines: list[bytes], folder: P
 
 
 @pytest.mark.parametrize("path", FILES)
-def test_what_is_good_in_it_is_read(path: str, tmp_path: Path) -> None:
+def test_valid_file_is_read(path: str, tmp_path: Path) -> None:
     good, read = FILES[path]
     _put(_library(tmp_path), path, good.encode())
     if path.endswith("datasets.json"):

@@ -133,7 +133,7 @@ def test_mistake_in_the_json_form_has_its_key_path(changed: dict[str, Any], mess
     assert message in str(caught.value)
 
 
-def test_all_mistakes_of_a_file_are_found_in_the_order_of_their_lines(tmp_path: Path) -> None:
+def test_rubric_mistakes_are_listed_by_line(tmp_path: Path) -> None:
     path = _write(tmp_path, {"criteria": [some_criterion(id="a", weight=-1), some_criterion(id="b", type="c")]})
     rubric, problems = read_rubric_text(path).check()
     assert rubric is None

@@ -29,6 +29,7 @@ from skill_evaluator.metrics import METRICS, REPRODUCIBILITY
 from skill_evaluator.providers import Configuration, read_configuration
 from skill_evaluator.records.archive import resolve_conflicts
 from skill_evaluator.records.integrity import Past, library_at_commit, problems_of
+from skill_evaluator.records.summaries import AMOUNTS
 from skill_evaluator.repository import Repository
 from skill_evaluator.scoring.parallel import map_in_processes
 from skill_evaluator.text import counted, listed
@@ -161,7 +162,7 @@ def _unknown_names(policy: Policy, components: Sequence[str], models: Sequence[M
         *policy.metrics,
         *(name for policy_of_component in policy.components.values() for name in policy_of_component.metrics),
     ]
-    unknown = unknown_names("metrics of the policy", metrics, [*METRICS, *REPRODUCIBILITY])
+    unknown = unknown_names("metrics of the policy", metrics, [*METRICS, *REPRODUCIBILITY, *AMOUNTS])
     yield from (message for message in unknown if "did you mean" in message)  # imported results may have other metrics
 
 

@@ -1,6 +1,7 @@
-"""Import cases from a table: convert rows of CSV, TSV or JSON to documents with ground truths.
+"""Import cases from a table, and accept cases that a model drafted.
 
-Every faulty row is reported with file and line number before anything is written.
+Rows of CSV, TSV or JSON become documents with ground truths. Every faulty row is reported with file and line number
+before anything is written.
 """
 
 import shutil
@@ -8,6 +9,7 @@ import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +24,8 @@ from skill_evaluator.display.options import (
 )
 from skill_evaluator.errors import ComponentError, FixtureError, NotEvaluatedError, refuse
 from skill_evaluator.files import json_text, replace_text, storing, validated
-from skill_evaluator.library.cases import INPUTS, Case, cases_of_table, load_cases
-from skill_evaluator.library.components import Component, load_component, places_of, sources_of
+from skill_evaluator.library.cases import INPUTS, Case, case_folders, cases_of_table, find_cases, read_cases
+from skill_evaluator.library.components import METAS, Component, load_component, places_of, sources_of
 from skill_evaluator.library.config import load_settings
 from skill_evaluator.library.prompts import DOCUMENT
 from skill_evaluator.library.sources import component_names
@@ -111,7 +113,7 @@ def import_cases(table: CaseTable, on_problem: Odd = refuse) -> ImportedCases:
         new = _new_of(made, table, component)
         left = {("row", "it is a case already"): len(made) - len(new)} if len(made) > len(new) else {}
         made = new
-    cases = {case_id: _files_of(case, component.output) for case_id, case in made.items()}
+    cases = {case_id: files_of(case, component.output) for case_id, case in made.items()}
     advice = "choose other ids with --id COLUMN" + ("" if table.new else ", or import only the new rows with --new")
     place = place_of_new(component, table.fixtures, cases, advice)
     if table.yes:
@@ -125,7 +127,7 @@ def import_cases(table: CaseTable, on_problem: Odd = refuse) -> ImportedCases:
 def _new_of(cases: Mapping[str, Case], table: CaseTable, component: Component) -> dict[str, Case]:
     """Return the cases that the component does not have yet, matched by id, or by inputs if they are numbered."""
     try:
-        there = load_cases(component, table.fixtures, odd=lambda _: None)
+        there = read_cases(component, table.fixtures, odd=lambda _: None)
     except NotEvaluatedError:
         return dict(cases)
     numbered = table.id is None
@@ -162,7 +164,8 @@ def write_cases(place: Path, cases: NewCases) -> None:
             undo.pop_all()
 
 
-def _files_of(case: Case, output: Output) -> dict[str, str]:
+def files_of(case: Case, output: Output) -> dict[str, str]:
+    """Return the texts of a case's files by name."""
     others = {name: value for name, value in case.inputs.items() if name != DOCUMENT}
     files = {}
     if DOCUMENT in case.inputs:
@@ -175,6 +178,37 @@ def _files_of(case: Case, output: Output) -> dict[str, str]:
     if case.labelled and output == "text":
         return {**files, "expected.md": f"{case.truth}\n"}
     return {**files, "ground_truth.json": json_text(case.truth)} if case.labelled else files
+
+
+def unreviewed_cases(component: Component, fixtures: Path | None) -> dict[Path, Case]:
+    """Return the unreviewed cases by their folder, or by the file and id of their row."""
+    try:
+        cases, sources = read_cases(component, fixtures), find_cases(component, fixtures)
+    except NotEvaluatedError:
+        return {}
+    folders = {folder.name: folder for source in sources for folder in case_folders(source)}
+    return {folders.get(case.id, sources[-1] / case.id): case for case in cases if case.unreviewed}
+
+
+def accept_cases(component: Component, fixtures: Path | None, patterns: Sequence[str]) -> list[str]:
+    """Remove the mark of the unreviewed cases whose ids match a pattern, and return their ids.
+
+    Raise FixtureError if a case is invalid, or a row of a file.
+    """
+    accepted = []
+    for folder, case in unreviewed_cases(component, fixtures).items():
+        if not any(fnmatchcase(case.id, pattern) for pattern in patterns):
+            continue
+        if not folder.is_dir():
+            raise FixtureError(f"case '{case.id}' is a row of {folder.parent}: remove its key unreviewed there")
+        (path,) = (folder / name for name in METAS if (folder / name).is_file())
+        meta = {name: value for name, value in case.meta.items() if name != "unreviewed"}
+        with storing(path):
+            path.unlink()
+            if meta:
+                replace_text(folder / METAS[0], json_text(meta))
+        accepted.append(case.id)
+    return accepted
 
 
 def inferred_schema(truths: Sequence[Any], source: Path) -> str:

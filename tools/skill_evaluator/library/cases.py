@@ -54,6 +54,7 @@ from skill_evaluator.parsing.answer import parse_output
 from skill_evaluator.text import (
     canonical_json,
     count_leaves,
+    counted,
     digest,
     letters_of,
     listed,
@@ -63,7 +64,7 @@ from skill_evaluator.text import (
 )
 
 QUESTIONS = "questions.jsonl"
-_NO_META = ("id", "question", "options", "answer", "not_applicable")
+_NO_META = ("id", "question", "options", "answer", "not_applicable", "unreviewed")
 
 
 class Question(BaseModel):
@@ -78,6 +79,7 @@ class Question(BaseModel):
     topic: str | None = None
     why: str | None = Field(default=None, description="reason for the right answer, or purpose of the question")
     not_applicable: ModelPatterns = ()
+    unreviewed: bool = Field(default=False, description="drafted by a model: not evaluated before a person accepts it")
 
     @field_validator("options")
     @classmethod
@@ -177,6 +179,7 @@ class CaseMeta(FrozenModel):
 
     not_applicable: ModelPatterns = ()
     checks: tuple[DeclaredCheck, ...] = Field(default=(), description="checks of the case's outputs")
+    unreviewed: bool = Field(default=False, description="drafted by a model: not evaluated before a person accepts it")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,7 +189,8 @@ class Case:
     `inputs` are by name, such as `document`, and `turns` are the earlier conversation. `labelled` is true if the case
     has a `truth`, which may be JSON null. A question has `options`. `not_applicable` are ids and patterns of models
     that are not called for this case. `used` are the inputs in the component's prompt; the `digest` is computed from
-    these, the turns and the truth. `parts` has one digest per input, and one for the turns.
+    these, the turns and the truth. `parts` has one digest per input, and one for the turns. An `unreviewed` case was
+    drafted by a model, and no person has accepted it yet.
     """
 
     id: str
@@ -201,6 +205,7 @@ class Case:
     used: tuple[str, ...] = (DOCUMENT,)
     parts: Mapping[str, str] = field(default_factory=dict)
     checks: tuple[Check, ...] = ()
+    unreviewed: bool = False
 
     @property
     def files(self) -> tuple[File, ...]:
@@ -255,7 +260,22 @@ def text_of(value: Any) -> str:
 def load_cases(
     component: Component, fixtures_dir: Path | None, patterns: Sequence[str] = (), odd: Odd = refuse
 ) -> tuple[Case, ...]:
-    """Read a component's cases that match a pattern (all cases without patterns), sorted by id.
+    """Read a component's reviewed cases that match a pattern (all without patterns), sorted by id; see `read_cases`.
+
+    Raise NotEvaluatedError if there are only unreviewed cases, or FixtureError if the component has records.
+    """
+    cases = read_cases(component, fixtures_dir, patterns, odd)
+    reviewed = tuple(case for case in cases if not case.unreviewed)
+    if cases and not reviewed:
+        advice = f"see `skill-evaluator review cases {component.name}`"
+        raise _without_cases(component, f"{counted(len(cases), 'case')} drafted by a model and not reviewed; {advice}")
+    return reviewed
+
+
+def read_cases(
+    component: Component, fixtures_dir: Path | None, patterns: Sequence[str] = (), odd: Odd = refuse
+) -> tuple[Case, ...]:
+    """Read a component's cases that match a pattern, including unreviewed ones, sorted by id.
 
     Every ground truth must validate against the component's schema. `odd` receives the problem of an invalid case; by
     default it is raised as FixtureError. Raise NotEvaluatedError if the component has no cases yet, or if no selected
@@ -367,6 +387,7 @@ def _case_of_row(
         labelled=truth is not None,
         meta=meta,
         not_applicable=declared.not_applicable,
+        unreviewed=declared.unreviewed,
         checks=checks_of(component, declared, Path(where), folder, root) if root else component.checks,
     )
     return _ready(case, component, where)
@@ -438,6 +459,7 @@ def read_question_cases(path: Path, component: Component) -> tuple[list[Case], l
             digest=question.digest,
             options=question.options,
             not_applicable=question.not_applicable,
+            unreviewed=question.unreviewed,
             checks=component.checks,
         )
         for question in sorted(questions, key=lambda question: question.id)
@@ -475,6 +497,7 @@ def _read_case(folder: Path, component: Component, root: Root) -> Case:
         labelled=truth_path is not None,
         meta=meta,
         not_applicable=declared.not_applicable,
+        unreviewed=declared.unreviewed,
         checks=checks_of(component, declared, meta_path or folder, folder.parent.parent, root),
     )
     return _ready(case, component, folder)

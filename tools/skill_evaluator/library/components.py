@@ -126,8 +126,16 @@ def read_truths(
     limit = limits.size_of("document_bytes")
     for path in _files_of_cases(component, places, fixtures_dir, TRUTHS, limits):
         with suppress(FixtureError):
+            if any(_is_draft(path.with_name(name), limits) for name in METAS):
+                continue
             is_text = output == "text" and path.name in TEXT_TRUTHS
             yield read_text(path, FixtureError, limit).strip() if is_text else read_json(path, FixtureError, limit)
+
+
+def _is_draft(meta_path: Path, limits: SafetyLimits) -> bool:
+    """Check whether a meta file marks its case as unreviewed."""
+    meta = read_meta(meta_path, limits) if meta_path.is_file() else {}
+    return isinstance(meta, dict) and meta.get("unreviewed") is True
 
 
 def table_beside(
@@ -506,6 +514,11 @@ def _read_contract(
         declared = f'{{"datasets": [{{"output": "json"}}]}} in {folder / "evals" / "datasets.json"}'
         inferred.append(f"output: text; if the prompt asks for JSON, say {declared}")
     contract = Contract({} if schema is None else schema, place)
+    if written.prompt.by_tool_call and (output != "json" or (schema or {}).get("type") != "object"):
+        raise ComponentError(
+            f"output: tool_call in {written.path}: the parameters of a function are an object; "
+            f'write "type": "object" at the root of {place}'
+        )
     if schema is not None and not constrains(schema, schema):
         names = [name for name in ("output", *schema.get("$defs", {})) if name in schema.get("$defs", {})]
         advice = f' as in "schema": "schema.json#/$defs/{names[0]}"' if names else ""

@@ -5,6 +5,7 @@ Each class is a mapping in one of these files and each field a key. Provider nam
 
 import datetime
 import json
+import re
 from collections.abc import Iterable, Mapping
 from ipaddress import ip_address
 from pathlib import Path
@@ -147,6 +148,7 @@ class SiteSettings(StrictModel):
         return self.components.get(skill, ComponentSite()).documents
 
 
+STRICT = "json_schema_strict"  # the output schema in the form that vendors require
 LIMIT_NAMES = ("max_completion_tokens", "max_tokens")
 SamplingName = Literal["temperature", "top_p", "top_k", "min_p", "seed", "repetition_penalty", "repeat_penalty"]
 Ignorable = Literal[SamplingName, "max_tokens", "cache_prompt"]
@@ -224,7 +226,7 @@ class Model(StrictModel):
     api_id: str | None = None
     params: Params = Params()
     profile: Literal["deterministic", "sampled"] = "deterministic"
-    structured_output: Literal["json_schema", "json_object", "none"] = "json_schema"
+    structured_output: Literal["json_schema", "json_schema_strict", "json_object", "none"] = "json_schema"
     base_url: str | None = Field(default=None, pattern=r"^https?://")
     server: Literal["vllm", "sglang", "llama.cpp"] | None = Field(
         default=None,
@@ -281,6 +283,11 @@ class Model(StrictModel):
     def api_name(self) -> str:
         """The model's name in its API."""
         return self.api_id or self.id
+
+    @property
+    def sends_schema(self) -> bool:
+        """Whether the output schema is sent, as it is or in its strict form."""
+        return self.structured_output in ("json_schema", STRICT)
 
     @property
     def is_direct(self) -> bool:
@@ -348,6 +355,26 @@ MetricPolicies = Annotated[dict[str, MetricPolicy], AfterValidator(_refuse_repro
 """The policy of accuracy metrics by name."""
 
 
+def _require_day(value: Any) -> Any:
+    if isinstance(value, str) and not re.fullmatch(r"\d{4}-\d\d-\d\d", value):
+        raise ValueError(f"a day such as 2027-01-31 is expected, not '{value}'")
+    return value
+
+
+class UnstableCase(StrictModel):
+    """A case whose outputs are known to vary: called and shown, but without a say in verdicts up to a day."""
+
+    reason: Annotated[str, Field(min_length=1)]
+    until: Annotated[datetime.date, BeforeValidator(_require_day)] = Field(
+        description="the last day (UTC) on which the case decides nothing"
+    )
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the last day has passed, so that the case decides again."""
+        return self.until < datetime.datetime.now(datetime.UTC).date()
+
+
 class ComponentPolicy(StrictModel):
     """The policy of one component; an omitted key falls back to the policy for all components."""
 
@@ -357,6 +384,7 @@ class ComponentPolicy(StrictModel):
     metrics: MetricPolicies = {}
     fields: dict[str, MetricPolicy] = {}
     critical_cases: tuple[str, ...] = Field(default=(), description="cases whose loss of `harm` is a regression")
+    unstable_cases: dict[str, UnstableCase] = Field(default={}, description="cases that decide nothing, by id")
     stakes: Literal["normal", "high"] = Field(
         default="normal", description="high: judges alone cannot ship a version; a person must agree"
     )
@@ -372,7 +400,7 @@ class Policy(StrictModel):
     version up to which losses are also summed: the last accepted one or the previous one. `design` selects an
     interleaved or a recorded baseline. `served` decides whether a verdict requires that the same model produced both
     versions' outputs. Without a tier, the component's primary metric is critical, its other accuracy metrics are
-    supporting, and fields and reproducibility metrics are advisory.
+    supporting, and fields, reproducibility metrics, output tokens, cost and latency are advisory.
     """
 
     tolerance: Share = Field(default=0.05, description="tolerated drop")

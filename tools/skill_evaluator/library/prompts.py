@@ -118,7 +118,7 @@ class Prompt:
     comes first, if there is one. Pairs of user and assistant messages follow as examples, and then optionally the last
     user message. Placeholders are `{{name}}` (braces), `{name}` (single) or none (literal). With single placeholders
     `{{` is an escaped brace, as in Python's format strings, unless the text also has unpaired braces. `text_of` names
-    the file kind whose text is sent instead of the file.
+    the file kind whose text is sent instead of the file. `by_tool_call`: the output is the arguments of a function.
 
     >>> prompt = Prompt(messages=(Message("user", ("Is {{document}} a {{kind}}?",)),), inputs=("document", "kind"))
     >>> prompt.filled({"document": "{{kind}}", "kind": ["bill"]})[0].text
@@ -130,6 +130,7 @@ class Prompt:
     placeholders: Placeholders = "braces"
     text_of: Literal["pdf"] | None = None
     program: str | None = None
+    by_tool_call: bool = False
 
     @classmethod
     def of(cls, text: str) -> "Prompt":
@@ -157,10 +158,11 @@ class Prompt:
     @cached_property
     def digest(self) -> str:
         """The digest of everything that determines the messages or a program's output."""
-        if self.is_plain and not self.text_of:
+        if self.is_plain and not self.text_of and not self.by_tool_call:
             return digest(self.system)
         messages = [[message.role, message.text] for message in self.messages]
-        shape = [messages, sorted(self.inputs), self.placeholders, *filter(None, [self.text_of, self.program])]
+        others = filter(None, [self.text_of, self.program, self.by_tool_call and "tool_call"])
+        shape = [messages, sorted(self.inputs), self.placeholders, *others]
         return digest(canonical_json(shape))
 
     def like(self, text: str) -> "Prompt | None":
@@ -340,7 +342,10 @@ class FrontMatter(BaseModel):
             raise ValueError(f"'{invalid[0]}' is a duplicate, or the reserved name of earlier turns")
         return inputs
 
-    output: Output | None = Field(default=None, description="json unless schema.json is missing and truths are texts")
+    output: Output | Literal["tool_call"] | None = Field(
+        default=None,
+        description="json unless schema.json is missing and truths are texts; tool_call: the arguments of a function",
+    )
     inputs: tuple[InputName, ...] = Field(
         default=(DOCUMENT,), description="names of the inputs that placeholders insert"
     )
@@ -437,6 +442,8 @@ def parse_prompt(text: str, path: Path, *, depth: int = YAML_DEPTH) -> tuple[Fro
     if front.program is not None:  # the body is documentation
         if front.messages is not None or front.placeholders is not None:
             raise ComponentError(f"{path} has messages or placeholders beside program, which nobody would be sent")
+        if front.output == "tool_call":
+            raise ComponentError(f"{path} has output: tool_call beside program; a program returns its output itself")
         inputs = tuple(sorted(front.inputs))
         shown = Prompt(messages=(), inputs=inputs).bare("").messages[1:]
         program = front.program.digest({})
@@ -455,7 +462,11 @@ def parse_prompt(text: str, path: Path, *, depth: int = YAML_DEPTH) -> tuple[Fro
         except ValueError as problem:
             raise ComponentError(f"the body of {path}: {problem}") from None
     return front, Prompt(
-        messages=messages, inputs=front.inputs, placeholders=front.placeholders or "braces", text_of=front.text_of
+        messages=messages,
+        inputs=front.inputs,
+        placeholders=front.placeholders or "braces",
+        text_of=front.text_of,
+        by_tool_call=front.output == "tool_call",
     )
 
 

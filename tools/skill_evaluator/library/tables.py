@@ -187,11 +187,12 @@ class CaseRows:
         return "text" if cells else None
 
     def truths(self, output: Output, schema: Mapping[str, Any] | None) -> Iterator[Any]:
-        """Yield the ground truths that can be parsed."""
+        """Yield the ground truths that can be parsed, without those of unreviewed cases."""
         places = schema_places(schema or {})
         for _, _, row in self.rows:
             with suppress(FixtureError):
-                if (truth := self.truth("", row, output, places)) is not None:
+                is_draft = str(row.get("unreviewed")).lower() == "true"
+                if not is_draft and (truth := self.truth("", row, output, places)) is not None:
                     yield truth
 
     def truth(self, at: str, row: Row, output: Output, places: Mapping[str, SchemaPath]) -> Any:

@@ -17,7 +17,7 @@ def written_own(front: FrontMatter, prompt: Prompt, path: str, schema: Any = Non
         files=(path,),
         version=front.version,
         prompt=prompt,
-        output=front.output,
+        output="json" if front.output == "tool_call" else front.output,
         schema=schema,
         program=front.program,
         formerly=front.formerly,

@@ -202,7 +202,7 @@ def test_program_is_ended_before_its_call_times_out(library: Library) -> None:
         ({"run": ["python"], "watch": ["no*"]}, "no file matches no* of program.watch"),
         ({"run": ["python"], "watch": ["/etc/*"]}, "is not a glob relative to the component's folder"),
         ({"run": ["python"], "watch": ["*"], "env": ["PATH"]}, "PATH is set for every program"),
-        ({"http": {"url": "http://u:p@host/", "body": {}}}, "do not write a password into a file"),
+        ({"http": {"url": "http://u:p@host/", "body": {}}}, "do not write a password"),
         ({"http": {"url": "http://host", "body": {"a": "{{dokument}}"}}}, "{{dokument}}, which is no input (did you"),
         ({"http": {"url": "http://host", "body": {}, "headers": {"a\nb": "A"}}}, "program.http.headers"),
     ],

@@ -152,13 +152,11 @@ def _summary(
         for key in ("", sentence)
     )
     shares = {
-        sentence: CorrectedShare(
-            judged=round(sum(scores_of_sentence) / len(scores_of_sentence), 6), value=estimate.value, ci95=estimate.ci95
-        )
-        for sentence, scores_of_sentence in verdicts.items()
+        sentence: CorrectedShare(judged=round(sum(values) / len(values), 6), value=estimate.value, ci95=estimate.ci95)
+        for sentence, values in verdicts.items()
         if labels >= MIN_LABELS
         and sentence in errors
-        and (estimate := errors[sentence].corrected(int(sum(scores_of_sentence)), len(scores_of_sentence))) is not None
+        and (estimate := errors[sentence].corrected(int(sum(values)), len(values))) is not None
     }
     price = None if model is None else price_of(model, configuration.kinds[model.provider])
     costs = [None if model is None else call_cost(model, price, replicate) for replicate in answers.answered.values()]

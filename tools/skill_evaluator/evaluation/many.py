@@ -81,18 +81,9 @@ def _changed(request: ManyRequest, names: Sequence[str], ref: str | None) -> lis
     (versions,) = read_versions(repository, (base,), folder)
     changed = []
     for name in names:
-        base_version, head_version = versions.get(name), read_version(request.components / name, within(folder, name))
-        is_bumped = (
-            head_version
-            and head_version.version
-            and needs_evaluation(bump(base_version.version if base_version else None, head_version.version))
-        )
-        if (
-            is_bumped
-            or base_version is None
-            or head_version is None
-            or (base_version.prompt, base_version.schema) != (head_version.prompt, head_version.schema)
-        ):
+        old, new = versions.get(name), read_version(request.components / name, within(folder, name))
+        is_bumped = new and new.version and needs_evaluation(bump(old.version if old else None, new.version))
+        if is_bumped or old is None or new is None or (old.prompt, old.schema) != (new.prompt, new.schema):
             changed.append(name)
     description = f"HEAD, which {main} also has" if base == head else f"{base[:12]}, the merge base with {main}"
     counts = f"{counted(len(names) - len(changed), 'component')} of {len(names):,} skipped"

@@ -86,27 +86,21 @@ def parts_of(text: str) -> Iterator[tuple[str, int, int]]:
     starts = [sum(map(len, lines[:number])) for number in range(len(lines) + 1)]
     kinds = _kinds_of(lines)
     for number, kind in enumerate(kinds):
-        later_lines = range(number + 1, len(lines))
+        following = range(number + 1, len(lines))
         if kind == "section":
             end = next(
-                (
-                    index
-                    for index in later_lines
-                    if kinds[index] == "section" and _level(lines[index]) <= _level(lines[number])
-                ),
+                (n for n in following if kinds[n] == "section" and _level(lines[n]) <= _level(lines[number])),
                 len(lines),
             )
             yield kind, starts[number], starts[end]
         elif kind == "bullet":
-            end = next((index for index in later_lines if kinds[index] != "sentence"), len(lines))
+            end = next((n for n in following if kinds[n] != "sentence"), len(lines))
             deeper = (
-                index
-                for index in range(end, len(lines))
-                if lines[index].strip() and _indent(lines[index]) <= _indent(lines[number])
+                n for n in range(end, len(lines)) if lines[n].strip() and _indent(lines[n]) <= _indent(lines[number])
             )
             yield kind, starts[number], starts[next(deeper, len(lines))]
         elif kind == "sentence" and (number == 0 or kinds[number - 1] not in ("sentence", "bullet")):
-            end = next((index for index in later_lines if kinds[index] != "sentence"), len(lines))
+            end = next((n for n in following if kinds[n] != "sentence"), len(lines))
             for match in _SENTENCE.finditer(text, starts[number], len(text[: starts[end]].rstrip())):
                 yield kind, match.start(), match.end()
 
@@ -140,15 +134,13 @@ def controls_of(prompt: Prompt) -> tuple[Prompt, ...]:
     >>> [control.text for control in controls_of(Prompt.of("- a\\n- b"))]
     ['* a\\n* b', '\\n- a\\n- b', '- a\\n- b\\n']
     """
-    first, *later_messages = prompt.messages
+    first, *tail = prompt.messages
     text = first.text
     marks = re.sub(r"(?m)^(\s*)([-*])(?=\s)", lambda mark: f"{mark[1]}{'*' if mark[2] == '-' else '-'}", text)
     wider = re.sub(r"(?<=[.!?]) (?=\S)", "  ", text.replace("\n\n", "\n\n\n"))
     texts = dict.fromkeys((marks, wider, f"\n{text}", f"{text}\n", f"\n{text}\n"))
     copies = [
-        replace(prompt, messages=(Message(first.role, (variant,)), *later_messages))
-        for variant in texts
-        if variant != text
+        replace(prompt, messages=(Message(first.role, (text_copy,)), *tail)) for text_copy in texts if text_copy != text
     ]
     return tuple(copies[:3])
 
@@ -258,7 +250,7 @@ def _plan(request: MutationRequest) -> _MutationPlan:
         raise RunError(f"'{component.name}' is a program and has no prompt to mutate")
     if len(inputs.models) != 1:
         raise RunError(
-            f"mutate runs one model: name it with --model ({', '.join(mutant.id for mutant in inputs.models)})"
+            f"mutate runs one model: name it with --model ({', '.join(model.id for model in inputs.models)})"
         )
     candidates = mutants_of(component.prompt, read_text(component.files[0], RunError))
     longest = sorted(candidates, key=lambda mutant: -len(mutant.text))[: request.mutants]
@@ -278,8 +270,8 @@ def _runs(inputs: Inputs, replicates: int, mutants: Sequence[Mutant]) -> Planned
     manifest = plain.manifest
     if len(manifest.cases) < _MIN_CASES:
         raise RunError(f"'{component.name}' has too few cases with ground truth: mutate requires {_MIN_CASES}")
-    inputs_of_outputs = [manifest.digests, component.digests["datasets"], manifest.cases, replicates, seed]
-    folder = inputs.results_dir / f"mutants-{digest(canonical_json(inputs_of_outputs))[-12:]}"
+    identity = [manifest.digests, component.digests["datasets"], manifest.cases, replicates, seed]
+    folder = inputs.results_dir / f"mutants-{digest(canonical_json(identity))[-12:]}"
     prompts = dict(zip(_WHOLE_RUNS, (component.prompt, *controls_of(component.prompt)), strict=True))
     prompts |= {_run_id(mutant): mutant.prompt for mutant in mutants}
     runs, components = [], {}
@@ -289,8 +281,8 @@ def _runs(inputs: Inputs, replicates: int, mutants: Sequence[Mutant]) -> Planned
         update = {
             "run_id": name,
             "digests": input_digests(components[name], plain.model),
-            "seed": seed
-            + (_WHOLE_RUNS.index(name) if name in _WHOLE_RUNS else 0),  # equal seeds could repeat the outputs
+            # equal seeds could repeat the outputs of the whole prompt
+            "seed": seed + (_WHOLE_RUNS.index(name) if name in _WHOLE_RUNS else 0),
             "draft": True,
         }
         runs.append(replace(plain, manifest=manifest.model_copy(update=update), folder=folder / name))
@@ -319,14 +311,11 @@ def _decide(plan: _MutationPlan, records: Sequence[Record]) -> list[MutantResult
     rules = rules_for(plan.inputs.settings, whole[0])
     results = []
     for mutant in plan.mutants:
-        incomplete = [record for record in (by_id[_run_id(mutant)], *whole) if not record.complete]
-        if not incomplete:
+        partial = [record for record in (by_id[_run_id(mutant)], *whole) if not record.complete]
+        if not partial:
             results.append(decide_mutant(mutant, whole, by_id[_run_id(mutant)], rules))
             continue
-        reason = (
-            incomplete[0].stopped
-            or f"only {incomplete[0].coverage:.0%} of the calls of {incomplete[0].run_id} succeeded"
-        )
+        reason = partial[0].stopped or f"only {partial[0].coverage:.0%} of the calls of {partial[0].run_id} succeeded"
         results.append(MutantResult.view(mutant, reason=reason))
     return results
 
@@ -367,28 +356,19 @@ def decide_mutant(mutant: Mutant, whole: Sequence[Record], record: Record, rules
 
 def _changed_measures(compared: Compared, rules: VerdictRules) -> list[Reaction]:
     """Return the fields and metrics that changed significantly and beyond the tolerance, fields first."""
-    measured = [
-        scores_of_measure
-        for scores_of_measure in compared.measured
-        if scores_of_measure.measure.kind != "reproducibility"
-    ]
+    measured = [effect for effect in compared.measured if effect.measure.kind != "reproducibility"]
     if not measured:
         return []
-    case_ids = sorted({case_id for scores_of_measure in measured for case_id in scores_of_measure.measure.case_ids})
+    case_ids = sorted({case_id for effect in measured for case_id in effect.measure.case_ids})
     versions = _cases_by_version(compared.pair)
-    scores = np.array(
-        [
-            [_means(scores_of_measure.measure, case_id, versions) for case_id in case_ids]
-            for scores_of_measure in measured
-        ]
-    )
+    scores = np.array([[_means(effect.measure, case_id, versions) for case_id in case_ids] for effect in measured])
     noticed = []
-    for scores_of_measure, q in zip(measured, adjusted_p_values(scores), strict=True):
-        before, after = scores_of_measure.before.mean, scores_of_measure.after.mean
-        is_beyond = abs(after - before) > rules.tolerance(scores_of_measure.measure) + ROUNDING
-        if is_beyond and (q <= rules.alpha or is_lost(scores_of_measure, models=1)):
-            kind: Literal["field", "metric"] = "field" if scores_of_measure.measure.kind == "field" else "metric"
-            noticed.append(_reaction(scores_of_measure.measure.name, kind, before, after, q))
+    for effect, q in zip(measured, adjusted_p_values(scores), strict=True):
+        before, after = effect.before.mean, effect.after.mean
+        is_beyond = abs(after - before) > rules.tolerance(effect.measure) + ROUNDING
+        if is_beyond and (q <= rules.alpha or is_lost(effect, models=1)):
+            kind: Literal["field", "metric"] = "field" if effect.measure.kind == "field" else "metric"
+            noticed.append(_reaction(effect.measure.name, kind, before, after, q))
     return sorted(noticed, key=lambda reaction: reaction.kind)
 
 
@@ -418,8 +398,8 @@ def _cases_by_version(pair: Pair) -> list[dict[str, CaseRecord]]:
 
 def _means(measure: Measure, case_id: str, versions: Sequence[dict[str, CaseRecord]]) -> list[float]:
     """Return the mean score of a case in each version; NaN if a version has none."""
-    scores_of_case = field_scores if measure.kind == "field" else strict_scores
-    scores = [scores_of_case(cases[case_id], measure.name) if case_id in cases else () for cases in versions]
+    scores_in = field_scores if measure.kind == "field" else strict_scores
+    scores = [scores_in(cases[case_id], measure.name) if case_id in cases else () for cases in versions]
     return [sum(values) / len(values) if values else math.nan for values in scores]
 
 
@@ -434,9 +414,8 @@ def adjusted_p_values(scores: Floats) -> list[float]:
     allows for dependent measures. A version without a score has NaN.
     """
     versions = scores.shape[2]
-    deviations = (scores - scores.mean(axis=2, keepdims=True)) * (
-        versions / (versions - 1)
-    )  # deviation from the mean of the other versions
+    # deviations from the mean of the other versions
+    deviations = (scores - scores.mean(axis=2, keepdims=True)) * (versions / (versions - 1))
     deviations = np.where(np.isnan(deviations) | (np.abs(deviations) < ROUNDING), 0.0, deviations)
     deviations = deviations[:, deviations.any(axis=(0, 2))]  # only cases with any deviation
     scale = np.sqrt((deviations**2).mean(axis=2).sum(axis=1))

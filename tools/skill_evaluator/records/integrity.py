@@ -77,7 +77,7 @@ def library_at_commit(repository: Repository, commit: str, folder: str, names: I
         if match and match["skill"] in selected:
             blobs.setdefault(match["skill"], {})[match["run"]] = blob
     contents = repository.contents(blob for blobs_of_skill in blobs.values() for blob in blobs_of_skill.values())
-    committed = {
+    files = {
         skill: Books(
             skill=skill,
             folder=within(folder, skill),
@@ -86,7 +86,7 @@ def library_at_commit(repository: Repository, commit: str, folder: str, names: I
         )
         for skill, blobs_of_skill in blobs.items()
     }
-    return Past(versions=versions, committed=committed)
+    return Past(versions=versions, committed=files)
 
 
 def read_committed(components: Path, name: str, folder: str, formerly: Sequence[str] = ()) -> Books:
@@ -109,53 +109,51 @@ def problems_of(components: Path, name: str, folder: str, past: Past | None) -> 
     """
     after = read_version(components / name, within(folder, name))
     names = (name,) if after is None else (name, *after.formerly)
-    committed = read_committed(components, name, folder, names[1:])
+    files = read_committed(components, name, folder, names[1:])
     problems = [
-        *disagreements(committed),
-        *_acceptance_problems(components / name / "evals" / "accepted.json", committed),
+        *disagreements(files),
+        *_acceptance_problems(components / name / "evals" / "accepted.json", files),
     ]
     if past is None:
         return problems
     for former in names:
         if former in past.committed:
-            problems += edits_of(past.committed[former], committed)
+            problems += edits_of(past.committed[former], files)
     return problems if after is None else [*versioning_problems(version_before(past.versions, after), after), *problems]
 
 
-def disagreements(committed: Books) -> Iterator[Problem]:
+def disagreements(files: Books) -> Iterator[Problem]:
     """Yield a problem for each unreadable file, misplaced row, and row or record that is missing or differs."""
     records: dict[str, tuple[Any, Record]] = {}
-    for run_id, raw in sorted(committed.records.items()):
+    for run_id, raw in sorted(files.records.items()):
         try:
-            records[run_id] = _read_record(raw, committed, run_id)
+            records[run_id] = _read_record(raw, files, run_id)
         except LeaderboardError as problem:
-            yield Problem(file=committed.record_path(run_id), line=1, message=str(problem))
+            yield Problem(file=files.record_path(run_id), line=1, message=str(problem))
     try:
-        rows = _read_rows(committed)
+        rows = _read_rows(files)
     except LeaderboardError as problem:
-        advice = "; `lint --fix` resolves the conflict" if b"<<<<<<< " in (committed.leaderboard or b"") else ""
-        yield Problem(file=committed.board_path, line=1, message=f"{problem}{advice}")
+        advice = "; `lint --fix` resolves the conflict" if b"<<<<<<< " in (files.leaderboard or b"") else ""
+        yield Problem(file=files.board_path, line=1, message=f"{problem}{advice}")
         return
-    yield from _disorder(committed, rows)
-    yield from _edited_prompts(committed, rows)
+    yield from _disorder(files, rows)
+    yield from _edited_prompts(files, rows)
     for row in rows:
-        if row.skill not in (committed.skill, *committed.formerly):
-            yield _row_problem(
-                committed, row.run_id, f"row '{row.run_id}' is of '{row.skill}', not of '{committed.skill}'"
-            )
-        elif row.run_id not in committed.records:
-            missing = committed.record_path(row.run_id)
-            yield _row_problem(committed, row.run_id, f"row '{row.run_id}' has no record: {missing} is missing")
+        if row.skill not in (files.skill, *files.formerly):
+            yield _row_problem(files, row.run_id, f"row '{row.run_id}' is of '{row.skill}', not of '{files.skill}'")
+        elif row.run_id not in files.records:
+            missing = files.record_path(row.run_id)
+            yield _row_problem(files, row.run_id, f"row '{row.run_id}' has no record: {missing} is missing")
         elif row.run_id in records:
-            yield from _contradictions(committed, row, *records[row.run_id])
+            yield from _contradictions(files, row, *records[row.run_id])
     in_rows = {row.run_id for row in rows}
     for run_id, (_, record) in records.items():
         if run_id not in in_rows and record.has_row:
-            message = f"{committed.board_path} has no row of this record; the two are added together"
-            yield Problem(file=committed.record_path(run_id), line=1, message=message)
+            message = f"{files.board_path} has no row of this record; the two are added together"
+            yield Problem(file=files.record_path(run_id), line=1, message=message)
 
 
-def _edited_prompts(committed: Books, rows: Sequence[Row]) -> Iterator[Problem]:
+def _edited_prompts(files: Books, rows: Sequence[Row]) -> Iterator[Problem]:
     """Yield a problem for each complete run whose prompt differs from its version's first run."""
     entries = mark_edited([entry_of(row) for row in rows])
     first = first_runs(entries)
@@ -165,14 +163,14 @@ def _edited_prompts(committed: Books, rows: Sequence[Row]) -> Iterator[Problem]:
                 f"row '{entry.run_id}' measured another prompt than {entry.version}'s first run, "
                 f"'{first[entry.version].run_id}', so it is skipped as a baseline; measure that prompt as a new version"
             )
-            yield _row_problem(committed, entry.run_id, message)
+            yield _row_problem(files, entry.run_id, message)
 
 
-def _contradictions(committed: Books, row: Row, value: Any, record: Record) -> Iterator[Problem]:
+def _contradictions(files: Books, row: Row, value: Any, record: Record) -> Iterator[Problem]:
     """Yield a problem if a row and its record differ, or if the record was edited after the row was added."""
     if record.draft:
         yield _row_problem(
-            committed, row.run_id, f"row '{row.run_id}' belongs to a draft, and drafts have no row; remove it"
+            files, row.run_id, f"row '{row.run_id}' belongs to a draft, and drafts have no row; remove it"
         )
     if row == Row.model_validate(value | {"digest": row.digest}) and row.digest == digest(canonical_json(value)):
         return  # records of other evaluator versions are compared key by key below
@@ -180,22 +178,22 @@ def _contradictions(committed: Books, row: Row, value: Any, record: Record) -> I
     keys = [key for key in Row.model_fields if key != "digest" and getattr(row, key) != getattr(expected, key)]
     if keys:
         message = f"row '{row.run_id}' and its record differ in {', '.join(keys)}"
-        yield _row_problem(committed, row.run_id, message)
+        yield _row_problem(files, row.run_id, message)
     if row.digest not in (
         None,
         expected.digest,
         digest(canonical_json(value)),
     ):  # a newer evaluator may write more keys
-        message = f"this record was edited: its digest is not the one in row '{row.run_id}' of {committed.board_path}"
-        yield Problem(file=committed.record_path(row.run_id), line=1, message=message)
+        message = f"this record was edited: its digest is not the one in row '{row.run_id}' of {files.board_path}"
+        yield Problem(file=files.record_path(row.run_id), line=1, message=message)
 
 
-def _acceptance_problems(path: Path, committed: Books) -> Iterator[Problem]:
+def _acceptance_problems(path: Path, files: Books) -> Iterator[Problem]:
     """Check the accepted versions: yield a problem for an invalid file, and for versions or runs without a record."""
-    file = f"{committed.folder}/evals/accepted.json"
+    file = f"{files.folder}/evals/accepted.json"
     try:
         acceptances = parse_acceptances(read_text(path, LeaderboardError), Path(file)) if path.exists() else []
-        rows = _read_rows(committed) if acceptances else []
+        rows = _read_rows(files) if acceptances else []
     except LeaderboardError as problem:
         yield Problem(file=file, line=1, message=str(problem))
         return
@@ -243,18 +241,18 @@ def edits_of(before: Books, after: Books) -> Iterator[Problem]:
             yield Problem(file=path, line=1, message="this record was edited; records are only added")
 
 
-def _read_rows(committed: Books) -> list[Row]:
-    if committed.leaderboard is None:
+def _read_rows(files: Books) -> list[Row]:
+    if files.leaderboard is None:
         return []
-    path = Path(committed.board_path)
-    return parse_leaderboard(_parse(committed.leaderboard, path), path, committed.skill, committed.formerly).runs
+    path = Path(files.board_path)
+    return parse_leaderboard(_parse(files.leaderboard, path), path, files.skill, files.formerly).runs
 
 
-def _read_record(raw: bytes, committed: Books, run_id: str) -> tuple[Any, Record]:
-    path = Path(committed.record_path(run_id))
+def _read_record(raw: bytes, files: Books, run_id: str) -> tuple[Any, Record]:
+    path = Path(files.record_path(run_id))
     value = _parse(raw, path)
     record = parse_record(value, path)
-    if record.run_id != run_id or record.skill not in (committed.skill, *committed.formerly):
+    if record.run_id != run_id or record.skill not in (files.skill, *files.formerly):
         raise LeaderboardError(f"{path} holds run '{record.run_id}' of '{record.skill}'; a record is named by its run")
     return value, record
 
@@ -263,23 +261,21 @@ def _parse(raw: bytes, path: Path) -> Any:
     return parse_json(decoded(raw, path, LeaderboardError), path, LeaderboardError)
 
 
-def _disorder(committed: Books, rows: list[Row]) -> Iterator[Problem]:
+def _disorder(files: Books, rows: list[Row]) -> Iterator[Problem]:
     """Yield a problem for each duplicate row of a run, and for each row above a newer one."""
     seen: set[str] = set()
     for row in rows:
         if row.run_id in seen:
-            yield _row_problem(committed, row.run_id, f"run '{row.run_id}' has more than one row")
+            yield _row_problem(files, row.run_id, f"run '{row.run_id}' has more than one row")
         seen.add(row.run_id)
     for upper, lower in pairwise(rows):
         if order(lower) > order(upper):
             message = f"row '{lower.run_id}' is newer than the row above; rows are sorted newest first"
-            yield _row_problem(committed, lower.run_id, message)
+            yield _row_problem(files, lower.run_id, message)
 
 
-def _row_problem(committed: Books, run_id: str, message: str) -> Problem:
-    return Problem(
-        file=committed.board_path, line=_lines_of_runs(committed.leaderboard or b"").get(run_id, 1), message=message
-    )
+def _row_problem(files: Books, run_id: str, message: str) -> Problem:
+    return Problem(file=files.board_path, line=_lines_of_runs(files.leaderboard or b"").get(run_id, 1), message=message)
 
 
 @lru_cache(maxsize=2)
@@ -288,9 +284,9 @@ def _lines_of_runs(leaderboard: bytes) -> dict[str, int]:
     return {run_id: number for number, line in reversed(numbered) for run_id in _RUN_ID.findall(line)}
 
 
-def _raw_rows(committed: Books) -> dict[str, list[Any]] | None:
+def _raw_rows(files: Books) -> dict[str, list[Any]] | None:
     """Return a leaderboard's rows grouped by run id. Return None if it cannot be read."""
-    value = {"runs": []} if committed.leaderboard is None else _json_or_none(committed.leaderboard)
+    value = {"runs": []} if files.leaderboard is None else _json_or_none(files.leaderboard)
     if not isinstance(value, dict) or not isinstance(value.get("runs"), list):
         return None
     return by_key((str(row.get("run_id")) if isinstance(row, dict) else "", row) for row in value["runs"])

@@ -51,19 +51,17 @@ def test_models_stand_ranked_with_cost_age_verdict_and_what_to_ship(two_models: 
 def test_every_component_with_a_run_is_ranked_and_text_says_what_to_ship(two_models: Library) -> None:
     shown = two_models.call("leaderboard")
     assert shown.code == 0
-    assert f"{SKILL}: 2 models on the same 12 cases" in shown.out
+    assert f"{SKILL} 1.1.0: field_level_f1 of 2 models on the same 12 cases" in shown.out
     advice = next(line for line in shown.out.splitlines() if line.startswith("to ship: 1.0.0 with small (1.1.0: regr"))
     lower = two_models.call("leaderboard", "--version", "1.0.0").out
     assert advice in lower
-    assert (
-        lower.splitlines()[-1] == f"next: `skill-evaluator compare {SKILL} --models big small` shows where they differ"
-    )
+    assert f"next: compare the two models: `skill-evaluator compare {SKILL} --models big small`" in lower.splitlines()
     assert advice in two_models.call("history", SKILL).out
-    following = f"next: `skill-evaluator compare {SKILL}` shows where, and what to do about it"
-    assert shown.out.splitlines()[-1] == following
+    following = f"next: compare the two versions: `skill-evaluator compare {SKILL}`"
+    assert following in shown.out.splitlines()
     assert "retired is left out: no complete run of 1.1.0" in shown.out
     page = two_models.call("leaderboard", "--format", "markdown").out
-    assert "| 1 | `big` | = | 0.902 |" in page
+    assert "| `big` | 0.902 = ◆ |" in page
     assert page.splitlines()[-1] == following
 
 
@@ -89,7 +87,7 @@ def test_two_models_are_compared_like_two_versions_although_their_settings_diffe
     assert "the models differ: big and small" in model["reasons"]
     assert "1.1.0 (big) → 1.1.0" in two_models.call("compare", SKILL, "--models", "big", "small").out
     better = two_models.call("compare", SKILL, "--models", "small", "big")
-    assert f"{SKILL}: improved" in better.out
+    assert f"{SKILL} 1.1.0 with big: improved against 1.1.0 (small)" in better.out
     equal = two_models.call("compare", SKILL, "--models", "small", "big", "--candidate", "1.0.0")
     assert "0.902 → 0.902" in equal.out
 

@@ -14,6 +14,7 @@ from pydantic import AfterValidator, Field
 _COMPONENT_NAME = "^[A-Za-z0-9][A-Za-z0-9._-]*$"
 _LONGEST = 240  # characters of a file name; file systems allow 255 bytes including a suffix
 _FILE_NAME = re.compile(rf"(?!\.)[\w@.+-]{{1,{_LONGEST}}}")
+UNNAMED = "unnamed"  # the model of imported results that name none
 BASELINE = "baseline"  # after an @, marks the id of an interleaved baseline run
 _LONGEST_NAME = 100  # of a component or model; both are parts of a CI job's folder name
 

@@ -183,8 +183,11 @@ def page_of(name: str, blocks: Iterable[Block]) -> Page:
     return Page([Section(name=name, blocks=list(blocks))])
 
 
-def print_page(form: Format, *, json: Callable[[], Any], page: Callable[[], Page], full: bool = False) -> None:
-    """Print a report to stdout in the requested form; `full` opens the collapsed details on a terminal."""
+def print_page(form: Format, *, json: Callable[[], Any], page: Callable[[], Page], full: bool | None = None) -> None:
+    """Print a report to stdout in the requested form; `full` opens the collapsed details on a terminal.
+
+    `full` is None for a command without the option `--full`.
+    """
     if form == "json":
         write(dumps(json(), indent=2, default=lambda model: model.model_dump(mode="json")) + "\n")
     elif form == "markdown":
@@ -247,12 +250,15 @@ def _line_markdown(line: Line | str) -> str:
     return f"**{text}**" if line.style.startswith("bold") and not isinstance(line, Heading) else text
 
 
-def terminal_pieces(blocks: Iterable[Block], *, full: bool = False) -> "Iterator[Sheet | Text | str]":
-    """Yield the tables and texts of a terminal, with blank lines around tables and above headings."""
+def terminal_pieces(blocks: Iterable[Block], *, full: bool | None = None) -> "Iterator[Sheet | Text | str]":
+    """Yield the tables and texts of a terminal, with blank lines around tables and above headings.
+
+    If `full` is false, a line names the option that shows the collapsed details.
+    """
     from rich.text import Text
 
     before: Block | None = None
-    for block in _flat(blocks, "terminal", full=full):
+    for block in _terminal_blocks(list(blocks), full):
         sheet = block.sheet if isinstance(block, Captioned) else block
         if not block or (isinstance(block, Lines) and not block.lines) or (isinstance(sheet, Sheet) and not sheet.rows):
             continue
@@ -287,13 +293,21 @@ def _terminal_line(line: Line | str, style: str = "") -> "Text":
     return text
 
 
+def _terminal_blocks(blocks: Sequence[Block], full: bool | None) -> Iterator[Block]:
+    """Yield the blocks of a terminal: those inside folds if `full`, and the closing blocks last."""
+    shown = list(_flat(blocks, "terminal", full=bool(full)))
+    yield from (block for block in shown if not isinstance(block, Closing))
+    if full is False and any(isinstance(block, Fold) and block.blocks for block in blocks):
+        yield Line("--full shows all", style="dim")
+    for closing in shown:
+        if isinstance(closing, Closing):
+            yield from (Line(), *closing.blocks)
+
+
 def _flat(blocks: Iterable[Block], medium: Medium, *, full: bool = False) -> Iterator[Block]:
-    """Yield the blocks that a medium shows; on a terminal also those inside folds that are open."""
-    closing = list[Block]()
+    """Yield the blocks that a medium shows; on a terminal also those inside folds if `full`."""
     for block in blocks:
-        if isinstance(block, Closing) and medium == "terminal":
-            closing += block.blocks
-        elif isinstance(block, Closing):
+        if isinstance(block, Closing) and medium != "terminal":
             yield from block.blocks
         elif isinstance(block, Only):
             yield from _flat(block.blocks if medium in block.media else (), medium, full=full)
@@ -302,7 +316,6 @@ def _flat(blocks: Iterable[Block], medium: Medium, *, full: bool = False) -> Ite
             yield from _flat(inside, medium, full=full)
         else:
             yield block
-    yield from (Line(), *closing) if closing else ()
 
 
 def sections_of(blocks: Iterable[Block]) -> list[tuple[str, list[Block]]]:

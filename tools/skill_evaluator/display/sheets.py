@@ -99,17 +99,35 @@ def print_pieces(pieces: "Iterable[Sheet | Text | str]", console: "Console") -> 
             for line in _fitted(piece, console.width):
                 console.print(line, soft_wrap=True)
         else:
-            text, soft_wrap = (Text(piece), False) if isinstance(piece, str) else (piece, bool(piece.no_wrap))
-            if not isinstance(piece, str) and _COMMAND.search(text.plain):
-                parts = text.split("`")
-                for command in parts[1::2]:
-                    command.stylize("bold")
-                text = Text("").join(parts)
-            text = text.copy()
-            text.plain = text.plain.replace(" → ", f"{_UNBROKEN}→{_UNBROKEN}")
-            for line in [text] if soft_wrap else text.wrap(console, console.width):
-                line.plain = line.plain.replace(_UNBROKEN, " ")
+            text = Text(piece) if isinstance(piece, str) else piece.copy()
+            for line in [text] if text.no_wrap else _lines_of(text, console):
                 console.print(line, soft_wrap=True)
+
+
+def _lines_of(text: "Text", console: "Console") -> "Iterator[Text]":
+    """Yield the lines of a text; a change of scores stays in a line, and so does a command, which people copy."""
+    from rich.text import Text
+
+    line = Text(style=text.style)
+    for at, part in enumerate(text.split("`") if _COMMAND.search(text.plain) else [text]):
+        part.plain = part.plain.replace(" → ", f"{_UNBROKEN}→{_UNBROKEN}")
+        if at % 2:
+            part.plain = part.plain.replace(" ", _UNBROKEN)
+            part.stylize("bold")
+        if at % 2 and cell_len(part.plain) > console.width:
+            yield from _wrapped_lines(line, console)
+            yield from _wrapped_lines(part, console, width=cell_len(part.plain))
+            line = Text(style=text.style)
+        else:
+            line.append_text(part)
+    if line.plain.strip() or not text.plain:
+        yield from _wrapped_lines(line, console)
+
+
+def _wrapped_lines(text: "Text", console: "Console", width: int | None = None) -> "Iterator[Text]":
+    for line in text.wrap(console, width or console.width):
+        line.plain = line.plain.replace(_UNBROKEN, " ")
+        yield line
 
 
 def _fitted(sheet: Sheet, width: int) -> "Iterator[Text]":

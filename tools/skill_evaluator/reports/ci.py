@@ -1,4 +1,4 @@
-"""The reports of CI: a plan, its outcome for a job summary and a comment on a pull request, and `doctor`."""
+"""The reports of CI: a plan, the results of its runs as job summary and pull-request comment, and `doctor`."""
 
 import sys
 from collections import Counter
@@ -36,16 +36,16 @@ _MAX_MESSAGE = 400  # characters
 _STATUSES: tuple[Status, ...] = ("complete", "incomplete", "refused", "missing", "skipped")
 _NO_VERDICT, _NOT_MEASURED, _REFUSED = "–", "not measured", "refused"
 _MEANINGS = {  # the worst first
-    "moved": f"{MARKS['regressed']} the model moved though the prompt did not",
+    "moved": f"{MARKS['regressed']} drift, the model changed though the prompt did not",
     "regressed": f"{MARKS['regressed']} regressed, worse than the recorded version",
     _REFUSED: "✕ refused, the version was recorded with another prompt; raise the version",
     _NOT_MEASURED: "! not measured in full, so there is no verdict",
-    "inconclusive": f"{MARKS['inconclusive']} inconclusive, a drop is neither shown nor ruled out",
-    "incomparable": f"{MARKS['incomparable']} incomparable, not measured as the recorded version was",
+    "inconclusive": f"{MARKS['inconclusive']} inconclusive, a drop is neither significant nor ruled out",
+    "incomparable": f"{MARKS['incomparable']} incomparable, measured differently from the recorded version",
     "improved": f"{MARKS['improved']} improved, better than the recorded version",
     "unchanged": f"{MARKS['unchanged']} unchanged",
     "no drift": f"{MARKS['unchanged']} no drift, another run of the recorded version shows none",
-    _NO_VERDICT: f"{_NO_VERDICT} no lower version is recorded to compare with",
+    _NO_VERDICT: f"{_NO_VERDICT} no lower version is recorded",
 }
 
 
@@ -70,7 +70,6 @@ def plan_page(plan: Plan) -> Page:
         "Forecast": forecast_sheet(plan.forecast),
         "Not evaluated": _skipped_sheet(plan.skipped),
         "Judged": _judging_sheet(plan),
-        "Wrong, so not evaluated": _fault_sheet(plan.faults),
     }
     first = [
         Heading("Evaluation plan", level=2),
@@ -78,20 +77,17 @@ def plan_page(plan: Plan) -> Page:
         *chosen,
         Lines([*plan.retiring, *_few_cases(plan)], "-"),
     ]
-    return Page(
-        [
-            Section(name="the plan", blocks=first),
-            *(
-                Section(name=title, blocks=[Heading(title), *cut_table(sheet, _MAX_PLANNED)])
-                for title, sheet in tables.items()
-                if sheet.rows
-            ),
-        ]
-    )
+    sections = [
+        Section(name=title, blocks=[Heading(title), *cut_table(sheet, _MAX_PLANNED)])
+        for title, sheet in tables.items()
+        if sheet.rows
+    ]
+    faults = [_fault_section(plan.faults)] if plan.faults else []
+    return Page([Section(name="the plan", blocks=first), *sections, *faults])
 
 
 def _few_cases(plan: Plan) -> Iterator[str]:
-    """Yield the drop that a component can detect if it has few cases."""
+    """Yield the drop that each component with few cases can detect."""
     for skill, runs in by_key((run.skill, run) for run in plan.runs).items():
         cases = len({case_id for run in runs for case_id in run.cases})
         if 0 < cases < FEW_CASES:
@@ -125,9 +121,10 @@ def _judging_sheet(plan: Plan) -> Sheet:
     return Sheet(columns=columns, rows=rows, numbers=frozenset(columns[-1:]))
 
 
-def _fault_sheet(faults: Sequence[Problem]) -> Sheet:
+def _fault_section(faults: Sequence[Problem]) -> Section:
     rows = [cells_of((f"{fault.file}:{fault.line}", abridged(fault.message, _MAX_MESSAGE))) for fault in faults]
-    return Sheet(columns=("file", "what"), rows=rows)
+    table = cut_table(Sheet(columns=("file", "error"), rows=rows), _MAX_RUNS)
+    return Section(name="the errors", blocks=[Heading("Not evaluated because of errors"), *table])
 
 
 def _total(plan: Plan) -> str:
@@ -159,10 +156,10 @@ def outcome_page(outcome: Outcome, published: bool = True, site: Site = NO_SITE)
 
     `published` is False if records did not reach their branch.
     """
-    remark = "" if published else "Not every record reached its branch; the job that collects them says why."
+    remark = "" if published else "Some records were not pushed to their branch; the log of the job has the reason."
     if outcome.draft:
         cost = total_or_none(run.cost_usd for run in outcome.runs if run.scored)
-        remark = f"A draft before the merge, which is not recorded; cost: {cost_words(cost)}."
+        remark = f"A draft before the merge, not recorded; cost: {cost_words(cost)}."
     worst_first = sorted(outcome.verdicts, key=lambda result: WORST_FIRST.index(result.verdict))
     values = {run.run_id: ("", _lost_sheet(run.lost_values)) for run in outcome.runs if run.run_id and run.lost_values}
     missing = _missing_models(outcome)
@@ -175,8 +172,7 @@ def outcome_page(outcome: Outcome, published: bool = True, site: Site = NO_SITE)
     runs: list[Block] = cut_table(_run_sheet(outcome, site), _MAX_RUNS) if outcome.runs else []
     sections = [Section(name="the summary", blocks=[Heading("Evaluation", level=2), *_summary(outcome), remark])]
     if outcome.faults:
-        table = cut_table(_fault_sheet(outcome.faults), _MAX_RUNS)
-        sections.append(Section(name="the faults", blocks=[Heading("Wrong, so not evaluated"), *table]))
+        sections.append(_fault_section(outcome.faults))
     sections += changed
     sections += [_drift_section(result, site) for result in outcome.drift]
     sections += [_collapsed("Unchanged", unchanged), _collapsed("Every run", runs)]
@@ -196,11 +192,10 @@ def _missing_models(outcome: Outcome) -> Mapping[str, list[str]]:
 
 
 def _conclusion(result: ComparisonResult, outcome: Outcome, missing: Mapping[str, list[str]]) -> ComparisonSummary:
-    """Draw the conclusion of a component; its next step names the models that were not measured in full."""
+    """Draw the conclusion from a component; its next step names the models with missing calls."""
     conclusion = conclude(result, Reader(in_ci=True, draft=outcome.draft))
     if models := missing.get(result.skill):
-        following = f"{_NOT_MEASURED} in full on {listed(models)}, else {conclusion.next}"
-        return replace(conclusion, next=following)
+        return replace(conclusion, next=f"run the missing calls of {listed(models)}; otherwise {conclusion.next}")
     return conclusion
 
 
@@ -232,14 +227,14 @@ def announce(page: Page, platform: PlatformName, commits: Sequence[str], number:
     for address in dict.fromkeys(addresses):
         print(f"comment: {address}", file=sys.stderr)
     if commits and not addresses:
-        print("comment: none, as no merged pull request has a commit of this push", file=sys.stderr)
+        print("comment: none, because no merged pull request has a commit of this push", file=sys.stderr)
 
 
 def open_pull_request(outcome: Outcome, platform: PlatformName, branch: str, to: str) -> None:
     """Open the pull request of the records on a branch, if a run has a record."""
     if any(run.run_id for run in outcome.runs):
         address = PLATFORMS[platform].pull_request(branch, to, "Record evaluations")
-        print(f"pull request of the records: {address or 'there is nothing to review'}", file=sys.stderr)
+        print(f"pull request of the records: {address or 'nothing to review'}", file=sys.stderr)
 
 
 def _drift_section(result: ComparisonResult, site: Site) -> Section:
@@ -248,7 +243,7 @@ def _drift_section(result: ComparisonResult, site: Site) -> Section:
     for model in result.models:
         words = f"no drift: {model.model_id}; its runs are pooled"
         if model.moved:
-            words = f"the model moved though the prompt did not: {model.model_id}: {', '.join(model.moved)}"
+            words = f"the model changed though the prompt did not: {model.model_id}: {', '.join(model.moved)}"
         lines.append(words)
         served = [
             served_text(run.served_model) or "an unnamed model" for run in (model.baseline, model.candidate) if run
@@ -257,7 +252,7 @@ def _drift_section(result: ComparisonResult, site: Site) -> Section:
             lines.append(f"{model.model_id}: the vendor served {', then '.join(served)}")
     details = comparison_section(result, conclude(result, Reader(in_ci=True)), site).blocks
     heading = Heading(Cell(result.skill, code=True), ": drift", level=2)
-    fold = Fold("The runs side by side", details)
+    fold = Fold("Both runs", details)
     return Section(name=f"{result.skill}: drift", blocks=[heading, Lines(lines, "-"), fold])
 
 
@@ -318,7 +313,7 @@ def doctor_blocks(report: DoctorReport) -> list[Block]:
     lines = [
         f"workflows: {workflows}",
         *(f"problem: {line}" for line in report.problems),
-        *(f"not looked at: {line}" for line in report.unseen),
+        *(f"not checked: {line}" for line in report.unseen),
         counted(len(report.problems), "problem"),
     ]
     return [_key_sheet(report), Lines(lines)]
@@ -332,11 +327,11 @@ def _key_sheet(report: DoctorReport) -> Sheet:
         "repository": "repository: {1} set",
         "identity": "identity of {0}",
         "missing": "none in {0}, no {1}",
-        "unknown": "not looked at",
+        "unknown": "not checked",
     }
-    calls = {"answered": "answered", "failed": "failed", "not_made": "not made"}
     rows = []
     for key in report.models:
         set_in_ci = in_ci[key.in_ci].format(key.environment, key.words)
-        rows.append(cells_of([key.id], here.get(key.here) or f"{key.words} not set", set_in_ci, calls[key.call]))
+        set_here = here.get(key.here) or f"{key.words} not set"
+        rows.append(cells_of([key.id], set_here, set_in_ci, key.call.replace("_", " ")))
     return Sheet(columns=("model", "key here", "key in CI", "call"), rows=rows, whole=frozenset({"model"}))

@@ -20,8 +20,9 @@ from skill_evaluator.display import (
     stability_words,
 )
 from skill_evaluator.display.addresses import NO_SITE, Site
-from skill_evaluator.display.pages import Block, Fold, Heading, Lines, Only, Page, Section, Words
+from skill_evaluator.display.pages import Block, Fold, Heading, Lines, Page, Section, Words
 from skill_evaluator.display.sheets import Cell, Sheet
+from skill_evaluator.identifiers import UNNAMED
 from skill_evaluator.metrics.diagnosis.field_profile import Standing
 from skill_evaluator.records.record import served_text
 from skill_evaluator.reports.summary import (
@@ -33,7 +34,6 @@ from skill_evaluator.reports.summary import (
     fell_most_words,
     lost_words,
     since_accepted_words,
-    tolerance_words,
     with_served,
     worst_first,
 )
@@ -49,27 +49,27 @@ from skill_evaluator.verdicts.decide.results import (
 )
 
 Example = tuple[str, Sheet]
-"""What became of the outputs of a run, in a sentence ("" if nothing is to be said), and a table of some of them."""
+"""A sentence on the outputs of a run that changed ("" if there is nothing to report), and a table of some of them."""
 
-FULL_HINT = "--full shows all figures"
 _MAX_NAMED = 5
 _MAX_ROWS, _MAX_ROWS_OF_SEVERAL = 4, 2
 _MAX_EXAMPLES, _MAX_REASONS = 3, 2
-_MAX_TABLE_ROWS, _MAX_FIELDS_OF_CASE = 10, 4
+_MAX_TABLE_ROWS, _MAX_FIELDS_OF_CASE = 10, 2
 _LEGEND = (
     "before → after: strict means, critical metrics with a star · detects: the smallest drop found 4 times in 5",
     "p: one-sided; the interval, shown from five cases on, excludes 0 if p ≤ 0.025",
     "per 1,000: of 1,000 outputs, failures of 1,000 calls, so that runs of different sizes can be compared",
-    "n: outputs if each is a draw of its own, else cases",
+    "n: outputs if each is an independent draw, else cases",
 )
 _STABILITIES: tuple[Standing, ...] = ("stable_right", "stable_wrong", "flaky", "stable", "unscored")
 _NUMBERS = frozenset({"before → after", "change", "95 % interval", "p", "detects", "n"})
+_CHANGE = ("before → after", "change", "95 % interval", "verdict")
+_TIER_MARKS = {"critical": " *", "supporting": " (supporting)", "advisory": ""}
 
 
 def comparison_page(result: ComparisonResult, reader: Reader, site: Site = NO_SITE) -> Page:
     """Make the report of one comparison."""
-    section = comparison_section(result, conclude(result, reader), site, hint=FULL_HINT)
-    return Page([section, legend_section([result])])
+    return Page([comparison_section(result, conclude(result, reader), site), legend_section([result])])
 
 
 def comparison_section(
@@ -77,67 +77,59 @@ def comparison_section(
     conclusion: ComparisonSummary,
     site: Site = NO_SITE,
     examples: Mapping[str, Example] = {},
-    hint: str = "",
 ) -> Section:
-    """Report a comparison: the conclusion, the metrics, what moved most and why; collapsed, the figures of each model.
+    """Report a comparison: the conclusion, the metrics, the largest changes and the reasons; collapsed, all figures.
 
     `examples` has outputs that changed, by the run id of the candidate; with a sentence on all changes they replace the
-    table of what moved. The `hint` names the option that shows all figures on a terminal.
+    table of fields and cases.
     """
     models, several = worst_first(result), len(result.models) > 1
     page = partial(site.page, result.skill)
-    measures = {model.model_id: _main_measures(model, several=several) for model in models}
-    moved = {model.model_id: _moved_sheet(model, page) for model in models}
     shown = {model.model_id: examples[run] for model in models if (run := model.candidate.run_id) in examples}
     sentences = [words for words, _ in shown.values() if words]
+    moved = {model.model_id: _moved_sheet(model, page) for model in models}
     reasons = dict[str, list[str]]()
     for model in models:
         for reason in _open_reasons(model)[: 1 if several else _MAX_REASONS]:
             reasons.setdefault(reason, []).append(model.model_id)
-    closed: list[Block] = [block for model in models for block in _model_blocks(model, result.skill, site)]
-    remarks = [hint] if hint else []
-    if hint and any(one.verdict == "unchanged" for model in models for one in model.metrics):
-        remarks = [f"unchanged: {tolerance_words(*models)} · {hint}"]
+    left_out = [f"{model_id} is left out: {reason}" for model_id, reason in result.left_out.items()]
     blocks: list[Block] = [
         Lines([result.unmeasured] if result.unmeasured else [], style="yellow"),
         Heading(*_title(result, page()), level=2),
         conclusion.closing,
-        *joined(measures, _MAX_ROWS, 1),
-        *([] if sentences else joined(moved, _MAX_ROWS)),
-        *sentences,
+        *joined({model.model_id: _main_measures(model, several=several) for model in models}, _MAX_ROWS, 1),
+        *(sentences or joined(moved, _MAX_ROWS)),
         *joined({name: sheet for name, (_, sheet) in shown.items()}, _MAX_EXAMPLES),
         Lines([f"{', '.join(names)}: {reason}" if several else reason for reason, names in reasons.items()]),
-        Lines([f"{model_id} is left out: {why}" for model_id, why in result.left_out.items()], style="yellow"),
-        Fold("All figures", closed, brief=[Only(("terminal",), [Lines(remarks, style="dim")])]),
+        Lines(left_out, style="yellow"),
+        Fold("All figures", [block for model in models for block in _model_blocks(model, result.skill, site)]),
     ]
     return Section(name=result.skill, blocks=blocks)
 
 
 def legend_section(results: Sequence[ComparisonResult]) -> Section:
     """Explain the figures of some comparisons, collapsed."""
-    lines = dict.fromkeys((*_LEGEND, *map(_family, results)))
+    lines = dict.fromkeys(line for result in results for line in reading_words(result))
     return Section(name="how to read the figures", blocks=[Fold("How to read the figures", [Lines(list(lines), "-")])])
 
 
 def reading_words(result: ComparisonResult) -> list[str]:
     """Return the sentences that explain the figures of a comparison."""
-    return [*_LEGEND, _family(result)]
-
-
-def _family(result: ComparisonResult) -> str:
-    return f"verdicts: by p adjusted over {result.family}; α {plain(result.alpha)}"
+    return [*_LEGEND, f"verdicts: by p adjusted over {result.family}; α {plain(result.alpha)}"]
 
 
 def _title(result: ComparisonResult, address: str) -> Iterator[Words]:
     """Yield the component, the versions, the metric or model, and the number of cases and replicates."""
-    models, several = worst_first(result), len(result.models) > 1
+    models = worst_first(result)
     versions = listed(list(dict.fromkeys(" → ".join(_versions(model)) for model in models)))
     yield Cell(result.skill, code=True, link=address)
     yield " "
     yield Cell(versions, code=True)
-    metric = next((f"{one.metric} of " for model in models for one in model.metrics if one.tier == "critical"), "")
+    metric = next((one.metric for model in models for one in model.metrics if one.tier == "critical"), "")
+    name = metric if models[0].model_id == UNNAMED else models[0].model_id
+    several = " of ".join(filter(None, [metric, f"{len(models)} models"]))
     yield ": "
-    yield Cell(f"{metric}{len(models)} models" if several else models[0].model_id, code=not several)
+    yield Cell(name, code=True) if len(models) == 1 else several
     counts = {counted(model.candidate.replicates, "replicate") for model in models}
     if result.n_cases is not None:
         size = [counted(result.n_cases, "case"), *(counts if len(counts) == 1 else ())]
@@ -167,65 +159,40 @@ def joined(sheets: Mapping[str, Sheet], limit: int, limit_of_several: int = _MAX
 
 def _main_measures(model: ModelVerdict, *, several: bool) -> Sheet:
     """Build the short table of metrics, critical ones first. With several models, add the verdict on the model."""
-    columns = ("metric (* critical)", "before → after", "change", "95 % interval", "verdict")
-    sheet = measure_sheet(model).only("metric", *columns[1:])
+    sheet = measure_sheet(model).only("metric", *_CHANGE)
     rows = sorted((row for row in sheet.rows if row[0].text), key=lambda row: not row[0].text.endswith(" *"))
     if several:
-        verdict = Cell(f"{MARKS[model.verdict]} {_verdict_since(model)}", STYLES.get(model.verdict, ""))
+        since = model.only_since_accepted
+        words = f"regressed since {version_words(since.version)}" if since else str(model.verdict)
+        verdict = Cell(f"{MARKS[model.verdict]} {with_served(model, words=words)}", STYLES.get(model.verdict, ""))
         rows = [[*row[:-1], verdict] for row in rows[:1] or [[Cell("–")] * 5]]
+    columns = ("metric (* critical)", *_CHANGE)
     sheet = replace(sheet, columns=columns, rows=rows, below=columns[3:4], whole=frozenset(columns[:1]))
     return sheet.only(*columns[several:])
 
 
-def _verdict_since(model: ModelVerdict) -> str:
-    """Return the verdict on a model; name the accepted version if only all changes since that one are a regression."""
-    since = model.since_accepted
-    fell = any(one.verdict == "regressed" for one in (*model.metrics, *model.fields))
-    words = str(model.verdict)
-    if model.verdict == "regressed" and not fell and since is not None and since.verdict == "regressed":
-        words = f"{words} since {version_words(since.version)}"
-    return with_served(model, words=words)
-
-
-def _always_right(profile: Mapping[str, int] | None) -> str:
-    """Return the number of cases that are right in every output; "–" if it is unknown."""
-    scored = {key: count for key, count in (profile or {}).items() if key != "unscored"}
-    return str(scored.get("stable_right", 0)) if scored else "–"
-
-
 def _moved_sheet(model: ModelVerdict, page: Callable[..., str]) -> Sheet:
     """Build the table of the fields and cases that moved, the significant ones first."""
-    moved: list[tuple[str, str, float | None, float | None, str, str]] = []
-    for field in _moved_fields(model):
-        right = [_always_right(profile) for profile in (field.profile_before, field.profile_after)]
-        path = field.metric or WHOLE
-        counts = f"{right[0]} → {right[1]}"
-        moved.append((field.verdict or "", f"field {path}", field.baseline, field.candidate, counts, page(field=path)))
+    columns = ("before → after", "change", "verdict")
+    fields = _field_sheet(model, _moved_fields(model), page).only("field", *columns)
+    rows = [[replace(row[0], text=f"field {row[0].text}"), *row[1:]] for row in fields.rows]
     for verdict, changes in (("regressed", model.cases.broke), ("improved", model.cases.fixed)):
-        for case in changes:
-            fields = listed([f"{path or WHOLE} {times}" for path, times in case.fields.items()], 2)
-            name = f"case {case.case_id}{': ' * bool(fields)}{fields}"
-            moved.append((verdict, name, case.before, case.after, "–", page(case=case.case_id)))
-    moved.sort(key=lambda row: row[0] not in ("regressed", "improved"))
-    rows = [
-        [
-            Cell(f"{MARKS.get(verdict, '')} {name}", STYLES.get(verdict, ""), code=True, link=link),
-            Cell(arrow(before, after)),
-            Cell(counts),
-        ]
-        for verdict, name, before, after, counts, link in moved
-    ]
-    return Sheet(columns=("what moved", "before → after", "cases right in every answer"), rows=rows)
+        for name, scores, counts in _case_sheet("", changes, page).rows:
+            words = f"case {name.text}" + (f": {counts.text}" if counts.code else "")
+            rows.append([replace(name, text=words), scores, Cell("–"), _verdict_cell(verdict)])
+    rows.sort(key=lambda row: row[-1].text not in ("regressed", "improved"))
+    return Sheet(columns=("field or case", *columns), rows=rows, numbers=_NUMBERS)
 
 
 def _model_blocks(model: ModelVerdict, skill: str, site: Site) -> list[Block]:
     """Return the verdict on a model, all reasons and notes, and its tables."""
     lost = lost_words(model)
-    notes = [*_turned(model), *model.reasons, *_notes(model)]
-    versions, verdict = " → ".join(_versions(model)), f": {with_served(model)}{lost and ' · '}{lost}"
+    size, *notes = model_words(model)
     return [
-        Heading(f"{MARKS[model.verdict]} ", Cell(model.model_id, code=True), verdict),
-        f"{versions} · {_facts_of(model)}",
+        Heading(
+            f"{MARKS[model.verdict]} ", Cell(model.model_id, code=True), f": {with_served(model)}{lost and ' · '}{lost}"
+        ),
+        f"{' → '.join(_versions(model))} · {size}",
         Lines(notes, "-"),
         *all_sheets(model, skill=skill, site=site),
     ]
@@ -233,15 +200,15 @@ def _model_blocks(model: ModelVerdict, skill: str, site: Site) -> list[Block]:
 
 def model_words(model: ModelVerdict) -> list[str]:
     """Return the size of the comparison of one model, its reasons and notes."""
-    return [_facts_of(model), *_turned(model), *model.reasons, *_notes(model)]
+    return [_size_words(model), *_turned(model), *model.reasons, *_notes(model)]
 
 
 def _versions(model: ModelVerdict) -> list[str]:
     return [run.title for run in (model.baseline, model.candidate) if run is not None]
 
 
-def _facts_of(model: ModelVerdict) -> str:
-    """Return the cases of a comparison, what they say about new cases, its completion and its runs."""
+def _size_words(model: ModelVerdict) -> str:
+    """Return the cases of a comparison, its bound for new cases, its completion and its runs."""
     words = [counted(model.n_cases, "case")]
     if model.n_cases and model.verdict in ("improved", "unchanged"):
         words.append(new_cases_words(model.n_cases))
@@ -253,7 +220,7 @@ def _facts_of(model: ModelVerdict) -> str:
 
 
 def _turned(model: ModelVerdict) -> Iterator[str]:
-    """Yield the cases that no longer pass as before, and the cases whose baseline is flaky."""
+    """Yield the cases whose pass status changed, and the cases whose baseline is flaky."""
     if turned := [f"{one.case_id} {one.before} → {one.after}" for one in model.cases.turned]:
         yield f"turned: {listed(turned, _MAX_NAMED)}"
     if unreliable := [f"{one.case_id} {one.before}" for one in model.cases.unreliable]:
@@ -269,10 +236,9 @@ def _notes(model: ModelVerdict) -> Iterator[str]:
         yield since_accepted_words(change)
     cases = model.cases
     if cases.within_noise:
-        yield f"cases that moved, though each by itself no more than by noise: {cases.within_noise}"
+        yield f"cases that changed, but not significantly: {cases.within_noise}"
     if cases.every_answer_worse:
-        named = listed(cases.every_answer_worse, _MAX_NAMED)
-        yield f"of these, worse in every output: {named}"
+        yield f"cases in which every output is worse: {listed(cases.every_answer_worse, _MAX_NAMED)}"
 
 
 def all_sheets(
@@ -300,7 +266,7 @@ def _case_sheet(title: str, changes: Sequence[CaseChange], page: Callable[..., s
         cell = Cell(listed(counts, _MAX_FIELDS_OF_CASE), code=True) if counts else Cell("–")
         case = Cell(change.case_id, code=True, link=page(case=change.case_id))
         rows.append([case, Cell(arrow(change.before, change.after)), cell])
-    columns = (title, "before → after", "right answers by field, before → after")
+    columns = (title, "before → after", "right outputs by field, before → after")
     return Sheet(columns=columns, rows=rows, numbers=_NUMBERS, whole=frozenset({title}))
 
 
@@ -348,7 +314,6 @@ def _field_sheet(model: ModelVerdict, fields: Sequence[MeasureResult], page: Cal
     figures = ("before → after", "change", "95 % interval", "p")
     rows = []
     for field in fields:
-        mark = {"critical": " *", "supporting": " (supporting)", "advisory": ""}[field.tier]
         chances = (interval(field.ci95, field.n_cases, signed), probability(field.p))
         values = (arrow(field.baseline, field.candidate), signed(field.difference), *chances)
         before, after = field.profile_before or {}, field.profile_after or {}
@@ -358,7 +323,7 @@ def _field_sheet(model: ModelVerdict, fields: Sequence[MeasureResult], page: Cal
         )
         changed = ", ".join(words)
         path = field.metric or WHOLE
-        name = Cell(path + mark, code=True, link=page(field=path))
+        name = Cell(path + _TIER_MARKS[field.tier], code=True, link=page(field=path))
         rows.append([name, *map(Cell, values), _verdict_cell(field.verdict), Cell(changed or "as before")])
     columns = ("field", *figures, "verdict", "cases in which it is")
     return Sheet(columns=columns, rows=rows, numbers=_NUMBERS, whole=frozenset({"field"}))

@@ -7,7 +7,7 @@ from typing import Any
 
 from skill_evaluator.display import WHOLE, cost_words, count, interval, number, percent, seconds, stability_words
 from skill_evaluator.display.addresses import NO_SITE, Site
-from skill_evaluator.display.pages import Block, Closing, Fold, Heading, Line, Lines, Only, Page, Section
+from skill_evaluator.display.pages import Block, Fold, Heading, Lines, Page, Section
 from skill_evaluator.display.safe_text import name_text
 from skill_evaluator.display.sheets import Cell, Sheet
 from skill_evaluator.evaluation.drift import RunSpread
@@ -15,10 +15,10 @@ from skill_evaluator.evaluation.pipeline import EvaluationResult
 from skill_evaluator.files import replace_text
 from skill_evaluator.records.record import SCORED, Record, fault_lines
 from skill_evaluator.records.summaries import FEWEST_LABELS, FieldSummary
-from skill_evaluator.reports.comparison import FULL_HINT, comparison_section, legend_section
+from skill_evaluator.reports.comparison import comparison_section, legend_section
 from skill_evaluator.reports.explanation import changes_of
 from skill_evaluator.reports.ranking import ranking_blocks
-from skill_evaluator.reports.summary import Reader, conclude, conclude_first
+from skill_evaluator.reports.summary import ComparisonSummary, Reader, conclude, conclude_first
 from skill_evaluator.runner.journal import REPORT
 from skill_evaluator.scoring.answer_views import ChangedAnswers
 from skill_evaluator.scoring.recording import Finished
@@ -69,14 +69,12 @@ def evaluation_page(
 ) -> Page:
     """Report an evaluation with the outputs that changed; `folders` are the options that name the library.
 
-    The metrics of a run stand open only if no comparison or ranking shows them.
+    The metrics of a run are shown only if no comparison or ranking has them; otherwise they are collapsed.
     """
-    verdict, ranking = done.verdict, done.ranking
-    reader = Reader(outputs=run_names(done), folders=folders)
-    conclusion = None if verdict is None else conclude(verdict, reader)
+    verdict, ranking, summary = done.verdict, done.ranking, evaluation_summary(done, folders)
     sections = []
-    if verdict is not None and conclusion is not None:
-        sections.append(comparison_section(verdict, conclusion, site, _changed(verdict, changes), FULL_HINT))
+    if verdict is not None and summary is not None:
+        sections.append(comparison_section(verdict, summary, site, _changed(verdict, changes)))
     elif ranking is not None:
         sections.append(Section(name="the ranking", blocks=ranking_blocks(ranking)))
     models = () if verdict is None else verdict.models
@@ -86,26 +84,31 @@ def evaluation_page(
     closed = [run for run in done.finished if run not in opened]
     names = [name for run_id, name in run_names(done).items() if run_id not in baselines]
     sections += [run_section(run, site) for run in opened]
-    remark = Only(("terminal",), [] if verdict else [Line(FULL_HINT, style="dim")])
     remarks: list[Block] = [
         Lines([line for run in closed for line in _failure_lines(run.record)], style="yellow"),
         Lines([_spread_words(spread) for spread in done.spreads]),
         ranking.advice.words if verdict and ranking and ranking.advice.version is None else "",
-        f"outputs: {listed(names, 1)}" if names and not (conclusion and names[0] in conclusion.next) else "",
-        Fold("Each run", [block for run in closed for block in run_section(run, site).blocks], brief=[remark]),
+        f"outputs: {listed(names, 1)}" if names and not (summary and names[0] in summary.next) else "",
+        Fold("Each run", [block for run in closed for block in run_section(run, site).blocks]),
+        *([] if verdict or summary is None else [summary.closing]),
     ]
     sections.append(Section(name="the runs", blocks=remarks))
-    if verdict is not None:
-        return Page([*sections, legend_section([verdict])])
-    return Page([*sections, Section(name="the conclusion", blocks=list(_first_conclusion(done, reader)))])
+    return Page([*sections, *([legend_section([verdict])] if verdict else [])])
 
 
-def _first_conclusion(done: EvaluationResult, reader: Reader) -> Iterator[Closing]:
-    """Yield the conclusion of an evaluation without a baseline."""
-    if done.judged and done.request.scenario is None:
-        first = next((record for record in done.judged if not record.complete), done.judged[0])
-        is_recorded = done.is_recorded(first) and not first.draft
-        yield conclude_first(first, reader, is_recorded=is_recorded, incomplete=done.incomplete_below(first)).closing
+def evaluation_summary(done: EvaluationResult, folders: Sequence[str]) -> ComparisonSummary | None:
+    """Draw the conclusion from an evaluation. Return None if it has neither a comparison nor a run to conclude from."""
+    reader = Reader(outputs=run_names(done), folders=folders)
+    if done.verdict is not None:
+        return conclude(done.verdict, reader)
+    if not done.judged or done.request.scenario is not None:
+        return None
+    first = next((record for record in done.judged if not record.complete), done.judged[0])
+    is_recorded = done.is_recorded(first) and not first.draft
+    ship = f"to ship: {version_words(first.skill_version)} with {first.model_id}" if is_recorded else ""
+    if done.ranking is not None:
+        ship = ""  # the ranking names it
+    return conclude_first(first, reader, is_recorded=is_recorded, ship=ship, incomplete=done.incomplete_below(first))
 
 
 def run_names(done: EvaluationResult) -> dict[str, str]:

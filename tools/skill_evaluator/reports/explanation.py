@@ -7,7 +7,7 @@ from typing import Any
 from skill_evaluator.checks.declared import Check
 from skill_evaluator.comparing.declarations import compared_as
 from skill_evaluator.display import WHOLE, arrow, count, number
-from skill_evaluator.display.pages import Block, Code, Fold, Heading, Line, Lines, Only, Page, page_of
+from skill_evaluator.display.pages import Block, Code, Fold, Heading, Lines, Page, page_of
 from skill_evaluator.display.safe_text import abridged, name_text, value_pair, visible
 from skill_evaluator.display.sheets import Cell, Sheet
 from skill_evaluator.parsing import FoundBy
@@ -36,7 +36,6 @@ FOUND_AS: Mapping[FoundBy | None, str] = {
 }
 _STYLES = {"right": "green", "wrong": "red", "missing": "yellow", "extra": "magenta", "unscored": "dim"}
 _MAX_VALUES = 8  # changed values of a case
-_FULL = Only(("terminal",), [Line("--full shows all", style="dim")])
 
 
 def explanation_page(views: Sequence[CaseView], manifest: Manifest, folders: Sequence[str]) -> Page:
@@ -98,7 +97,7 @@ def _text_blocks(title: str, text: str) -> Iterator[Block]:
         yield from (head, Code(text))
         return
     remark = f"… of {counted(len(lines), 'line')}"
-    yield Fold("The whole text", [head, Code(text)], brief=[head, Code(f"{kept.rstrip()}\n{remark}"), _FULL])
+    yield Fold("The whole text", [head, Code(text)], brief=[head, Code(f"{kept.rstrip()}\n{remark}")])
 
 
 def _cut_tables(summary: str, short: Sheet, whole: Sheet) -> Iterator[Block]:
@@ -107,7 +106,7 @@ def _cut_tables(summary: str, short: Sheet, whole: Sheet) -> Iterator[Block]:
         yield whole
         return
     more = len(whole.rows) - len(short.rows)
-    yield Fold(summary, [whole], brief=[short, f"… and {more} more" if more else "", _FULL])
+    yield Fold(summary, [whole], brief=[short, f"… and {more} more" if more else ""])
 
 
 def _outcome_lines(output: DistinctOutput, manifest: Manifest) -> list[str]:
@@ -186,12 +185,11 @@ def _check_cells(check: Check, score: CheckScore, replicates: Cell, *, cut: bool
 
 def _next_step(manifest: Manifest, wrong: Sequence[str], reader: Reader) -> str:
     """Return the next step for the fields that are wrong."""
-    version = manifest.skill_version
     if not wrong:
-        compare = reader.command("compare", manifest.skill, "--candidate", version)
-        return f"{compare} says whether {version} is worse than the version before"
-    fields, again = listed([name_text(path) or WHOLE for path in wrong], 2), reader.command("try", manifest.skill)
-    return f"say more of {fields} in the prompt, and {again} shows whether that helps"
+        compare = reader.command("compare", manifest.skill, "--candidate", manifest.skill_version)
+        return f"compare {manifest.skill_version} with the version before: {compare}"
+    fields = listed([name_text(path) or WHOLE for path in wrong], 2)
+    return f"describe {fields} more precisely in the prompt, then run {reader.command('try', manifest.skill)}"
 
 
 def _option_sheet(view: CaseView, *, cut: bool) -> Sheet:

@@ -1,10 +1,11 @@
-"""The results of a judge run: the decision, the worst outputs with the judge's evidence, and the judge's biases."""
+"""The report of a judge run: the decision, the worst outputs with the judge's evidence, and the biases of the judge."""
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeVar
 
 from skill_evaluator.checking.rubrics import RubricLint
-from skill_evaluator.display import number, probability
+from skill_evaluator.display import number, plain, probability
 from skill_evaluator.display.pages import Block, Captioned, Heading, Line, Lines, Only, page_of, print_page
 from skill_evaluator.display.safe_text import shortened
 from skill_evaluator.display.sheets import Cell, Format, Sheet
@@ -39,17 +40,19 @@ from skill_evaluator.reports.lint import print_rubric_lint
 from skill_evaluator.runner.session import print_how_to_go_on
 from skill_evaluator.text import counted, listed
 
+_Judge = TypeVar("_Judge", bound=JudgeScores | JudgePreferences | JudgeRegressions)
 _STYLES = {"ship": "green", "review_required": "yellow", "block": "red", None: "yellow"}
+_LENGTH_BIAS = ", a length bias unless length is a merit"
 _MAX_PAIRS = 10  # shown with their evidence
 _MAX_EVIDENCE = 160  # characters of each piece
 
 
 def print_judged(judged: Judged | JudgeRunSize, form: Format) -> int:
-    """Print the results, and on stderr the command to resume; for a dry run the size. Return the exit code."""
+    """Print the results, or the size of a dry run, and on stderr the command to resume. Return the exit code."""
     if isinstance(judged, JudgeRunSize):
         print_judge_run_size(judged, form)
         return EXIT_OK
-    results, remarks = judged.results, [f"all results are in {judged.folder}"]
+    results, remarks = judged.results, [f"results: {judged.folder}"]
     if results is not None:
         print_page(
             form,
@@ -64,7 +67,7 @@ def print_judged(judged: Judged | JudgeRunSize, form: Format) -> int:
 
 
 def print_rubric_draft(drafted: RubricLint | JudgeRunSize, form: Format) -> int:
-    """Print the lint of a drafted rubric, or the size of a dry run; return the exit code."""
+    """Print the remarks on a drafted rubric, or the size of a dry run. Return the exit code."""
     if isinstance(drafted, JudgeRunSize):
         return print_judged(drafted, form)
     print_rubric_lint(drafted, form)
@@ -72,7 +75,7 @@ def print_rubric_draft(drafted: RubricLint | JudgeRunSize, form: Format) -> int:
 
 
 def print_pinned(report: PinReport, form: Format) -> None:
-    """Print the outputs that were pinned."""
+    """Print the number of pinned outputs and their file."""
     source = Cell(f"{report.skill} {report.skill_version} by {report.model_id}", code=True)
     outputs, path = counted(len(report.cases), "output"), Cell(report.path, code=True)
     words = Line(f"{outputs} of ", source, " pinned in ", path, "; commit it")
@@ -80,11 +83,14 @@ def print_pinned(report: PinReport, form: Format) -> None:
 
 
 def judged_blocks(results: JudgedResults, remarks: Sequence[str] = ()) -> Iterator[Block]:
-    """Yield the decision, the worst outputs with the judge's evidence (not on the site), biases and remarks."""
+    """Yield the decision, the worst outputs with the judge's evidence, biases and remarks.
+
+    The site shows no evidence, because it quotes outputs.
+    """
     titles = {"score": "Scores by judges", "pairwise": "Comparisons by judges", "regression": "Regressions by judges"}
     source = f": {results.judging.source}" if results.judging.source else ""
     yield Only(("markdown",), [Heading(titles[results.judging.mode], source, level=2)])
-    yield Only(("site",), [Heading(titles[results.judging.mode])])  # a source may be a path on this machine
+    yield Only(("site",), [Heading(titles[results.judging.mode])])  # the source may be a path on this machine
     if isinstance(results, RegressionResults):
         yield _conclusion(results)
     for judge in results.judges:
@@ -100,7 +106,8 @@ def judged_blocks(results: JudgedResults, remarks: Sequence[str] = ()) -> Iterat
         yield from _score_blocks(results) if isinstance(results, ScoreResults) else _pair_blocks(results)
     yield from cascade_blocks(results.cascade)
     yield Lines(list(_notes(results)))
-    biases = [f"{judge.judge.model_id}: {sentence}" for judge in _usable(results) for sentence in _bias(judge)[1]]
+    judges = _usable(results.judges)
+    biases = [f"{judge.judge.model_id}: {sentence}" for judge in judges for sentence in _bias(judge)[1]]
     yield Only(("terminal", "markdown"), [Lines([*biases, *remarks])])
     if isinstance(results, RegressionResults):
         yield Only(("terminal",), [_conclusion(results)])
@@ -115,17 +122,17 @@ def _notes(results: JudgedResults) -> Iterator[str]:
 
 
 def bias_page(results: JudgedResults) -> str:
-    """Return bias_analysis_report.md."""
+    """Render bias_analysis_report.md of a judge run."""
     return page_of("biases", judged_doubts(results)).markdown()
 
 
 def judged_doubts(results: JudgedResults) -> Iterator[Block]:
-    """Yield the biases of the judges that can be measured without labels."""
-    return bias_blocks((judge.judge.model_id, *_bias(judge)) for judge in _usable(results))
+    """Yield the biases of judges that are measured without labels."""
+    return bias_blocks((judge.judge.model_id, *_bias(judge)) for judge in _usable(results.judges))
 
 
-def _usable(results: JudgedResults) -> list[JudgeScores | JudgePreferences | JudgeRegressions]:
-    return [judge for judge in results.judges if judge.unusable is None]
+def _usable(judges: Sequence[_Judge]) -> list[_Judge]:
+    return [judge for judge in judges if judge.unusable is None]
 
 
 def _bias(judge: JudgeScores | JudgePreferences | JudgeRegressions) -> tuple[Sheet, Iterator[str]]:
@@ -138,7 +145,7 @@ def _bias(judge: JudgeScores | JudgePreferences | JudgeRegressions) -> tuple[She
 
 
 def _table(names: Sequence[str], numbers: Sequence[str], last: str, rows: list[list[Cell]]) -> Sheet:
-    """Return a table with names, columns of numbers, and a last column."""
+    """Build a table of columns of names, columns of numbers, and a last column."""
     return Sheet(columns=(*names, *numbers, last), rows=rows, numbers=frozenset(numbers))
 
 
@@ -150,7 +157,7 @@ def _cut(text: str) -> Cell:
 
 
 def _score_blocks(results: ScoreResults) -> Iterator[Block]:
-    judges = [judge for judge in results.judges if judge.unusable is None]
+    judges = _usable(results.judges)
     for judge in judges:
         summary = f"{share(judge.summary)} from 0 to 1 over {counted(judge.summary.n, 'output')}"
         yield Line(f"{judge.judge.model_id}: {summary}")
@@ -173,7 +180,7 @@ def _score_blocks(results: ScoreResults) -> Iterator[Block]:
 
 
 def _worst_scores(judges: Sequence[JudgeScores]) -> Sheet:
-    """Return the lowest scores with the judge's evidence."""
+    """Build the table of the lowest scores with the judge's evidence."""
     scored = []
     for judge in judges:
         highest = {criterion.criterion: criterion.highest for criterion in judge.criteria}
@@ -197,7 +204,7 @@ def _score_bias_sheet(judge: JudgeScores) -> Sheet:
     for one in judge.criteria:
         scores = " ".join(f"{score}: {one.counts.get(score, 0)}" for score in range(1, one.highest + 1))
         rows.append(row_of([one.criterion], scores, one.length, one.repeats, one.confidence, one.quoted))
-    columns = ("criterion", "judgements by score", "length (ρ)", "replicates agree", "confidence", "evidence found")
+    columns = ("criterion", "scores", "length (ρ)", "replicates agree", "confidence", "evidence in the output")
     return Sheet(columns=columns, rows=rows)
 
 
@@ -205,20 +212,19 @@ def _score_biases(judge: JudgeScores) -> Iterator[str]:
     for one in judge.criteria:
         if one.length.excludes(0.0):
             way = "higher" if (one.length.value or 0.0) > 0 else "lower"
-            bias = "length bias, if length is no merit"
-            yield f"{one.criterion}: longer outputs score {way}, significant: ρ {share(one.length)}: {bias}"
+            yield f"{one.criterion}: longer outputs score significantly {way} (ρ {share(one.length)}){_LENGTH_BIAS}"
 
 
 # pairwise comparisons
 
 
 def _pair_blocks(results: PairwiseResults) -> Iterator[Block]:
-    judges = [judge for judge in results.judges if judge.unusable is None]
+    judges = _usable(results.judges)
     for judge in judges:
         wins, similar = judge.criteria[-1].wins, judge.criteria[-1].similar_length
         if wins.n:
-            words = f"output 1 wins {share(wins)} of {counted(wins.n, 'pair')}, {share(similar)} of {similar.n}"
-            yield Line(f"{judge.judge.model_id}: {words} of similar length")
+            words = f"output 1 wins {share(wins)} of {counted(wins.n, 'pair')}"
+            yield Line(f"{judge.judge.model_id}: {words}, {share(similar)} of {similar.n} pairs of similar length")
     rows = [
         row_of(
             [judge.judge.model_id, one.criterion],
@@ -228,12 +234,12 @@ def _pair_blocks(results: PairwiseResults) -> Iterator[Block]:
         for judge in judges
         for one in judge.shown
     ]
-    numbers = ("1 better", "2 better", "ties", "of these by order", "unsure", "1 wins", "similar length")
+    numbers = ("1 better", "2 better", "ties", "order flips", "unsure", "1 wins", "1 wins, similar length")
     yield Captioned(_table(("judge", "criterion"), numbers, "unscored", rows), "Comparisons")
     for judge in judges:
         if judge.win_rates:
             rows = [row_of([name], wins) for name, wins in judge.win_rates.items()]
-            yield Captioned(Sheet(columns=("output", "win rate"), rows=rows), f"{judge.judge.model_id}: best first")
+            yield Captioned(Sheet(columns=("output", "win rate"), rows=rows), f"Win rates by {judge.judge.model_id}")
     yield from panel_blocks("majority, wins of output 1", results.panel)
     uncertain = _uncertain_matches(judges)
     if uncertain.rows:
@@ -254,7 +260,7 @@ def _uncertain_matches(judges: Sequence[JudgePreferences]) -> Sheet:
 
 
 def _pair_bias_sheet(judge: JudgePreferences) -> Sheet:
-    columns = ("criterion", "flips", "noise", "picks first", "lean", "longer wins", "confidence")
+    columns = ("criterion", "order flips", "noise", "first wins", "position bias", "longer wins", "confidence")
     rows = [
         row_of([one.criterion], one.flips, one.noise, one.picks_first, one.lean, one.longer, one.confidence)
         for one in judge.shown
@@ -269,27 +275,27 @@ def _pair_biases(judge: JudgePreferences) -> Iterator[str]:
         if one.longer.excludes(0.5):
             wins = one.longer.value or 0.0
             which = f"the {'longer' if wins > 0.5 else 'shorter'} output wins in {number(max(wins, 1 - wins))}"
-            yield f"{one.criterion}: {which}, significant: length bias, if length is no merit"
+            yield f"{one.criterion}: significantly often, {which}{_LENGTH_BIAS}"
 
 
 def _position_bias(lean: Figure) -> Iterator[str]:
     if lean.excludes(0.0):
         place = "first" if (lean.value or 0.0) > 0 else "second"
-        yield f"position bias to the {place} place, significant: lean {share(lean)}"
+        yield f"significant position bias to the {place} output: {share(lean)}"
 
 
 # regressions
 
 
 def _conclusion(results: RegressionResults) -> Line:
-    raised = ", and a rate of regressions is too high or rose" if results.alerting else ""
+    raised = "; a rate of regressions is too high or rose" if results.alerting else ""
     style = "red" if results.alerting else _STYLES[results.ship_decision]
     return Line((results.ship_decision or "no decision") + raised, style=style)
 
 
 def _regression_blocks(results: RegressionResults) -> Iterator[Block]:
-    """Yield the shares of the decisions, the worst pairs with the evidence, and the rates by dimension."""
-    judges = [judge for judge in results.judges if judge.unusable is None]
+    """Yield the number of each decision, the worst pairs with the evidence, and the rates by dimension."""
+    judges = _usable(results.judges)
     numbers = ("pairs", *DECISIONS, "undecided", "unverified")
     rows = [
         row_of([one.judge.model_id], len(one.pairs), *one.decisions.values(), one.undecided, one.unverified)
@@ -299,11 +305,11 @@ def _regression_blocks(results: RegressionResults) -> Iterator[Block]:
     held = [(judge.judge.model_id, pair) for judge in judges for pair in judge.pairs if pair.ship_decision != "ship"]
     held.sort(key=lambda row: (row[1].ship_decision != "block", row[1].ship_decision is None))
     if held:
-        caption = f"The worst of {counted(len(held), 'pair')} that do not ship"
+        caption = f"The worst of {counted(len(held), 'pair')} without the decision to ship"
         yield Only(("terminal", "markdown"), [Captioned(_worst_pairs(held[:_MAX_PAIRS]), caption)])
         rows = [row_of([judge, pair.id], _decision(pair), "; ".join(pair.reasons)) for judge, pair in held]
         sheet = Sheet(columns=("judge", "pair", "decision", "reasons"), rows=rows)
-        yield Only(("site",), [Captioned(sheet, "Pairs that do not ship")])
+        yield Only(("site",), [Captioned(sheet, "Pairs without the decision to ship")])
     yield Captioned(_dimension_sheet(judges), "Dimensions")
     if results.changes:
         rows = [
@@ -324,7 +330,7 @@ def _decision(pair: PairResult) -> Cell:
 
 
 def _worst_pairs(held: Sequence[tuple[str, PairResult]]) -> Sheet:
-    """Build a row for each regression or disagreement, with the evidence of the first such answer."""
+    """Build a row for each regression or order flip, with the evidence of the first output that has it."""
     rows = []
     for judge, pair in held:
         found = [one for one in pair.dimensions if "candidate_worse" in (one.verdict, *one.by_order)]
@@ -343,7 +349,7 @@ def _worst_pairs(held: Sequence[tuple[str, PairResult]]) -> Sheet:
 
 
 def _dimension_sheet(judges: Sequence[JudgeRegressions]) -> Sheet:
-    counts = ("pairs", "better", "same", "uncertain", "worse", "low", "medium", "high", "unverified", "flips")
+    counts = ("pairs", "better", "same", "uncertain", "worse", "low", "medium", "high", "unverified", "order flips")
     rows = [
         row_of(
             [judge.judge.model_id, one.dimension],
@@ -360,46 +366,46 @@ def _dimension_sheet(judges: Sequence[JudgeRegressions]) -> Sheet:
 
 
 def _regression_notes(results: RegressionResults) -> Iterator[str]:
-    """Yield the remarks below the tables."""
+    """Yield remarks on too few pairs, alerts, unscored outputs and identical pairs."""
     pairs = results.judging.items
     if pairs < MIN_PAIRS:
         yield f"warning: {counted(pairs, 'pair')}: rates from fewer than {MIN_PAIRS} pairs are uncertain"
     if results.cascade is not None:
-        yield "no alert is computed for a cascade: its judges see different pairs"
+        yield "no alert is computed for a cascade, because its judges see different pairs"
     yield from map(_alert_sentence, sorted(results.alerts, key=lambda alert: not alert.above))
     for judge in results.judges:
         name, identical = judge.judge.model_id, sum(pair.identical for pair in judge.pairs)
         if judge.unscored and judge.unusable is None:
-            yield f"{name}: {reasons(judge.unscored)} of {counted(judge.answers, 'answer')} unscored"
+            yield f"{name}: {reasons(judge.unscored)} of {counted(judge.answers, 'output')} unscored"
         if identical:
-            yield f"{name}: {counted(identical, 'pair')} of identical outputs, the same without a call"
+            yield f"{name}: {counted(identical, 'pair')} of identical outputs, without a call"
 
 
 def _alert_sentence(alert: RateAlert) -> str:
-    """Return a sentence about a rate that the policy bounds."""
+    """Return a sentence about a rate that settings.yaml limits."""
     name = f"{alert.dimension} by {alert.judge}"
     if alert.corrected is None or alert.reported is None:
-        return f"no alert can be computed of {name} (at most {alert.allowed:g} is allowed): {alert.problem}"
+        return f"no alert can be computed for {name} (at most {plain(alert.allowed)} is allowed): {alert.problem}"
     errors = (alert.sensitivity, alert.specificity)
     found, quiet = (f"{number(one.value)} of {one.n}" for one in errors if one is not None)
     return (
         f"{'ALERT' if alert.above else 'no alert'}: {name}: corrected rate of regressions {share(alert.corrected)}"
-        f", at most {alert.allowed:g} is allowed; reported {number(alert.reported.value)}, corrected by "
+        f", at most {plain(alert.allowed)} is allowed; reported {number(alert.reported.value)}, corrected by "
         f"sensitivity {found} and specificity {quiet} (calibration {alert.calibration})"
     )
 
 
 def _regression_biases(judge: JudgeRegressions) -> Iterator[str]:
-    yield f"the orders disagree in some dimension in {share(judge.flips)} of pairs"
-    found = list(_position_bias(judge.lean))
-    yield from found or [f"no significant position bias: lean {share(judge.lean)}"]
+    yield f"order flips in some dimension: {share(judge.flips)} of pairs"
+    bias = list(_position_bias(judge.lean))
+    yield from bias or [f"no significant position bias: {share(judge.lean)}"]
     if judge.repeats.n:
         yield f"replicates agree in every dimension in {share(judge.repeats)}"
     if judge.mismatches:
         mismatches = _counts(judge.mismatches)
-        yield f"conclusions that do not follow from the findings, of {judge.answers} answers: {mismatches}"
+        yield f"conclusions that contradict the findings, of {counted(judge.answers, 'output')}: {mismatches}"
     if judge.unrequested:
-        yield f"dimensions that were not requested and count for nothing, by answers: {_counts(judge.unrequested)}"
+        yield f"ignored dimensions, because they were not requested: {_counts(judge.unrequested)}"
     yield f"severity: {_counts(judge.severity)}"
 
 

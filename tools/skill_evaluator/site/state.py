@@ -7,7 +7,7 @@ from skill_evaluator.display import ends, signed
 from skill_evaluator.display.addresses import component_address, verdict_address
 from skill_evaluator.records.archive import precedence
 from skill_evaluator.records.record import Row
-from skill_evaluator.reports.summary import Reader, conclude, fall_words
+from skill_evaluator.reports.summary import Reader, conclude, fall_words, try_step
 from skill_evaluator.site.component import verdict_of
 from skill_evaluator.text import counted, listed, version_words
 from skill_evaluator.verdicts.decide.results import ComparisonResult, Comparisons, ModelVerdict, new_cases_words
@@ -105,7 +105,7 @@ def _finding(name: str, standing: ComponentStanding, result: ComparisonResult | 
     models = [] if result is None else [model for model in result.models if model.baseline is not None]
     if result is None or not models:
         cases = min(record.n_cases for record in standing.newest.values())
-        return can_show(cases), Reader().step("try", name), True
+        return can_show(cases), try_step(name, Reader()), True
     worst = min(models, key=lambda model: (WORST_FIRST.index(model.verdict), _fall(model)))
     if worst.verdict in SOUND:
         worst = min(models, key=_fall)
@@ -131,9 +131,8 @@ def where_words(model: ModelVerdict, metric: str) -> str:
     against = f"With {model.model_id} since {version_words(model.baseline.skill_version)}"
     if model.verdict == "incomparable":
         return f"{against}: {next(iter(model.reasons), 'nothing was compared')}"
-    since = model.since_accepted
-    decided = any(one.verdict == "regressed" or one.harmed for one in (*model.metrics, *model.fields))
-    if model.verdict == "regressed" and not decided and since is not None and since.verdict == "regressed":
+    since = model.only_since_accepted
+    if since is not None:
         figures = change_words(since.metric, since.difference, *since.ci95)
         return f"With {model.model_id} since {version_words(since.version)}: {figures}"
     fell = model.fell_most

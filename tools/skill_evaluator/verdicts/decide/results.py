@@ -391,6 +391,15 @@ class ModelVerdict(FrozenModel):
         return min(fell, key=lambda one: one.difference or 0.0, default=None)
 
     @property
+    def only_since_accepted(self) -> SinceAccepted | None:
+        """The change since the accepted version if it alone makes the verdict *regressed*; otherwise None."""
+        decided = any(one.verdict == "regressed" or one.harmed for one in (*self.metrics, *self.fields))
+        since = self.since_accepted
+        if self.verdict != "regressed" or decided or self.lost_cases or since is None or since.verdict != "regressed":
+            return None
+        return since
+
+    @property
     def moved(self) -> list[str]:
         """The critical and supporting measures that changed significantly, and the lost fields and cases."""
         moved = [

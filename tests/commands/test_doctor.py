@@ -148,7 +148,7 @@ def test_without_a_login_it_says_what_it_could_not_look_at_and_what_is_missing_h
     assert ended.code == 4
     assert ended.out.splitlines()[-3:] == [
         "problem: claude has no key here, and CI could not be looked at: set ANTHROPIC_API_KEY",
-        "not looked at: GitHub: gh is not logged in; run `gh auth login`, or set GH_TOKEN",
+        "not checked: GitHub: gh is not logged in; run `gh auth login`, or set GH_TOKEN",
         "1 problem",
     ]
     assert doctor(None, OPENAI_API_KEY="one", ANTHROPIC_API_KEY="another").code == 0

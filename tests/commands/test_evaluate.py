@@ -268,4 +268,4 @@ def test_exact_match_of_prose_at_zero_is_inconclusive_and_lint_names_the_remedy(
         written(version, text)
         ended = library.evaluate_here()
     assert ended.code == 3
-    assert "regressed on these 8 cases" in ended.out
+    assert "regressed against 1.2.0 on these 8 cases" in ended.out

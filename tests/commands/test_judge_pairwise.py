@@ -30,7 +30,7 @@ def test_judge_that_prefers_the_first_place_gives_ties(library: JudgingLibrary) 
     assert (totals["disagreed"], totals["wins"]["value"], totals["confidence"]["value"]) == (6, 0.5, 0.5)
     assert (totals["flips"]["value"], totals["picks_first"]["value"], totals["lean"]["value"]) == (1.0, 1.0, 1.0)
     page = (library.judging() / "bias_analysis_report.md").read_text()
-    assert "totals: position bias to the first place, significant: lean 1.000" in page
+    assert "totals: significant position bias to the first output: 1.000" in page
     assert "one that agrees with itself can still be wrong" in page
 
 

@@ -49,7 +49,7 @@ def test_judge_run_writes_four_files_beside_its_journal(library: JudgingLibrary)
     done = library.judge("score", "--judge", JUDGE)
     assert done.code == 0, done.err
     folder = library.judging()
-    assert f"all results are in judgements/{folder.name}" in done.out
+    assert f"results: judgements/{folder.name}" in done.out
     results, judging = read(folder / "evaluation_results.json"), read(folder / "judging.json")
     assert results["judging"]["rubric"] == read(folder / "evaluation_rubric.json")["digest"] == judging["rubric"]
     assert results["judges"][0]["judge"]["settings"] == judging["judges"][JUDGE]

@@ -108,7 +108,7 @@ def test_failing_cases_are_asked_again_of_both_versions_and_only_the_new_answers
     served.rude.clear()
     chance = library.evaluate_here("--failing")
     assert "beta failed in 2" in chance.err
-    assert "on this case, asked again" in chance.out
+    assert "on this case, run again" in chance.out
     assert "turned" not in chance.out
     assert library.leaderboard.read_bytes() == rows
     assert sorted((library.component / "evals/records").iterdir()) == records
@@ -120,6 +120,6 @@ def test_where_the_baseline_is_not_asked_to_the_end_there_is_no_verdict_and_resu
     library.evaluate_here("--recorded-baseline")
     stopped = library.evaluate_here("--failing", "--max-calls", "5")
     assert stopped.code == 4
-    assert "asked again" not in stopped.out
+    assert "run again" not in stopped.out
     again = library.call(*stopped.to_go_on())
-    assert "asked again" in again.out, again.err
+    assert "run again" in again.out, again.err

@@ -117,8 +117,8 @@ def detect(library: Library, drop: str = "0.05", *arguments: str) -> Ended:
 def test_it_says_whether_the_present_cases_do_and_what_more_would_cost(recorded: Library) -> None:
     found = detect(recorded)
     assert found.code == 0, found.err
-    assert f"{SKILL}: what shows a drop of 0.05 with 80 % power at α 0.05" in found.out
-    assert "m: its 12 cases × 5 show a drop of about 0.04" in found.out
+    assert f"{SKILL}: cases that detect a drop of 0.05 with 80 % power at α 0.05" in found.out
+    assert "m: its 12 cases × 5 detect a drop of about 0.04" in found.out
     assert "3 replicates of these cases would show 0.05" in found.out
     assert "n: its record has one replicate a case: evaluate with --replicates 2 or more" in found.out
     assert max(map(len, found.out.splitlines())) <= 110
@@ -150,7 +150,7 @@ def test_the_design_of_the_policy_is_planned(recorded: Library) -> None:
 def test_a_drop_that_two_days_hide_has_its_remedy_named(recorded: Library) -> None:
     recorded.settings(policy={"design": "recorded"})
     found = detect(recorded, "0.005", SKILL, "-m", "m")
-    assert "no number of replicates of these cases shows 0.005: ask the baseline beside it" in found.out
+    assert "no number of replicates of these cases detects 0.005: interleave the baseline" in found.out
 
 
 def test_what_is_wrong_is_said_in_a_line(recorded: Library) -> None:

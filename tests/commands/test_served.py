@@ -61,18 +61,19 @@ def test_another_model_between_two_runs_is_incomparable(library: Library, vendor
     library.settings(replicates=REPLICATES, policy={"fail_on": []})  # it says nothing of what answered
     done = evaluate(library, "1.1.0")
     assert done.code == 4
-    assert f"≠ {SKILL}: incomparable: {ANSWERED}" in done.out
+    assert f"≠ {SKILL} 1.1.0: incomparable with 1.0.0: {ANSWERED}" in done.out
     assert f"not comparable: {ANSWERED}: served, then other; `evaluate` asks both versions" in ending(done)
-    assert "next: `skill-evaluator evaluate" in ending(done)
+    assert "next: run both versions interleaved: `skill-evaluator evaluate" in ending(done)
     shown = library.call("compare", SKILL, "--format", "json")
     (model,) = shown.json["models"]
     assert (shown.code, shown.json["verdict"], model["served"]) == (4, "incomparable", "model")
     page = library.call("compare", SKILL, "--format", "markdown")
-    assert f"≠ {SKILL}: incomparable: {ANSWERED}" in page.out
+    assert f"≠ {SKILL} 1.1.0: incomparable with 1.0.0: {ANSWERED}" in page.out
 
 
 @pytest.mark.parametrize(
-    ("then", "code", "words"), [("other", 0, "unchanged on these 8 cases"), ("third", 4, f"incomparable: {ANSWERED}")]
+    ("then", "code", "words"),
+    [("other", 0, "unchanged against 1.0.0 on"), ("third", 4, f"incomparable with 1.0.0: {ANSWERED}")],
 )
 def test_beside_one_name_on_both_sides_lets_the_verdict_stand(
     library: Library, vendor: Vendor, then: str, code: int, words: str
@@ -83,7 +84,7 @@ def test_beside_one_name_on_both_sides_lets_the_verdict_stand(
     library.settings(replicates=REPLICATES, concurrency=1, policy={"design": "beside"})
     vendor.serve("other", then=then, after=CALLS // 2)
     done = evaluate(library, "1.1.0", "--with-baseline")
-    assert (done.code, f"{SKILL}: {words}" in done.out) == (code, True), done.out
+    assert (done.code, f"{SKILL} 1.1.0: {words}" in done.out) == (code, True), done.out
     assert "next: " in ending(done)
 
 

@@ -38,7 +38,7 @@ def test_own_table_becomes_cases_a_run_and_a_verdict(folder: Folder) -> None:
     (row,) = folder.rows("receipts")
     assert (first.code, row["complete"], row["accuracy"]["exact_match"]["strict_mean"]) == (0, True, 1.0), first.err
     alone = folder.here("compare", "receipts")
-    assert "receipts: nothing to compare with yet" in last_lines(alone.out)
+    assert "receipts 1.0.0: nothing to compare with yet" in last_lines(alone.out)
     assert folder.next_step(first) == folder.next_step(alone) == ["try", "receipts"]
     folder.commit()
 

@@ -57,8 +57,8 @@ def ranking_blocks(ranking: ModelRanking) -> list[Block]:
         Lines(left_out, style="yellow"),
         Lines(legend if ranking.models else [], style="dim"),
         Fold("All figures of the models", [_figures_sheet(ranking)] if ranking.models else []),
-        Line(ranking.advice.words, style="bold" if ranking.advice.model_id is None else "bold green"),
         Lines(list(_lead(ranking))),
+        Line(ranking.advice.words, style="bold" if ranking.advice.model_id is None else "bold green"),
     ]
 
 

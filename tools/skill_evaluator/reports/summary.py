@@ -160,7 +160,7 @@ def with_served(*models: ModelVerdict, words: str | None = None) -> str:
     if judges := {model.unproved_judge for model in models if model.unproved_judge}:
         words = f"{words}; judged by {listed(sorted(judges))}, not calibrated"
     if "model" in changes:
-        return f"{words}; another model answered"
+        return f"{words}{':' if words.startswith('incomparable') else ';'} another model answered"
     return f"{words}; another release of the model answered" if "date" in changes else words
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from skill_evaluator.audit.request import AuditPlaces
+from skill_evaluator.audit.request import AuditFolders
 from skill_evaluator.audit.run.gathering import GatheredAudit
 from skill_evaluator.audit.run.manifest import RUNS
 
@@ -49,9 +49,9 @@ class AuditLibrary(Library):
         self.audits = root / "audits"
 
     @property
-    def places(self) -> AuditPlaces:
+    def places(self) -> AuditFolders:
         """Its folders."""
-        return AuditPlaces(
+        return AuditFolders(
             components=self.root / "components", fixtures=self.root / "fixtures", config=self.root / ".evaluator"
         )
 

@@ -29,7 +29,7 @@ def test_mistake_in_a_table_is_named_with_its_line(tmp_path: Path) -> None:
         (GOOD + "b,1,1,2\n", "cube.csv:6 repeats b in 1, which line 5 has already"),
         (GOOD.replace("75", "175"), "cube.csv:5: 175 in column exam is outside 0 to 100"),
         (GOOD.replace("75", "-1"), "cube.csv:5: -1 in column exam is outside"),
-        (GOOD.replace("75", "good"), "cube.csv:5: 'good' in column exam is no number"),
+        (GOOD.replace("75", "good"), "cube.csv:5: 'good' in column exam is not a number"),
         (GOOD.replace("75", "inf"), "cube.csv:5: inf in column exam is outside"),
         (GOOD.replace(",75", ""), "cube.csv:5 has 3 cells; the header has 4"),
         (GOOD.replace(",75", ","), "lacks cells of b in 1"),
@@ -38,7 +38,7 @@ def test_mistake_in_a_table_is_named_with_its_line(tmp_path: Path) -> None:
         (GOOD.replace("b,1", "b,2"), "lacks cells of a in 2; b in 1"),
         (GOOD.replace("b,1", ",1"), "cube.csv:5 has no model"),
         (GOOD.replace("50,60", "0.5,0.6").replace("52,61", "1,1").replace("70,7", "0.7,0."), "look like shares"),
-        (GOOD.replace("75", "7_5"), "'7_5' in column exam is no number"),
+        (GOOD.replace("75", "7_5"), "'7_5' in column exam is not a number"),
         (GOOD.replace("b,1,70,75", '"b\nb",1,70\n'), "cube.csv:6 has 3 cells"),
     ):
         with pytest.raises(AuditError) as problem:
@@ -51,18 +51,18 @@ def test_incomplete_models_or_scenarios_are_left_out_on_request(tmp_path: Path) 
         cube = _read(tmp_path, GOOD.replace(",75", ","), missing)
         assert (cube.models, cube.scenarios) == (models, scenarios), missing
         assert "incomplete" in cube.treatment, missing
-    with pytest.raises(AuditError, match="nothing is left"):
+    with pytest.raises(AuditError, match="would exclude all"):
         _read(tmp_path, GOOD.replace("50", "").replace("75", ""), "scenarios")
 
 
-def test_missing_replicate_leaves_the_mean_of_the_others_and_unanswered_questions_go() -> None:
+def test_mean_ignores_missing_replicates_and_unanswered_questions() -> None:
     scores = np.array([[[[1, 0], [1, np.nan]]], [[[1, 1], [np.nan, np.nan]]]], dtype=np.float32)
     outcomes = {"quiz": Outcomes(questions=("q0", "q1"), scores=scores)}
     with pytest.raises(AuditError, match="lacks outputs of b in x"):
         cube_of_outcomes(["a", "b"], ["x"], outcomes, weights={})
     cube = cube_of_outcomes(["a", "b"], ["x"], outcomes, weights={}, missing="questions")
     assert (cube.questions, cube.scores.ravel().tolist()) == ({"quiz": 1}, [50, 100])
-    assert cube.treatment == "left out quiz/q1: some model has no output for them"
+    assert cube.treatment == "excluded quiz/q1: some model has no output for them"
     alone = cube_of_outcomes(["a"], ["x"], {"quiz": Outcomes(questions=("q0", "q1"), scores=scores[:1])}, weights={})
     assert alone.scores.ravel().tolist() == [75]
 

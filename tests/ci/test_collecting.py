@@ -84,11 +84,11 @@ def test_artifacts_may_lie_at_any_depth(tmp_path: Path) -> None:
 
 
 OTHERWISE: tuple[tuple[dict[str, Any], str], ...] = (
-    ({"cases": {**FIRST.cases, "one": "sha256:other"}}, "cases: one not as the plan says"),
-    ({"cases": {**FIRST.cases, "four": "sha256:4"}}, "cases: four not as the plan says"),
-    ({"cases": {"one": "sha256:1"}}, "cases: two not as the plan says"),
-    ({"digests": {"prompt": "sha256:other"}}, "digests: prompt not as the plan says"),
-    ({"digests": {**FIRST.digests, "more": "sha256:5"}}, "digests: more not as the plan says"),
+    ({"cases": {**FIRST.cases, "one": "sha256:other"}}, "cases: one differs from the plan"),
+    ({"cases": {**FIRST.cases, "four": "sha256:4"}}, "cases: four differs from the plan"),
+    ({"cases": {"one": "sha256:1"}}, "cases: two differs from the plan"),
+    ({"digests": {"prompt": "sha256:other"}}, "digests: prompt differs from the plan"),
+    ({"digests": {**FIRST.digests, "more": "sha256:5"}}, "digests: more differs from the plan"),
     ({"replicates": 2}, "replicates is 2, the plan says 3"),
     ({"seed": 8}, "seed is 8, the plan says 7"),
     ({"inputs": ("text",)}, "inputs is ('text',), the plan says ('document',)"),
@@ -106,7 +106,7 @@ OTHERWISE: tuple[tuple[dict[str, Any], str], ...] = (
     ({"draft": True}, "draft is True, the plan says False"),
     ({"judging": "j"}, "judging is j, the plan says none"),
     ({"evaluator_version": "9.9.9"}, f"evaluator_version is 9.9.9, the plan says {__version__}"),
-    ({"not_applicable": {"four": "too long"}}, "not_applicable: four not as the plan says"),
+    ({"not_applicable": {"four": "too long"}}, "not_applicable: four differs from the plan"),
     ({"transport": "batch"}, "transport is batch, the plan says direct"),
     ({"created": "9999-01-01T00:00:00Z"}, "created is 9999-01-01T00:00:00Z, the plan was made at"),
     ({"created": "2023-12-30T23:59:59Z"}, "created is 2023-12-30T23:59:59Z, the plan was made at"),
@@ -120,8 +120,8 @@ def test_a_run_that_differs_from_the_plan_in_any_field_is_left_out_by_name(tmp_p
         arrive(artifacts, SECOND, every(SECOND))
         found = only(artifacts)
         assert {call.case_id for call in found.answers} == {"three"}, words
-        (remark,) = (remark for remark in found.remarks if "left out" in remark)
-        assert remark.startswith(f"{FIRST.id}/{folder.name} is left out: {words}")
+        (remark,) = (remark for remark in found.remarks if "is ignored" in remark)
+        assert remark.startswith(f"{FIRST.id}/{folder.name} is ignored: {words}")
 
 
 def test_generated_version_of_a_job_is_that_of_the_plan(tmp_path: Path) -> None:
@@ -167,7 +167,7 @@ def test_answers_that_nobody_asked_for_are_left_out(tmp_path: Path) -> None:
     folder = arrive(tmp_path, FIRST, [*every(FIRST), *beyond])
     found = only(tmp_path)
     assert found.answers.keys() == {Call(case, index) for case, index, _ in every(FIRST)}
-    left_out = f"{FIRST.id}/{folder.name}: 3 answers left out, of calls that were not planned"
+    left_out = f"{FIRST.id}/{folder.name}: 3 outputs of unplanned calls ignored"
     assert left_out in found.remarks  # a replicate below 0 is no journal line at all
 
 
@@ -202,7 +202,7 @@ def test_a_folder_whose_manifest_cannot_be_read_is_left_out_with_the_reason(tmp_
         (folder / "manifest.json").write_text(text)
         found = only(tmp_path)
         assert not found.folders, text
-        assert any(remark.startswith(f"{FIRST.id}/{folder.name} is left out: ") for remark in found.remarks), text
+        assert any(remark.startswith(f"{FIRST.id}/{folder.name} is ignored: ") for remark in found.remarks), text
 
 
 def test_a_job_whose_run_is_left_out_was_not_skipped(tmp_path: Path) -> None:
@@ -275,7 +275,7 @@ def test_a_job_that_ran_after_it_was_skipped_is_not_called_skipped(tmp_path: Pat
 
 def test_a_job_that_was_killed_could_not_say_how_it_went(tmp_path: Path) -> None:
     arrive(tmp_path, FIRST, every(FIRST)[:2])
-    assert "a job ended before it could say how it went" in only(tmp_path).remarks
+    assert "a job ended before it wrote its record" in only(tmp_path).remarks
 
 
 ARRIVED = st.tuples(st.sampled_from(["one", "two", "three", "x"]), st.integers(-1, 4), st.none() | st.just("t"))

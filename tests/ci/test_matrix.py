@@ -270,5 +270,5 @@ def test_without_a_cap_no_job_has_one() -> None:
 
 
 def test_a_cap_that_cannot_be_kept_is_refused() -> None:
-    with pytest.raises(PlanError, match="no price is known for 'vendor/m'"):
+    with pytest.raises(PlanError, match="the price of 'vendor/m' is unknown"):
         capped([entry(1.0), entry(None)], 5.0)

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from skill_evaluator.ci.outcome import Outcome, RunOutcome, Status, lost, read_outcome
+from skill_evaluator.ci.outcome import Outcome, RunOutcome, Status, missing_outcome, read_outcome
 from skill_evaluator.errors import PlanError
 from skill_evaluator.files import json_text
 
@@ -29,7 +29,7 @@ def test_what_was_skipped_for_want_of_a_key_does_not_make_an_outcome_incomplete(
 
 
 def test_of_a_plan_that_was_lost_every_run_is_missing_with_all_its_calls() -> None:
-    (one,) = lost(PLAN, "why").runs
+    (one,) = missing_outcome(PLAN, "why").runs
     assert (one.skill, one.model_id, one.status, one.reason) == ("a", "vendor/m", "missing", "why")
     assert (one.planned, one.scored, one.failed) == (9, 0, {})
 

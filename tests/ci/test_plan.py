@@ -119,8 +119,8 @@ def test_request_of_a_planned_run_has_its_settings_and_resumes_it(tmp_path: Path
 @pytest.mark.parametrize(
     ("request_", "words"),
     [
-        ({"skill": "b"}, "is 'a' on vendor/m: remove what names anything else"),
-        ({"models": ("n",)}, "is 'a' on vendor/m: remove what names anything else"),
+        ({"skill": "b"}, "is 'a' on vendor/m: the command names another component or model"),
+        ({"models": ("n",)}, "is 'a' on vendor/m: the command names another component or model"),
         ({"results": None}, "--planned requires --results DIR"),
     ],
 )

@@ -125,7 +125,7 @@ def test_whoever_is_overtaken_derives_again_and_waits_a_little_longer_each_time(
 
 def test_after_six_attempts_it_gives_up_without_harm(origin: Origin) -> None:
     waits: list[float] = []
-    with pytest.raises(GitError, match="main of origin moved 6 times while records were added to it; run this again"):
+    with pytest.raises(GitError, match="main of origin moved 6 times during publishing; run this again"):
         publish_records(Overtaken(origin, 99), [origin.made("mine")], origin.push, wait=waits.append)
     assert len(waits) == 5  # none after the last
     assert len(origin.rows()) == 6

@@ -207,7 +207,7 @@ def test_a_component_is_added_to_a_library_only_if_it_is_named(adopted: Library)
     assert adopted.call("init", "--adopt", "--yes", "--name", "new").code == 0
     assert (adopted.root / "components" / "new" / "prompt.md").exists()
     assert adopted.call("lint", "new").code == 0
-    assert adopted.call("init", "--yes").err == "error: --yes needs --adopt, whose proposal it writes\n"
+    assert adopted.call("init", "--yes").err == "error: --yes requires --adopt\n"
 
 
 def test_there_must_be_a_library_to_adopt(library: Library) -> None:

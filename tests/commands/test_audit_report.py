@@ -39,7 +39,7 @@ def test_centered_and_without_change_grades_and_are_named(tmp_path: Path) -> Non
     plain = {model.model: model.grade for model in audited_paper().models}
     for options, changed, treatment in (
         (["--centered"], 6, "scores are centered: each scenario's mean over the models is subtracted"),
-        (["--without", "7"], 3, "left out scenario 7 (--without)"),
+        (["--without", "7"], 3, "excluded scenario 7 (--without)"),
     ):
         done = library.call("audit", "report", "--cube", str(PAPER), "--format", "json", *options)
         assert sum(plain[model["model"]] != model["grade"] for model in done.json["models"]) == changed
@@ -76,7 +76,7 @@ def test_missing_output_is_refused_or_left_out_as_requested(served: AuditLibrary
     assert "--missing questions, scenarios or models" in refused.err
     left = served.call("audit", "report", "--missing", "questions", "--format", "json")
     assert left.code == 0
-    assert left.json["treatment"] == "left out second/eta: some model has no output for them"
+    assert left.json["treatment"] == "excluded second/eta: some model has no output for them"
 
 
 def test_model_without_outputs_makes_the_report_incomplete(served: AuditLibrary, server: ChatServer) -> None:
@@ -85,7 +85,7 @@ def test_model_without_outputs_makes_the_report_incomplete(served: AuditLibrary,
     done = served.call("audit", "report", "--format", "json")
     assert done.code == 4
     assert done.json["cohort"] == ["one"]
-    assert done.json["warnings"][0].startswith("left out, without any output: two")
+    assert done.json["warnings"][0].startswith("excluded, since they have no output: two")
 
 
 def test_weight_changes_the_share_of_a_benchmark(tmp_path: Path) -> None:
@@ -97,10 +97,10 @@ def test_weight_changes_the_share_of_a_benchmark(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ((), "audits holds no audit; make one with audit run"),
+        ((), "audits contains no audit; create one with audit run"),
         (("--cube", "nowhere.csv"), "nowhere.csv does not exist"),
         (("--cube", str(PAPER), "somewhere"), "cannot be combined with an audit's folder"),
-        (("--questions", "5", "--audits", "none"), "none holds no audit"),
+        (("--questions", "5", "--audits", "none"), "none contains no audit"),
         (("--cube", str(PAPER), "--without", "77"), "--without: unknown scenario '77'"),
         (("--cube", str(PAPER), "--weight", "third=1"), "unknown benchmark 'third'"),
         (("--cube", str(PAPER), "--weight", "gpqa=0"), "is not NAME=W"),
@@ -116,6 +116,6 @@ def test_page_has_no_charts_without_the_extra(tmp_path: Path, monkeypatch: pytes
     done = AuditLibrary(tmp_path).call("audit", "report", "--cube", str(PAPER), "--out", "out")
     assert done.code == 0
     assert "pip install altair vl-convert-python" in done.err
-    assert "Noise: unknown within a scenario, which takes two replicates; --questions N" in done.out
+    assert "Noise: unknown within a scenario, which requires two replicates; --questions N" in done.out
     assert ".svg" not in (tmp_path / "out" / "report.md").read_text("utf-8")
     assert read(tmp_path / "out" / "report.json")["cohort"]

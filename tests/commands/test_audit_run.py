@@ -4,8 +4,6 @@ from pathlib import Path
 
 import pytest
 from skill_evaluator import Library
-from skill_evaluator.audit.request import AuditRunRequest
-from skill_evaluator.display.options import request_of
 
 from tests.audit.audit_library import BENCHMARKS, CELLS, QUESTIONS, SCENARIOS, SECOND, AuditLibrary
 from tests.support.chat_server import Asked, ChatServer, Reply, killed_at, notice, varied
@@ -160,7 +158,7 @@ def test_library_runs_and_reports_an_audit(served: AuditLibrary) -> None:
     places = served.places
     library = Library(places.components, config=places.config, fixtures=places.fixtures)
     wanted = {"benchmarks": (SKILL, SECOND), "questions": 2}
-    assert library.audits.size(request_of(AuditRunRequest, library, **wanted)).total.calls == 2 * 2 * len(SCENARIOS) * 2
+    assert library.audits.run(**wanted, dry_run=True).total.calls == 2 * 2 * len(SCENARIOS) * 2
     asked = library.audits.run(**wanted, audits=served.audits, max_calls=3)
     assert (asked.complete, [run.tally.answered for run in asked.runs]) == (False, [3])
     assert f"audit run --run {asked.audit.id} " in asked.next_step
@@ -171,10 +169,10 @@ def test_library_runs_and_reports_an_audit(served: AuditLibrary) -> None:
 PRICE = {"input": 1, "output": 2, "cache_read": 1, "cache_write": 1}
 PRICED = {"provider": "openai", "params": {"max_output_tokens": 100}, "price": PRICE}
 FEW = [
-    "2 models, fewer than 4: quartiles are hardly more than a ranking",
+    "2 models, fewer than 4: quartiles say little more than a ranking",
     "3 scenarios, fewer than 6: the fluctuation is a rough estimate",
     f"fewer than 50 questions ({SKILL} 3, {SECOND} 2): use the confidence intervals",
-    f"1 case of '{SECOND}' left out: no ground truth",
+    f"1 case of '{SECOND}' skipped: no ground truth",
 ]
 
 
@@ -208,5 +206,5 @@ def test_choice_components_are_the_default_and_an_unreadable_one_is_left_out(tmp
     done = library.call("audit", "run", "--dry-run", "--format", "json")
     assert done.code == 0, done
     assert [each["name"] for each in done.json["benchmarks"]] == ["good"]
-    (warning,) = [line for line in done.err.splitlines() if "left out of the audit" in line]
-    assert warning.startswith("warning: left out of the audit: components/broken/prompt.md:4:53: broken YAML: nested")
+    (warning,) = [line for line in done.err.splitlines() if "not in the audit" in line]
+    assert warning.startswith("warning: not in the audit: components/broken/prompt.md:4:53: broken YAML: nested")

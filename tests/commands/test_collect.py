@@ -62,7 +62,7 @@ def test_answers_to_a_different_plan_are_said_to_be_there(pipeline: Pipeline) ->
     before = read(pipeline.plan_file)["invocation"]
     pipeline.plan("--base", "0")
     assert pipeline.collect().code == 4
-    assert pipeline.outcome()[RECORDED]["reason"].endswith(f"; what lies there of {before} is of a different plan")
+    assert pipeline.outcome()[RECORDED]["reason"].endswith(f"; the folder has runs of other plans: {before}")
 
 
 def test_without_a_shard_the_record_is_incomplete_with_an_id_of_its_own(pipeline: Pipeline) -> None:
@@ -179,7 +179,7 @@ def test_a_hostile_artifact_is_its_own_loss_and_all_others_land(evaluated: Pipel
         reason = pipeline.outcome()[RECORDED]["reason"]
         assert reason.isprintable(), name
         if name == "version":
-            assert f"{SHARDS[0]}/{folder.name} is left out: skill_version is 99.0.0, the plan says 1.0.0" in reason
+            assert f"{SHARDS[0]}/{folder.name} is ignored: skill_version is 99.0.0, the plan says 1.0.0" in reason
         published = pipeline.publish()
         assert (published.code, published.err) == (0, ""), name
         assert OTHER in {row["model_id"] for row in pipeline.rows()}, name
@@ -259,7 +259,7 @@ def test_a_policy_has_the_baseline_asked_beside_the_new_version(interleaved: Pip
         ("1.0.0", first)
     }
     assert (sum(entry.calls for entry in plan.runs), len(plan.runs), {entry.seed for entry in plan.runs}) == (9, 2, {1})
-    assert {entry.beside_words for entry in plan.runs} == {"beside 1.0.0: 1.5 × the calls"}
+    assert {entry.baseline_note for entry in plan.runs} == {"interleaved with 1.0.0: 1.5 × the calls"}
     assert interleaved.collect().code == 0
     new, baseline = sorted(interleaved.records().values(), key=lambda record: record["run_id"])
     assert (new["skill_version"], new["beside"]) == ("1.1.0", baseline["run_id"])
@@ -315,7 +315,7 @@ def test_where_the_baseline_cannot_be_asked_the_new_version_is_asked_alone(inter
     schema.write_text(json.dumps({**read(schema), "title": "Notice"}))
     interleaved.commit()
     done = interleaved.run("ci", "plan", SKILL, "--out", str(interleaved.plan_file))
-    assert f"warning: {SKILL} on {SERVED} is asked without its baseline: " in done.err
+    assert f"warning: {SKILL} on {SERVED} is called without its baseline: " in done.err
     assert [entry.baseline for entry in read_plan(interleaved.plan_file).runs] == [None]
 
 

@@ -324,7 +324,7 @@ def test_a_new_version_is_asked_beside_its_baseline_and_the_first_line_says_so(
     by_default: Library, asking: Asking
 ) -> None:
     done = by_default.evaluate_here()
-    words = "beside 1.0.0: 1.5 × the calls of served (--recorded-baseline runs the new version alone)"
+    words = "interleaved with 1.0.0: 1.5 × the calls of served (--recorded-baseline runs the new version alone)"
     assert (done.code, done.err.splitlines()[0]) == (0, words)
     assert [prompt for prompt, _ in asking.seen].count(OLD) == len(CASES)
     assert len(asking.seen) == PLANNED
@@ -414,7 +414,9 @@ def test_a_limit_that_is_enough_for_the_new_version_alone_is_told_before_the_fir
     by_default: Library, server: ChatServer, asking: Asking
 ) -> None:
     done = by_default.evaluate_here("--max-calls", "8")
-    words = "is asked without its baseline: --max-calls, 8, is enough for the new version (at most 6), not for both (9)"
+    words = (
+        "is called without its baseline: --max-calls, 8, is enough for the new version (at most 6), not for both (9)"
+    )
     assert (done.code, words in done.err.splitlines()[0]) == (0, True)
     assert {prompt for prompt, _ in asking.seen} == {NEW}
     by_default.served_by(server.url, price={"input": 1000.0, "output": 5000.0})

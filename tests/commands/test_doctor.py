@@ -147,7 +147,7 @@ def test_without_a_login_it_says_what_it_could_not_look_at_and_what_is_missing_h
     ended = doctor(None, OPENAI_API_KEY="sk-of-this-machine")
     assert ended.code == 4
     assert ended.out.splitlines()[-3:] == [
-        "problem: claude has no key here, and CI could not be looked at: set ANTHROPIC_API_KEY",
+        "problem: claude has no key here, and the secrets of CI cannot be read: set ANTHROPIC_API_KEY",
         "not checked: GitHub: gh is not logged in; run `gh auth login`, or set GH_TOKEN",
         "1 problem",
     ]
@@ -186,7 +186,7 @@ def test_workflow_without_a_line_for_a_key_is_a_problem(doctor: Doctor) -> None:
     text = (WORKFLOWS / "evaluate.yml").read_text().replace("OPENAI_API_KEY", "OTHER_API_KEY")
     doctor.library.write(".github/workflows/evaluate.yml", text)
     (problem,) = doctor(GOOD, "--format", "json").json["problems"]
-    assert "lacks what models.yaml needs; add to the job `evaluate`: OPENAI_API_KEY: ${{ contains" in problem
+    assert "lacks lines that models.yaml requires; add to the job `evaluate`: OPENAI_API_KEY: ${{ contains" in problem
 
 
 def test_doctor_names_each_placeholder_with_its_file_and_line(doctor: Doctor) -> None:

@@ -61,7 +61,7 @@ def test_a_server_that_is_not_there_is_said_at_once(library: Library) -> None:
     assert time.monotonic() - began < 6  # with six attempts it took 13 s
     assert "stopped by unreachable: no connection: 127.0.0.1 port" in done.out
     assert f"(http://127.0.0.1:{port}/v1) → start the server, then --resume; or correct base_url of" in done.out
-    assert "to go on where this stopped" in done.err
+    assert "to continue: " in done.err
 
 
 def test_a_budget_says_what_did_not_fit_and_what_is_left(library: Library, server: ChatServer) -> None:

@@ -200,7 +200,7 @@ def test_lint_names_what_the_workflow_lacks_for_the_models(root: Path) -> None:
     assert (linted.code, linted.err.splitlines()) == (
         0,
         [
-            "warning: .github/workflows/evaluate.yml lacks what models.yaml needs; add to the job `evaluate`: "
+            "warning: .github/workflows/evaluate.yml lacks lines that models.yaml requires; add to the job `evaluate`: "
             f"{line}; id-token: write (below permissions; `skill-evaluator init --workflows --keyless` writes it)"
         ],
     )
@@ -288,9 +288,9 @@ def test_a_refusal_is_one_line_and_leaves_nothing_behind(tmp_path: Path) -> None
         (
             (".github", None, ("--workflows",), ".github is a file, but a folder must go there; move it away"),
             (None, ".evaluator/models.yaml", (), "models.yaml is a folder, but a file must go there; move it away"),
-            (None, "sub", ("sub",), "sub is inside of the repository"),
+            (None, "sub", ("sub",), "sub is inside the repository"),
             ("file", None, ("file",), "file is not a folder"),
-            (None, None, ("--name", "../elsewhere"), "--name '../elsewhere' cannot be a component's"),
+            (None, None, ("--name", "../elsewhere"), "--name '../elsewhere' cannot be a component's name"),
         )
     ):
         root = fresh(tmp_path / str(index))

@@ -54,7 +54,7 @@ def test_pair_counts_only_if_both_orders_do(library: JudgingLibrary) -> None:
     assert (totals["counts"], totals["wins"]["n"]) == ({"1": 1}, 1)
     assert totals["unscored"] == {"not_answered": 7, "off_scale": 1}
     assert (totals["flips"]["value"], totals["flips"]["n"]) == (0.0, 1)
-    assert "to go on where this stopped: skill-evaluator judge pairwise rubric.yaml --judge recorded" in done.err
+    assert "to continue: skill-evaluator judge pairwise rubric.yaml --judge recorded" in done.err
 
 
 def test_length_bias_is_found_beside_pairs_of_similar_length(library: JudgingLibrary) -> None:

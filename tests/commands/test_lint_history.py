@@ -277,7 +277,7 @@ def test_an_unknown_base_is_said_and_the_rest_is_checked(root: Path, capsys: pyt
     edit_row_and_record(agreeing=True)
     bases = ("0" * 40, "f" * 40, "nowhere", "")
     for base in bases:
-        assert linted(capsys, base) == (0, [], f"warning: no commit '{base}' here; what changed is not checked\n")
+        assert linted(capsys, base) == (0, [], f"warning: no commit '{base}' here; changes are not checked\n")
     edit_a_figure()
     for base in bases:
         assert linted(capsys, base)[0] == 2, base

@@ -195,7 +195,7 @@ def test_a_checkout_that_is_only_read_is_evaluated_elsewhere(
     done = sourced.call("init", "--adopt", "--yes", "--out", str(out))
     assert done.code == 0, done.err
     assert "SKILL.md" in done.out.splitlines()[0]
-    assert "type --fixtures" in done.out
+    assert "add --fixtures" in done.out
     elsewhere = Library.__new__(Library)
     elsewhere.stand_in(out)
     asked = elsewhere.call("evaluate", "--yes", "--format", "json", "--fixtures", str(sourced.root / "fixtures"))

@@ -69,7 +69,7 @@ def test_one_that_was_stopped_goes_on_and_still_records_nothing(library: Library
     before = kept(library)
     stopped = library.call("try", SKILL, "--case", "alpha", "--max-calls", "1")
     assert stopped.code == 4
-    (line,) = (line for line in stopped.err.splitlines() if line.startswith("to go on where this stopped: "))
+    (line,) = (line for line in stopped.err.splitlines() if line.startswith("to continue: "))
     words = line.partition("skill-evaluator ")[2].replace(" --max-calls 1", "").split()
     done = library.call(*words)
     assert (done.code, "0.500 → 1.000" in done.out, kept(library) == before) == (0, True, True)

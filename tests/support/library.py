@@ -76,7 +76,7 @@ class Ended:
 
     def to_go_on(self, *, capped: bool = False) -> list[str]:
         """The arguments of the command by which what stopped goes on, without its ceiling unless it is `capped`."""
-        words = shlex.split(self.err.partition("to go on where this stopped: skill-evaluator ")[2].splitlines()[0])
+        words = shlex.split(self.err.partition("to continue: skill-evaluator ")[2].splitlines()[0])
         limits = [at for at, word in enumerate(words) if word in ("--max-calls", "--max-cost") and not capped]
         return [word for at, word in enumerate(words) if not {at, at - 1} & set(limits)]
 

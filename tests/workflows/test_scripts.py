@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
-from skill_evaluator.ci.layout import keyless
+from skill_evaluator.ci.layout import with_identity
 from skill_evaluator.cli import COMMANDS, options_of
 from skill_evaluator.display.options import declared, flags_of
 from skill_evaluator.providers import PROVIDERS
@@ -113,7 +113,7 @@ def _reads_cases(script: str) -> bool:
 
 
 def test_keyless_workflow_passes_on_every_identifier_of_the_vendors() -> None:
-    text = keyless((WORKFLOWS / "evaluate.yml").read_text())
+    text = with_identity((WORKFLOWS / "evaluate.yml").read_text())
     job = yaml.safe_load(text)["jobs"]["evaluate"]
     (env,) = (each["env"] for each in job["steps"] if each.get("id") == "evaluate")
     federations = [kind.federation for kind in PROVIDERS.values() if kind.federation is not None]

@@ -74,7 +74,6 @@ COMMANDS = {
         ("ci collect", "collect:collect", "Score the outputs of a plan's jobs", "ci"),
         ("ci publish", "publish:publish", "Commit collected records to a branch and push it", "ci"),
         ("ci report", "report:report", "Show the results of a plan", "ci"),
-        ("ci fetch", "cases:cases_fetch", "Fetch the cases that are kept in a different repository", "ci"),
     )
 }
 GROUPS = {

@@ -77,8 +77,8 @@ def unit_interval(values: Sequence[float]) -> Interval | None:
 
     Values that are all 0 or 1 have their `rate_interval`. Others have Student's t on the log-odds of the mean (delta
     method), which widens towards the middle as skewed scores near an edge need; its variance counts one value more,
-    half the range away.
-    Where nothing varies, a value unseen in n trials has probability at most 1 − 0.05^(1/n) and may be any in [0, 1].
+    half the range away. Where nothing varies, a value unseen in n trials has probability at most 1 − 0.05^(1/n) and may
+    be any in [0, 1].
 
     >>> low, high = unit_interval([1.0] * 10)
     >>> round(low, 3), high

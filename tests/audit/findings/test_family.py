@@ -43,7 +43,7 @@ def test_few_templates_copies_and_placeholders_are_named() -> None:
         ("warning", "alike", "near-copy"),
     }
     (few,) = check_templates(family(dict(list(LEGAL.items())[:5])))
-    assert (few.severity, few.rule, few.message) == ("error", "too few", "5 scenarios; an audit needs at least 6")
+    assert (few.severity, few.rule, few.message) == ("error", "too few", "5 scenarios; an audit requires at least 6")
 
 
 def test_similarity_is_that_of_the_words() -> None:
@@ -67,5 +67,5 @@ def test_draft_is_not_reviewed_and_an_unreadable_file_is_an_error(tmp_path: Path
     check = check_draft("legal", tmp_path, DEFAULT_LIMITS)
     errors = [remark.rule for remark in check.remarks if remark.severity == "error"]
     assert (check.verdict, errors) == ("not ready", ["unreadable"])
-    with pytest.raises(ConfigError, match="holds no scenario"):
+    with pytest.raises(ConfigError, match="contains no scenario"):
         check_scenarios(ScenariosCheckRequest(config=tmp_path))

@@ -105,7 +105,7 @@ def test_unknown_value_is_a_dash_and_json_is_the_result(capsys: pytest.CaptureFi
         print_audit(alone, form)  # type: ignore[arg-type]
         out = capsys.readouterr().out
         assert "None" not in out, form
-        assert "Thresholds of σ: none, a single model has no cohort." in out, form
+        assert "Thresholds of σ: none (a single model has no cohort)." in out, form
         (row,) = [line for line in out.splitlines() if re.match(r"[| `]*model-0", line)][:1]
         assert row.count("–") == 4, form  # interval, grade, settled, quadrant
     print_audit(an_audit(), "json")

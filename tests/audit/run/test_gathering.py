@@ -107,7 +107,7 @@ def test_unreadable_and_unplanned_journal_lines_are_remarked(audited: AuditLibra
     gathered = gather(audited.audit_folder(), audited.places)
     assert gathered.tallies["recorded"].answered == 29
     assert "replicates.jsonl:1 is left out, it is not a journal line" in gathered.remarks[-2]
-    assert "1 line left out, of calls that were not planned" in gathered.remarks[-1]
+    assert "ignored 1 line of calls that were not planned" in gathered.remarks[-1]
 
 
 def test_folder_without_an_audit_and_changed_case_are_refused(audited: AuditLibrary) -> None:

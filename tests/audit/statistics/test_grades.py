@@ -28,7 +28,7 @@ def test_equal_fluctuations_share_a_grade_despite_rounding() -> None:
 
 def test_eight_grades_require_twenty_models() -> None:
     assert len(scale_of(8, 20)) == 8
-    with pytest.raises(AuditError, match="at least 20 models; there are 19"):
+    with pytest.raises(AuditError, match="at least 20 models; found 19"):
         scale_of(8, 19)
     with pytest.raises(AuditError, match="expected 4 or 8"):
         scale_of(5, 30)

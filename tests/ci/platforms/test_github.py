@@ -149,7 +149,7 @@ def test_outputs_are_one_line_each(written: Path) -> None:
 
 def test_outputs_beyond_the_limit_are_refused_before_github_does(written: Path) -> None:
     GitHub().set_outputs({"matrix": "x" * 520_000})  # two bytes each, as GitHub counts them
-    with pytest.raises(PlanError, match=r"larger than the 1 MiB .*; name fewer components"):
+    with pytest.raises(PlanError, match=r"larger than GitHub's limit of 1 MiB .*; name fewer components"):
         GitHub().set_outputs({"matrix": "x" * 530_000})
 
 

@@ -33,10 +33,11 @@ class Audits:
         concurrency: int | None = None,
         resume: bool = False,
         run: str | None = None,
+        dry_run: bool = False,
         batch: bool = False,
         audits: str | Path = "audits",
         watch: Watch | None = None,
-    ) -> AuditResults:
+    ) -> AuditResults | AuditSize:
         """Run every model on every question in every scenario.
 
         Args:
@@ -52,12 +53,13 @@ class Audits:
             concurrency: Calls in flight per model; default 8 or 256.
             resume: Continue the newest audit; make only the missing calls.
             run: Continue this audit: its id or folder.
+            dry_run: Check the inputs and return the calls and the maximum cost; make no call.
             batch: Ask by the vendors' batch APIs: half the price, answers within a day; waits.
             audits: Where audits are kept.
             watch: Shows the progress of the calls; default: nothing is shown.
 
         Returns:
-            The audit and its runs.
+            The audit and its runs, or its size in a dry run.
         """
         request = request_of(
             AuditRunRequest,
@@ -73,15 +75,11 @@ class Audits:
             concurrency=concurrency,
             resume=resume,
             run=run,
+            dry_run=dry_run,
             batch=batch,
             audits=audits,
         )
-        return run_audit(request, watch=watch or no_progress)
-
-    @staticmethod
-    def size(request: AuditRunRequest) -> AuditSize:
-        """Check the inputs of an audit and estimate its calls and cost; makes no call."""
-        return size_audit(request)
+        return size_audit(request) if dry_run else run_audit(request, watch=watch or no_progress)
 
     def report(
         self,
@@ -130,7 +128,17 @@ class Audits:
         )
         return report_audit(request)
 
-    @staticmethod
-    def check_scenarios(request: ScenariosCheckRequest) -> FamilyCheck:
-        """Check whether a family of scenarios is ready for an audit; makes no call."""
-        return check_scenarios(request)
+    def check_scenarios(
+        self, family: str | None = None, *, trial: str | Path | None = None, audits: str | Path = "audits"
+    ) -> FamilyCheck:
+        """Check whether a family of scenarios is ready for an audit; makes no call.
+
+        Args:
+            family: A folder of .evaluator/scenarios; default: the scenarios outside of folders.
+            trial: An audit in these scenarios; default: the newest.
+            audits: Where audits are kept.
+
+        Returns:
+            The findings of each scenario, and the verdict on the family.
+        """
+        return check_scenarios(request_of(ScenariosCheckRequest, self, family=family, trial=trial, audits=audits))

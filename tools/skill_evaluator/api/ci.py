@@ -6,7 +6,7 @@ from skill_evaluator.api.schemas import edited_schemas
 from skill_evaluator.ci.adopting import Proposal, adopt, propose
 from skill_evaluator.ci.collecting import CollectRequest, collect
 from skill_evaluator.ci.fixtures import fetched_fixtures
-from skill_evaluator.ci.layout import Choose, InitRequest, LaidOut, lay_out
+from skill_evaluator.ci.layout import ChooseSchema, InitRequest, LaidOut, create_library
 from skill_evaluator.ci.outcome import Outcome, read_outcome
 from skill_evaluator.ci.plan import Plan, sha256_of
 from skill_evaluator.ci.planning import PlanRequest, make_plan
@@ -52,10 +52,10 @@ class ContinuousIntegration:
     @staticmethod
     def init(request: InitRequest) -> LaidOut:
         """Lay out configuration, workflows and an example component in a folder, as `init` does; overwrite nothing."""
-        return lay_out(request, edited_schemas())
+        return create_library(request, edited_schemas())
 
     @staticmethod
-    def propose(request: InitRequest, choose: Choose) -> Proposal:
+    def propose(request: InitRequest, choose: ChooseSchema) -> Proposal:
         """Return the components of a library and the files that it lacks, as `init --adopt` does.
 
         `choose` returns the part of a component's schema that is its output schema, if there are several candidates.

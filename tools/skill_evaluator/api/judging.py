@@ -3,28 +3,29 @@
 import random
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from skill_evaluator.audit.request import ScenariosDraftRequest
 from skill_evaluator.audit.run.drafting import draft_scenarios
 from skill_evaluator.checking.rubrics import RubricLint, lint_rubrics
-from skill_evaluator.display.options import request_of
+from skill_evaluator.display.options import JUDGEMENTS, request_of
 from skill_evaluator.errors import ConfigError
 from skill_evaluator.judges.modes.run_outputs import pin_outputs
 from skill_evaluator.judges.prompting.session import JudgeRunSize
 from skill_evaluator.judges.review.items import items_from
 from skill_evaluator.judges.review.queue import export_labels, queue_in
 from skill_evaluator.judges.review.server import ReviewServer
+from skill_evaluator.judges.statistics import BAR
 from skill_evaluator.judges.workflows.calibration import calibrate
 from skill_evaluator.judges.workflows.drafting import draft_rubric
-from skill_evaluator.judges.workflows.judging import Judged, judge
+from skill_evaluator.judges.workflows.judging import Judged
+from skill_evaluator.judges.workflows.judging import judge as judge_outputs
 from skill_evaluator.judges.workflows.requests import (
     CalibrateRequest,
-    JudgedRequest,
     PairwiseRequest,
     RegressionRequest,
     RubricDraftRequest,
     ScoreRequest,
+    Stakes,
 )
 from skill_evaluator.library.cases import load_cases
 from skill_evaluator.library.components import load_component
@@ -40,9 +41,6 @@ from skill_evaluator.runner.session import Watch
 class Judges:
     """Judge with models: `Library.judge`.
 
-    A method that calls models takes the options of its command, as keywords or as a request. `watch` shows progress; by
-    default nothing is shown. A dry run returns the size of the judge run.
-
     >>> from skill_evaluator import Library
     >>> rubric, outputs = Path(".evaluator/rubrics/tone.yaml"), Path("outputs.jsonl")
     >>> Library().judge.score(rubric=rubric, items=outputs, judges=("gpt-5",)).results  # doctest: +SKIP
@@ -52,43 +50,397 @@ class Judges:
         """Take the folders of the library."""
         self.components, self.config, self.fixtures = components, config, fixtures
 
-    def score(self, request: ScoreRequest | None = None, **how: Any) -> Judged | JudgeRunSize:
-        """Score outputs by a rubric, as `judge score` does."""
-        return self._judge(ScoreRequest, request, **how)
-
-    def pairwise(self, request: PairwiseRequest | None = None, **how: Any) -> Judged | JudgeRunSize:
-        """Compare outputs two by two, in both orders, as `judge pairwise` does."""
-        return self._judge(PairwiseRequest, request, **how)
-
-    def regression(self, request: RegressionRequest | None = None, **how: Any) -> Judged | JudgeRunSize:
-        """Compare new outputs with those in use, as `judge regression` does; code decides what ships."""
-        return self._judge(RegressionRequest, request, **how)
-
-    def _judge(
+    def score(
         self,
-        kind: type[JudgedRequest],
-        request: JudgedRequest | None,
         *,
+        rubric: str | Path,
+        items: str | Path | None = None,
+        run: str | None = None,
+        field: str = "",
+        judges: str | Sequence[str] = (),
+        replicates: int = 1,
+        seed: int = 0,
+        max_cost: float | None = None,
+        max_calls: int | None = None,
+        concurrency: int | None = None,
+        resume: bool = False,
+        judge_run: str | None = None,
+        dry_run: bool = False,
+        review: bool = False,
+        review_sample: int = 5,
+        out: str | Path = JUDGEMENTS,
+        batch: bool = False,
+        cascade: str | None = None,
+        criteria: str | Sequence[str] = (),
         watch: Watch | None = None,
-        **options: Any,
     ) -> Judged | JudgeRunSize:
+        """Score outputs by a rubric, as `judge score` does.
 
-        asked = request or request_of(kind, self, **options)
-        return judge(asked, watch, bias_page)
+        Args:
+            rubric: The rubric, YAML or JSON.
+            items: JSON Lines: id, input, output, reference or source.
+            run: Instead of `items`: a run of a component, folder or id.
+            field: With `run`: the field to judge; default: applies_to of the rubric.
+            judges: The models that judge.
+            replicates: Calls for each question; replicates vote.
+            seed: Seed of the texts' marks and of the replicates' seeds.
+            max_cost: Maximum cost of all models together, in USD.
+            max_calls: Maximum calls over all models, without retries.
+            concurrency: Concurrent calls per model; default 8 or 256.
+            resume: Continue the newest judge run.
+            judge_run: Continue this judge run: its id or folder.
+            dry_run: Check the inputs and return the size of the judge run; make no call.
+            review: Queue what the judges leave open for human review.
+            review_sample: With `review`: also queue this many random items.
+            out: The folder of judge runs.
+            batch: Use batch APIs: half the price, outputs within a day.
+            cascade: `CHEAP,STRONG`, instead of `judges`: call STRONG about what CHEAP leaves open.
+            criteria: Only these criteria.
+            watch: Shows the progress of the calls; default: nothing is shown.
+
+        Returns:
+            The judge run with its results, or its size in a dry run.
+
+        Raises:
+            JudgeError: An input or a judge cannot be used.
+        """
+        request = request_of(
+            ScoreRequest,
+            self,
+            rubric=rubric,
+            items=items,
+            run=run,
+            field=field,
+            judges=judges,
+            replicates=replicates,
+            seed=seed,
+            max_cost=max_cost,
+            max_calls=max_calls,
+            concurrency=concurrency,
+            resume=resume,
+            judge_run=judge_run,
+            dry_run=dry_run,
+            review=review,
+            review_sample=review_sample,
+            out=out,
+            batch=batch,
+            cascade=cascade,
+            criteria=criteria,
+        )
+        return judge_outputs(request, watch, bias_page)
+
+    def pairwise(
+        self,
+        *,
+        rubric: str | Path,
+        items: str | Path,
+        judges: str | Sequence[str] = (),
+        replicates: int = 1,
+        seed: int = 0,
+        max_cost: float | None = None,
+        max_calls: int | None = None,
+        concurrency: int | None = None,
+        resume: bool = False,
+        judge_run: str | None = None,
+        dry_run: bool = False,
+        review: bool = False,
+        review_sample: int = 5,
+        out: str | Path = JUDGEMENTS,
+        batch: bool = False,
+        cascade: str | None = None,
+        criteria: str | Sequence[str] = (),
+        watch: Watch | None = None,
+    ) -> Judged | JudgeRunSize:
+        """Compare outputs two by two, in both orders, as `judge pairwise` does.
+
+        Args:
+            rubric: The rubric, YAML or JSON.
+            items: JSON Lines: id, input, output_1, output_2.
+            judges: The models that judge.
+            replicates: Calls for each question; replicates vote.
+            seed: Seed of the texts' marks and of the replicates' seeds.
+            max_cost: Maximum cost of all models together, in USD.
+            max_calls: Maximum calls over all models, without retries.
+            concurrency: Concurrent calls per model; default 8 or 256.
+            resume: Continue the newest judge run.
+            judge_run: Continue this judge run: its id or folder.
+            dry_run: Check the inputs and return the size of the judge run; make no call.
+            review: Queue what the judges leave open for human review.
+            review_sample: With `review`: also queue this many random items.
+            out: The folder of judge runs.
+            batch: Use batch APIs: half the price, outputs within a day.
+            cascade: `CHEAP,STRONG`, instead of `judges`: call STRONG about what CHEAP leaves open.
+            criteria: Only these criteria.
+            watch: Shows the progress of the calls; default: nothing is shown.
+
+        Returns:
+            The judge run with its results, or its size in a dry run.
+
+        Raises:
+            JudgeError: An input or a judge cannot be used.
+        """
+        request = request_of(
+            PairwiseRequest,
+            self,
+            rubric=rubric,
+            items=items,
+            judges=judges,
+            replicates=replicates,
+            seed=seed,
+            max_cost=max_cost,
+            max_calls=max_calls,
+            concurrency=concurrency,
+            resume=resume,
+            judge_run=judge_run,
+            dry_run=dry_run,
+            review=review,
+            review_sample=review_sample,
+            out=out,
+            batch=batch,
+            cascade=cascade,
+            criteria=criteria,
+        )
+        return judge_outputs(request, watch, bias_page)
+
+    def regression(
+        self,
+        *,
+        items: str | Path | None = None,
+        candidate: str | None = None,
+        baseline: str | None = None,
+        dimensions: str | Sequence[str] = (),
+        preset: str = "default",
+        stakes: Stakes = "normal",
+        against: str | None = None,
+        judges: str | Sequence[str] = (),
+        replicates: int = 1,
+        seed: int = 0,
+        max_cost: float | None = None,
+        max_calls: int | None = None,
+        concurrency: int | None = None,
+        resume: bool = False,
+        judge_run: str | None = None,
+        dry_run: bool = False,
+        review: bool = False,
+        review_sample: int = 5,
+        out: str | Path = JUDGEMENTS,
+        batch: bool = False,
+        cascade: str | None = None,
+        watch: Watch | None = None,
+    ) -> Judged | JudgeRunSize:
+        """Compare new outputs with those in use, as `judge regression` does; code decides what ships.
+
+        Args:
+            items: JSON Lines: id, prompt, baseline_output, candidate_output.
+            candidate: Instead of `items`: a run of a component, folder or id.
+            baseline: The run to compare with; default: the pinned outputs.
+            dimensions: The dimensions; default: those of the preset.
+            preset: Named dimensions: default, chat, code, checklist.
+            stakes: `high`: a person must agree before anything ships.
+            against: Compare rates with an earlier judge run: folder, id or file.
+            judges: The models that judge.
+            replicates: Calls for each question; replicates vote.
+            seed: Seed of the texts' marks and of the replicates' seeds.
+            max_cost: Maximum cost of all models together, in USD.
+            max_calls: Maximum calls over all models, without retries.
+            concurrency: Concurrent calls per model; default 8 or 256.
+            resume: Continue the newest judge run.
+            judge_run: Continue this judge run: its id or folder.
+            dry_run: Check the inputs and return the size of the judge run; make no call.
+            review: Queue what the judges leave open for human review.
+            review_sample: With `review`: also queue this many random items.
+            out: The folder of judge runs.
+            batch: Use batch APIs: half the price, outputs within a day.
+            cascade: `CHEAP,STRONG`, instead of `judges`: call STRONG about what CHEAP leaves open.
+            watch: Shows the progress of the calls; default: nothing is shown.
+
+        Returns:
+            The judge run with its results, or its size in a dry run.
+
+        Raises:
+            JudgeError: An input or a judge cannot be used.
+        """
+        request = request_of(
+            RegressionRequest,
+            self,
+            items=items,
+            candidate=candidate,
+            baseline=baseline,
+            dimensions=dimensions,
+            preset=preset,
+            stakes=stakes,
+            against=against,
+            judges=judges,
+            replicates=replicates,
+            seed=seed,
+            max_cost=max_cost,
+            max_calls=max_calls,
+            concurrency=concurrency,
+            resume=resume,
+            judge_run=judge_run,
+            dry_run=dry_run,
+            review=review,
+            review_sample=review_sample,
+            out=out,
+            batch=batch,
+            cascade=cascade,
+        )
+        return judge_outputs(request, watch, bias_page)
 
     def calibrate(
-        self, request: CalibrateRequest | None = None, *, watch: Watch | None = None, **options: Any
+        self,
+        *,
+        labels: str | Path | None = None,
+        rubric: str | Path | None = None,
+        corrupt: int = 0,
+        probes: str | Sequence[str] = (),
+        bar: float = BAR,
+        verdicts: str | Path | None = None,
+        batch: str | Path | None = None,
+        judges: str | Sequence[str] = (),
+        replicates: int = 1,
+        seed: int = 0,
+        max_cost: float | None = None,
+        max_calls: int | None = None,
+        concurrency: int | None = None,
+        resume: bool = False,
+        judge_run: str | None = None,
+        dry_run: bool = False,
+        review: bool = False,
+        review_sample: int = 5,
+        out: str | Path = JUDGEMENTS,
+        watch: Watch | None = None,
     ) -> Judged | JudgeRunSize:
-        """Measure judges against human labels, as `judge calibrate` does; named judges are called."""
-        asked = request or request_of(CalibrateRequest, self, **options)
-        return calibrate(asked, watch, bias_report)
+        """Measure judges against human labels, as `judge calibrate` does; named judges are called.
 
-    def rubric(self, request: RubricDraftRequest, *, watch: Watch | None = None) -> RubricLint | JudgeRunSize:
-        """Have a model draft a rubric, and return its `judge lint` findings, as `judge rubric` does."""
+        Args:
+            labels: JSON Lines of human labels.
+            rubric: With `judges`: the rubric by which items are judged.
+            corrupt: With `judges`: test them on this many corrupted outputs, too.
+            probes: Judge again with `verbosity` or `authority` added.
+            bar: The κ with people that a trusted judge reaches.
+            verdicts: JSON Lines of stored verdicts.
+            batch: Results of `judge regression` on labelled pairs.
+            judges: The models that judge.
+            replicates: Calls for each question; replicates vote.
+            seed: Seed of the texts' marks and of the replicates' seeds.
+            max_cost: Maximum cost of all models together, in USD.
+            max_calls: Maximum calls over all models, without retries.
+            concurrency: Concurrent calls per model; default 8 or 256.
+            resume: Continue the newest judge run.
+            judge_run: Continue this judge run: its id or folder.
+            dry_run: Check the inputs and return the size of the judge run; make no call.
+            review: Queue what the judges leave open for human review.
+            review_sample: With `review`: also queue this many random items.
+            out: The folder of judge runs.
+            watch: Shows the progress of the calls; default: nothing is shown.
+
+        Returns:
+            The judge run with its results, or its size in a dry run.
+
+        Raises:
+            JudgeError: An input or a judge cannot be used.
+        """
+        request = request_of(
+            CalibrateRequest,
+            self,
+            labels=labels,
+            rubric=rubric,
+            corrupt=corrupt,
+            probes=probes,
+            bar=bar,
+            verdicts=verdicts,
+            batch=batch,
+            judges=judges,
+            replicates=replicates,
+            seed=seed,
+            max_cost=max_cost,
+            max_calls=max_calls,
+            concurrency=concurrency,
+            resume=resume,
+            judge_run=judge_run,
+            dry_run=dry_run,
+            review=review,
+            review_sample=review_sample,
+            out=out,
+        )
+        return calibrate(request, watch, bias_report)
+
+    def rubric(
+        self,
+        *,
+        draft: str,
+        judge: str,
+        out: str | Path,
+        seed: int = 0,
+        max_cost: float | None = None,
+        dry_run: bool = False,
+        watch: Watch | None = None,
+    ) -> RubricLint | JudgeRunSize:
+        """Have a model draft a rubric, as `judge rubric` does.
+
+        Args:
+            draft: What should be judged, in a sentence or two.
+            judge: The model of models.yaml that drafts.
+            out: The new file, .yaml; its name is the id.
+            seed: Seed of the call.
+            max_cost: Maximum cost of all models together, in USD.
+            dry_run: Check the inputs and return the size of the judge run; make no call.
+            watch: Shows the progress of the calls; default: nothing is shown.
+
+        Returns:
+            The findings of `judge lint` in the draft, or the size of the call in a dry run.
+
+        Raises:
+            JudgeError: An input or a judge cannot be used.
+        """
+        request = request_of(
+            RubricDraftRequest,
+            self,
+            draft=draft,
+            judge=judge,
+            out=out,
+            seed=seed,
+            max_cost=max_cost,
+            dry_run=dry_run,
+        )
         return draft_rubric(request, watch) or self.lint([request.out])
 
-    def scenarios(self, request: ScenariosDraftRequest, *, watch: Watch | None = None) -> Path | JudgeRunSize:
-        """Have a model draft a family of scenarios and return its folder, as `scenarios draft` does."""
+    def scenarios(
+        self,
+        *,
+        task: str,
+        model: str,
+        family: str | None = None,
+        seed: int = 0,
+        max_cost: float | None = None,
+        dry_run: bool = False,
+        watch: Watch | None = None,
+    ) -> Path | JudgeRunSize:
+        """Have a model draft a family of scenarios, as `scenarios draft` does.
+
+        Args:
+            task: The domain, in a few words.
+            model: The model of models.yaml that drafts.
+            family: The new folder of scenarios; default: a name made from `task`.
+            seed: Seed of the call.
+            max_cost: Maximum cost of the call, in USD.
+            dry_run: Check the inputs and return the size of the call; do not make it.
+            watch: Shows the progress of the call; default: nothing is shown.
+
+        Returns:
+            The folder of the scenarios, or the size of the call in a dry run.
+        """
+        request = request_of(
+            ScenariosDraftRequest,
+            self,
+            task=task,
+            model=model,
+            family=family,
+            seed=seed,
+            max_cost=max_cost,
+            dry_run=dry_run,
+        )
         return draft_scenarios(request, watch)
 
     def lint(self, files: Sequence[Path] = ()) -> RubricLint:

@@ -1,6 +1,6 @@
 """The cube: the score of every model in every scenario on every benchmark and, if known, of every output.
 
-Missing scores are refused, or left out for every model as `--missing` says; they are never imputed. A table of scores
+Missing scores are an error, or are excluded for every model by `--missing`; they are never imputed. A table of scores
 has one row per model and scenario: `model,template,<benchmark>,…` in per cent. Ability and fluctuation: Song et al.
 2026 (arXiv 2602.02515), §3.
 """
@@ -27,8 +27,8 @@ from skill_evaluator.text import listed
 
 Floats = NDArray[np.float64]
 _MAX_NAMED = 4  # models and scenarios in an error message
-_SCENARIO = ("template", "scenario")
-_EMPTY = {"", "na", "n/a", "nan", "null", "none", "-", "–"}
+_SCENARIO_COLUMNS = ("template", "scenario")
+_EMPTY_CELLS = {"", "na", "n/a", "nan", "null", "none", "-", "–"}
 _OUTCOME_COLUMNS = ("model", "scenario", "benchmark", "question", "replicate", "score")
 
 
@@ -70,7 +70,7 @@ class Cube:
     """`scores`: [models, scenarios, benchmarks] in per cent, without NaN. `weights` of the benchmarks sum to 1.
 
     `outcomes` (the single outputs) and `questions` (their number) by benchmark, if known. `spending` and `answers` (the
-    number of outputs by kind) by model. `treatment`: a sentence on what was left out.
+    number of outputs by kind) by model. `treatment`: a sentence on the scores that were excluded or centered.
     """
 
     models: tuple[str, ...]
@@ -109,8 +109,8 @@ class Cube:
             answers={name: counts for name, counts in answers.items() if name in self.models},
         )
 
-    def on(self, benchmark: str) -> Self:
-        """Return the cube of one benchmark alone."""
+    def for_benchmark(self, benchmark: str) -> Self:
+        """Return the cube of one benchmark."""
         column = self.benchmarks.index(benchmark)
         return replace(
             self,
@@ -121,8 +121,8 @@ class Cube:
             questions={name: count for name, count in self.questions.items() if name == benchmark},
         )
 
-    def within(self, scenarios: Sequence[str]) -> Self:
-        """Return the cube of some scenarios alone, in their order."""
+    def for_scenarios(self, scenarios: Sequence[str]) -> Self:
+        """Return the cube of these scenarios, in this order."""
         rows = [self.scenarios.index(name) for name in scenarios]
         outcomes = {
             name: replace(benchmark, scores=benchmark.scores[:, rows])
@@ -139,8 +139,8 @@ class Cube:
         means = self.scores.mean(axis=0, keepdims=True)
         return replace(self, scores=self.scores - means + means.mean(axis=1, keepdims=True))
 
-    def treated(self, note: str) -> Self:
-        """Return the cube with a further sentence on the treatment of its scores."""
+    def with_treatment(self, note: str) -> Self:
+        """Return the cube with `note` appended to its treatment."""
         return replace(self, treatment=f"{self.treatment}; {note}" if self.treatment else note)
 
     @property
@@ -151,7 +151,7 @@ class Cube:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gaps:
-    """What to do about missing scores: an error, or what to skip; `source` and `unit` are for the message."""
+    """The treatment of missing scores; the error message names `source` and `unit`."""
 
     missing: Missing = "refuse"
     source: str = "the table"
@@ -169,26 +169,28 @@ def cube_of_scores(
 ) -> Cube:
     """Build a cube from scores in per cent, [models, scenarios, benchmarks]; NaN marks a missing score.
 
-    A benchmark without a weight has weight 1. Raise AuditError for missing scores unless `gaps` says what to skip.
+    A benchmark without a weight has weight 1. Raise AuditError for missing scores unless `gaps` excludes them.
     """
     missing, source = gaps.missing, gaps.source
     holes = np.asarray(np.isnan(scores).any(axis=2))
     if holes.any() and missing in ("refuse", "questions"):
         raise AuditError(_missing_message(models, scenarios, holes, gaps))
-    keeps_models = np.asarray(~(holes.any(axis=1) & (missing == "models")))
-    keeps_scenarios = np.asarray(~(holes.any(axis=0) & (missing == "scenarios")))
-    if not keeps_models.any() or not keeps_scenarios.any():
-        raise AuditError(f"{source}: nothing is left if incomplete {missing} are left out")
-    gone = [name for name, keeps in zip(models, keeps_models, strict=True) if not keeps]
-    gone += [f"scenario {name}" for name, keeps in zip(scenarios, keeps_scenarios, strict=True) if not keeps]
-    raw = np.array([weights.get(name, 1.0) for name in benchmarks], dtype=np.float64)
+    model_mask = np.asarray(~(holes.any(axis=1) & (missing == "models")))
+    scenario_mask = np.asarray(~(holes.any(axis=0) & (missing == "scenarios")))
+    if not model_mask.any() or not scenario_mask.any():
+        raise AuditError(f"{source}: --missing {missing} would exclude all {missing}; each has a missing score")
+    excluded_names = [name for name, included in zip(models, model_mask, strict=True) if not included]
+    excluded_names += [
+        f"scenario {name}" for name, included in zip(scenarios, scenario_mask, strict=True) if not included
+    ]
+    raw_weights = np.array([weights.get(name, 1.0) for name in benchmarks], dtype=np.float64)
     return Cube(
-        models=tuple(compress(models, keeps_models)),
-        scenarios=tuple(compress(scenarios, keeps_scenarios)),
+        models=tuple(compress(models, model_mask)),
+        scenarios=tuple(compress(scenarios, scenario_mask)),
         benchmarks=tuple(benchmarks),
-        scores=scores[np.ix_(keeps_models, keeps_scenarios)],
-        weights=raw / raw.sum(),
-        treatment=f"left out {listed(gone)}: incomplete" if gone else None,
+        scores=scores[np.ix_(model_mask, scenario_mask)],
+        weights=raw_weights / raw_weights.sum(),
+        treatment=f"excluded {listed(excluded_names)}: incomplete" if excluded_names else None,
     )
 
 
@@ -201,50 +203,50 @@ def cube_of_outcomes(
     missing: Missing = "refuse",
     source: str = "the audit",
 ) -> Cube:
-    """Build a cube from outputs. A question counts as answered in a scenario if one replicate has a score.
+    """Build a cube from outputs. A question is answered in a scenario if at least one replicate has a score.
 
-    Raise AuditError if a question has no output in some scenario, unless `missing` says what to leave out.
+    Raise AuditError if a question has no output in some scenario, unless `missing` excludes it.
     """
     treatment = None
     if missing == "questions":
-        outcomes, treatment = _keep_answered(outcomes, source)
+        outcomes, treatment = _complete_questions(outcomes, source)
     scores = np.stack([100.0 * benchmark.means.mean(axis=2) for benchmark in outcomes.values()], axis=2)
     gaps = Gaps(missing=missing, source=source, unit="output")
     cube = cube_of_scores(models, scenarios, tuple(outcomes), scores, weights=weights, gaps=gaps)
-    kept = np.ix_([models.index(name) for name in cube.models], [scenarios.index(name) for name in cube.scenarios])
+    selection = np.ix_([models.index(name) for name in cube.models], [scenarios.index(name) for name in cube.scenarios])
     return replace(
         cube,
-        outcomes={name: replace(benchmark, scores=benchmark.scores[kept]) for name, benchmark in outcomes.items()},
+        outcomes={name: replace(benchmark, scores=benchmark.scores[selection]) for name, benchmark in outcomes.items()},
         questions={name: len(benchmark.questions) for name, benchmark in outcomes.items()},
         treatment=treatment or cube.treatment,
     )
 
 
-def _keep_answered(outcomes: Mapping[str, Outcomes], source: str) -> tuple[dict[str, Outcomes], str | None]:
-    """Keep the questions with an output of every model in every scenario; also return a sentence on the others."""
-    kept, dropped = {}, []
+def _complete_questions(outcomes: Mapping[str, Outcomes], source: str) -> tuple[dict[str, Outcomes], str | None]:
+    """Select the questions that every model answered in every scenario, and name the excluded ones in a sentence."""
+    selected, excluded = {}, []
     for name, benchmark in outcomes.items():
         complete = np.asarray(~np.isnan(benchmark.means).any(axis=(0, 1)))
         if not complete.any():
             raise AuditError(f"{source}: no question of '{name}' has an output of every model in every scenario")
         questions = tuple(compress(benchmark.questions, complete))
-        kept[name] = Outcomes(questions=questions, scores=benchmark.scores[:, :, complete])
-        dropped += [f"{name}/{question}" for question in compress(benchmark.questions, ~complete)]
-    return kept, f"left out {listed(dropped)}: some model has no output for them" if dropped else None
+        selected[name] = Outcomes(questions=questions, scores=benchmark.scores[:, :, complete])
+        excluded += [f"{name}/{question}" for question in compress(benchmark.questions, ~complete)]
+    return selected, f"excluded {listed(excluded)}: some model has no output for them" if excluded else None
 
 
 def _missing_message(models: Sequence[str], scenarios: Sequence[str], holes: NDArray[np.bool_], gaps: Gaps) -> str:
-    """Name the models and scenarios with missing scores, and the options to leave them out."""
+    """Name the models and scenarios with missing scores, and the options that exclude them."""
     unit, source = gaps.unit, gaps.source
-    named = [
+    model_gaps = [
         f"{model} in {listed(list(compress(scenarios, row)), _MAX_NAMED)}"
         for model, row in zip(models, holes, strict=True)
         if row.any()
     ]
-    more = f"; and {len(named) - _MAX_NAMED} more models" if len(named) > _MAX_NAMED else ""
+    suffix = f"; and {len(model_gaps) - _MAX_NAMED} more models" if len(model_gaps) > _MAX_NAMED else ""
     options = "scenarios or --missing models" if unit == "cell" else "questions, scenarios or models"
     return (
-        f"{source} lacks {unit}s of {'; '.join(named[:_MAX_NAMED])}{more}: complete it, or leave out what is "
+        f"{source} lacks {unit}s of {'; '.join(model_gaps[:_MAX_NAMED])}{suffix}: complete it, or leave out what is "
         f"incomplete with --missing {options}"
     )
 
@@ -264,7 +266,7 @@ def read_cube(path: Path, *, weights: Mapping[str, float], missing: Missing = "r
 
 
 def _read_scores(path: Path) -> tuple[tuple[str, ...], dict[tuple[str, str], list[float]]]:
-    """Read the benchmarks and, by model and scenario, the score on each of them; NaN if it is missing."""
+    """Read the names of the benchmarks, and their scores by model and scenario. A missing score is NaN."""
     try:
         text = read_text(path, AuditError)
         reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator_of(text), strict=True)
@@ -272,8 +274,8 @@ def _read_scores(path: Path) -> tuple[tuple[str, ...], dict[tuple[str, str], lis
     except csv.Error as problem:
         raise AuditError(f"{path} is not CSV: {problem}") from None
     columns = tuple(cell.strip() for cell in rows[0][1]) if rows else ()
-    named = len(columns) >= 3 and columns[0] == "model" and columns[1] in _SCENARIO
-    if not named or not all(columns) or len(set(columns)) != len(columns):
+    has_header = len(columns) >= 3 and columns[0] == "model" and columns[1] in _SCENARIO_COLUMNS
+    if not has_header or not all(columns) or len(set(columns)) != len(columns):
         raise AuditError(
             f"{path}:1 must name its columns: model,template,<benchmark>,… (each name once); "
             f"it has: {','.join(columns) or 'nothing'}"
@@ -296,16 +298,16 @@ def _read_scores(path: Path) -> tuple[tuple[str, ...], dict[tuple[str, str], lis
     return columns[2:], {key: scores for key, (_, scores) in cells.items()}
 
 
-def _parse_score(cell: str, where: str, column: str) -> float:
+def _parse_score(cell: str, location: str, column: str) -> float:
     text = with_decimal_point(cell.strip())
-    if text.casefold() in _EMPTY:
+    if text.casefold() in _EMPTY_CELLS:
         return math.nan
     try:
         score = float(text.replace("_", "?"))  # float() would take 1_0 for 10
     except ValueError:
-        raise AuditError(f"{where}: '{text}' in column {column} is no number") from None
+        raise AuditError(f"{location}: '{text}' in column {column} is not a number") from None
     if not 0 <= score <= 100:
-        raise AuditError(f"{where}: {text} in column {column} is outside 0 to 100 (per cent right)")
+        raise AuditError(f"{location}: {text} in column {column} is outside 0 to 100 (per cent right)")
     return score
 
 
@@ -332,11 +334,11 @@ def _outcome_rows(cube: Cube, outcomes: Mapping[str, Outcomes]) -> Iterator[Sequ
                 for question, scores in zip(benchmark.questions, benchmark.scores[m, t], strict=True):
                     for replicate, score in enumerate(scores):
                         if not np.isnan(score):
-                            digits = np.format_float_positional(score, trim="-")  # of a float32, as few as possible
+                            digits = np.format_float_positional(score, trim="-")  # the fewest that identify a float32
                             yield model, scenario, name, question, replicate, digits
 
 
 def _csv_line(cells: Sequence[Any]) -> str:
     text = io.StringIO()
-    csv.writer(text).writerow(cells)  # with its default line ending it quotes names that hold \r or \n
+    csv.writer(text).writerow(cells)  # the default line ending makes it quote names that contain \r or \n
     return text.getvalue().removesuffix("\r\n") + "\n"

@@ -24,22 +24,22 @@ from skill_evaluator.display.options import (
 )
 from skill_evaluator.library.config import SafetyLimits, load_settings
 
-Missing = Literal["refuse", "questions", "scenarios", "models"]  # for missing scores: an error, or what to leave out
+Missing = Literal["refuse", "questions", "scenarios", "models"]  # an error, or the rows to exclude for missing scores
 
 
 @options
-class AuditPlaces(LibraryOptions):
+class AuditFolders(LibraryOptions):
     """The folders that an audit reads."""
 
     @cached_property
     def limits(self) -> SafetyLimits:
-        """The limits under which they are read."""
+        """The size limits of the files in these folders."""
         return load_settings(self.config).limits
 
 
 @options
-class AuditRequest(AuditPlaces):
-    """The size of an audit; None and empty mean the value of settings.yaml or of the audit to resume."""
+class AuditRequest(AuditFolders):
+    """The size of an audit; None and empty stand for the value in settings.yaml or in the audit to resume."""
 
     benchmarks: tuple[str, ...] = option(
         "A component; default: audit.benchmarks; repeatable.", (), "--benchmark", metavar="NAME"
@@ -73,36 +73,36 @@ class AuditRunRequest(AuditRequest):
 
 
 @options
-class AuditReportRequest(AuditPlaces):
-    """The options of `audit report`. Without folder and `cube`: the newest audit below `audits`."""
+class AuditReportRequest(AuditFolders):
+    """The options of `audit report`. If `folder` and `cube` are both None, it reads the newest audit in `audits`."""
 
     folder: Path | None = argument("An audit's folder; default: the newest.", None)
-    cube: Path | None = option("Instead of an audit: a CSV of scores in per cent.", metavar="FILE")
+    cube: Path | None = option("A CSV of scores in per cent, instead of an audit.", metavar="FILE")
     questions: int | None = option("Questions of each benchmark in --cube.", metavar="N", min=1)
     centered: bool = flag("Subtract each scenario's mean over the models before σ.")
     without: tuple[str, ...] = option("Skip a scenario; repeatable.", (), metavar="SCENARIO")
     weights: tuple[str, ...] = rare("The weight of a benchmark; repeatable.", (), "--weight", metavar="NAME=W")
-    missing: Missing = rare("If scores are missing: refuse, or skip for all models.", "refuse")
+    missing: Missing = rare("Refuse missing scores, or exclude them for all models.", "refuse")
     grades: int = rare("8: finer grades, for 20 models or more.", 4, metavar="4|8")
     out: Path | None = option("Folder of page and charts; default: the audit's.", metavar="DIR")
     audits: Audits = AUDITS
 
 
 @options
-class ScenariosCheckRequest(AuditPlaces):
+class ScenariosCheckRequest(AuditFolders):
     """The options of `scenarios check`."""
 
     family: str | None = argument("A folder of .evaluator/scenarios; default: its files.", None)
-    trial: Path | None = option("An audit in these scenarios; default: the newest.", metavar="DIR")
+    trial: Path | None = option("An audit of these scenarios; default: the newest.", metavar="DIR")
     audits: Audits = AUDITS
 
 
 @options
 class ScenariosDraftRequest(FormatOption, ConfigOption):
-    """The family of scenarios that a model drafts."""
+    """The options of `scenarios draft`."""
 
     task: str = option("The domain, in a few words.", ..., metavar="TEXT")
-    model: str = option("The model of models.yaml that drafts.", ..., "-m", metavar="ID")
+    model: str = option("The model that drafts; an id of models.yaml.", ..., "-m", metavar="ID")
     family: str | None = option("The new folder of scenarios; default: from --task.", metavar="NAME")
     seed: int = rare("Seed of the call.", 0)
     max_cost: MaxCost = None

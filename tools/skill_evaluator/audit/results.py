@@ -41,7 +41,7 @@ class ModelAudit(FrozenModel):
     fluctuation: float
     fluctuation_ci95: Interval | None = Field(default=None, description="for other questions like these")
     grade: str | None
-    settled: bool | None = Field(default=None, description="whether the interval stays within the grade; null: unknown")
+    settled: bool | None = Field(default=None, description="whether the interval is within the grade; null: unknown")
     centered_grade: str | None = Field(default=None, description="the grade if the scores are centered")
     quadrant: Quadrant | None
     noise: float | None = Field(default=None, description="standard deviation of a score within a scenario")
@@ -90,7 +90,7 @@ class Neutrality(FrozenModel):
 
 
 class RankEntry(FrozenModel):
-    """One place of a ranking; `reason` begins with the ability."""
+    """A model in a ranking; `reason` begins with the ability."""
 
     model: str
     reason: str
@@ -106,7 +106,7 @@ class Regime(FrozenModel):
 
 
 class BenchmarkUsed(FrozenModel):
-    """A benchmark of the audit; `questions` is null if a table does not tell it. `thresholds`: of the grades on it."""
+    """A benchmark of the audit; `questions` is null if only a table of scores is known."""
 
     name: str
     weight: float
@@ -117,14 +117,14 @@ class BenchmarkUsed(FrozenModel):
 
 
 class AuditResult(FrozenModel):
-    """The whole audit, models by fluctuation."""
+    """The result of an audit, its models sorted by fluctuation."""
 
     audit_version: int = AUDIT_VERSION
     cohort: list[str]
     scenarios: list[str]
     used: list[BenchmarkUsed]
     replicates: int | None
-    treatment: str | None = Field(default=None, description="what was left out, and whether scores were centered")
+    treatment: str | None = Field(default=None, description="the scores that were excluded or centered")
     models: list[ModelAudit]
     thresholds: Thresholds | None
     medians: Medians | None

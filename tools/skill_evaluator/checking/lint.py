@@ -166,9 +166,7 @@ def lint_component(
 
 
 def _read_cases(component: Component, fixtures: Path | None) -> tuple[list[Case], list[str], str | None, list[str]]:
-    """Return the cases, the ids of cases without a document, the reason why none is evaluated yet, and the
-    problems.
-    """
+    """Return the cases, the ids of cases without a document, the reason why none is evaluated yet, and the problems."""
     cases, waiting, not_evaluated, odd = list[Case](), list[str](), None, list[SkillEvaluatorError]()
     try:
         waiting += [] if component.output == "choice" else cases_without_document(find_cases(component, fixtures))

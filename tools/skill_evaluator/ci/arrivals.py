@@ -1,7 +1,7 @@
-"""The artifacts of a plan's jobs → the planned outputs of every component and model.
+"""Read the artifacts of a plan's jobs and join the planned outputs of every component and model.
 
-An artifact counts for its own job alone, and nothing in it is trusted: links are not followed, and an unreadable file
-is a remark, not an error.
+An artifact counts only for its own job and is not trusted: links are not followed, and an unreadable file is a remark,
+not an error.
 """
 
 import datetime
@@ -31,9 +31,9 @@ from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.stats import by_key
 from skill_evaluator.text import counted, is_generated, listed
 
-CLOCKS_APART = datetime.timedelta(days=1)  # more than the clocks of any two machines differ
-SKIPPED = ".skipped"  # a file `<job>.skipped` holds the reason why a job did not run
-_MAX_NAMED = 3
+MAX_CLOCK_SKEW = datetime.timedelta(days=1)
+SKIPPED = ".skipped"  # the file JOB.skipped holds the reason why a job did not run
+_MAX_LISTED = 3
 _MAX_NOTE_BYTES = 1000
 Part = tuple[PlannedRun, Manifest]
 """A planned run, and the manifest that its folder should have."""
@@ -41,16 +41,16 @@ Part = tuple[PlannedRun, Manifest]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArrivedRun:
-    """A run folder, and the artifact that it was in if known; `problem` is the reason why there is no manifest."""
+    """A run folder and the job whose artifact holds it, if known. `problem` explains a missing manifest."""
 
     folder: Path
-    place: str
+    path: str
     job: str | None
     manifest: Manifest | None
     problem: str = ""
 
     def claims(self, planned: Manifest, job: str) -> bool:
-        """Return whether the folder is the result of a planned run, by its job and its run id."""
+        """Return whether the folder has the run id of a planned run and comes from its job."""
         if planned.run_id not in (self.folder.name, self.manifest and self.manifest.run_id):
             return False
         if self.job is not None:
@@ -78,30 +78,28 @@ def find_arrivals(root: Path, plan: Plan) -> Arrivals:
         if MANIFEST in files:
             runs.append(_read_run(folder, root, job))
         for file in files:
-            of_job = file.removesuffix(SKIPPED)
-            if of_job != file and of_job in planned and job in (None, of_job) and _is_own_file(folder / file):
-                notes[of_job] = _read_note(folder / file)
+            skipped_job = file.removesuffix(SKIPPED)
+            is_note = skipped_job != file and skipped_job in planned and job in (None, skipped_job)
+            if is_note and _is_regular_file(folder / file):
+                notes[skipped_job] = _read_note(folder / file)
     return Arrivals(root=root, runs=tuple(runs), notes=notes)
 
 
-def _is_own_file(path: Path) -> bool:
-    """Return whether a path is a regular file. Links are excluded because they could lead to any file of this
-    machine.
-    """
-    return path.is_file() and not path.is_symlink()
+def _is_regular_file(path: Path) -> bool:
+    return path.is_file() and not path.is_symlink()  # a link could lead to any file of this machine
 
 
 def _read_run(folder: Path, root: Path, job: str | None) -> ArrivedRun:
     manifest, problem = None, ""
     try:
         for name in (MANIFEST, ANSWERS, RECORD):
-            if os.path.lexists(folder / name) and not _is_own_file(folder / name):
+            if os.path.lexists(folder / name) and not _is_regular_file(folder / name):
                 raise RunError(f"{folder / name} is not a regular file")
         manifest = read_manifest(folder)
     except RunError as caught:
         problem = str(caught)
-    place = visible(str(folder.relative_to(root)))
-    return ArrivedRun(folder=folder, place=place, job=job, manifest=manifest, problem=problem)
+    path = visible(str(folder.relative_to(root)))
+    return ArrivedRun(folder=folder, path=path, job=job, manifest=manifest, problem=problem)
 
 
 def _read_note(path: Path) -> str:
@@ -115,10 +113,10 @@ def _read_note(path: Path) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatheredRun:
-    """The outputs of a component on a model that arrived, its shards joined; a baseline is a run of its own.
+    """The outputs of a run that arrived, its shards joined. An interleaved baseline is another run.
 
-    `manifest` is the manifest of the whole run, `judge` the id of its planned judge. `folders` are the run folders that
-    count, empty if nothing arrived. `remarks` explain why a job stopped or did not run, and name unplanned files.
+    `manifest` is the manifest of the whole run, `judge` the id of its planned judge. `folders` are the accepted run
+    folders, empty if nothing arrived. `remarks` explain why a job stopped or did not run, and name unplanned files.
     """
 
     manifest: Manifest
@@ -130,15 +128,15 @@ class GatheredRun:
 
 
 def parts_of_runs(plan: Plan) -> list[list[Part]]:
-    """Return the parts (shards) of the run of each component and model, and of each baseline, as planned."""
+    """Group the planned parts (shards) by run: by component, model and role."""
     key = attrgetter("skill", "model_id", "role")
     return list(by_key((key(manifest), (run, manifest)) for run, manifest in plan.manifests()).values())
 
 
 def answers_size(plan: Plan, parts: Iterable[Part], arrivals: Arrivals) -> int:
-    """Return the size in bytes of the outputs of these parts that arrived."""
+    """Return the size of the outputs of these parts that arrived, in bytes."""
     files = {arrived.folder / ANSWERS for part in parts for arrived in _claimants(plan, part, arrivals)}
-    return sum(file.stat().st_size for file in files if _is_own_file(file))
+    return sum(file.stat().st_size for file in files if _is_regular_file(file))
 
 
 def _claimants(plan: Plan, part: Part, arrivals: Arrivals) -> list[ArrivedRun]:
@@ -148,61 +146,61 @@ def _claimants(plan: Plan, part: Part, arrivals: Arrivals) -> list[ArrivedRun]:
 
 
 def gather(plan: Plan, parts: Sequence[Part], arrivals: Arrivals) -> GatheredRun:
-    """Collect the planned outputs of a run's parts, with a remark for each folder or output that was not planned."""
-    taken: list[tuple[Manifest, list[Replicate]]] = []
-    begun, folders, remarks = list[Manifest](), list[Path](), list[str]()
-    absent, judge = list[str](), parts[0][0].judge
+    """Join the planned outputs of a run's parts, with a remark for each folder or output that was not planned."""
+    outputs: list[tuple[Manifest, list[Replicate]]] = []
+    manifests, folders, remarks = list[Manifest](), list[Path](), list[str]()
+    absent_jobs, judge = list[str](), parts[0][0].judge
     for run, planned in parts:
         claimants = _claimants(plan, (run, planned), arrivals)
         for arrived in claimants:
-            wrong = arrived.problem if arrived.manifest is None else _differences(arrived.manifest, planned)
-            if wrong or arrived.manifest is None:
-                remarks.append(f"{arrived.place} is left out: {wrong}")
+            problem = arrived.problem if arrived.manifest is None else _differences(arrived.manifest, planned)
+            if problem or arrived.manifest is None:
+                remarks.append(f"{arrived.path} is ignored: {problem}")
                 continue
             answers, problems = _read_answers(arrived, planned)
-            taken.append((planned, answers))
-            begun.append(arrived.manifest)
+            outputs.append((planned, answers))
+            manifests.append(arrived.manifest)
             folders.append(arrived.folder)
             remarks += [visible(problem.replace(f"{arrivals.root}{os.sep}", "")) for problem in problems]
         if not claimants:
-            absent.append(plan.job_of(run))
-            remarks.append(arrivals.notes.get(absent[-1]) or _nothing_arrived(absent[-1], planned, arrivals))
+            absent_jobs.append(plan.job_of(run))
+            remarks.append(arrivals.notes.get(absent_jobs[-1]) or _nothing_arrived(absent_jobs[-1], planned, arrivals))
     return GatheredRun(
-        manifest=_whole_manifest(plan, parts, begun),
+        manifest=_whole_manifest(plan, parts, manifests),
         judge=None if judge is None else judge.model_id,
-        answers=merged_outcomes(taken),
+        answers=merged_outcomes(outputs),
         folders=tuple(folders),
-        skipped=len(absent) == len(parts) and all(job in arrivals.notes for job in absent),
+        skipped=len(absent_jobs) == len(parts) and all(job in arrivals.notes for job in absent_jobs),
         remarks=tuple(dict.fromkeys(remarks)),
     )
 
 
 def _nothing_arrived(job: str, planned: Manifest, arrivals: Arrivals) -> str:
-    found = {invocation_of(arrived.manifest.run_id) for arrived in arrivals.runs if arrived.manifest is not None}
-    others = sorted(found - {invocation_of(planned.run_id)})
-    besides = f"; what lies there of {listed(others, _MAX_NAMED)} is of a different plan" if others else ""
-    return f"nothing arrived of {job}{besides}"
+    invocations = {invocation_of(arrived.manifest.run_id) for arrived in arrivals.runs if arrived.manifest is not None}
+    others = sorted(invocations - {invocation_of(planned.run_id)})
+    remark = f"; the folder has runs of other plans: {listed(others, _MAX_LISTED)}" if others else ""
+    return f"nothing arrived of {job}{remark}"
 
 
 def _differences(manifest: Manifest, planned: Manifest) -> str:
-    """Return the fields in which a manifest differs from the plan, in words; empty if it is as planned."""
-    wrong = []
+    """List the fields in which a manifest differs from the plan; empty if there are none."""
+    differences = []
     for name in Manifest.model_fields:
-        here, there = getattr(manifest, name), getattr(planned, name)
+        actual, expected = getattr(manifest, name), getattr(planned, name)
         if name == "created":
-            first, last = moment(there) - CLOCKS_APART, datetime.datetime.now(datetime.UTC) + CLOCKS_APART
-            if not first <= moment(here) <= last:
-                wrong.append(f"created is {here}, the plan was made at {there}")
-        elif isinstance(there, dict) and here != there:
-            names = sorted(key for key in here.keys() | there.keys() if here.get(key) != there.get(key))
-            wrong.append(f"{name}: {listed(names, _MAX_NAMED)} not as the plan says")
-        elif name == "skill_version" and is_generated(str(here)) and is_generated(str(there)):
-            continue  # a job does not see the branch of records that numbers versions; the digests identify the prompt
-        elif name in TOLD_LATER or (name == "beside" and here is None):  # the run had no interleaved baseline
+            earliest, latest = moment(expected) - MAX_CLOCK_SKEW, datetime.datetime.now(datetime.UTC) + MAX_CLOCK_SKEW
+            if not earliest <= moment(actual) <= latest:
+                differences.append(f"created is {actual}, the plan was made at {expected}")
+        elif isinstance(expected, dict) and actual != expected:
+            names = sorted(key for key in actual.keys() | expected.keys() if actual.get(key) != expected.get(key))
+            differences.append(f"{name}: {listed(names, _MAX_LISTED)} differs from the plan")
+        elif name == "skill_version" and is_generated(str(actual)) and is_generated(str(expected)):
+            continue  # jobs do not see the branch of records that numbers versions; digests identify the prompt
+        elif name in TOLD_LATER or (name == "beside" and actual is None):  # the baseline could not be called
             continue
-        elif here != there:
-            wrong.append(f"{name} is {_shown(here)}, the plan says {_shown(there)}")
-    return visible(listed(wrong, _MAX_NAMED))
+        elif actual != expected:
+            differences.append(f"{name} is {_shown(actual)}, the plan says {_shown(expected)}")
+    return visible(listed(differences, _MAX_LISTED))
 
 
 def _shown(value: object) -> str:
@@ -210,38 +208,38 @@ def _shown(value: object) -> str:
 
 
 def _read_answers(arrived: ArrivedRun, planned: Manifest) -> tuple[list[Replicate], list[str]]:
-    """Return the readable outputs of planned calls, and the problems of all others."""
-    made, problems, unplanned = list[Replicate](), list[str](), 0
+    """Return the readable outputs of planned calls, and the problems of the rest."""
+    replicates, problems, unplanned = list[Replicate](), list[str](), 0
     try:
         for replicate in read_answers(arrived.folder, problems.append):
             if planned.asks(replicate.call):
-                made.append(replicate)
+                replicates.append(replicate)
             else:
                 unplanned += 1
     except RunError as problem:
         problems.append(str(problem))
     if unplanned:
-        problems.append(f"{arrived.place}: {counted(unplanned, 'answer')} left out, of calls that were not planned")
+        problems.append(f"{arrived.path}: {counted(unplanned, 'output')} of unplanned calls ignored")
     try:
         stopped = read_record(arrived.folder / RECORD).stopped
     except LeaderboardError:
-        stopped = "a job ended before it could say how it went"
-    return made, [*problems, abridged(stopped, 300)] if stopped else problems
+        stopped = "a job ended before it wrote its record"
+    return replicates, [*problems, abridged(stopped, 300)] if stopped else problems
 
 
-def _whole_manifest(plan: Plan, parts: Iterable[Part], begun: Sequence[Manifest]) -> Manifest:
-    """Return the manifest of the run that the parts belong to, over all planned cases."""
+def _whole_manifest(plan: Plan, parts: Iterable[Part], manifests: Sequence[Manifest]) -> Manifest:
+    """Build the manifest of a whole run from the manifests of its parts."""
     planned = [manifest for _, manifest in parts]
     first = planned[0]
     cases = {case_id: digest for manifest in planned for case_id, digest in manifest.cases.items()}
     new, baseline = (run_id_of(plan.invocation, first.skill, first.model_id, mark=mark) for mark in ("", BASELINE))
-    own, other = (baseline, new) if first.role == BASELINE else (new, baseline)
+    run_id, counterpart = (baseline, new) if first.role == BASELINE else (new, baseline)
     return first.model_copy(
         update={
-            "run_id": own,
-            "beside": None if first.beside is None else other,
-            "created": min((manifest.created for manifest in begun), default=first.created),
-            "server": next((manifest.server for manifest in begun if manifest.server), None),
+            "run_id": run_id,
+            "beside": None if first.beside is None else counterpart,
+            "created": min((manifest.created for manifest in manifests), default=first.created),
+            "server": next((manifest.server for manifest in manifests if manifest.server), None),
             "shard": None,
             "cases": dict(sorted(cases.items())),
         }

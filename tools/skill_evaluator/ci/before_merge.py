@@ -1,6 +1,6 @@
-"""Evaluation of a pull request before its merge: the changes that are refused, and the cap that is required.
+"""Evaluation of a pull request before its merge: refused changes, and the required cap.
 
-The jobs have keys, so no file of the pull request may decide their programs: no workflow, setting or program.
+The jobs have keys, so a pull request that changes code, workflows or settings is refused.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,7 +16,7 @@ from skill_evaluator.repository import Repository, within
 from skill_evaluator.text import listed
 
 _REFUSED = (".evaluator/*", ".github/*", "tools/*", "*.py", ".gitmodules")
-_DECLARING = ("datasets.json", "meta.json", "*checks*", "cases.*")  # files that can declare a check
+_CAN_DECLARE_CHECKS = ("datasets.json", "meta.json", "*checks*", "cases.*")
 
 
 def changed_paths(repository: Repository, commit: str) -> set[str]:
@@ -28,14 +28,12 @@ def changed_paths(repository: Repository, commit: str) -> set[str]:
 
 
 def refusals(changed: set[str], settings: str, jobs: Jobs) -> Iterator[Problem]:
-    """Yield the reasons not to evaluate a pull request: it changes files that decide what the jobs run, or has no
-    cap.
-    """
+    """Yield the reasons not to evaluate a pull request: it changes code or settings, or there is no cost cap."""
     refused = sorted(path for path in changed if any(fnmatch(path, pattern) for pattern in _REFUSED))
     if refused:
         message = (
             f"the pull request changes {listed(refused, 3)}: files of .evaluator, .github and tools and Python files "
-            "decide what runs beside a key; merge them first"
+            "decide which code runs with keys; merge them first"
         )
         yield Problem(file=refused[0], line=1, message=message)
     if jobs.max_cost is None:
@@ -45,13 +43,15 @@ def refusals(changed: set[str], settings: str, jobs: Jobs) -> Iterator[Problem]:
 
 def refuse_code(component: Component, cases: Sequence[Case], folder: str, changed: set[str]) -> None:
     """Raise PlanError if a pull request changes a component that is a program, or the declaration of a Python check."""
-    own = {path for path in changed if path.startswith(f"{within(folder, component.name)}/")}
-    if component.program is not None and own:
-        raise PlanError(f"'{component.name}' is a program, which would run beside a key; merge the pull request first")
-    near = own | {path for path in changed if component.fixtures in PurePosixPath(path).parts}
-    declaring = {path for path in near if any(fnmatch(PurePosixPath(path).name, name) for name in _DECLARING)}
+    changed_here = {path for path in changed if path.startswith(f"{within(folder, component.name)}/")}
+    if component.program is not None and changed_here:
+        raise PlanError(f"'{component.name}' is a program, which would run with keys; merge the pull request first")
+    related = changed_here | {path for path in changed if component.fixtures in PurePosixPath(path).parts}
+    declaring = {
+        path for path in related if any(fnmatch(PurePosixPath(path).name, name) for name in _CAN_DECLARE_CHECKS)
+    }
     if declaring and any(check.kind == "python" for case in cases for check in case.checks):
         raise PlanError(
             f"'{component.name}' has checks in Python, and the pull request changes {listed(sorted(declaring), 3)}: "
-            "the code would run beside a key; merge it first"
+            "their code would run with keys; merge it first"
         )

@@ -1,6 +1,6 @@
-"""The artifacts of a plan's jobs → one record per component and model, and the outcome of every call.
+"""Collect the artifacts of a plan's jobs: one record per component and model, and the outcome of every call.
 
-Collecting makes no call and changes no leaderboard. It scores the outputs itself and joins shards into one run.
+Collecting makes no call and changes no leaderboard. It scores the outputs again and joins shards into one run.
 """
 
 import shlex
@@ -39,53 +39,55 @@ from skill_evaluator.text import listed
 from skill_evaluator.verdicts.decide.results import ComparisonResult
 from skill_evaluator.verdicts.history.component import RecordedComponent
 
-_NAMED = 3  # changed items in a message
+_MAX_LISTED = 3
 
 
 @options
 class CollectRequest(Checkout, PlatformOption, FormatOption):
-    """What is to be collected, and where it goes."""
+    """The options of `collect`."""
 
     artifacts: Path | None = argument("Folder with the run folders of a plan's jobs.", None)
     plan: Path = rare("The plan.", Path("plan.json"), metavar="FILE")
     plan_sha256: str | None = rare("The SHA-256 that the plan's file must have.", metavar="HEX")
-    out: Path = rare("Where records and outcome.json go.", Path("collected"), metavar="DIR")
+    out: Path = rare("Folder for records and outcome.json.", Path("collected"), metavar="DIR")
 
 
 def collect(request: CollectRequest) -> Outcome:
     """Score the outputs of a plan's jobs, write the records and outcome.json, and return the outcome.
 
-    Each run may take an equal share of the remaining `limits.collect_seconds`. As small runs are scored first, no
-    run is
-    cut short unless all together take longer.
+    Small runs are scored first, each for at most an equal share of the rest of `limits.collect_seconds`, so no run is
+    cut short unless all runs together take longer.
     """
     plan, arrivals = _read_arrivals(request)
     planned = parts_of_runs(plan)
-    order = sorted(range(len(planned)), key=lambda place: answers_size(plan, planned[place], arrivals))
-    ends = time.monotonic() + request.configuration.settings.limits.collect_seconds
+    order = sorted(range(len(planned)), key=lambda index: answers_size(plan, planned[index], arrivals))
+    deadline = time.monotonic() + request.configuration.settings.limits.collect_seconds
     scored: dict[int, tuple[RunOutcome, Record | None]] = {}
     problems: list[SkillEvaluatorError] = []
-    for place in order:
+    for index in order:
         now = time.monotonic()
-        until = now + (ends - now) / (len(planned) - len(scored))
-        gathered = gather(plan, planned[place], arrivals)
-        done = attempted(gathered.manifest.skill, partial(_score_run, gathered, arrivals, request, until))
-        if isinstance(done, SkillEvaluatorError):  # an error in one run does not stop the others
-            problems.append(done)
-            done = _run_outcome(gathered, "missing", *gathered.remarks, f"not collected: {visible(str(done))}"), None
-        scored[place] = done
+        run_deadline = now + (deadline - now) / (len(planned) - len(scored))
+        gathered = gather(plan, planned[index], arrivals)
+        result = attempted(gathered.manifest.skill, partial(_score_run, gathered, arrivals, request, run_deadline))
+        if isinstance(result, SkillEvaluatorError):  # an error in one run does not stop the others
+            problems.append(result)
+            result = (
+                _run_outcome(gathered, "missing", *gathered.remarks, f"not collected: {visible(str(result))}"),
+                None,
+            )
+        scored[index] = result
     records = {record.run_id: record for _, record in scored.values() if record is not None}
-    again = plan.trigger == "drift"
-    verdicts, undecided = _verdicts(records.values(), request, again=again)
-    drifts = {run_id: drift for verdict in verdicts if again for run_id, drift in drifts_in(verdict).items()}
+    is_drift = plan.trigger == "drift"
+    verdicts, undecided = _verdicts(records.values(), request, again=is_drift)
+    drifts = {run_id: drift for verdict in verdicts if is_drift for run_id, drift in drifts_in(verdict).items()}
     for run_id, drift in drifts.items():
         _write(records[run_id].model_copy(update={"drift": drift}), request)
-    outputs = {run.run_id: partial(gather, plan, planned[place], arrivals) for place, (run, _) in scored.items()}
-    lost = dict(_lost_values([] if again else verdicts, records, outputs, request))
-    problems += [values for values in lost.values() if isinstance(values, SkillEvaluatorError)]
+    outputs = {run.run_id: partial(gather, plan, planned[index], arrivals) for index, (run, _) in scored.items()}
+    lost_by_run = dict(_lost_values([] if is_drift else verdicts, records, outputs, request))
+    problems += [values for values in lost_by_run.values() if isinstance(values, SkillEvaluatorError)]
     runs = []
-    for run, record in (scored[place] for place in range(len(planned))):
-        values = lost.get(run.run_id or "", [])
+    for run, record in (scored[index] for index in range(len(planned))):
+        values = lost_by_run.get(run.run_id or "", [])
         run = run.model_copy(update={"lost_values": values if isinstance(values, list) else []})
         if record is not None and (problem := undecided.get(run.skill)):
             reasons = filter(None, (run.reason, f"no verdict: {visible(str(problem))}"))
@@ -94,8 +96,8 @@ def collect(request: CollectRequest) -> Outcome:
     outcome = Outcome.view(
         plan,
         runs=runs,
-        verdicts=[] if again else verdicts,
-        drift=verdicts if again else [],
+        verdicts=[] if is_drift else verdicts,
+        drift=verdicts if is_drift else [],
         has_bug=any(isinstance(problem, InternalError) for problem in (*problems, *undecided.values())),
     )
     replace_text(request.out / OUTCOME, json_text(outcome.model_dump(mode="json")))
@@ -103,29 +105,30 @@ def collect(request: CollectRequest) -> Outcome:
 
 
 def _read_arrivals(request: CollectRequest) -> tuple[Plan, Arrivals]:
-    """Read the plan and find the artifacts of its jobs; raise PlanError if the plan or the folder is not the
-    expected one.
+    """Read the plan and find the artifacts of its jobs.
+
+    Raise PlanError if the plan has another SHA-256 or the folder does not exist.
     """
     plan = read_plan(request.plan)
     if request.plan_sha256 not in (None, sha256_of(request.plan)):
         raise PlanError(f"{request.plan} is not the file that `plan` wrote: its SHA-256 is not {request.plan_sha256}")
     if request.artifacts is None or not request.artifacts.is_dir():
-        named = "no folder is named" if request.artifacts is None else f"{request.artifacts} is not a folder"
-        raise PlanError(f"{named}; name the folder with the jobs' artifacts")
+        problem = "no folder is named" if request.artifacts is None else f"{request.artifacts} is not a folder"
+        raise PlanError(f"{problem}; name the folder with the jobs' artifacts")
     return plan, find_arrivals(request.artifacts, plan)
 
 
-def commands_again(request: CollectRequest, outcome: Outcome) -> list[str]:
-    """Return the commands that make the missing calls of the runs that are incomplete or missing."""
-    lost = {(run.skill, run.model_id) for run in outcome.runs if run.status in ("incomplete", "missing")}
+def resume_commands(request: CollectRequest, outcome: Outcome) -> list[str]:
+    """Return the commands that make the missing calls of incomplete and missing runs."""
+    unfinished = {(run.skill, run.model_id) for run in outcome.runs if run.status in ("incomplete", "missing")}
     plan, arrivals = _read_arrivals(request)
     folders: dict[str, Path] = {}
     for run, manifest in plan.manifests():
-        found = gather(plan, [(run, manifest)], arrivals)
-        answered = sum(replicate.answered for replicate in found.answers.values())
-        if (run.skill, run.model_id) in lost and answered < manifest.calls:
-            begun = [folder.parent for folder in found.folders]
-            folders.setdefault(run.id, begun[0] if begun else arrivals.root / plan.job_of(run))
+        gathered = gather(plan, [(run, manifest)], arrivals)
+        answered = sum(replicate.answered for replicate in gathered.answers.values())
+        if (run.skill, run.model_id) in unfinished and answered < manifest.calls:
+            run_folders = [folder.parent for folder in gathered.folders]
+            folders.setdefault(run.id, run_folders[0] if run_folders else arrivals.root / plan.job_of(run))
     evaluate = ("skill-evaluator", "evaluate", f"--plan={request.plan}")
     return [
         shlex.join([*evaluate, f"--planned={run_id}", f"--results={folder}", *words_of(request)])
@@ -134,7 +137,7 @@ def commands_again(request: CollectRequest, outcome: Outcome) -> list[str]:
 
 
 def _judged(gathered: GatheredRun, arrivals: Arrivals, cases: Sequence[Case], request: CollectRequest) -> JudgedRun:
-    """Return the verdicts of the planned judge on a run's outputs; verdicts on other texts are ignored."""
+    """Read the planned judge's verdicts on a run's outputs. Ignore verdicts of other judge prompts."""
     configuration, manifest = request.configuration, gathered.manifest
     if not any(case.sentences for case in cases):
         return JudgedRun()
@@ -143,26 +146,27 @@ def _judged(gathered: GatheredRun, arrivals: Arrivals, cases: Sequence[Case], re
         raise PlanError(f"the judge '{gathered.judge}' is no longer in models.yaml; check out the plan's commit")
     judge = SentencesJudge(model=model, asked_for=manifest.run_id, seed=manifest.seed, folder=Path())
     answered: dict[str, Replicate] = {}
-    passes: list[Manifest] = []
+    manifests: list[Manifest] = []
     for run in arrivals.runs:
         is_of_run = run.folder.parent.name == JUDGE and run.folder.parent.parent in gathered.folders
         if run.manifest is None or not is_of_run or run.manifest.digests != judge.digests:
             continue
-        passes.append(run.manifest)
-        with suppress(RunError):  # an output whose verdict cannot be read counts as not judged
-            made = read_answers(run.folder, lambda _: None)
-            answered |= {one.call.case_id: one for one in made if one.answered}
-    asked = SentenceAnswers(manifest=passes[0] if passes else None, answered=answered)
-    return judged_by(judged_items(cases, gathered.answers), asked, manifest.seed, configuration, request.config, model)
+        manifests.append(run.manifest)
+        with suppress(RunError):  # an output with an unreadable verdict counts as not judged
+            replicates = read_answers(run.folder, lambda _: None)
+            answered |= {replicate.call.case_id: replicate for replicate in replicates if replicate.answered}
+    answers = SentenceAnswers(manifest=manifests[0] if manifests else None, answered=answered)
+    return judged_by(
+        judged_items(cases, gathered.answers), answers, manifest.seed, configuration, request.config, model
+    )
 
 
 def _verdicts(
     records: Iterable[Record], checkout: Checkout, *, again: bool
 ) -> tuple[list[ComparisonResult], dict[str, SkillEvaluatorError]]:
-    """Compare final runs with their recorded baselines, here or on a branch; return verdicts, and errors by
-    component.
+    """Compare final runs with their recorded baselines; return the verdicts, and the errors by component.
 
-    An unreadable leaderboard does not prevent the publication of a record.
+    A component whose leaderboard is unreadable has an error instead of a verdict; its records are still published.
     """
     verdicts, undecided = [], {}
     for skill, final in by_key((record.skill, record) for record in records if record.is_final).items():
@@ -189,7 +193,7 @@ def _lost_values(
 ) -> Iterator[tuple[str, list[LostValue] | SkillEvaluatorError]]:
     """Yield the lost values, or the error, of each run with an interleaved baseline, by run id.
 
-    Yield nothing if the cases are in a different repository, because its readers may be others.
+    Yield nothing if the cases are in another repository, which may have other readers.
     """
     if request.configuration.settings.fixtures is not None:
         return
@@ -203,7 +207,7 @@ def _lost_values(
 def _score_run(
     gathered: GatheredRun, arrivals: Arrivals, request: CollectRequest, until: float
 ) -> tuple[RunOutcome, Record | None]:
-    """Score the outputs of one run and write its record, unless nothing was scored or the record is refused."""
+    """Score the outputs of one run and write its record, unless no output was scored or the record is refused."""
     if not gathered.folders:
         return _run_outcome(gathered, "skipped" if gathered.skipped else "missing", *gathered.remarks), None
     record = _record(gathered, arrivals, request, until)
@@ -222,7 +226,7 @@ def _score_run(
         "hit_rate": record.tokens.hit_rate,
     }
     refusal = _why_refused(record, request)
-    if refusal is not None:  # publishing would refuse the record, too; the outputs stay in the artifacts
+    if refusal is not None:  # publishing would refuse it, too; the outputs stay in the artifacts
         return outcome.model_copy(update={**measured, "status": "refused", "reason": refusal}), None
     _write(record, request)
     figures = Figures(
@@ -239,9 +243,7 @@ def _write(record: Record, request: CollectRequest) -> None:
 
 
 def _why_refused(record: Record, checkout: Checkout) -> str | None:
-    """Return the reason to refuse a complete run: its version was recorded meanwhile with a different prompt, or
-    None.
-    """
+    """Return the reason to refuse a complete run whose version was recorded meanwhile with another prompt, or None."""
     if record.complete:
         with suppress(SkillEvaluatorError):  # an unreadable archive is reported with the missing verdict
             archive = checkout.archive(checkout.component(record.skill))
@@ -250,7 +252,7 @@ def _why_refused(record: Record, checkout: Checkout) -> str | None:
 
 
 def _run_outcome(gathered: GatheredRun, status: Status, *reasons: str) -> RunOutcome:
-    """Return the outcome of a run without scored outputs."""
+    """Return the outcome of a run that has no scored outputs."""
     manifest = gathered.manifest
     return RunOutcome(
         skill=manifest.skill,
@@ -268,8 +270,8 @@ def _record(gathered: GatheredRun, arrivals: Arrivals, checkout: CollectRequest,
     """Score the outputs of a run until a deadline; raise PlanError if this checkout differs from the plan."""
     manifest = gathered.manifest
     component = checkout.component(manifest.skill)
-    read = asking(checkout.configuration, component)
-    model = next((model for model in read.models if model.id == manifest.model_id), None)
+    configuration = asking(checkout.configuration, component)
+    model = next((model for model in configuration.models if model.id == manifest.model_id), None)
     if model is None:
         raise PlanError(f"model '{manifest.model_id}' is no longer in models.yaml; check out the plan's commit")
     cases = {case.id: case for case in load_cases(component, checkout.fixtures)}
@@ -278,27 +280,27 @@ def _record(gathered: GatheredRun, arrivals: Arrivals, checkout: CollectRequest,
     changed = manifest.differences(manifest.model_copy(update={"cases": present, "digests": digests}))
     if changed:
         raise PlanError(
-            f"{listed(changed, _NAMED)} of '{component.name}' changed since the plan; check out the plan's commit"
+            f"{listed(changed, _MAX_LISTED)} of '{component.name}' changed since the plan; check out the plan's commit"
         )
-    mine = [cases[case_id] for case_id in manifest.cases]
+    run_cases = [cases[case_id] for case_id in manifest.cases]
     planned = schedule_calls(tuple(manifest.cases), manifest.replicates)
-    with open_scores(component, mine, len(planned), until) as scores:
-        scorer = Scorer(component, mine, manifest.replicates, scores)
+    with open_scores(component, run_cases, len(planned), until) as scores:
+        scorer = Scorer(component, run_cases, manifest.replicates, scores)
         scorer.add_all(gathered.answers[call] for call in planned if call in gathered.answers)
-        judged = _judged(gathered, arrivals, mine, checkout)
+        judged = _judged(gathered, arrivals, run_cases, checkout)
         scorer.take(judged.scores)
         scorecard = scorer.scorecard()
-    whole = all(call in gathered.answers for call in planned)
+    is_whole = all(call in gathered.answers for call in planned)
     origin = origin_of(component, checkout.fixtures)
-    recorder = Recorder(component=component, settings=read.settings, kinds=read.kinds, origin=origin)
-    stopped = judged.stopped if whole else "; ".join(gathered.remarks) or "calls are missing"
+    recorder = Recorder(component=component, settings=configuration.settings, kinds=configuration.kinds, origin=origin)
+    stopped = judged.stopped if is_whole else "; ".join(gathered.remarks) or "calls are missing"
     record = recorder.record(model, manifest, scorecard, stopped=stopped, judge=judged.summary)
-    takes_time = TOO_COSTLY in record.reasons or any(map(takes_programs, mine))
+    takes_time = TOO_COSTLY in record.reasons or any(map(takes_programs, run_cases))
     # the time limit was reached, which is not the model's fault
     if record.is_final and takes_time and time.monotonic() > until:
-        stopped = "collect_seconds were too few to score it"
+        stopped = "scoring took longer than limits.collect_seconds"
         record = record.model_copy(update={"complete": False, "usable": None, "stopped": stopped})
     if record.is_final:
         return record
-    # a different id: the run may still be completed and recorded under the first
+    # the run may still be completed and recorded under its own id
     return record.model_copy(update={"run_id": f"{record.run_id}{PARTIAL}{record.scored}"})

@@ -1,4 +1,4 @@
-"""Decide whether a component runs on a model, by the version bump of a push and the versions on the leaderboards."""
+"""Which components run on which models, decided by the version bump of a push and the recorded versions."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
@@ -18,9 +18,10 @@ Board = Mapping[str, RecordedRun]
 def decide(
     before: ComponentVersion | None, after: ComponentVersion, recorded: RecordedRun | None, *, base_known: bool
 ) -> tuple[bool, str]:
-    """Return whether a component runs on a model, and the reason; `after` has a valid version.
+    """Return whether a component runs on a model, and the reason.
 
-    If the base is unknown (a force push), `before` is None and only the recorded version counts.
+    `before` and `after` are the component at the base and the head of the push; `after` has a valid version. If the
+    base is unknown (a force push), `before` is None and only the recorded version counts.
     """
     version = str(after.version)
     if recorded is not None:
@@ -53,7 +54,7 @@ def _decide_by_record(
     recorded_schema = recorded.digests.get("schema")
     schema_changed = None not in (recorded_schema, schema) and recorded_schema != schema
     if schema_changed and not breaks_contract(recorded.version, version):
-        return False, f"the schema is not that of the recorded {recorded.version}, which asks for a new MAJOR version"
+        return False, f"the schema differs from that of the recorded {recorded.version}: bump the MAJOR version"
     of_this_push = before is None or needs_evaluation(bump(before.version, version))
     return True, f"{step} {recorded.version} → {version}{'' if of_this_push else f' ({version} was never recorded)'}"
 
@@ -61,9 +62,8 @@ def _decide_by_record(
 def decide_again(version: str | None, recorded: RecordedRun | None) -> tuple[bool, str]:
     """Return whether `plan --drift` runs a version on a model, and the reason.
 
-    It runs if the version, or the version that it patches, is recorded. After a PATCH the prompt at the head is
-    run, not
-    the recorded one, because the prompt at the head is in use.
+    A version runs if it, or the version that it patches, is recorded. The prompt at the head runs, since it is the one
+    in use.
     """
     step = None if recorded is None or version is None else bump(recorded.version, version)
     if recorded is None or step not in (Bump.SAME, Bump.PATCH):
@@ -72,17 +72,19 @@ def decide_again(version: str | None, recorded: RecordedRun | None) -> tuple[boo
 
 
 def grouped(decisions: Iterable[OnModels]) -> list[OnModels]:
-    """Return decisions with the same component and reason as one decision with all their models, in order."""
-    groups = by_key(((one.skill, one.reason), model_id) for one in decisions for model_id in one.models)
+    """Merge decisions with the same component and reason into one with all their models, in order."""
+    groups = by_key(
+        ((decision.skill, decision.reason), model_id) for decision in decisions for model_id in decision.models
+    )
     return [OnModels(skill=skill, models=models, reason=reason) for (skill, reason), models in groups.items()]
 
 
 def recorded_boards(
     repository: Repository, refs: Iterable[str], folder: str
 ) -> tuple[dict[str, dict[str, RecordedRun]], list[Problem]]:
-    """Return the newest recorded version by component and model over the leaderboards of some commits, and problems.
+    """Return the newest recorded version by component and model over the leaderboards at `refs`, and the problems.
 
-    A commit that is not here is left out; a leaderboard that cannot be read is a problem.
+    Skip refs that do not exist here. A leaderboard that cannot be read is a problem.
     """
     commits = dict.fromkeys(filter(None, map(repository.commit, refs)))
     depth = within(folder, "name/leaderboard.json").count("/")

@@ -1,6 +1,6 @@
-"""`doctor`: find each model's key, check that it answers a call, and list the problems that prevent a run.
+"""`doctor`: find each model's key, make one call, and list the problems that prevent a run.
 
-`gh` lists the names of secrets in CI, with the login of a person, who may see more than a job's token.
+`gh` lists the names of secrets in CI with the user's login, which may see more than a job's token.
 """
 
 import asyncio
@@ -40,8 +40,9 @@ Call = Literal["answered", "failed", "not_made"]
 class ModelKey(StrictModel):
     """The location of a model's key, and whether the model answered a call.
 
-    The key is in one of `variables` here, in CI in its `environment` or in a secret of that name. With `auth: oidc` the
-    model has no key, and `variables` identify the job. A program needs all `variables`.
+    `here` is the state of the key on this machine, in one of `variables`; `in_ci` in the CI `environment` or in the
+    repository's secrets. With `auth: oidc` the model has no key, and `variables` identify the job. A program needs all
+    `variables`.
     """
 
     id: str
@@ -54,16 +55,15 @@ class ModelKey(StrictModel):
     call: Call = "not_made"
 
     @property
-    def words(self) -> str:
-        """The names of the key variables: a model needs one of them, a program needs all."""
+    def variables_text(self) -> str:
+        """The names of the key variables: a model needs one of them ("or"), a program all ("and")."""
         return (" and " if self.provider == MODEL.provider else " or ").join(self.variables)
 
 
 class DoctorReport(StrictModel):
     """The JSON output of `doctor`: keys, the workflows that call the evaluator, and problems with their fixes.
 
-    `repository` is None if GitHub could not be queried; `unseen` names the resources that could not be read, with
-    reasons.
+    `repository` is None if GitHub could not be queried; `unseen` has the GitHub resources that could not be read.
     """
 
     repository: str | None
@@ -75,9 +75,7 @@ class DoctorReport(StrictModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _SecretNames:
-    """Names of the secrets of each environment, and of the repository with its organisation; None if they are not
-    listed.
-    """
+    """Names of secrets by environment, and of the repository with its organisation; None if they cannot be listed."""
 
     repository: str | None
     environments: Mapping[str, frozenset[str] | None] | None
@@ -85,7 +83,7 @@ class _SecretNames:
 
 
 def examine(configuration: Configuration, config: Path) -> DoctorReport:
-    """Call each model once, and report the keys and problems here and, with the permissions of `gh`, on GitHub."""
+    """Call each model once; report keys and problems on this machine and, as far as `gh` may read, on GitHub."""
     programs = dict(_programs())
     environments = [environment_of(model, configuration.kinds[model.provider]) for model in configuration.models]
     unseen: list[str] = []
@@ -104,7 +102,7 @@ def examine(configuration: Configuration, config: Path) -> DoctorReport:
         *_problems_of_keys(keys, names),
         *stale_workflows(config, configuration).values(),
         *_placeholders(config),
-        *_published(configuration.settings),
+        *_not_ignored(configuration.settings),
     )
     workflows = sorted((config.parent / WORKFLOWS).glob("*.yml"))
     return DoctorReport(
@@ -117,9 +115,9 @@ def examine(configuration: Configuration, config: Path) -> DoctorReport:
 
 
 async def _call_models(configuration: Configuration) -> dict[str, str | None]:
-    """Make one call to each model whose key is here, and return the error by model, or None if the call succeeded.
+    """Make one call to each model whose key is here; return the error by model, None for a call that succeeded.
 
-    Models that compute on this machine or replay outputs are not called.
+    Local and replayed models are not called.
     """
     redact, settings = redactor_of(configuration.keys, configuration.models), configuration.settings
 
@@ -158,7 +156,7 @@ def _key_of_model(
         variables, here, in_ci = kind.federation.required, "in_ci_only", "identity"
     elif variables:
         here = "set" if find_key(model, kind, configuration.keys) else "missing"
-        in_ci = _place_of(environment, variables, names)
+        in_ci = _key_location(environment, variables, names)
     call: Call = "not_made" if model.id not in failures else "failed" if failures[model.id] else "answered"
     return ModelKey(
         id=model.id,
@@ -175,7 +173,7 @@ def _key_of_model(
 def _key_of_program(
     name: str, program: ProgramUnderTest, configuration: Configuration, names: _SecretNames
 ) -> ModelKey:
-    """Return the location of the variables of a component's program, which needs all of them."""
+    """Return the location of the variables of a component's program."""
     environment, values = environment_of_program(name), values_of(program.variables, configuration.keys, os.environ)
     missing = tuple(variable for variable in program.variables if variable not in values)
     return ModelKey(
@@ -184,61 +182,63 @@ def _key_of_program(
         variables=missing or program.variables,
         here="missing" if missing else "set" if program.variables else "not_needed",
         environment=environment,
-        in_ci=_place_of(environment, (VARIABLES,), names) if program.variables else "not_needed",
+        in_ci=_key_location(environment, (VARIABLES,), names) if program.variables else "not_needed",
     )
 
 
-def _place_of(environment: str, variables: Sequence[str], names: _SecretNames) -> InCi:
-    """Return the location of a key in CI; an environment's secret takes precedence over the repository's."""
+def _key_location(environment: str, variables: Sequence[str], names: _SecretNames) -> InCi:
+    """Return the location of a key in CI. An environment's secret takes precedence over the repository's."""
     if names.environments is None:
         return "unknown"
     of_environment = names.environments.get(environment, frozenset())
-    wanted = {name.upper() for name in variables}
-    if of_environment and wanted & of_environment:
+    secrets = {name.upper() for name in variables}
+    if of_environment and secrets & of_environment:
         return "environment"
-    if names.secrets is not None and wanted & names.secrets:
+    if names.secrets is not None and secrets & names.secrets:
         return "repository"
     return "unknown" if names.secrets is None or of_environment is None else "missing"
 
 
 def _problems_of_keys(keys: Sequence[ModelKey], names: _SecretNames) -> Iterator[str]:
-    """Yield the keys that are missing here or in CI; those of one environment are one problem."""
+    """Yield the keys that are missing here or in CI, keys of the same environment in one message."""
     for key in keys:
         if key.here == "missing" and key.in_ci == "unknown":
-            yield f"{key.id} has no key here, and CI could not be looked at: set {key.words}"
-    for name, alike in by_key((key.environment, key) for key in keys if key.in_ci == "missing").items():
+            yield f"{key.id} has no key here, and the secrets of CI cannot be read: set {key.variables_text}"
+    for name, missing in by_key((key.environment, key) for key in keys if key.in_ci == "missing").items():
         exists = name in (names.environments or {})
-        make = "" if exists else f"gh api -X PUT 'repos/{names.repository}/environments/{name}' && "
-        variable = alike[-1].variables[0]
-        further = f"or, for the whole repository, gh secret set {variable}"
-        if alike[-1].provider == MODEL.provider:
-            variable, further = VARIABLES, f"lines such as {variable}=value"
-        skipped = ", ".join(key.id for key in alike)
-        yield f"CI has no key for {skipped} and skips it: {make}gh secret set {variable} --env {name} ({further})"
+        create = "" if exists else f"gh api -X PUT 'repos/{names.repository}/environments/{name}' && "
+        variable = missing[-1].variables[0]
+        alternative = f"or, for the whole repository, gh secret set {variable}"
+        if missing[-1].provider == MODEL.provider:
+            variable, alternative = VARIABLES, f"lines such as {variable}=value"
+        skipped = ", ".join(key.id for key in missing)
+        yield f"CI has no key for {skipped} and skips it: {create}gh secret set {variable} --env {name} ({alternative})"
 
 
 def _placeholders(config: Path) -> Iterator[str]:
-    """Yield each line with a placeholder in the settings and workflows, with its file and line number."""
+    """Yield each settings or workflow line that has a placeholder, with its file and line number."""
     for path in sorted((*config.glob("*.txt"), *config.glob("*.yaml"), *(config.parent / WORKFLOWS).glob("*.yml"))):
         for number, line in enumerate(read_text(path).splitlines(), 1):
             if any(word in line for word in PLACEHOLDERS) and not line.lstrip().startswith("#"):
                 yield f"{path.as_posix()}:{number}: {line.strip()[:200]}"
 
 
-def _published(settings: Settings) -> Iterator[str]:
-    """Yield a problem if this folder is in a repository and git would add its outputs, plans or pages."""
+def _not_ignored(settings: Settings) -> Iterator[str]:
+    """Yield a problem if this folder is in a repository and git does not ignore outputs, plans or pages."""
     lines: Sequence[str] = IGNORED_IN_CONFIG if settings.sources else IGNORED
-    place = CONFIG if settings.sources else Path()
-    remedy = f"add them to {CONFIG}/.gitignore" if place == CONFIG else "`skill-evaluator init` adds them to .gitignore"
+    folder = CONFIG if settings.sources else Path()
+    remedy = (
+        f"add them to {CONFIG}/.gitignore" if folder == CONFIG else "`skill-evaluator init` adds them to .gitignore"
+    )
     with suppress(GitError):
         repository = Repository(Path())
-        paths = {line: place / line.strip("/").replace("*", "x") / "x" for line in lines}
-        if kept := [line for line, path in paths.items() if not repository.ignores(path)]:
-            yield f"git add would publish {listed(kept)}: {remedy}"
+        paths = {line: folder / line.strip("/").replace("*", "x") / "x" for line in lines}
+        if not_ignored := [line for line, path in paths.items() if not repository.ignores(path)]:
+            yield f"git add would publish {listed(not_ignored)}: {remedy}"
 
 
 def _programs() -> Iterator[tuple[str, ProgramUnderTest]]:
-    """Yield the programs under test by component; `lint` names a component that cannot be read."""
+    """Yield the programs under test by component. Skip components that cannot be read; `lint` reports them."""
     components = components_of(COMPONENTS, CONFIG, COMPONENTS)
     for name in component_names(components):
         with suppress(SkillEvaluatorError):
@@ -253,25 +253,27 @@ def _read_names(wanted: Iterable[str], folder: Path, unseen: list[str]) -> _Secr
     """
     name = os.environ.get("GITHUB_REPOSITORY") or name_of_repository(folder)
     root = f"repos/{name}"
-    if _read(root, unseen) is None:
-        raise ConfigError(f"it could not be asked for {unseen.pop()}")
+    if _read_api(root, unseen) is None:
+        raise ConfigError(f"cannot read {unseen.pop()}")
     environments = None
-    if (found := _read(f"{root}/environments?per_page=100", unseen)) is not None:
-        existing = sorted({each["name"] for each in found.get("environments", ())}.intersection(wanted))
-        environments = {each: _names_at(f"{root}/environments/{each}/secrets", unseen) for each in existing}
-    secrets = _names_at(f"{root}/actions/secrets", unseen)
+    if (listing := _read_api(f"{root}/environments?per_page=100", unseen)) is not None:
+        existing = sorted({environment["name"] for environment in listing.get("environments", ())}.intersection(wanted))
+        environments = {
+            environment: _secret_names(f"{root}/environments/{environment}/secrets", unseen) for environment in existing
+        }
+    secrets = _secret_names(f"{root}/actions/secrets", unseen)
     if secrets is not None:  # a personal repository has no organisation
-        secrets |= _names_at(f"{root}/actions/organization-secrets", []) or frozenset()
+        secrets |= _secret_names(f"{root}/actions/organization-secrets", []) or frozenset()
     return _SecretNames(repository=name, environments=environments, secrets=secrets)
 
 
-def _names_at(path: str, unseen: list[str]) -> frozenset[str] | None:
-    """Return the names of the secrets at a path. Return None if listing them is not permitted."""
-    content = _read(f"{path}?per_page=100", unseen)
+def _secret_names(path: str, unseen: list[str]) -> frozenset[str] | None:
+    """Return the names of the secrets at a path of GitHub's API. Return None if listing them is not permitted."""
+    content = _read_api(f"{path}?per_page=100", unseen)
     return None if content is None else frozenset(each["name"] for each in content.get("secrets", ()))
 
 
-def _read(path: str, unseen: list[str]) -> Mapping[str, Any] | None:
+def _read_api(path: str, unseen: list[str]) -> Mapping[str, Any] | None:
     """Return the object at a path of GitHub's API. Return None and add the reason to `unseen` if that fails."""
     done = gh("api", path)
     with suppress(ValueError):

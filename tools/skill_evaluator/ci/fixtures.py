@@ -1,7 +1,4 @@
-"""The fixtures that settings.yaml names in a different repository: fetched, and checked out once for each commit.
-
-This is a module of its own because every command that reads cases imports it.
-"""
+"""Fixtures of another repository: fetched, and checked out once per commit."""
 
 import os
 import re
@@ -22,10 +19,10 @@ _PATIENCE_S = 900
 
 
 def fetched_fixtures(declared: FixturesElsewhere) -> tuple[Path, str]:
-    """Return the folder of the declared fixtures, and the commit that the ref points to.
+    """Fetch the declared fixtures; return their folder and the commit that the ref points to.
 
     If the repository cannot be reached, use the last known commit of the ref and print a warning. The variable
-    FIXTURES_COMMIT pins the commit, which is fetched only once. Raise FixtureError if there is no commit.
+    FIXTURES_COMMIT pins the commit, which is fetched only once. Raise FixtureError if no commit can be fetched.
     """
     address, access = clone_access(declared.repository)
     if not access and declared.repository[0] in "./":
@@ -47,14 +44,16 @@ def fetched_fixtures(declared: FixturesElsewhere) -> tuple[Path, str]:
                         f"the fixtures in {declared.repository} at {ref} cannot be fetched: {problem}; see `fixtures` "
                         "in settings.yaml and your access (in CI: the secret FIXTURES_TOKEN), or give --fixtures DIR"
                     ) from None
-                late = f"the fixtures in {declared.repository} are those of {commit[:12]}, fetched earlier: {problem}"
-                print(f"warning: {visible(' '.join(late.split()))}", file=sys.stderr)
-        place = folder / commit
-        store.check_out(commit, place)
-    root = Root(place, FixtureError)
-    if not (place / declared.path).is_dir():
+                message = (
+                    f"the fixtures in {declared.repository} are those of {commit[:12]}, fetched earlier: {problem}"
+                )
+                print(f"warning: {visible(' '.join(message.split()))}", file=sys.stderr)
+        checkout = folder / commit
+        store.check_out(commit, checkout)
+    root = Root(checkout, FixtureError)
+    if not (checkout / declared.path).is_dir():
         raise FixtureError(
             f"{declared.repository} has no folder '{declared.path}' at {commit[:12]}; "
-            "put the right one at fixtures.path in settings.yaml"
+            "correct fixtures.path in settings.yaml"
         )
-    return root.inside(place / declared.path), commit
+    return root.inside(checkout / declared.path), commit

@@ -1,7 +1,4 @@
-"""Lint of a library: its components, the changes since a commit, and the workflows.
-
-An invalid component does not hide the problems of the others.
-"""
+"""Lint of a library: its components, the changes since a commit, and the workflows."""
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -42,10 +39,10 @@ _Checked = tuple[Linted, list[Problem]]
 
 @options
 class LintRequest(PlatformOption, LibraryOptions):
-    """The components to check and how: the options of `lint`."""
+    """The options of `lint`."""
 
     names: tuple[str, ...] = argument(SKILLS, (), "COMPONENT")
-    base: str | None = option("Check what changed since this commit.", metavar="COMMIT")
+    base: str | None = option("Check the changes since this commit.", metavar="COMMIT")
     no_cases: bool = rare("Check versions and records only.", False)
     fix: bool = flag("Resolve conflict markers in leaderboard.json.")
 
@@ -54,8 +51,8 @@ class LintRequest(PlatformOption, LibraryOptions):
 class LintedLibrary:
     """The lint results of components; `problems` has all their problems with file and line.
 
-    `broken` says by file which settings are wrong, `stale` which workflows lack a job, and `edited` which
-    files that check a change are edited by it.
+    The other fields are messages by file: `broken` for wrong settings, `stale` for workflows that lack lines, and
+    `edited` for changed files that decide how changes are checked.
     """
 
     components: Sequence[Linted]
@@ -66,35 +63,35 @@ class LintedLibrary:
 
 
 def lint(request: LintRequest) -> LintedLibrary:
-    """Check components and all their cases."""
-    names = tuple(dict.fromkeys(request.names)) or _names_of_all(request.components)
+    """Lint the requested components, or all, and with `--base` the changes since a commit."""
+    names = tuple(dict.fromkeys(request.names)) or _all_names(request.components)
     for name in names if request.fix else ():
         path = request.components / name / "leaderboard.json"
         if is_component_name(name) and resolve_conflicts(path, name):
             print(f"fixed: {path}", file=sys.stderr)
     settings = load_settings(request.config)
     read_calibration(request.config, settings)
-    folder, past, edited, commit = request.components.as_posix(), None, {}, _base_commit(request)
+    folder, past_library, edited, commit = request.components.as_posix(), None, {}, _base_commit(request)
     if commit is not None:
         repository = Repository(request.components)
         folder = repository.place(request.components)
         names = names if request.names else _touched(request, repository, commit, names)
-        past = past_at(repository, commit, folder, names)
+        past_library = past_at(repository, commit, folder, names)
         edited = {Path(path): words for path, words in _edited(request, repository, commit, folder)}
     has_models = (request.config / "models.yaml").exists()
     models = load_models(request.config, settings.limits) if has_models else ()
-    known = _names_of_all(request.components) if request.components.is_dir() else names
-    unknown = list(_unknown_names(settings.policy, known, models))
+    component_names = _all_names(request.components) if request.components.is_dir() else names
+    unknown_settings = list(_unknown_names(settings.policy, component_names, models))
 
     def check(name: str) -> _Checked:
-        problems = _problems_of_history(request, name, folder, past)
+        problems = _problems_of_history(request, name, folder, past_library)
         lines = {_line(problem): problem for problem in problems}
         if request.no_cases:
             hint = "its contract and cases are not checked (--no-cases)"
             linted = Linted(name=name, hints=[hint], problems=list(lines))
         else:
             linted = lint_component(request.components, name, request.fixtures, list(lines), settings, models)
-        prompt = prompt_file(request.components, name, folder)  # the place of a problem without a place of its own
+        prompt = prompt_file(request.components, name, folder)  # the file of problems that name no file
         placed = [lines.get(line, Problem(file=prompt, line=1, message=line)) for line in linted.problems]
         return linted, placed
 
@@ -108,14 +105,14 @@ def lint(request: LintRequest) -> LintedLibrary:
     return LintedLibrary(
         components=components,
         problems=[problem for _, problems in checked for problem in problems],
-        broken={request.config / "settings.yaml": "; ".join(unknown)} if unknown else {},
+        broken={request.config / "settings.yaml": "; ".join(unknown_settings)} if unknown_settings else {},
         stale=stale,
         edited=edited,
     )
 
 
 def _with_judge_key(linted: Linted, config: Path, configuration: Configuration) -> Linted:
-    """Add a hint to a component with `expect` checks, if some of its jobs in CI may lack the key of its judge."""
+    """Add a hint if some CI jobs of a component with `expect` checks may lack the key of its judge."""
     policy, models = configuration.settings.policy, {model.id: model for model in configuration.models}
     judge = models.get((policy.judge_of(linted.name) or policy.judge).model or "")
     is_judged = any(check.kind == "expect" for check in linted.checks)
@@ -131,13 +128,13 @@ def _with_judge_key(linted: Linted, config: Path, configuration: Configuration) 
 
 
 def _edited(request: LintRequest, repository: Repository, commit: str, folder: str) -> Iterator[tuple[str, str]]:
-    """Yield the files that check a change and are edited by it, and leaderboards deleted with their component."""
-    why = "this change edits what checks it; a person must read it before it is merged"
-    for place, pattern in ((".github", "*"), (repository.place_without_links(request.config), "requirements*")):
-        before, after = (repository.files(each, place) for each in (commit, str(repository.commit("HEAD"))))
+    """Yield changed files that decide how changes are checked, and leaderboards deleted with their component."""
+    message = "this change edits a file that checks changes; review it before the merge"
+    for folder, file_pattern in ((".github", "*"), (repository.place_without_links(request.config), "requirements*")):
+        before, after = (repository.files(ref, folder) for ref in (commit, str(repository.commit("HEAD"))))
         for path in sorted({path for path, _ in before.items() ^ after.items()}):
-            if fnmatch(PurePosixPath(path).name, pattern):
-                yield path, f"{path}: {why}"
+            if fnmatch(PurePosixPath(path).name, file_pattern):
+                yield path, f"{path}: {message}"
     boards = [path for path in repository.files(commit, folder) if path.endswith("/leaderboard.json")]
     deleted = [path for path in boards if not any((repository.root / path).with_name(kept).exists() for kept in _KEPT)]
     versions = [
@@ -147,8 +144,8 @@ def _edited(request: LintRequest, repository: Repository, commit: str, folder: s
     for path in deleted:
         name = Path(path).parent.name
         if name not in renamed:
-            words = f"{path}: '{name}' was deleted with its records; under the same or a new name it would have no"
-            yield path, f"{words} baseline (if it was renamed, add formerly: {name} to its prompt.md)"
+            reason = f"{path}: '{name}' was deleted with its records, so a later version would have no baseline"
+            yield path, f"{reason} (if it was renamed, add formerly: {name} to its prompt.md)"
 
 
 def _unknown_names(policy: Policy, components: Sequence[str], models: Sequence[Model]) -> Iterator[str]:
@@ -157,18 +154,21 @@ def _unknown_names(policy: Policy, components: Sequence[str], models: Sequence[M
     yield from unknown_names("policy.components", policy.components, components)
     yield from unknown_names("policy.judge.trusted", judges.trusted, ids)
     yield from unknown_names("policy.judge.panel.weights", judges.panel.weights, ids)
-    metrics = [*policy.metrics, *(name for own in policy.components.values() for name in own.metrics)]
-    wrong = unknown_names("metrics of the policy", metrics, [*METRICS, *REPRODUCIBILITY])
-    yield from (words for words in wrong if "did you mean" in words)  # results of other tools have names of their own
+    metrics = [
+        *policy.metrics,
+        *(name for policy_of_component in policy.components.values() for name in policy_of_component.metrics),
+    ]
+    unknown = unknown_names("metrics of the policy", metrics, [*METRICS, *REPRODUCIBILITY])
+    yield from (message for message in unknown if "did you mean" in message)  # imported results may have other metrics
 
 
-def _names_of_all(components: Path) -> tuple[str, ...]:
-    """Return the names of all components and would-be components; raise ComponentError if there are none."""
+def _all_names(components: Path) -> tuple[str, ...]:
+    """Return the names of all components, incomplete ones included; raise ComponentError if there are none."""
     if sources_in(components):
         return tuple(component_names(components))
     if not components.is_dir():
         raise ComponentError(f"{components} is not a folder; name the components with --components DIR")
-    # results are excluded: a checkout of another branch leaves them in the folder
+    # git leaves results in the folder when it checks out a branch without the component
     marks = ("prompt.md", "schema.json", "leaderboard.json", "evals/*")
     files = [path for mark in marks for path in components.glob(f"*/{mark}") if path.name != "results"]
     names = sorted({path.relative_to(components).parts[0] for path in files})
@@ -188,44 +188,46 @@ def _problems_of_history(request: LintRequest, name: str, folder: str, past: Pas
 
 
 def _base_commit(request: LintRequest) -> str | None:
-    """Return the commit to compare with; print a warning if it is not in the history of HEAD.
+    """Return the commit of `--base`; print a warning if it does not exist or is not in the history of HEAD.
 
-    Return None if there is no --base, or no such commit.
+    Return None without `--base`, or if the commit does not exist.
     """
     if request.base is None:
         return None
     repository = Repository(request.components)
     commit = repository.commit(request.base)
     if commit is None:
-        print(f"warning: no commit '{request.base}' here; what changed is not checked", file=sys.stderr)
+        print(f"warning: no commit '{request.base}' here; changes are not checked", file=sys.stderr)
     elif not repository.is_ancestor(commit, "HEAD"):
         print(
-            f"warning: '{request.base}' is not in the history of HEAD; what was added there counts as removed here",
+            f"warning: '{request.base}' is not in the history of HEAD; its additions count as removed here",
             file=sys.stderr,
         )
     return commit
 
 
 def _touched(request: LintRequest, repository: Repository, commit: str, names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the components whose folder changed since a commit, or that of their cases; all if anything else did."""
+    """Return the components whose folder or cases changed since a commit; all if any shared file changed."""
     folders = [request.components.resolve(), (request.fixtures or Path("fixtures")).resolve()]
     declared = [folders[0] / name / "evals" / "datasets.json" for name in names]
-    sharing = {path.parts[-3] for path in declared if path.exists() and b'"fixtures"' in path.read_bytes()}
+    sharing = {changed.parts[-3] for changed in declared if changed.exists() and b'"fixtures"' in changed.read_bytes()}
     touched: set[str] = set()
-    for path in repository.changed_since(commit):
-        place = repository.root.resolve() / path
-        folder = next(filter(place.is_relative_to, folders), None)
-        name = "" if folder is None else place.relative_to(folder).parts[0]
+    for changed in repository.changed_since(commit):
+        path = repository.root.resolve() / changed
+        folder = next(filter(path.is_relative_to, folders), None)
+        name = "" if folder is None else path.relative_to(folder).parts[0]
         if folder is None or (name not in names and (folder / name).exists()):
             return names  # any component may use the file: settings, or a shared folder
-        # a component that declares the place of its cases may mean this folder
+        # a component that declares its fixtures folder may use this one
         touched |= {name} if folder == folders[0] else {name, *sharing}
     if unchanged := len(names) - len(touched.intersection(names)):
-        words = f"{counted(unchanged, 'component')} of {len(names):,} unchanged since {request.base}, not checked again"
-        print(words, file=sys.stderr)
+        message = (
+            f"{counted(unchanged, 'component')} of {len(names):,} unchanged since {request.base}, not checked again"
+        )
+        print(message, file=sys.stderr)
     return tuple(name for name in names if name in touched)
 
 
 def _line(problem: Problem) -> str:
-    """Format a problem as one line, with its place once."""
+    """Format a problem as one line with file and line, unless the message names the file."""
     return problem.message if problem.file in problem.message else f"{problem.file}:{problem.line}: {problem.message}"

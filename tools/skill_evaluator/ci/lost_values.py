@@ -1,4 +1,4 @@
-"""The values of lost fields before and after, one case a field, from the outputs that the jobs of a plan brought."""
+"""The values of lost fields before and after, one case per field."""
 
 import re
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ _INDEX = re.compile(r"\[\d+\]")
 
 
 def lost_values(verdict: ModelVerdict, baseline: Scored, candidate: Scored, checkout: Checkout) -> list[LostValue]:
-    """Return a value before and after for each lost field, from the case whose most frequent output fell furthest."""
+    """Return a value before and after for each lost field, from the case whose score fell most."""
     (before, outputs_before), (after, outputs_after) = baseline, candidate
     component = checkout.component(after.skill)
     cases = load_cases(component, checkout.fixtures)

@@ -1,6 +1,6 @@
-"""Components and models to evaluate → planned runs with their baselines, and the jobs of the runs.
+"""The planned runs of components and models with their baselines, and the jobs that make the runs.
 
-A run with very many calls is split into shards. Each run has its own job, or shares one if there are very many runs.
+A run with very many calls is split into shards. Each run has its own job unless there are very many runs.
 """
 
 import math
@@ -35,13 +35,13 @@ from skill_evaluator.stats import total_or_none
 from skill_evaluator.text import is_generated
 
 MAX_JOBS = 256  # GitHub's limit of jobs in one matrix
-_MAX_MINUTES = 300.0  # a job may take 350 minutes
-_SECONDS_A_CALL = 10.0  # duration of a slow call
+_MAX_JOB_MINUTES = 300.0  # jobs are stopped after 350 minutes
+_SLOW_CALL_S = 10.0
 
 
 @options
 class Checkout(ComponentsOption, FixturesOption, ConfigOption):
-    """The work tree that a job sees, its configuration, and the branches that hold records beside it."""
+    """The options of CI commands on a work tree: its folders, its configuration, and branches with more records."""
 
     recorded: tuple[str, ...] = rare("A branch that also holds records; repeatable.", (), metavar="REF")
 
@@ -51,12 +51,12 @@ class Checkout(ComponentsOption, FixturesOption, ConfigOption):
         return read_configuration(self.config)
 
     def component(self, skill: str) -> Component:
-        """Read a component."""
+        """Read a component; its version is numbered by the records if the prompt declares none."""
         component = load_component(self.components, skill, self.configuration.settings.limits, self.fixtures)
         return replace(component, version=self.version_of(skill, component.version, component.digests))
 
     def version_of(self, skill: str, version: str, digests: Mapping[str, str]) -> str:
-        """Return a version as the records here and on the branches number it, if the prompt declares none."""
+        """Return the number that the records here and on the branches give a version that no prompt declares."""
         if not (self.recorded and is_generated(version)):
             return version
         repository, board = Repository(self.components), self.components / skill / "leaderboard.json"
@@ -67,17 +67,16 @@ class Checkout(ComponentsOption, FixturesOption, ConfigOption):
         return numbered(digests, [*recorded_in(board), *chain.from_iterable(map(recorded_rows, texts))])
 
     def archive(self, component: Component) -> Archive:
-        """Return the archive of a component's records, here and on the branches."""
+        """Open the archive of a component's records, here and on the branches."""
         return Archive(component, Repository(self.components) if self.recorded else None, self.recorded)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """A component to evaluate on a model, with its applicable `cases` and the `sizes` of their requests, by id.
+    """A component to evaluate on a model, with its applicable `cases` and the `sizes` of their requests by case id.
 
-    `not_applicable` has the reasons for the other cases. `beside` is the interleaved baseline, and `sizes_beside`
-    has the
-    sizes of its requests. `judge` decides the checks with `expect`.
+    `not_applicable` has the reasons for the other cases. `beside` is the interleaved baseline, and `sizes_beside` has
+    the sizes of its requests. `judge` decides the checks with `expect`.
     """
 
     component: Component
@@ -94,11 +93,11 @@ class Wanted:
 
     @property
     def calls_each(self) -> int:
-        """The number of calls for one case."""
+        """The number of calls per case, the baseline's included."""
         return self.replicates + (0 if self.beside is None else replicates_beside(self.replicates))
 
     def estimates(self, case_ids: Collection[str]) -> list[tuple[str, Estimate]]:
-        """Estimate the calls for these cases, by id of the model: its own, and those of its judge if it has one."""
+        """Estimate the calls for these cases: one estimate for the model, and one for its judge, each with its id."""
         requests = [(self.sizes, self.replicates)]
         if self.beside is not None:
             requests.append((self.sizes_beside, replicates_beside(self.replicates)))
@@ -115,12 +114,12 @@ class Wanted:
     def minutes(self, calls: int) -> float:
         """Estimate the duration of a number of slow calls, in minutes."""
         in_flight = 1 if self.kind.one_at_a_time else self.model.limits.max_concurrency or IN_FLIGHT
-        most = self.model.limits.requests_per_minute or math.inf
-        return max(calls * _SECONDS_A_CALL / 60.0 / in_flight, calls / most)
+        max_per_minute = self.model.limits.requests_per_minute or math.inf
+        return max(calls * _SLOW_CALL_S / 60.0 / in_flight, calls / max_per_minute)
 
 
 def runs_of(wanted: Sequence[Wanted], jobs: Jobs) -> list[PlannedRun]:
-    """Return the runs: one for a component and model, or shards of it if it has more than `jobs.max_calls` calls."""
+    """Return one run per component and model, split into shards if it has more than `jobs.max_calls` calls."""
     runs = []
     for pair in wanted:
         count = min(len(pair.cases), math.ceil(len(pair.cases) * pair.calls_each / jobs.max_calls))
@@ -129,9 +128,9 @@ def runs_of(wanted: Sequence[Wanted], jobs: Jobs) -> list[PlannedRun]:
 
 
 def _make_run(wanted: Wanted, shard: Shard) -> PlannedRun:
-    component, model, kind, tested = wanted.component, wanted.model, wanted.kind, wanted.component.program
-    mine = shard.of(list(wanted.cases))
-    estimates = wanted.estimates(mine)
+    component, model, kind, tested_program = wanted.component, wanted.model, wanted.kind, wanted.component.program
+    case_ids = shard.of(list(wanted.cases))
+    estimates = wanted.estimates(case_ids)
     judge = None
     if wanted.judge is not None:
         key_variable, calls = key_variable_of(*wanted.judge), estimates[-1][1].calls
@@ -142,35 +141,35 @@ def _make_run(wanted: Wanted, shard: Shard) -> PlannedRun:
         skill_version=component.version,
         model_id=model.id,
         provider=model.provider,
-        environment=environment_of(model, kind) if tested is None else environment_of_program(component.name),
-        key_variable=program.VARIABLES if tested and tested.variables else key_variable_of(model, kind),
+        environment=environment_of(model, kind) if tested_program is None else environment_of_program(component.name),
+        key_variable=program.VARIABLES if tested_program and tested_program.variables else key_variable_of(model, kind),
         shard=str(shard) if shard.count > 1 else None,
         replicates=wanted.replicates,
         seed=wanted.seed,
-        cases={case_id: wanted.cases[case_id].digest for case_id in mine},
+        cases={case_id: wanted.cases[case_id].digest for case_id in case_ids},
         inputs=component.prompt.inputs,
         not_applicable=dict(wanted.not_applicable),
         digests=input_digests(component, model),
-        cost_upper_usd=total_or_none(one.cost_upper_usd for _, one in estimates),
+        cost_upper_usd=total_or_none(estimate.cost_upper_usd for _, estimate in estimates),
         baseline=wanted.beside,
         judge=judge,
     )
 
 
 def packed(runs: Sequence[PlannedRun], minutes: Mapping[str, float], jobs: Jobs) -> list[PlannedJob]:
-    """Return the jobs of runs: one each, or with more than `jobs.max_jobs` runs the smallest share a job.
+    """Return one job per run; if there are more than `jobs.max_jobs` runs, the smallest share jobs.
 
-    Runs of one model share a job before runs that only have their keys in common. Together they have at most
-    `jobs.max_calls` calls and take at most 300 minutes; `minutes` is the duration by run. Raise PlanError if GitHub
-    does not take that many jobs.
+    Runs of one model share a job before runs that only have their keys in common. A shared job has at most
+    `jobs.max_calls` calls and takes at most 300 minutes; `minutes` is the duration by run. Raise PlanError if there
+    are more jobs than GitHub accepts.
     """
     boxes = [[run] for run in runs]
     for with_model in (True, False):
         boxes = _merged(boxes, minutes, jobs, with_model=with_model)
     if len(boxes) > MAX_JOBS:
         raise PlanError(
-            f"{len(runs)} runs make {len(boxes)} jobs of at most {jobs.max_calls:,} calls, and GitHub takes {MAX_JOBS} "
-            "jobs; name fewer components or models, or raise jobs.max_calls in settings.yaml"
+            f"{len(runs)} runs make {len(boxes)} jobs of at most {jobs.max_calls:,} calls, but GitHub accepts at most "
+            f"{MAX_JOBS} jobs; name fewer components or models, or raise jobs.max_calls in settings.yaml"
         )
     shared = Counter(box[0].environment for box in boxes if len(box) > 1)
     numbers = Counter[str]()
@@ -180,16 +179,15 @@ def packed(runs: Sequence[PlannedRun], minutes: Mapping[str, float], jobs: Jobs)
         if len(box) > 1:
             numbers[first.environment] += 1
             name = f"{first.environment}@{numbers[first.environment]}of{shared[first.environment]}"
-        longest_first = sorted(box, key=lambda run: -minutes[run.id])
-        runs_in_it = [run.id for run in longest_first]
-        planned.append(PlannedJob(id=name, runs=runs_in_it, environment=first.environment, keys=first.keys))
+        run_ids = [run.id for run in sorted(box, key=lambda run: -minutes[run.id])]  # longest first
+        planned.append(PlannedJob(id=name, runs=run_ids, environment=first.environment, keys=first.keys))
     return planned
 
 
 def _merged(
     boxes: Sequence[list[PlannedRun]], minutes: Mapping[str, float], jobs: Jobs, *, with_model: bool
 ) -> list[list[PlannedRun]]:
-    """Join the two smallest boxes of one model, or only of the same keys, until there are few enough or none fit."""
+    """Merge the two smallest boxes with the same keys (and model) until at most `max_jobs` remain or no two fit."""
     heaps: dict[object, list[tuple[float, int, list[PlannedRun]]]] = {}
     for number, box in enumerate(boxes):
         group = (box[0].environment, *box[0].keys, box[0].model_id if with_model else None)
@@ -200,23 +198,21 @@ def _merged(
         fitting = [
             (first[0] + second[0], heap)
             for (first, second), heap in pairs
-            if first[0] + second[0] <= _MAX_MINUTES
+            if first[0] + second[0] <= _MAX_JOB_MINUTES
             and sum(run.all_calls for run in (*first[2], *second[2])) <= jobs.max_calls
         ]
         if not fitting:
             break
         length, heap = min(fitting, key=lambda pair: pair[0])
-        (_, number, box), (_, _, other) = heappop(heap), heappop(heap)
-        heappush(heap, (length, number, [*box, *other]))
+        (_, number, box), (_, _, second_box) = heappop(heap), heappop(heap)
+        heappush(heap, (length, number, [*box, *second_box]))
         count -= 1
-    placed = sorted((item for heap in heaps.values() for item in heap), key=lambda item: item[1])
-    return [box for _, _, box in placed]
+    items = sorted((item for heap in heaps.values() for item in heap), key=lambda item: item[1])
+    return [box for _, _, box in items]
 
 
 def outputs_of(plan: Plan) -> dict[str, Any]:
-    """Build the outputs of the planning job for the following jobs: the matrix, and the numbers of jobs and
-    faults.
-    """
+    """Build the outputs of the planning job for the following jobs: the matrix, and the numbers of jobs and faults."""
     runs = {run.id: run for run in plan.runs}
     matrix = [
         {
@@ -231,17 +227,17 @@ def outputs_of(plan: Plan) -> dict[str, Any]:
 
 
 def capped(runs: Sequence[PlannedRun], max_cost_usd: float | None) -> list[PlannedRun]:
-    """Return the runs with their shares of a cap on the total cost, in proportion to each run's highest cost.
+    """Give each run its share of a cap on the total cost, in proportion to the run's maximum cost.
 
-    Raise PlanError if a run's price is unknown, since the cap could not be kept.
+    Raise PlanError if a run's price is unknown.
     """
     if max_cost_usd is None:
         return list(runs)
     for run in runs:
         if run.cost_upper_usd is None:
             raise PlanError(
-                f"a cap on the cost cannot be kept: no price is known for '{run.model_id}'; "
-                "give it price: {input, output} in models.yaml, or leave it out"
+                f"the cost cannot be capped because the price of '{run.model_id}' is unknown; "
+                "set price: {input, output} in models.yaml, or plan without this model"
             )
     total = sum(run.cost_upper_usd or 0.0 for run in runs)
     share = min(1.0, max_cost_usd / total) if total else 1.0
@@ -254,19 +250,19 @@ def capped(runs: Sequence[PlannedRun], max_cost_usd: float | None) -> list[Plann
 def with_limits(
     runs: Sequence[PlannedRun], jobs: Sequence[PlannedJob], configuration: Configuration
 ) -> list[PlannedRun]:
-    """Return the runs with their shares of the rate limits of models and providers, which concurrent jobs divide."""
-    ceilings, known = configuration.settings.ceilings, {model.id: model for model in configuration.models}
-    models = {run.id: [known[model_id] for model_id in _models_of(run) if model_id in known] for run in runs}
-    called = [{model.id for run_id in job.runs for model in models[run_id]} for job in jobs]
+    """Give each run its share of the rate limits of models and providers, which concurrent jobs divide."""
+    ceilings, models = configuration.settings.ceilings, {model.id: model for model in configuration.models}
+    models_of_run = {run.id: [models[model_id] for model_id in _models_of(run) if model_id in models] for run in runs}
+    called = [{model.id for run_id in job.runs for model in models_of_run[run_id]} for job in jobs]
     of_model = Counter(model_id for ids in called for model_id in ids)
-    of_provider = Counter(provider for ids in called for provider in {known[model_id].provider for model_id in ids})
+    of_provider = Counter(provider for ids in called for provider in {models[model_id].provider for model_id in ids})
     shared = []
     for run in runs:
         limits: dict[str, Limits] = {}
-        for model in models[run.id]:
-            part = under(Limits(), model.limits, of_model[model.id])
-            part = under(part, ceilings.get(model.provider), of_provider[model.provider])
-            limits |= {} if part == Limits() else {model.id: part}
+        for model in models_of_run[run.id]:
+            share = under(Limits(), model.limits, of_model[model.id])
+            share = under(share, ceilings.get(model.provider), of_provider[model.provider])
+            limits |= {} if share == Limits() else {model.id: share}
         shared.append(run.model_copy(update={"limits": limits}))
     return shared
 
@@ -276,7 +272,7 @@ def _models_of(run: PlannedRun) -> list[str]:
 
 
 def key_variable_of(model: Model, kind: ProviderKind) -> str:
-    """Return the first variable in which a model's provider looks for its key; empty if no secret is needed."""
+    """Return the first variable that may hold a model's key; empty if the model needs no key."""
     return next(iter(secrets_for(model, kind)), "")
 
 
@@ -291,11 +287,10 @@ def environment_of_program(name: str) -> str:
 
 
 def environment_of(model: Model, kind: ProviderKind) -> str:
-    """Return the CI environment that holds a model's key: one per provider, or one per key if the model names its
-    own.
+    """Return the CI environment that holds a model's key: one per provider, or one per `api_key_env`.
 
-    A model that needs no key, such as one on a server of one's own, must not see its provider's key. With `auth: oidc`
-    it holds none, but is part of the identity that the vendor trusts.
+    A model without a key, such as one on a self-hosted server, has the environment `no-key` and never sees its
+    provider's key. With `auth: oidc` the environment holds no key but is part of the identity that the vendor trusts.
     """
     if model.api_key_env is not None:
         name = model.api_key_env.removesuffix("_API_KEY")
@@ -309,50 +304,49 @@ def environment_of(model: Model, kind: ProviderKind) -> str:
 
 
 def beside_baseline(wanted: Wanted, archive: Archive, policy: Policy, *, fresh: bool) -> Wanted:
-    """Return work with its interleaved baseline, if there is one; print a warning if the baseline cannot be
-    called.
+    """Add the interleaved baseline, if there is one; print a warning if the baseline cannot be called.
 
-    `fresh`: use a seed that neither version has in a record.
+    `fresh` selects a seed that no record of the two versions has.
     """
     component, model = wanted.component, wanted.model
     try:
-        entry = find_baseline(component, model, archive, policy)
-        if entry is None or model.provider == "replay":  # replay returns the same outputs for every prompt
+        row = find_baseline(component, model, archive, policy)
+        if row is None or model.provider == "replay":  # replay returns the same outputs for every prompt
             return wanted
-        commit = find_prompt(component, past_prompt_of(archive.record(entry))).commit
-        again, _ = component_at(component, commit)
-        if is_generated(entry.version):  # a branch of records alone may hold the generated number
-            again = replace(again, version=entry.version)
-        refuse_unfilled(again, wanted.cases.values(), component)
-        versions = (again.version, component.version)
+        commit = find_prompt(component, past_prompt_of(archive.record(row))).commit
+        baseline, _ = component_at(component, commit)
+        if is_generated(row.version):  # a branch of records alone may hold the generated number
+            baseline = replace(baseline, version=row.version)
+        refuse_unfilled(baseline, wanted.cases.values(), component)
+        versions = (baseline.version, component.version)
         return replace(
             wanted,
             seed=fresh_seed(archive, model.id, versions, wanted.seed) if fresh else wanted.seed,
             beside=PlannedBaseline(
-                skill_version=again.version,
+                skill_version=baseline.version,
                 commit=commit,
-                inputs=again.prompt.inputs,
-                digests=input_digests(again, model),
+                inputs=baseline.prompt.inputs,
+                digests=input_digests(baseline, model),
             ),
-            sizes_beside=input_sizes(again, wanted.cases.values()),
+            sizes_beside=input_sizes(baseline, wanted.cases.values()),
         )
     except SkillEvaluatorError as problem:
-        print(f"warning: {component.name} on {model.id} is asked without its baseline: {problem}", file=sys.stderr)
+        print(f"warning: {component.name} on {model.id} is called without its baseline: {problem}", file=sys.stderr)
         return wanted
 
 
 def affordable(wanted: Sequence[Wanted], cap_usd: float | None) -> list[Wanted]:
-    """Return work without baselines, with a warning, if a cap is enough for the new versions alone."""
-    alone = [replace(each, beside=None, sizes_beside={}) for each in wanted]
-    one, both = (
-        total_or_none(part.cost_upper_usd for each in work for _, part in each.estimates(each.cases))
-        for work in (alone, wanted)
+    """Remove the baselines, with a warning, if the cap is enough for the new versions but not for both."""
+    reduced = [replace(pair, beside=None, sizes_beside={}) for pair in wanted]
+    without, with_baselines = (
+        total_or_none(part.cost_upper_usd for pair in work for _, part in pair.estimates(pair.cases))
+        for work in (reduced, wanted)
     )
-    if cap_usd is None or one is None or both is None or not one <= cap_usd < both:
+    if cap_usd is None or without is None or with_baselines is None or not without <= cap_usd < with_baselines:
         return list(wanted)
     print(
-        f"warning: baselines are not asked: ${cap_usd:,.2f} is enough for the new versions (at most ${one:,.2f}), not "
-        f"for both (${both:,.2f})",
+        f"warning: baselines are not called: ${cap_usd:,.2f} is enough for the new versions (at most ${without:,.2f}) "
+        f"but not for both (${with_baselines:,.2f})",
         file=sys.stderr,
     )
-    return alone
+    return reduced

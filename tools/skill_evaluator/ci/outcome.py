@@ -20,12 +20,12 @@ from skill_evaluator.verdicts.decide.results import ComparisonResult
 from skill_evaluator.verdicts.decide.rules import exit_code_of
 
 OUTCOME = "outcome.json"
-RECORDS = "records"  # the folder of records next to it, by component and run id
+RECORDS = "records"  # folder with files COMPONENT/RUN_ID.json
 Status = Literal["complete", "incomplete", "refused", "skipped", "missing"]
 
 
 class Figures(FrozenModel):
-    """The figures of a record that a page shows: the strict mean of the primary metric, `ci95` from five cases on."""
+    """Figures of a record: `accuracy` is the strict mean of the primary metric; `ci95` requires five cases."""
 
     skill_version: VersionText
     accuracy: Share | None
@@ -34,7 +34,7 @@ class Figures(FrozenModel):
 
 
 class LostValue(FrozenModel):
-    """The value of a lost field in a case's most frequent output, before and after, each cut to fit a table."""
+    """The value of a lost field in a case's most frequent output, before and after, shortened for a table."""
 
     case_id: str
     path: str
@@ -43,12 +43,11 @@ class LostValue(FrozenModel):
 
 
 class RunOutcome(FrozenModel):
-    """The numbers of calls of a component on a model by outcome, and the id of its record if there is one.
+    """One run of a plan: its calls by outcome, and the id of its record if it has one.
 
-    A run is `refused` if its version was recorded meanwhile with a different prompt, `skipped` if its job reported
-    why it
-    did not run, and `missing` if nothing arrived or was scored. `is_baseline`: it was the interleaved baseline of a new
-    version.
+    A run is `refused` if its version was recorded meanwhile with a different prompt, `skipped` if its job reported a
+    reason not to run, and `missing` if no output arrived or was scored. `is_baseline` marks the interleaved baseline of
+    a new version.
     """
 
     skill: ComponentName
@@ -68,11 +67,11 @@ class RunOutcome(FrozenModel):
 
 
 class Outcome(FrozenModel):
-    """The file outcome.json; `verdicts` has the components with a recorded lower version.
+    """The file outcome.json.
 
-    `drift` has those whose recorded version ran again: the earlier runs of its models are the baseline. `faults` are
-    components that should have been evaluated and could not be. A `draft` is of a pull request before its merge.
-    `has_bug`: a bug prevented a verdict or the record of a run; the file does not have it.
+    `verdicts` compare new versions with the recorded lower versions, `drift` recorded versions with their own earlier
+    runs. `faults` are components that should have run but could not. A `draft` belongs to a pull request before its
+    merge. `has_bug` (not in the file): an internal error prevented a verdict or a record.
     """
 
     invocation: RunId
@@ -87,38 +86,38 @@ class Outcome(FrozenModel):
 
     @property
     def complete(self) -> bool:
-        """Whether every run that could be made was made."""
+        """Whether every run is complete or was skipped."""
         return all(run.status in ("complete", "skipped") for run in self.runs)
 
     def exit_code(self, policy: Policy) -> int:
-        """Return 3 for a model that changed, the code of the verdicts, 4 for a component with a fault, else 0."""
+        """Return 3 if a model drifted, else the exit code of the verdicts, else 4 if there are faults, else 0."""
         if any(model.moved for result in self.drift for model in result.models):
             return EXIT_REGRESSED
         code = exit_code_of(self.verdicts, policy) if self.verdicts else EXIT_OK
         return code or (EXIT_INCOMPLETE if self.faults else EXIT_OK)
 
     def verdict_on(self, run: RunOutcome) -> str | None:
-        """Return the verdict on a run, if there was a run to compare it with: on its version, or on its model."""
-        again = next(filter(None, (result.on_run(run.run_id) for result in self.drift)), None)
-        if again is not None:
-            return "moved" if again.moved else "no drift"
-        judged = (result.on_run(run.run_id) for result in self.verdicts if result.skill == run.skill)
-        return next((model.verdict for model in judged if model is not None), None)
+        """Return the verdict on a run's version or on its model's drift. Return None if it was not compared."""
+        drift = next(filter(None, (result.on_run(run.run_id) for result in self.drift)), None)
+        if drift is not None:
+            return "moved" if drift.moved else "no drift"
+        models = (result.on_run(run.run_id) for result in self.verdicts if result.skill == run.skill)
+        return next((model.verdict for model in models if model is not None), None)
 
 
 def read_outcome(collected: Path, plan: Path | None = None) -> Outcome:
     """Read the outcome that `collect` wrote into a folder; raise PlanError if it is missing or invalid.
 
-    If it is missing and `plan` is given, every run of that plan is missing.
+    If the file does not exist and `plan` is given, return an outcome in which every run is missing.
     """
     path = collected / OUTCOME
     if plan is not None and not path.exists():
-        return lost(read_plan(plan), "its results could not be collected; the run says why")
+        return missing_outcome(read_plan(plan), "its results could not be collected; see the log of the run")
     return validated(Outcome, read_json(path, PlanError), path, PlanError)
 
 
-def lost(plan: Plan, reason: str) -> Outcome:
-    """Return the outcome of a plan whose results could not be collected."""
+def missing_outcome(plan: Plan, reason: str) -> Outcome:
+    """Return the outcome of a plan in which every run is missing for the same reason."""
     calls = by_key(((run.skill, run.model_id), run.calls) for run in plan.runs)
     missing = {"status": "missing", "reason": reason, "scored": 0, "failed": {}}
     runs = [

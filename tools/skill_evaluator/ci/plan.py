@@ -1,7 +1,4 @@
-"""plan.json: the planned runs of a push or a request, their jobs, and the skipped runs with reasons.
-
-`plan` writes it once; the jobs and `collect` follow it.
-"""
+"""plan.json: the planned runs of a push or a request, their jobs, and the skipped runs with reasons."""
 
 import hashlib
 from collections.abc import Iterator, Mapping
@@ -53,9 +50,7 @@ class PlannedBaseline(FrozenModel):
 
 
 class PlannedJudge(FrozenModel):
-    """The model that decides a run's checks with `expect`, the variable with its key, and its maximum number of
-    calls.
-    """
+    """The judge of a run's `expect` checks, the variable with its key, and its maximum number of calls."""
 
     model_id: ModelId
     key_variable: str
@@ -65,10 +60,9 @@ class PlannedJudge(FrozenModel):
 class PlannedRun(FrozenModel):
     """A component on a model, or a shard of its cases, each called `replicates` times; `cases` is id → digest.
 
-    `not_applicable` has the component's cases that this model is not called for in any shard, and the reasons.
-    `environment` is the CI environment that may hold the provider's key, `key_variable` the variable of the key (""
-    if the provider needs none). `max_cost_usd` is this run's share of the plan's cap, and `limits` its shares of
-    the rate
+    `not_applicable` has the reasons for the component's cases that are not applicable to this model, in any shard.
+    `environment` is the CI environment that may hold the provider's key, `key_variable` the variable of the key ("" if
+    the provider needs none). `max_cost_usd` is this run's share of the plan's cap, and `limits` its shares of the rate
     limits of its models and their providers. The costs include the judge's.
     """
 
@@ -94,13 +88,13 @@ class PlannedRun(FrozenModel):
 
     @property
     def calls(self) -> int:
-        """The number of calls to the run's own model."""
-        beside = 0 if self.baseline is None else replicates_beside(self.replicates)
-        return len(self.cases) * (self.replicates + beside)
+        """The number of calls to the run's own model, the interleaved baseline included."""
+        baseline_replicates = 0 if self.baseline is None else replicates_beside(self.replicates)
+        return len(self.cases) * (self.replicates + baseline_replicates)
 
     @property
     def all_calls(self) -> int:
-        """The number of calls to its model, and the maximum number to its judge."""
+        """The number of calls to the run's own model, plus the maximum number to its judge."""
         return self.calls + (0 if self.judge is None else self.judge.calls)
 
     @property
@@ -110,20 +104,21 @@ class PlannedRun(FrozenModel):
         return list(dict.fromkeys(filter(None, variables)))
 
     @property
-    def beside_words(self) -> str:
-        """The interleaved baseline and the number of its calls as text; empty if there is none."""
+    def baseline_note(self) -> str:
+        """The interleaved baseline and the factor of its calls as text; empty if there is none."""
         if self.baseline is None:
             return ""
-        return f"beside {self.baseline.skill_version}: {self.calls / len(self.cases) / self.replicates:.3g} × the calls"
+        times = self.calls / len(self.cases) / self.replicates
+        return f"interleaved with {self.baseline.skill_version}: {times:.3g} × the calls"
 
     def run_id(self, invocation: str, mark: str = "") -> str:
-        """Return the id of the run, or with a mark the id of its second run, such as the baseline's."""
+        """Return the id of the run. A `mark` distinguishes a second run, such as the baseline's."""
         shard = None if self.shard is None else Shard.parse(self.shard)
         return run_id_of(invocation, self.skill, self.model_id, shard, mark)
 
 
 class PlannedJob(FrozenModel):
-    """A job of the matrix: the ids of the runs that it makes one after the other, and the keys that it gets."""
+    """A job of the matrix: the ids of its runs, which it makes one after the other, and the names of its keys."""
 
     id: FileName
     runs: list[FileName]
@@ -132,7 +127,7 @@ class PlannedJob(FrozenModel):
 
 
 class OnModels(FrozenModel):
-    """A component and models, with the reason why it is evaluated on them, or is not."""
+    """A component and models, with the reason to evaluate or to skip it on them."""
 
     skill: str
     models: list[str]
@@ -140,11 +135,11 @@ class OnModels(FrozenModel):
 
 
 class Plan(FrozenModel):
-    """The file plan.json. With the trigger `drift` recorded versions run again, to see whether a model changed.
+    """The file plan.json. With the trigger `drift`, recorded versions run again to detect a changed model.
 
-    A `draft` is of a pull request before its merge. `untouched` counts components that did not change and lack
-    nothing. `faults` are components that should run and cannot. `forecast` has the cost of the calls by model, a judge
-    among them. `retiring` says of the models that are switched off soon when.
+    A `draft` belongs to a pull request before its merge. `untouched` counts unchanged components that lack no record.
+    `faults` are components that should run but cannot. `forecast` has the cost of the calls by model, judges
+    included, and `retiring` the retirement dates of models.
     """
 
     plan_version: int = PLAN_VERSION
@@ -177,7 +172,7 @@ class Plan(FrozenModel):
         return next((job.id for job in self.jobs if run.id in job.runs), run.id)
 
     def manifests(self) -> Iterator[tuple[PlannedRun, Manifest]]:
-        """Yield each run with the manifest of its folder, then, if it has a baseline, with that of the baseline."""
+        """Yield each run with its manifest. A run with a baseline follows again with the manifest of the baseline."""
         for run in self.runs:
             new = Manifest.view(
                 run,
@@ -188,7 +183,7 @@ class Plan(FrozenModel):
             if run.baseline is None:
                 yield run, new
                 continue
-            other = {
+            baseline_fields = {
                 "run_id": run.run_id(self.invocation, BASELINE),
                 "skill_version": run.baseline.skill_version,
                 "replicates": replicates_beside(run.replicates),
@@ -198,27 +193,29 @@ class Plan(FrozenModel):
                 "prompt_commit": run.baseline.commit,
                 "beside": new.run_id,
             }
-            yield run, new.model_copy(update={"beside": other["run_id"]})
-            yield run, new.model_copy(update=other)
+            yield run, new.model_copy(update={"beside": baseline_fields["run_id"]})
+            yield run, new.model_copy(update=baseline_fields)
 
 
 def read_plan(path: Path) -> Plan:
-    """Read a plan; raise PlanError if it is broken or of a newer version."""
+    """Read a plan; raise PlanError if it is invalid or its `plan_version` is newer."""
     return read_versioned(Plan, path, "plan_version", PLAN_VERSION, PlanError)
 
 
 def sha256_of(path: Path) -> str:
-    """Return the SHA-256 of a plan's file, in hexadecimal digits."""
+    """Return the SHA-256 of a file, in hexadecimal digits."""
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def planned_request(request: RequestT, plan: Plan, run: PlannedRun) -> RequestT:
-    """Return the request to make a planned run, or to resume it if its folder is among the results.
+    """Return the request that makes a planned run, or resumes it if its folder exists.
 
-    Raise PlanError if the request names a different component or model.
+    Raise PlanError if the request names another component or model, or has no results folder.
     """
     if request.skill not in ("", run.skill) or request.models not in ((), (run.model_id,)):
-        raise PlanError(f"{run.id} of the plan is '{run.skill}' on {run.model_id}: remove what names anything else")
+        raise PlanError(
+            f"{run.id} of the plan is '{run.skill}' on {run.model_id}: the command names another component or model"
+        )
     if request.results is None:
         raise PlanError("--planned requires --results DIR, the folder for the run")
     planned: Mapping[str, object] = {
@@ -234,6 +231,6 @@ def planned_request(request: RequestT, plan: Plan, run: PlannedRun) -> RequestT:
         "limits": run.limits,
     }
     folder = request.results / run.run_id(plan.invocation)
-    begun = (folder / MANIFEST).exists() and not plan.dry_run
-    how = {"run": str(folder)} if begun else {"invocation": plan.invocation}
-    return replace(request, **planned, **how)  # type: ignore[arg-type]
+    has_begun = (folder / MANIFEST).exists() and not plan.dry_run
+    start = {"run": str(folder)} if has_begun else {"invocation": plan.invocation}
+    return replace(request, **planned, **start)  # type: ignore[arg-type]

@@ -1,7 +1,7 @@
-"""The runs that a push or a person requests → plan.json: every job, with the reasons and the cost.
+"""Plan the runs of a push or of a manual start: plan.json with every job, the reasons and the cost.
 
-No call is made and no key is needed. The runs of a push depend on its version bump (base to head) and on the
-leaderboards, not on the cases. The next push therefore makes up for a lost run.
+Planning makes no call and needs no key. The runs of a push depend on its version bump (base to head) and on the
+leaderboards, so the next push makes up for a lost run.
 """
 
 import datetime
@@ -64,7 +64,7 @@ _FULL_ID = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
 
 @options
 class PlanRequest(Checkout, PlatformOption, FormatOption):
-    """The options of `plan`. If `base` is None a person started it, and the version-bump rule does not apply."""
+    """The options of `plan`. If `base` is None, a person started the plan and the version-bump rule does not apply."""
 
     names: tuple[str, ...] = argument(SKILLS, (), "COMPONENT")
     base: str | None = option("Run MINOR and MAJOR bumps since this commit.", metavar="COMMIT")
@@ -128,15 +128,15 @@ def _with_runs(plan: Plan, request: PlanRequest, changed: set[str]) -> Plan:
         update={
             "runs": with_limits(runs, jobs, request.configuration),
             "jobs": jobs,
-            "chosen": grouped(one for one in plan.chosen if (one.skill, one.models[0]) in pairs),
+            "chosen": grouped(each for each in plan.chosen if (each.skill, each.models[0]) in pairs),
             "skipped": grouped(plan.skipped),
-            "forecast": forecasts_of(one for pair in wanted for one in pair.estimates(pair.cases)) if runs else [],
+            "forecast": forecasts_of(each for pair in wanted for each in pair.estimates(pair.cases)) if runs else [],
         }
     )
 
 
 def _named(request: PlanRequest, models: Sequence[Model]) -> Iterator[OnModels]:
-    """Yield each component that a person named, or all components, on each model."""
+    """Yield each named component, or all components if none is named, on each model."""
     names = request.names or component_names(request.components)
     if not names:
         raise PlanError(f"{request.components} holds no component; name its folder with --components DIR")
@@ -146,45 +146,45 @@ def _named(request: PlanRequest, models: Sequence[Model]) -> Iterator[OnModels]:
 
 
 def _models_of(version: ComponentVersion | None, models: Sequence[Model], request: PlanRequest) -> list[str]:
-    """Return the ids of the models that a component is evaluated on; a program is its own model."""
+    """Return the ids of a component's models; a program is its own model."""
     if version is None or version.program is None:
         return [model.id for model in models]
     return [] if request.models else [program.MODEL.id]
 
 
 def _add_decisions(plan: Plan, request: PlanRequest, models: Sequence[Model]) -> int:
-    """Add the runs and the skipped runs to a plan, by the bumps of a push and the records; with `--drift`, by the
-    records.
+    """Add the runs and the skipped runs of each component to a plan.
 
-    Return the number of components that did not change and lack no run.
+    The version bumps of the push and the records decide; with `--drift`, the records alone. Return the number of
+    unchanged components that lack no run.
     """
     repository = Repository(request.components)
     if plan.head is None:
         raise GitError(f"{repository.root} has no commit yet")
     folder = repository.place(request.components)
-    left, base_known = _base_of(plan, request, repository)
-    before, after = read_versions(repository, (left, plan.head), folder)
+    base_commit, base_known = _base_of(plan, request, repository)
+    before, after = read_versions(repository, (base_commit, plan.head), folder)
     unknown = [name for name in request.names if name not in after]
     if unknown:
         raise PlanError(f"no component '{unknown[0]}' in {request.components} at HEAD {nearest(unknown[0], after)}")
-    boards, unread = recorded_boards(repository, ("HEAD", *request.recorded), folder)
-    plan.faults.extend(unread)
+    boards, unreadable = recorded_boards(repository, ("HEAD", *request.recorded), folder)
+    plan.faults.extend(unreadable)
     untouched = 0
     for name, version in after.items():
         path = within(folder, f"{name}/leaderboard.json")
-        if (request.names and name not in request.names) or any(problem.file == path for problem in unread):
+        if (request.names and name not in request.names) or any(problem.file == path for problem in unreadable):
             continue
         version = _numbered(version, request)
         earlier = version_before(before, version)
-        wrong = [] if request.drift else list(versioning_problems(earlier, version))
-        plan.faults.extend(wrong)
-        board = newest_of(boards.get(each, {}) for each in (name, *version.formerly))
+        version_problems = [] if request.drift else list(versioning_problems(earlier, version))
+        plan.faults.extend(version_problems)
+        board = newest_of(boards.get(component_name, {}) for component_name in (name, *version.formerly))
         chosen, skipped = list[OnModels](), list[OnModels]()
         for model_id in _models_of(version, models, request):
-            runs, reason = False, "wrong, see below"
+            runs, reason = False, "invalid version, see the faults"
             if request.drift:
                 runs, reason = decide_again(version.version, board.get(model_id))
-            elif not wrong:
+            elif not version_problems:
                 runs, reason = decide(earlier, version, board.get(model_id), base_known=base_known)
             (chosen if runs else skipped).append(OnModels(skill=name, models=[model_id], reason=reason))
         if before.get(name) == version and not chosen:
@@ -197,7 +197,7 @@ def _add_decisions(plan: Plan, request: PlanRequest, models: Sequence[Model]) ->
 
 
 def _numbered(version: ComponentVersion, request: PlanRequest) -> ComponentVersion:
-    """Return a component with the number that the records give its version, if its prompt declares none."""
+    """Replace the version by the number that the records give it, if the prompt declares none."""
     if not version.version:
         return version
     digests = {"prompt": version.prompt or "", "schema": version.schema or ""}
@@ -207,27 +207,27 @@ def _numbered(version: ComponentVersion, request: PlanRequest) -> ComponentVersi
 def _base_of(plan: Plan, request: PlanRequest, repository: Repository) -> tuple[str | None, bool]:
     """Return the commit to compare the head with, and whether the base of the push is known.
 
-    The base is known if it is here, or if zeros say that there was no commit before; an id may be of a lost commit.
+    The base is known if the commit exists here or is all zeros (first push). The id of a lost commit is unknown.
     """
-    named = request.base or ""
-    is_first_push = not named.strip("0")
-    is_id = _FULL_ID.fullmatch(named) is not None
+    base = request.base or ""
+    is_first_push = not base.strip("0")
+    is_id = _FULL_ID.fullmatch(base) is not None
     if plan.base is None and not is_first_push and not is_id:
-        raise PlanError(f"--base {named} is not a commit here; for a branch that was never pushed use --base 0")
-    # a branch name means its merge base
-    left = plan.base if plan.base is None or is_id else repository.merge_base(plan.base)
-    return left, plan.base is not None or is_first_push
+        raise PlanError(f"--base {base} is not a commit here; for a branch that was never pushed use --base 0")
+    # a branch stands for its merge base with the head
+    commit = plan.base if plan.base is None or is_id else repository.merge_base(plan.base)
+    return commit, plan.base is not None or is_first_push
 
 
 def _deleted_cases(plan: Plan, request: PlanRequest, repository: Repository) -> Iterator[OnModels]:
-    """Yield the components that lost files of their cases without a new version."""
+    """Yield the components whose case files were deleted without a new version."""
     fixtures = request.fixtures or request.components.parent / "fixtures"
     if plan.base is None or plan.head is None or not fixtures.resolve().is_relative_to(repository.root.resolve()):
         return
     folder = repository.place(fixtures)
-    gone = repository.files(plan.base, folder).keys() - repository.files(plan.head, folder).keys()
-    deleted = by_key((PurePosixPath(path).relative_to(folder).parts[0], path) for path in sorted(gone))
-    running = {one.skill for one in plan.chosen}
+    missing = repository.files(plan.base, folder).keys() - repository.files(plan.head, folder).keys()
+    deleted = by_key((PurePosixPath(path).relative_to(folder).parts[0], path) for path in sorted(missing))
+    running = {decision.skill for decision in plan.chosen}
     for name, paths in deleted.items():
         if name not in running and (request.components / name / "prompt.md").exists():
             reason = f"cases changed without a new version: {counted(len(paths), 'file')} deleted, as {paths[0]}"
@@ -235,20 +235,20 @@ def _deleted_cases(plan: Plan, request: PlanRequest, repository: Repository) -> 
 
 
 def _read_components(plan: Plan, request: PlanRequest, changed: set[str]) -> Iterator[Wanted]:
-    """Yield the chosen components on each model, and add the reasons why others cannot run to the plan.
+    """Yield the chosen components on each model, and add skipped components and faults to the plan.
 
-    A component that cannot be read is a fault, or an error if a person named it. `changed` are the paths that a pull
-    request changes; a component that would run code of it is a fault, too.
+    A component that cannot be read is a fault, or an error if a person named it. `changed` has the paths that a pull
+    request changes; a component that would run changed code is a fault, too.
     """
     repository = Repository(request.components)
-    for skill, ids in by_key((one.skill, one.models[0]) for one in plan.chosen).items():
+    for skill, ids in by_key((decision.skill, decision.models[0]) for decision in plan.chosen).items():
         try:
             component = request.component(skill)
             archive = request.archive(component)
             cases = load_cases(component, request.fixtures)
-            why = why_refused(archive.entries, component.version, component.digests["prompt"])
-            if why is not None:
-                raise PlanError(f"'{skill}' {why}")
+            refusal = why_refused(archive.entries, component.version, component.digests["prompt"])
+            if refusal is not None:
+                raise PlanError(f"'{skill}' {refusal}")
             refuse_code(component, cases, repository.place(request.components), changed)
         except SkillEvaluatorError as problem:
             if skill in request.names:
@@ -258,8 +258,8 @@ def _read_components(plan: Plan, request: PlanRequest, changed: set[str]) -> Ite
             if isinstance(problem, NotEvaluatedError) and is_new and not empty:
                 plan.skipped.append(OnModels(skill=skill, models=ids, reason=str(problem)))
                 continue
-            place = prompt_file(request.components, skill, repository.place(request.components))
-            plan.faults.append(Problem(file=place, line=1, message="; ".join([str(problem), *empty])))
+            path = prompt_file(request.components, skill, repository.place(request.components))
+            plan.faults.append(Problem(file=path, line=1, message="; ".join([str(problem), *empty])))
             continue
         yield from _on_models(plan, request, component, archive, cases, ids)
 
@@ -272,17 +272,17 @@ def _on_models(
     cases: Sequence[Case],
     ids: Sequence[str],
 ) -> Iterator[Wanted]:
-    """Yield a component on each model, and add to the plan the cases that are not applicable and missing judges."""
+    """Yield a component on each model, and add the cases that are not applicable and missing judges to the plan."""
     configuration, sizes = asking(request.configuration, component), input_sizes(component, cases)
     settings, models = configuration.settings, {model.id: model for model in configuration.models}
     for model in (models[model_id] for model_id in ids if model_id in models):
         kind = configuration.kinds[model.provider]
-        left_out = not_applicable(cases, sizes, model, kind)
-        if left_out:
-            named = listed([f"{case_id} ({why})" for case_id, why in left_out.items()])
-            reason = f"{len(left_out)} of {counted(len(cases), 'case')} not applicable: {named}"
+        excluded = not_applicable(cases, sizes, model, kind)
+        if excluded:
+            cases_with_reasons = listed([f"{case_id} ({reason})" for case_id, reason in excluded.items()])
+            reason = f"{len(excluded)} of {counted(len(cases), 'case')} not applicable: {cases_with_reasons}"
             plan.skipped.append(OnModels(skill=component.name, models=[model.id], reason=reason))
-        applicable = {case.id: case for case in cases if case.id not in left_out}
+        applicable = {case.id: case for case in cases if case.id not in excluded}
         if not applicable:
             continue
         try:
@@ -298,7 +298,7 @@ def _on_models(
             model=model,
             kind=kind,
             cases=applicable,
-            not_applicable=left_out,
+            not_applicable=excluded,
             sizes=sizes,
             replicates=request.replicates or settings.replicates,
             seed=seed,

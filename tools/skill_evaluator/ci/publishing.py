@@ -1,7 +1,7 @@
-"""Records → one pushed commit on a branch that adds them and derives their leaderboards; never a textual merge.
+"""Publish records: push one commit that adds them to a branch and derives their leaderboards.
 
-If somebody else pushes meanwhile, their commit is fetched and everything is derived again on top of it. Publishing
-existing records changes nothing.
+If the branch moves meanwhile, its commit is fetched and everything is derived again on top of it; texts are never
+merged. Publishing existing records changes nothing.
 """
 
 import datetime
@@ -13,7 +13,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Literal
 
-from skill_evaluator.ci.arrivals import CLOCKS_APART
+from skill_evaluator.ci.arrivals import MAX_CLOCK_SKEW
 from skill_evaluator.ci.outcome import OUTCOME, RECORDS, RunOutcome
 from skill_evaluator.display.options import ComponentsOption, FormatOption, argument, option, options, rare
 from skill_evaluator.errors import GitError, LeaderboardError, PlanError
@@ -24,18 +24,18 @@ from skill_evaluator.records.record import Record, parse_record, read_record
 from skill_evaluator.repository import Repository, within
 from skill_evaluator.text import counted
 
-_ATTEMPTS = 6  # the first, and five more
-_LEAST_WAIT_S = 0.5
+_MAX_ATTEMPTS = 6
+_MIN_WAIT_S = 0.5
 
 
 @options
 class PublishRequest(ComponentsOption, FormatOption):
-    """What is to be published, and where it goes."""
+    """The options of `publish`."""
 
-    collected: Path = argument("What collect wrote.", Path("collected"))
-    mode: Literal["push", "branch", "pull-request"] = option("To the branch, a data branch or one for review.", "push")
+    collected: Path = argument("The folder that `collect` wrote.", Path("collected"))
+    mode: Literal["push", "branch", "pull-request"] = option("Push to --to, to --branch, or for review.", "push")
     to: str = rare("The branch that is evaluated.", "main", metavar="BRANCH")
-    branch: str = rare("The data branch, or the one for review.", "skill-evaluator-records", metavar="BRANCH")
+    branch: str = rare("The data or review branch.", "skill-evaluator-records", metavar="BRANCH")
     remote: str = rare("The remote to push to.", "origin")
 
     @property
@@ -46,9 +46,9 @@ class PublishRequest(ComponentsOption, FormatOption):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Published:
-    """The ids of the published records and their commit, None if they existed already; `problems` of the others.
+    """The ids of the published records, their branch and commit, and the `problems` of records that are not published.
 
-    `branch` is None if there was nothing to publish.
+    `commit` is None if the records existed already, `branch` if there was nothing to publish.
     """
 
     records: Sequence[str]
@@ -73,7 +73,7 @@ def publish(request: PublishRequest) -> Published:
 
 
 def _message(records: Sequence[Record]) -> str:
-    """Return the message of the commit that adds the records."""
+    """Build the message of the commit that adds the records."""
     runs = ", ".join(dict.fromkeys(f"{record.skill} {record.skill_version}" for record in records))
     head = f"Record {counted(len(records), 'evaluation')}: {runs}"
     lines = [
@@ -85,9 +85,9 @@ def _message(records: Sequence[Record]) -> str:
 
 
 def read_records(folder: Path) -> tuple[list[Record], list[LeaderboardError]]:
-    """Read the records that `collect` wrote last, sorted by id, and return why others cannot be published.
+    """Read the records that `collect` wrote, sorted by id, and the problems of unreadable ones.
 
-    Raise PlanError if the list of them cannot be read.
+    Raise PlanError if outcome.json lists no runs.
     """
     path = folder / OUTCOME
     outcome = read_json(path, PlanError)
@@ -107,13 +107,13 @@ def read_records(folder: Path) -> tuple[list[Record], list[LeaderboardError]]:
 
 
 def _read_collected(folder: Path, skill: str, run_id: str) -> Record:
-    """Read one record; raise LeaderboardError if it is a different one, or its time is invalid or in the future."""
+    """Read one record; raise LeaderboardError if its ids differ, or its time is invalid or in the future."""
     path = folder / RECORDS / skill / f"{run_id}.json"
     record = read_record(path)
     if (record.skill, record.run_id) != (skill, run_id):
         raise LeaderboardError(f"{path} holds the record of a different run, '{record.run_id}' of '{record.skill}'")
     try:
-        is_ahead = moment(record.timestamp) > datetime.datetime.now(datetime.UTC) + CLOCKS_APART
+        is_ahead = moment(record.timestamp) > datetime.datetime.now(datetime.UTC) + MAX_CLOCK_SKEW
     except (ValueError, TypeError):  # the time is invalid, or has no equivalent in UTC
         is_ahead = True
     if is_ahead:
@@ -129,66 +129,66 @@ def publish_records(
 ) -> str | None:
     """Add records to a branch of a remote; return the pushed commit, or None if nothing was new.
 
-    Raise GitError when the remote refuses or others moved it before every attempt. Raise LeaderboardError, after all
-    other records are in place, when a record is there already with other content or does not fit its leaderboard.
+    Raise GitError if the remote refuses, or if the branch moved during every attempt. Raise LeaderboardError, after
+    all other records are pushed, if a record exists with other content or does not fit its leaderboard.
     """
     folder = repository.place(request.components)
-    longest = _LEAST_WAIT_S
-    for attempt in range(_ATTEMPTS):
+    longest_attempt_s = _MIN_WAIT_S
+    for attempt in range(_MAX_ATTEMPTS):
         if attempt:  # long attempts need long waits, or jobs that publish at once keep colliding
-            wait(random.uniform(0, longest * 2**attempt))  # noqa: S311 (a delay, not a secret)
-        begun = time.monotonic()
-        parents, waiting, unread = _find_parents(repository, request, folder)
+            wait(random.uniform(0, longest_attempt_s * 2**attempt))  # noqa: S311 (a delay, not a secret)
+        started = time.monotonic()
+        parents, waiting, unreadable = _find_parents(repository, request, folder)
         tip = parents[-1] if parents else None
         files, problems = _derive_files(repository, tip, [*waiting, *records], folder)
         commit = repository.add(parents, files, _message(records))
         if commit is None or repository.push(request.remote, commit, request.target):
-            if problems := [*unread, *problems]:
+            if problems := [*unreadable, *problems]:
                 raise LeaderboardError("; ".join(map(str, problems)))
             return commit
-        longest = max(longest, time.monotonic() - begun)
+        longest_attempt_s = max(longest_attempt_s, time.monotonic() - started)
     raise GitError(
-        f"{request.target} of {request.remote} moved {_ATTEMPTS} times while records were added to it; run this again"
+        f"{request.target} of {request.remote} moved {_MAX_ATTEMPTS} times during publishing; run this again"
     )
 
 
 def _find_parents(
     repository: Repository, request: PublishRequest, folder: str
 ) -> tuple[list[str], list[Record], list[LeaderboardError]]:
-    """Return the commit's parents, and the records of a branch for review that the evaluated branch lacks.
+    """Return the commit's parents, the records of the review branch that the evaluated branch lacks, and problems.
 
-    If both branches moved, the commit joins them: the tree of the evaluated branch, with all records derived again. The
-    problems are those of records on the branch for review that cannot be read.
+    If both branches moved, the commit merges them: the tree of the evaluated branch, with all records derived again.
+    The problems are of unreadable records on the review branch.
     """
     tip = repository.fetch(request.remote, request.target)
-    if tip is None and request.mode == "push":  # the evaluated branch has to exist; the name is of a tag
+    if tip is None and request.mode == "push":  # the name may be of a tag
         raise _no_branch(request)
     if request.mode != "pull-request":
         return ([] if tip is None else [tip]), [], []
-    onto = repository.fetch(request.remote, request.to)
-    if onto is None:
+    evaluated = repository.fetch(request.remote, request.to)
+    if evaluated is None:
         raise _no_branch(request)
-    if tip is None or repository.is_ancestor(tip, onto):
-        return [onto], [], []
-    if repository.is_ancestor(onto, tip):
+    if tip is None or repository.is_ancestor(tip, evaluated):
+        return [evaluated], [], []
+    if repository.is_ancestor(evaluated, tip):
         return [tip], [], []
-    there = repository.files(onto, folder)
+    existing = repository.files(evaluated, folder)
     missing = {
         path: blob
         for path, blob in repository.files(tip, folder).items()
-        if fnmatch(path, "*/evals/records/*.json") and path not in there
+        if fnmatch(path, "*/evals/records/*.json") and path not in existing
     }
     contents = repository.contents(missing.values())
     waiting: list[Record] = []
     problems: list[LeaderboardError] = []
     for path, blob in missing.items():
-        where = Path(f"{tip[:12]}:{path}")
+        source = Path(f"{tip[:12]}:{path}")
         text = contents[blob].decode("utf-8", "replace")
         try:
-            waiting.append(parse_record(parse_json(text, where, LeaderboardError), where))
+            waiting.append(parse_record(parse_json(text, source, LeaderboardError), source))
         except LeaderboardError as problem:
             problems.append(problem)
-    return [tip, onto], waiting, problems
+    return [tip, evaluated], waiting, problems
 
 
 def _no_branch(request: PublishRequest) -> GitError:
@@ -200,37 +200,38 @@ def _derive_files(
 ) -> tuple[Mapping[str, bytes], list[LeaderboardError]]:
     """Return the files to add or replace on top of a commit, and the problems of some components.
 
-    A record that is there stays as it is. Two attempts at an incomplete run may differ; at a complete one, that is
-    a problem.
+    An existing record is kept. If a new complete record differs from it, that is a problem; incomplete ones may differ.
     """
     by_skill: dict[str, dict[str, Record]] = {}
     for record in records:
         path = within(folder, f"{record.skill}/evals/records/{record.run_id}.json")
         by_skill.setdefault(record.skill, {}).setdefault(path, record)
     boards = {skill: within(folder, f"{skill}/leaderboard.json") for skill in by_skill}
-    wanted = {*boards.values(), *(path for paths in by_skill.values() for path in paths)}
-    listed = {} if tip is None else repository.files(tip, folder)
-    blobs = {path: blob for path, blob in listed.items() if path in wanted}
+    paths = {*boards.values(), *(path for paths in by_skill.values() for path in paths)}
+    tree = {} if tip is None else repository.files(tip, folder)
+    blobs = {path: blob for path, blob in tree.items() if path in paths}
     contents = repository.contents(blobs.values())
-    there = {path: contents[blob] for path, blob in blobs.items()}
+    existing = {path: contents[blob] for path, blob in blobs.items()}
     files: dict[str, bytes] = {}
     problems: list[LeaderboardError] = []
-    for skill, of_skill in by_skill.items():
+    for skill, records_by_path in by_skill.items():
         board = boards[skill]
-        rows = [record.row() for record in of_skill.values() if record.has_row]
+        rows = [record.row() for record in records_by_path.values() if record.has_row]
         try:
-            additions = with_rows(there.get(board), Path(board), skill, rows)
+            additions = with_rows(existing.get(board), Path(board), skill, rows)
         except LeaderboardError as problem:
             problems.append(problem)
             continue
         problems += additions.refused.values()
-        of_skill = {path: record for path, record in of_skill.items() if record.run_id not in additions.refused}
-        new = {path: json_text(record.model_dump(mode="json")).encode() for path, record in of_skill.items()}
+        records_by_path = {
+            path: record for path, record in records_by_path.items() if record.run_id not in additions.refused
+        }
+        new = {path: json_text(record.model_dump(mode="json")).encode() for path, record in records_by_path.items()}
         files |= {board: b"".join(additions.blocks)} if additions.blocks else {}
-        files |= {path: content for path, content in new.items() if path not in there}
+        files |= {path: content for path, content in new.items() if path not in existing}
         problems += [
             LeaderboardError(f"{path} exists with different content; a record is never edited")
-            for path, record in of_skill.items()
-            if record.complete and there.get(path, new[path]) != new[path]
+            for path, record in records_by_path.items()
+            if record.complete and existing.get(path, new[path]) != new[path]
         ]
     return files, problems

@@ -6,6 +6,7 @@ from skill_evaluator.api import Library
 from skill_evaluator.audit.report.calls import print_audit_runs, print_size
 from skill_evaluator.audit.report.page import print_audit, write_audit
 from skill_evaluator.audit.request import AuditReportRequest, AuditRunRequest
+from skill_evaluator.audit.run.drawing import AuditSize
 from skill_evaluator.display.options import folders_of, keywords_of
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK
 from skill_evaluator.reports.live import watch
@@ -32,19 +33,16 @@ EXITS = {
 
 def audit_run(options: AuditRunRequest) -> int:
     """Run every model on every question in every scenario; saves the outputs in audits/<id>."""
-    audits = Library(**folders_of(options)).audits
-    if options.dry_run:
-        print_size(audits.size(options), options.format)
+    results = Library(**folders_of(options)).audits.run(**keywords_of(options, AuditRunRequest), watch=watch)
+    if isinstance(results, AuditSize):
+        print_size(results, options.format)
         return EXIT_OK
-    results = audits.run(**keywords_of(options, AuditRunRequest, "dry_run"), watch=watch)
     print_audit_runs(results, options.format)
     return EXIT_OK if results.complete else EXIT_INCOMPLETE
 
 
 def audit_report(options: AuditReportRequest) -> int:
     """Grade the models of an audit by their stability."""
-    # it imports scipy, which a dry run does not need
-
     reported = Library(**folders_of(options)).audits.report(**keywords_of(options, AuditReportRequest))
     print_audit(reported.result, options.format)
     if written := write_audit(reported):

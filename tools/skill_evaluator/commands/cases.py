@@ -10,7 +10,7 @@ from skill_evaluator.library.case_table import CaseTable
 from skill_evaluator.text import counted
 
 EXAMPLES = {
-    "cases_fetch": ("skill-evaluator cases fetch", "skill-evaluator ci fetch --platform github"),
+    "cases_fetch": ("skill-evaluator cases fetch", "skill-evaluator cases fetch --platform github"),
     "cases_import": (
         "skill-evaluator cases import letters.csv --input text --truth kind=label",
         "skill-evaluator cases import logs.jsonl --input article --truth summary --yes",

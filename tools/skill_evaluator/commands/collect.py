@@ -6,7 +6,7 @@ It makes no call and touches no leaderboard. It scores the answers themselves, s
 import sys
 
 from skill_evaluator.api.ci import ContinuousIntegration
-from skill_evaluator.ci.collecting import CollectRequest, commands_again
+from skill_evaluator.ci.collecting import CollectRequest, resume_commands
 from skill_evaluator.display.addresses import Site
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import EXIT_BUG, EXIT_INCOMPLETE, EXIT_OK
@@ -23,6 +23,6 @@ def collect(options: CollectRequest) -> int:
     print_outcome(outcome, options.format, site)
     add_outcome_summary(outcome, options.platform, site)
     if not options.platform and not outcome.complete:
-        for line in commands_again(options, outcome):
+        for line in resume_commands(options, outcome):
             print(f"to make the missing calls: {visible(line)}", file=sys.stderr)
     return EXIT_BUG if outcome.has_bug else EXIT_OK if outcome.complete else EXIT_INCOMPLETE

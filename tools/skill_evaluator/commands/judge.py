@@ -5,7 +5,15 @@ from pathlib import Path
 
 from skill_evaluator.api import Library
 from skill_evaluator.ci.platforms import PLATFORMS
-from skill_evaluator.display.options import LibraryOptions, PlatformOption, argument, folders_of, option, options
+from skill_evaluator.display.options import (
+    LibraryOptions,
+    PlatformOption,
+    argument,
+    folders_of,
+    keywords_of,
+    option,
+    options,
+)
 from skill_evaluator.errors import EXIT_OK, EXIT_USER_ERROR
 from skill_evaluator.judges.workflows.requests import (
     CalibrateRequest,
@@ -63,7 +71,8 @@ def judge_score(options: ScoreRequest) -> int:
 
     A judge gives evidence, a justification, a score, a suggestion and its confidence for each criterion.
     """
-    return print_judged(Library(**folders_of(options)).judge.score(options, watch=watch), options.format)
+    result = Library(**folders_of(options)).judge.score(**keywords_of(options, ScoreRequest), watch=watch)
+    return print_judged(result, options.format)
 
 
 def judge_pairwise(options: PairwiseRequest) -> int:
@@ -71,7 +80,8 @@ def judge_pairwise(options: PairwiseRequest) -> int:
 
     A verdict that changes with the order is a tie.
     """
-    return print_judged(Library(config=options.config).judge.pairwise(options, watch=watch), options.format)
+    result = Library(config=options.config).judge.pairwise(**keywords_of(options, PairwiseRequest), watch=watch)
+    return print_judged(result, options.format)
 
 
 def judge_regression(options: RegressionRequest) -> int:
@@ -79,7 +89,8 @@ def judge_regression(options: RegressionRequest) -> int:
 
     A judge compares them with those in use, in both orders; code decides by fixed rules: ship, review or block.
     """
-    return print_judged(Library(**folders_of(options)).judge.regression(options, watch=watch), options.format)
+    result = Library(**folders_of(options)).judge.regression(**keywords_of(options, RegressionRequest), watch=watch)
+    return print_judged(result, options.format)
 
 
 def judge_calibrate(options: CalibrateRequest) -> int:
@@ -89,12 +100,14 @@ def judge_calibrate(options: CalibrateRequest) -> int:
     trusted if the whole 95 % interval of its κ with people is at the bar or above. --corrupt N also measures how many
     known defects it finds.
     """
-    return print_calibrated(Library(config=options.config).judge.calibrate(options, watch=watch), options.format)
+    result = Library(config=options.config).judge.calibrate(**keywords_of(options, CalibrateRequest), watch=watch)
+    return print_calibrated(result, options.format)
 
 
 def judge_rubric(options: RubricDraftRequest) -> int:
     """Draft a rubric with a model, marked as unreviewed."""
-    return print_rubric_draft(Library(config=options.config).judge.rubric(options, watch=watch), options.format)
+    result = Library(config=options.config).judge.rubric(**keywords_of(options, RubricDraftRequest), watch=watch)
+    return print_rubric_draft(result, options.format)
 
 
 @options

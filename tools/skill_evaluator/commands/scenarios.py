@@ -6,7 +6,7 @@ from skill_evaluator.api import Library
 from skill_evaluator.audit.findings.family import FamilyVerdict, check_draft
 from skill_evaluator.audit.report.calls import print_family
 from skill_evaluator.audit.request import ScenariosCheckRequest, ScenariosDraftRequest
-from skill_evaluator.display.options import folders_of
+from skill_evaluator.display.options import folders_of, keywords_of
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_USER_ERROR
 from skill_evaluator.judges.prompting.session import JudgeRunSize
 from skill_evaluator.reports.judge_results import print_judged
@@ -40,7 +40,7 @@ _EXIT_OF: dict[FamilyVerdict, int] = {
 
 def scenarios_check(options: ScenariosCheckRequest) -> int:
     """Check whether scenarios are ready for an audit; shows the scores of a trial. Makes no call."""
-    check = Library(**folders_of(options)).audits.check_scenarios(options)
+    check = Library(**folders_of(options)).audits.check_scenarios(**keywords_of(options, ScenariosCheckRequest))
     print_family(check, options.format, options)
     return _EXIT_OF[check.verdict]
 
@@ -48,7 +48,7 @@ def scenarios_check(options: ScenariosCheckRequest) -> int:
 def scenarios_draft(options: ScenariosDraftRequest) -> int:
     """Draft scenarios for a domain with a model; marked as unreviewed. Overwrites nothing."""
     library = Library(config=options.config)
-    drafted = library.judge.scenarios(options, watch=watch)
+    drafted = library.judge.scenarios(**keywords_of(options, ScenariosDraftRequest), watch=watch)
     if isinstance(drafted, JudgeRunSize):
         return print_judged(drafted, options.format)
     check = check_draft(drafted.name, options.config, library.settings.limits)

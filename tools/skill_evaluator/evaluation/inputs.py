@@ -113,8 +113,7 @@ def judge_of(
     """Return the judge of a component's sentence checks, or None if it has none, and the models to call.
 
     If all models are chosen, the judge is removed from them. Raise ConfigError if no judge is named, or if a model
-    would
-    judge itself and the component does not declare that.
+    would judge itself and the component does not declare that.
     """
     if not any(case.sentences for case in cases):
         return None, asked

@@ -121,7 +121,7 @@ def _new_runs(inputs: Inputs, request: EvaluationRequest) -> PlannedRuns:
         return _planned([], request)
     planned = _planned((design_runs if designed else runs_beside)(plain, inputs, request), request)
     if not designed and (why := _suffices_for_one(planned, alone, inputs, request)):
-        print(f"warning: {inputs.component.name} is asked without its baseline: {why}", file=sys.stderr)
+        print(f"warning: {inputs.component.name} is called without its baseline: {why}", file=sys.stderr)
         return alone
     return planned
 
@@ -149,7 +149,9 @@ def beside_words(runs: Sequence[Run]) -> list[str]:
         run.manifest for run in runs if run.manifest.role == "baseline" and run.manifest.beside in replicates
     ):
         times = 1 + manifest.replicates / replicates[str(manifest.beside)]
-        models.setdefault(f"beside {manifest.skill_version}: {times:.3g} × the calls", []).append(manifest.model_id)
+        models.setdefault(f"interleaved with {manifest.skill_version}: {times:.3g} × the calls", []).append(
+            manifest.model_id
+        )
     alone = "" if any(run.manifest.asked_again for run in runs) else " (--recorded-baseline runs the new version alone)"
     return [f"{words} of {listed(ids)}{alone}" for words, ids in models.items()]
 

@@ -104,7 +104,7 @@ def _chosen_sheet(plan: Plan) -> Sheet:
         runs = [run for run in plan.runs if run.skill == chosen.skill and run.model_id in chosen.models]
         size = map(Cell, (str(len(runs)), *_size(runs)))
         names = (Cell(chosen.skill, code=True), _names(chosen.models))
-        remarks = dict.fromkeys(run.beside_words for run in runs if run.beside_words)
+        remarks = dict.fromkeys(run.baseline_note for run in runs if run.baseline_note)
         rows.append((*names, *size, Cell("; ".join([chosen.reason, *remarks]), code=True)))
     return Sheet(columns=_PLAN_COLUMNS, rows=rows, numbers=frozenset(_PLAN_COLUMNS[2:5]))
 
@@ -331,7 +331,7 @@ def _key_sheet(report: DoctorReport) -> Sheet:
     }
     rows = []
     for key in report.models:
-        set_in_ci = in_ci[key.in_ci].format(key.environment, key.words)
-        set_here = here.get(key.here) or f"{key.words} not set"
+        set_in_ci = in_ci[key.in_ci].format(key.environment, key.variables_text)
+        set_here = here.get(key.here) or f"{key.variables_text} not set"
         rows.append(cells_of([key.id], set_here, set_in_ci, key.call.replace("_", " ")))
     return Sheet(columns=("model", "key here", "key in CI", "call"), rows=rows, whole=frozenset({"model"}))

@@ -54,9 +54,9 @@ def limits_of(
 class Gate:
     """Calls in flight: halved when the API says it is pressed too hard, raised by one per full round of successes.
 
-    Additive increase, multiplicative decrease: Chiu and Jain 1989, doi:10.1016/0169-7552(89)90019-6.
-    It may begin with `first` places: they double while answers take hardly longer than with half as many. The places
-    of a `fixed` one never change; a pause that the API demands is always kept.
+    Additive increase, multiplicative decrease: Chiu and Jain 1989, doi:10.1016/0169-7552(89)90019-6. It may begin with
+    `first` places: they double while answers take hardly longer than with half as many. The places of a `fixed` one
+    never change; a pause that the API demands is always kept.
     """
 
     def __init__(

@@ -71,13 +71,12 @@ class Manifest(StrictModel):
     """What one run was to do: ask every case in `cases` `replicates` times. `digests`: of what shapes the answers.
     `inputs`: those that its version uses.
 
-    `not_applicable`: the component's other cases that this model is not asked, and why.
-    `audit`: the stability audit it is a part of; its cases are then `<benchmark>/<scenario>/<case>`.
-    `judging`: the judging it is a part of; its cases are then the questions that the judge was asked.
-    `beside` is the run whose calls alternate with this one's. A run of a recorded version has a `role`: the `baseline`
-    beside the run of a new version, or that version `again`. `prompt_commit` then says
-    where its prompt is. A `draft` is recorded as such: in no leaderboard, and never a baseline. `server` and
-    `in_flight` become known while it is asked.
+    `not_applicable`: the component's other cases that this model is not asked, and why. `audit`: the stability audit it
+    is a part of; its cases are then `<benchmark>/<scenario>/<case>`. `judging`: the judging it is a part of; its cases
+    are then the questions that the judge was asked. `beside` is the run whose calls alternate with this one's. A run of
+    a recorded version has a `role`: the `baseline` beside the run of a new version, or that version `again`.
+    `prompt_commit` then says where its prompt is. A `draft` is recorded as such: in no leaderboard, and never a
+    baseline. `server` and `in_flight` become known while it is asked.
     """
 
     run_id: RunId

@@ -124,7 +124,7 @@ async def no_progress(_: Sequence[Progress], stop: Stop) -> None:
 def print_how_to_go_on(words: Sequence[str]) -> None:
     """Print on stderr the command that makes the missing calls, if there is one."""
     if words:
-        print(f"to go on where this stopped: {shlex.join(words)}", file=sys.stderr)
+        print(f"to continue: {shlex.join(words)}", file=sys.stderr)
 
 
 def _run_to_its_end(work: Coroutine[Any, Any, T]) -> T:

@@ -221,8 +221,8 @@ class CaseScore:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scorecard:
-    """All cases of one run, and what its calls used. `reasons` counts every failure by its stable word,
-    and `faults` says where they are.
+    """All cases of one run, and what its calls used. `reasons` counts every failure by its stable word, and `faults`
+    says where they are.
 
     `answers` is the digest of all that was answered, `served` what each of the `usages` says that answered.
     """

@@ -1,1 +1,1 @@
-"""What an audit says: the results of every model and the cautions that go with them."""
+"""The findings of an audit: the result of each model, the regimes, and warnings."""

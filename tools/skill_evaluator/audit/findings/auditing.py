@@ -1,7 +1,7 @@
-"""`audit report`: read an audit or a table of scores, and compute everything that its report shows.
+"""`audit report`: read an audit or a table of scores, and compute the result that its report shows.
 
 Regimes. Agentic: an error in one step spoils the following ones, so only the grades AAA and AA are considered, by
-ability. Single-shot: every output stands alone, so ability decides, with a warning for fragile models. Cost-sensitive:
+ability. Single-shot: outputs are independent, so ability decides, with a warning for fragile models. Cost-sensitive:
 predictable models of lower ability (Q2), by cost if it is known.
 """
 
@@ -20,13 +20,13 @@ from skill_evaluator.audit.run.manifest import AUDIT, size_warnings
 from skill_evaluator.audit.statistics.grades import (
     GRADE_ORDER,
     QUARTERS,
-    cuts_of,
     grades_of,
     is_settled,
     medians_of,
     quadrants_of,
     scale_of,
     thresholds_of,
+    upper_bounds,
 )
 from skill_evaluator.audit.statistics.neutrality import neutrality_of
 from skill_evaluator.audit.statistics.uncertainty import (
@@ -56,40 +56,43 @@ class _Figures:
         self.thresholds = thresholds_of(self.fluctuations, scale)
         self.noise, ceiling = replicate_noise(cube), binomial_noise(cube)
         self.corrected = None if self.noise is None else without_noise(self.fluctuations**2, self.noise)
-        self.noise_floor, self.noise_ceiling = _typical(self.noise), _typical(ceiling)
+        self.noise_floor, self.noise_ceiling = _median_noise(self.noise), _median_noise(ceiling)
 
 
 def audit(cube: Cube, *, bins: int = len(QUARTERS), centered: bool = False) -> AuditResult:
     """Audit a cube of at least two scenarios; raise AuditError for fewer.
 
-    On each benchmark the models are graded against each other there: a mean over benchmarks fluctuates less than each
-    of them, so that its thresholds would make nearly every model a BBB. `centered`: fluctuations and grades are those
+    The grade on a benchmark is relative to the models on that benchmark. The thresholds of the mean over benchmarks
+    would be too strict, since the mean fluctuates less than its parts. If `centered`, fluctuations and grades are those
     of the centered scores; the neutrality test always uses the scores as measured.
     """
     if len(cube.scenarios) < 2:
         raise AuditError(f"one scenario ({cube.scenarios[0]}) has no fluctuation; use at least 2, better 10")
     scale = scale_of(bins, len(cube.models))
-    neutrality, shifted = neutrality_of(cube), cube.centered()
-    plain, center = (grades_of(each.fluctuations, scale) for each in (cube, shifted))
+    neutrality, centered_cube = neutrality_of(cube), cube.centered()
+    plain_grades, centered_grades = (grades_of(each.fluctuations, scale) for each in (cube, centered_cube))
     if centered:
-        cube = shifted.treated("scores are centered: each scenario's mean over the models is subtracted")
+        note = "scores are centered: each scenario's mean over the models is subtracted"
+        cube = centered_cube.with_treatment(note)
     overall = _Figures(cube, scale)
-    alone = {name: _Figures(cube.on(name), scale) for name in cube.benchmarks}
-    models = _model_audits(cube, overall, alone, center, scale)
+    by_benchmark = {name: _Figures(cube.for_benchmark(name), scale) for name in cube.benchmarks}
+    models = _model_audits(cube, overall, by_benchmark, centered_grades, scale)
     return AuditResult.view(
         overall,
         cohort=list(cube.models),
         scenarios=list(cube.scenarios),
         used=[
-            BenchmarkUsed.view(on, name=name, weight=float(weight), questions=cube.questions.get(name))
-            for (name, on), weight in zip(alone.items(), cube.weights, strict=True)
+            BenchmarkUsed.view(figures, name=name, weight=float(weight), questions=cube.questions.get(name))
+            for (name, figures), weight in zip(by_benchmark.items(), cube.weights, strict=True)
         ],
         replicates=cube.replicates,
         treatment=cube.treatment,
         models=sorted(models, key=lambda model: (model.fluctuation, -model.ability)),
         medians=medians_of(overall.abilities, overall.fluctuations),
         neutrality=neutrality,
-        regraded=None if len(cube.models) < 2 else sum(a != b for a, b in zip(plain, center, strict=True)),
+        regraded=None
+        if len(cube.models) < 2
+        else sum(a != b for a, b in zip(plain_grades, centered_grades, strict=True)),
         regimes=regimes_of(models),
         warnings=[
             *size_warnings(len(cube.models), len(cube.scenarios), cube.questions, cube.replicates),
@@ -102,20 +105,20 @@ def audit(cube: Cube, *, bins: int = len(QUARTERS), centered: bool = False) -> A
 def _model_audits(
     cube: Cube,
     overall: _Figures,
-    alone: Mapping[str, _Figures],
+    by_benchmark: Mapping[str, _Figures],
     centered_grades: Sequence[str | None],
     scale: Sequence[str],
 ) -> list[ModelAudit]:
     quadrants = quadrants_of(overall.abilities, overall.fluctuations)
-    noise, bounded = question_noise(cube), fluctuation_interval
+    noise, interval_of = question_noise(cube), fluctuation_interval
     if cube.outcomes is None:
-        noise, bounded = binomial_noise(cube), widest_interval
-    cuts = cuts_of(overall.fluctuations, len(scale))
+        noise, interval_of = binomial_noise(cube), widest_interval
+    cuts = upper_bounds(overall.fluctuations, len(scale))
     audits = []
     for m, name in enumerate(cube.models):
         fluctuation, interval, settled = float(overall.fluctuations[m]), None, None
         if noise is not None:
-            interval = bounded(fluctuation**2, float(noise[m]), len(cube.scenarios))
+            interval = interval_of(fluctuation**2, float(noise[m]), len(cube.scenarios))
         if noise is not None and interval is not None and overall.grades[m] is not None:
             settled = is_settled(fluctuation, interval, float(np.sqrt(noise[m])), cuts)
         audits.append(
@@ -131,7 +134,7 @@ def _model_audits(
                 quadrant=quadrants[m],
                 noise=None if overall.noise is None else float(np.sqrt(overall.noise[m])),
                 corrected=None if overall.corrected is None else float(overall.corrected[m]),
-                benchmarks={benchmark: _on_benchmark(on, m) for benchmark, on in alone.items()},
+                benchmarks={benchmark: _benchmark_figures(figures, m) for benchmark, figures in by_benchmark.items()},
                 shares=shares_by_benchmark(cube, m),
                 scenarios=dict(zip(cube.scenarios, map(float, cube.overall[m]), strict=True)),
                 answers=dict(cube.answers[name]) if name in cube.answers else None,
@@ -142,12 +145,12 @@ def _model_audits(
     return audits
 
 
-def _on_benchmark(on: _Figures, model: int) -> BenchmarkFigures:
+def _benchmark_figures(figures: _Figures, model: int) -> BenchmarkFigures:
     return BenchmarkFigures(
-        ability=float(on.abilities[model]),
-        fluctuation=float(on.fluctuations[model]),
-        grade=on.grades[model],
-        corrected=None if on.corrected is None else float(on.corrected[model]),
+        ability=float(figures.abilities[model]),
+        fluctuation=float(figures.fluctuations[model]),
+        grade=figures.grades[model],
+        corrected=None if figures.corrected is None else float(figures.corrected[model]),
     )
 
 
@@ -167,14 +170,14 @@ def shares_by_benchmark(cube: Cube, model: int) -> dict[str, float]:
 
 def _usd_per_1000_right(cube: Cube, model: int) -> float | None:
     """Return the cost of 1,000 right outputs in USD; None if the cost is unknown or no output is right."""
-    spent, ability = cube.spending.get(cube.models[model]), float(cube.abilities[model])
-    if spent is None or spent.usd_per_call is None or ability == 0:
+    cost, ability = cube.spending.get(cube.models[model]), float(cube.abilities[model])
+    if cost is None or cost.usd_per_call is None or ability == 0:
         return None
-    return 1000 * spent.usd_per_call / (ability / 100)
+    return 1000 * cost.usd_per_call / (ability / 100)
 
 
-def _typical(variances: Floats | None) -> float | None:
-    """Return the root of the median variance over the models."""
+def _median_noise(variances: Floats | None) -> float | None:
+    """Return the square root of the median variance over the models, or None if it is unknown."""
     return None if variances is None else float(np.sqrt(np.median(variances)))
 
 
@@ -223,21 +226,23 @@ def _entry(model: ModelAudit, note: str = "") -> RankEntry:
 
 def _output_warnings(cube: Cube, models: Sequence[ModelAudit]) -> Iterator[str]:
     """Warn about unparseable outputs, which count as wrong, and about missing replicates."""
-    unscored = []
+    high_shares = []
     for model in models:
         answers = model.answers or {}
-        answered = sum(answers.get(kind, 0) for kind in ANSWERED)
-        share = 1 - answers.get(SCORED, 0) / answered if answered else 0.0
+        outputs = sum(answers.get(kind, 0) for kind in ANSWERED)
+        share = 1 - answers.get(SCORED, 0) / outputs if outputs else 0.0
         if share > _MAX_UNSCORED:
-            unscored.append(f"{model.model} {share:.0%}")
-    if unscored:
-        yield f"many outputs are unparseable, refused or truncated, and count as wrong: {listed(unscored)}"
+            high_shares.append(f"{model.model} {share:.0%}")
+    if high_shares:
+        yield f"many outputs are unparseable, refused or truncated, and count as wrong: {listed(high_shares)}"
     benchmarks = [outcomes.scores for outcomes in (cube.outcomes or {}).values()]
-    missing = sum((np.isnan(scores).sum(axis=(1, 2, 3)) for scores in benchmarks), np.zeros(len(cube.models), int))
+    missing_counts = sum(
+        (np.isnan(scores).sum(axis=(1, 2, 3)) for scores in benchmarks), np.zeros(len(cube.models), int)
+    )
     planned = sum(scores[0].size for scores in benchmarks)
-    holes = [f"{name} {count:,}" for name, count in zip(cube.models, missing, strict=True) if count]
-    if holes:
-        yield f"outputs are missing, of {planned:,} per model; means are over the others: {listed(holes)}"
+    gaps = [f"{name} {count:,}" for name, count in zip(cube.models, missing_counts, strict=True) if count]
+    if gaps:
+        yield f"outputs are missing, of {planned:,} per model; means are over the others: {listed(gaps)}"
 
 
 def _grade_warnings(cube: Cube, models: Sequence[ModelAudit]) -> Iterator[str]:
@@ -249,7 +254,7 @@ def _grade_warnings(cube: Cube, models: Sequence[ModelAudit]) -> Iterator[str]:
         yield f"noise within a scenario explains the whole fluctuation of {listed(noisy)}"
     unsettled = [model.model for model in models if model.settled is False]
     if unsettled:
-        yield f"{len(unsettled)} of {counted(len(models), 'grade')} are not settled: more questions would tell"
+        yield f"{len(unsettled)} of {counted(len(models), 'grade')} are not settled: add questions"
     for model in models:
         for benchmark, share in model.shares.items():
             if len(model.shares) > 1 and share > _MAX_SHARE:
@@ -258,7 +263,10 @@ def _grade_warnings(cube: Cube, models: Sequence[ModelAudit]) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportedAudit:
-    """An audit's result and cube (as measured), the models without outputs, and the folder for its files, if any."""
+    """An audit's result and its cube of scores as measured.
+
+    `absent`: the models without outputs. `out`: the folder for the report's files; None writes none.
+    """
 
     result: AuditResult
     cube: Cube
@@ -277,16 +285,16 @@ def report_audit(request: AuditReportRequest) -> ReportedAudit:
         folder = request.folder or newest
         if folder is None:
             raise AuditError(
-                f"{request.audits} holds no audit; make one with audit run, or give a table with --cube FILE"
+                f"{request.audits} contains no audit; create one with audit run, or pass a table with --cube FILE"
             )
         if request.questions is not None:
-            raise AuditError("--questions is for --cube; an audit knows its questions")
+            raise AuditError("--questions requires --cube")
         gathered = gather(folder, request)
         _validate_names("--weight", weights, gathered.outcomes)
         cube, absent = gathered.cube(weights, request.missing), gathered.absent
-        remarks = [f"left out, without any output: {', '.join(absent)}"] if absent else []
+        remarks = [f"excluded, since they have no output: {', '.join(absent)}"] if absent else []
         remarks += gathered.remarks
-    result = audit(_without(cube, request.without), bins=request.grades, centered=request.centered)
+    result = audit(_exclude_scenarios(cube, request.without), bins=request.grades, centered=request.centered)
     return ReportedAudit(
         result=result.model_copy(update={"warnings": [*remarks, *result.warnings]}),
         cube=cube,
@@ -305,15 +313,16 @@ def _read_table(request: AuditReportRequest, weights: Mapping[str, float]) -> Cu
     return replace(cube, questions=dict.fromkeys(cube.benchmarks, request.questions))
 
 
-def _without(cube: Cube, names: Sequence[str]) -> Cube:
-    """Return the cube without some scenarios, which its treatment names; raise AuditError for unknown ones."""
+def _exclude_scenarios(cube: Cube, names: Sequence[str]) -> Cube:
+    """Return the cube without these scenarios, and note them in its treatment; raise AuditError for unknown names."""
     if not names:
         return cube
     _validate_names("--without", names, cube.scenarios)
-    rest = [name for name in cube.scenarios if name not in names]
-    if not rest:
-        raise AuditError("--without leaves out every scenario")
-    return cube.within(rest).treated(f"left out scenario {listed(list(dict.fromkeys(names)))} (--without)")
+    remaining_names = [name for name in cube.scenarios if name not in names]
+    if not remaining_names:
+        raise AuditError("--without excludes every scenario")
+    note = f"excluded scenario {listed(list(dict.fromkeys(names)))} (--without)"
+    return cube.for_scenarios(remaining_names).with_treatment(note)
 
 
 def _read_weights(texts: Iterable[str]) -> dict[str, float]:
@@ -330,9 +339,9 @@ def _read_weights(texts: Iterable[str]) -> dict[str, float]:
     return weights
 
 
-def _validate_names(flag: str, names: Iterable[str], known: Iterable[str]) -> None:
-    known = list(known)
+def _validate_names(option: str, names: Iterable[str], valid_names: Iterable[str]) -> None:
+    valid_names = list(valid_names)
     for name in names:
-        if name not in known:
-            noun = "scenario" if flag == "--without" else "benchmark"
-            raise AuditError(f"{flag}: unknown {noun} '{name}' {nearest(name, known)}")
+        if name not in valid_names:
+            noun = "scenario" if option == "--without" else "benchmark"
+            raise AuditError(f"{option}: unknown {noun} '{name}' {nearest(name, valid_names)}")

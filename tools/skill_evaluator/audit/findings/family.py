@@ -1,7 +1,7 @@
-"""`scenarios check`: whether a family of templates is ready for an audit, and the scores of a trial.
+"""`scenarios check`: check whether a family of templates is ready for an audit, and show the scores of a trial.
 
-Code checks the number of templates, near-copies and unfilled placeholders. What needs a reader is in `REVIEW`, as
-questions. A trial is an audit of a few questions in these scenarios; its scores are shown as they are.
+Code checks the number of templates, near-copies and unfilled placeholders. `REVIEW` has the questions for a human
+reviewer. A trial is an audit of a few questions in these scenarios.
 """
 
 import re
@@ -27,12 +27,12 @@ from skill_evaluator.library.scenarios import SLOT, Scenario, family_paths, read
 from skill_evaluator.text import words
 
 FamilyVerdict = Literal["ready", "not reviewed", "not ready"]
-COPY, ALIKE = 0.9, 0.7  # similarity of two templates
+COPY_SIMILARITY, WARNING_SIMILARITY = 0.9, 0.7  # similarity of two templates
 REVIEW = (
-    "Does each template ask for exactly what the task asks for, only in another manner?",
-    "Is each one an ordinary protocol that your product could have, and none adversarial?",
-    "Does each have one intent, the same on every benchmark?",
-    "Do they differ as widely as the system prompts around your own prompts do?",
+    "Does each template request exactly the output of the task, only in another manner?",
+    "Is each template an ordinary protocol that your product could have, and none adversarial?",
+    "Does each template have one intent, the same on every benchmark?",
+    "Do the templates differ as widely as the system prompts around your own prompts?",
 )
 _PLACEHOLDER = re.compile(r"\{\{.*?\}\}|\{[a-z_]+\}|<<.*?>>|\[(?:insert|your) [^\]]*\]", re.IGNORECASE)
 
@@ -56,7 +56,7 @@ class Trial(FrozenModel):
 
 
 class FamilyCheck(FrozenModel):
-    """The result of `scenarios check`; `review` lists the questions for a reader."""
+    """The result of `scenarios check`; `review` lists the questions for a human reviewer."""
 
     family: str | None
     scenarios: list[str]
@@ -70,9 +70,7 @@ def check_scenarios(request: ScenariosCheckRequest) -> FamilyCheck:
     """Check a family; raise ConfigError or AuditError if it cannot be read."""
     paths = family_paths(request.config, request.family)
     if not paths:
-        raise ConfigError(
-            f"{request.config / 'scenarios'} holds no scenario; write some or draft them: scenarios draft"
-        )
+        raise ConfigError(f"{request.config / 'scenarios'} contains no scenario; write some, or run scenarios draft")
     scenarios, unreadable = _read_family(request.config, paths, request.limits)
     return _family_check(request.family, scenarios, unreadable, _trial(request, scenarios))
 
@@ -124,9 +122,9 @@ def _family_check(
 
 
 def check_templates(scenarios: Sequence[Scenario]) -> Iterator[ScenarioRemark]:
-    """Yield a remark for each error or warning that code can detect in the templates of a family."""
+    """Yield the errors and warnings about the templates of a family."""
     if len(scenarios) < MIN_SCENARIOS:
-        message = f"{len(scenarios)} scenarios; an audit needs at least {MIN_SCENARIOS}"
+        message = f"{len(scenarios)} scenarios; an audit requires at least {MIN_SCENARIOS}"
         yield _remark("error", None, "too few", message)
     for scenario in scenarios:
         if scenario.unreviewed:
@@ -137,10 +135,12 @@ def check_templates(scenarios: Sequence[Scenario]) -> Iterator[ScenarioRemark]:
             message = f"{placeholder[0]} is never filled in; {SLOT} is the only placeholder"
             yield _remark("error", scenario.name, "placeholder", message)
     for first, second in combinations(scenarios, 2):
-        alike = similarity(first, second)
-        if alike >= ALIKE:
-            message = f"{alike:.0%} of its text is the same as {first.name}; keep one of them or change one"
-            yield _remark("error" if alike >= COPY else "warning", second.name, "near-copy", message)
+        similarity_share = similarity(first, second)
+        if similarity_share >= WARNING_SIMILARITY:
+            message = f"{similarity_share:.0%} of its text is the same as {first.name}; keep one of them or change one"
+            yield _remark(
+                "error" if similarity_share >= COPY_SIMILARITY else "warning", second.name, "near-copy", message
+            )
 
 
 def _remark(severity: Literal["error", "warning"], scenario: str | None, rule: str, message: str) -> ScenarioRemark:
@@ -148,12 +148,15 @@ def _remark(severity: Literal["error", "warning"], scenario: str | None, rule: s
 
 
 def _trial(request: ScenariosCheckRequest, scenarios: Sequence[Scenario]) -> Trial | None:
-    """Return the scores of the named audit, or of the newest one with two of these scenarios; None without one."""
+    """Return the scores of the named audit, or of the newest audit with at least two of these scenarios.
+
+    Return None if there is no such audit.
+    """
     if request.trial is not None:
-        return _read_trial(request, request.trial, _audited(request.trial, scenarios))
+        return _read_trial(request, request.trial, _audited_scenarios(request.trial, scenarios))
     for folder in sorted((path.parent for path in request.audits.glob(f"*/{AUDIT}")), reverse=True):
         try:
-            names = _audited(folder, scenarios)
+            names = _audited_scenarios(folder, scenarios)
             if len(names) > 1:
                 return _read_trial(request, folder, names)
         except AuditError as problem:
@@ -161,19 +164,19 @@ def _trial(request: ScenariosCheckRequest, scenarios: Sequence[Scenario]) -> Tri
     return None
 
 
-def _audited(folder: Path, scenarios: Sequence[Scenario]) -> list[str]:
-    """Return the scenarios that an audit used with their present templates."""
-    drawn = read_audit_manifest(folder / AUDIT).scenarios
-    return [scenario.name for scenario in scenarios if drawn.get(scenario.name) == scenario.digest]
+def _audited_scenarios(folder: Path, scenarios: Sequence[Scenario]) -> list[str]:
+    """Return the scenarios that an audit used with the same templates."""
+    audit_digests = read_audit_manifest(folder / AUDIT).scenarios
+    return [scenario.name for scenario in scenarios if audit_digests.get(scenario.name) == scenario.digest]
 
 
 def _read_trial(request: ScenariosCheckRequest, folder: Path, names: Sequence[str]) -> Trial:
     if len(names) < 2:
-        raise AuditError(f"{folder} has fewer than 2 of these scenarios as they are now; run a new trial: audit run")
+        raise AuditError(f"{folder} used fewer than 2 of these scenarios unchanged; run a new trial: audit run")
     gathered = gather(folder, request)
     for remark in gathered.remarks:
         print(f"warning: {visible(remark)}", file=sys.stderr)
-    cube: Cube = gathered.cube({}, "questions").within(names)
+    cube: Cube = gathered.cube({}, "questions").for_scenarios(names)
     scores = np.round(cube.overall, 2).tolist()
     return Trial(
         audit=gathered.manifest.id,

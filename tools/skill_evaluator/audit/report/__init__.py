@@ -1,1 +1,1 @@
-"""An audit as people read it: pages, tables and charts."""
+"""Reports of an audit: pages, tables and charts."""

@@ -117,7 +117,7 @@ def _counts(run: "AuditRun") -> list[Cell]:
 
 
 def print_family(check: "FamilyCheck", form: Format, request: ScenariosCheckRequest | None = None) -> None:
-    """Print the check of a family; with a `request`, also the command of a trial if there was none."""
+    """Print the check of a family. With `request`, also print the command that runs a trial unless there was one."""
     name = "the scenarios" if check.family is None else f"the family {check.family}"
     remarks = []
     for remark in check.remarks:
@@ -129,18 +129,18 @@ def print_family(check: "FamilyCheck", form: Format, request: ScenariosCheckRequ
         Line(f"{name}, {counted(len(check.scenarios), 'template')}: {check.verdict}.", style="bold"),
         Sheet(columns=_REMARKS, rows=remarks, whole=frozenset({"scenario", "rule"})),
         *([] if check.trial is None else _trial_blocks(check.trial)),
-        Line("Read each template for what no program can tell:"),
+        Line("Read each template and check by hand:"),
         Lines(check.review, "[ ]"),
     ]
     print_page(form, json=lambda: check.model_dump(mode="json"), page=lambda: page_of("the family", blocks))
     if request is not None and check.trial is None and check.verdict == "ready":
         command = ["skill-evaluator", "audit", "run", *words_of(request, *FOLDERS, "audits")]
         command += ["--scenario", check.family] if check.family else []
-        print(f"to try them on a few questions: {shlex.join([*command, '--questions', '20'])}", file=sys.stderr)
+        print(f"try them on a few questions: {shlex.join([*command, '--questions', '20'])}", file=sys.stderr)
 
 
 def _trial_blocks(trial: "Trial") -> list[Block]:
-    """Return the scores of a trial, one row per scenario."""
+    """Build the table of a trial's scores, one row per scenario."""
     models = list(trial.scores)
     rows = [
         cells_of([scenario], *(f"{trial.scores[model][scenario]:.1f}" for model in models))

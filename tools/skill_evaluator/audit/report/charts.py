@@ -1,6 +1,6 @@
 """The charts of an audit: the map of ability and fluctuation, the heat map and the box plot.
 
-A module of its own, since altair is an extra: a page imports it when a chart is drawn.
+This is a separate module because altair is optional: a page imports it when a chart is drawn.
 """
 
 from collections.abc import Iterable, Sequence
@@ -26,9 +26,9 @@ from skill_evaluator.display.safe_text import name_text, visible
 
 MAX_NAMED = 25  # models; more names would hide the points
 _WIDTH, _HEIGHT = 780, 500
-_ROOM = 0.06
-_BELOW = 52  # pixels from the axis to the name of a quadrant, below its title
-_BESIDE = 9  # pixels from a point to its name
+_MARGIN = 0.06
+_TITLE_OFFSET = 52  # pixels from the axis to the name of a quadrant, below its title
+_NAME_OFFSET = 9  # pixels from a point to its name
 _TITLES = ("ability: % right, mean over scenarios →", "fluctuation: spread over scenarios, points →")
 _UNGRADED = "no grade"
 _INTERVALS = ("ability_ci95", "fluctuation_ci95")
@@ -39,33 +39,36 @@ _CORNERS: dict[tuple[str, str], Quadrant] = {
     ("right", "bottom"): "safe default",
 }
 _BLUE = "#0072b2"
-_SAID = {"description": alt.Description("said:N"), "tooltip": alt.Tooltip("said:N")}  # for screen readers
+_DESCRIPTION = {
+    "description": alt.Description("description:N"),
+    "tooltip": alt.Tooltip("description:N"),
+}  # for screen readers
 _CELL_HEIGHT, _WIDE_CELL, _NARROW_CELL, _MANY_SCENARIOS = 21, 54, 40, 14
 _BOX_STEP, _BOX_WIDTH = 26, 640
-_ON_DEEP, _ON_PALE = "#fff", "#000"  # text on a cell, whose colour is the same in dark mode
+_TEXT_ON_DARK, _TEXT_ON_LIGHT = "#fff", "#000"  # text on a cell, whose colour is the same in dark mode
 _MAX_LABEL = 240  # pixels
-_PALE = 0.6  # of the largest deviation; text on deeper colours is white
+_MAX_PALE_DEVIATION = 0.6  # share of the largest deviation; text on deeper colours is white
 
 
 class _Axes:
-    """The ranges of both axes, which hold all points and intervals; fluctuation starts at 0."""
+    """The ranges of both axes, wide enough for all points and intervals; fluctuation starts at 0."""
 
-    def __init__(self, shown: Sequence[dict[str, Any]]) -> None:
-        across = [end for point in shown for end in (point["ability"], *point["ability_ci95"])]
-        up = [end for point in shown for end in (point["fluctuation"], *point["fluctuation_ci95"])]
+    def __init__(self, points: Sequence[dict[str, Any]]) -> None:
+        across = [value for point in points for value in (point["ability"], *point["ability_ci95"])]
+        up = [value for point in points for value in (point["fluctuation"], *point["fluctuation_ci95"])]
         highest = max(up, default=1.0) or 1.0
         low, high = min(across, default=0.0), max(across, default=100.0)
-        room = max((high - low) * _ROOM, 1.0)
-        self.across = max(low - room, 0.0), min(high + room, 100.0)
-        self.up = 0.0, highest * (1 + 2 * _ROOM)
+        margin = max((high - low) * _MARGIN, 1.0)
+        self.across = max(low - margin, 0.0), min(high + margin, 100.0)
+        self.up = 0.0, highest * (1 + 2 * _MARGIN)
 
     def x(self, name: str) -> alt.X:
-        """Return a field as horizontal position, on the scale that all layers share."""
+        """Encode a field as the horizontal position, on the scale that all layers share."""
         scale = alt.Scale(domain=list(self.across), nice=False, zero=False)
         return alt.X(name, type="quantitative", scale=scale, title=_TITLES[0], axis=alt.Axis(tickCount=10))
 
     def y(self, name: str) -> alt.Y:
-        """Return a field as vertical position."""
+        """Encode a field as the vertical position."""
         scale = alt.Scale(domain=list(self.up), nice=False, zero=False)
         return alt.Y(name, type="quantitative", scale=scale, title=_TITLES[1])
 
@@ -87,20 +90,20 @@ def quadrant_map(result: AuditResult) -> alt.LayerChart:
 
 
 def _point(model: ModelAudit) -> dict[str, Any]:
-    """Return the data of a model's point; with a text for screen readers."""
-    words = f"{visible(model.model)}: ability {points(model.ability)}, fluctuation {points(model.fluctuation)}"
+    """Return the data of a model's point, with a description for screen readers."""
+    description = f"{visible(model.model)}: ability {points(model.ability)}, fluctuation {points(model.fluctuation)}"
     return {
         "ability": model.ability,
         "fluctuation": model.fluctuation,
         "name": short_name(model.model),
         "grade": _UNGRADED if model.grade is None else visible(model.grade),
-        "said": words if model.grade is None else f"{words}, grade {visible(model.grade)}",
+        "description": description if model.grade is None else f"{description}, grade {visible(model.grade)}",
         **{name: getattr(model, name) or () for name in _INTERVALS},
     }
 
 
-def _drawn(shown: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [{name: value for name, value in point.items() if name not in _INTERVALS} for point in shown]
+def _without_intervals(points: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{name: value for name, value in point.items() if name not in _INTERVALS} for point in points]
 
 
 def _quadrants(result: AuditResult, axes: _Axes) -> list[Any]:
@@ -118,61 +121,67 @@ def _quadrants(result: AuditResult, axes: _Axes) -> list[Any]:
     ]
     for (side, end), name in _CORNERS.items():  # outside of the axes, clear of points
         corner = {"x": axes.across[side == "right"], "y": axes.up[end == "top"], "name": quadrant_text(name)}
-        look = {"align": side, "baseline": "bottom", "fontStyle": "italic", "fontSize": FONT_SIZE + 2, "color": GREY}
-        layer = drawn_from([corner]).mark_text(**look, dy=-4 if end == "top" else _BELOW)
+        style = {"align": side, "baseline": "bottom", "fontStyle": "italic", "fontSize": FONT_SIZE + 2, "color": GREY}
+        layer = drawn_from([corner]).mark_text(**style, dy=-4 if end == "top" else _TITLE_OFFSET)
         layers.append(layer.encode(axes.x("x"), axes.y("y"), text="name:N"))
     return layers
 
 
 def _model_layers(shown: Sequence[dict[str, Any]], axes: _Axes) -> list[Any]:
     """Draw confidence intervals, points in the colours of their grades, and the names beside them."""
-    colour, shape = _of_grades(point["grade"] for point in shown)
-    look = {"strokeWidth": 1.3, "opacity": 0.4 if len(shown) <= MAX_NAMED else 0.22, "aria": False}
+    colour, shape = _grade_encodings(point["grade"] for point in shown)
+    style = {"strokeWidth": 1.3, "opacity": 0.4 if len(shown) <= MAX_NAMED else 0.22, "aria": False}
     bars = (  # from low to high
-        [dict(zip(("low", "high"), point[name], strict=True)) | _drawn([point])[0] for point in shown if point[name]]
+        [
+            dict(zip(("low", "high"), point[name], strict=True)) | _without_intervals([point])[0]
+            for point in shown
+            if point[name]
+        ]
         for name in _INTERVALS
     )
     across, up = map(drawn_from, bars)
-    marks = drawn_from(_drawn(shown)).mark_point(filled=True, size=75, opacity=1, stroke="white", strokeWidth=0.8)
+    marks = drawn_from(_without_intervals(shown)).mark_point(
+        filled=True, size=75, opacity=1, stroke="white", strokeWidth=0.8
+    )
     x, y = axes.x("ability"), axes.y("fluctuation")
     layers = [
-        across.mark_rule(**look).encode(x=axes.x("low"), x2="high", y=y, color=colour),
-        up.mark_rule(**look).encode(x=x, y=axes.y("low"), y2="high", color=colour),
-        marks.encode(x=x, y=y, color=colour, shape=shape, **_SAID),
+        across.mark_rule(**style).encode(x=axes.x("low"), x2="high", y=y, color=colour),
+        up.mark_rule(**style).encode(x=x, y=axes.y("low"), y2="high", color=colour),
+        marks.encode(x=x, y=y, color=colour, shape=shape, **_DESCRIPTION),
     ]
     if len(shown) > MAX_NAMED:
         return layers
     middle = sum(axes.across) / 2
-    for align, dx in (("left", _BESIDE), ("right", -_BESIDE)):  # names on the inner side, clear of the axes
-        named = _drawn(point for point in shown if (point["ability"] <= middle) == (align == "left"))
-        if named:
-            text = drawn_from(named).encode(x=x, y=y, text="name:N")
-            layers += _haloed(text, align=align, baseline="middle", dx=dx, fontSize=FONT_SIZE)
+    for align, dx in (("left", _NAME_OFFSET), ("right", -_NAME_OFFSET)):  # names on the inner side, clear of the axes
+        named_points = _without_intervals(point for point in shown if (point["ability"] <= middle) == (align == "left"))
+        if named_points:
+            text = drawn_from(named_points).encode(x=x, y=y, text="name:N")
+            layers += _text_with_halo(text, align=align, baseline="middle", dx=dx, fontSize=FONT_SIZE)
     return layers
 
 
-def _of_grades(names: Iterable[str]) -> tuple[alt.Color, alt.Shape]:
+def _grade_encodings(names: Iterable[str]) -> tuple[alt.Color, alt.Shape]:
     """Return the colour and the shape of each grade, the same in every chart."""
     plain = {_UNGRADED}.intersection(shown := set(names))
     scale = next((list(scale) for scale in SCALES.values() if shown - plain <= {*scale}), sorted(shown - plain))
     graded = [*(scale if shown - plain else ()), *plain]
     colours, shapes = grade_scales(graded)
     legend = grade_legend() if shown - plain else None
-    look: dict[str, Any] = {"sort": graded, "legend": legend}
-    return alt.Color("grade:N", scale=colours, **look), alt.Shape("grade:N", scale=shapes, **look)
+    shared: dict[str, Any] = {"sort": graded, "legend": legend}
+    return alt.Color("grade:N", scale=colours, **shared), alt.Shape("grade:N", scale=shapes, **shared)
 
 
-def _haloed(text: alt.Chart, **look: Any) -> list[alt.Chart]:
-    """Draw text with a halo, readable on any ground."""
-    halo = text.mark_text(**look, stroke="white", strokeWidth=3, aria=False)
-    return [halo, text.mark_text(**{"color": INK, **look})]
+def _text_with_halo(text: alt.Chart, **style: Any) -> list[alt.Chart]:
+    """Draw text with a halo, readable on any background."""
+    halo = text.mark_text(**style, stroke="white", strokeWidth=3, aria=False)
+    return [halo, text.mark_text(**{"color": INK, **style})]
 
 
 def heat_map(result: AuditResult) -> Any:
     """Draw every score, coloured by its difference from the model's ability."""
     rows = [row for model in ablest_first(result) for row in _cells(model)]
     largest = max((abs(row["deviation"]) for row in rows), default=0.0) or 1.0
-    rows = [{**row, "pale": abs(row["deviation"]) > _PALE * largest} for row in rows]
+    rows = [{**row, "pale": abs(row["deviation"]) > _MAX_PALE_DEVIATION * largest} for row in rows]
     across, cell = _scenario_axis(result)
     width = cell * len(result.scenarios)
     base = drawn_from(rows).encode(x=across, y=_model_axis(ablest_first(result)))
@@ -184,14 +193,14 @@ def heat_map(result: AuditResult) -> Any:
         ),
     )
     text = base.mark_text(fontSize=FONT_SIZE - 1, aria=False).encode(
-        text="score:N", color=alt.condition("datum.pale", alt.value(_ON_DEEP), alt.value(_ON_PALE))
+        text="score:N", color=alt.condition("datum.pale", alt.value(_TEXT_ON_DARK), alt.value(_TEXT_ON_LIGHT))
     )
     heading = title(
         "Score in each scenario",
         "% right in each scenario. Blue: better than the model's own ability; red: worse. The ablest model is on top.",
         width=width,
     )
-    squares = base.mark_rect(stroke="white", strokeWidth=1).encode(color=colour, **_SAID)
+    squares = base.mark_rect(stroke="white", strokeWidth=1).encode(color=colour, **_DESCRIPTION)
     height = _CELL_HEIGHT * len(result.models)
     return alt.layer(squares, text).properties(width=width, height=height, title=heading)
 
@@ -203,7 +212,7 @@ def _cells(model: ModelAudit) -> list[dict[str, Any]]:
             "scenario": name_text(scenario),
             "score": points(score, 1),
             "deviation": score - model.ability,
-            "said": f"{visible(model.model)} in {visible(scenario)}: {points(score, 1)}",
+            "description": f"{visible(model.model)} in {visible(scenario)}: {points(score, 1)}",
         }
         for scenario, score in model.scenarios.items()
     ]
@@ -212,12 +221,12 @@ def _cells(model: ModelAudit) -> list[dict[str, Any]]:
 def box_chart(result: AuditResult) -> Any:
     """Draw the spread of each model over the scenarios; the ablest is on top."""
     rows = [
-        {**row, "own": score, "grade": _UNGRADED if model.grade is None else visible(model.grade)}
+        {**row, "value": score, "grade": _UNGRADED if model.grade is None else visible(model.grade)}
         for model in result.models
         for row, score in zip(_cells(model), model.scenarios.values(), strict=True)
     ]
     base = drawn_from(rows).encode(
-        x=alt.X("own:Q", title="% right in a scenario", scale=alt.Scale(zero=False)),
+        x=alt.X("value:Q", title="% right in a scenario", scale=alt.Scale(zero=False)),
         y=_model_axis(ablest_first(result)),
     )
     boxes = base.mark_boxplot(
@@ -227,7 +236,7 @@ def box_chart(result: AuditResult) -> Any:
         median={"color": INK, "strokeWidth": 2},
         rule={"color": GREY},
         box={"stroke": GREY, "strokeWidth": 0.6},
-    ).encode(color=_of_grades(row["grade"] for row in rows)[0])
+    ).encode(color=_grade_encodings(row["grade"] for row in rows)[0])
     dots = base.mark_circle(color=INK, opacity=0.5, size=16, aria=False)
     heading = title(
         "Spread over the scenarios",
@@ -239,18 +248,18 @@ def box_chart(result: AuditResult) -> Any:
 
 
 def _model_axis(models: Iterable[ModelAudit]) -> alt.Y:
-    return alt.Y("model:N", sort=[name_text(model.model) for model in models], title=None, axis=_names("left"))
+    return alt.Y("model:N", sort=[name_text(model.model) for model in models], title=None, axis=_name_axis("left"))
 
 
 def _scenario_axis(result: AuditResult) -> tuple[alt.X, int]:
-    """Return an axis of names, slanted unless every name fits its column, and the width of a column."""
+    """Return an axis of names and the width of a column in pixels. Slant the names unless each fits its column."""
     names = [name_text(name) for name in result.scenarios]
     width = _WIDE_CELL if len(names) <= _MANY_SCENARIOS else _NARROW_CELL
-    axis = _names("top", 0 if max(map(text_width, names), default=0.0) < width else -40)
+    axis = _name_axis("top", 0 if max(map(text_width, names), default=0.0) < width else -40)
     return alt.X("scenario:N", sort=names, title=None, axis=axis), width
 
 
-def _names(orient: Any, angle: int = 0) -> alt.Axis:
+def _name_axis(orient: Any, angle: int = 0) -> alt.Axis:
     return alt.Axis(
         orient=orient, labelAngle=angle, labelLimit=_MAX_LABEL, ticks=False, domain=False, labelPadding=6, grid=False
     )

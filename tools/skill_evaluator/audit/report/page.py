@@ -1,6 +1,6 @@
-"""The report of an audit as a list of blocks: a summary of one screen, then the details.
+"""Build the report of an audit as a list of blocks: a summary of one screen, then the details.
 
-The terminal, Markdown, the site and the chart files are made from the same list.
+The terminal, Markdown, the site and the chart files all come from this list.
 """
 
 import sys
@@ -70,7 +70,7 @@ def print_audit(result: AuditResult, form: Format) -> None:
 
 def audit_page(result: AuditResult) -> Page:
     """Return the page of an audit."""
-    parts = (_summary, _models, _scenarios, _benchmarks)
+    parts = (_summary_blocks, _model_blocks, _scenario_blocks, _benchmark_blocks)
     names = ("summary", "models", "scenarios", "benchmarks")
     return Page([Section(name=name, blocks=list(part(result))) for name, part in zip(names, parts, strict=True)])
 
@@ -109,7 +109,7 @@ def draw(page: Page, folder: Path) -> list[Path]:
     return [folder / name for name in drawings]
 
 
-def _summary(result: AuditResult) -> Iterator[Block]:
+def _summary_blocks(result: AuditResult) -> Iterator[Block]:
     """Yield the first screen: neutrality, the table, thresholds, noise and the advice."""
     yield Only(("terminal", "markdown"), [Heading("Stability audit", level=2)])
     yield Only(("site",), [Heading("Grades and advice")])
@@ -119,71 +119,77 @@ def _summary(result: AuditResult) -> Iterator[Block]:
     if result.treatment:
         yield Line(f"Treatment: {result.treatment}.", style="yellow")
     columns: list[Column] = [
-        ("model", _name),
+        ("model", _model_cell),
         ("μ", lambda model: Cell(points(model.ability))),
         ("σ", lambda model: Cell(points(model.fluctuation))),
         ("95 % CI of σ", lambda model: Cell(interval_text(model.fluctuation_ci95))),
-        ("grade", lambda model: _grade(model.grade)),
+        ("grade", lambda model: _grade_cell(model.grade)),
         ("settled", lambda model: Cell(settled_text(model.settled))),
-        ("quadrant", _quadrant),
+        ("quadrant", _quadrant_cell),
     ]
-    models = _by_model(columns, best_first(result))
+    models = _model_sheet(columns, best_first(result))
     quadrants = " · ".join(map(quadrant_text, QUADRANTS))
     yield Captioned(models, "Models, the best grade first", f"{quadrants}.")
     medians = result.medians
-    words = f"Thresholds of σ: {threshold_text(result.thresholds)}"
+    thresholds = f"Thresholds of σ: {threshold_text(result.thresholds)}"
     if medians is not None:
-        words += f"; medians: μ {points(medians.ability)}, σ {points(medians.fluctuation)}"
+        thresholds += f"; medians: μ {points(medians.ability)}, σ {points(medians.fluctuation)}"
     advice = [_advice(regime) for regime in result.regimes.values()]
-    yield Lines([f"{words}.", f"Noise: {noise_text(result)}", *advice], "-")
+    yield Lines([f"{thresholds}.", f"Noise: {noise_text(result)}", *advice], "-")
     title = f"Map of {counted(len(result.models), 'model')}, ability across and fluctuation up"
-    yield Chart("map", [Drawing(file="map.svg", words=title, draw=_drawn_by("quadrant_map", result), figures=models)])
+    yield Chart(
+        "map", [Drawing(file="map.svg", words=title, draw=_chart_function("quadrant_map", result), figures=models)]
+    )
 
 
 def _advice(regime: Regime) -> str:
-    """Return a regime's rule, its ranking, and the models that the rule leaves out, in one sentence."""
-    words = f"{regime.title} ({regime.note}): {_entries(regime.ranked)}"
-    return f"{words}; filtered out: {_entries(regime.left_out)}." if regime.left_out else f"{words}."
+    """Format a regime's rule, its ranking and the models that the rule excludes as a sentence."""
+    sentence = f"{regime.title} ({regime.note}): {_entry_list(regime.ranked)}"
+    return f"{sentence}; filtered out: {_entry_list(regime.left_out)}." if regime.left_out else f"{sentence}."
 
 
-def _entries(entries: Sequence[RankEntry]) -> str:
+def _entry_list(entries: Sequence[RankEntry]) -> str:
     return listed([f"{entry.model} {entry.reason}" for entry in entries], _MAX_NAMED) or "none"
 
 
-def _models(result: AuditResult) -> Iterator[Block]:
+def _model_blocks(result: AuditResult) -> Iterator[Block]:
     if result.warnings:
         yield Heading("Warnings")
         yield Lines(result.warnings, "-", style="yellow")
     yield Heading("Ability and fluctuation")
     columns: list[Column] = [
-        ("model", _name),
+        ("model", _model_cell),
         ("95 % CI of μ", lambda model: Cell(interval_text(model.ability_ci95))),
         ("σ", lambda model: Cell(points(model.fluctuation))),
         ("noise", lambda model: Cell(points(model.noise))),
         ("σ without noise", lambda model: Cell(points(model.corrected))),
         ("$ per 1,000 right", lambda model: Cell(points(model.usd_per_1000_right, 4))),
         ("latency, s", lambda model: Cell(points(model.latency_s))),
-        ("grade", lambda model: _grade(model.grade)),
-        ("centered grade", lambda model: _grade(model.centered_grade, model.grade)),
+        ("grade", lambda model: _grade_cell(model.grade)),
+        ("centered grade", lambda model: _grade_cell(model.centered_grade, model.grade)),
     ]
     note = (
         "μ: mean score over the scenarios; σ: its standard deviation over them; noise: standard deviation of a score "
         "within a scenario. Intervals are for these scenarios and other questions like these."
     )
     models = best_first(result)
-    known = [(name, cell) for name, cell in columns if any(cell(model).text != "–" for model in models)]
-    yield Captioned(_by_model(known, models), "Figures of each model", note)
-    words = f"Spread of {counted(len(result.models), 'model')} over the scenarios, the ablest on top"
-    boxes = Drawing(file="boxes.svg", words=words, draw=_drawn_by("box_chart", result), figures=_score_sheet(result))
+    shown_columns = [(name, cell) for name, cell in columns if any(cell(model).text != "–" for model in models)]
+    yield Captioned(_model_sheet(shown_columns, models), "Figures of each model", note)
+    caption = f"Spread of {counted(len(result.models), 'model')} over the scenarios, the ablest on top"
+    boxes = Drawing(
+        file="boxes.svg", words=caption, draw=_chart_function("box_chart", result), figures=_score_sheet(result)
+    )
     yield Chart("boxes", [boxes])
 
 
-def _scenarios(result: AuditResult) -> Iterator[Block]:
+def _scenario_blocks(result: AuditResult) -> Iterator[Block]:
     models, scenarios = counted(len(result.models), "model"), counted(len(result.scenarios), "scenario")
     yield Heading("Scenarios")
     scores = _score_sheet(result)
     title = f"Heat map of {models} in {scenarios}: each score relative to the model's ability"
-    yield Chart("heat", [Drawing(file="heat.svg", words=title, draw=_drawn_by("heat_map", result), figures=scores)])
+    yield Chart(
+        "heat", [Drawing(file="heat.svg", words=title, draw=_chart_function("heat_map", result), figures=scores)]
+    )
     yield Fold("Score of each model in each scenario, % right", [scores])
     shifts = {effect.scenario: effect for effect in result.neutrality.shifts}
     rows = []
@@ -200,23 +206,27 @@ def _scenarios(result: AuditResult) -> Iterator[Block]:
     if result.neutrality.limit is not None:
         yield Line(
             "Shift: the median over the models of the score relative to the model's own median. If a scenario shifts "
-            f"all models (more than {result.neutrality.limit:g} standard errors), leave it out (--without) or center "
+            f"all models (more than {result.neutrality.limit:g} standard errors), exclude it (--without) or center "
             "the scores (--centered)."
         )
 
 
-def _benchmarks(result: AuditResult) -> Iterator[Block]:
+def _benchmark_blocks(result: AuditResult) -> Iterator[Block]:
     yield Heading("Benchmarks")
     yield Lines([_benchmark_text(used) for used in result.used], "-")
     if len(result.used) < 2:
         return
     names = [used.name for used in result.used]
     rows = [
-        [_name(model), _grade(model.grade), *(Cell(_on_benchmark(model.benchmarks.get(name))) for name in names)]
+        [
+            _model_cell(model),
+            _grade_cell(model.grade),
+            *(Cell(_figures_text(model.benchmarks.get(name))) for name in names),
+        ]
         for model in best_first(result)
     ]
-    columns, whole = ["model", "grade", *names], frozenset({"model", "grade"})
-    grades = Sheet(columns=columns, rows=rows, whole=whole, named=frozenset(names))
+    columns, unwrapped = ["model", "grade", *names], frozenset({"model", "grade"})
+    grades = Sheet(columns=columns, rows=rows, whole=unwrapped, named=frozenset(names))
     note = (
         "Grade, σ and μ; a grade on one benchmark is relative to these models there. (noise): noise explains all of σ."
     )
@@ -225,16 +235,18 @@ def _benchmarks(result: AuditResult) -> Iterator[Block]:
 
 def _score_sheet(result: AuditResult) -> Sheet:
     rows = [
-        [_name(model), *(Cell(points(model.scenarios.get(name))) for name in result.scenarios)]
+        [_model_cell(model), *(Cell(points(model.scenarios.get(name))) for name in result.scenarios)]
         for model in ablest_first(result)
     ]
-    named = frozenset(result.scenarios)
+    scenario_columns = frozenset(result.scenarios)
     columns = ["model", *result.scenarios]
-    return Sheet(columns=columns, rows=rows, numbers=named, named=named, whole=frozenset({"model"}))
+    return Sheet(
+        columns=columns, rows=rows, numbers=scenario_columns, named=scenario_columns, whole=frozenset({"model"})
+    )
 
 
 def _benchmark_text(used: BenchmarkUsed) -> str:
-    """Return the weight, the thresholds and the noise of a benchmark as a sentence."""
+    """Format the weight, the thresholds and the noise of a benchmark as a sentence."""
     facts = [f"weight {used.weight:.4g}"]
     facts += [] if used.questions is None else [counted(used.questions, "question")]
     facts += [] if used.thresholds is None else [threshold_text(used.thresholds)]
@@ -242,7 +254,7 @@ def _benchmark_text(used: BenchmarkUsed) -> str:
     return f"{used.name}: {'; '.join(facts)}"
 
 
-def _on_benchmark(figures: BenchmarkFigures | None) -> str:
+def _figures_text(figures: BenchmarkFigures | None) -> str:
     """Format grade, fluctuation and ability on one benchmark; mark a fluctuation that noise explains.
 
     >>> _on_benchmark(BenchmarkFigures(ability=66.7, fluctuation=2.67, grade="AA", corrected=0.0))
@@ -255,27 +267,27 @@ def _on_benchmark(figures: BenchmarkFigures | None) -> str:
     return f"{grade}{points(figures.fluctuation)}{noise}, {points(figures.ability, 1)}"
 
 
-def _by_model(columns: Sequence[Column], models: Sequence[ModelAudit]) -> Sheet:
+def _model_sheet(columns: Sequence[Column], models: Sequence[ModelAudit]) -> Sheet:
     names = [name for name, _ in columns]
     rows = [[cell(model) for _, cell in columns] for model in models]
     numbers = frozenset(names) - _TEXT_COLUMNS
     return Sheet(columns=names, rows=rows, numbers=numbers, whole=frozenset({"model", "grade"}))
 
 
-def _quadrant(model: ModelAudit) -> Cell:
+def _quadrant_cell(model: ModelAudit) -> Cell:
     return Cell("–") if model.quadrant is None else Cell(QUADRANTS[model.quadrant], _STYLES.get(model.quadrant, ""))
 
 
-def _name(model: ModelAudit) -> Cell:
+def _model_cell(model: ModelAudit) -> Cell:
     return Cell(model.model, code=True)
 
 
-def _grade(grade: str | None, before: str | None = None) -> Cell:
-    """Return the cell of a grade; a second grade stands out on a terminal if it differs from the first."""
+def _grade_cell(grade: str | None, before: str | None = None) -> Cell:
+    """Return the cell of a grade; it is yellow on a terminal if it differs from the grade `before`."""
     return Cell("–") if grade is None else Cell(grade, "" if before in (None, grade) else "yellow", code=True)
 
 
-def _drawn_by(name: str, result: AuditResult) -> Callable[[], Any]:
+def _chart_function(name: str, result: AuditResult) -> Callable[[], Any]:
     """Return a function that draws a chart; it imports the charting libraries when called."""
 
     def draw_late() -> Any:

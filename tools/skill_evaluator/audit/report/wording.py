@@ -1,4 +1,4 @@
-"""Figures and findings of an audit as text, shared by tables, sentences and charts."""
+"""Format the figures and findings of an audit as text for tables, sentences and charts."""
 
 from skill_evaluator.audit.results import QUADRANTS, AuditResult, Interval, ModelAudit, Quadrant, Thresholds
 from skill_evaluator.audit.statistics.grades import GRADE_ORDER, QUARTERS
@@ -7,13 +7,13 @@ from skill_evaluator.text import counted, listed
 _MAX_NAMED = 5
 
 
-def points(value: float | None, places: int = 2) -> str:
+def points(value: float | None, digits: int = 2) -> str:
     """Format a score in per cent, or a spread in points.
 
     >>> points(79.066), points(79.066, 1), points(None)
     ('79.07', '79.1', '–')
     """
-    return "–" if value is None else f"{value:.{places}f}"
+    return "–" if value is None else f"{value:.{digits}f}"
 
 
 def signed_points(value: float) -> str:
@@ -35,7 +35,7 @@ def interval_text(ci95: Interval | None) -> str:
 
 
 def settled_text(settled: bool | None) -> str:
-    """Say whether a grade is settled.
+    """Format whether a grade is settled.
 
     >>> settled_text(True), settled_text(False), settled_text(None)
     ('settled', 'not settled', '–')
@@ -44,7 +44,7 @@ def settled_text(settled: bool | None) -> str:
 
 
 def quadrant_text(quadrant: Quadrant) -> str:
-    """Return a quadrant with its number.
+    """Format a quadrant with its number.
 
     >>> quadrant_text("safe default")
     'Q1 safe default'
@@ -72,50 +72,50 @@ def threshold_text(cuts: Thresholds | None) -> str:
     'AAA ≤ 1.30 · AA ≤ 1.57 · A ≤ 2.04 · BBB above'
     """
     if cuts is None:
-        return "none, a single model has no cohort"
+        return "none (a single model has no cohort)"
     bounds = cuts.cuts or dict(zip(QUARTERS, (cuts.q25, cuts.q50, cuts.q75), strict=False))
     return " · ".join([*(f"{grade} ≤ {points(cut)}" for grade, cut in bounds.items()), f"{QUARTERS[-1]} above"])
 
 
 def size_text(result: AuditResult) -> str:
-    """Format the size of an audit: its factors."""
+    """Format the size of an audit as a product of its factors."""
     questions = [used.questions for used in result.used]
-    known = [count for count in questions if count is not None]
+    known_counts = [count for count in questions if count is not None]
     factors = [
         counted(len(result.cohort), "model"),
         counted(len(result.scenarios), "scenario"),
         counted(len(result.used), "benchmark"),
     ]
-    if len(known) == len(questions):
-        factors[-1] += f" ({counted(sum(known), 'question')})"
+    if len(known_counts) == len(questions):
+        factors[-1] += f" ({counted(sum(known_counts), 'question')})"
     if result.replicates is not None:
         factors.append(counted(result.replicates, "replicate"))
     return " × ".join(factors)
 
 
 def neutrality_text(result: AuditResult) -> str:
-    """Return the verdict on the scenarios, the range of their means, and what centering would change."""
-    means, found = result.neutrality.means, result.neutrality
-    ranged = f"means {points(min(means))} to {points(max(means))}, range {points(found.range)} points"
+    """Format the neutrality verdict, the range of the scenarios' means, and the grades that centering changes."""
+    means, neutrality = result.neutrality.means, result.neutrality
+    ranged = f"means {points(min(means))} to {points(max(means))}, range {points(neutrality.range)} points"
     if result.regraded is None:
-        return f"{found.verdict}; {ranged}."
+        return f"{neutrality.verdict}; {ranged}."
     grades = counted(len(result.models), "grade")
-    return f"{found.verdict}; {ranged}. Centering changes {result.regraded} of {grades}."
+    return f"{neutrality.verdict}; {ranged}. Centering changes {result.regraded} of {grades}."
 
 
 def noise_text(result: AuditResult) -> str:
-    """Return the typical noise of a score, or how to measure it."""
+    """Format the median noise of a score, or the options that measure it."""
     if result.noise_floor is not None:
-        within = f"{points(result.noise_floor)} points within a scenario (median over the models)"
-        return f"{within}, from {counted(result.replicates or 0, 'replicate')} per question."
-    unknown = "unknown within a scenario, which takes two replicates"
+        noise = f"{points(result.noise_floor)} points within a scenario (median over the models)"
+        return f"{noise}, from {counted(result.replicates or 0, 'replicate')} per question."
+    unknown = "unknown within a scenario, which requires two replicates"
     if result.noise_ceiling is not None:
-        return f"{unknown}; at most {points(result.noise_ceiling)} points, if every output were drawn anew."
+        return f"{unknown}; at most {points(result.noise_ceiling)} points, if outputs were independent."
     return f"{unknown}; --questions N would give an upper bound." if result.replicates is None else f"{unknown}."
 
 
 def finding_text(result: AuditResult) -> tuple[str, str]:
-    """Return the headline, which names the safe defaults (Q1), and the sentence after it."""
+    """Return the headline, which names the safe defaults (Q1), and its explanation."""
     cohort = f"grades and quadrants are relative to the {counted(len(result.cohort), 'model')} of this audit"
     if result.medians is None:
         return "No model is called a safe default", f"a single model has no cohort to be compared with; {cohort}."

@@ -1,6 +1,6 @@
 """`audit run`: call every model on every benchmark, scenario, case and replicate, and count the outcomes.
 
-The answers are kept in `audits/<id>/`: audit.json and one run folder per model. Nothing is scored for a report yet.
+The outputs are stored in `audits/<id>/`: audit.json and one run folder per model.
 """
 
 import shlex
@@ -55,17 +55,17 @@ class AuditResults:
         """The next command, with its purpose."""
         request = self.request
         if self.complete and all(run.tally.answered == run.tally.planned for run in self.runs):
-            words = ["skill-evaluator", "audit", "report", str(self.folder), *words_of(request)]
-            return f"report: {shlex.join(words)}"
+            command = ["skill-evaluator", "audit", "report", str(self.folder), *words_of(request)]
+            return f"report: {shlex.join(command)}"
         audit = self.folder.name if self.folder.parent == request.audits else str(self.folder)
-        words = ["skill-evaluator", "audit", "run", "--run", audit]
+        command = ["skill-evaluator", "audit", "run", "--run", audit]
         for model_id in request.models:
             if model_id in self.audit.models:  # a model without a key is not part of the audit
-                words += ["--model", model_id]
+                command += ["--model", model_id]
         if any("max_calls" in (run.stopped or "") for run in self.runs):
             request = replace(request, max_calls=sum(run.tally.planned - run.tally.answered for run in self.runs))
-        words += words_of(request, "audits", *FOLDERS, "concurrency", "max_cost", "max_calls")
-        return f"to go on where this stopped: {shlex.join(words)}"
+        command += words_of(request, "audits", *FOLDERS, "concurrency", "max_cost", "max_calls")
+        return f"to continue: {shlex.join(command)}"
 
 
 def run_audit(request: AuditRunRequest, *, watch: Watch) -> AuditResults:
@@ -84,16 +84,16 @@ def run_audit(request: AuditRunRequest, *, watch: Watch) -> AuditResults:
         budget=Budget(max_cost, request.max_calls),
         concurrency=request.concurrency,
     )
-    asked = session.ask(runs, Questions(request_for=drawn.request))  # outputs are scored after the last call
+    session_results = session.ask(runs, Questions(request_for=drawn.request))  # outputs are scored after the last call
     tallies = gather(folder, request).tallies
     results = []
     for run in runs:
-        tally, stopped = tallies[run.model.id], asked.why_stopped(run)
-        enough = tally.answered >= drawn.settings.required_coverage * tally.planned
+        tally, stopped = tallies[run.model.id], session_results.why_stopped(run)
+        has_enough = tally.answered >= drawn.settings.required_coverage * tally.planned
         results.append(
-            AuditRun(model_id=run.model.id, tally=tally, stopped=stopped, complete=stopped is None and enough)
+            AuditRun(model_id=run.model.id, tally=tally, stopped=stopped, complete=stopped is None and has_enough)
         )
-    if any("max_cost" in (run.stopped or "") for run in results):  # continue with a cap that covers the whole audit
+    if any("max_cost" in (run.stopped or "") for run in results):  # suggest a cap that covers the whole audit
         upper = sum_of(model_estimates(drawn)).cost_upper_usd or 0.0
         request = replace(request, max_cost=round(upper + 0.01, 2))
     return AuditResults(request=request, audit=audit, folder=folder, models=len(drawn.models), runs=results)

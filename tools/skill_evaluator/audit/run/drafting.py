@@ -32,23 +32,23 @@ class _Family(FrozenModel):
 
 
 def draft_scenarios(request: ScenariosDraftRequest, watch: Watch | None = None) -> JudgeRunSize | Path:
-    """Have a model draft a family of eight to ten scenarios and return its folder; for a dry run return the size.
+    """Have a model draft a family of eight to ten scenarios and return its folder; return the size for a dry run.
 
-    Raise ConfigError if the family exists, and JudgeError if the output has none.
+    Raise ConfigError if the family exists, and JudgeError if the output contains no valid family.
     """
     if not request.task.strip():
         raise ConfigError("--task is empty: name the domain in a few words")
     family = request.family or _file_name(request.task)
     folder = new_family(request.config, family)
     task = draft_task("scenarios", family, _SCENARIOS, {"domain": request.task}, request.seed)
-    asked = JudgeRequest(
+    judge_request = JudgeRequest(
         judges=(request.model,),
         seed=request.seed,
         max_cost=request.max_cost,
         dry_run=request.dry_run,
         config=request.config,
     )
-    texts = draft(asked, task, lambda value: _family_of(value, family), watch)
+    texts = draft(judge_request, task, lambda value: _family_of(value, family), watch)
     if isinstance(texts, JudgeRunSize):
         return texts
     write_family(folder, texts)
@@ -60,7 +60,7 @@ def _family_of(value: Any, family: str) -> dict[str, str]:
     scenarios = _Family.model_validate(value).scenarios[:10]
     templates = [scenario.template.strip() for scenario in scenarios]
     if len(set(templates)) < len(templates) or any(template.count(SLOT) != 1 for template in templates):
-        raise ValueError(f"templates that differ are needed, with {SLOT} once in each")
+        raise ValueError(f"expected distinct templates, each with {SLOT} exactly once")
     texts = {}
     for number, (scenario, template) in enumerate(zip(scenarios, templates, strict=True), 1):
         name = f"{family}-{number:02}-{_file_name(scenario.name)}"

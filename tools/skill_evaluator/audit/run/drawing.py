@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 
 from skill_evaluator import __version__
-from skill_evaluator.audit.request import AuditPlaces, AuditRequest, AuditRunRequest
+from skill_evaluator.audit.request import AuditFolders, AuditRequest, AuditRunRequest
 from skill_evaluator.audit.run.manifest import AuditedBenchmark, AuditManifest, parts_of
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import AuditError, ComponentError
@@ -87,20 +87,20 @@ class DrawnAudit(Configuration):
         return self._under[benchmark, scenario], replace(self.benchmarks[benchmark].cases[name], id=cell)
 
 
-def read_benchmark(places: AuditPlaces, name: str) -> LabelledBenchmark:
+def read_benchmark(folders: AuditFolders, name: str) -> LabelledBenchmark:
     """Read one benchmark; raise ComponentError, FixtureError, or AuditError if no case has a ground truth."""
-    component = load_component(places.components, name, places.limits, places.fixtures)
-    cases = load_cases(component, places.fixtures)
+    component = load_component(folders.components, name, folders.limits, folders.fixtures)
+    cases = load_cases(component, folders.fixtures)
     labelled = {case.id: case for case in cases if case.labelled}
     if not labelled:
-        raise AuditError(f"no case of the benchmark '{name}' has a ground truth, so no output could be scored")
+        raise AuditError(f"no case of the benchmark '{name}' has a ground truth, which scores require")
     return LabelledBenchmark(component=component, cases=labelled, unlabelled=len(cases) - len(labelled))
 
 
 def new_audit(
     request: AuditRequest, *, keyed: bool, commit: str | None = None, transport: Transport = "direct"
 ) -> DrawnAudit:
-    """Draw a new audit; `keyed` leaves out models without an API key. Raise an error for invalid input."""
+    """Draw a new audit. If `keyed`, skip models without an API key. Raise an error for invalid input."""
     configuration = read_configuration(request.config)
     settings, kinds = configuration.settings, configuration.kinds
     models = select_models(configuration.models, request.models)
@@ -108,8 +108,8 @@ def new_audit(
         refuse_unpriced(models, kinds)
     names = request.benchmarks or tuple(settings.audit.benchmarks) or _default_benchmarks(request)
     benchmarks = {name: read_benchmark(request, name) for name in dict.fromkeys(names)}
-    named = named_scenarios(request.config, request.scenarios or settings.audit.scenarios)
-    scenarios = _read_scenarios(request, named or default_scenarios(request))
+    names_of_family = named_scenarios(request.config, request.scenarios or settings.audit.scenarios)
+    scenarios = _read_scenarios(request, names_of_family or default_scenarios(request))
     if keyed:
         models = tuple(with_keys(models, configuration).values())
     if transport == "batch":
@@ -117,10 +117,10 @@ def new_audit(
     weights = {name: benchmark.weight for name, benchmark in settings.audit.benchmarks.items()}
     questions = settings.audit.questions if request.questions is None else request.questions
     seed = settings.seed if request.seed is None else request.seed
-    now = datetime.datetime.now(datetime.UTC)
+    created = datetime.datetime.now(datetime.UTC)
     manifest = AuditManifest(
-        id=new_invocation(now),
-        created=f"{now:%Y-%m-%dT%H:%M:%SZ}",
+        id=new_invocation(created),
+        created=f"{created:%Y-%m-%dT%H:%M:%SZ}",
         commit=commit,
         seed=seed,
         replicates=request.replicates or settings.audit.replicates,
@@ -128,7 +128,9 @@ def new_audit(
         models={model.id: settings_digest(model) for model in models},
         scenarios={name: scenario.digest for name, scenario in scenarios.items()},
         benchmarks=[
-            _draw_benchmark(labelled, weights.get(name, 1.0), questions, seed, _left_out(labelled, models, kinds))
+            _draw_benchmark(
+                labelled, weights.get(name, 1.0), questions, seed, _inapplicable_cases(labelled, models, kinds)
+            )
             for name, labelled in benchmarks.items()
         ],
         transport=transport,
@@ -180,36 +182,36 @@ def drawn_audit(manifest: AuditManifest, request: AuditRequest) -> DrawnAudit:
     return drawn
 
 
-def _default_benchmarks(places: AuditPlaces) -> tuple[str, ...]:
+def _default_benchmarks(folders: AuditFolders) -> tuple[str, ...]:
     """Return all components with `output: choice`; warn about unreadable ones."""
     names: tuple[str, ...] = ()
-    for path in sorted(places.components.glob("*/prompt.md")):
+    for path in sorted(folders.components.glob("*/prompt.md")):
         try:
-            text = read_text(path, ComponentError, places.limits.size_of("prompt_bytes"))
-            front, _ = parse_prompt(text, path, depth=places.limits.yaml_depth)
+            text = read_text(path, ComponentError, folders.limits.size_of("prompt_bytes"))
+            front, _ = parse_prompt(text, path, depth=folders.limits.yaml_depth)
         except ComponentError as problem:
-            print(f"warning: left out of the audit: {visible(str(problem))}", file=sys.stderr)
+            print(f"warning: not in the audit: {visible(str(problem))}", file=sys.stderr)
             continue
         if front.output == _BENCHMARK_OUTPUT:
             names += (path.parent.name,)
     if not names:
         raise AuditError(
-            f"no component in {places.components} has output: {_BENCHMARK_OUTPUT}; name the benchmarks with "
-            f"--benchmark NAME, or in {places.config / 'settings.yaml'}: audit: {{benchmarks: [NAME, NAME]}}"
+            f"no component in {folders.components} has output: {_BENCHMARK_OUTPUT}; name the benchmarks with "
+            f"--benchmark NAME, or in {folders.config / 'settings.yaml'}: audit: {{benchmarks: [NAME, NAME]}}"
         )
     return names
 
 
-def default_scenarios(places: AuditPlaces) -> tuple[str, ...]:
+def default_scenarios(folders: AuditFolders) -> tuple[str, ...]:
     """Return the names of all scenarios, the bare prompt first; raise AuditError if there are none."""
-    names = sorted(path.stem for path in (places.config / "scenarios").glob("*.md"))
+    names = sorted(path.stem for path in (folders.config / "scenarios").glob("*.md"))
     if not names:
-        raise AuditError(f"{places.config / 'scenarios'} holds no scenario; an audit compares two or more")
+        raise AuditError(f"{folders.config / 'scenarios'} contains no scenario; an audit requires at least two")
     return tuple(sorted(names, key=lambda name: name != BARE))
 
 
-def _read_scenarios(places: AuditPlaces, names: Iterable[str]) -> dict[str, Scenario]:
-    return {name: load_scenario(places.config, name, places.limits) for name in names}
+def _read_scenarios(folders: AuditFolders, names: Iterable[str]) -> dict[str, Scenario]:
+    return {name: load_scenario(folders.config, name, folders.limits) for name in names}
 
 
 def draw_questions(names: Sequence[str], questions: int | None, seed: int, benchmark: str) -> list[str]:
@@ -224,8 +226,8 @@ def draw_questions(names: Sequence[str], questions: int | None, seed: int, bench
     return sorted(random.Random(f"{seed}/{benchmark}").sample(ordered, questions))  # noqa: S311 (no secret)
 
 
-def _left_out(labelled: LabelledBenchmark, models: Sequence[Model], kinds: Kinds) -> dict[str, str]:
-    """Return the cases that some model cannot take, with the reason; raise AuditError if no case is left."""
+def _inapplicable_cases(labelled: LabelledBenchmark, models: Sequence[Model], kinds: Kinds) -> dict[str, str]:
+    """Return the reason for each case that some model cannot take. Raise AuditError if that is every case."""
     cases = list(labelled.cases.values())
     sizes = input_sizes(labelled.component, cases)
     reasons = {
@@ -278,7 +280,7 @@ def _changes_in(drawn: DrawnAudit) -> list[str]:
 def changed_cases(benchmark: AuditedBenchmark, labelled: LabelledBenchmark) -> list[str]:
     """List the cases whose document or ground truth was changed or deleted since the audit was drawn."""
     digests = {name: case.digest for name, case in labelled.cases.items()}
-    changed = (name for name, drawn in benchmark.cases.items() if digests.get(name) != drawn)
+    changed = (name for name, recorded_digest in benchmark.cases.items() if digests.get(name) != recorded_digest)
     return [f"case '{name}' of '{benchmark.name}'" for name in changed]
 
 
@@ -286,8 +288,8 @@ def validate_request(request: AuditRunRequest) -> None:
     """Raise ConfigError, RunError or AuditError for invalid options."""
     counts = {"--replicates": request.replicates, "--questions": request.questions}
     refuse_amounts({**counts, "--concurrency": request.concurrency}, request.max_calls, request.max_cost)
-    drawn = ("benchmarks", "scenarios", "questions", "replicates", "seed")
-    if request.resumed is not None and any(getattr(request, name) not in (None, ()) for name in drawn):
+    fixed_options = ("benchmarks", "scenarios", "questions", "replicates", "seed")
+    if request.resumed is not None and any(getattr(request, name) not in (None, ()) for name in fixed_options):
         raise AuditError(
             "--benchmark, --scenario, --questions, --replicates and --seed cannot be changed with --resume or --run; "
             "start a new audit"
@@ -296,7 +298,7 @@ def validate_request(request: AuditRunRequest) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditEstimate(Estimate):
-    """The estimated calls, tokens and cost of one model; `note`: whether it has a key."""
+    """The estimated calls, tokens and cost of one model; `note` tells if its API key is set."""
 
     model_id: str
     provider: str

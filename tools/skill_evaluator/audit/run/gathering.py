@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skill_evaluator.audit.cube import Cube, ModelCost, Outcomes, cube_of_outcomes
-from skill_evaluator.audit.request import AuditPlaces, Missing
+from skill_evaluator.audit.request import AuditFolders, Missing
 from skill_evaluator.audit.run.drawing import changed_cases, read_benchmark
 from skill_evaluator.audit.run.manifest import (
     AUDIT,
@@ -55,14 +55,18 @@ class CallTally:
         cls, planned: int, outcomes: Mapping[str, int], replicates: Collection[Replicate], priced: Priced | None
     ) -> Self:
         """Count the replicates and their cost; `priced` is None if the model is no longer in models.yaml."""
-        answered = [(made.completion, made.latency_s) for made in replicates if made.completion is not None]
+        answered = [
+            (replicate.completion, replicate.latency_s) for replicate in replicates if replicate.completion is not None
+        ]
         return cls(
             planned=planned,
             outcomes=dict(sorted(outcomes.items())),
-            cost_usd=total_or_none(call_cost(*priced, made) if priced else None for made in replicates),
+            cost_usd=total_or_none(call_cost(*priced, replicate) if priced else None for replicate in replicates),
             hit_rate=hit_rate([completion.usage for completion, _ in answered]),
             latency_s=quantile([latency_s for _, latency_s in answered if latency_s is not None], 0.5),
-            served_models=tuple(sorted({made.served_model for made, _ in answered if made.served_model})),
+            served_models=tuple(
+                sorted({replicate.served_model for replicate, _ in answered if replicate.served_model})
+            ),
         )
 
     @property
@@ -83,13 +87,13 @@ class CallTally:
     @property
     def model_cost(self) -> ModelCost:
         """The mean cost and the median latency of an output."""
-        spent = None if self.cost_usd is None or not self.answered else self.cost_usd / self.answered
-        return ModelCost(usd_per_call=spent, latency_s=self.latency_s)
+        usd_per_call = None if self.cost_usd is None or not self.answered else self.cost_usd / self.answered
+        return ModelCost(usd_per_call=usd_per_call, latency_s=self.latency_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class GatheredAudit:
-    """An audit with its scores, in the order of its manifest. `remarks`: warnings for the reader."""
+    """An audit with its scores, in the order of its manifest. `remarks` are warnings."""
 
     manifest: AuditManifest
     outcomes: Mapping[str, Outcomes]
@@ -102,7 +106,10 @@ class GatheredAudit:
         return [name for name in self.manifest.models if not self.tallies[name].answered]
 
     def cube(self, weights: Mapping[str, float], missing: Missing) -> Cube:
-        """Build the cube of the models with outputs; `weights` override the declared ones. Raise AuditError."""
+        """Build the cube of the models with outputs; `weights` override those of the manifest.
+
+        Raise AuditError if no model has an output.
+        """
         rows = [m for m, name in enumerate(self.manifest.models) if self.tallies[name].answered]
         if not rows:
             raise AuditError(
@@ -121,10 +128,10 @@ class GatheredAudit:
         return cube.with_costs(spending, {name: tally.outcomes for name, tally in self.tallies.items()})
 
 
-def gather(folder: Path, places: AuditPlaces) -> GatheredAudit:
+def gather(folder: Path, folders: AuditFolders) -> GatheredAudit:
     """Read, check and score every run of an audit.
 
-    Raise AuditError if a case has changed since the audit was drawn, or a run belongs to a different audit or has other
+    Raise AuditError if a case has changed since the audit was drawn, or if a run belongs to another audit or has other
     inputs.
     """
     if not (folder / AUDIT).is_file():
@@ -136,9 +143,9 @@ def gather(folder: Path, places: AuditPlaces) -> GatheredAudit:
         runs[run.model_id] = path.parent, run
     remarks: list[str] = []
     with ExitStack() as stack:
-        grids = {benchmark.name: _Grid(benchmark, manifest, places, stack) for benchmark in manifest.benchmarks}
-        models = load_models(places.config, places.limits)
-        kinds = kinds_of(models, str(places.config / "models.yaml"))
+        grids = {benchmark.name: _Grid(benchmark, manifest, folders, stack) for benchmark in manifest.benchmarks}
+        models = load_models(folders.config, folders.limits)
+        kinds = kinds_of(models, str(folders.config / "models.yaml"))
         prices = {model.id: (model, price_of(model, kinds[model.provider])) for model in models}
         tallies: dict[str, CallTally] = {}
         for m, model_id in enumerate(manifest.models):
@@ -171,15 +178,15 @@ class _Grid:
     """The scores of one benchmark; NaN until a call is scored."""
 
     def __init__(
-        self, benchmark: AuditedBenchmark, audit: AuditManifest, places: AuditPlaces, stack: ExitStack
+        self, benchmark: AuditedBenchmark, audit: AuditManifest, folders: AuditFolders, stack: ExitStack
     ) -> None:
         name = benchmark.name
-        labelled = read_benchmark(places, name)
+        labelled = read_benchmark(folders, name)
         changed = changed_cases(benchmark, labelled)
         if changed:
             raise AuditError(f"{changed[0]} changed since the audit {audit.id} began; check out its commit")
         if benchmark.metric not in labelled.component.metrics:
-            raise AuditError(f"'{name}' no longer declares {benchmark.metric}, by which the audit {audit.id} scores it")
+            raise AuditError(f"'{name}' no longer declares {benchmark.metric}, the metric of the audit {audit.id}")
         shape = (len(audit.models), len(audit.scenarios), len(benchmark.cases), audit.replicates)
         self.scores: NDArray[np.float32] = np.full(shape, np.nan, dtype=np.float32)
         self.questions = {case: place for place, case in enumerate(benchmark.cases)}
@@ -196,7 +203,7 @@ class _Grid:
         self._scorer = Scorer(labelled.component, cases, audit.replicates, scores)
 
     def begin(self, replicate: Replicate, case: str) -> None:
-        """Start to score one call."""
+        """Start scoring the output of one call, if it has one."""
         if replicate.completion is not None and replicate.failure is None:
             self._scorer.begin(case, replicate.completion.text)
 
@@ -237,4 +244,4 @@ def _answers(folder: Path, run: Manifest, remarks: list[str]) -> Iterator[Replic
     except RunError as problem:
         remarks.append(str(problem))
     if unplanned:
-        remarks.append(f"{folder}: {counted(unplanned, 'line')} left out, of calls that were not planned")
+        remarks.append(f"{folder}: ignored {counted(unplanned, 'line')} of calls that were not planned")

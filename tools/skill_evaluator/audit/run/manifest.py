@@ -29,7 +29,7 @@ from skill_evaluator.runner.journal import Manifest, Transport, run_id_of
 from skill_evaluator.text import counted, digest, listed
 
 AUDIT = "audit.json"
-RUNS = "runs"  # the folder beside it with one run folder per model
+RUNS = "runs"  # next to audit.json; one run folder per model
 MANIFEST_VERSION = 1
 MIN_MODELS, MIN_SCENARIOS, MIN_QUESTIONS = 4, 6, 50  # smaller audits get a warning
 
@@ -37,8 +37,8 @@ MIN_MODELS, MIN_SCENARIOS, MIN_QUESTIONS = 4, 6, 50  # smaller audits get a warn
 class AuditedBenchmark(FrozenModel):
     """A benchmark component and the cases drawn from it: `cases` (id → digest) out of `of` labelled ones.
 
-    `not_applicable`: cases that some model cannot take, with the reason; no model is asked them. `digests`: of its
-    prompt, schema and declarations. `metric`: the metric that scores an output.
+    `not_applicable`: the reasons of cases that some model cannot take, by case; they are skipped for every model.
+    `digests`: the digests of its prompt, schema and declarations. `metric`: the metric that scores an output.
     """
 
     name: ComponentName
@@ -53,9 +53,9 @@ class AuditedBenchmark(FrozenModel):
 
     @property
     def left_out(self) -> list[str]:
-        """A sentence that names the cases that are not applicable to some model; empty if there are none."""
-        named = listed([f"{case_id} ({why})" for case_id, why in self.not_applicable.items()])
-        return [f"left out of '{self.name}' for every model, not applicable: {named}"] if named else []
+        """A sentence that names the cases that some model cannot take; empty if there are none."""
+        names = listed([f"{case_id} ({why})" for case_id, why in self.not_applicable.items()])
+        return [f"'{self.name}': skipped for every model, since not applicable to some: {names}"] if names else []
 
     @property
     def shaping(self) -> dict[str, str]:
@@ -102,8 +102,8 @@ class AuditManifest(FrozenModel):
     def cells(self) -> dict[str, str]:
         """Return the digest of each cell's inputs, by cell, in the order of the calls.
 
-        A question is asked in every scenario before the next question, so that the scenarios can be compared wherever
-        an audit is interrupted. Benchmarks take turns.
+        All scenarios of a question come before the next question, so that the scenarios of an interrupted audit can be
+        compared. Benchmarks alternate.
         """
         rounds = zip_longest(*([(benchmark, case) for case in benchmark.cases] for benchmark in self.benchmarks))
         return {
@@ -133,17 +133,17 @@ class AuditManifest(FrozenModel):
 
     @property
     def doubts(self) -> list[str]:
-        """Warnings about the size of the audit and about cases that are left out."""
+        """Warnings about the size of the audit and about skipped cases."""
         questions = {benchmark.name: len(benchmark.cases) for benchmark in self.benchmarks}
         sentences = size_warnings(len(self.models), len(self.scenarios), questions, self.replicates)
         for benchmark in self.benchmarks:
             if len(benchmark.cases) < (self.questions or 0):
-                present = f"{counted(len(benchmark.cases), 'question')} of '{benchmark.name}'"
-                sentences.append(f"{present}: {self.questions} were requested, and it has no more")
+                available = f"{counted(len(benchmark.cases), 'question')} of '{benchmark.name}'"
+                sentences.append(f"{available}: {self.questions} were requested, but it has no more")
         for benchmark in self.benchmarks:
             if benchmark.unlabelled:
-                left_out = f"{counted(benchmark.unlabelled, 'case')} of '{benchmark.name}'"
-                sentences.append(f"{left_out} left out: no ground truth")
+                skipped = f"{counted(benchmark.unlabelled, 'case')} of '{benchmark.name}'"
+                sentences.append(f"{skipped} skipped: no ground truth")
             sentences += benchmark.left_out
         return sentences
 
@@ -152,7 +152,7 @@ def size_warnings(models: int, scenarios: int, questions: Mapping[str, int], rep
     """Return a warning for each size that is below its minimum; `questions` by benchmark."""
     few = [f"{name} {count}" for name, count in questions.items() if count < MIN_QUESTIONS]
     warnings = {
-        f"{counted(models, 'model')}, fewer than {MIN_MODELS}: quartiles are hardly more than a ranking": (
+        f"{counted(models, 'model')}, fewer than {MIN_MODELS}: quartiles say little more than a ranking": (
             models < MIN_MODELS
         ),
         f"{counted(scenarios, 'scenario')}, fewer than {MIN_SCENARIOS}: the fluctuation is a rough estimate": (
@@ -165,7 +165,7 @@ def size_warnings(models: int, scenarios: int, questions: Mapping[str, int], rep
 
 
 def parts_of(cell: str) -> tuple[str, str, str]:
-    """Return benchmark, scenario and case of a cell.
+    """Split a cell's name into benchmark, scenario and case.
 
     >>> parts_of("geography/bare/q-17")
     ('geography', 'bare', 'q-17')

@@ -2,8 +2,9 @@
 
 A fluctuation is a property of a model only if no scenario changes every model's score alike. Each model's score in a
 scenario is taken relative to the model's own median over the scenarios; the shift of a scenario is the median of these
-deviations over the models. It is divided by the standard error that the other scenarios give: √(mean over the models of
-their variance ÷ number of models). Medians keep one broken model, or one hard scenario, from moving the others.
+deviations over the models. It is divided by the standard error from the other scenarios: √(mean over the models of
+their variance ÷ number of models). Because of the medians, one broken model or one hard scenario does not affect the
+shifts of the others.
 
 `benchmarks/audit_neutrality.py` measures the limit: with it at most 9 % of neutral audits have a significant shift.
 """
@@ -34,15 +35,15 @@ def neutrality_of(cube: Cube) -> Neutrality:
     means = cube.overall.mean(axis=0)
     limit, effects = None, []
     if models < 2:
-        verdict = "not known (a single model cannot tell a hard scenario from a weakness of its own)"
+        verdict = "not known (with a single model, a hard scenario looks the same as a weakness of the model)"
     elif scenarios < MIN_SCENARIOS:
         verdict = f"not known ({scenarios} scenarios are too few to compare)"
     else:
         limit = LIMIT
-        tested = zip(cube.scenarios, *(each.tolist() for each in shifts_of(cube.overall)), strict=True)
+        effect_values = zip(cube.scenarios, *(each.tolist() for each in shifts_of(cube.overall)), strict=True)
         effects = [
             ScenarioEffect(scenario=name, shift=shift, ratio=ratio, significant=ratio > limit)
-            for name, shift, ratio in tested
+            for name, shift, ratio in effect_values
         ]
         effects.sort(key=lambda effect: -abs(effect.shift))
         verdict = _verdict(effects)

@@ -1,11 +1,11 @@
 """The noise of scores, and 95 % confidence intervals of ability and fluctuation.
 
 An output's score is y = μ + a_t + b_q + (ab)_tq + e_tqr: scenario, question, their interaction, replicate. Every
-scenario has the same questions, so b cancels in σ. Two kinds of noise are left in it:
+scenario has the same questions, so b cancels in σ. Two kinds of noise remain in it:
 
-* within a scenario, e: the model answers the same prompt differently; known from two or more replicates.
+* within a scenario, e: the model answers the same prompt differently; estimated from two or more replicates.
 * for other questions like these, (ab) and e: the residual mean square of scenarios × questions ÷ questions. If only
-  scores are known, its upper bound is binomial: every output drawn anew.
+  scores are known, its upper bound is binomial, as if all outputs were independent.
 
 The first is reported and subtracted; the second gives the intervals. With variance v of the noise and T scenarios,
 (T − 1)s² ÷ v has a noncentral χ² distribution with T − 1 degrees of freedom and noncentrality (T − 1)σ² ÷ v; the
@@ -25,17 +25,17 @@ _TAIL = 0.025
 
 
 def replicate_noise(cube: Cube) -> Floats | None:
-    """Return the variance of S(m, t) within a scenario by model, in points²; None without two replicates."""
-    return _over_benchmarks(cube, _replicate_noise)
+    """Return the variance of S(m, t) within a scenario by model, in points². Return None if replicates are too few."""
+    return _weighted_noise(cube, _replicate_noise)
 
 
 def question_noise(cube: Cube) -> Floats | None:
-    """Return the variance of S(m, t) for other questions by model, in points²; None if outputs are not known."""
-    return _over_benchmarks(cube, _interaction_noise)
+    """Return the variance of S(m, t) for other questions by model, in points². Return None if outputs are not known."""
+    return _weighted_noise(cube, _interaction_noise)
 
 
 def binomial_noise(cube: Cube) -> Floats | None:
-    """Return the variance of S(m, t) if every output were drawn anew: Σ w²·p(1 − p) ÷ Q by model, in points².
+    """Return the variance of S(m, t) for independent outputs: Σ w²·p(1 − p) ÷ Q by model, in points².
 
     An upper bound for scores of 0 and 1. Return None if the number of questions is not known.
     """
@@ -52,7 +52,7 @@ def without_noise(variance: Floats, noise: Floats) -> Floats:
 
 
 def fluctuation_interval(variance: float, noise: float, scenarios: int) -> Interval | None:
-    """Return the 95 % confidence interval of σ from the variance s² over scenarios; None if there is no noise.
+    """Return the 95 % confidence interval of σ from the variance s² over scenarios. Return None if there is no noise.
 
     The interval always contains the measured s: an upper bound below it is replaced by s.
 
@@ -69,7 +69,7 @@ def fluctuation_interval(variance: float, noise: float, scenarios: int) -> Inter
     ratio = degrees * variance / noise
 
     def bound(probability: float) -> float:
-        """Return the σ with which the ratio would be at most as large as measured with this probability."""
+        """Return the σ for which P(ratio ≤ measured ratio) equals `probability`."""
         largest = (np.sqrt(ratio) + 4.0) ** 2 + degrees
         if ncx2.cdf(ratio, degrees, 0.0) <= probability:
             return 0.0
@@ -80,24 +80,27 @@ def fluctuation_interval(variance: float, noise: float, scenarios: int) -> Inter
 
 
 def widest_interval(variance: float, noise: float, scenarios: int) -> Interval | None:
-    """Return the interval of σ that holds for every noise variance up to `noise`; None if that is 0."""
+    """Return the union of the intervals of σ over noise variances up to `noise`. Return None if `noise` is 0."""
     levels = [fluctuation_interval(variance, noise * part, scenarios) for part in np.arange(1, 11) / 10]
     intervals = [interval for interval in levels if interval is not None]
     return (min(low for low, _ in intervals), max(high for _, high in intervals)) if intervals else None
 
 
 def ability_interval(cube: Cube, model: int) -> Interval | None:
-    """Return the 95 % confidence interval of μ for other questions like these; None if nothing is known of them.
+    """Return the 95 % confidence interval of μ for other questions like these.
 
-    Student's t on the questions' mean scores if outputs are known, else binomial.
+    It is Student's t on the questions' mean scores if outputs are known, else binomial. Return None if there are fewer
+    than two questions, their number is unknown, or the variance is 0.
     """
     ability = float(cube.overall[model].mean())
     if cube.outcomes is not None:
         means = [cube.outcomes[name].means[model].mean(axis=0) for name in cube.benchmarks]
         if min(map(len, means)) < 2:
             return None
-        variance = 1e4 * sum(w**2 * each.var(ddof=1) / len(each) for w, each in zip(cube.weights, means, strict=True))
-        degrees = sum(len(each) - 1 for each in means)
+        variance = 1e4 * sum(
+            w**2 * scores.var(ddof=1) / len(scores) for w, scores in zip(cube.weights, means, strict=True)
+        )
+        degrees = sum(len(scores) - 1 for scores in means)
     else:
         noise = binomial_noise(cube)
         if noise is None:
@@ -109,19 +112,19 @@ def ability_interval(cube: Cube, model: int) -> Interval | None:
     return max(ability - margin, 0.0), min(ability + margin, 100.0)
 
 
-def _over_benchmarks(cube: Cube, noise_on: Callable[[Outcomes], Floats | None]) -> Floats | None:
-    """Return the variance of the weighted mean over benchmarks, in points²; None if one benchmark's is unknown."""
+def _weighted_noise(cube: Cube, noise_on: Callable[[Outcomes], Floats | None]) -> Floats | None:
+    """Return the variance of the weighted mean over benchmarks, in points². Return None if a variance is unknown."""
     if cube.outcomes is None:
         return None
     variances = [noise_on(cube.outcomes[name]) for name in cube.benchmarks]
-    known = [variance for variance in variances if variance is not None]
-    if len(known) < len(variances):
+    known_variances = [variance for variance in variances if variance is not None]
+    if len(known_variances) < len(variances):
         return None
-    return np.asarray(1e4 * np.tensordot(cube.weights**2, np.stack(known), axes=1))
+    return np.asarray(1e4 * np.tensordot(cube.weights**2, np.stack(known_variances), axes=1))
 
 
 def _replicate_noise(outcomes: Outcomes) -> Floats | None:
-    """Return Var(e) ÷ replicates ÷ questions by model, in [0, 1]²; None if a model has no repeated question."""
+    """Return Var(e) ÷ replicates ÷ questions by model, in [0, 1]². Return None if a model has no repeated question."""
     scores = outcomes.scores
     measured = ~np.isnan(scores)
     counts = measured.sum(axis=3)
@@ -129,8 +132,8 @@ def _replicate_noise(outcomes: Outcomes) -> Floats | None:
     if not repeated.any(axis=(1, 2)).all():
         return None
     squares = np.where(measured, (scores - outcomes.means[..., None]) ** 2, 0.0).sum(axis=3, dtype=np.float64)
-    within = np.divide(squares, counts - 1, out=np.zeros(squares.shape), where=repeated)
-    variance = within.sum(axis=(1, 2)) / repeated.sum(axis=(1, 2))
+    variances = np.divide(squares, counts - 1, out=np.zeros(squares.shape), where=repeated)
+    variance = variances.sum(axis=(1, 2)) / repeated.sum(axis=(1, 2))
     return np.asarray(variance * (1 / counts).mean(axis=(1, 2)) / len(outcomes.questions))
 
 

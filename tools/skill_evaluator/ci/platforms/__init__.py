@@ -1,6 +1,4 @@
-"""CI platforms: their outputs, summaries, annotations and comments. A platform is one file and one line in
-PLATFORMS.
-"""
+"""CI platforms: outputs, summaries, annotations and comments. A platform is one file and one line in PLATFORMS."""
 
 from collections.abc import Mapping
 from typing import Any, Protocol
@@ -10,13 +8,13 @@ from skill_evaluator.display.pages import Page
 
 
 class Platform(Protocol):
-    """One CI platform. It escapes all values, since none is trusted."""
+    """One CI platform. It escapes all values, because they are untrusted."""
 
     def set_outputs(self, values: Mapping[str, Any]) -> None:
         """Pass values (a text of one line, or anything as JSON) to the following jobs."""
 
     def add_summary(self, page: Page) -> None:
-        """Add to the summary page of the job; content beyond the platform's limit is dropped."""
+        """Add a page to the summary of the job; content beyond the platform's limit is dropped."""
 
     def annotate(self, level: str, message: str, file: str | None = None, line: int = 1) -> None:
         """Mark a line of a file, or the job, with a message; `level` is notice, warning or error."""
@@ -28,15 +26,15 @@ class Platform(Protocol):
         """Write the comment on a pull request, replacing the last one; return its address."""
 
     def comment(self, commit: str, page: Page) -> str | None:
-        """Put one comment, in place of the last, on the pull request a commit was merged with; return its address.
+        """Write the comment on the pull request that merged a commit, replacing the last one; return its address.
 
-        Return None when the commit belongs to no pull request.
+        Return None if the commit belongs to no pull request.
         """
 
     def pull_request(self, branch: str, to: str, title: str) -> str | None:
         """Open the pull request of a branch if none is open; return its address.
 
-        Return None when there is nothing to review: the branch is missing, or `to` has all that is on it.
+        Return None if the branch does not exist or has no commit that `to` lacks.
         """
 
 

@@ -19,13 +19,13 @@ from skill_evaluator.errors import ConfigError, PlanError
 from skill_evaluator.files import storing
 from skill_evaluator.processes import child_environment, hide_from_children
 
-_MOST_OUTPUT = 1024 * 1024  # maximum size of a job's outputs in bytes, counted as UTF-16
-_MOST_SUMMARY = 1024 * 1024 - 1024  # maximum size of a step's summary in bytes, with room for the text of an action
-_MOST_COMMENT = 65_000  # characters; GitHub takes 65,536
-_NOTHING_TO_OPEN = 422
-_NOT_LOGGED_IN = 4  # the exit code of gh
-_PATIENCE_S = 120
-_MOST_REASON = 300  # characters
+_MAX_OUTPUT_BYTES = 1024 * 1024  # GitHub counts a job's outputs as UTF-16
+_MAX_SUMMARY_BYTES = 1024 * 1024 - 1024  # leaves room for the text that an action adds
+_MAX_COMMENT_CHARS = 65_000  # GitHub's limit is 65,536
+_NOTHING_TO_OPEN = 422  # HTTP status
+_NOT_LOGGED_IN = 4  # exit code of gh
+_TIMEOUT_S = 120
+_MAX_REASON_CHARS = 300
 _MARK = "<!-- skill-evaluator -->"
 
 
@@ -39,15 +39,13 @@ class GitHub:
             for name, value in values.items()
         }
         lines = [f"{name}={text}\n" for name, text in texts.items()]
-        if sum(len(line.encode("utf-16-le")) for line in lines) > _MOST_OUTPUT:
-            raise PlanError(
-                "the matrix is larger than the 1 MiB that GitHub passes between jobs; name fewer components"
-            )
+        if sum(len(line.encode("utf-16-le")) for line in lines) > _MAX_OUTPUT_BYTES:
+            raise PlanError("the matrix is larger than GitHub's limit of 1 MiB between jobs; name fewer components")
         _append("GITHUB_OUTPUT", "".join(lines))
 
     def add_summary(self, page: Page) -> None:
         """Append to the file in GITHUB_STEP_SUMMARY, which may grow to 1 MiB."""
-        text = page.within(_MOST_SUMMARY, lambda part: len(part.encode("utf-8", "backslashreplace")))
+        text = page.within(_MAX_SUMMARY_BYTES, lambda part: len(part.encode("utf-8", "backslashreplace")))
         _append("GITHUB_STEP_SUMMARY", text.rstrip("\n") + "\n\n")
 
     def annotate(self, level: str, message: str, file: str | None = None, line: int = 1) -> None:
@@ -71,11 +69,11 @@ class GitHub:
 
     def comment_on(self, number: int, page: Page) -> str:
         """Write or update the comment on a pull request; raise the errors of `_api`."""
-        body = f"{_MARK}\n{page.within(_MOST_COMMENT - len(_MARK) - len(_link()) - 1)}{_link()}"
+        body = f"{_MARK}\n{page.within(_MAX_COMMENT_CHARS - len(_MARK) - len(_link()) - 1)}{_link()}"
         with _api() as repository:
             issue = repository.get_issue(number)
             for comment in issue.get_comments():
-                # only the bot's own comments are trusted to stay as written
+                # other users could have edited their comments
                 if comment.body.startswith(_MARK) and comment.user.type == "Bot":
                     comment.edit(body)
                     return str(comment.html_url)
@@ -133,13 +131,13 @@ def gh(*arguments: str, folder: Path | None = None) -> "subprocess.CompletedProc
     """Run gh; raise ConfigError if it is missing, hangs, or nobody is logged in."""
     try:
         done = subprocess.run(  # noqa: S603 (no shell; paths are absolute)
-            ["gh", *arguments],  # noqa: S607 (wherever it is installed)
+            ["gh", *arguments],  # noqa: S607 (found on PATH)
             cwd=folder,
             env=child_environment(),
             capture_output=True,
             text=True,
             errors="replace",
-            timeout=_PATIENCE_S,
+            timeout=_TIMEOUT_S,
             check=False,
         )
     except OSError as problem:
@@ -147,7 +145,7 @@ def gh(*arguments: str, folder: Path | None = None) -> "subprocess.CompletedProc
             f"gh cannot be started ({problem.strerror}); install it from https://cli.github.com"
         ) from None
     except subprocess.TimeoutExpired:
-        raise ConfigError(f"gh did not answer within {_PATIENCE_S} s; try again") from None
+        raise ConfigError(f"gh did not answer within {_TIMEOUT_S} s; try again") from None
     if done.returncode == _NOT_LOGGED_IN:
         raise ConfigError("gh is not logged in; run `gh auth login`, or set GH_TOKEN")
     return done
@@ -156,7 +154,7 @@ def gh(*arguments: str, folder: Path | None = None) -> "subprocess.CompletedProc
 def last_line(text: str) -> str:
     """Return the last line that a program printed, shortened if it is long."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[-1][:_MOST_REASON] if lines else ""
+    return lines[-1][:_MAX_REASON_CHARS] if lines else ""
 
 
 def _link() -> str:

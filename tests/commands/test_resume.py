@@ -204,7 +204,7 @@ def test_killed_run_is_continued(served: Library, server: ChatServer) -> None:
     server.reply, before = varied, journal(served.run_folder())
     done = served.evaluate_here("-n", "6")
     assert (done.code, len(served.rows())) == (0, 1)
-    assert f"{served.run_folder().name[:23]} was left unfinished, and goes on (--no-reuse asks anew)" in done.err
+    assert f"continuing the unfinished run {served.run_folder().name[:23]} (--no-reuse begins a new run)" in done.err
     assert journal(served.run_folder())[: len(before)] == before
     assert len(server.repeated) <= 3, "calls in flight"
     assert calls_of(server, lambda: served.evaluate_here("-n", "6")) == 18, "a complete run is not continued"
@@ -254,7 +254,7 @@ def test_run_beside_its_baseline_is_continued_only_as_planned(served: Library, s
     assert served.evaluate_here("--max-calls", "4").code == 4
     assert calls_of(server, lambda: served.evaluate_here("-n", "4", "--max-calls", "2"), code=4) == 2
     done = served.evaluate_here()
-    assert ("1.5 × the calls" in done.err, "goes on" in done.err, done.code) == (False, True, 0)
+    assert ("1.5 × the calls" in done.err, "continuing" in done.err, done.code) == (False, True, 0)
     assert (bool(served.records()[0]["beside"]), server.requests) == (True, 6 + 9 + 2)
 
 
@@ -286,7 +286,7 @@ def test_run_of_another_process_is_left_alone(served: Library, server: ChatServe
         second = served.evaluate_here()
         go_on.set()
         assert ended(process).code == 0
-    assert (second.code, "goes on" in second.err, len(served.rows())) == (0, False, 2)
+    assert (second.code, "continuing" in second.err, len(served.rows())) == (0, False, 2)
 
 
 def test_fresh_and_resume_exclude_each_other(served: Library) -> None:

@@ -254,7 +254,7 @@ def test_a_plan_takes_no_answers_and_leaves_no_folder(sourced: Sourced) -> None:
     assert sourced.call("evaluate", "pdf", "--max-calls", "3").code == 4
     (folder,) = (sourced.root / ".evaluator/components/pdf/evals/results").iterdir()
     done = sourced.call("evaluate")
-    assert (done.code, "left unfinished" in done.err) == (2, False)
+    assert (done.code, "continuing the unfinished" in done.err) == (2, False)
     assert sourced.call("evaluate", "--yes").code == 0
     assert list(folder.parent.glob("*-served")) == [folder]
     assert sourced.server.requests == 24

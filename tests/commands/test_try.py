@@ -32,7 +32,7 @@ def test_an_edit_is_judged_on_the_same_cases_shows_what_changed_and_records_noth
     assert "1.2.0 → 1.2.0 (draft)" in done.out
     assert "2 cases × 3 replicates" in done.out
     assert "no longer there" not in done.out
-    assert "the commonest answer changed in 2 of 2 cases\n" in done.out
+    assert "the most frequent output changed in 2 of 2 cases\n" in done.out
     assert [line.split() for line in done.out.splitlines() if line.startswith(("alpha ", "beta "))] == [
         [case, "0.500", "→", "1.000", "year", "1999", "2024"] for case in ("alpha", "beta")
     ]
@@ -61,7 +61,7 @@ def test_without_the_answers_of_the_record_scores_are_compared_all_the_same(libr
     write(library, "1.2.0", "Extract title and year.", WRONG)  # as it was recorded
     assert library.call(*remedy.split()).code == 0
     write(library, "1.2.0", EDITED, RIGHT)
-    assert "the commonest answer changed in 3 of 3 cases\n" in library.call("try", SKILL).out
+    assert "the most frequent output changed in 3 of 3 cases\n" in library.call("try", SKILL).out
 
 
 def test_one_that_was_stopped_goes_on_and_still_records_nothing(library: Library) -> None:

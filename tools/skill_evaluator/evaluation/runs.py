@@ -51,7 +51,7 @@ from skill_evaluator.scoring.recording import Finished
 from skill_evaluator.stats import total_or_none
 from skill_evaluator.text import counted, listed
 
-_ANEW = "(--no-reuse asks anew)"
+_NEW_RUN = "(--no-reuse begins a new run)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,7 +216,7 @@ def _with_unfinished_runs(
         begun = [earlier[name] for name in names if name in earlier]
         alike = [was.manifest.is_planned_as(run.manifest) for was, run in zip(begun, runs, strict=False)]
         if len(begun) == len(runs) and all(alike) and any(_is_left(was, recorded) for was in begun):
-            print(f"{invocation} was left unfinished, and goes on {_ANEW}", file=sys.stderr)
+            print(f"continuing the unfinished run {invocation} {_NEW_RUN}", file=sys.stderr)
             return _resume_runs(inputs, replace(request, models=tuple(run.model.id for run in runs)), invocation)
     left = [run for run in earlier.values() if _is_left(run, recorded)]
     pieces = []
@@ -232,7 +232,7 @@ def _extended(unfinished: Run, run: Run) -> Run:
     manifest = unfinished.manifest.model_copy(update={name: getattr(run.manifest, name) for name in names})
     create_run(unfinished.folder, manifest)
     size = f"{counted(len(manifest.cases), 'case')} × {counted(manifest.replicates, 'replicate')}"
-    print(f"{manifest.run_id} was left unfinished, and goes on with {size} {_ANEW}", file=sys.stderr)
+    print(f"continuing the unfinished run {manifest.run_id} with {size} {_NEW_RUN}", file=sys.stderr)
     return replace(unfinished, manifest=manifest)
 
 

@@ -302,9 +302,9 @@ def changes_of(model: ChangedAnswers) -> tuple[str, Sheet]:
     """Return the number of a model's outputs that changed in a sentence, and their table."""
     columns = ("case", "score", "path", "before", "after")
     rows = [row for change in model.changes for row in _rows(change)]
-    words = f"the commonest answer changed in {len(model.changes)} of {counted(model.compared, 'case')}"
+    words = f"the most frequent output changed in {len(model.changes)} of {counted(model.compared, 'case')}"
     if model.absent is not None:
-        words = f"which answers changed since {model.baseline} cannot be shown: {model.absent}"
+        words = f"the outputs that changed since {model.baseline} cannot be shown: {model.absent}"
     return f"{model.model_id}: {words}", Sheet(columns=columns, rows=rows, whole=frozenset({"path"}))
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from skill_evaluator.display import amount, cost_words, count, interval, number, plain, probability, seconds, signed
 from skill_evaluator.display.pages import Block, Fold, Heading, Line, Lines, Page, Section
 from skill_evaluator.display.sheets import Cell, Sheet, cells_of
-from skill_evaluator.reports.summary import MARKS, STYLES, Reader
+from skill_evaluator.reports.summary import MARKS, STYLES, Reader, interval_words
 from skill_evaluator.text import counted, listed, version_words
 from skill_evaluator.verdicts.decide.comparability import STALE_DAYS
 from skill_evaluator.verdicts.planning.advice import ModelRanking, RankedModel
@@ -68,9 +68,8 @@ def _lead(ranking: ModelRanking) -> Iterator[str]:
     for pair in ranking.pairs:
         if [pair.higher, pair.lower] == names and pair.difference is not None:
             change = f"{pair.lower} {signed(pair.difference)} against {pair.higher}"
-            within = f"95 % confidence interval {interval(pair.ci95, pair.n_cases, signed)}"
-            on = f"on {counted(pair.n_cases, 'case')}"
-            yield f"how sure: {change} {on} ({within}, adjusted p-value {probability(pair.q)})"
+            evidence = f"{interval_words(pair.ci95, pair.n_cases)}, adjusted p-value {probability(pair.q)}"
+            yield f"how sure: {change} on {counted(pair.n_cases, 'case')} ({evidence})"
 
 
 def _ranking_sheet(ranking: ModelRanking) -> Sheet:

@@ -216,9 +216,14 @@ def sure_words(model: ModelVerdict, *, is_named: bool = True) -> str:
     evidence = f"adjusted p-value {probability(measure.q)}"
     if model.verdict == "unchanged" or measure.q is None:
         evidence = f"tolerance {plain(measure.tolerance)}"
-    ci95 = interval(measure.ci95, measure.n_cases, signed)
-    within = f"95 % confidence interval {ci95}" if " to " in ci95 else "too few cases for a confidence interval"
+    within = interval_words(measure.ci95, measure.n_cases)
     return f"{name} {signed(measure.difference)}{named} on {counted(measure.n_cases, 'case')} ({within}, {evidence})"
+
+
+def interval_words(ci95: tuple[float, float] | None, cases: int) -> str:
+    """Format the confidence interval of a difference with its name."""
+    ends = interval(ci95, cases, signed)
+    return f"95 % confidence interval {ends}" if " to " in ends else "too few cases for a confidence interval"
 
 
 def _deciding_measure(model: ModelVerdict) -> MeasureResult | None:

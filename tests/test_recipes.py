@@ -82,7 +82,7 @@ def test_from_openai_evals(folder: Path) -> None:
         imported, first, second = type_block(section_of("From OpenAI Evals", folder, server.url), folder)
     assert "2 cases of tickets" in imported.out, imported.err
     assert (first.code, second.code) == (0, 3), first.err + second.err
-    assert "lost: field (the whole answer)" in second.out
+    assert "lost: field (the whole output)" in second.out
 
 
 @pytest.mark.pages

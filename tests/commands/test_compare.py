@@ -58,7 +58,7 @@ def test_each_model_is_compared_with_itself_and_one_without_the_version_is_left_
     )
     assert chosen(library) == {"m": (the_id(1), the_id(2)), "n": (the_id(4, "n"), the_id(5, "n"))}
     assert compare(library, "--format", "json").json["left_out"] == {"retired": "no complete run of 2.0.0"}
-    assert "retired is left out: no complete run of 2.0.0" in compare(library).out
+    assert "retired is skipped: no complete run of 2.0.0" in compare(library).out
     assert chosen(library, "--model", "retired") == {"retired": (the_id(6, "retired"), the_id(7, "retired"))}
 
 

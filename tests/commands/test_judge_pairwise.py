@@ -31,7 +31,7 @@ def test_judge_that_prefers_the_first_place_gives_ties(library: JudgingLibrary) 
     assert (totals["flips"]["value"], totals["picks_first"]["value"], totals["lean"]["value"]) == (1.0, 1.0, 1.0)
     page = (library.judging() / "bias_analysis_report.md").read_text()
     assert "totals: significant position bias to the first output: 1.000" in page
-    assert "one that agrees with itself can still be wrong" in page
+    assert "a judge with good figures can still be wrong" in page
 
 
 def test_judge_that_is_right_in_both_orders_decides(library: JudgingLibrary) -> None:
@@ -79,7 +79,7 @@ def test_length_bias_is_found_beside_pairs_of_similar_length(library: JudgingLib
     assert (totals["similar_length"]["value"], totals["similar_length"]["n"]) == (1.0, 1)
     assert totals["longer"]["ci95"][0] > 0.5
     report = (library.judging() / "bias_analysis_report.md").read_text()
-    assert "the longer output wins in 1.000, significant: length bias" in report
+    assert "significantly often, the longer output wins in 1.000, a length bias" in report
 
 
 def test_several_outputs_are_ranked_by_win_rate(library: JudgingLibrary) -> None:

@@ -56,7 +56,7 @@ def test_judge_run_writes_four_files_beside_its_journal(library: JudgingLibrary)
     prompt = (folder / "evaluation_prompt.md").read_text()
     assert judging["prompts"][0]["digest"] in prompt
     assert "## totals: Right totals" in prompt
-    assert "No judge was compared with people here" in (folder / "bias_analysis_report.md").read_text()
+    assert "These figures need no human labels" in (folder / "bias_analysis_report.md").read_text()
 
 
 @pytest.mark.parametrize("half", ["\\ud800", "\\udfff"])

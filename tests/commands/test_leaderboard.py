@@ -43,7 +43,9 @@ def test_models_stand_ranked_with_cost_age_verdict_and_what_to_ship(two_models: 
     assert (big["frontier"], small["frontier"]) == (True, True)
     advice = ranking["advice"]
     assert (advice["version"], advice["model_id"]) == ("1.0.0", "small")
-    assert advice["reason"].startswith("1.1.0: regressed against 1.0.0 on small; small is not shown to differ from big")
+    assert advice["reason"].startswith(
+        "1.1.0: regressed against 1.0.0 on small; over all runs of 1.0.0, small is not shown to differ from big"
+    )
     assert advice == two_models.call("history", SKILL, "--format", "json").json["advice"]
     assert ranking["left_out"] == {"retired": "no complete run of 1.1.0"}
 
@@ -59,7 +61,7 @@ def test_every_component_with_a_run_is_ranked_and_text_says_what_to_ship(two_mod
     assert advice in two_models.call("history", SKILL).out
     following = f"next: compare the two versions: `skill-evaluator compare {SKILL}`"
     assert following in shown.out.splitlines()
-    assert "retired is left out: no complete run of 1.1.0" in shown.out
+    assert "retired is skipped: no complete run of 1.1.0" in shown.out
     page = two_models.call("leaderboard", "--format", "markdown").out
     assert "| `big` | 0.902 = ◆ |" in page
     assert page.splitlines()[-1] == following
@@ -76,7 +78,7 @@ def test_component_without_a_complete_run_has_an_empty_ranking(library: Library)
     shown = library.call("leaderboard")
     assert shown.code == 0
     assert "best model: none is named (no model can be ranked)" in shown.out
-    assert "m is left out: no run is complete; 1.0.0: " in shown.out
+    assert "m is skipped: no run is complete; 1.0.0: " in shown.out
 
 
 def test_two_models_are_compared_like_two_versions_although_their_settings_differ(two_models: Library) -> None:

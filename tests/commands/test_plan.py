@@ -119,7 +119,7 @@ def test_it_says_whether_the_present_cases_do_and_what_more_would_cost(recorded:
     assert found.code == 0, found.err
     assert f"{SKILL}: cases that detect a drop of 0.05 with 80 % power at α 0.05" in found.out
     assert "m: its 12 cases × 5 detect a drop of about 0.04" in found.out
-    assert "3 replicates of these cases would show 0.05" in found.out
+    assert "3 replicates of these cases would detect 0.05" in found.out
     assert "n: its record has one replicate a case: evaluate with --replicates 2 or more" in found.out
     assert max(map(len, found.out.splitlines())) <= 110
     assert not (recorded.root / "plan.json").exists()

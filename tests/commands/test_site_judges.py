@@ -66,7 +66,7 @@ def test_page_shows_the_figures_of_the_results(built: JudgedSite) -> None:
 def test_calibration_page_draws_kappa_of_each_judge(built: JudgedSite) -> None:
     name = built.results_of("calibrate")["judging"]["id"]
     figure = site_page(built.root / "site", f"judges/{name}.html").figure
-    assert {"κ", "judge", "the bar, 0.60"} <= {text.get_text() for text in figure.svg.find_all(["text", "title"])}
+    assert {"κ", "judge", "the bar, 0.6"} <= {text.get_text() for text in figure.svg.find_all(["text", "title"])}
     assert words(figure.find("caption")).startswith("The figures: undecided 1")
 
 

@@ -63,9 +63,9 @@ LESS = "how sure: field_level_f1 -0.{} on 12 cases (95 % confidence interval -0.
             compared(GOOD, BAD, {"fields": {"": RIGHT["total"]}}, fields={"": WRONG["total"]}),
             (
                 "▼ receipts 1.1.0: regressed against 1.0.0 on these 12 cases",
-                "lost: field (the whole answer) (1.000 → 0.000)",
+                "lost: field (the whole output) (1.000 → 0.000)",
                 LESS.format("700", "882", "518"),
-                "next: look at (the whole answer): `skill-evaluator explain new`",
+                "next: look at (the whole output): `skill-evaluator explain new`",
             ),
         ),
         (
@@ -166,6 +166,7 @@ def test_regression_since_the_accepted_version_alone_names_that_version() -> Non
         update={"verdict": "regressed", "models": [model.model_copy(update=worse) for model in same.models]}
     )
     conclusion = conclude(result, HERE)
+    assert conclusion.verdict == "▼ receipts 1.1.0: regressed against 0.9.0 on these 12 cases"
     assert conclusion.lost == "lost by all changes since 0.9.0: exact -0.100"
     assert conclusion.sure == (
         "all changes since 0.9.0: exact -0.100 (95 % confidence interval -0.200 to -0.050, adjusted p-value 0.010), "

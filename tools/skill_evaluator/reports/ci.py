@@ -55,7 +55,7 @@ def print_plan(plan: Plan, form: Format) -> None:
 
 
 def publish_plan(plan: Plan, platform: PlatformName | None, sha256: str) -> None:
-    """Pass a plan and the SHA-256 of its file to the next jobs in CI; show its page and faults."""
+    """Pass a plan and the SHA-256 of its file to the next jobs in CI; show its page and its errors."""
     if platform is not None:
         PLATFORMS[platform].set_outputs({**outputs_of(plan), "sha256": sha256})
         PLATFORMS[platform].add_summary(plan_page(plan))
@@ -142,8 +142,8 @@ def _total(plan: Plan) -> str:
 def _size(runs: Sequence[PlannedRun]) -> tuple[str, str]:
     """Return the number of calls and their maximum cost."""
     cost = total_or_none(run.cost_upper_usd for run in runs)
-    words = "unknown cost" if cost is None else cost_words(cost, digits=2)
-    return count(sum(run.all_calls for run in runs)), words
+    text = "unknown cost" if cost is None else cost_words(cost, digits=2)
+    return count(sum(run.all_calls for run in runs)), text
 
 
 def print_outcome(outcome: Outcome, form: Format, site: Site = NO_SITE) -> None:
@@ -187,7 +187,7 @@ def _collapsed(title: str, blocks: Sequence[Block]) -> Section:
 
 
 def _missing_models(outcome: Outcome) -> Mapping[str, list[str]]:
-    """Return the incompletely measured models by component."""
+    """Return the models with missing calls, by component."""
     return by_key((run.skill, run.model_id) for run in outcome.runs if run.status != "complete" and not run.is_baseline)
 
 
@@ -219,7 +219,7 @@ def require_platform(platform: PlatformName | None) -> None:
 
 
 def announce(page: Page, platform: PlatformName, commits: Sequence[str], number: int | None) -> None:
-    """Show a page as summary, and as comment on a pull request or on those that were merged with the commits."""
+    """Show a page as job summary, and as comment on a pull request or on those merged with the commits."""
     chosen = PLATFORMS[platform]
     chosen.add_summary(page)
     addresses = [chosen.comment_on(number, page)] if number is not None else []
@@ -238,13 +238,13 @@ def open_pull_request(outcome: Outcome, platform: PlatformName, branch: str, to:
 
 
 def _drift_section(result: ComparisonResult, site: Site) -> Section:
-    """Report for each model what moved, and the served models if they differ; collapsed, the comparison."""
+    """Report the drift of each model, and the served models if they differ; collapsed, the comparison."""
     lines = []
     for model in result.models:
-        words = f"no drift: {model.model_id}; its runs are pooled"
+        text = f"no drift: {model.model_id}; its runs are pooled"
         if model.moved:
-            words = f"the model changed though the prompt did not: {model.model_id}: {', '.join(model.moved)}"
-        lines.append(words)
+            text = f"the model changed though the prompt did not: {model.model_id}: {', '.join(model.moved)}"
+        lines.append(text)
         served = [
             served_text(run.served_model) or "an unnamed model" for run in (model.baseline, model.candidate) if run
         ]
@@ -264,10 +264,10 @@ def _summary(outcome: Outcome) -> Iterator[Block]:
     by_verdict = by_key((_verdict_of(run, outcome), run) for run in outcome.runs if not run.is_baseline)
     tolerance = f", {tolerance_words(*(model for result in outcome.verdicts for model in result.models))}"
     lines = []
-    for verdict, words in _MEANINGS.items():
+    for verdict, text in _MEANINGS.items():
         if runs := by_verdict.get(verdict):
             names = listed([f"{run.skill} on {run.model_id}" for run in runs], _MAX_NAMED)
-            lines.append(f"{words}{tolerance * (verdict == 'unchanged')}: {names}")
+            lines.append(f"{text}{tolerance * (verdict == 'unchanged')}: {names}")
     yield Lines(lines, "-")
     statuses = Counter(run.status for run in outcome.runs)
     kinds = ", ".join(f"{statuses[status]} {status}" for status in _STATUSES if statuses[status])
@@ -287,9 +287,9 @@ def _run_sheet(outcome: Outcome, site: Site = NO_SITE) -> Sheet:
     for run in outcome.runs:
         figures = run.figures
         ci95 = f" ({interval(figures.ci95, 0)})" if figures and figures.ci95 else ""
-        words = [] if run.status == "complete" else [run.status.upper()]
-        words.append(", ".join(f"{times} {kind}" for kind, times in run.failed.items()))
-        remark = "; ".join(filter(None, [*words, abridged(run.reason, _MAX_MESSAGE)]))
+        text = [] if run.status == "complete" else [run.status.upper()]
+        text.append(", ".join(f"{times} {kind}" for kind, times in run.failed.items()))
+        remark = "; ".join(filter(None, [*text, abridged(run.reason, _MAX_MESSAGE)]))
         rows.append(
             (
                 Cell(run.skill, code=True, link=site.page(run.skill)),

@@ -92,7 +92,7 @@ def comparison_section(
     for model in models:
         for reason in _open_reasons(model)[: 1 if several else _MAX_REASONS]:
             reasons.setdefault(reason, []).append(model.model_id)
-    left_out = [f"{model_id} is left out: {reason}" for model_id, reason in result.left_out.items()]
+    left_out = [f"{model_id} is skipped: {reason}" for model_id, reason in result.left_out.items()]
     blocks: list[Block] = [
         Lines([result.unmeasured] if result.unmeasured else [], style="yellow"),
         Heading(*_title(result, page()), level=2),
@@ -163,8 +163,8 @@ def _main_measures(model: ModelVerdict, *, several: bool) -> Sheet:
     rows = sorted((row for row in sheet.rows if row[0].text), key=lambda row: not row[0].text.endswith(" *"))
     if several:
         since = model.only_since_accepted
-        words = f"regressed since {version_words(since.version)}" if since else str(model.verdict)
-        verdict = Cell(f"{MARKS[model.verdict]} {with_served(model, words=words)}", STYLES.get(model.verdict, ""))
+        text = f"regressed since {version_words(since.version)}" if since else str(model.verdict)
+        verdict = Cell(f"{MARKS[model.verdict]} {with_served(model, verdict=text)}", STYLES.get(model.verdict, ""))
         rows = [[*row[:-1], verdict] for row in rows[:1] or [[Cell("–")] * 5]]
     columns = ("metric (* critical)", *_CHANGE)
     sheet = replace(sheet, columns=columns, rows=rows, below=columns[3:4], whole=frozenset(columns[:1]))
@@ -178,8 +178,8 @@ def _moved_sheet(model: ModelVerdict, page: Callable[..., str]) -> Sheet:
     rows = [[replace(row[0], text=f"field {row[0].text}"), *row[1:]] for row in fields.rows]
     for verdict, changes in (("regressed", model.cases.broke), ("improved", model.cases.fixed)):
         for name, scores, counts in _case_sheet("", changes, page).rows:
-            words = f"case {name.text}" + (f": {counts.text}" if counts.code else "")
-            rows.append([replace(name, text=words), scores, Cell("–"), _verdict_cell(verdict)])
+            text = f"case {name.text}" + (f": {counts.text}" if counts.code else "")
+            rows.append([replace(name, text=text), scores, Cell("–"), _verdict_cell(verdict)])
     rows.sort(key=lambda row: row[-1].text not in ("regressed", "improved"))
     return Sheet(columns=("field or case", *columns), rows=rows, numbers=_NUMBERS)
 
@@ -209,14 +209,14 @@ def _versions(model: ModelVerdict) -> list[str]:
 
 def _size_words(model: ModelVerdict) -> str:
     """Return the cases of a comparison, its bound for new cases, its completion and its runs."""
-    words = [counted(model.n_cases, "case")]
+    parts = [counted(model.n_cases, "case")]
     if model.n_cases and model.verdict in ("improved", "unchanged"):
-        words.append(new_cases_words(model.n_cases))
-    words.append(f"completion {percent(model.coverage)}")
+        parts.append(new_cases_words(model.n_cases))
+    parts.append(f"completion {percent(model.coverage)}")
     if model.baseline is not None and model.baseline_runs + model.candidate_runs > 2:
         counts = zip((model.baseline, model.candidate), (model.baseline_runs, model.candidate_runs), strict=True)
-        words.append("runs: " + ", ".join(f"{runs} of {run.skill_version}" for run, runs in counts))
-    return " · ".join(words)
+        parts.append("runs: " + ", ".join(f"{runs} of {run.skill_version}" for run, runs in counts))
+    return " · ".join(parts)
 
 
 def _turned(model: ModelVerdict) -> Iterator[str]:
@@ -242,19 +242,19 @@ def _notes(model: ModelVerdict) -> Iterator[str]:
 
 
 def all_sheets(
-    model: ModelVerdict, *, skill: str = "", site: Site = NO_SITE, most: int = _MAX_TABLE_ROWS
+    model: ModelVerdict, *, skill: str = "", site: Site = NO_SITE, limit: int = _MAX_TABLE_ROWS
 ) -> Iterator[Sheet | str]:
     """Yield the tables of metrics, fields, cases and runs of a model, and a sentence on each table that is cut."""
     page, fields = partial(site.page, skill), _moved_fields(model)
     if model.metrics:
         yield measure_sheet(model)
     if fields:
-        yield _field_sheet(model, fields[:most], page)
-        yield from _more(len(fields) - most, " fields")
+        yield _field_sheet(model, fields[:limit], page)
+        yield from _more(len(fields) - limit, " fields")
     for title, changes in (("broke", model.cases.broke), ("fixed", model.cases.fixed)):
         if changes:
-            yield _case_sheet(f"{title}: {len(changes)}", changes[:most], page)
-            yield from _more(len(changes) - most)
+            yield _case_sheet(f"{title}: {len(changes)}", changes[:limit], page)
+            yield from _more(len(changes) - limit)
     yield run_sheet(model)
 
 
@@ -318,10 +318,10 @@ def _field_sheet(model: ModelVerdict, fields: Sequence[MeasureResult], page: Cal
         values = (arrow(field.baseline, field.candidate), signed(field.difference), *chances)
         before, after = field.profile_before or {}, field.profile_after or {}
         counts = {name: (before.get(name, 0), after.get(name, 0)) for name in _STABILITIES}
-        words = (
+        changes = (
             f"{stability_words(name, replicates)} {then} → {now}" for name, (then, now) in counts.items() if then != now
         )
-        changed = ", ".join(words)
+        changed = ", ".join(changes)
         path = field.metric or WHOLE
         name = Cell(path + _TIER_MARKS[field.tier], code=True, link=page(field=path))
         rows.append([name, *map(Cell, values), _verdict_cell(field.verdict), Cell(changed or "as before")])
@@ -338,7 +338,7 @@ def run_sheet(model: ModelVerdict) -> Sheet:
         _facts("run", [run.run_id for run in runs], code=True),
         _facts("served model", [served_text(run.served_model) or "–" for run in runs], code=True),
         _facts("replicates", [str(run.replicates) for run in runs]),
-        _facts("answered", [f"{plain(run.coverage * 100, 4)} %" for run in runs]),
+        _facts("completion", [f"{plain(run.coverage * 100, 4)} %" for run in runs]),
         *(_amounts(f"{kind} per 1,000", shares, partial(plain, digits=4)) for kind, shares in failed.items()),
         _amounts("input tokens per 1,000", [per_1000(run.input_tokens, run.outputs) for run in runs], count),
         _amounts("output tokens per 1,000", [per_1000(run.output_tokens, run.outputs) for run in runs], count),

@@ -26,7 +26,7 @@ from skill_evaluator.text import counted, listed, version_words
 from skill_evaluator.verdicts.decide.results import ComparisonResult
 
 _CASE_KEYS = ("case_id", "accuracy", "reproducibility", "failures")
-_DRAFT = "a draft: in no leaderboard and never a baseline; raise the version and evaluate it to have it recorded"
+_DRAFT = "a draft: not recorded and never a baseline; raise the version and run `evaluate` to record it"
 _MAX_WEAKEST, _MAX_WEAKEST_OPEN = 5, 3
 _MAX_FAULTS = 3
 FIGURES = ("strict mean", "95 % interval", "mean", "stdev", "n")
@@ -113,9 +113,10 @@ def evaluation_summary(done: EvaluationResult, folders: Sequence[str]) -> Compar
 
 def run_names(done: EvaluationResult) -> dict[str, str]:
     """Return the argument of `explain` for each run by run id: its id, or its folder if that is elsewhere."""
-    place = done.inputs.component.results_dir
+    results_dir = done.inputs.component.results_dir
     return {
-        run.record.run_id: run.folder.name if run.folder.parent == place else str(run.folder) for run in done.finished
+        run.record.run_id: run.folder.name if run.folder.parent == results_dir else str(run.folder)
+        for run in done.finished
     }
 
 
@@ -129,8 +130,8 @@ def _spread_words(spread: RunSpread) -> str:
     """Format the scores of the runs of a version and their standard deviation."""
     times = "once with these settings" if len(spread.scores) == 1 else f"{len(spread.scores)} times"
     scores = ", ".join(map(number, spread.scores.values()))
-    words = f"{spread.model_id} {spread.version}, measured {times}: {spread.metric} {scores}"
-    return words if spread.sigma is None else f"{words}; standard deviation between runs {number(spread.sigma)}"
+    text = f"{spread.model_id} {spread.version}, measured {times}: {spread.metric} {scores}"
+    return text if spread.sigma is None else f"{text}; standard deviation between runs {number(spread.sigma)}"
 
 
 def write_report(finished: Finished, verdict: ComparisonResult | None = None, site: Site = NO_SITE) -> None:
@@ -139,7 +140,7 @@ def write_report(finished: Finished, verdict: ComparisonResult | None = None, si
 
 
 def report_page(finished: Finished, verdict: ComparisonResult | None = None, site: Site = NO_SITE) -> Page:
-    """Report one run: the verdict on it if there is one, then its own figures."""
+    """Report one run: its verdict if there is one, then its figures."""
     model = None if verdict is None else verdict.on_run(finished.record.run_id)
     run = run_section(finished, site)
     if verdict is None or model is None:
@@ -167,7 +168,7 @@ def run_section(finished: Finished, site: Site = NO_SITE) -> Section:
             facts(record),
             Lines(_failure_lines(record), style="yellow"),
             _metrics(record, open_metrics).only("metric", *FIGURES[:2], "n"),
-            weakest.only(*_OPEN_COLUMNS, most=_MAX_WEAKEST_OPEN),
+            weakest.only(*_OPEN_COLUMNS, limit=_MAX_WEAKEST_OPEN),
             Lines(list(_remarks(record)), "-"),
             Fold("All figures of the run", [_metrics(record, every), weakest, Lines(lines, "-")]),
         ],
@@ -234,7 +235,7 @@ def incomplete(record: Record) -> str:
 
 
 def weakest_sheet(record: Record, site: Site = NO_SITE) -> Sheet:
-    """Build the table of the fields with the lowest accuracy below 1; free text has its token F1."""
+    """Build the table of the fields with the lowest accuracy below 1; free counts_by_name has its token F1."""
     scored = [(path, field) for path, field in record.per_field.items() if field.n]
     ranked = sorted(scored, key=lambda item: (_field_score(item[1]), item[0]))
     rows = []
@@ -246,15 +247,17 @@ def weakest_sheet(record: Record, site: Site = NO_SITE) -> Sheet:
         counts = (f"{field.right}/{field.n}", str(field.wrong), str(field.missing), str(field.extra))
         name = Cell(name_text(path) or WHOLE, code=True, link=site.page(record.skill, field=path))
         stabilities = field.profile.model_dump() if field.profile else {}
-        words = {stability_words(name, record.replicates): cases for name, cases in stabilities.items() if cases}
-        profile = " · ".join(f"{cases} {word}" for word, cases in words.items())
+        counts_by_name = {
+            stability_words(name, record.replicates): cases for name, cases in stabilities.items() if cases
+        }
+        profile = " · ".join(f"{cases} {word}" for word, cases in counts_by_name.items())
         figures = (number(score) + unit, *counts, number(field.stability), profile if field.profile else "–")
         rows.append((name, *map(Cell, figures)))
     return Sheet(columns=_FIELD_COLUMNS, rows=rows, numbers=frozenset(_FIELD_COLUMNS[1:-1]))
 
 
 def _remarks(record: Record) -> Iterator[str]:
-    """Yield remarks on a run: a draft, the cases that pass, judged shares, and the model that was served."""
+    """Yield remarks on a run: a draft, passing cases, judged shares, and a different served model."""
     if record.draft:
         yield _DRAFT
     yield from _passes(record)
@@ -265,19 +268,19 @@ def _remarks(record: Record) -> Iterator[str]:
         yield record.served_otherwise
     if record.not_applicable:
         named = [f"{case_id} ({why})" for case_id, why in record.not_applicable.items()]
-        yield f"not applicable to this model, and not run: {listed(named)}"
+        yield f"not applicable to this model: {listed(named)}"
 
 
 def _passes(record: Record) -> Iterator[str]:
-    """Yield the cases of a component with checks that always fail, are flaky, and how many always pass."""
+    """Yield the cases of a component with checks that always fail or are flaky, and the number that always pass."""
     by_words: dict[str, list[str]] = {"fails always": [], "flaky": [], "passes always": []}
     for case in record.per_case if any(case.checks for case in record.per_case) else ():
-        if words := case.words(record.primary_metric):
-            kind, _, times = words.partition(" (")
+        if text := case.words(record.primary_metric):
+            kind, _, times = text.partition(" (")
             by_words[kind].append(f"{case.case_id} ({times}" if times else case.case_id)
-    for words, names in by_words.items():
+    for text, names in by_words.items():
         if names:
-            yield f"{words}: {counted(len(names), 'case') if words == 'passes always' else listed(names)}"
+            yield f"{text}: {counted(len(names), 'case') if text == 'passes always' else listed(names)}"
 
 
 def _powers(record: Record) -> Iterator[str]:

@@ -41,7 +41,7 @@ _MAX_VALUES = 8  # changed values of a case
 def explanation_page(views: Sequence[CaseView], manifest: Manifest, folders: Sequence[str]) -> Page:
     """Report a case of a run, or one field in several cases; `folders` are the options that name the library.
 
-    Long documents and values are cut, and of many fields those that differ are shown; collapsed, all of it.
+    Long documents and values are cut, and many fields are reduced to those that differ; collapsed, everything.
     """
     return page_of(manifest.run_id, _blocks(views, manifest, Reader(folders=folders)))
 
@@ -74,7 +74,7 @@ def _output_blocks(view: CaseView, manifest: Manifest) -> Iterator[Block]:
             yield from _text_blocks(f"{name.replace('_', ' ')} {of}", text)
         unread = answer.parsed is None or answer.parsed.found is None or answer.parsed.several
         if answer.replicate and answer.text is not None and (unread or view.case.options or output.checks):
-            yield from _text_blocks(f"the answer {of} as it came", answer.replicate.output)
+            yield from _text_blocks(f"the output {of} as it came", answer.replicate.output)
     errors = [(ranges(one.replicates), error) for one in view.outputs for error in one.schema_errors]
     if errors:
         yield Heading("schema errors")
@@ -91,13 +91,13 @@ def _output_blocks(view: CaseView, manifest: Manifest) -> Iterator[Block]:
 def _text_blocks(title: str, text: str) -> Iterator[Block]:
     """Yield the beginning of a text under its title, and the rest collapsed."""
     lines = text.splitlines()
-    kept = "\n".join(lines[:_MAX_LINES])[:_MAX_CHARACTERS]
+    beginning = "\n".join(lines[:_MAX_LINES])[:_MAX_CHARACTERS]
     head = Heading(f"{title} ({count(len(text))} characters)")
-    if len(kept) >= len(text.rstrip()):
+    if len(beginning) >= len(text.rstrip()):
         yield from (head, Code(text))
         return
     remark = f"… of {counted(len(lines), 'line')}"
-    yield Fold("The whole text", [head, Code(text)], brief=[head, Code(f"{kept.rstrip()}\n{remark}")])
+    yield Fold("The whole text", [head, Code(text)], brief=[head, Code(f"{beginning.rstrip()}\n{remark}")])
 
 
 def _cut_tables(summary: str, short: Sheet, whole: Sheet) -> Iterator[Block]:
@@ -131,7 +131,7 @@ def _differs(value: FieldValue) -> bool:
 
 
 def _field_blocks(views: Sequence[CaseView]) -> Iterator[Block]:
-    """Yield the table of fields and checks, one row per value; of many rows those that are not right."""
+    """Yield the table of fields and checks, one row per value; if there are many rows, those that are not right."""
     short, whole = (list(_field_rows(views, cut=cut)) for cut in (True, False))
     if not whole:
         return
@@ -154,13 +154,13 @@ def _field_rows(views: Sequence[CaseView], *, cut: bool) -> Iterator[tuple[bool,
     """Yield the row of each value and check, and whether it is right."""
     for view in views:
         case = [Cell(view.case.id, code=True)] if len(views) > 1 else []
-        for at, values in view.fields.items():
+        for index, values in view.fields.items():
             for value in values:
                 row = value.leaf.row
                 truth, output = value_pair(row.truth, row.output, *([] if cut else [None]))
                 verdict = Cell(value.leaf.outcome, _STYLES[value.leaf.outcome])
                 how = Cell(how_compared(value.leaf), "dim", code=True)
-                cells = [verdict, _path_cell(at), value_cell(truth), value_cell(output)]
+                cells = [verdict, _path_cell(index), value_cell(truth), value_cell(output)]
                 yield not _differs(value), [*case, *cells, Cell(ranges(value.replicates)), how]
         for distinct in view.outputs:
             replicates = Cell(ranges(distinct.replicates))
@@ -174,13 +174,13 @@ def _field_rows(views: Sequence[CaseView], *, cut: bool) -> Iterator[tuple[bool,
 
 def _check_cells(check: Check, score: CheckScore, replicates: Cell, *, cut: bool) -> list[Cell]:
     """Return the row of a check: its sentence in place of the truth, its reason in place of the output."""
-    verdict = Cell("not asked", "dim")
+    verdict = Cell("not run", "dim")
     if score.score is not None:
         verdict = Cell("passed", "green") if score.score >= PASSED_FROM else Cell("failed", "red")
     texts = [visible(text) for text in (check.words, score.reason or "")]
-    says, why = (Cell(abridged(text) if cut else text, code=bool(text)) for text in texts)
+    says, reason = (Cell(abridged(text) if cut else text, code=bool(text)) for text in texts)
     how = Cell(f"check, scored {number(score.score)}", "dim")
-    return [verdict, _path_cell(check_path(check.id)), says, why, replicates, how]
+    return [verdict, _path_cell(check_path(check.id)), says, reason, replicates, how]
 
 
 def _next_step(manifest: Manifest, wrong: Sequence[str], reader: Reader) -> str:
@@ -302,10 +302,10 @@ def changes_of(model: ChangedAnswers) -> tuple[str, Sheet]:
     """Return the number of a model's outputs that changed in a sentence, and their table."""
     columns = ("case", "score", "path", "before", "after")
     rows = [row for change in model.changes for row in _rows(change)]
-    words = f"the most frequent output changed in {len(model.changes)} of {counted(model.compared, 'case')}"
+    text = f"the most frequent output changed in {len(model.changes)} of {counted(model.compared, 'case')}"
     if model.absent is not None:
-        words = f"the outputs that changed since {model.baseline} cannot be shown: {model.absent}"
-    return f"{model.model_id}: {words}", Sheet(columns=columns, rows=rows, whole=frozenset({"path"}))
+        text = f"the outputs that changed since {model.baseline} cannot be shown: {model.absent}"
+    return f"{model.model_id}: {text}", Sheet(columns=columns, rows=rows, whole=frozenset({"path"}))
 
 
 def _rows(change: AnswerChange) -> Iterator[list[Cell]]:
@@ -315,9 +315,9 @@ def _rows(change: AnswerChange) -> Iterator[list[Cell]]:
         before, after = value_pair(value.before, value.after)
         yield [case, score, _path_cell(value.path), value_cell(before), value_cell(after)]
         case = score = Cell("")
-    left = len(change.values) - _MAX_VALUES
-    if left > 0:
-        yield [case, score, Cell(f"and {left} more"), Cell(""), Cell("")]
+    remaining = len(change.values) - _MAX_VALUES
+    if remaining > 0:
+        yield [case, score, Cell(f"and {remaining} more"), Cell(""), Cell("")]
     if not change.values:
         before, after = value_pair(change.before.value, change.after.value)
         shown = [

@@ -100,7 +100,7 @@ def accepted_json(accepted: Accepted) -> dict[str, Any]:
 
 
 def accepted_page(accepted: Accepted) -> Page:
-    """Report an accepted version: its models with their strict means, and what follows."""
+    """Report an accepted version: its models with their strict means, and the file to commit."""
     acceptance, metric, skill = accepted.acceptance, accepted.records[0].primary_metric, accepted.records[0].skill
     rows = [cells_of([name], runs, number(mean)) for name, (runs, mean) in _strict_means(accepted).items()]
     title = f" {acceptance.version} {'is accepted' if accepted.new else 'was accepted before, for the same reason'}"
@@ -129,9 +129,9 @@ def acceptances_page(skill: str, acceptances: Sequence[Acceptance]) -> Page:
     """Report all accepted versions of a component, the newest last."""
     columns = ("version", "accepted on", "by", "models", "why")
     rows = []
-    for one in acceptances:
-        models = Cell(", ".join(one.models), code=True) if one.models else Cell("all")
-        by, why = Cell(one.by, code=True), Cell(one.why, code=True)
-        rows.append(cells_of([], one.version, one.date.isoformat(), by, models, why))
+    for entry in acceptances:
+        models = Cell(", ".join(entry.models), code=True) if entry.models else Cell("all")
+        by, reason = Cell(entry.by, code=True), Cell(entry.why, code=True)
+        rows.append(cells_of([], entry.version, entry.date.isoformat(), by, models, reason))
     nothing = f"no version of {skill} was accepted; `skill-evaluator accept {skill} --reason TEXT` accepts the highest"
     return page_of(skill, [Sheet(columns=columns, rows=rows, whole=frozenset(columns[:2])) if rows else nothing])

@@ -89,10 +89,10 @@ def _blocks(calibration: JudgeCalibration) -> Iterator[Block]:
         yield _trust_chart(charted, calibration.bar)
     for judge in calibration.judges:
         if judge.unusable is not None:
-            words = Cell(judge.judge, code=True), f": no usable output: {reasons(judge.unusable.unscored)}"
+            text = Cell(judge.judge, code=True), f": no usable output: {reasons(judge.unusable.unscored)}"
             example = Cell(judge.unusable.example or "no text", code=True)
-            yield Only(("site",), [Line(*words)])
-            yield Only(("terminal", "markdown"), [Line(*words, "; for example: ", example)])
+            yield Only(("site",), [Line(*text)])
+            yield Only(("terminal", "markdown"), [Line(*text, "; for example: ", example)])
         for row in _shown(judge):
             yield Captioned(_six_lines(judge, row))
             if row.strata:
@@ -153,8 +153,8 @@ def _order_words(judge: JudgeResult, row: LabelAgreement) -> str:
 
 
 def _strata_words(row: LabelAgreement) -> Iterator[str | Cell]:
-    for place, (stratum, part) in enumerate(row.strata.items()):
-        yield "; " if place else ""
+    for index, (stratum, part) in enumerate(row.strata.items()):
+        yield "; " if index else ""
         yield Cell(stratum, code=True)
         yield f" {TRUSTED[part.trust.trusted]}, κ {share(part.trust.kappa)}"
 
@@ -172,8 +172,8 @@ def _probe_lines(judge: JudgeResult) -> Iterator[Line]:
     significance = {True: "", False: ", not significant", None: ", not measurable"}
     for bias in judge.biases:
         if bias.bias not in _BIASES:
-            words = f"the added text moves the verdict by {share(bias.shift)} of the scale{significance[bias.present]}"
-            yield Line(Cell(judge.judge, code=True), f", {bias.bias}: {words}")
+            text = f"the added text moves the verdict by {share(bias.shift)} of the scale{significance[bias.present]}"
+            yield Line(Cell(judge.judge, code=True), f", {bias.bias}: {text}")
 
 
 def _detection_lines(judge: JudgeResult) -> Iterator[Line]:
@@ -198,11 +198,11 @@ def _batch_blocks(judge: JudgeResult, batch: BatchResult) -> Iterator[Block]:
     """Yield the rates by dimension, and the table of the judge's impact against the rated severity."""
     errors = {row.criterion: row for row in judge.agreement if row.mode == "regression"}
     cells = []
-    for one in batch.dimensions:
-        row = errors.get(one.dimension)
+    for entry in batch.dimensions:
+        row = errors.get(entry.dimension)
         figures = (None, None, None) if row is None else (row.trust.kappa, row.sensitivity, row.specificity)
         trust = "–" if row is None else trust_cell(row.trust.trusted)
-        cells.append(row_of([one.dimension], one.reported, one.corrected, *figures, trust))
+        cells.append(row_of([entry.dimension], entry.reported, entry.corrected, *figures, trust))
     columns = ("dimension", "reported", "corrected", "κ", "TPR", "TNR", "")
     yield Captioned(
         Sheet(columns=columns, rows=cells, numbers=frozenset(columns[1:6])),
@@ -227,16 +227,16 @@ def _trust_chart(rows: Sequence[tuple[str, LabelAgreement]], bar: float) -> Only
         cells.append(row_of([judge], label, kappa, row.n, trust_cell(row.trust.trusted)))
         if kappa.value is not None:
             low, high = kappa.ci95 or (None, None)
-            words = f"{label}, {judge}: {share(kappa)}"
+            text = f"{label}, {judge}: {share(kappa)}"
             points.append(
-                {"label": label, "series": judge, "value": kappa.value, "low": low, "high": high, "words": words}
+                {"label": label, "series": judge, "value": kappa.value, "low": low, "high": high, "words": text}
             )
     columns = ("judge", "on", "κ, 95 % interval", "n", "")
     sheet = Sheet(columns=columns, rows=cells, numbers=frozenset(columns[2:4]))
     if not points:
         return Only(("site",), [Captioned(sheet, "Agreement with people", _RULE.format(bar=plain(bar)))])
     counts = Counter(TRUSTED[row.trust.trusted] for _, row in rows)
-    decisions = ", ".join(f"{words} {count}" for words, count in counts.items())
+    decisions = ", ".join(f"{text} {count}" for text, count in counts.items())
 
     def draw() -> Any:
         from skill_evaluator.display.chart_style import interval_chart, title  # imports altair

@@ -78,8 +78,8 @@ def print_pinned(report: PinReport, form: Format) -> None:
     """Print the number of pinned outputs and their file."""
     source = Cell(f"{report.skill} {report.skill_version} by {report.model_id}", code=True)
     outputs, path = counted(len(report.cases), "output"), Cell(report.path, code=True)
-    words = Line(f"{outputs} of ", source, " pinned in ", path, "; commit it")
-    print_page(form, json=lambda: report, page=lambda: page_of("the pinned outputs", [words]))
+    text = Line(f"{outputs} of ", source, " pinned in ", path, "; commit it")
+    print_page(form, json=lambda: report, page=lambda: page_of("the pinned outputs", [text]))
 
 
 def judged_blocks(results: JudgedResults, remarks: Sequence[str] = ()) -> Iterator[Block]:
@@ -95,11 +95,11 @@ def judged_blocks(results: JudgedResults, remarks: Sequence[str] = ()) -> Iterat
         yield _conclusion(results)
     for judge in results.judges:
         if judge.unusable is not None:
-            words = f"{judge.judge.model_id}: no usable output: {reasons(judge.unusable.unscored)}"
+            text = f"{judge.judge.model_id}: no usable output: {reasons(judge.unusable.unscored)}"
             example = judge.unusable.example
             quoted: list[str | Cell] = ["; for example: ", _cut(example)] if example else []
-            yield Only(("site",), [Line(words, style="red")])
-            yield Only(("terminal", "markdown"), [Line(words, *quoted, style="red")])
+            yield Only(("site",), [Line(text, style="red")])
+            yield Only(("terminal", "markdown"), [Line(text, *quoted, style="red")])
     if isinstance(results, RegressionResults):
         yield from _regression_blocks(results)
     else:
@@ -201,18 +201,18 @@ def _worst_scores(judges: Sequence[JudgeScores]) -> Sheet:
 
 def _score_bias_sheet(judge: JudgeScores) -> Sheet:
     rows = []
-    for one in judge.criteria:
-        scores = " ".join(f"{score}: {one.counts.get(score, 0)}" for score in range(1, one.highest + 1))
-        rows.append(row_of([one.criterion], scores, one.length, one.repeats, one.confidence, one.quoted))
+    for entry in judge.criteria:
+        scores = " ".join(f"{score}: {entry.counts.get(score, 0)}" for score in range(1, entry.highest + 1))
+        rows.append(row_of([entry.criterion], scores, entry.length, entry.repeats, entry.confidence, entry.quoted))
     columns = ("criterion", "scores", "length (ρ)", "replicates agree", "confidence", "evidence in the output")
     return Sheet(columns=columns, rows=rows)
 
 
 def _score_biases(judge: JudgeScores) -> Iterator[str]:
-    for one in judge.criteria:
-        if one.length.excludes(0.0):
-            way = "higher" if (one.length.value or 0.0) > 0 else "lower"
-            yield f"{one.criterion}: longer outputs score significantly {way} (ρ {share(one.length)}){_LENGTH_BIAS}"
+    for entry in judge.criteria:
+        if entry.length.excludes(0.0):
+            way = "higher" if (entry.length.value or 0.0) > 0 else "lower"
+            yield f"{entry.criterion}: longer outputs score significantly {way} (ρ {share(entry.length)}){_LENGTH_BIAS}"
 
 
 # pairwise comparisons
@@ -223,8 +223,8 @@ def _pair_blocks(results: PairwiseResults) -> Iterator[Block]:
     for judge in judges:
         wins, similar = judge.criteria[-1].wins, judge.criteria[-1].similar_length
         if wins.n:
-            words = f"output 1 wins {share(wins)} of {counted(wins.n, 'pair')}"
-            yield Line(f"{judge.judge.model_id}: {words}, {share(similar)} of {similar.n} pairs of similar length")
+            text = f"output 1 wins {share(wins)} of {counted(wins.n, 'pair')}"
+            yield Line(f"{judge.judge.model_id}: {text}, {share(similar)} of {similar.n} pairs of similar length")
     rows = [
         row_of(
             [judge.judge.model_id, one.criterion],
@@ -269,19 +269,19 @@ def _pair_bias_sheet(judge: JudgePreferences) -> Sheet:
 
 
 def _pair_biases(judge: JudgePreferences) -> Iterator[str]:
-    for one in judge.shown:
-        yield f"{one.criterion}: the verdict changes with the order in {share(one.flips)} of pairs"
-        yield from (f"{one.criterion}: {sentence}" for sentence in _position_bias(one.lean))
-        if one.longer.excludes(0.5):
-            wins = one.longer.value or 0.0
+    for entry in judge.shown:
+        yield f"{entry.criterion}: the verdict changes with the order in {share(entry.flips)} of pairs"
+        yield from (f"{entry.criterion}: {sentence}" for sentence in _position_bias(entry.lean))
+        if entry.longer.excludes(0.5):
+            wins = entry.longer.value or 0.0
             which = f"the {'longer' if wins > 0.5 else 'shorter'} output wins in {number(max(wins, 1 - wins))}"
-            yield f"{one.criterion}: significantly often, {which}{_LENGTH_BIAS}"
+            yield f"{entry.criterion}: significantly often, {which}{_LENGTH_BIAS}"
 
 
 def _position_bias(lean: Figure) -> Iterator[str]:
     if lean.excludes(0.0):
-        place = "first" if (lean.value or 0.0) > 0 else "second"
-        yield f"significant position bias to the {place} output: {share(lean)}"
+        position = "first" if (lean.value or 0.0) > 0 else "second"
+        yield f"significant position bias to the {position} output: {share(lean)}"
 
 
 # regressions
@@ -333,16 +333,16 @@ def _worst_pairs(held: Sequence[tuple[str, PairResult]]) -> Sheet:
     """Build a row for each regression or order flip, with the evidence of the first output that has it."""
     rows = []
     for judge, pair in held:
-        found = [one for one in pair.dimensions if "candidate_worse" in (one.verdict, *one.by_order)]
-        for one in found:
-            findings = (answer.finding(one.dimension) for answer in pair.answers)
+        matches = [entry for entry in pair.dimensions if "candidate_worse" in (entry.verdict, *entry.by_order)]
+        for entry in matches:
+            findings = (answer.finding(entry.dimension) for answer in pair.answers)
             worse = next(each for each in findings if each is not None and each.verdict == "candidate_worse")
-            verdict = "worse" if one.verdict == "candidate_worse" else one.verdict
-            mark = ", unverified" * (one.verified is False)
-            words = f"{one.dimension} {verdict} ({one.impact or worse.impact}{mark})"
+            verdict = "worse" if entry.verdict == "candidate_worse" else entry.verdict
+            mark = ", unverified" * (entry.verified is False)
+            text = f"{entry.dimension} {verdict} ({entry.impact or worse.impact}{mark})"
             evidence = (_cut(worse.evidence_baseline), _cut(worse.evidence_candidate))
-            rows.append(row_of([judge, pair.id], _decision(pair), words, *evidence))
-        if not found:
+            rows.append(row_of([judge, pair.id], _decision(pair), text, *evidence))
+        if not matches:
             rows.append(row_of([judge, pair.id], _decision(pair), "; ".join(pair.reasons), "–", "–"))
     columns = ("judge", "pair", "decision", "finding", "baseline", "candidate")
     return Sheet(columns=columns, rows=rows, below=("baseline", "candidate"))
@@ -387,11 +387,11 @@ def _alert_sentence(alert: RateAlert) -> str:
     if alert.corrected is None or alert.reported is None:
         return f"no alert can be computed for {name} (at most {plain(alert.allowed)} is allowed): {alert.problem}"
     errors = (alert.sensitivity, alert.specificity)
-    found, quiet = (f"{number(one.value)} of {one.n}" for one in errors if one is not None)
+    matches, quiet = (f"{number(one.value)} of {one.n}" for one in errors if one is not None)
     return (
         f"{'ALERT' if alert.above else 'no alert'}: {name}: corrected rate of regressions {share(alert.corrected)}"
         f", at most {plain(alert.allowed)} is allowed; reported {number(alert.reported.value)}, corrected by "
-        f"sensitivity {found} and specificity {quiet} (calibration {alert.calibration})"
+        f"sensitivity {matches} and specificity {quiet} (calibration {alert.calibration})"
     )
 
 

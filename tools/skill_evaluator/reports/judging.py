@@ -51,13 +51,13 @@ def trust_cell(trusted: bool | None) -> Cell:
     return Cell(TRUSTED[trusted], style=_TRUST_STYLES[trusted])
 
 
-def panel_blocks(words: str, panel: PanelResult | None) -> Iterator[Block]:
+def panel_blocks(method: str, panel: PanelResult | None) -> Iterator[Block]:
     """Yield the figures of a panel, the agreement of its judges, and a table of the judges."""
     if panel is None:
         return
     figures = ", ".join(f"{name} {share(one)}" for name, one in panel.figures.items())
     summary = "" if panel.summary is None else f" {share(panel.summary)};"
-    yield Line(f"panel ({words}):{summary} {figures}; all judges agree on {share(panel.agreement)}")
+    yield Line(f"panel ({method}):{summary} {figures}; all judges agree on {share(panel.agreement)}")
     rows = [row_of([one.judge], plain(one.weight), one.agrees) for one in panel.judges]
     yield Captioned(Sheet(columns=("judge", "weight", "agrees with the panel"), rows=rows), "Panel")
 

@@ -35,10 +35,10 @@ async def _redraw(parts: "Sequence[Progress]") -> None:
     from rich.table import Column
 
     name = TextColumn("{task.description}", markup=False, table_column=Column(overflow="fold"))
-    words = TextColumn("{task.fields[words]}", markup=False, table_column=Column(overflow="fold"))
+    text = TextColumn("{task.fields[words]}", markup=False, table_column=Column(overflow="fold"))
     console = Console(stderr=True)
     console.width -= _ECHO_CELLS
-    with Bars(name, BarColumn(_BAR_CELLS), words, console=console, auto_refresh=False) as bars:
+    with Bars(name, BarColumn(_BAR_CELLS), text, console=console, auto_refresh=False) as bars:
         tasks = [bars.add_task(part.model_id, total=part.planned, words="") for part in parts]
 
         def refresh() -> None:
@@ -77,7 +77,9 @@ def describe(part: "Progress") -> str:
     The state of batches at a vendor replaces the time left, which is unknown.
     """
     waiting = [state for state in part.waiting.values() if state]
-    left = [f"{clock(part.seconds_left)} left"] if part.seconds_left is not None and part.done < part.planned else []
+    remaining = (
+        [f"{clock(part.seconds_left)} left"] if part.seconds_left is not None and part.done < part.planned else []
+    )
     return ", ".join(
         [
             f"{part.answered_before + part.answered}/{part.planned} answered",
@@ -85,6 +87,6 @@ def describe(part: "Progress") -> str:
             f"{part.retried} retried",
             f"{short_count(part.input_tokens)}+{short_count(part.output_tokens)} tokens",
             "cost unknown" if part.cost_usd is None else cost_words(part.cost_usd),
-            *(waiting or left),
+            *(waiting or remaining),
         ]
     )

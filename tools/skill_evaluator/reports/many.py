@@ -29,7 +29,7 @@ def print_planned(planned: ManyPlanned) -> None:
             size = f"{counted(estimate.calls, 'call')}, at most {cost_words(estimate.cost_upper_usd)}"
             print(f"{visible(each.component.name)} on {visible(estimate.model_id)}: {size}", file=sys.stderr)
     for name, reason in planned.left_out.items():
-        print(f"left out: {visible(name)}: {visible(str(reason))}", file=sys.stderr)
+        print(f"skipped: {visible(name)}: {visible(str(reason))}", file=sys.stderr)
     total = f"{counted(planned.calls, 'call')}, at most {cost_words(planned.cost_at_most_usd)}"
     print(f"{counted(len(planned.ready), 'component')}: {total}", file=sys.stderr)
 
@@ -53,7 +53,7 @@ def many_page(done: _Results, planned: ManyPlanned, folders: Sequence[str]) -> P
     measured = [each for each in done.values() if isinstance(each, EvaluationResult)]
     worse = [each for each in measured if each.verdict and each.verdict.verdict not in ("improved", "unchanged")]
     summaries = [evaluation_summary(each, folders) for each in worse or measured]
-    left_out = [f"left out: {name}: {reason}" for name, reason in planned.left_out.items()]
+    left_out = [f"skipped: {name}: {reason}" for name, reason in planned.left_out.items()]
     closings = [summary.closing for summary in summaries if summary is not None]
     return page_of("components", [Sheet(columns=_COLUMNS, rows=cells), *closings, Lines(left_out)])
 

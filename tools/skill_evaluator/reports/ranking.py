@@ -49,7 +49,7 @@ def ranking_blocks(ranking: ModelRanking) -> list[Block]:
     legend = ["USD per 1,000 outputs · ◆ no other model is as good and as cheap"]
     if ranking.family:
         legend.append(f"= not significantly different from the best ({tested}, tolerance {plain(ranking.tolerance)})")
-    left_out = [f"{model_id} is left out: {reason}" for model_id, reason in ranking.left_out.items()]
+    left_out = [f"{model_id} is skipped: {reason}" for model_id, reason in ranking.left_out.items()]
     return [
         Lines([ranking.unmeasured] if ranking.unmeasured else [], style="yellow"),
         Heading(Cell(ranking.skill, code=True), title, level=2),

@@ -46,17 +46,19 @@ class Reader:
         """Whether the reader has the library to which the runs belong."""
         return self.in_ci or self.outputs is not None
 
-    def command(self, *words: str) -> str:
+    def command(self, *arguments: str) -> str:
         """Return a command of the program for the library's folders, as code.
 
         After a merge, the records of the run have to be pulled first.
         """
         folders = self.folders
-        if words[0] in ("accept", "compare", "leaderboard") and "--fixtures" in folders:  # these commands read no cases
+        if (
+            arguments[0] in ("accept", "compare", "leaderboard") and "--fixtures" in folders
+        ):  # these commands read no cases
             start = folders.index("--fixtures")
             folders = [*folders[:start], *folders[start + 2 :]]
         pull = "git pull && " if self.in_ci and not self.draft else ""
-        return f"`{pull}skill-evaluator {shlex.join([*words, *folders])}`"
+        return f"`{pull}skill-evaluator {shlex.join([*arguments, *folders])}`"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,26 +144,28 @@ def verdict_words(result: ComparisonResult, name: str) -> str:
 
 def scope_words(result: ComparisonResult, model: ModelVerdict | None = None) -> str:
     """Return the verdict with its cases and its bound for new cases, and against the baseline of `model`."""
-    cases, words = result.n_cases, str(result.verdict)
+    cases, text = result.n_cases, str(result.verdict)
     if model is not None and model.baseline is not None:
-        words += f" {'with' if words == 'incomparable' else 'against'} {model.baseline.title}"
+        since = model.only_since_accepted
+        baseline = model.baseline.title if since is None else since.version
+        text += f" {'with' if text == 'incomparable' else 'against'} {baseline}"
     if result.verdict != "incomparable":
-        words += f" on {({None: 'these cases', 1: 'this case'}).get(cases, f'these {cases} cases')}"
+        text += f" on {({None: 'these cases', 1: 'this case'}).get(cases, f'these {cases} cases')}"
         if result.asked_again:
-            words += ", run again"
+            text += ", run again"
         elif result.verdict in ("improved", "unchanged") and cases is not None:
-            words += f"; {new_cases_words(cases)}"
-    return with_served(*result.models, words=words)
+            text += f"; {new_cases_words(cases)}"
+    return with_served(*result.models, verdict=text)
 
 
-def with_served(*models: ModelVerdict, words: str | None = None) -> str:
+def with_served(*models: ModelVerdict, verdict: str | None = None) -> str:
     """Add to a verdict the judge that is not calibrated, and whether a different model or release answered."""
-    changes, words = {model.served for model in models}, words or models[0].verdict
+    changes, text = {model.served for model in models}, verdict or models[0].verdict
     if judges := {model.unproved_judge for model in models if model.unproved_judge}:
-        words = f"{words}; judged by {listed(sorted(judges))}, not calibrated"
+        text = f"{text}; judged by {listed(sorted(judges))}, not calibrated"
     if "model" in changes:
-        return f"{words}{':' if words.startswith('incomparable') else ';'} another model answered"
-    return f"{words}; another release of the model answered" if "date" in changes else words
+        return f"{text}{':' if text.startswith('incomparable') else ';'} another model answered"
+    return f"{text}; another release of the model answered" if "date" in changes else text
 
 
 def lost_words(*models: ModelVerdict) -> str:
@@ -170,12 +174,12 @@ def lost_words(*models: ModelVerdict) -> str:
         "field": dict.fromkeys(path for model in models for path in model.lost_fields),
         "case": dict.fromkeys(case_id for model in models for case_id in model.lost_cases),
     }
-    words = [
+    parts = [
         f"{kind}{'s' * (len(names) > 1)} {listed([name or WHOLE for name in names], _MAX_LOST)}"
         for kind, names in lost.items()
         if names
     ]
-    return f"lost: {'; '.join(words)}" if words else ""
+    return f"lost: {'; '.join(parts)}" if parts else ""
 
 
 def loss_words(model: ModelVerdict) -> str:
@@ -195,7 +199,7 @@ def loss_words(model: ModelVerdict) -> str:
     fell = [one for one in (*model.metrics, *model.fields) if one.verdict == "regressed" and one.tier != "advisory"]
     if not fell:  # an earlier run of the version regressed
         return f"lost: {model.reasons[0]}"
-    fell.sort(key=lambda one: _TIERS.index(one.tier))
+    fell.sort(key=lambda measure: _TIERS.index(measure.tier))
     changes = [f"{one.metric} {arrow(one.baseline, one.candidate)}" for one in fell]
     in_field = f", most in {fell_most}" if fell_most and fell[0].kind != "field" else ""
     return f"lost: {listed(changes, _MAX_FELL)}{in_field}"
@@ -231,7 +235,7 @@ def _deciding_measure(model: ModelVerdict) -> MeasureResult | None:
     compared = [one for one in (*model.metrics, *model.fields) if one.difference is not None]
     return min(
         compared,
-        key=lambda one: (one.verdict != model.verdict and not one.harmed, _TIERS.index(one.tier)),
+        key=lambda each: (each.verdict != model.verdict and not each.harmed, _TIERS.index(each.tier)),
         default=None,
     )
 

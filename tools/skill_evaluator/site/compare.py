@@ -192,7 +192,7 @@ def _drawn(one: MeasureResult) -> dict[str, Any]:
 
 def _blocks(skill: str, model: ModelVerdict, two: Sequence[str]) -> Iterator[Block]:
     """Yield the tables of a comparison; those of the metrics and of the runs are folded."""
-    for piece in all_sheets(model, skill=skill, site=_ROOT, most=MOST_ROWS):
+    for piece in all_sheets(model, skill=skill, site=_ROOT, limit=MOST_ROWS):
         if not isinstance(piece, Sheet):
             yield Line(piece)
             continue

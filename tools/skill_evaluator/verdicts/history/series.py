@@ -167,7 +167,9 @@ def shipping_advice(history: History, ranking: ModelRanking) -> Advice:
     why = f"{version_words(history.newest)}: " * (history.newest != shipped) + history.newest_words
     if len(ranking.models) < 2 or ranking.models[0].skill_version != shipped:
         return Advice(version=shipped, reason=why)
-    of_model = f"{best.model_id} is {best.reason}" if best.model_id else best.reason
+    runs = [point.runs for model in history.models for point in model.points if point.version == shipped]
+    pooled = f"over all runs of {version_words(shipped)}, " if history.newest != shipped or max(runs) > 1 else ""
+    of_model = pooled + (f"{best.model_id} is {best.reason}" if best.model_id else best.reason)
     return Advice(version=shipped, model_id=best.model_id, alike=best.alike, reason=f"{why}; {of_model}")
 
 

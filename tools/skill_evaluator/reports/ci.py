@@ -73,7 +73,7 @@ def plan_page(plan: Plan) -> Page:
     }
     first = [
         Heading("Evaluation plan", level=2),
-        f"{_total(plan)}.",
+        f"{_plan_size(plan)}.",
         *chosen,
         Lines([*plan.retiring, *_few_cases(plan)], "-"),
     ]
@@ -94,7 +94,7 @@ def _few_cases(plan: Plan) -> Iterator[str]:
             yield f"{skill}: {can_show(cases)}"
 
 
-def _names(models: Sequence[str]) -> Cell:
+def _names_cell(models: Sequence[str]) -> Cell:
     return Cell(", ".join(models), code=True)
 
 
@@ -102,15 +102,15 @@ def _chosen_sheet(plan: Plan) -> Sheet:
     rows = []
     for chosen in plan.chosen:
         runs = [run for run in plan.runs if run.skill == chosen.skill and run.model_id in chosen.models]
-        size = map(Cell, (str(len(runs)), *_size(runs)))
-        names = (Cell(chosen.skill, code=True), _names(chosen.models))
+        size = map(Cell, (str(len(runs)), *_calls_and_cost(runs)))
+        names = (Cell(chosen.skill, code=True), _names_cell(chosen.models))
         remarks = dict.fromkeys(run.baseline_note for run in runs if run.baseline_note)
         rows.append((*names, *size, Cell("; ".join([chosen.reason, *remarks]), code=True)))
     return Sheet(columns=_PLAN_COLUMNS, rows=rows, numbers=frozenset(_PLAN_COLUMNS[2:5]))
 
 
 def _skipped_sheet(skipped: Sequence[OnModels]) -> Sheet:
-    rows = [[Cell(one.skill, code=True), _names(one.models), Cell(one.reason, code=True)] for one in skipped]
+    rows = [[Cell(one.skill, code=True), _names_cell(one.models), Cell(one.reason, code=True)] for one in skipped]
     return Sheet(columns=("component", "models", "why"), rows=rows)
 
 
@@ -127,19 +127,19 @@ def _fault_section(faults: Sequence[Problem]) -> Section:
     return Section(name="the errors", blocks=[Heading("Not evaluated because of errors"), *table])
 
 
-def _total(plan: Plan) -> str:
+def _plan_size(plan: Plan) -> str:
     untouched = f"; {counted(plan.untouched, 'component')} untouched" if plan.untouched else ""
     if not plan.runs:
         return f"Nothing to evaluate{untouched}"
     dry = ", as a dry run (no call is made)" if plan.dry_run else ""
-    calls, cost = _size(plan.runs)
+    calls, cost = _calls_and_cost(plan.runs)
     caps = [run.max_cost_usd for run in plan.runs if run.max_cost_usd is not None]
     cap = f", capped at {cost_words(sum(caps), digits=2)}" if caps else ""
     shared = f" of {counted(len(plan.runs), 'run')}" if len(plan.jobs) < len(plan.runs) else ""
     return f"{counted(len(plan.jobs), 'job')}{shared}, {calls} calls, {cost} at most{cap}{dry}{untouched}"
 
 
-def _size(runs: Sequence[PlannedRun]) -> tuple[str, str]:
+def _calls_and_cost(runs: Sequence[PlannedRun]) -> tuple[str, str]:
     """Return the number of calls and their maximum cost."""
     cost = total_or_none(run.cost_upper_usd for run in runs)
     text = "unknown cost" if cost is None else cost_words(cost, digits=2)
@@ -164,23 +164,23 @@ def outcome_page(outcome: Outcome, published: bool = True, site: Site = NO_SITE)
     values = {run.run_id: ("", _lost_sheet(run.lost_values)) for run in outcome.runs if run.run_id and run.lost_values}
     missing = _missing_models(outcome)
     compared = [
-        (result, comparison_section(result, _conclusion(result, outcome, missing), site, values))
+        (result, comparison_section(result, _component_conclusion(result, outcome, missing), site, values))
         for result in worst_first
     ]
     changed = [section for result, section in compared if result.verdict != "unchanged"]
     unchanged = [block for result, section in compared if result.verdict == "unchanged" for block in section.blocks]
     runs: list[Block] = cut_table(_run_sheet(outcome, site), _MAX_RUNS) if outcome.runs else []
-    sections = [Section(name="the summary", blocks=[Heading("Evaluation", level=2), *_summary(outcome), remark])]
+    sections = [Section(name="the summary", blocks=[Heading("Evaluation", level=2), *_outcome_blocks(outcome), remark])]
     if outcome.faults:
         sections.append(_fault_section(outcome.faults))
     sections += changed
     sections += [_drift_section(result, site) for result in outcome.drift]
-    sections += [_collapsed("Unchanged", unchanged), _collapsed("Every run", runs)]
+    sections += [_collapsed_section("Unchanged", unchanged), _collapsed_section("Every run", runs)]
     everything = [*outcome.verdicts, *outcome.drift]
     return Page([*sections, *([legend_section(everything)] if everything else [])])
 
 
-def _collapsed(title: str, blocks: Sequence[Block]) -> Section:
+def _collapsed_section(title: str, blocks: Sequence[Block]) -> Section:
     """Return a section that is collapsed in Markdown; a terminal has it open."""
     fold = Only(("markdown", "site"), [Fold(title, blocks)])
     return Section(name=title.lower(), blocks=[Only(("terminal",), blocks), fold])
@@ -191,7 +191,9 @@ def _missing_models(outcome: Outcome) -> Mapping[str, list[str]]:
     return by_key((run.skill, run.model_id) for run in outcome.runs if run.status != "complete" and not run.is_baseline)
 
 
-def _conclusion(result: ComparisonResult, outcome: Outcome, missing: Mapping[str, list[str]]) -> ComparisonSummary:
+def _component_conclusion(
+    result: ComparisonResult, outcome: Outcome, missing: Mapping[str, list[str]]
+) -> ComparisonSummary:
     """Draw the conclusion from a component; its next step names the models with missing calls."""
     conclusion = conclude(result, Reader(in_ci=True, draft=outcome.draft))
     if models := missing.get(result.skill):
@@ -256,7 +258,7 @@ def _drift_section(result: ComparisonResult, site: Site) -> Section:
     return Section(name=f"{result.skill}: drift", blocks=[heading, Lines(lines, "-"), fold])
 
 
-def _summary(outcome: Outcome) -> Iterator[Block]:
+def _outcome_blocks(outcome: Outcome) -> Iterator[Block]:
     """Yield the runs by verdict, the worst first, and the number of calls."""
     if not outcome.runs:
         yield "No run was made." if outcome.faults else "Nothing was to be evaluated."

@@ -141,7 +141,7 @@ def _open_reasons(model: ModelVerdict) -> list[str]:
     shown = ("less repeatable:", *(f"{one.metric} {verb} from " for one in model.metrics for verb in ("fell", "rose")))
     falls = joined_falls(model.falls) if model.falls else None
     reasons = [one for one in model.reasons if not one.startswith(shown) and not (falls and falls in one)]
-    return [*_turned(model), *reasons]
+    return [*_turned_cases(model), *reasons]
 
 
 def joined(sheets: Mapping[str, Sheet], limit: int, limit_of_several: int = _MAX_ROWS_OF_SEVERAL) -> Iterator[Sheet]:
@@ -200,7 +200,7 @@ def _model_blocks(model: ModelVerdict, skill: str, site: Site) -> list[Block]:
 
 def model_words(model: ModelVerdict) -> list[str]:
     """Return the size of the comparison of one model, its reasons and notes."""
-    return [_size_words(model), *_turned(model), *model.reasons, *_notes(model)]
+    return [_size_words(model), *_turned_cases(model), *model.reasons, *_model_notes(model)]
 
 
 def _versions(model: ModelVerdict) -> list[str]:
@@ -219,7 +219,7 @@ def _size_words(model: ModelVerdict) -> str:
     return " · ".join(parts)
 
 
-def _turned(model: ModelVerdict) -> Iterator[str]:
+def _turned_cases(model: ModelVerdict) -> Iterator[str]:
     """Yield the cases whose pass status changed, and the cases whose baseline is flaky."""
     if turned := [f"{one.case_id} {one.before} → {one.after}" for one in model.cases.turned]:
         yield f"turned: {listed(turned, _MAX_NAMED)}"
@@ -227,7 +227,7 @@ def _turned(model: ModelVerdict) -> Iterator[str]:
         yield f"unreliable baseline: {listed(unreliable, _MAX_NAMED)}"
 
 
-def _notes(model: ModelVerdict) -> Iterator[str]:
+def _model_notes(model: ModelVerdict) -> Iterator[str]:
     """Yield the field that fell most, the change since the accepted baseline, and the cases that moved within noise."""
     if fell := fell_most_words(model):
         yield f"fell most: {fell}"
@@ -335,30 +335,30 @@ def run_sheet(model: ModelVerdict) -> Sheet:
     failures = sorted({kind for run in runs for kind, times in run.failures.items() if times})
     failed = {kind: [per_1000(run.failures.get(kind, 0), run.planned) for run in runs] for kind in failures}
     rows = [
-        _facts("run", [run.run_id for run in runs], code=True),
-        _facts("served model", [served_text(run.served_model) or "–" for run in runs], code=True),
-        _facts("replicates", [str(run.replicates) for run in runs]),
-        _facts("completion", [f"{plain(run.coverage * 100, 4)} %" for run in runs]),
-        *(_amounts(f"{kind} per 1,000", shares, partial(plain, digits=4)) for kind, shares in failed.items()),
-        _amounts("input tokens per 1,000", [per_1000(run.input_tokens, run.outputs) for run in runs], count),
-        _amounts("output tokens per 1,000", [per_1000(run.output_tokens, run.outputs) for run in runs], count),
+        _run_facts("run", [run.run_id for run in runs], code=True),
+        _run_facts("served model", [served_text(run.served_model) or "–" for run in runs], code=True),
+        _run_facts("replicates", [str(run.replicates) for run in runs]),
+        _run_facts("completion", [f"{plain(run.coverage * 100, 4)} %" for run in runs]),
+        *(_run_amounts(f"{kind} per 1,000", shares, partial(plain, digits=4)) for kind, shares in failed.items()),
+        _run_amounts("input tokens per 1,000", [per_1000(run.input_tokens, run.outputs) for run in runs], count),
+        _run_amounts("output tokens per 1,000", [per_1000(run.output_tokens, run.outputs) for run in runs], count),
         *(
-            [_facts("read from a cache", [percent(run.hit_rate) for run in runs])]
+            [_run_facts("read from a cache", [percent(run.hit_rate) for run in runs])]
             if any(run.hit_rate for run in runs)
             else []
         ),
-        _amounts("cost per 1,000", [per_1000(run.cost_usd, run.outputs) for run in runs], cost_words),
-        _amounts("latency, median", [run.latency_p50_s for run in runs], seconds),
-        _amounts("latency, 95 % below", [run.latency_p95_s for run in runs], seconds),
+        _run_amounts("cost per 1,000", [per_1000(run.cost_usd, run.outputs) for run in runs], cost_words),
+        _run_amounts("latency, median", [run.latency_p50_s for run in runs], seconds),
+        _run_amounts("latency, 95 % below", [run.latency_p95_s for run in runs], seconds),
     ]
     columns = ("the run", "candidate", "change") if len(runs) == 1 else ("the runs", "before", "after", "change")
     return Sheet(columns=columns, rows=rows, numbers=frozenset({"change"}))
 
 
-def _facts(name: str, values: Sequence[str], *, code: bool = False) -> list[Cell]:
+def _run_facts(name: str, values: Sequence[str], *, code: bool = False) -> list[Cell]:
     return [Cell(name), *(Cell(value, code=code) for value in values), Cell("")]
 
 
-def _amounts(name: str, amounts: Sequence[float | None], write: Callable[[float | None], str]) -> list[Cell]:
+def _run_amounts(name: str, amounts: Sequence[float | None], write: Callable[[float | None], str]) -> list[Cell]:
     change = relative_change(*amounts) if len(amounts) == 2 else ""
     return [Cell(name, code=True), *(Cell(write(amount)) for amount in amounts), Cell(change)]

@@ -74,7 +74,7 @@ def evaluation_page(
     verdict, ranking, summary = done.verdict, done.ranking, evaluation_summary(done, folders)
     sections = []
     if verdict is not None and summary is not None:
-        sections.append(comparison_section(verdict, summary, site, _changed(verdict, changes)))
+        sections.append(comparison_section(verdict, summary, site, _changed_outputs(verdict, changes)))
     elif ranking is not None:
         sections.append(Section(name="the ranking", blocks=ranking_blocks(ranking)))
     models = () if verdict is None else verdict.models
@@ -104,7 +104,7 @@ def evaluation_summary(done: EvaluationResult, folders: Sequence[str]) -> Compar
     if not done.judged or done.request.scenario is not None:
         return None
     first = next((record for record in done.judged if not record.complete), done.judged[0])
-    is_recorded = done.is_recorded(first) and not first.draft
+    is_recorded = done.is_recorded(first) and first.complete and not first.draft
     ship = f"to ship: {version_words(first.skill_version)} with {first.model_id}" if is_recorded else ""
     if done.ranking is not None:
         ship = ""  # the ranking names it
@@ -120,7 +120,7 @@ def run_names(done: EvaluationResult) -> dict[str, str]:
     }
 
 
-def _changed(verdict: ComparisonResult, changes: Sequence[ChangedAnswers]) -> Mapping[str, tuple[str, Sheet]]:
+def _changed_outputs(verdict: ComparisonResult, changes: Sequence[ChangedAnswers]) -> Mapping[str, tuple[str, Sheet]]:
     """Return the outputs that changed, by run id."""
     runs = {model.model_id: model.candidate.run_id for model in verdict.models}
     return {runs[model.model_id]: changes_of(model) for model in changes if model.model_id in runs}
@@ -160,17 +160,17 @@ def run_section(finished: Finished, site: Site = NO_SITE) -> Section:
     open_metrics = [name for name, summary in record.accuracy.items() if summary.n] + list(record.reproducibility)[:1]
     every = [*record.accuracy, *record.reproducibility]
     paths = (f"record: {finished.record_path}", f"outputs: {finished.folder}")
-    lines = [*_powers(record), *_contract(record), *paths]
+    lines = [*_pass_powers(record), *_schema_violations(record), *paths]
     return Section(
         name=f"the run of {record.model_id}",
         blocks=[
             Heading(Cell(record.skill, code=True), title, level=2),
             facts(record),
             Lines(_failure_lines(record), style="yellow"),
-            _metrics(record, open_metrics).only("metric", *FIGURES[:2], "n"),
+            _metric_sheet(record, open_metrics).only("metric", *FIGURES[:2], "n"),
             weakest.only(*_OPEN_COLUMNS, limit=_MAX_WEAKEST_OPEN),
-            Lines(list(_remarks(record)), "-"),
-            Fold("All figures of the run", [_metrics(record, every), weakest, Lines(lines, "-")]),
+            Lines(list(_run_remarks(record)), "-"),
+            Fold("All figures of the run", [_metric_sheet(record, every), weakest, Lines(lines, "-")]),
         ],
     )
 
@@ -184,7 +184,7 @@ def _failure_lines(record: Record) -> list[str]:
     return [scored, *fault_lines(record, str)]
 
 
-def _metrics(record: Record, names: Sequence[str]) -> Sheet:
+def _metric_sheet(record: Record, names: Sequence[str]) -> Sheet:
     """Build the table of some metrics."""
     rows = [
         [
@@ -256,11 +256,11 @@ def weakest_sheet(record: Record, site: Site = NO_SITE) -> Sheet:
     return Sheet(columns=_FIELD_COLUMNS, rows=rows, numbers=frozenset(_FIELD_COLUMNS[1:-1]))
 
 
-def _remarks(record: Record) -> Iterator[str]:
+def _run_remarks(record: Record) -> Iterator[str]:
     """Yield remarks on a run: a draft, passing cases, judged shares, and a different served model."""
     if record.draft:
         yield _DRAFT
-    yield from _passes(record)
+    yield from _pass_statuses(record)
     for sentence, share in record.judged.shares.items() if record.judged else ():
         corrected = f"without the judge's errors {number(share.value)} ({interval(share.ci95, record.planned)})"
         yield f"{sentence or 'all sentences'}: judged {number(share.judged)}, {corrected}"
@@ -271,7 +271,7 @@ def _remarks(record: Record) -> Iterator[str]:
         yield f"not applicable to this model: {listed(named)}"
 
 
-def _passes(record: Record) -> Iterator[str]:
+def _pass_statuses(record: Record) -> Iterator[str]:
     """Yield the cases of a component with checks that always fail or are flaky, and the number that always pass."""
     by_words: dict[str, list[str]] = {"fails always": [], "flaky": [], "passes always": []}
     for case in record.per_case if any(case.checks for case in record.per_case) else ():
@@ -283,14 +283,14 @@ def _passes(record: Record) -> Iterator[str]:
             yield f"{text}: {counted(len(names), 'case') if text == 'passes always' else listed(names)}"
 
 
-def _powers(record: Record) -> Iterator[str]:
+def _pass_powers(record: Record) -> Iterator[str]:
     """Yield the share of cases that are right k times in a row."""
     powers = {k: summary.mean for k, summary in record.pass_hat_k.items() if summary.mean is not None}
     if max(powers, default=1) > 1:
         yield "exact k times in a row (pass^k): " + ", ".join(f"{k}: {number(p)}" for k, p in powers.items())
 
 
-def _contract(record: Record) -> Iterator[str]:
+def _schema_violations(record: Record) -> Iterator[str]:
     """Yield the share of outputs that are valid by the schema, the violated rules, missing and extra keys."""
     contract = record.contract
     if contract is None:

@@ -43,10 +43,10 @@ def explanation_page(views: Sequence[CaseView], manifest: Manifest, folders: Seq
 
     Long documents and values are cut, and many fields are reduced to those that differ; collapsed, everything.
     """
-    return page_of(manifest.run_id, _blocks(views, manifest, Reader(folders=folders)))
+    return page_of(manifest.run_id, _explanation_blocks(views, manifest, Reader(folders=folders)))
 
 
-def _blocks(views: Sequence[CaseView], manifest: Manifest, reader: Reader) -> Iterator[Block]:
+def _explanation_blocks(views: Sequence[CaseView], manifest: Manifest, reader: Reader) -> Iterator[Block]:
     run = f"{manifest.skill} {manifest.skill_version} · {manifest.model_id} · run {manifest.run_id}"
     yield Heading(Cell(run, code=True), level=2)
     if len(views) == 1:
@@ -301,14 +301,14 @@ def _leaf_as_json(leaf: Leaf) -> Mapping[str, Any]:
 def changes_of(model: ChangedAnswers) -> tuple[str, Sheet]:
     """Return the number of a model's outputs that changed in a sentence, and their table."""
     columns = ("case", "score", "path", "before", "after")
-    rows = [row for change in model.changes for row in _rows(change)]
+    rows = [row for change in model.changes for row in _change_rows(change)]
     text = f"the most frequent output changed in {len(model.changes)} of {counted(model.compared, 'case')}"
     if model.absent is not None:
         text = f"the outputs that changed since {model.baseline} cannot be shown: {model.absent}"
     return f"{model.model_id}: {text}", Sheet(columns=columns, rows=rows, whole=frozenset({"path"}))
 
 
-def _rows(change: AnswerChange) -> Iterator[list[Cell]]:
+def _change_rows(change: AnswerChange) -> Iterator[list[Cell]]:
     case = Cell(name_text(change.case_id), code=True)
     score = Cell(arrow(change.score_before, change.score_after))
     for value in change.values[:_MAX_VALUES]:

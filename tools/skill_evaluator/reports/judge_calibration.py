@@ -64,7 +64,7 @@ def bias_report(calibration: JudgeCalibration) -> str:
 
 def calibration_page(calibration: JudgeCalibration) -> Page:
     """Build the page of a calibration."""
-    return page_of("the calibration", [Heading("Agreement with people", level=1), *_blocks(calibration)])
+    return page_of("the calibration", [Heading("Agreement with people", level=1), *_calibration_blocks(calibration)])
 
 
 def calibration_words(calibration: JudgeCalibration) -> tuple[str, str | None]:
@@ -83,7 +83,7 @@ def _shown(judge: JudgeResult) -> Sequence[LabelAgreement]:
     return [*(row for row in judge.agreement if row.mode != "regression"), *regressions]
 
 
-def _blocks(calibration: JudgeCalibration) -> Iterator[Block]:
+def _calibration_blocks(calibration: JudgeCalibration) -> Iterator[Block]:
     charted = [(judge.judge, row) for judge in calibration.judges for row in _shown(judge)]
     if charted:
         yield _trust_chart(charted, calibration.bar)
@@ -128,10 +128,10 @@ def _six_lines(judge: JudgeResult, row: LabelAgreement) -> Sheet:
     }
     title = f"{judge.judge}, {items}"
     rows = [[Cell(name), Cell(words)] for name, words in lines.items()]
-    return Sheet(columns=(title, _decision(row.trust)), rows=rows, named=frozenset({title}))
+    return Sheet(columns=(title, _decision_text(row.trust)), rows=rows, named=frozenset({title}))
 
 
-def _decision(trust: Trust) -> str:
+def _decision_text(trust: Trust) -> str:
     """Return the decision on a judge, or the number of labels that would decide it."""
     if trust.trusted is not None:
         return TRUSTED[trust.trusted]

@@ -97,7 +97,7 @@ def judged_blocks(results: JudgedResults, remarks: Sequence[str] = ()) -> Iterat
         if judge.unusable is not None:
             text = f"{judge.judge.model_id}: no usable output: {reasons(judge.unusable.unscored)}"
             example = judge.unusable.example
-            quoted: list[str | Cell] = ["; for example: ", _cut(example)] if example else []
+            quoted: list[str | Cell] = ["; for example: ", _evidence_cell(example)] if example else []
             yield Only(("site",), [Line(text, style="red")])
             yield Only(("terminal", "markdown"), [Line(text, *quoted, style="red")])
     if isinstance(results, RegressionResults):
@@ -105,15 +105,15 @@ def judged_blocks(results: JudgedResults, remarks: Sequence[str] = ()) -> Iterat
     else:
         yield from _score_blocks(results) if isinstance(results, ScoreResults) else _pair_blocks(results)
     yield from cascade_blocks(results.cascade)
-    yield Lines(list(_notes(results)))
+    yield Lines(list(_run_notes(results)))
     judges = _usable(results.judges)
-    biases = [f"{judge.judge.model_id}: {sentence}" for judge in judges for sentence in _bias(judge)[1]]
+    biases = [f"{judge.judge.model_id}: {sentence}" for judge in judges for sentence in _bias_parts(judge)[1]]
     yield Only(("terminal", "markdown"), [Lines([*biases, *remarks])])
     if isinstance(results, RegressionResults):
         yield Only(("terminal",), [_conclusion(results)])
 
 
-def _notes(results: JudgedResults) -> Iterator[str]:
+def _run_notes(results: JudgedResults) -> Iterator[str]:
     if isinstance(results, RegressionResults):
         yield from _regression_notes(results)
     if results.left_out:
@@ -128,14 +128,14 @@ def bias_page(results: JudgedResults) -> str:
 
 def judged_doubts(results: JudgedResults) -> Iterator[Block]:
     """Yield the biases of judges that are measured without labels."""
-    return bias_blocks((judge.judge.model_id, *_bias(judge)) for judge in _usable(results.judges))
+    return bias_blocks((judge.judge.model_id, *_bias_parts(judge)) for judge in _usable(results.judges))
 
 
 def _usable(judges: Sequence[_Judge]) -> list[_Judge]:
     return [judge for judge in judges if judge.unusable is None]
 
 
-def _bias(judge: JudgeScores | JudgePreferences | JudgeRegressions) -> tuple[Sheet, Iterator[str]]:
+def _bias_parts(judge: JudgeScores | JudgePreferences | JudgeRegressions) -> tuple[Sheet, Iterator[str]]:
     """Return the table and the sentences about the biases of a judge."""
     if isinstance(judge, JudgeScores):
         return _score_bias_sheet(judge), _score_biases(judge)
@@ -144,12 +144,12 @@ def _bias(judge: JudgeScores | JudgePreferences | JudgeRegressions) -> tuple[She
     return _dimension_sheet([judge]), _regression_biases(judge)
 
 
-def _table(names: Sequence[str], numbers: Sequence[str], last: str, rows: list[list[Cell]]) -> Sheet:
+def _judge_table(names: Sequence[str], numbers: Sequence[str], last: str, rows: list[list[Cell]]) -> Sheet:
     """Build a table of columns of names, columns of numbers, and a last column."""
     return Sheet(columns=(*names, *numbers, last), rows=rows, numbers=frozenset(numbers))
 
 
-def _cut(text: str) -> Cell:
+def _evidence_cell(text: str) -> Cell:
     return Cell(shortened(text, limit=_MAX_EVIDENCE) or "–", code=bool(text))
 
 
@@ -173,7 +173,7 @@ def _score_blocks(results: ScoreResults) -> Iterator[Block]:
         for one in judge.criteria
     ]
     numbers = ("outputs", "score", "confidence", "unsure")
-    yield Captioned(_table(("judge", "criterion", "method"), numbers, "unscored", rows), "Scores")
+    yield Captioned(_judge_table(("judge", "criterion", "method"), numbers, "unscored", rows), "Scores")
     yield from panel_blocks("mean", results.panel)
     if judges:
         yield Only(("terminal", "markdown"), [Captioned(_worst_scores(judges), "The lowest scores")])
@@ -191,7 +191,7 @@ def _worst_scores(judges: Sequence[JudgeScores]) -> Sheet:
             if one.score is not None and one.replicate == 0
         ]
     rows = [
-        row_of([name, item, one.criterion], one.score, *map(_cut, texts))
+        row_of([name, item, one.criterion], one.score, *map(_evidence_cell, texts))
         for _, name, item, one in sorted(scored, key=lambda row: row[0])[:_MAX_PAIRS]
         for texts in [(" … ".join(one.evidence), one.justification, one.suggestion)]
     ]
@@ -235,7 +235,7 @@ def _pair_blocks(results: PairwiseResults) -> Iterator[Block]:
         for one in judge.shown
     ]
     numbers = ("1 better", "2 better", "ties", "order flips", "unsure", "1 wins", "1 wins, similar length")
-    yield Captioned(_table(("judge", "criterion"), numbers, "unscored", rows), "Comparisons")
+    yield Captioned(_judge_table(("judge", "criterion"), numbers, "unscored", rows), "Comparisons")
     for judge in judges:
         if judge.win_rates:
             rows = [row_of([name], wins) for name, wins in judge.win_rates.items()]
@@ -254,7 +254,9 @@ def _uncertain_matches(judges: Sequence[JudgePreferences]) -> Sheet:
     rows = []
     for name, match, overall in matches[:_MAX_PAIRS]:
         pair = match.item if match.names == PAIR else f"{match.item}: {' / '.join(match.names)}"
-        orders = [_cut(f"{one.winner or one.unscored}: {one.justification}") for one in match.judgements[0].orders]
+        orders = [
+            _evidence_cell(f"{one.winner or one.unscored}: {one.justification}") for one in match.judgements[0].orders
+        ]
         rows.append(row_of([name, pair], overall.winner, *orders))
     return Sheet(columns=("judge", "pair", "winner", "order 1", "order 2"), rows=rows, below=("order 1", "order 2"))
 
@@ -307,7 +309,7 @@ def _regression_blocks(results: RegressionResults) -> Iterator[Block]:
     if held:
         caption = f"The worst of {counted(len(held), 'pair')} without the decision to ship"
         yield Only(("terminal", "markdown"), [Captioned(_worst_pairs(held[:_MAX_PAIRS]), caption)])
-        rows = [row_of([judge, pair.id], _decision(pair), "; ".join(pair.reasons)) for judge, pair in held]
+        rows = [row_of([judge, pair.id], _decision_cell(pair), "; ".join(pair.reasons)) for judge, pair in held]
         sheet = Sheet(columns=("judge", "pair", "decision", "reasons"), rows=rows)
         yield Only(("site",), [Captioned(sheet, "Pairs without the decision to ship")])
     yield Captioned(_dimension_sheet(judges), "Dimensions")
@@ -320,12 +322,12 @@ def _regression_blocks(results: RegressionResults) -> Iterator[Block]:
             )
             for one in results.changes
         ]
-        sheet = _table(("judge", "dimension"), ("earlier", "now", "difference", "p", "q"), "", rows)
+        sheet = _judge_table(("judge", "dimension"), ("earlier", "now", "difference", "p", "q"), "", rows)
         yield Captioned(sheet, f"Rates of regressions against {results.against}")
     yield from panel_blocks("majority", results.panel)
 
 
-def _decision(pair: PairResult) -> Cell:
+def _decision_cell(pair: PairResult) -> Cell:
     return Cell(pair.ship_decision or "no decision", style=_STYLES[pair.ship_decision])
 
 
@@ -340,10 +342,10 @@ def _worst_pairs(held: Sequence[tuple[str, PairResult]]) -> Sheet:
             verdict = "worse" if entry.verdict == "candidate_worse" else entry.verdict
             mark = ", unverified" * (entry.verified is False)
             text = f"{entry.dimension} {verdict} ({entry.impact or worse.impact}{mark})"
-            evidence = (_cut(worse.evidence_baseline), _cut(worse.evidence_candidate))
-            rows.append(row_of([judge, pair.id], _decision(pair), text, *evidence))
+            evidence = (_evidence_cell(worse.evidence_baseline), _evidence_cell(worse.evidence_candidate))
+            rows.append(row_of([judge, pair.id], _decision_cell(pair), text, *evidence))
         if not matches:
-            rows.append(row_of([judge, pair.id], _decision(pair), "; ".join(pair.reasons), "–", "–"))
+            rows.append(row_of([judge, pair.id], _decision_cell(pair), "; ".join(pair.reasons), "–", "–"))
     columns = ("judge", "pair", "decision", "finding", "baseline", "candidate")
     return Sheet(columns=columns, rows=rows, below=("baseline", "candidate"))
 
@@ -402,12 +404,12 @@ def _regression_biases(judge: JudgeRegressions) -> Iterator[str]:
     if judge.repeats.n:
         yield f"replicates agree in every dimension in {share(judge.repeats)}"
     if judge.mismatches:
-        mismatches = _counts(judge.mismatches)
+        mismatches = _counts_text(judge.mismatches)
         yield f"conclusions that contradict the findings, of {counted(judge.answers, 'output')}: {mismatches}"
     if judge.unrequested:
-        yield f"ignored dimensions, because they were not requested: {_counts(judge.unrequested)}"
-    yield f"severity: {_counts(judge.severity)}"
+        yield f"ignored dimensions, because they were not requested: {_counts_text(judge.unrequested)}"
+    yield f"severity: {_counts_text(judge.severity)}"
 
 
-def _counts(counts: Mapping[str, int] | Mapping[Mismatch, int]) -> str:
+def _counts_text(counts: Mapping[str, int] | Mapping[Mismatch, int]) -> str:
     return listed([f"{name} {count}" for name, count in counts.items()])

@@ -27,11 +27,13 @@ _COLUMNS = ("path", "compared, aligned", "weight", "in F1", "why")
 def print_linted(library: LintedLibrary, form: Format) -> None:
     """Print the field plans and problems of components to stdout."""
     linted = library.components
-    sections = (Section(name=result.name, blocks=list(_blocks(result))) for result in linted)
+    sections = (Section(name=result.name, blocks=list(_component_blocks(result))) for result in linted)
     clean = not (library.problems or library.broken or any(result.hints for result in linted))
     counts = [*not_evaluated(linted), *[f"no problem in {counted(len(linted), 'component')}"] * clean]
     last = Section(name="the counts", blocks=list(map(Line, counts)))
-    print_page(form, json=lambda: {"components": list(map(_as_json, linted))}, page=lambda: Page([*sections, last]))
+    print_page(
+        form, json=lambda: {"components": list(map(_component_json, linted))}, page=lambda: Page([*sections, last])
+    )
 
 
 def mark_linted(library: LintedLibrary, platform: PlatformName | None) -> None:
@@ -56,7 +58,7 @@ def not_evaluated(linted: Sequence[Linted]) -> list[str]:
     return [f"not evaluated: {' and '.join(counts)}"] if counts else []
 
 
-def _as_json(linted: Linted) -> dict[str, Any]:
+def _component_json(linted: Linted) -> dict[str, Any]:
     fields = []
     for line in linted.lines:
         rule = line.rule
@@ -76,7 +78,7 @@ def _as_json(linted: Linted) -> dict[str, Any]:
     }
 
 
-def _sheet(lines: Sequence[PlanLine], checks: Sequence[Check]) -> Sheet:
+def _field_plan_sheet(lines: Sequence[PlanLine], checks: Sequence[Check]) -> Sheet:
     rows = []
     for line in lines:
         if line.kind == "array":
@@ -92,7 +94,7 @@ def _sheet(lines: Sequence[PlanLine], checks: Sequence[Check]) -> Sheet:
     return Sheet(columns=_COLUMNS, rows=rows, numbers=frozenset({"weight"}), whole=frozenset({"path"}))
 
 
-def _facts(linted: Linted) -> str:
+def _component_facts(linted: Linted) -> str:
     fields = sum(line.kind == "field" for line in linted.lines)
     arrays = len(linted.lines) - fields
     checks = f", {counted(len(linted.checks), 'check')}" if linted.checks else ""
@@ -104,18 +106,18 @@ def _facts(linted: Linted) -> str:
     )
 
 
-def _blocks(linted: Linted) -> Iterator[Block]:
+def _component_blocks(linted: Linted) -> Iterator[Block]:
     yield Heading(Cell(linted.name, code=True), f" {version_words(linted.version)}" if linted.version else "", level=2)
     if linted.version:
-        yield Line(_facts(linted))
-        yield _sheet(linted.lines, linted.checks)
-    yield Lines(_left_out(linted))
+        yield Line(_component_facts(linted))
+        yield _field_plan_sheet(linted.lines, linted.checks)
+    yield Lines(_skipped_reasons(linted))
     yield Lines([f"hint: {hint}" for hint in linted.hints], style="yellow")
     problems = (f" {abridged(problem, _MAX_MESSAGE)}" for problem in linted.problems)
     yield Lines([Line(Cell("problem:", "bold"), problem, style="red") for problem in problems])
 
 
-def _left_out(linted: Linted) -> list[str]:
+def _skipped_reasons(linted: Linted) -> list[str]:
     """Return the reason that a component or a case is not evaluated."""
     if linted.not_evaluated is not None:
         return [linted.not_evaluated]

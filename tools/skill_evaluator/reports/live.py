@@ -59,15 +59,15 @@ async def _print_now_and_then(parts: "Sequence[Progress]") -> None:
     try:
         while True:
             await asyncio.sleep(_PLAIN_EVERY_S)
-            if any(any(part.waiting.values()) for part in parts) and _plain(parts) == shown:
+            if any(any(part.waiting.values()) for part in parts) and _progress_lines(parts) == shown:
                 continue  # the state of a batch may stay for a day
-            shown = _plain(parts)
+            shown = _progress_lines(parts)
             print("\n".join(shown), file=sys.stderr, flush=True)
     finally:
-        print("\n".join(_plain(parts)), file=sys.stderr, flush=True)
+        print("\n".join(_progress_lines(parts)), file=sys.stderr, flush=True)
 
 
-def _plain(parts: "Sequence[Progress]") -> list[str]:
+def _progress_lines(parts: "Sequence[Progress]") -> list[str]:
     return [f"{part.model_id}: {describe(part)}" for part in parts]
 
 

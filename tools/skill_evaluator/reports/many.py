@@ -36,7 +36,7 @@ def print_planned(planned: ManyPlanned) -> None:
 
 def many_json(done: _Results, planned: ManyPlanned) -> dict[str, Any]:
     """Return the runs of several components as JSON, and the components that were skipped."""
-    return {"runs": list(_rows(done)), "left_out": {name: str(reason) for name, reason in planned.left_out.items()}}
+    return {"runs": list(_run_rows(done)), "left_out": {name: str(reason) for name, reason in planned.left_out.items()}}
 
 
 def many_page(done: _Results, planned: ManyPlanned, folders: Sequence[str]) -> Page:
@@ -45,7 +45,7 @@ def many_page(done: _Results, planned: ManyPlanned, folders: Sequence[str]) -> P
     Components that are as good as before have a conclusion only if no component is worse.
     """
     cells = []
-    for row in _rows(done):
+    for row in _run_rows(done):
         scores = (version_words(row["version"] or "–"), number(row["score"]), signed(row["change"]))
         style = "red" if row["verdict"].startswith("error") else STYLES.get(row["verdict"], "")
         verdict = Cell(row["verdict"], style)
@@ -58,15 +58,15 @@ def many_page(done: _Results, planned: ManyPlanned, folders: Sequence[str]) -> P
     return page_of("components", [Sheet(columns=_COLUMNS, rows=cells), *closings, Lines(left_out)])
 
 
-def _rows(done: _Results) -> Iterator[dict[str, Any]]:
+def _run_rows(done: _Results) -> Iterator[dict[str, Any]]:
     for name, each in done.items():
         for problem in [each] if isinstance(each, SkillEvaluatorError) else each.problems:
             yield dict.fromkeys(_COLUMNS) | {"component": name, "verdict": f"error: {problem}"}
         if not isinstance(each, SkillEvaluatorError):
-            yield from (dict(zip(_COLUMNS, (name, *row), strict=True)) for row in _runs(each))
+            yield from (dict(zip(_COLUMNS, (name, *row), strict=True)) for row in _recorded_runs(each))
 
 
-def _runs(done: EvaluationResult) -> Iterator[tuple[Any, ...]]:
+def _recorded_runs(done: EvaluationResult) -> Iterator[tuple[Any, ...]]:
     """Yield model, version, score, change, verdict and cost of each run that is not an interleaved baseline."""
     metric = done.inputs.component.primary_metric
     for record in (run.record for run in done.finished):

@@ -1,6 +1,6 @@
 """`python -m benchmarks [--only NAME ...] [--quick]`: every benchmark that has a bound, in one table.
 
-Each runs in a process of its own. A whole run is kept in `history.jsonl`, and docs/performance.md gets the table; a
+Each runs in a process of its own. A whole run is kept in `history.jsonl`, and README.md here gets the table; a
 quick one, with fewer rounds, is only printed.
 """
 

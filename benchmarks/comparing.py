@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from skill_evaluator.records.archive import laid_out
+from skill_evaluator.records.archive import format_leaderboard
 from skill_evaluator.records.record import Record, write_record
 
 from benchmarks.measure import ROOT, Measured, measure, spread
@@ -38,7 +38,7 @@ def rows(quick: bool) -> Iterator[Measured]:
         for seed, file in enumerate(files):
             write_record(file, large_record(seed))
         board = folder / "leaderboard.json"
-        board.write_bytes(laid_out({"skill": "receipt-extraction"}, long_leaderboard()))
+        board.write_bytes(format_leaderboard({"skill": "receipt-extraction"}, long_leaderboard()))
         write_table(folder / "receipt-extraction" / "cases.jsonl")
         read = [sys.executable, "-c", READ, str(ROOT / "components"), str(COUNT)]
         compare = [sys.executable, "-m", "skill_evaluator", "compare", "--format", "json"]

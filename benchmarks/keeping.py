@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from skill_evaluator.records.archive import laid_out
+from skill_evaluator.records.archive import format_leaderboard
 
 from benchmarks.measure import ROOT, Figures, Measured, measure
 from tests.support.library import SKILL, Library
@@ -60,7 +60,7 @@ def board_of(folder: Path, count: int) -> Path:
     rows = ({**row, **identity(at), "skill_version": f"1.{at // 10}.0"} for at in reversed(range(count)))
     folder.mkdir()
     board = folder / "leaderboard.json"
-    board.write_bytes(laid_out({"skill": "receipt-extraction"}, rows))
+    board.write_bytes(format_leaderboard({"skill": "receipt-extraction"}, rows))
     return board
 
 

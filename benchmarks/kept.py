@@ -13,7 +13,7 @@ from typing import Any
 from benchmarks.measure import ROOT, Measured, spread
 
 HISTORY = Path(__file__).with_name("history.jsonl")
-PAGE = ROOT / "docs" / "performance.md"
+PAGE = Path(__file__).with_name("README.md")
 BEGIN, END = "<!-- the table: written by python -m benchmarks -->\n", "<!-- end of the table -->\n"
 
 

@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from skill_evaluator.scoring.parallel import side_by_side
+from skill_evaluator.scoring.parallel import map_in_processes
 
 from benchmarks import planning, site
 from benchmarks.measure import Measured, measure, spread
@@ -69,7 +69,7 @@ def lay_out(root: Path) -> None:
         pairs = [(version, f"model-{model}") for version in range(VERSIONS) for model in range(MODELS)]
         site.add(folder, [site.record(template, folder.name, model, version, rng) for version, model in pairs])
 
-    list(side_by_side(record_all, folders))
+    list(map_in_processes(record_all, folders))
 
 
 def push(root: Path) -> None:

@@ -5,6 +5,7 @@ run. `--live` also calls the vendors' real APIs; `--no-skips` counts a skipped t
 """
 
 import gc
+import json
 import os
 import re
 import sys
@@ -40,6 +41,23 @@ gc.disable()
 _running: list[str] = []  # the unit test that runs now
 
 
+def _cache_charts() -> None:
+    """Draw charts of equal specifications once per session: one takes a tenth of a second, and sites repeat them."""
+    try:
+        import vl_convert
+    except ImportError:
+        return
+    draw, drawn = vl_convert.vegalite_to_svg, dict[str, str]()
+
+    def cached(spec: Any, **options: Any) -> str:
+        key = json.dumps([spec, options], sort_keys=True)
+        if key not in drawn:
+            drawn[key] = draw(spec, **options)
+        return drawn[key]
+
+    vl_convert.vegalite_to_svg = cached
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--live", action="store_true", help="also call the vendors' real APIs (needs their keys)")
     parser.addoption("--no-skips", action="store_true", help="count a skipped test as failed: every tool is installed")
@@ -52,6 +70,7 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ.update(_NOBODYS)
         time.tzset()
     sys.addaudithook(_refuse_in_unit_tests)
+    _cache_charts()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -243,7 +243,10 @@ def test_without_a_schema_a_field_must_say_how(settings: Any, message: str) -> N
         ({"fields": {"shop": {"tolerence": 1}}}, "unknown key at fields.shop.tolerence in the arguments"),
         ({"fields": ["shop"]}, "a mapping of keys to values is expected at fields in the arguments"),
         ({"metrics": ["exact_mach"]}, "unknown metric 'exact_mach' in the arguments (did you mean 'exact_match'?)"),
-        ({"schema": {"type": "objekt"}}, "unknown type 'objekt' at type in the schema given (did you mean 'object'?)"),
+        (
+            {"schema": {"type": "objekt"}},
+            "unknown type 'objekt' at type in the schema argument (did you mean 'object'?)",
+        ),
         (
             {"metrics": ["schema_valid"], "schema": None},
             "schema_valid among the metrics of the arguments, and no schema to",
@@ -359,7 +362,7 @@ def test_one_metric_may_be_named_without_a_list() -> None:
 def test_an_answer_that_is_no_text_is_refused(text: Any) -> None:
     kind = type(text).__name__
     with pytest.raises(
-        NotJsonError, match=f"^the text of the answer is a {kind}, not a str; use score_output for a parsed"
+        NotJsonError, match=f"^the text of the output is a {kind}, not a str; use score_output for a parsed"
     ):
         score_text({}, text)
 

@@ -1,6 +1,7 @@
 """What the pages say can be done: their links lead somewhere, and the reference is the help.
 
-docs/commands.md is what the commands' help says: write it anew with `python -m tests.test_docs`.
+docs/commands.md is what the commands' help says, and docs/python.md has the docstrings of the public API:
+`python -m tests.test_docs` writes both.
 """
 
 import ast
@@ -14,12 +15,15 @@ import pytest
 from skill_evaluator.cli import COMMANDS, GROUPS, main, options_of
 from skill_evaluator.display.options import COMMON, RARE, declared
 
+from tests.support.api_reference import api_reference
+
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")] + sorted(
     (ROOT / "docs").glob("*.md")
 )
 UNCLEAR = re.compile(r"(Return|Say|Yield|Tell|Give) (what|how|why|which|who|of|by)\b")
 REFERENCE = ROOT / "docs" / "commands.md"
+API_REFERENCE = ROOT / "docs" / "python.md"
 HEAD = """# Commands
 
 What `--help --all` prints. [The tour](tour.md) shows the commands at work.
@@ -77,6 +81,10 @@ def test_the_reference_is_what_the_help_says() -> None:
     assert REFERENCE.read_text() == reference(), "python -m tests.test_docs writes it"
 
 
+def test_api_reference_has_the_docstrings() -> None:
+    assert API_REFERENCE.read_text() == api_reference(), "python -m tests.test_docs writes it"
+
+
 @pytest.mark.parametrize("command", ["", *GROUPS, *COMMANDS])
 def test_the_help_of_a_command_can_be_read(command: str) -> None:
     lines = help_of(*command.split()).splitlines()
@@ -108,3 +116,4 @@ def test_options_stay_few() -> None:
 
 if __name__ == "__main__":
     REFERENCE.write_text(reference())
+    API_REFERENCE.write_text(api_reference())

@@ -49,7 +49,7 @@ BROKEN: Mapping[str, Sequence[tuple[str, str]]] = {
         ("a:\n\t- b\n", "{path}:2:1: broken YAML: found character that cannot start any token"),
         ("- !!python/object:os.x {}", "{path}:1:3: broken YAML: could not determine a constructor for the tag"),
         ("--- a\n--- b\n", "{path}:2:1: broken YAML: but found another document"),
-        ("a: \x00", "{path} is no text: character 4 is a NUL"),
+        ("a: \x00", "{path} is not text: character 4 is a NUL"),
         ("a: 2024-02-30", "{path}: broken YAML: day"),
         ("a: !!int x", "{path}: broken YAML: invalid literal"),
         ("a: !!timestamp x", "{path}: broken YAML:"),
@@ -61,7 +61,7 @@ BROKEN: Mapping[str, Sequence[tuple[str, str]]] = {
         ("{} {}", "{path}:1:4: not JSON: Extra data"),
         ("[NaN]", "{path}: not JSON: NaN is not a JSON value"),
         ("[" * 100_000, "{path}: not JSON: "),
-        ('{"a": -1e999}', "{path}: not JSON: -1e999 is more than a number may be"),
+        ('{"a": -1e999}', "{path}: not JSON: -1e999 is too large for a number"),
         ("9" * 5000, "{path}: not JSON: "),
     ],
 }
@@ -84,7 +84,7 @@ def test_what_cannot_be_read_is_refused_by_name(tmp_path: Path) -> None:
         read_text(written(tmp_path, b"ab\xe9"))
     with pytest.raises(ConfigError, match=r"cannot read .*: Is a directory"):
         read_text(tmp_path)
-    with pytest.raises(ConfigError, match=r"is no text: character 3 is a NUL; save it as UTF-8"):
+    with pytest.raises(ConfigError, match=r"is not text: character 3 is a NUL; save it as UTF-8"):
         read_text(written(tmp_path, "ab\0c"))
     with pytest.raises(ConfigError, match=r"none\.jsonl does not exist"):
         list(read_lines(tmp_path / "none.jsonl"))
@@ -312,12 +312,12 @@ def test_what_is_no_file_is_not_read(kind: str, tmp_path: Path) -> None:
 
 
 def test_a_file_over_its_limit_is_refused_with_its_size_and_the_setting(tmp_path: Path) -> None:
-    path, limit = written(tmp_path, "é" * 600), SizeLimit(most=1199, setting="limits.document_bytes")
+    path, limit = written(tmp_path, "é" * 600), SizeLimit(max_bytes=1199, setting="limits.document_bytes")
     with pytest.raises(FixtureError) as caught:
         read_text(path, FixtureError, limit)
     says = "has 1,200 bytes; at most 1,199 are read (limits.document_bytes in settings.yaml)"
     assert str(caught.value) == f"{path} {says}"
-    assert len(read_text(path, FixtureError, SizeLimit(most=1200))) == 600
+    assert len(read_text(path, FixtureError, SizeLimit(max_bytes=1200))) == 600
 
 
 def test_a_huge_file_costs_no_more_memory_than_its_limit(tmp_path: Path) -> None:
@@ -347,7 +347,7 @@ def test_json_of_too_many_levels_is_refused(text: str, tmp_path: Path) -> None:
 
 def test_a_line_over_the_limit_is_refused_by_its_number(tmp_path: Path) -> None:
     path = written(tmp_path, f'{{"a": 1}}\n["{"x" * 100}"]\n')
-    limit = SizeLimit(most=50, setting="limits.document_bytes")
+    limit = SizeLimit(max_bytes=50, setting="limits.document_bytes")
     for torn in (False, True):
         with pytest.raises(FixtureError, match=r"file:2: the line has more than 50 bytes; .*\(limits\.document_bytes"):
             list(read_lines(path, FixtureError, torn_lines=torn, limit=limit))

@@ -41,9 +41,9 @@ def alive(mark: str) -> list[str]:
 def test_bytes_go_in_and_come_out_with_the_exit_code(tmp_path: Path) -> None:
     many = "grüß".encode() * 100_000
     ended = run("import sys; sys.stdout.write(sys.stdin.read()[::-1])", tmp_path, stdin=many, output_bytes=600_000)
-    assert (ended.why, ended.code, ended.stdout) == ("exited", 0, "ßürg".encode() * 100_000)
+    assert (ended.reason, ended.code, ended.stdout) == ("exited", 0, "ßürg".encode() * 100_000)
     ended = run("import sys; print(sys.stdin.read().upper()); print('why', file=sys.stderr); sys.exit(7)", tmp_path)
-    assert (ended.why, ended.code, ended.stdout, ended.stderr) == ("exited", 7, b"\n", b"why\n")
+    assert (ended.reason, ended.code, ended.stdout, ended.stderr) == ("exited", 7, b"\n", b"why\n")
     assert ended.problem == "exit code 7: why"
     ended = run("import os; print(os.getcwd())", tmp_path)
     assert (ended.stdout.decode().strip(), ended.problem) == (str(tmp_path), None)
@@ -80,7 +80,7 @@ def test_process_group_is_killed_when_a_hostile_program_ends(
     mark = f"{request.node.callspec.id}-{os.getpid()}"
     began = time.monotonic()
     ended = run(code, tmp_path, mark=mark, **limits)
-    assert ended.why == why, ended
+    assert ended.reason == why, ended
     assert len(ended.stdout) <= 100_000
     assert len(ended.stderr) <= 16_000
     wait_until(lambda: alive(mark) == [], 10)  # a killed process takes a moment to end
@@ -102,7 +102,7 @@ def test_what_cannot_be_started_says_why(tmp_path: Path) -> None:
         (["true"], tmp_path / "none", "No such file"),
     ]:
         ended = run_process(Program(argv=argv, folder=folder, limits=limits))
-        assert ended.why == "absent"
+        assert ended.reason == "absent"
         assert reason in str(ended.problem)
 
 

@@ -1,11 +1,12 @@
-"""The recipes: their files and commands, typed in a fresh repository, end in a verdict."""
+"""The recipes and the first component: their files and commands, typed in a fresh repository, end in a verdict."""
 
+import json
 import re
 from pathlib import Path
 
 import pytest
 
-from tests.shell import ROOT, type_block
+from tests.shell import ROOT, is_excerpt, type_block
 from tests.support.chat_server import Asked, Reply, chat_server
 from tests.support.git import IDENTITY, GitRepository
 
@@ -18,13 +19,17 @@ def test_a_recipe_is_short(section: str) -> None:
 
 
 def section_of(title: str, folder: Path, server: str) -> str:
-    """Write the files of a recipe, its model on a server here; return its commands."""
+    """Write the files of a recipe, with its model on a local server; return its commands."""
     (section,) = (section for section in SECTIONS if section.startswith(title))
-    for path, text in re.findall(r"^```\w+\n# (\S+)\n(.*?)^```", section, flags=re.DOTALL | re.MULTILINE):
+    return commands_of(section, folder, server)
+
+
+def commands_of(page: str, folder: Path, server: str) -> str:
+    """Write the files of a page, with its model on a local server; return its commands."""
+    for path, text in re.findall(r"^```\w+\n# (\S+)\n(.*?)^```", page, flags=re.DOTALL | re.MULTILINE):
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(text.replace("provider: openai", f"provider: openai, base_url: '{server}'"))
-    (commands,) = re.findall(r"^```console\n(.*?)^```", section, flags=re.DOTALL | re.MULTILINE)
-    return str(commands)
+    return "".join(re.findall(r"^```console\n(.*?)^```", page, flags=re.DOTALL | re.MULTILINE))
 
 
 @pytest.fixture
@@ -98,3 +103,24 @@ def test_for_a_repository_of_skills(folder: Path) -> None:
     assert (first.code, bare.code, second.code) == (0, 0, 3), first.err + bare.err + second.err
     assert "checks: with pdf 1.000, without 0.000" in bare.out
     assert " on these 2 cases" in second.out
+
+
+@pytest.mark.pages
+def test_first_component_ends_in_a_verdict(folder: Path) -> None:
+    truths: dict[str, dict[str, object]] = {}
+
+    def reply(asked: Asked) -> Reply:
+        prompt, document = (str(message["content"]) for message in asked.body["messages"])
+        return Reply(
+            text=json.dumps(truths[document] if "urgent: true" in prompt else {**truths[document], "urgent": False})
+        )
+
+    with chat_server() as server:
+        server.reply = reply
+        commands = commands_of((ROOT / "docs" / "first-component.md").read_text(), folder, server.url)
+        for line in (folder / "fixtures" / "ticket-triage" / "cases.jsonl").read_text().splitlines():
+            truths[json.loads(line)["document"]] = json.loads(line)["ground_truth"]
+        typed = list(type_block(commands, folder))
+    assert [each.code for each in typed] == [0, 0, 0, 0, 0, 3], typed[-1].err
+    for each in typed:
+        assert is_excerpt("\n".join(each.shown), each.err + each.out), f"{each.command}\n{each.err}{each.out}"

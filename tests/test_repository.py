@@ -261,7 +261,7 @@ def test_files_are_listed_below_a_folder_whatever_their_names(repository: GitRep
     assert opened.files(commit, ".").keys() == {*names, "c/link"}
     assert opened.files(commit, "none") == {}
     assert opened.place(repository.root / "c" / "a b") == "c/a b"
-    with pytest.raises(GitError, match="outside of the repository"):
+    with pytest.raises(GitError, match="outside the repository"):
         opened.place(tmp_path)
 
 

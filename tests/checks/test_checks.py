@@ -85,18 +85,18 @@ def test_what_takes_more_than_the_answer_has_no_result_yet(tmp_path: Path) -> No
         ({"not_max_words": 3}, "unknown check 'not_max_words' (did you mean 'max_words'?)"),
         ({"json": {"at": "/a", "is_json": True}}, "unknown check 'is_json'"),
         ({"contains": "a", "regex": "b"}, "one check has contains and regex; write a check for each"),
-        ({"id": "short"}, "says nothing to check"),
-        ({"regex": "(?=a)b"}, "RE2 refuses the pattern"),
-        ({"regex": r"(a)\1"}, "RE2 refuses the pattern"),
-        ({"not_regex": "("}, "RE2 refuses the pattern"),
-        ({"regex": "((a{100}){100}){100}"}, "RE2 refuses the pattern"),
+        ({"id": "short"}, "has no kind, such as contains"),
+        ({"regex": "(?=a)b"}, "RE2 rejects the pattern"),
+        ({"regex": r"(a)\1"}, "RE2 rejects the pattern"),
+        ({"not_regex": "("}, "RE2 rejects the pattern"),
+        ({"regex": "((a{100}){100}){100}"}, "RE2 rejects the pattern"),
         ({"contains": ""}, "at least 1 character"),
         ({"contains_any": "a, b"}, "a list is expected"),
         ({"is_json": False}, "is_json"),
         ({"max_words": 0}, "max_words"),
         ({"contains": "a", "weight": 0}, "weight"),
         ({"contains": "a", "id": "a.b"}, "id"),
-        ({"json": {"at": "total", "equals": 1}}, "'total' is no JSON pointer; write /total"),
+        ({"json": {"at": "total", "equals": 1}}, "'total' is not a JSON pointer; write /total"),
         ({"python": "../checks.py:total"}, "python"),
         ({"python": "/etc/checks.py:total"}, "python"),
         ({"python": "missing.py:total"}, "missing.py does not exist"),
@@ -149,9 +149,9 @@ def test_a_python_check_is_parsed_and_not_run_when_it_is_read(tmp_path: Path) ->
     with pytest.raises(ComponentError, match=r"no function 'total_is' in .*did you mean 'total_is_sum'"):
         checks({"python": "checks.py:total_is"}, folder=tmp_path)
     file.write_text("def broken(:")
-    with pytest.raises(ComponentError, match="is no Python"):
+    with pytest.raises(ComponentError, match="is not valid Python"):
         checks({"python": "checks.py:broken"}, folder=tmp_path)
-    with pytest.raises(ComponentError, match=r"absent.py does not exist; a check in .* needs it"):
+    with pytest.raises(ComponentError, match=r"absent.py does not exist; a check in .* requires it"):
         checks({"python": "absent.py:right"}, folder=tmp_path)
 
 

@@ -65,7 +65,7 @@ def only(artifacts: Path, plan: Plan = PLAN) -> GatheredRun:
     return gather(plan, parts, find_arrivals(artifacts, plan))
 
 
-def test_the_shards_of_a_model_become_one_run_over_all_cases(tmp_path: Path) -> None:
+def test_shards_are_merged_into_one_run(tmp_path: Path) -> None:
     arrive(tmp_path, FIRST, every(FIRST))
     server = Server(concurrency=4, version="0.11.0")
     arrive(tmp_path, SECOND, every(SECOND), created="2024-01-01T00:01:00Z", server=server)
@@ -77,7 +77,7 @@ def test_the_shards_of_a_model_become_one_run_over_all_cases(tmp_path: Path) -> 
     assert list(found.manifest.cases) == ["one", "three", "two"]
 
 
-def test_artifacts_may_lie_at_any_depth(tmp_path: Path) -> None:
+def test_artifacts_are_found_at_any_depth(tmp_path: Path) -> None:
     for number, folder in enumerate((".", "run", "artifact/components/evals/results")):
         arrive(tmp_path / str(number) / folder, FIRST, every(FIRST))
         assert len(only(tmp_path / str(number)).answers) == 6, folder
@@ -113,7 +113,7 @@ OTHERWISE: tuple[tuple[dict[str, Any], str], ...] = (
 )
 
 
-def test_a_run_that_differs_from_the_plan_in_any_field_is_left_out_by_name(tmp_path: Path) -> None:
+def test_run_that_differs_from_the_plan_is_ignored(tmp_path: Path) -> None:
     for number, (changed, words) in enumerate(OTHERWISE):
         artifacts = tmp_path / str(number)
         folder = arrive(artifacts, FIRST, every(FIRST), **changed)
@@ -134,7 +134,7 @@ def test_generated_version_of_a_job_is_that_of_the_plan(tmp_path: Path) -> None:
     assert found.manifest.skill_version == "0.3.0+3af3d45f"
 
 
-def test_every_field_of_a_manifest_is_held_against_the_plan() -> None:
+def test_every_field_of_a_manifest_is_checked() -> None:
     """A field that is new must be fixed by the plan, or the test above and this one must say why it is not."""
     assert set(Manifest.model_fields) == {
         *("run_id", "created", "skill", "skill_version", "model_id", "provider", "replicates", "seed", "shard"),
@@ -145,7 +145,7 @@ def test_every_field_of_a_manifest_is_held_against_the_plan() -> None:
     }
 
 
-def test_an_artifact_speaks_for_its_own_job_only(tmp_path: Path) -> None:
+def test_artifact_counts_for_its_own_job_alone(tmp_path: Path) -> None:
     """A job that is taken over must not answer for another one."""
     forged = arrive(tmp_path / "elsewhere", SECOND, every(SECOND, "forged"))
     target = tmp_path / "all" / FIRST.id
@@ -157,12 +157,12 @@ def test_an_artifact_speaks_for_its_own_job_only(tmp_path: Path) -> None:
     assert "I say so" not in only(tmp_path / "all").remarks
 
 
-def test_a_run_of_another_plan_is_left_out(tmp_path: Path) -> None:
+def test_run_of_another_plan_is_ignored(tmp_path: Path) -> None:
     arrive(tmp_path, FIRST, every(FIRST), run_id="20230101T000000Z-ffffff-vendor-m-1of2")
     assert not only(tmp_path).folders
 
 
-def test_answers_that_nobody_asked_for_are_left_out(tmp_path: Path) -> None:
+def test_outputs_of_unplanned_calls_are_ignored(tmp_path: Path) -> None:
     beyond: list[tuple[str, int, str | None]] = [("one", 3, "t"), ("one", -1, "t"), ("three", 0, "t"), ("x", 0, "t")]
     folder = arrive(tmp_path, FIRST, [*every(FIRST), *beyond])
     found = only(tmp_path)
@@ -171,7 +171,7 @@ def test_answers_that_nobody_asked_for_are_left_out(tmp_path: Path) -> None:
     assert left_out in found.remarks  # a replicate below 0 is no journal line at all
 
 
-def test_a_call_that_two_attempts_made_keeps_its_first_answer(tmp_path: Path) -> None:
+def test_repeated_call_keeps_its_first_output(tmp_path: Path) -> None:
     arrive(tmp_path / "1", FIRST, [("one", 0, None), ("one", 1, "first"), ("two", 0, None)])
     arrive(tmp_path / "2", FIRST, [("one", 0, "second"), ("one", 1, "second"), ("two", 0, None)])
     answers = only(tmp_path).answers
@@ -179,13 +179,13 @@ def test_a_call_that_two_attempts_made_keeps_its_first_answer(tmp_path: Path) ->
     assert texts == {Call("one", 0): "second", Call("one", 1): "first", Call("two", 0): None}
 
 
-def test_a_torn_journal_counts_as_far_as_it_is_whole(tmp_path: Path) -> None:
+def test_torn_journal_counts_up_to_its_last_whole_line(tmp_path: Path) -> None:
     torn = _line(("one", 0, "t")) + '{"case_id": "one", "repl\n' + _line(("one", 1, "t")) + '{"case_id": "two", '
     arrive(tmp_path, FIRST, torn)
     assert only(tmp_path).answers.keys() == {Call("one", 0), Call("one", 1)}
 
 
-def test_a_journal_that_is_none_costs_its_own_job_only(tmp_path: Path) -> None:
+def test_invalid_journal_costs_its_job_alone(tmp_path: Path) -> None:
     of_usage = '{"case_id": "one", "replicate": 0, "usage": 1, "text": "t"}\n'
     for line in ('{"text": "t"}\n', "[1]\n", "1\n", of_usage):
         arrive(tmp_path, FIRST, line)
@@ -196,7 +196,7 @@ def test_a_journal_that_is_none_costs_its_own_job_only(tmp_path: Path) -> None:
         assert not any(str(tmp_path) in remark for remark in found.remarks), line
 
 
-def test_a_folder_whose_manifest_cannot_be_read_is_left_out_with_the_reason(tmp_path: Path) -> None:
+def test_unreadable_manifest_is_ignored_with_the_reason(tmp_path: Path) -> None:
     folder = arrive(tmp_path, FIRST, every(FIRST))
     for text in ("", "{", "{}", "[]"):
         (folder / "manifest.json").write_text(text)
@@ -205,7 +205,7 @@ def test_a_folder_whose_manifest_cannot_be_read_is_left_out_with_the_reason(tmp_
         assert any(remark.startswith(f"{FIRST.id}/{folder.name} is ignored: ") for remark in found.remarks), text
 
 
-def test_a_job_whose_run_is_left_out_was_not_skipped(tmp_path: Path) -> None:
+def test_job_with_an_ignored_run_was_not_skipped(tmp_path: Path) -> None:
     for entry in PLAN.runs:
         (tmp_path / f"{entry.id}.skipped").write_text("no secret\n")
     arrive(tmp_path, FIRST, every(FIRST), seed=8)
@@ -213,7 +213,7 @@ def test_a_job_whose_run_is_left_out_was_not_skipped(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("what", ["folder", "link", "pipe", "huge", "bytes", "unknown"])
-def test_a_skip_note_is_one_short_line_whatever_bears_its_name(tmp_path: Path, what: str) -> None:
+def test_skip_note_is_one_short_line(tmp_path: Path, what: str) -> None:
     note = tmp_path / f"{FIRST.id}.skipped"
     secret = tmp_path.parent / f"{tmp_path.name}-secret"
     secret.write_text("a secret\n")
@@ -234,7 +234,7 @@ def test_a_skip_note_is_one_short_line_whatever_bears_its_name(tmp_path: Path, w
     assert all(remark.isprintable() and len(remark) <= 1000 for remark in found.remarks)
 
 
-def test_what_is_no_file_of_the_artifact_is_not_read(tmp_path: Path) -> None:
+def test_links_and_pipes_of_an_artifact_are_not_read(tmp_path: Path) -> None:
     for name, what in product(("manifest.json", "replicates.jsonl", "record.json"), ("link", "pipe", "folder")):
         artifacts = tmp_path / f"{name}-{what}"
         folder = arrive(artifacts, FIRST, every(FIRST))
@@ -253,27 +253,27 @@ def test_what_is_no_file_of_the_artifact_is_not_read(tmp_path: Path) -> None:
         assert {call.case_id for call in only(artifacts).answers} == {"three"}, (name, what)
 
 
-def test_a_folder_that_is_a_link_is_not_entered(tmp_path: Path) -> None:
+def test_linked_folder_is_not_entered(tmp_path: Path) -> None:
     folder = arrive(tmp_path / "elsewhere", FIRST, every(FIRST))
     (tmp_path / "artifacts" / FIRST.id).mkdir(parents=True)
     (tmp_path / "artifacts" / FIRST.id / folder.name).symlink_to(folder)
     assert not only(tmp_path / "artifacts").folders
 
 
-def test_a_name_that_is_not_utf_8_is_shown_as_an_escape(tmp_path: Path) -> None:
+def test_name_that_is_not_utf_8_is_escaped(tmp_path: Path) -> None:
     odd = tmp_path / os.fsdecode(b"\xff\xfe")
     arrive(odd, FIRST, every(FIRST), seed=8)
     assert any(remark.startswith("\\udcff\\udcfe/") for remark in only(tmp_path).remarks)
 
 
-def test_a_job_that_ran_after_it_was_skipped_is_not_called_skipped(tmp_path: Path) -> None:
+def test_job_that_ran_after_a_skip_is_not_skipped(tmp_path: Path) -> None:
     (tmp_path / f"{FIRST.id}.skipped").write_text("no secret\n")
     arrive(tmp_path, FIRST, every(FIRST))
     arrive(tmp_path, SECOND, every(SECOND))
     assert "no secret" not in only(tmp_path).remarks
 
 
-def test_a_job_that_was_killed_could_not_say_how_it_went(tmp_path: Path) -> None:
+def test_killed_job_is_remarked(tmp_path: Path) -> None:
     arrive(tmp_path, FIRST, every(FIRST)[:2])
     assert "a job ended before it wrote its record" in only(tmp_path).remarks
 
@@ -282,7 +282,7 @@ ARRIVED = st.tuples(st.sampled_from(["one", "two", "three", "x"]), st.integers(-
 
 
 @given(arrived=st.lists(ARRIVED))
-def test_never_more_than_was_planned(arrived: list[tuple[str, int, str | None]]) -> None:
+def test_never_more_outputs_than_planned(arrived: list[tuple[str, int, str | None]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         for entry in PLAN.runs:
             arrive(Path(folder), entry, arrived)

@@ -31,7 +31,7 @@ from tests.ci.test_plan import ENTRY, PLAN
 from tests.support.components import component
 
 CASE = Case(id="case", inputs={"document": "A notice."}, truth=None, labelled=False, meta={}, digest="sha256:case")
-SIZE = InputSize(likely=500, most=1000)
+SIZE = InputSize(likely=500, maximum=1000)
 PRICE = {"input": 1.0, "output": 2.0}
 
 
@@ -55,7 +55,7 @@ def wanted(skill: Component, model: Mapping[str, Any] | str = "m", cases: int = 
     )
 
 
-def test_a_component_on_a_model_is_one_job_that_names_every_call(skill: Component) -> None:
+def test_component_on_a_model_is_one_job(skill: Component) -> None:
     (entry,) = runs_of([wanted(skill)], Jobs())
     assert (entry.id, entry.shard, entry.calls) == ("receipts@m", None, 40)
     assert (entry.skill_version, entry.provider, entry.seed) == ("1.2.0", "openai", 3)
@@ -63,7 +63,7 @@ def test_a_component_on_a_model_is_one_job_that_names_every_call(skill: Componen
     assert entry.digests.keys() == {"prompt", "schema", "settings"}
 
 
-def test_a_baseline_beside_it_adds_half_the_calls_and_cost_and_makes_two_runs(skill: Component) -> None:
+def test_interleaved_baseline_adds_half_the_calls_and_cost(skill: Component) -> None:
     beside = PlannedBaseline(skill_version="1.1.0", commit="c" * 40, digests={"prompt": "old"})
     alone = wanted(skill, cases=4)
     (entry,) = runs_of([replace(alone, beside=beside, sizes_beside=alone.sizes)], Jobs())
@@ -81,7 +81,7 @@ def test_a_baseline_beside_it_adds_half_the_calls_and_cost_and_makes_two_runs(sk
     assert len(runs_of([replace(alone, beside=beside, sizes_beside=alone.sizes)], Jobs(max_calls=40))) == 2
 
 
-def test_many_calls_are_cut_into_shards_of_whole_cases(skill: Component) -> None:
+def test_many_calls_are_split_into_shards_of_whole_cases(skill: Component) -> None:
     entries = runs_of([wanted(skill, cases=7)], Jobs(max_calls=30))
     assert [entry.id for entry in entries] == ["receipts@m@1of3", "receipts@m@2of3", "receipts@m@3of3"]
     assert [entry.shard for entry in entries] == ["1/3", "2/3", "3/3"]
@@ -90,7 +90,7 @@ def test_many_calls_are_cut_into_shards_of_whole_cases(skill: Component) -> None
 
 
 @given(cases=st.integers(1, 40), replicates=st.integers(1, 50), max_calls=st.integers(1, 500))
-def test_the_shards_are_a_partition_of_the_cases(skill: Component, cases: int, replicates: int, max_calls: int) -> None:
+def test_shards_partition_the_cases(skill: Component, cases: int, replicates: int, max_calls: int) -> None:
     one = wanted(skill, cases=cases, replicates=replicates)
     entries = runs_of([one], Jobs(max_calls=max_calls))
     assert sorted(case_id for entry in entries for case_id in entry.cases) == sorted(one.cases)

@@ -80,7 +80,7 @@ def test_keys_of_a_later_evaluator_do_no_harm(tmp_path: Path) -> None:
     [
         ("{", "not JSON"),
         ("[]", "a mapping of keys to values is expected"),
-        ({"plan_version": 2}, "plan_version 2, this evaluator knows 1; upgrade it"),
+        ({"plan_version": 2}, "plan_version 2, but this evaluator knows 1; upgrade skill-evaluator"),
         ({**PLAN.model_dump(mode="json"), "runs": [{"id": "a"}]}, "a required key is missing at runs"),
     ],
 )

@@ -14,7 +14,7 @@ from tests.support.git import bare_copy
 ALL = ["m", "n"]
 
 
-def test_minor_major_and_new_run_on_every_model_and_a_patch_does_not(pushed: PushedLibrary) -> None:
+def test_minor_major_and_new_versions_run_and_a_patch_does_not(pushed: PushedLibrary) -> None:
     plan = pushed.push(a="1.1.0", b="1.0.1", c="2.0.0", d="0.1.0")
     assert jobs(plan) == {"a": ALL, "c": ALL, "d": ALL}
     assert reasons(plan) == {
@@ -27,7 +27,7 @@ def test_minor_major_and_new_run_on_every_model_and_a_patch_does_not(pushed: Pus
     assert {entry.skill_version for entry in plan.runs if entry.skill == "a"} == {"1.1.0"}
 
 
-def test_a_push_of_other_files_only_asks_for_nothing(pushed: PushedLibrary) -> None:
+def test_push_of_other_files_plans_nothing(pushed: PushedLibrary) -> None:
     base = pushed.git("rev-parse", "HEAD")
     pushed.write("README.md", "read me")
     pushed.write("components/a/README.md", "read me")
@@ -36,7 +36,7 @@ def test_a_push_of_other_files_only_asks_for_nothing(pushed: PushedLibrary) -> N
     assert (plan.runs, plan.untouched, plan.skipped) == ([], 3, [])
 
 
-def test_on_a_first_push_everything_is_new(pushed: PushedLibrary) -> None:
+def test_first_push_plans_everything(pushed: PushedLibrary) -> None:
     shutil.rmtree(pushed.root / "components" / "c")
     for name in ("a", "b"):
         (pushed.root / "components" / name / "leaderboard.json").unlink()
@@ -45,7 +45,7 @@ def test_on_a_first_push_everything_is_new(pushed: PushedLibrary) -> None:
         assert jobs(pushed.plan(base)) == {"a": ALL, "b": ALL}
 
 
-def test_after_a_force_push_the_records_decide(pushed: PushedLibrary) -> None:
+def test_records_decide_after_a_force_push(pushed: PushedLibrary) -> None:
     pushed.component("a", "1.1.0")
     pushed.component("b", "1.0.1")
     pushed.component("new", "1.0.0")
@@ -56,7 +56,7 @@ def test_after_a_force_push_the_records_decide(pushed: PushedLibrary) -> None:
     assert "the base of this push is unknown; start it by hand" in reasons(plan)["new"]
 
 
-def test_a_force_push_whose_old_base_is_still_here_is_compared_with_it(pushed: PushedLibrary) -> None:
+def test_force_push_with_a_known_base_is_compared_with_it(pushed: PushedLibrary) -> None:
     pushed.component("a", "1.1.0")
     dropped = pushed.commit()
     pushed.git("reset", "-q", "--hard", "HEAD~1")
@@ -70,7 +70,7 @@ def test_a_force_push_whose_old_base_is_still_here_is_compared_with_it(pushed: P
 
 
 @pytest.mark.parametrize("how", ["merge", "squash", "rebase"])
-def test_however_a_branch_is_merged_its_bumps_count(pushed: PushedLibrary, how: str) -> None:
+def test_version_bumps_count_with_every_way_to_merge(pushed: PushedLibrary, how: str) -> None:
     pushed.git("checkout", "-q", "-b", "topic")
     pushed.component("a", "1.0.1")
     pushed.commit()
@@ -92,7 +92,7 @@ def test_however_a_branch_is_merged_its_bumps_count(pushed: PushedLibrary, how: 
     assert reasons(plan)["a"] == "MINOR 1.0.0 → 1.1.0"
 
 
-def test_a_reverted_bump_is_an_error_and_a_new_version_with_the_old_prompt_is_not(pushed: PushedLibrary) -> None:
+def test_reverted_bump_is_an_error(pushed: PushedLibrary) -> None:
     pushed.component("a", "1.1.0")
     pushed.record("a", "1.1.0")
     base = pushed.commit()
@@ -106,7 +106,7 @@ def test_a_reverted_bump_is_an_error_and_a_new_version_with_the_old_prompt_is_no
     assert jobs(pushed.plan(base)) == {"a": ALL}
 
 
-def test_a_renamed_component_is_a_new_one_under_its_new_name(pushed: PushedLibrary) -> None:
+def test_renamed_component_is_planned_as_new(pushed: PushedLibrary) -> None:
     base = pushed.git("rev-parse", "HEAD")
     pushed.git("mv", "components/a", "components/z")
     pushed.git("mv", "fixtures/a", "fixtures/z")
@@ -118,7 +118,7 @@ def test_a_renamed_component_is_a_new_one_under_its_new_name(pushed: PushedLibra
     assert reasons(plan) == {"z": "new component at 1.0.0"}
 
 
-def test_a_renamed_folder_whose_prompt_keeps_the_old_name_is_an_error(pushed: PushedLibrary) -> None:
+def test_renamed_folder_with_the_old_name_is_an_error(pushed: PushedLibrary) -> None:
     base = pushed.git("rev-parse", "HEAD")
     pushed.git("mv", "components/a", "components/z")
     (pushed.root / "components/z/leaderboard.json").unlink()
@@ -128,7 +128,7 @@ def test_a_renamed_folder_whose_prompt_keeps_the_old_name_is_an_error(pushed: Pu
     assert faults(plan)[0][0] == "components/z/prompt.md:1"
 
 
-def test_a_deleted_component_is_forgotten(pushed: PushedLibrary) -> None:
+def test_deleted_component_is_not_planned(pushed: PushedLibrary) -> None:
     base = pushed.git("rev-parse", "HEAD")
     shutil.rmtree(pushed.root / "components" / "a")
     pushed.commit()
@@ -136,7 +136,7 @@ def test_a_deleted_component_is_forgotten(pushed: PushedLibrary) -> None:
     assert (plan.runs, plan.faults, plan.untouched) == ([], [], 2)
 
 
-def test_records_may_be_on_a_branch_of_their_own_or_wait_for_review(pushed: PushedLibrary, tmp_path: Path) -> None:
+def test_records_of_other_branches_count(pushed: PushedLibrary, tmp_path: Path) -> None:
     base = pushed.git("rev-parse", "HEAD")
     pushed.git("checkout", "-q", "-b", "records")
     pushed.record("a", "1.1.0")
@@ -152,7 +152,7 @@ def test_records_may_be_on_a_branch_of_their_own_or_wait_for_review(pushed: Push
 
 
 @pytest.mark.parametrize("folder", ["prompts/library", "."])
-def test_the_components_may_be_anywhere_in_the_repository(tmp_path: Path, folder: str) -> None:
+def test_components_may_be_anywhere_in_the_repository(tmp_path: Path, folder: str) -> None:
     library = PushedLibrary(tmp_path / "library", folder)
     path = "" if folder == "." else f"{folder}/"
     library.recorded("a", "1.0.0")
@@ -169,7 +169,7 @@ def test_the_components_may_be_anywhere_in_the_repository(tmp_path: Path, folder
     assert [file for file, _ in faults(plan)] == [f"{path}c/leaderboard.json:1", f"{path}b/prompt.md:3"]
 
 
-def test_outside_of_a_clone_and_before_a_commit_it_is_said(tmp_path: Path) -> None:
+def test_plan_is_refused_without_a_commit(tmp_path: Path) -> None:
     library = PushedLibrary(tmp_path / "library")
     library.component("a", "1.0.0")
     with pytest.raises(GitError, match="has no commit yet"):
@@ -179,7 +179,7 @@ def test_outside_of_a_clone_and_before_a_commit_it_is_said(tmp_path: Path) -> No
         library.plan("HEAD")
 
 
-def test_a_component_and_a_model_may_be_started_by_hand_whatever_is_recorded(pushed: PushedLibrary) -> None:
+def test_manual_run_plans_recorded_versions_too(pushed: PushedLibrary) -> None:
     plan = pushed.plan(None, names=("b",), models=("n",), replicates=7, seed=3)
     (entry,) = plan.runs
     assert (entry.id, entry.replicates, entry.seed, entry.calls) == ("b@n", 7, 3, 7)
@@ -188,13 +188,13 @@ def test_a_component_and_a_model_may_be_started_by_hand_whatever_is_recorded(pus
     assert pushed.plan(None, dry_run=True).dry_run
 
 
-def test_a_push_may_be_narrowed(pushed: PushedLibrary) -> None:
+def test_push_may_be_limited_to_names_and_models(pushed: PushedLibrary) -> None:
     base = pushed.git("rev-parse", "HEAD")
     pushed.push(a="1.1.0", b="1.1.0")
     assert jobs(pushed.plan(base, names=("a",), models=("n",))) == {"a": ["n"]}
 
 
-def test_an_edited_prompt_of_a_recorded_version_is_started_by_nobody(pushed: PushedLibrary) -> None:
+def test_edited_prompt_of_a_recorded_version_is_a_fault(pushed: PushedLibrary) -> None:
     board = pushed.root / "components" / "a" / "leaderboard.json"
     board.write_text(board.read_text().replace('"digests": {}', '"digests": {"prompt": "sha256:0"}'))
     pushed.commit()
@@ -211,7 +211,7 @@ def test_an_edited_prompt_of_a_recorded_version_is_started_by_nobody(pushed: Pus
     assert jobs(pushed.push(a="1.1.0")) == {"a": ["new"]}
 
 
-def test_what_cannot_be_meant_is_refused(pushed: PushedLibrary) -> None:
+def test_plan_refuses_invalid_options(pushed: PushedLibrary) -> None:
     refused: tuple[tuple[dict[str, Any], type[Exception], str], ...] = (
         ({"names": ("aa",), "base": None}, SkillEvaluatorError, "unknown component 'aa'"),
         ({"names": ("aa",), "base": "HEAD"}, PlanError, r"no component 'aa' in .* at HEAD"),
@@ -265,7 +265,7 @@ def test_empty_submodule_with_the_cases_is_named(pushed: PushedLibrary) -> None:
     assert words.endswith("; the submodule fixtures/new is empty")
 
 
-def test_a_name_that_no_component_may_have_is_an_error_and_hides_no_other(pushed: PushedLibrary) -> None:
+def test_invalid_component_name_hides_no_other(pushed: PushedLibrary) -> None:
     base = pushed.git("rev-parse", "HEAD")
     pushed.component("a", "1.1.0")
     names = ("a b", "-a", "ä", "x\n::error::y", "`id`", "$(id)", "a'b\"c", "[x]*", "a|b", "%41")
@@ -279,7 +279,7 @@ def test_a_name_that_no_component_may_have_is_an_error_and_hides_no_other(pushed
     assert all("cannot be a component's name" in words for words in marked.values())
 
 
-def test_a_name_that_a_component_may_have_is_planned(pushed: PushedLibrary) -> None:
+def test_valid_component_name_is_planned(pushed: PushedLibrary) -> None:
     names = ("A.b_c-9", "0", "x" * 100)
     assert jobs(pushed.push(**dict.fromkeys(names, "1.0.0"))) == dict.fromkeys(names, ALL)
 
@@ -353,7 +353,7 @@ def test_drift_runs_only_the_recorded_versions(pushed: PushedLibrary) -> None:
             pushed.plan(**options, drift=True)
 
 
-def test_cases_that_a_model_cannot_take_are_left_out_of_its_jobs(pushed: PushedLibrary) -> None:
+def test_not_applicable_cases_are_not_planned(pushed: PushedLibrary) -> None:
     pushed.write("fixtures/a/cases/two/document.md", "A second notice.\n")
     for case_id, models in (("one", ["m"]), ("two", ["m", "n"])):
         pushed.write(f"fixtures/a/cases/{case_id}/meta.json", json.dumps({"not_applicable": models}))

@@ -89,7 +89,7 @@ def origin(pushed: Origin, tmp_path: Path) -> Origin:
     return Origin(bare=bare, clone=clone, skill=load_component(clone / "components", "receipts"))
 
 
-def test_what_others_pushed_meanwhile_is_kept(origin: Origin) -> None:
+def test_concurrent_push_is_kept(origin: Origin) -> None:
     other = Path(str(origin.clone) + "-2")
     git(origin.bare, "clone", "-q", str(origin.bare), str(other))
     origin.publish(origin.made("theirs", 2), repository=Repository(other))
@@ -114,7 +114,7 @@ class Overtaken(Repository):
         return super().push(remote, commit, branch)
 
 
-def test_whoever_is_overtaken_derives_again_and_waits_a_little_longer_each_time(origin: Origin) -> None:
+def test_overtaken_publisher_retries_with_growing_waits(origin: Origin) -> None:
     waits: list[float] = []
     commit = publish_records(Overtaken(origin, 5), [origin.made("mine")], origin.push, wait=waits.append)
     assert commit == origin.tip()
@@ -123,7 +123,7 @@ def test_whoever_is_overtaken_derives_again_and_waits_a_little_longer_each_time(
     assert git(origin.bare, "rev-list", "--count", "--merges", "main") == "0"
 
 
-def test_after_six_attempts_it_gives_up_without_harm(origin: Origin) -> None:
+def test_publisher_gives_up_after_six_attempts(origin: Origin) -> None:
     waits: list[float] = []
     with pytest.raises(GitError, match="main of origin moved 6 times during publishing; run this again"):
         publish_records(Overtaken(origin, 99), [origin.made("mine")], origin.push, wait=waits.append)
@@ -131,7 +131,7 @@ def test_after_six_attempts_it_gives_up_without_harm(origin: Origin) -> None:
     assert len(origin.rows()) == 6
 
 
-def test_a_record_that_says_something_else_is_refused_and_the_others_land(origin: Origin) -> None:
+def test_changed_record_is_refused_and_the_others_published(origin: Origin) -> None:
     origin.publish(origin.made("r1"))
     before = file_at(origin.bare, "main", "components/receipts/evals/records/r1.json")
     with pytest.raises(LeaderboardError, match=r"records/r1\.json exists with different content"):
@@ -140,7 +140,7 @@ def test_a_record_that_says_something_else_is_refused_and_the_others_land(origin
     assert file_at(origin.bare, "main", "components/receipts/evals/records/r1.json") == before
 
 
-def test_of_two_attempts_that_came_equally_far_the_first_record_stays(origin: Origin) -> None:
+def test_first_of_two_equal_attempts_is_kept(origin: Origin) -> None:
     first, second = (origin.made("r1-partial1", run=PART, seed=seed) for seed in (1, 2))
     assert not first.complete
     commit = origin.publish(first)
@@ -148,7 +148,7 @@ def test_of_two_attempts_that_came_equally_far_the_first_record_stays(origin: Or
     assert origin.tip() == commit
 
 
-def test_of_attempts_at_one_run_the_one_that_came_further_stands_above(origin: Origin) -> None:
+def test_more_complete_attempt_ranks_first(origin: Origin) -> None:
     for made in (origin.made("r1"), *(origin.made(f"r1-partial{n}", run=PART) for n in (9, 10))):
         origin.publish(made)
     assert origin.rows() == ["r1", "r1-partial9", "r1-partial10"]  # equally far, so by name
@@ -157,7 +157,7 @@ def test_of_attempts_at_one_run_the_one_that_came_further_stands_above(origin: O
     assert origin.rows() == ["r1", "r1-partial3", "r1-partial9", "r1-partial10"]
 
 
-def test_a_leaderboard_that_cannot_be_read_is_left_alone_and_the_others_land(origin: Origin) -> None:
+def test_unreadable_leaderboard_is_unchanged_and_the_others_published(origin: Origin) -> None:
     origin.commit("main", {BOARD: "<<<<<<< HEAD\n"})
     other = origin.made("r2", 2).model_copy(update={"skill": "other"})
     with pytest.raises(LeaderboardError, match=r"receipts/leaderboard\.json:1:1: not JSON"):
@@ -166,7 +166,7 @@ def test_a_leaderboard_that_cannot_be_read_is_left_alone_and_the_others_land(ori
     assert origin.rows(path="components/other/leaderboard.json") == ["r2"]
 
 
-def test_a_data_branch_stands_alone_and_grows(origin: Origin) -> None:
+def test_data_branch_holds_records_alone(origin: Origin) -> None:
     main = origin.tip()
     to = PublishRequest(mode="branch", branch="records")
     origin.publish(origin.made("r1", 1), to=to)
@@ -177,7 +177,7 @@ def test_a_data_branch_stands_alone_and_grows(origin: Origin) -> None:
     assert not git(origin.bare, "ls-tree", "-r", "--name-only", "records", "components/receipts/prompt.md")
 
 
-def test_the_components_may_be_the_repository_itself(origin: Origin) -> None:
+def test_components_may_be_the_repository_root(origin: Origin) -> None:
     origin.publish(origin.made("r1"), to=PublishRequest(components=Path()))
     assert origin.rows(path="receipts/leaderboard.json") == ["r1"]
 
@@ -186,7 +186,7 @@ def linear(origin: Origin, older: str, newer: str) -> bool:
     return git(origin.bare, "merge-base", older, newer) == older
 
 
-def test_a_branch_for_review_begins_on_the_branch_it_is_for(origin: Origin) -> None:
+def test_review_branch_starts_at_its_target(origin: Origin) -> None:
     main = origin.tip()
     origin.publish(origin.made("r1", 1), to=REVIEW)
     origin.publish(origin.made("r2", 2), to=REVIEW)
@@ -197,7 +197,7 @@ def test_a_branch_for_review_begins_on_the_branch_it_is_for(origin: Origin) -> N
 
 
 @pytest.mark.parametrize("how", ["merge", "squash"])
-def test_once_reviewed_and_merged_it_begins_again(origin: Origin, how: str) -> None:
+def test_merged_review_branch_starts_again(origin: Origin, how: str) -> None:
     origin.publish(origin.made("r1", 1), to=REVIEW)
     if how == "merge":
         git(origin.bare, "update-ref", "refs/heads/main", origin.tip("review"))
@@ -212,7 +212,7 @@ def test_once_reviewed_and_merged_it_begins_again(origin: Origin, how: str) -> N
     assert git(origin.bare, "diff", "--name-only", "main", "review", "--", "components/receipts/evals").count("\n") == 0
 
 
-def test_where_main_and_the_branch_for_review_both_moved_nothing_of_either_is_lost(origin: Origin) -> None:
+def test_diverged_review_branch_loses_nothing(origin: Origin) -> None:
     origin.publish(origin.made("waiting", 1), to=REVIEW)
     review = origin.tip("review")
     origin.publish(origin.made("direct", 2))
@@ -237,7 +237,7 @@ def test_records_are_read_in_the_order_of_their_ids_and_only_those_of_the_last_o
         read_records(tmp_path / "records")
 
 
-def test_a_record_under_review_that_cannot_be_read_is_said_and_the_others_land(origin: Origin) -> None:
+def test_unreadable_record_under_review_hides_no_other(origin: Origin) -> None:
     origin.publish(origin.made("waiting", 1), to=REVIEW)
     origin.commit("review", {"components/receipts/evals/records/broken.json": '{"run_id": "../x"}'})
     origin.commit("main", {"README.md": "read me"})
@@ -246,7 +246,7 @@ def test_a_record_under_review_that_cannot_be_read_is_said_and_the_others_land(o
     assert origin.rows("review") == ["new", "waiting"]
 
 
-def test_no_file_is_written_outside_of_the_repository_and_none_left_out_in_silence(pushed: Origin) -> None:
+def test_path_outside_the_repository_is_refused(pushed: Origin) -> None:
     for path in ("../x", "a/../x", "/x", "a//x", ".git/config", "a/.GIT/x", "a/./x", "a\0b"):
         with pytest.raises(GitError, match="cannot be the path of a file in a repository"):
             pushed.repository.add([pushed.tip()], {path: b"x"}, "Record")

@@ -1,7 +1,6 @@
 """A prompt library as teams have them, in all its shapes: what can be evaluated is, and nothing else is an error."""
 
 import contextlib
-import io
 import json
 import os
 import pty
@@ -17,8 +16,6 @@ from tests.support.library import REPLAY, SCRIPT, Ended, Library
 
 ADOPTED = Path(__file__).parents[1] / "data" / "adopted"
 READY = {"letter-kind", "opening-hours", "fine-check", "loan-translate", "shelf-count"}
-NO_SCHEMA = "any JSON is a valid answer: there is no components/{}/schema.json, so schema_valid is not measured"
-TEXT = "output: text, because its ground truths are texts; prompt.md declares no output"
 CONTRACT = {"datasets": [{"schema": "schema.json#/$defs/output"}]}
 
 
@@ -38,81 +35,27 @@ def linted(library: Library, *arguments: str) -> tuple[Ended, Mapping[str, Mappi
     return ended, {component["component"]: component for component in ended.json["components"]}
 
 
-def test_what_cannot_be_evaluated_yet_is_listed_with_the_reason_and_counted(adopted: Library) -> None:
+def test_components_that_cannot_be_evaluated_are_listed_with_their_reason(adopted: Library) -> None:
     adopted.write("components/opening-hours/evals/datasets.json", CONTRACT)
     ended, components = linted(adopted)
     assert (ended.code, ended.err) == (0, "")
     assert {name for name, found in components.items() if found["not_evaluated"] is None} == READY
-    waits = "has input-source.md and no document.md"
-    no_cases = "'{0}' is not evaluated yet: it has no cases: fixtures/{0}/cases and components/{0}/evals/cases missing"
-    for name, reason in {
-        "loan-notice": f"'loan-notice' is not evaluated yet: case 'r-17' {waits}",
-        "event-list": f"'event-list' is not evaluated yet: case 'may' {waits}",
-        "poster-render": no_cases.format("poster-render"),
-        "poster-review": no_cases.format("poster-review"),
-    }.items():
-        assert components[name]["not_evaluated"].startswith(reason)
-    assert {name: found["waiting"] for name, found in components.items() if found["waiting"]} == {
-        "event-list": ["may"],
-        "loan-notice": ["r-17"],
-    }
+    for name, reason in (
+        ("loan-notice", "case 'r-17' has input-source.md and no document.md"),
+        ("poster-render", "it has no cases: fixtures/poster-render/cases and components/poster-render/evals/cases m"),
+    ):
+        assert components[name]["not_evaluated"].startswith(f"'{name}' is not evaluated yet: {reason}")
     counted = "not evaluated: 4 of 9 components and 2 cases without a document"
     assert adopted.call("lint").out.endswith(f"{counted}\n")
-    assert adopted.call("lint", "--format", "markdown").out.endswith(f"{counted}\n")
     strict = adopted.call("lint", "--strict")
     assert (strict.code, strict.err) == (2, f"error: {counted}\n")
-
-
-def test_what_is_inferred_is_said(adopted: Library) -> None:
-    _, components = linted(adopted)
-    assert {name: found["output"] for name, found in components.items() if found["output"] == "text"} == {
-        "fine-check": "text",
-        "event-list": "text",
-    }
-    assert TEXT in components["fine-check"]["hints"]
-    assert NO_SCHEMA.format("shelf-count") in components["shelf-count"]["hints"]
-    assert TEXT in adopted.call("evaluate", "fine-check", "--dry-run").out
-    assert NO_SCHEMA.format("shelf-count") in adopted.call("evaluate", "shelf-count", "--dry-run").out
-
-
-def test_all_that_has_documents_is_planned_and_the_rest_skipped(adopted: Library) -> None:
-    adopted.write("components/opening-hours/evals/datasets.json", CONTRACT)
     adopted.write("components/letter-kind/evals/datasets.json", {"datasets": [{"evaluate": False}]})
+    reason = "'letter-kind' is not evaluated: components/letter-kind/evals/datasets.json says evaluate: false"
+    assert adopted.call("evaluate", "letter-kind").err == f"error: {reason}\n"
     planned = adopted.call("ci", "plan", "--format", "json")
     assert (planned.code, planned.json["faults"]) == (0, [])
     assert {entry["skill"] for entry in planned.json["runs"]} == READY - {"letter-kind"}
-    skipped = {one["skill"]: one["reason"] for one in planned.json["skipped"]}
-    assert len(skipped) == 5
-    assert skipped["letter-kind"] == (
-        "'letter-kind' is not evaluated: components/letter-kind/evals/datasets.json says evaluate: false"
-    )
-    for name, reason in skipped.items():
-        refused = adopted.call("evaluate", name)
-        assert (refused.code, refused.out, refused.err) == (2, "", f"error: {reason}\n")
-    ended, components = linted(adopted)
-    assert (ended.code, components["letter-kind"]["not_evaluated"]) == (0, skipped["letter-kind"])
-    assert "5 of 9 components" in adopted.call("lint", "--strict").err
-
-
-@pytest.mark.parametrize(("name", "truth"), [("shelf-count", "expected.json"), ("fine-check", "expected.md")])
-def test_without_a_contract_all_but_its_validity_is_measured(adopted: Library, name: str, truth: str) -> None:
-    (case,) = (adopted.root / "components" / name / "evals" / "cases").iterdir()
-    adopted.record_answers({(case.name, index): (case / truth).read_text() for index in range(2)})
-    assert adopted.call("evaluate", name).code == 0
-    board = json.loads((adopted.root / "components" / name / "leaderboard.json").read_text())
-    accuracy = board["runs"][0]["accuracy"]
-    assert "schema_valid" not in accuracy
-    assert accuracy["exact_match"]["mean"] == 1.0
-    declared = {"datasets": [{"metrics": ["schema_valid"]}]}
-    adopted.write(f"components/{name}/evals/datasets.json", declared)
-    assert "and no schema to validate against" in adopted.call("evaluate", name).err
-
-
-class Typed(io.StringIO):
-    """What somebody types on a terminal."""
-
-    def isatty(self) -> bool:
-        return True
+    assert reason in [one["reason"] for one in planned.json["skipped"]]
 
 
 def answered(library: Library, *arguments: str, typed: str) -> str:
@@ -141,7 +84,7 @@ PROPOSED = (
 DECLARED = {"event-list", "fine-check", "letter-kind", "loan-notice", "loan-translate", "opening-hours"}
 
 
-def test_adopting_proposes_and_writes_nothing_unless_told(adopted: Library) -> None:
+def test_adopt_writes_its_proposal_only_with_yes(adopted: Library) -> None:
     shutil.rmtree(adopted.root / ".evaluator")
     before = adopted.tree()
     proposed = adopted.call("init", "--adopt")
@@ -165,7 +108,7 @@ def test_adopting_proposes_and_writes_nothing_unless_told(adopted: Library) -> N
         assert adopted.call("evaluate", name, "--dry-run").code == 0
 
 
-def test_a_contract_that_may_be_one_of_several_parts_is_asked_for_and_not_guessed(adopted: Library) -> None:
+def test_adopt_asks_which_part_of_a_schema_is_the_contract(adopted: Library) -> None:
     section = {"type": "array", "items": {"type": "object", "required": ["day"]}}
     parts = {"plain": section, "long": {**section, "minItems": 2}, "wrong": {"type": "null"}}
     adopted.write("components/opening-hours/schema.json", {"$defs": parts})
@@ -177,44 +120,15 @@ def test_a_contract_that_may_be_one_of_several_parts_is_asked_for_and_not_guesse
     assert declared["datasets"] == [{"schema": "schema.json#/$defs/long"}]
 
 
-def test_what_is_written_down_of_texts_compares_as_before_and_stays_with_longer_cases(adopted: Library) -> None:
-    name, answer = "loan-notice", {"title": "Maps of the coast", "due": "2026-05-01", "reader": "R17"}
-    case = adopted.root / "components" / name / "evals" / "cases" / "r-17"
-    (case / "document.md").write_text("Maps of the coast, to R17 until 2026-05-01.")
-    adopted.record_answers({("r-17", index): json.dumps(answer) for index in range(2)})
-    assert adopted.call("evaluate", name).code == 0
-    assert adopted.call("init", "--adopt", "--yes").code == 0
-    longer = case.with_name("r-18")
-    longer.mkdir()
-    (longer / "document.md").write_text("Another.")
-    (longer / "expected.json").write_text(json.dumps({**answer, "title": "A map " * 59}))
-    prompt = adopted.root / "components" / name / "prompt.md"
-    prompt.write_text(prompt.read_text().replace("version: 1.1.0", "version: 1.2.0"))
-    calls = {(case_id, index): json.dumps(answer) for case_id in ("r-17", "r-18") for index in range(2)}
-    adopted.record_answers(calls)
-    ended = adopted.call("evaluate", name, "--recorded-baseline")
-    assert (ended.code, "incomparable" in ended.out, "1.1.0" in ended.out) == (0, False, True)
-
-    (adopted.root / "components" / name / "evals" / "datasets.json").unlink()
-    prompt.write_text(prompt.read_text().replace("version: 1.2.0", "version: 1.3.0"))
-    ended = adopted.call("evaluate", name, "--recorded-baseline")
-    assert '\'title\' as string, then text; to go on as before, write "title": {"compare": "string"} at' in ended.out
-
-
-def test_a_component_is_added_to_a_library_only_if_it_is_named(adopted: Library) -> None:
+def test_init_adds_a_component_only_by_name(adopted: Library) -> None:
     assert adopted.call("init").code == 0
     assert not (adopted.root / "components" / "example-component").exists()
     assert adopted.call("init", "--adopt", "--yes", "--name", "new").code == 0
     assert (adopted.root / "components" / "new" / "prompt.md").exists()
     assert adopted.call("lint", "new").code == 0
     assert adopted.call("init", "--yes").err == "error: --yes requires --adopt\n"
-
-
-def test_there_must_be_a_library_to_adopt(library: Library) -> None:
-    shutil.rmtree(library.root / "components")
-    refused = library.call("init", "--adopt")
-    assert (refused.code, refused.err.count("\n")) == (2, 1)
-    assert "holds no component to adopt" in refused.err
+    shutil.rmtree(adopted.root / "components")
+    assert adopted.call("init", "--adopt").refuses("holds no component to adopt")
 
 
 SETTINGS = ".evaluator/settings.yaml"
@@ -232,7 +146,7 @@ def skills(adopted: Library) -> Library:
 
 
 @pytest.mark.parametrize("folder", [".", "below"])
-def test_what_settings_say_stays_when_sources_are_added(skills: Library, folder: str) -> None:
+def test_adopt_adds_sources_and_keeps_the_settings(skills: Library, folder: str) -> None:
     if folder == "below":
         git(skills.root, "init", "-qb", "main", folder)
         for name in ("skills", ".evaluator"):
@@ -250,7 +164,7 @@ def test_adopt_names_a_judge_and_how_to_trust_it(skills: Library) -> None:
 
 
 @pytest.mark.parametrize("text", ["sources: []\n", "{replicates: 3}\n"])
-def test_settings_that_nothing_can_be_added_to_stay_as_they_are(skills: Library, text: str) -> None:
+def test_adopt_refuses_settings_it_cannot_extend(skills: Library, text: str) -> None:
     skills.write(SETTINGS, text)
     done = skills.call("init", "--adopt", "--yes")
     assert done.code == 2
@@ -258,7 +172,7 @@ def test_settings_that_nothing_can_be_added_to_stay_as_they_are(skills: Library,
     assert (skills.root / SETTINGS).read_text() == text
 
 
-def test_workflows_are_laid_out_at_adopting_and_a_folder_that_is_missing_is_one_line(skills: Library) -> None:
+def test_adopt_writes_workflows_on_request(skills: Library) -> None:
     nowhere = skills.root.with_name("nowhere")
     assert skills.call("init", str(nowhere), "--adopt").refuses(f"{nowhere} is not a folder")
     assert "`skill-evaluator init --adopt --workflows --yes` adds" in skills.call("init", "--adopt", "--yes").out

@@ -34,18 +34,6 @@ def test_paper_table_is_printed_with_grades_and_thresholds(tmp_path: Path) -> No
     assert not list(tmp_path.glob("**/report.md"))
 
 
-def test_centered_and_without_change_grades_and_are_named(tmp_path: Path) -> None:
-    library = AuditLibrary(tmp_path)
-    plain = {model.model: model.grade for model in audited_paper().models}
-    for options, changed, treatment in (
-        (["--centered"], 6, "scores are centered: each scenario's mean over the models is subtracted"),
-        (["--without", "7"], 3, "excluded scenario 7 (--without)"),
-    ):
-        done = library.call("audit", "report", "--cube", str(PAPER), "--format", "json", *options)
-        assert sum(plain[model["model"]] != model["grade"] for model in done.json["models"]) == changed
-        assert (done.code, done.json["treatment"]) == (0, treatment)
-
-
 def test_audit_becomes_a_page_with_charts_and_a_cube(served: AuditLibrary) -> None:
     assert served.audit().code == 0
     folder = served.audit_folder()
@@ -88,9 +76,17 @@ def test_model_without_outputs_makes_the_report_incomplete(served: AuditLibrary,
     assert done.json["warnings"][0].startswith("excluded, since they have no output: two")
 
 
-def test_weight_changes_the_share_of_a_benchmark(tmp_path: Path) -> None:
-    weight = ("--weight", "gpqa=2", "--format", "json")
-    done = AuditLibrary(tmp_path).call("audit", "report", "--cube", str(PAPER), *weight)
+def test_options_change_weights_and_grades(tmp_path: Path) -> None:
+    library = AuditLibrary(tmp_path)
+    plain = {model.model: model.grade for model in audited_paper().models}
+    for options, changed, treatment in (
+        (["--centered"], 6, "scores are centered: each scenario's mean over the models is subtracted"),
+        (["--without", "7"], 3, "excluded scenario 7 (--without)"),
+    ):
+        done = library.call("audit", "report", "--cube", str(PAPER), "--format", "json", *options)
+        assert sum(plain[model["model"]] != model["grade"] for model in done.json["models"]) == changed
+        assert (done.code, done.json["treatment"]) == (0, treatment)
+    done = library.call("audit", "report", "--cube", str(PAPER), "--weight", "gpqa=2", "--format", "json")
     assert [one["weight"] for one in done.json["used"]] == [0.5, 0.25, 0.25]
 
 

@@ -1,10 +1,13 @@
 """`evaluate --batch`: the three vendors' batches, whatever becomes of them, end in one outcome a call, paid once."""
 
+import os
 import random
 import re
 import signal
+import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -29,13 +32,28 @@ def evaluate(library: Library, *arguments: str) -> Any:
     return library.evaluate_here(*arguments, env=KEYS)
 
 
+def interrupted(library: Library, when: Callable[[], bool], *arguments: str) -> Ended:
+    """Evaluate in this process, and send it an interrupt when that is so and it still waits."""
+    ended = threading.Event()
+
+    def interrupt() -> None:
+        wait_until(lambda: ended.is_set() or when(), 60)
+        if not ended.is_set():
+            os.kill(os.getpid(), signal.SIGINT)
+
+    waiting = threading.Thread(target=interrupt)
+    waiting.start()
+    done: Ended = evaluate(library, *arguments)
+    ended.set()
+    waiting.join()
+    return done
+
+
 def submit(library: Library, server: BatchServer, *arguments: str) -> Ended:
-    """Submit a run's batches, and interrupt the process that waits for them."""
+    """Submit a run's batches, and interrupt the wait for them."""
     server.held = True
-    with library.start("--batch", *arguments, env=KEYS) as process:
-        wait_until(lambda: [line["event"] for line in events(library)] == ["intended", "submitted"])
-        process.send_signal(signal.SIGINT)
-        done = ended(process)
+    submitted = ["intended", "submitted"]
+    done = interrupted(library, lambda: [line["event"] for line in events(library)] == submitted, "--batch", *arguments)
     server.held = False
     return done
 
@@ -57,9 +75,7 @@ def reasons(library: Library) -> Counter[str]:
     return Counter(line["error"]["reason"] if "error" in line else "answered" for line in journal(library))
 
 
-def test_a_batch_is_submitted_waited_for_and_recorded_at_half_the_price(
-    library: Library, server: BatchServer, vendor: str
-) -> None:
+def test_batch_run_is_recorded_at_half_price(library: Library, server: BatchServer, vendor: str) -> None:
     set_up(library, server, vendor)
     server.polls = 3
     done = evaluate(library, "--batch")
@@ -74,9 +90,7 @@ def test_a_batch_is_submitted_waited_for_and_recorded_at_half_the_price(
     assert server.deleted == []
 
 
-def test_each_request_ends_as_an_answer_or_a_failure_with_its_name(
-    library: Library, server: BatchServer, vendor: str
-) -> None:
+def test_each_request_of_a_batch_has_one_outcome(library: Library, server: BatchServer, vendor: str) -> None:
     set_up(library, server, vendor)
     fates: dict[str, Outcome] = {"alpha": "rejected", "gamma": "missing"}
     server.outcome = lambda case_id, times: fates.get(case_id, "overloaded" if times == 2 else "answered")
@@ -102,7 +116,7 @@ def test_batch_result_of_a_content_filter_is_a_refusal(library: Library, server:
 @pytest.mark.parametrize(
     ("vendor", "gone", "answered"), [("anthropic", "results", 0), ("openai", "content", 0), ("openai", "errors-", 4)]
 )
-def test_results_that_are_gone_at_the_vendor_are_lost_and_nothing_stays_open(
+def test_results_deleted_by_the_vendor_are_lost_calls(
     library: Library, server: BatchServer, vendor: str, gone: str, answered: int
 ) -> None:
     set_up(library, server, vendor)
@@ -122,7 +136,7 @@ def aged(library: Library, days: int) -> None:
     path.write_text(re.sub(r'"at":\s*"[^"]*"', f'"at": "{at:%Y-%m-%dT%H:%M:%SZ}"', path.read_text()))
 
 
-def test_a_page_in_place_of_results_is_waited_for_a_week(library: Library, server: BatchServer) -> None:
+def test_unreadable_results_are_waited_for_a_week_and_then_lost(library: Library, server: BatchServer) -> None:
     set_up(library, server, "openai")
     server.page = lambda lines: PAGE
     waiting = evaluate(library, "--batch")
@@ -134,30 +148,21 @@ def test_a_page_in_place_of_results_is_waited_for_a_week(library: Library, serve
     assert reasons(library) == {"lost_by_provider": CALLS}
 
 
-def test_one_line_that_cannot_be_read_costs_after_a_week_its_own_call_alone(
-    library: Library, server: BatchServer
+@pytest.mark.parametrize(("status_page", "lost"), [(None, 1), (PAGE, CALLS)])
+def test_only_unreadable_results_are_lost(
+    library: Library, server: BatchServer, status_page: bytes | None, lost: int
 ) -> None:
     set_up(library, server, "anthropic")
-    server.page = lambda lines: lines.replace(b"{", b"", 1)
-    assert evaluate(library, "--batch").code == 4
-    aged(library, 8)
-    assert evaluate(library, "--resume").code == 4
-    assert reasons(library) == {"lost_by_provider": 1, "answered": CALLS - 1}
-
-
-def test_calls_are_lost_when_the_status_is_a_page_after_a_week(
-    library: Library, server: BatchServer, vendor: str
-) -> None:
-    set_up(library, server, vendor)
     submit(library, server)
-    server.status_page = PAGE
+    server.page = lambda lines: lines.replace(b"{", b"", 1)
+    server.status_page = status_page
     aged(library, 8)
     assert evaluate(library, "--resume").code == 4
-    assert reasons(library) == {"lost_by_provider": CALLS}
+    assert reasons(library) == Counter(lost_by_provider=lost, answered=CALLS - lost)
 
 
 @pytest.mark.parametrize("vendor", ["anthropic", "openai"])
-def test_requests_that_were_not_run_are_named(library: Library, server: BatchServer, vendor: str) -> None:
+def test_expired_and_canceled_requests_are_named(library: Library, server: BatchServer, vendor: str) -> None:
     set_up(library, server, vendor)
     server.ends = lambda batch: End(state="expired")
     server.outcome = lambda case_id, times: {"alpha": "expired", "beta": "canceled"}.get(case_id, "answered")
@@ -168,7 +173,7 @@ def test_requests_that_were_not_run_are_named(library: Library, server: BatchSer
     assert server.submitted == {"alpha": 4, "beta": 4, "gamma": 2}
 
 
-def test_every_state_of_a_gemini_batch_ends(tmp_path: Path) -> None:
+def test_gemini_batch_ends_in_every_state(tmp_path: Path) -> None:
     for state, asked, reason in (
         ("PARTIALLY_SUCCEEDED", 1, "lost_by_provider"),
         ("EXPIRED", 1, "expired"),
@@ -188,7 +193,7 @@ def test_every_state_of_a_gemini_batch_ends(tmp_path: Path) -> None:
         assert state != "FAILED" or "scripted" in done.out
 
 
-def test_a_batch_that_fails_for_one_line_fails_that_call_alone(library: Library, server: BatchServer) -> None:
+def test_batch_refused_for_one_line_fails_that_call_alone(library: Library, server: BatchServer) -> None:
     set_up(library, server, "openai")
     server.ends = lambda batch: End(state="failed", line=2) if batch is server.batches[0] else End()
     done = evaluate(library, "--batch")
@@ -201,9 +206,7 @@ def test_a_batch_that_fails_for_one_line_fails_that_call_alone(library: Library,
     assert [len(batch.requests) for batch in server.batches] == [CALLS, CALLS - 1]
 
 
-def test_a_reply_lost_on_its_way_is_looked_for_and_torn_results_are_fetched_again_and_nothing_is_sent_twice(
-    library: Library, server: BatchServer, vendor: str
-) -> None:
+def test_lost_replies_and_torn_results_repeat_no_request(library: Library, server: BatchServer, vendor: str) -> None:
     set_up(library, server, vendor)
     server.lost_replies = server.torn = 1
     done = evaluate(library, "--batch")
@@ -226,19 +229,13 @@ def test_batch_run_is_resumed_after_an_interrupt_and_paid_once(
     assert len(server.batches) == 1
 
 
-def test_a_cap_of_nothing_submits_nothing(library: Library, server: BatchServer) -> None:
-    set_up(library, server, "openai")
-    done = evaluate(library, "--batch", "--max-cost", "0")
-    assert (done.code, server.batches) == (4, []), done
-
-
 def cut(library: Library, events: int) -> None:
     """Leave only the first lines of the one run's batches, as a process does that ends between two."""
     path = library.run_folder() / "batches.jsonl"
     path.write_text("".join(path.read_text().splitlines(keepends=True)[:events]) + '{"event":"subm')
 
 
-def test_a_batch_of_which_only_the_intent_is_on_disk_is_found_again(
+def test_batch_is_found_again_when_only_its_intent_is_on_disk(
     library: Library, server: BatchServer, vendor: str
 ) -> None:
     set_up(library, server, vendor)
@@ -249,7 +246,7 @@ def test_a_batch_of_which_only_the_intent_is_on_disk_is_found_again(
     assert len(server.batches) == 1
 
 
-def test_failures_that_were_kept_already_leave_nothing_set_aside(library: Library, server: BatchServer) -> None:
+def test_saved_failures_reserve_no_budget(library: Library, server: BatchServer) -> None:
     set_up(library, server, "openai")
     most = evaluate(library, "--dry-run", "--batch", "--format", "json").json["models"][0]["cost_upper_usd"]
     server.outcome = lambda case_id, times: "rejected" if times == 2 else "answered"  # that is, in the first batch
@@ -261,7 +258,7 @@ def test_failures_that_were_kept_already_leave_nothing_set_aside(library: Librar
     assert len(server.batches) == 2
 
 
-def test_a_batch_that_was_never_created_is_created(library: Library, server: BatchServer, vendor: str) -> None:
+def test_batch_that_was_never_created_is_created_on_resume(library: Library, server: BatchServer, vendor: str) -> None:
     set_up(library, server, vendor)
     submit(library, server)
     server.batches.clear()
@@ -272,9 +269,7 @@ def test_a_batch_that_was_never_created_is_created(library: Library, server: Bat
     assert [line["event"] for line in events(library)] == ["intended", "absent", "intended", "submitted", "collected"]
 
 
-def test_batches_that_are_refused_again_and_again_are_given_up_with_what_the_server_says(
-    library: Library, server: BatchServer, vendor: str
-) -> None:
+def test_batch_is_given_up_after_repeated_refusals(library: Library, server: BatchServer, vendor: str) -> None:
     set_up(library, server, vendor)
     library.settings(batch={"poll_s": 0.01}, timeout_s=0.2, retry={"attempts": 2})
     server.broken = True
@@ -287,7 +282,7 @@ def test_batches_that_are_refused_again_and_again_are_given_up_with_what_the_ser
     assert reasons(library) == {"answered": CALLS}
 
 
-def test_where_it_cannot_be_told_whether_a_batch_is_ours_nothing_is_sent(library: Library, server: BatchServer) -> None:
+def test_nothing_is_sent_while_a_batch_may_be_ours(library: Library, server: BatchServer) -> None:
     set_up(library, server, "anthropic")
     submit(library, server)
     mine = server.batches.pop()
@@ -295,10 +290,7 @@ def test_where_it_cannot_be_told_whether_a_batch_is_ours_nothing_is_sent(library
     server.held = True
     cut(library, 1)
     seen = server.seen
-    with library.start("--resume", env=KEYS) as process:
-        wait_until(lambda: server.seen > seen + 2)
-        process.send_signal(signal.SIGINT)
-        stopped = ended(process)
+    stopped = interrupted(library, lambda: server.seen > seen + 2, "--resume")
     assert stopped.code == 4, stopped
     assert f"may have been created ({theirs.id} has as many requests and is not over)" in stopped.out
     assert server.batches == [theirs]
@@ -307,53 +299,35 @@ def test_where_it_cannot_be_told_whether_a_batch_is_ours_nothing_is_sent(library
     assert len(server.batches) == 2, "that one was somebody else's"
 
 
-def test_the_cost_is_capped_by_what_is_submitted_at_once(library: Library, server: BatchServer) -> None:
+def test_batches_are_split_by_cost_limit_and_queued_tokens(library: Library, server: BatchServer) -> None:
     set_up(library, server, "openai", params={"max_output_tokens": 1000})
+    assert evaluate(library, "--batch", "--max-cost", "0").code == 4
+    assert server.batches == []
     most = evaluate(library, "--dry-run", "--batch", "--format", "json").json["models"][0]["cost_upper_usd"]
-    done = evaluate(library, "--batch", "--max-cost", f"{most / CALLS * 2.5}")
+    done = evaluate(library, "--batch", "--no-reuse", "--max-cost", f"{most / CALLS * 2.5}")
     assert done.code == 0, done
     assert [len(batch.requests) for batch in server.batches] == [2, 2, 2]
     (record,) = library.records()
     assert record["cost_usd"] == pytest.approx(CALLS * COST)
-    assert evaluate(library, "--batch", "--max-cost", "0.001").code == 4
-    assert len(server.batches) == 3
-
-
-def test_calls_are_cut_into_batches_by_tokens_that_may_be_queued(library: Library, server: BatchServer) -> None:
     set_up(library, server, "openai", limits={"queued_tokens": 5_000}, params={"max_output_tokens": 1000})
-    done = evaluate(library, "--batch")
-    assert done.code == 0, done
-    assert len(server.batches) == 3
+    assert evaluate(library, "--batch").code == 0
+    assert len(server.batches) == 6
 
 
-def test_what_was_asked_and_answered_is_deleted_if_the_settings_say_so(
-    library: Library, server: BatchServer, vendor: str
-) -> None:
+def test_results_are_deleted_at_the_vendor_on_request(library: Library, server: BatchServer, vendor: str) -> None:
     set_up(library, server, vendor)
     library.settings(batch={"poll_s": 0.01, "delete_results": True})
     assert evaluate(library, "--batch").code == 0
     assert server.deleted == (["file-1", "answers-batch_1"] if vendor == "openai" else [server.batches[0].id])
-
-
-def test_what_could_not_be_deleted_is_said_and_costs_no_answer(
-    library: Library, server: BatchServer, vendor: str
-) -> None:
-    set_up(library, server, vendor)
-    library.settings(batch={"poll_s": 0.01, "delete_results": True})
     server.undeletable = True
-    done = evaluate(library, "--batch")
+    done = evaluate(library, "--batch", "--no-reuse")
     assert done.code == 0, done
-    assert f"{server.batches[0].id} could not be deleted" in done.err
-    assert reasons(library) == {"answered": CALLS}
-    assert "deleted" not in [line["event"] for line in events(library)]
-
-
-def test_what_does_not_go_with_batches_is_refused_with_a_sentence(library: Library, server: BatchServer) -> None:
-    assert "provider 'replay' has no batch API" in evaluate(library, "--batch").err
+    assert f"{server.batches[1].id} could not be deleted" in done.err
+    assert library.records()[0]["scored"] == CALLS
 
 
 @pytest.mark.faults
-def test_kills_lose_nothing_and_send_nothing_twice(tmp_path: Path, server: BatchServer) -> None:
+def test_killed_batch_run_loses_no_result_and_repeats_no_request(tmp_path: Path, server: BatchServer) -> None:
     seed = random.randrange(2**32)
     dice = random.Random(seed)
     server.polls = 3

@@ -61,7 +61,7 @@ def vendor(
     return run
 
 
-def test_the_first_replicate_of_a_case_warms_and_the_others_follow(vendor: Callable[..., Any]) -> None:
+def test_first_replicate_fills_the_cache_before_the_others(vendor: Callable[..., Any]) -> None:
     seen, record = vendor()
     assert {case_id: len(bodies) for case_id, bodies in seen.bodies.items()} == dict.fromkeys(CASES, 4)
     assert seen.early == []
@@ -73,19 +73,6 @@ def test_the_first_replicate_of_a_case_warms_and_the_others_follow(vendor: Calla
     assert record["cost_usd"] == pytest.approx((read * 0.125 + rest * 1.25 + 240 * 10) / 1e6, abs=1e-6)
     _, without = vendor(cache=False)
     assert (without["digests"]["settings"], without["tokens"]["hit_rate"]) == (record["digests"]["settings"], 0)
-
-
-@pytest.mark.parametrize(
-    ("changed", "arguments"),
-    [({"cache": False}, ()), ({}, ("--replicates", "1")), ({"base_url": True}, ())],
-    ids=["switched off", "asked once", "somebody's own server"],
-)
-def test_nothing_is_asked_of_a_cache_where_it_does_not_pay(
-    changed: dict[str, Any], arguments: tuple[str, ...], vendor: Callable[..., Any], server: ChatServer
-) -> None:
-    seen, _ = vendor(*arguments, **changed | ({"base_url": server.url} if "base_url" in changed else {}))
-    assert len(seen.bodies) == len(CASES)
-    assert not [body for bodies in seen.bodies.values() for body in bodies if "prompt_cache_key" in body]
 
 
 PRICE = {"input": 1000.0, "output": 5000.0}  # USD per million tokens
@@ -100,7 +87,7 @@ def _thrifty(asked: Asked) -> Reply:
     return Reply(text=notice(asked.case_id), input_tokens=60 + asked.seed % 40, output_tokens=5 + asked.seed % 45)
 
 
-def test_what_a_run_took_before_it_is_resumed_counts(served: Library, server: ChatServer) -> None:
+def test_resumed_run_counts_what_it_cost_before(served: Library, server: ChatServer) -> None:
     served.served_by(server.url, price=PRICE, params=PARAMS)
     planned = served.evaluate_here("--dry-run", "--replicates", "10", "--format", "json").json["models"][0]
     budget = str(5 * planned["cost_upper_usd"] / planned["calls"])
@@ -113,7 +100,7 @@ def test_what_a_run_took_before_it_is_resumed_counts(served: Library, server: Ch
     assert served.evaluate_here("--resume", "--max-cost", "1000").code == 0
 
 
-def test_all_models_share_one_budget(library: Library, server: ChatServer) -> None:
+def test_models_share_one_budget(library: Library, server: ChatServer) -> None:
     entry = {"provider": "openai", "base_url": server.url, "price": PRICE, "params": PARAMS}
     library.models({"id": "first", **entry}, {"id": "second", **entry})
     server.reply = _thrifty
@@ -123,9 +110,7 @@ def test_all_models_share_one_budget(library: Library, server: ChatServer) -> No
     assert 2.5 < sum(lines) <= 4
 
 
-def test_what_a_cache_saves_is_in_the_cost_the_record_the_row_and_the_report(
-    served: Library, server: ChatServer
-) -> None:
+def test_cost_includes_cached_tokens(served: Library, server: ChatServer) -> None:
     served.served_by(server.url, price={**PRICE, "cache_read": 100.0}, params=PARAMS)
     usage = {"prompt_tokens": 40, "completion_tokens": 20, "prompt_tokens_details": {"cached_tokens": 30}}
     server.reply = lambda asked: Reply(text=notice(asked.case_id), fields={"usage": usage})
@@ -144,7 +129,7 @@ def test_what_a_cache_saves_is_in_the_cost_the_record_the_row_and_the_report(
     }
 
 
-def test_a_model_without_a_known_price_is_refused_under_a_budget(served: Library, server: ChatServer) -> None:
+def test_budget_is_refused_for_a_model_without_a_price(served: Library, server: ChatServer) -> None:
     before = served.tree()
     refused = served.evaluate_here("--max-cost", "5")
     assert refused.code == 2

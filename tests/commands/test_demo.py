@@ -39,7 +39,7 @@ def shown(demo: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFix
     return run
 
 
-def test_three_versions_of_two_models_are_recorded(demo: Path) -> None:
+def test_demo_records_three_versions_of_two_models(demo: Path) -> None:
     runs = json.loads((demo / "components" / "receipts" / "leaderboard.json").read_text())["runs"]
     assert {(run["skill_version"], run["model_id"]) for run in runs} == {
         (version, model) for version in ("1.0.0", "1.1.0", "1.2.0") for model in ("example-large", "example-small")
@@ -47,14 +47,14 @@ def test_three_versions_of_two_models_are_recorded(demo: Path) -> None:
     assert all(run["complete"] and run["failures"].keys() <= {"unparseable"} for run in runs)
 
 
-def test_a_folder_with_something_in_it_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_demo_refuses_a_folder_that_is_not_empty(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "mine.txt").write_text("mine")
     assert typed("demo", str(tmp_path)) == EXIT_USER_ERROR
     assert "is not empty" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
 
-def test_what_to_type_next_fits_a_terminal(shown: Shown) -> None:
+def test_commands_printed_by_demo_run(shown: Shown) -> None:
     run = "20260102T090000Z-000002-receipts-example-large"
     lines = _NEXT.format(folder="demo", skill="receipts", replicates=4, run=run).replace("\\\n", "").splitlines()
     assert max(map(len, _NEXT.format(folder="demo", skill="receipts", replicates=4, run=run).splitlines())) <= 80

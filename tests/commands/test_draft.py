@@ -46,7 +46,7 @@ def is_complete(folder: Path) -> bool | None:
     return read(record)["complete"] if record.exists() else None
 
 
-def test_an_edited_prompt_is_held_against_its_own_version_before_the_edit(library: Library) -> None:
+def test_draft_is_compared_with_its_version_before_the_edit(library: Library) -> None:
     before = library.leaderboard.read_bytes()
     write(library, "1.2.0", "Extract title and year, please.", RIGHT)
     done = evaluate(library, "--draft")
@@ -61,19 +61,7 @@ def test_an_edited_prompt_is_held_against_its_own_version_before_the_edit(librar
     assert (again.code, "1.2.0 → 1.2.0 (draft)" in again.out, "0.500 → 1.000" in again.out) == (0, True, True)
 
 
-def test_a_version_that_is_not_recorded_yet_may_be_a_draft(library: Library) -> None:
-    write(library, "1.3.0", "Extract title and year, please.", RIGHT)
-    done = evaluate(library, "--draft", "--format", "json")
-    (model,) = done.json["comparison"]["models"]
-    assert (done.code, model["verdict"]) == (0, "improved")
-    assert (model["baseline"]["draft"], model["candidate"]["draft"]) == (False, True)
-    assert done.json["runs"][0]["draft"] is True
-    write(library, "1.3.0", "Another prompt altogether.", RIGHT)  # a draft takes no version
-    assert evaluate(library).code == 0
-    assert [row["skill_version"] for row in library.rows()] == ["1.3.0", "1.2.0"]
-
-
-def test_nothing_is_ever_held_against_a_draft_or_pooled_with_it(library: Library) -> None:
+def test_draft_is_never_a_baseline_nor_pooled(library: Library) -> None:
     write(library, "1.3.0", "Extract title and year, please.", RIGHT)
     evaluate(library, "--draft")
     write(library, "1.3.0", "Extract title and year, please.", WRONG)
@@ -91,7 +79,7 @@ def test_nothing_is_ever_held_against_a_draft_or_pooled_with_it(library: Library
     assert draft not in library.call("history", SKILL, "--format", "json").out
 
 
-def test_a_draft_that_was_stopped_goes_on_as_one(library: Library) -> None:
+def test_stopped_draft_resumes_as_a_draft(library: Library) -> None:
     write(library, "1.2.0", "Extract title and year, please.", RIGHT)
     assert evaluate(library, "--draft", "--max-calls", "3").code == 4
     assert drafts(library) == []
@@ -101,12 +89,12 @@ def test_a_draft_that_was_stopped_goes_on_as_one(library: Library) -> None:
     assert (drafts(library), len(library.rows())) == ([unfinished.name], 1)
 
 
-def test_what_is_no_draft_is_refused(library: Library) -> None:
-    reason = "--draft measures the prompt as it is, and --rerun-baseline a recorded version; use one of them"
+def test_draft_and_aa_are_refused_together(library: Library) -> None:
+    reason = "--draft runs the current prompt and --rerun-baseline a recorded version; use one of them"
     assert evaluate(library, "--draft", "--rerun-baseline").refuses(reason)
 
 
-def test_a_row_of_a_draft_is_named_by_lint(library: Library) -> None:
+def test_lint_names_the_row_of_a_draft(library: Library) -> None:
     write(library, "1.3.0", "Extract title and year, please.", RIGHT)
     assert evaluate(library).code == 0
     run_id = library.rows()[0]["run_id"]

@@ -83,7 +83,7 @@ def _page(library: Library, day: int) -> Ended:
     return library.call("ci", "report", f"collected{day}")
 
 
-def test_a_model_that_moved_is_told_and_begins_a_series_of_its_own(recorded: Library, vendor: Vendor) -> None:
+def test_drifted_model_is_reported_and_starts_a_new_series(recorded: Library, vendor: Vendor) -> None:
     vendor.served_model, vendor.year = "model-2", 1999
     moved, _ = _asked_again(recorded, day=2)
     assert moved.drift is not None
@@ -98,8 +98,6 @@ def test_a_model_that_moved_is_told_and_begins_a_series_of_its_own(recorded: Lib
     assert since.drift is not None
     assert (since.drift.since, since.drift.moved) == (moved.run_id, [])
     assert (model["baseline_runs"], _page(recorded, 3).code) == (1, 0)  # not pooled with the run before it moved
-    _, model = _asked_again(recorded, day=4)
-    assert (model["baseline"]["run_id"], model["baseline_runs"]) == (since.run_id, 2)
 
 
 def _patch(library: Library, version: str, prompt: str) -> None:
@@ -107,9 +105,7 @@ def _patch(library: Library, version: str, prompt: str) -> None:
     GitRepository(library.root).commit()
 
 
-def test_after_a_patch_of_the_prompt_the_new_prompt_is_asked_and_begins_a_series(
-    recorded: Library, vendor: Vendor
-) -> None:
+def test_patched_prompt_starts_a_new_series(recorded: Library, vendor: Vendor) -> None:
     _patch(recorded, "1.0.1", "Extract both.")
     vendor.year = 1999  # it may be the prompt, so nobody is alarmed
     (chosen,) = recorded.call("ci", "plan", "--drift", "--format", "json").json["chosen"]
@@ -121,32 +117,30 @@ def test_after_a_patch_of_the_prompt_the_new_prompt_is_asked_and_begins_a_series
     assert (again.drift.since, again.drift.moved, model["baseline_runs"]) == (first.run_id, [], 1)
 
 
-def test_what_is_no_question_of_drift_is_refused(recorded: Library) -> None:
+def test_drift_and_base_are_refused_together(recorded: Library) -> None:
     assert recorded.call("ci", "plan", "--drift", "--base", "HEAD").refuses("--drift runs the recorded versions")
 
 
-def test_aa_at_a_terminal_pools_what_did_not_move_and_begins_a_series_where_it_did(
-    recorded: Library, vendor: Vendor
-) -> None:
+def test_aa_pools_equal_runs_and_starts_a_series_after_drift(recorded: Library, vendor: Vendor) -> None:
     first = recorded.records()[0]
     alike = recorded.evaluate_here("--rerun-baseline", "--format", "json")
-    assert (alike.code, alike.err.count("moved though")) == (0, 0)
+    assert (alike.code, alike.err.count("drifted with")) == (0, 0)
     (spread,) = alike.json["spreads"]
     assert len(spread["scores"]) == 2
     vendor.year = 1999
     moved = recorded.evaluate_here("--rerun-baseline", "--format", "json")
     assert moved.code == 0
-    assert "warning: served moved though the prompt did not: exact_match 1.000 → 0.000" in moved.err
+    assert "warning: served drifted with an unchanged prompt: exact_match 1.000 → 0.000" in moved.err
     newest, second, _ = sorted(recorded.records(), key=lambda one: one["timestamp"] + one["run_id"], reverse=True)
     assert second["drift"] == {"since": first["run_id"], "moved": []}
     assert newest["drift"]["since"] == second["run_id"]
     (spread,) = moved.json["spreads"]
     assert set(spread["scores"]) == {newest["run_id"]}
     since = recorded.evaluate_here("--rerun-baseline", "--format", "json")
-    assert (len(since.json["spreads"][0]["scores"]), since.err.count("moved though")) == (2, 0)
+    assert (len(since.json["spreads"][0]["scores"]), since.err.count("drifted with")) == (2, 0)
 
 
-def test_what_moved_by_itself_is_not_blamed_on_the_prompt(recorded: Library, vendor: Vendor) -> None:
+def test_drift_is_not_blamed_on_the_prompt(recorded: Library, vendor: Vendor) -> None:
     _patch(recorded, "1.1.0", "Extract both.")
     assert recorded.evaluate_here("--recorded-baseline").code == 0
     vendor.year = 1999

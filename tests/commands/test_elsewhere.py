@@ -88,7 +88,7 @@ def whole(pipeline: Pipeline) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("shared", [False, True], ids=["folders of their own", "a shared folder"])
-def test_two_machines_make_the_parts_of_a_plan_and_either_joins_them(shared: bool, pipeline: Pipeline) -> None:
+def test_two_machines_run_the_parts_of_a_plan(shared: bool, pipeline: Pipeline) -> None:
     pipeline.plan("--base", "0")
     first, second = machine(pipeline, "first"), machine(pipeline, "second")
     results = [pipeline.artifacts] * 2 if shared else [first / "results", second / "results"]
@@ -107,7 +107,7 @@ def test_two_machines_make_the_parts_of_a_plan_and_either_joins_them(shared: boo
         assert comparables(pipeline.records()) == expected
 
 
-def test_a_part_that_is_run_again_goes_on(pipeline: Pipeline) -> None:
+def test_repeated_part_resumes(pipeline: Pipeline) -> None:
     pipeline.plan("--base", "0")
     here = machine(pipeline, "here")
     for _ in range(2):
@@ -117,7 +117,7 @@ def test_a_part_that_is_run_again_goes_on(pipeline: Pipeline) -> None:
     assert len(lines) == 12
 
 
-def test_a_part_that_cannot_be_asked_says_why(pipeline: Pipeline) -> None:
+def test_invalid_part_is_refused(pipeline: Pipeline) -> None:
     pipeline.plan("--base", "0")
     here = machine(pipeline, "here")
 
@@ -131,7 +131,7 @@ def test_a_part_that_cannot_be_asked_says_why(pipeline: Pipeline) -> None:
     assert re.search("^the plan is of commit [0-9a-f]{40}, .*: git checkout ", part("1/1")[0])
 
 
-def test_a_plain_host_evaluates_what_was_pushed_since_the_last_time(pipeline: Pipeline) -> None:
+def test_cron_job_evaluates_pushed_versions(pipeline: Pipeline) -> None:
     host, work = machine(pipeline, "host"), pipeline.root / "work"
     finish(start(host, "bash", str(CRON), str(host), str(work)))
     assert {row["skill_version"] for row in pipeline.rows()} == {"1.0.0"}
@@ -147,7 +147,7 @@ def test_a_plain_host_evaluates_what_was_pushed_since_the_last_time(pipeline: Pi
     assert sorted(row["skill_version"] for row in pipeline.rows()) == ["1.0.0", "1.0.0", "1.1.0", "1.1.0"]
 
 
-def test_the_stages_of_the_gitlab_pipeline_record_what_was_pushed(pipeline: Pipeline) -> None:
+def test_gitlab_pipeline_records_pushed_versions(pipeline: Pipeline) -> None:
     """Each job in a clone of its own, with nothing from the jobs before but their artifacts."""
     definition = yaml.safe_load((RECIPES / "gitlab-ci.yml").read_text())
     shutil.copytree(RECIPES, pipeline.checkout / "ci")
@@ -199,9 +199,7 @@ def assert_joined(pipeline: Pipeline) -> None:
     assert comparables(pipeline.records()) == whole(pipeline)
 
 
-def test_an_array_of_slurm_asks_a_plan_each_task_with_a_server_of_its_own(
-    pipeline: Pipeline, cluster: Mapping[str, str]
-) -> None:
+def test_slurm_array_runs_the_plan_with_a_server_per_task(pipeline: Pipeline, cluster: Mapping[str, str]) -> None:
     pipeline.plan("--base", "0")
     here = machine(pipeline, "here")
     shutil.copy(PART, here)
@@ -213,7 +211,7 @@ def test_an_array_of_slurm_asks_a_plan_each_task_with_a_server_of_its_own(
     assert without_server.returncode == 1
 
 
-def test_hosts_are_asked_by_ssh(pipeline: Pipeline, cluster: Mapping[str, str]) -> None:
+def test_ssh_hosts_run_the_plan(pipeline: Pipeline, cluster: Mapping[str, str]) -> None:
     pipeline.plan("--base", "0")
     here = machine(pipeline, "here")
     for name in (PART, SCALE / "hosts.sh"):
@@ -224,7 +222,7 @@ def test_hosts_are_asked_by_ssh(pipeline: Pipeline, cluster: Mapping[str, str]) 
     assert_joined(pipeline)
 
 
-def test_pods_of_an_indexed_job_are_the_parts_of_a_plan(pipeline: Pipeline) -> None:
+def test_pods_of_an_indexed_job_run_the_plan(pipeline: Pipeline) -> None:
     pipeline.plan("--base", "0")
     here = machine(pipeline, "here")
     shutil.copy(PART, here)
@@ -241,7 +239,7 @@ def test_pods_of_an_indexed_job_are_the_parts_of_a_plan(pipeline: Pipeline) -> N
     assert_joined(pipeline)
 
 
-def test_what_a_shard_lost_is_asked_again_by_the_line_that_collect_prints(pipeline: Pipeline) -> None:
+def test_printed_command_repeats_the_lost_calls(pipeline: Pipeline) -> None:
     pipeline.plan("--base", "0")
     here = machine(pipeline, "here")
     finish(start(here, "bash", str(PART), str(pipeline.plan_file), str(pipeline.artifacts), "1/1"))
@@ -263,6 +261,6 @@ def test_what_a_shard_lost_is_asked_again_by_the_line_that_collect_prints(pipeli
 
 
 @pytest.mark.parametrize("folder", [RECIPES, SCALE])
-def test_the_page_shows_every_recipe(folder: Path) -> None:
+def test_page_links_every_recipe(folder: Path) -> None:
     shown = re.findall(rf"\(examples/{folder.name}/(\S+)\)", (RECIPES.parents[1] / "scale.md").read_text())
     assert set(shown) == {path.name for path in folder.iterdir()}

@@ -6,97 +6,32 @@ import shutil
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import pytest
-
-from tests.shell import blocks, is_excerpt
 from tests.support.chat_server import notice
-from tests.support.library import ROOT, SKILL, Ended, Library
+from tests.support.library import SKILL, Ended, Library
 
-HOSTILE = ("[bold]loud[/bold]", "a|b`c", "\x1b[31mred\x07", "right\u202eleft", "\ud800", "two\nlines", "back\\|slash")
-_LINE = {
-    "type": "object",
-    "properties": {"code": {"type": ["string", "null"]}, "price": {"type": ["number", "null"]}},
-    "additionalProperties": False,
-}
 SCHEMA: Mapping[str, Any] = {
     "type": "object",
     "properties": {
         "title": {"type": ["string", "null"]},
         "year": {"type": ["integer", "null"]},
-        "lines": {"type": "array", "items": _LINE},
-        "parts": {"type": "array", "items": _LINE},
-        "steps": {"type": "array", "items": {"type": "integer"}},
         "tags": {"type": "array", "items": {"type": "string"}},
-        "note": {"type": "string"},
     },
 }
-METRICS = ("schema_valid", "exact_match", "field_level_f1", "jaccard")
-FIELDS: Mapping[str, Any] = {
-    "lines": {"align": "key", "key": ["code"]},
-    "steps": {"align": "ordered"},
-    "note": {"compare": "text"},
-}
+PROSE = "I [bold]cannot[/bold]\nread \x1b[31m it"
+HOSTILE = ("[bold]loud[/bold]", "a|b`c", "\x1b[31mred\x07", "right\u202eleft", "\ud800", "two\nlines", "back\\|slash")
 
 
-def rows(**prices: float) -> list[Any]:
-    """Items of the arrays `lines` and `parts`."""
-    return [{"code": code, "price": price} for code, price in prices.items()]
-
-
-LONG = "x" * 10_000
-ONCE: Mapping[str, tuple[Any, Any]] = {  # by case its truth and its one answer
-    "arrays": (
-        {"lines": rows(A=1, B=2), "parts": rows(x=1, y=2, z=3), "steps": [1, 2], "tags": ["p", "q"]},
-        {"lines": [*rows(B=2), *rows(B=9)], "parts": rows(z=3, x=9), "steps": [1, 2, 3], "tags": ["q", "r"]},
-    ),
-    "prose": ({"title": "alpha"}, "I [bold]cannot[/bold]\nread \x1b[31m it"),
-    "schema": ({"title": "alpha"}, {"title": "alpha", "year": "2024", "steps": ["one"]}),
-    "document": ({"title": "alpha"}, {"title": "alpha"}),
-    "long": ({"title": f"{LONG}same{LONG}"}, {"title": f"{LONG}else{LONG}"}),
-    "hostile": (
-        {"title": "alpha", "tags": list(HOSTILE)},
-        {"title": HOSTILE[0], "tags": [*HOSTILE, "|x|"], HOSTILE[1]: 1},
-    ),
-    "misfit": ({"year": 1}, {"year": LONG}),
-}
-
-
-def declare(library: Library, schema: Any = SCHEMA, fields: Mapping[str, Any] = FIELDS) -> None:
-    """Give the component its schema and how its fields are compared, and no case."""
-    library.write(f"components/{SKILL}/schema.json", schema)
-    dataset = {"id": "all", "metrics": METRICS, "fields": fields}
-    library.write(f"components/{SKILL}/evals/datasets.json", {"datasets": [dataset]})
+def answered(library: Library, truth: Any, answers: Sequence[Any]) -> None:
+    """Evaluate one case, `alpha`, with these answers (texts as they are)."""
+    library.write(f"components/{SKILL}/schema.json", SCHEMA)
     shutil.rmtree(library.root / "fixtures" / SKILL)
-
-
-def answered(
-    library: Library, truth: Any, answers: Sequence[Any], schema: Any = SCHEMA, fields: Mapping[str, Any] = FIELDS
-) -> str:
-    """Evaluate one case, `alpha`, with these answers (texts as they are); returns the run's id."""
-    declare(library, schema, fields)
     library.case("alpha", truth)
     library.record_answers({("alpha", index): text_of(answer) for index, answer in enumerate(answers)})
     library.evaluate_here("--replicates", str(len(answers)))
-    return library.run_folder().name
 
 
 def text_of(answer: Any) -> str:
     return answer if isinstance(answer, str) else json.dumps(answer)
-
-
-@pytest.fixture(scope="module")
-def once(tmp_path_factory: pytest.TempPathFactory) -> Library:
-    """A library with one run of the cases of ONCE."""
-    library = Library(tmp_path_factory.mktemp("once"))
-    declare(library)
-    for case_id, (truth, _) in ONCE.items():
-        library.case(case_id, truth)
-    document = "".join(f"line {index}\n" for index in range(40))
-    library.write(f"fixtures/{SKILL}/cases/document/document.md", document)
-    library.record_answers({(case_id, 0): text_of(answer) for case_id, (_, answer) in ONCE.items()})
-    done = library.evaluate_here("--replicates", "1")
-    assert (done.code, "unscored" in done.out) == (0, False)
-    return library
 
 
 def explain(library: Library, *arguments: str) -> Ended:
@@ -127,16 +62,6 @@ def test_case_shows_its_outputs_with_replicates_the_commonest_first(library: Lib
     assert verdicts(empty) == {"title": "missing", "year": "missing"}
 
 
-def test_extra_items_of_an_array_have_their_own_index(once: Library) -> None:
-    (output,) = outputs(once, "--case", "arrays")
-    found = {at: verdict for at, verdict in verdicts(output).items() if at.startswith(("lines", "tags"))}
-    assert found == {
-        "lines[0].code": "missing", "lines[0].price": "missing", "lines[1].code": "right", "lines[1].price": "right",
-        "lines[→1].code": "extra", "lines[→1].price": "extra",
-        "tags[0]": "missing", "tags[1]": "right", "tags[→1]": "extra",
-    }  # fmt: skip
-
-
 def test_field_is_shown_in_every_case(library: Library) -> None:
     texts = {("alpha", 0): notice("alpha"), ("alpha", 1): notice("alpha", 1), ("beta", 0): notice("beta", 3)}
     library.record_answers({**texts, ("beta", 1): notice("beta", 3), ("gamma", 0): "?", ("gamma", 1): notice("gamma")})
@@ -147,27 +72,17 @@ def test_field_is_shown_in_every_case(library: Library) -> None:
     assert re.search(r"^gamma +unparseable +\(the whole answer\) +– +– +0", out, re.M)
 
 
-def test_an_answer_that_could_not_be_parsed_is_shown_as_it_came(once: Library) -> None:
-    ended = explain(once, "--case", "prose")
+def test_unparseable_output_is_shown_as_received(library: Library) -> None:
+    answered(library, {"title": "alpha"}, [PROSE, {"title": "alpha", "year": "2024"}])
+    ended = explain(library, "--case", "alpha")
     assert "replicate 0: unparseable, prose · " in ended.out
     assert "of replicate 0 as it came (35 characters)\nI [bold]cannot[/bold]\nread \\u001b[31m it\n" in ended.out
-    (data,) = outputs(once, "--case", "prose")
-    assert (data["outcome"], data["text"], data["fields"]) == ("unparseable", ONCE["prose"][1], [])
+    assert '/year: "2024" is not of type' in ended.out
+    (data,) = (output for output in outputs(library, "--case", "alpha") if output["replicates"] == [0])
+    assert (data["outcome"], data["text"], data["fields"]) == ("unparseable", PROSE, [])
 
 
-def test_reasoning_is_shown_apart_from_the_output(library: Library) -> None:
-    right = {"title": "alpha", "year": 2024}
-    answered(library, right, [f"<think>hm\n{json.dumps({'year': 1})}</think>{json.dumps(right)}", "<think>hm"])
-    ended = explain(library, "--case", "alpha")
-    assert 'reasoning of replicate 0 (29 characters)\n<think>hm\n{"year": 1}</think>\n' in ended.out
-    first = outputs(library, "--case", "alpha")[0]
-    assert set(verdicts(first).values()) == {"right"}
-    assert "replicate 1: unparseable, in_reasoning · " in ended.out
-    assert "\nwhat to do: raise params: {max_output_tokens}" in ended.out
-    assert first["reasoning"].startswith("<think>hm")
-
-
-def test_a_call_that_failed_or_was_not_made_is_said(library: Library) -> None:
+def test_failed_and_missing_calls_are_named(library: Library) -> None:
     line = {"case_id": "alpha", "replicate": 0, "error": {"kind": "timeout", "reason": "read_timeout"}}
     library.write("answers.jsonl", json.dumps(line) + "\n")
     library.evaluate_here("--case", "alpha", "--replicates", "2", "--max-calls", "1")
@@ -176,67 +91,29 @@ def test_a_call_that_failed_or_was_not_made_is_said(library: Library) -> None:
     assert "replicate 1: not_run\n" in out
 
 
-def test_what_the_schema_holds_against_an_answer_is_listed(once: Library) -> None:
-    out = explain(once, "--case", "schema").out
-    assert "schema errors\n" in out
-    assert '/year: "2024" is not of type' in out
-    assert '/steps/0: "one" is not of type "integer"' in out
-    (row,) = (line for line in explain(once, "--case", "misfit").out.splitlines() if '/year: "xxx' in line)
-    assert len(row) < 150
-    assert 'xxx" is not of types ' in row
-
-
-def test_the_document_is_shortened_unless_all_of_it_is_wanted(once: Library) -> None:
-    short = explain(once, "--case", "document").out
-    assert "line 5\n… of 40 lines\n--full shows all\n" in short
-    assert "line 6\n" not in short
-    assert "line 5\n… of 40 lines\n" in explain(once, "--case", "document", "--format", "markdown").out
-    assert "line 39\n" in explain(once, "--case", "document", "--full").out
-
-
-def test_long_values_are_cut_to_where_they_differ(once: Library) -> None:
-    (row,) = (line for line in explain(once, "--case", "long").out.splitlines() if line.startswith("wrong"))
-    assert len(row) < 300
-    assert "xxxsamexxx" in row
-    assert "xxxelsexxx" in row
-    assert row.count("(20,006 characters)") == 2
-    full = explain(once, "--case", "long", "--full").out
-    assert f"{LONG}same{LONG}" in full
-    assert f"{LONG}else{LONG}" in full
-
-
-def test_values_from_outside_stay_text_and_break_no_table(once: Library) -> None:
-    text = explain(once, "--case", "hostile").out
+def test_hostile_values_stay_text_and_break_no_table(library: Library) -> None:
+    truth, output = {"title": "alpha", "tags": list(HOSTILE)}, {"title": HOSTILE[0], "tags": [*HOSTILE, "|x|"]}
+    answered(library, truth, [{**output, HOSTILE[1]: 1}])
+    text = explain(library, "--case", "alpha").out
     for shown in ('"[bold]loud[/bold]"', '"a|b`c"', "\\u001b[31mred\\u0007", "\\u202e", "\\ud800", "two\\nlines"):
         assert shown in text
-    page = explain(once, "--case", "hostile", "--format", "markdown").out
-    field = explain(once, "--case", "hostile", "--field", "tags[]", "--format", "markdown").out
+    page = explain(library, "--case", "alpha", "--format", "markdown").out
+    field = explain(library, "--case", "alpha", "--field", "tags[]", "--format", "markdown").out
     rows = [line.replace("\\|", "") for line in (page + field).splitlines() if line.startswith("|")]
     assert {row.count("|") for row in rows} == {7}
     assert not {"\x1b", "\x07", "\u202e"} & set(text + page + field)
-    data = explain(once, "--case", "hostile", "--format", "json").json
+    data = explain(library, "--case", "alpha", "--format", "json").json
     assert data["cases"][0]["truth"]["tags"] == list(HOSTILE)
-
-
-def test_what_holds_fields_is_none_itself(library: Library) -> None:
-    run = answered(library, {"lines": [{"code": "A"}]}, [{}])
-    for path, below in (
-        ("lines", "(known: lines[].code, lines[].price)"),
-        ("cod", "(known: lines[].code, parts[].code)"),
-    ):
-        ended = library.call("explain", run, "--field", path)
-        assert ended.code == 2
-        assert ended.err == f"error: unknown field '{path}' of '{SKILL}' for --field {below}\n"
 
 
 REFUSED: Mapping[tuple[str, ...], str] = {
     ("--case", "alpa"): "unknown case 'alpa' in {run} (did you mean 'alpha'?)",
     ("--field", "yeer"): "unknown field 'yeer' of 'notice-extraction' for --field (did you mean 'year'?)",
-    (): "say what of the run to explain: --case ID or --field PATH (its cases: alpha, beta, gamma)",
+    (): "--case ID or --field PATH is required (the cases of the run: alpha, beta, gamma)",
 }
 
 
-def test_what_the_run_does_not_have_is_refused_in_one_line(library: Library) -> None:
+def test_unknown_case_or_field_is_refused_in_one_line(library: Library) -> None:
     library.evaluate_here()
     run = library.run_folder().name
     for arguments, problem in REFUSED.items():
@@ -244,7 +121,7 @@ def test_what_the_run_does_not_have_is_refused_in_one_line(library: Library) -> 
         assert (ended.code, ended.out, ended.err) == (2, "", f"error: {problem.format(run=run)}\n")
 
 
-def test_outputs_that_were_edited_after_the_run_are_named(library: Library) -> None:
+def test_edited_outputs_get_a_warning(library: Library) -> None:
     assert library.evaluate_here().code == 0
     folder = library.run_folder()
     arguments = ("explain", folder.name, "--case", "alpha")
@@ -252,11 +129,11 @@ def test_outputs_that_were_edited_after_the_run_are_named(library: Library) -> N
     journal = folder / "replicates.jsonl"
     journal.write_text(journal.read_text().replace("2024", "2025", 1))
     place = folder.relative_to(library.root)
-    said = f"warning: {place / 'record.json'} was made of other answers than {place / journal.name} holds\n"
+    said = f"warning: {place / 'record.json'} was made from other outputs than {place / journal.name} has\n"
     assert library.call(*arguments).err == said
 
 
-def test_a_run_is_named_by_its_folder_or_its_id(library: Library) -> None:
+def test_run_is_found_by_folder_or_id(library: Library) -> None:
     library.evaluate_here()
     folder = library.run_folder()
     by_id = explain(library, "--case", "alpha").out
@@ -268,44 +145,3 @@ def test_a_run_is_named_by_its_folder_or_its_id(library: Library) -> None:
     assert component.err == f"error: '{SKILL}' is a component: name one of its runs ({folder.name})\n"
     no_run = library.call("explain", "components", "--case", "alpha")
     assert no_run.err == "error: components is not a run folder: it has no manifest.json\n"
-
-
-def test_the_page_of_the_commands_shows_what_they_print(library: Library) -> None:
-    truth = {
-        "title": "Order 17",
-        "year": 2024,
-        "lines": [{"code": "A-1", "price": 12.5}, {"code": "B-2", "price": 4}, {"code": "C-3", "price": 7}],
-        "tags": ["urgent"],
-    }
-    slips = {"title": "Order 17", "year": 2023, "lines": [*reversed(truth["lines"][1:]), {"code": "D-4"}]}
-    fenced = f"Here it is:\n```json\n{json.dumps({**slips, 'tags': ['urgent', 'new']})}\n```"
-    run = answered(library, truth, [fenced, truth, "I cannot read it.", truth])
-    library.write(f"fixtures/{SKILL}/cases/alpha/document.md", "ORDER 17\nA-1  12.50\nB-2   4.00\nC-3   7.00\nurgent\n")
-    answer = library.call("explain", run, "--case", "alpha").out
-    (example,) = [block for block in blocks(ROOT / "docs" / "tour.md", "text") if "lines[→2].code" in block]
-    assert is_excerpt(example, answer), answer
-
-
-def test_the_page_of_the_commands_names_every_key_of_the_data(library: Library) -> None:
-    answered(library, {"lines": [{"code": "A"}]}, [{"lines": [{"code": "A"}]}, "?"])
-    page = (ROOT / "docs" / "tour.md").read_text()
-    explained = explain(library, "--case", "alpha", "--format", "json").json
-    case = explained["cases"][0]
-    lint = library.call("lint", "--format", "json").json["components"][0]
-    output = case["outputs"][0]
-    parts = [explained, case, output, output["fields"][0], lint, *lint["fields"]]
-    assert [key for part in parts for key in part if f"`{key}`" not in page] == []
-
-
-def test_only_differing_leaves_are_shown_on_a_terminal_of_80_columns(library: Library) -> None:
-    names = [f"field_{at:02}" for at in range(40)]
-    right = dict.fromkeys(names, 1)
-    schema = {"type": "object", "properties": {name: {"type": "integer"} for name in names}}
-    run = answered(library, right, [{**right, names[7]: 0}, {**right, names[7]: 0}], schema, {})
-    done = library.call("explain", run, "--case", "alpha", columns=80)
-    shown = re.sub(r"\x1b\[[\d;]*m", "", done.out).splitlines()
-    assert (done.code, len(shown) <= 24, max(map(len, shown)) <= 80) == (0, True, True), done.out
-    assert "fields: 78 right, 2 wrong" in shown
-    assert [line.split()[0] for line in shown if line.startswith(("right", "wrong"))] == ["wrong"]
-    assert "… and 39 more" in shown
-    assert library.call("explain", run, "--case", "alpha", "--full").out.count("\nright ") == 39

@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -13,7 +12,6 @@ import jsonschema
 import pytest
 import yaml
 from skill_evaluator.ci.matrix import environment_of
-from skill_evaluator.cli import COMMANDS
 from skill_evaluator.library.config import load_models, load_settings
 from skill_evaluator.library.scaffolding import EXAMPLE
 from skill_evaluator.providers import PROVIDERS, key_variables
@@ -52,7 +50,7 @@ def write_models(root: Path, *models: object) -> None:
     (root / ".evaluator" / "models.yaml").write_text(json.dumps({"models": models}))
 
 
-def test_every_file_that_people_write_names_its_schema_for_their_editor_and_keeps_to_it(root: Path) -> None:
+def test_edited_files_name_their_schema_and_are_valid(root: Path) -> None:
     assert skill_evaluator(root, "init", "--workflows", "--judge").code == 0
     written = list(root.glob(".evaluator/**/*.yaml"))
     assert len(written) > 5
@@ -126,14 +124,7 @@ def test_init_with_workflows_writes_no_component_unless_it_is_named(root: Path) 
         assert ended(run).code == 0
 
 
-def test_examples_of_the_help_name_no_model_of_one_repository() -> None:
-    for command in COMMANDS:
-        examples = call(ROOT, *command.split(), "--help").out.partition("Examples:")[2]
-        named = re.findall(r"--(?:model|judge) (\S+)", examples)
-        assert [name for name in named if not re.fullmatch("<(model|id)>", name)] == [], command
-
-
-def test_workflows_are_this_projects_own_and_have_at_most_520_lines() -> None:
+def test_written_workflows_equal_those_of_this_project() -> None:
     assert sorted(path.name for path in (SCAFFOLD / "workflows").iterdir()) == ["check.yml", "evaluate.yml", "site.yml"]
     lines = 0
     for name in WRITTEN:
@@ -144,7 +135,7 @@ def test_workflows_are_this_projects_own_and_have_at_most_520_lines() -> None:
     assert lines <= 520
 
 
-def test_entry_point_and_settings_are_this_projects_own(root: Path) -> None:
+def test_entry_point_and_settings_equal_those_of_this_project(root: Path) -> None:
     skill_evaluator(root, "init", "--workflows", "--audit", "--judge")
     assert (root / "tools" / "evaluate_skill.py").read_bytes() == SCRIPT.read_bytes()
     lock = Path(".evaluator") / "requirements-lock.txt"
@@ -158,7 +149,7 @@ def test_entry_point_and_settings_are_this_projects_own(root: Path) -> None:
         assert (root / ".github" / name).read_bytes() == (ROOT / ".github" / name).read_bytes()
 
 
-def test_nothing_that_is_laid_out_names_a_vendors_model(root: Path) -> None:
+def test_written_files_name_no_model_of_a_vendor(root: Path) -> None:
     """Models are switched off; the comment says how to list those that there are."""
     assert skill_evaluator(root, "init", "--workflows", "--name", "x").code == 0
     named = re.compile(rb"(?i)\b(gemini|gpt|claude|mistral|llama(?!\.cpp)|qwen)\b|\bo[134]-|sonnet|opus|haiku")
@@ -170,7 +161,7 @@ def test_nothing_that_is_laid_out_names_a_vendors_model(root: Path) -> None:
     assert [host in text for host in ("api.anthropic.com", "api.openai.com", "generativelanguage")] == [True] * 3
 
 
-def test_the_first_push_costs_nothing_and_the_models_to_uncomment_are_right(root: Path) -> None:
+def test_written_models_are_free_and_the_commented_ones_valid(root: Path) -> None:
     skill_evaluator(root, "init")
     config = root / ".evaluator"
     assert all(PROVIDERS[model.provider].free for model in load_models(config))
@@ -205,14 +196,9 @@ def test_lint_names_what_the_workflow_lacks_for_the_models(root: Path) -> None:
         ],
     )
     assert skill_evaluator(root, "lint", "--strict").code == 2
-    shutil.rmtree(root / ".github")
-    skill_evaluator(root, "init", "--workflows", "--keyless")
-    evaluate = root / ".github" / "workflows" / "evaluate.yml"
-    evaluate.write_text(evaluate.read_text().replace("          JOB:", f"          {line}\n          JOB:"))
-    assert skill_evaluator(root, "lint", "--strict").err == ""
 
 
-def test_lint_says_where_the_key_of_a_judge_of_another_provider_must_be(root: Path) -> None:
+def test_lint_names_the_missing_key_of_a_judge(root: Path) -> None:
     skill_evaluator(root, "init", "--workflows", "--name", "invoices")
     datasets = root / "components" / "invoices" / "evals" / "datasets.json"
     datasets.parent.mkdir(exist_ok=True)
@@ -228,7 +214,7 @@ def test_lint_says_where_the_key_of_a_judge_of_another_provider_must_be(root: Pa
 
 
 @pytest.mark.parametrize("options", [[], ["--keyless"]])
-def test_written_workflows_please_their_linters(options: list[str], root: Path) -> None:
+def test_written_workflows_pass_their_linters(options: list[str], root: Path) -> None:
     skill_evaluator(root, "init", "--workflows", *options)
     bin_ = Path(sys.executable).parent
     files = sorted(str(path) for path in (root / ".github" / "workflows").iterdir())
@@ -243,12 +229,13 @@ def test_written_workflows_please_their_linters(options: list[str], root: Path) 
     assert ("id-token" in job["permissions"]) is bool(options)
 
 
-def test_what_is_there_is_kept_and_said_so(root: Path) -> None:
+def test_init_keeps_existing_files(root: Path) -> None:
     mine = {
         ".evaluator/models.yaml": "models: [{id: mine, provider: openai}]\n",
         ".github/workflows/evaluate.yml": "name: mine\n",
         f"components/{EXAMPLE}/prompt.md": "mine",
     }
+    (root / ".gitignore").write_text("build/")
     for place, text in mine.items():
         (root / place).parent.mkdir(parents=True, exist_ok=True)
         (root / place).write_text(text)
@@ -264,6 +251,7 @@ def test_what_is_there_is_kept_and_said_so(root: Path) -> None:
     assert "written  .github/workflows/check.yml" in lines
     assert [path.name for path in (root / "components" / EXAMPLE).iterdir()] == ["prompt.md"]
     assert not (root / "fixtures").exists()
+    assert {"build/", "components/*/evals/results/"} <= set((root / ".gitignore").read_text().splitlines())
     before = tree(root)
     again = skill_evaluator(root, *arguments)
     assert again.code == 0
@@ -272,18 +260,7 @@ def test_what_is_there_is_kept_and_said_so(root: Path) -> None:
     assert tree(root) == before
 
 
-def test_gitignore_keeps_its_lines(root: Path) -> None:
-    for ending in ("\n", "", "\r\n"):
-        mine = f"/plan.json{ending or chr(10)}build/{ending}".encode()
-        (root / ".gitignore").write_bytes(mine)
-        assert skill_evaluator(root, "init").code == 0
-        content = (root / ".gitignore").read_bytes()
-        assert content.startswith(mine)
-        assert content.decode().split().count("/plan.json") == 1
-        assert {"build/", "components/*/evals/results/", "/collected/"} <= set(content.decode().splitlines())
-
-
-def test_a_refusal_is_one_line_and_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_init_refuses_in_one_line_and_writes_nothing(tmp_path: Path) -> None:
     for index, (file, folder, arguments, words) in enumerate(
         (
             (".github", None, ("--workflows",), ".github is a file, but a folder must go there; move it away"),
@@ -309,10 +286,8 @@ def branches(root: Path) -> list[str]:
     return found
 
 
-def test_the_branch_is_the_main_one_of_the_repository(tmp_path: Path) -> None:
-    for index, (name, current, expected) in enumerate(
-        [("trunk", None, "trunk"), ("main", "set-up", "main"), ("v1,#x", None, "v1,#x")]
-    ):
+def test_workflows_name_the_main_branch(tmp_path: Path) -> None:
+    for index, (name, current, expected) in enumerate([("main", "set-up", "main"), ("v1,#x", None, "v1,#x")]):
         root = tmp_path / str(index)
         root.mkdir()
         git(root, "init", "-qb", name)
@@ -326,4 +301,4 @@ def test_the_branch_is_the_main_one_of_the_repository(tmp_path: Path) -> None:
     git(tmp_path, "clone", "-q", str(tmp_path / "0"), str(clone))
     git(clone, "checkout", "-qb", "feature")
     skill_evaluator(clone, "init", "--workflows")
-    assert branches(clone) == ["trunk"]
+    assert branches(clone) == ["main"]

@@ -2,10 +2,8 @@
 
 import base64
 import json
-import shutil
 from collections import Counter
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,8 +12,8 @@ from tests.support.batch_server import batch_server
 from tests.support.batched import KEYS, set_up
 from tests.support.chat_server import Asked, ChatServer, Reply, notice
 from tests.support.documents import a_png
-from tests.support.git import GitRepository, git
-from tests.support.library import CASES, SKILL, Library, comparable, read, whole_lines
+from tests.support.git import GitRepository
+from tests.support.library import CASES, SKILL, Library, read, whole_lines
 
 PLAIN = "Extract title and year."
 TYPED = "## System\n\nYou read a {{doc_type}}.\n\n## User\n\n{{document}}\n\nIt is a {{doc_type}}."
@@ -78,9 +76,7 @@ def left_out(library: Library) -> Mapping[str, str]:
     return dict(model["cases"]["left_out"])
 
 
-def test_each_version_is_asked_with_its_own_template_and_an_added_input_is_comparable(
-    typed: Library, seen: Seen
-) -> None:
+def test_version_with_another_input_is_interleaved_and_compared(typed: Library, seen: Seen) -> None:
     done = typed.evaluate_here()
     assert done.code == 0, done.err
     document = "alpha is the title of a notice of 2024.\n"
@@ -96,100 +92,6 @@ def test_each_version_is_asked_with_its_own_template_and_an_added_input_is_compa
     assert old == {"document": new["document"]}
     assert new.keys() == {"document", "doc_type"}
     assert typed.call("lint").code == 0
-
-
-def test_a_version_that_drops_an_input_is_compared_on_those_that_are_left(typed: Library, seen: Seen) -> None:
-    assert typed.evaluate_here().code == 0
-    GitRepository(typed.root).commit("typed")
-    prompt(typed, "1.2.0", "Extract the title and the year.")
-    seen.messages.clear()
-    assert typed.evaluate_here().code == 0
-    assert {len(messages) for messages in seen.messages.values()} == {2}
-    assert any("You read a notice beta." in messages for messages in seen.messages["beta"])
-    assert not left_out(typed)
-    assert measured(typed)["1.1.0"]["per_case"][0]["parts"].keys() == {"document", "doc_type"}
-
-
-def test_a_changed_value_counts_where_both_versions_use_it(typed: Library, seen: Seen) -> None:
-    assert typed.evaluate_here("--recorded-baseline").code == 0
-    GitRepository(typed.root).commit("typed")
-    inputs(typed, "alpha", {"doc_type": "letter"})  # 1.0.0 never saw it
-    prompt(typed, "1.2.0", f"{TYPED} Be brief.", *INPUTS)
-    assert typed.evaluate_here("--recorded-baseline").code == 0
-    assert left_out(typed) == {"alpha": "inputs or truth changed"}
-    done = typed.call("compare", SKILL, "--baseline", "1.0.0", "--format", "json")
-    assert done.json["models"][0]["cases"]["left_out"] == {}
-
-
-def test_lint_names_file_and_line_and_goes_on_to_the_other_components(library: Library) -> None:
-    lines = ["---", "name: other", "version: 1.0.0", "inputs: [document, doc_type]", "---", "Read."]
-    library.write("components/other/prompt.md", "\n".join(lines))
-    prompt(library, "1.0.0", "## User\n\nExtract {{doc_type}}.", "inputs: [document, doc_type]")
-    inputs(library, "alpha", {"doc_type": "notice"})
-    done = library.call("lint")
-    assert done.code == 2
-    assert "components/other/prompt.md:4: inputs: no message uses doc_type; write {{doc_type}} where it" in done.out
-    assert "case 'beta' has no doc_type: 'doc_type' in fixtures/notice-extraction/cases/beta/inputs.json" in done.out
-    assert "prompt.md has the heading '## User', and is one system prompt all the same" in done.out
-    assert "3 problems in 2 of 2 components" in done.err
-    (library.root / "fixtures" / SKILL / "cases" / "alpha" / "inputs.json").unlink()
-    done = library.call("lint", SKILL)
-    assert "1 problem in" in done.err
-    assert "no case has all inputs of the prompt: case 'alpha' has no doc_type" in done.out
-
-
-FOLDER, TABLE = f"fixtures/{SKILL}/cases", f"fixtures/{SKILL}/cases.jsonl"
-
-
-def in_one_file(library: Library, *case_ids: str) -> None:
-    """Move cases from their folders into the table."""
-    rows = []
-    for case_id in case_ids:
-        folder = library.root / FOLDER / case_id
-        truth = read(folder / "ground_truth.json")
-        rows.append({"id": case_id, "document": (folder / "document.md").read_text(), "ground_truth": truth})
-        shutil.rmtree(folder)
-    library.lines(TABLE, *rows)
-    if len(case_ids) == len(CASES):
-        (library.root / FOLDER).rmdir()
-
-
-def test_a_run_on_a_table_is_the_run_on_the_folders(library: Library, tmp_path: Path) -> None:
-    moved, mixed = library.copy(tmp_path / "moved"), library.copy(tmp_path / "mixed")
-    in_one_file(moved, *CASES)
-    in_one_file(mixed, "beta")
-    records = []
-    for each in (library, moved, mixed):
-        assert each.call("lint", "--strict").code == 0
-        assert each.evaluate_here().code == 0
-        records.append(comparable(each.records()[0]))
-        explained = each.call("explain", each.run_folder().name, "--case", "beta", "--format", "json")
-        assert explained.json["cases"][0]["truth"] == {"title": "beta", "year": 2024}
-    assert records[0] == records[1] == records[2]
-
-
-def test_plan_and_the_site_see_a_table(library: Library) -> None:
-    in_one_file(library, *CASES)
-    git(library.root, "init", "-q")
-    git(library.root, "add", "-A")
-    git(library.root, "commit", "-qm", "all")
-    planned = library.call("ci", "plan", "--format", "json").json
-    assert [list(entry["cases"]) for entry in planned["runs"]] == [list(CASES)]
-    assert library.evaluate_here().code == 0
-    (record,) = library.records()
-    assert record["dataset_commit"] == git(library.root, "rev-parse", "HEAD").strip()
-    assert library.call("site", "build", "--out", "site").code == 0
-    assert (library.root / "site" / "cases" / SKILL / "alpha.html").is_file()
-
-
-def test_a_csv_with_its_columns_declared_is_asked_in_place(library: Library) -> None:
-    shutil.rmtree(library.root / FOLDER)
-    columns = {"id": "key", "inputs": {"document": "text"}, "truth": {"title": "headline", "year": "year"}}
-    library.write(f"components/{SKILL}/evals/datasets.json", {"datasets": [{"columns": columns}]})
-    library.write(f"fixtures/{SKILL}/cases.csv", "key,text,headline,year\nalpha,alpha is it,alpha,2024\n")
-    library.record_answers({("alpha", index): notice("alpha") for index in range(2)})
-    done = library.evaluate_here()
-    assert (done.code, library.rows()[0]["accuracy"]["exact_match"]["mean"]) == (0, 1.0), done
 
 
 PROMPT = (
@@ -220,7 +122,7 @@ def right(asked: Asked) -> Reply:
     return Reply(text=notice(asked.case_id))
 
 
-def test_an_image_reaches_a_compatible_server_and_is_kept_nowhere(scans: Library, server: ChatServer) -> None:
+def test_image_is_sent_and_stored_in_no_run(scans: Library, server: ChatServer) -> None:
     scans.served_by(server.url, accepts=["image"])
     sent: list[Any] = []
 
@@ -243,24 +145,6 @@ def test_an_image_reaches_a_compatible_server_and_is_kept_nowhere(scans: Library
     assert not [path for path in kept if any(part in path.read_bytes() for part in parts)]
     explained = scans.call("explain", scans.run_folder().name, "--case", "alpha")
     assert "[document.png: image/png, 300x200, " in explained.out, explained
-
-
-def test_a_model_without_eyes_is_not_asked_and_said(scans: Library, server: ChatServer) -> None:
-    blind = {"id": "blind", "provider": "openai", "base_url": server.url}
-    scans.models(blind, {**blind, "id": "served", "accepts": ["image"], "price": {"input": 1.0, "output": 1.0}})
-    scans.write(f"fixtures/{SKILL}/cases/alpha/document.md", "alpha, as text\n")  # which is taken before an image
-    server.reply = right
-    planned = scans.evaluate_here("--dry-run")
-    assert planned.code == 0, planned
-    why = "image: not among what it accepts (models.yaml)"
-    assert f"not applicable to blind, and not asked: beta ({why}), gamma ({why})" in planned.out
-    assert "tokens of images and of pages of PDFs are estimates" in planned.out
-    assert not server.requests
-    assert scans.evaluate_here().code == 0
-    asked = {
-        record["model_id"]: (record["scored"], list(record.get("not_applicable", {}))) for record in scans.records()
-    }
-    assert asked == {"blind": (2, ["beta", "gamma"]), "served": (6, [])}
 
 
 def test_batches_are_split_by_the_bytes_of_files(scans: Library) -> None:

@@ -41,9 +41,7 @@ def _run(library: Library, words: list[str]) -> Ended:
 
 
 @pytest.mark.parametrize("columns", [80, 120])
-def test_on_a_terminal_progress_is_drawn_over_itself_and_cuts_no_word(
-    columns: int, served: Library, server: ChatServer
-) -> None:
+def test_interrupt_leaves_the_terminal_readable(columns: int, served: Library, server: ChatServer) -> None:
     """The terminal writes `^C` where the cursor is: behind a full line it would move all that is drawn after it."""
     server.reply = _slow
     models = ("served", "one-with-a-longer-name")
@@ -58,9 +56,7 @@ def test_on_a_terminal_progress_is_drawn_over_itself_and_cuts_no_word(
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_once_waits_for_calls_in_flight_and_prints_how_to_go_on(
-    number: int, served: Library, server: ChatServer
-) -> None:
+def test_first_interrupt_waits_for_calls_in_flight(number: int, served: Library, server: ChatServer) -> None:
     server.reply = _slow
     with served.start() as process:
         wait_until(lambda: server.requests >= 3)
@@ -77,7 +73,7 @@ def test_once_waits_for_calls_in_flight_and_prints_how_to_go_on(
     assert served.rows()[0]["scored"] == 6
 
 
-def test_twice_leaves_at_once(served: Library, server: ChatServer) -> None:
+def test_second_interrupt_ends_at_once(served: Library, server: ChatServer) -> None:
     server.reply = lambda asked: Reply(text=varied(asked).text, delay_s=LONG if server.requests > 3 else 0)
     with served.start() as process:
         wait_until(lambda: server.requests >= 6 and len(only_journal(served)) == 3)
@@ -94,7 +90,7 @@ def test_twice_leaves_at_once(served: Library, server: ChatServer) -> None:
     assert " --run " in stopped.err
 
 
-def test_a_long_wait_asked_for_by_the_server_ends_with_it(served: Library, server: ChatServer) -> None:
+def test_interrupt_ends_a_long_retry_wait(served: Library, server: ChatServer) -> None:
     retry = {"attempts": 3, "first_wait_s": 0.01, "max_wait_s": 1, "max_retry_after_s": LONG}
     served.settings(retry=retry)
     server.reply = lambda asked: Reply(status=429, headers={"retry-after": str(int(LONG))})
@@ -110,7 +106,7 @@ def test_a_long_wait_asked_for_by_the_server_ends_with_it(served: Library, serve
     assert server.requests == asked
 
 
-def test_interrupted_after_its_last_call_began_a_run_is_whole(served: Library, server: ChatServer) -> None:
+def test_run_interrupted_in_its_last_call_is_complete(served: Library, server: ChatServer) -> None:
     server.reply = _slow
     with served.start("--replicates", "1") as process:
         wait_until(lambda: server.requests == 3)
@@ -120,7 +116,7 @@ def test_interrupted_after_its_last_call_began_a_run_is_whole(served: Library, s
 
 
 @pytest.mark.local_model
-def test_once_is_enough_where_nothing_is_paid_for(library: Library) -> None:
+def test_one_interrupt_ends_a_local_model(library: Library) -> None:
     """The model of this process answers for minutes; what it was at is asked again by the command that is printed."""
     library.models({"id": "m", "provider": "local", "params": {"max_output_tokens": 4000, "temperature": 0.9}})
     library.settings(timeout_s=0.01)  # which is for networks

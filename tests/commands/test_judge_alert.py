@@ -75,10 +75,8 @@ UNTESTED = "the calibration has no corruption test of this judge with this promp
     ("policy", "changed", "words"),
     [
         ({**NAMED, "alert_above": {"completeness": 0.7}}, None, NO_ALERT),  # the interval contains the limit
-        ({**NAMED, "alert_above": {"tone": 0.1}}, None, "the batch or the corruption test says nothing of it"),
         ({"alert_above": 0.1}, None, "name the results of `judge calibrate --corrupt N`"),
         (NAMED, {"judging": PROMPT}, UNTESTED),
-        (NAMED, {"judges": []}, UNTESTED),
     ],
 )
 def test_batch_without_an_alert_keeps_its_decision_and_says_why(

@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 from skill_evaluator.api.schemas import schema_text
 
-from tests.support.asked_judges import ITEMS, QUOTE, RUBRIC, JudgingLibrary, compared, method, written
+from tests.support.asked_judges import ITEMS, QUOTE, RUBRIC, JudgingLibrary, compared, method
 from tests.support.asked_judges import answer as said
 from tests.support.chat_server import Asked, Reply, chat_server
 from tests.support.judged import answer
@@ -111,20 +111,6 @@ def test_probes_show_what_moves_a_judge_of_pairs(library: JudgingLibrary) -> Non
     assert "`served`, authority: the added text moves the verdict by 1.000" in page
 
 
-def test_probes_show_what_raises_scores(library: JudgingLibrary) -> None:
-    library.rubric({}, {"id": "tone", "name": "Tone"})  # nobody scored the tone
-    library.items(*({"id": f"s{n}", "scores": {"totals": 2}, "output": f"{QUOTE} Row {n}."} for n in range(20)))
-    judge = calibrated(
-        library,
-        lambda texts: said(totals=written(3 if len(texts["output"].split()) > 12 else 2)),
-        *("--rubric", RUBRIC, "--probe", "verbosity"),
-    )
-    (row,) = judge["agreement"]
-    assert (row["criterion"], row["agreement"]["value"], row["confidence"]["right"]) == ("totals", 1.0, 0.9)
-    (bias,) = (bias for bias in judge["biases"] if bias["bias"] == "verbosity")
-    assert (bias["mode"], bias["criterion"], bias["shift"]["value"], bias["present"]) == ("score", "totals", 0.25, True)
-
-
 def test_judge_that_writes_prose_gets_no_figures_and_exit_4(library: JudgingLibrary) -> None:
     done = calibrate(library, lambda texts: "Both are fine.", "--rubric", RUBRIC, "--corrupt", "2")
     assert done.code == 4, done.err
@@ -143,7 +129,7 @@ BARE = {"id": "p", "human": 1}
         (HALLS[0], ("--rubric", RUBRIC, "--verdicts", "v.jsonl"), "cannot be combined with --judge"),
         (HALLS[0], ("--rubric", RUBRIC, "--probe", "injection"), "no probe 'injection' (known: authority, verbosity)"),
         (BARE, ("--rubric", RUBRIC, "--probe", "authority"), "the label of 'p' has no texts, which --judge requires"),
-        (SCORED, ("--rubric", RUBRIC), "people scored items.jsonl by tone, and rubric.yaml scores by none of these"),
+        (SCORED, ("--rubric", RUBRIC), "rubric.yaml has no criterion for the scores in items.jsonl (tone)"),
         (
             SCORED,
             ("--corrupt", "2"),

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.asked_judges import QUOTE, JudgingLibrary, answer, compared, method, written
+from tests.support.asked_judges import QUOTE, JudgingLibrary, answer, compared, method
 from tests.support.chat_server import Asked, ChatServer, Reply, killed_at
 from tests.support.judged import CHANGE
 from tests.support.judged import answer as regression
@@ -69,22 +69,6 @@ def test_unsure_or_flipped_comparisons_go_to_the_strong_judge_then_to_people(lib
     assert "both judges together: 0.600 " in text
 
 
-def test_scores_go_on_if_unsure_or_unscored(library: JudgingLibrary) -> None:
-    library.rubric({"method": {"primary": "direct_scoring"}})  # confidence_threshold: 0.7
-    library.items(*({"id": f"i{n}", "input": f"Add 5 and 7: {n}.", "output": QUOTE} for n in range(4)))
-    for judge, given in (
-        ("cheap", [(4, 0.7), (4, 0.69), (9, 0.9), (2, 0.6)]),
-        ("strong", [(1, 0.9), (2, 0.9), (3, 0.9), (3, 0.4)]),
-    ):
-        answers = {
-            (f"i{n}/direct", 0): answer(totals=written(score, confidence=sure)) for n, (score, sure) in enumerate(given)
-        }
-        library.record_answers(answers, f"{judge}.jsonl")
-    done = library.outcome("score", *CASCADE)
-    assert decisions(done) == [("cheap", 0.75), ("strong", 0.25), ("strong", 0.5), ("people", None)]
-    assert library.reasons() == {"i3": ["low_confidence"]}
-
-
 def found(library: JudgingLibrary, judge: str, *findings: Any) -> None:
     """Have a judge find this in p0, p1, …: in both orders the same, or in each what a pair says."""
     answers = {
@@ -116,7 +100,7 @@ def test_regressions_in_doubt_go_on_and_blocks_are_shown_to_people(library: Judg
     assert library.reasons() == {"p1": ["block"], "p3": ["regression"], "p4": ["disagreement"]}
     found(library, "cheap", *[SAME] * 5)
     assert regressions(library, 5).code == 0
-    assert regressions(library, 5, "--against", "latest").refuses("which a cascade does not have; use --judge")
+    assert regressions(library, 5, "--against", "latest").refuses("--against cannot be combined with a cascade")
 
 
 def test_wrong_cascade_is_refused_before_any_call(library: JudgingLibrary) -> None:

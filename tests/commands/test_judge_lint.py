@@ -8,10 +8,9 @@ import pytest
 from tests.shell import blocks
 from tests.support.asked_judges import JudgingLibrary
 from tests.support.library import ROOT, Library
-from tests.support.rubrics import level, some_criterion
+from tests.support.rubrics import some_criterion
 
 FILE = ".evaluator/rubrics/totals.yaml"
-TEN = {str(score): level("some") for score in range(1, 11)}
 
 
 @pytest.fixture

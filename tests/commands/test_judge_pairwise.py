@@ -23,17 +23,6 @@ def record(library: JudgingLibrary, words: dict[str, str]) -> None:
     library.record_answers({(case_id, 0): answer(totals=compared(word)) for case_id, word in words.items()})
 
 
-def test_judge_that_prefers_the_first_place_gives_ties(library: JudgingLibrary) -> None:
-    record(library, {f"i{n}/{order}": "first" for n in range(6) for order in (1, 2)})
-    totals, overall = library.outcome("pairwise", "--judge", JUDGE)["judges"][0]["criteria"]
-    assert totals["counts"] == overall["counts"] == {"tie": 6}
-    assert (totals["disagreed"], totals["wins"]["value"], totals["confidence"]["value"]) == (6, 0.5, 0.5)
-    assert (totals["flips"]["value"], totals["picks_first"]["value"], totals["lean"]["value"]) == (1.0, 1.0, 1.0)
-    page = (library.judging() / "bias_analysis_report.md").read_text()
-    assert "totals: significant position bias to the first output: 1.000" in page
-    assert "a judge with good figures can still be wrong" in page
-
-
 def test_judge_that_is_right_in_both_orders_decides(library: JudgingLibrary) -> None:
     record(library, {f"i{n}/{order}": ("first", "second")[order - 1] for n in range(6) for order in (1, 2)})
     done = library.judge("pairwise", "--judge", JUDGE)
@@ -43,43 +32,10 @@ def test_judge_that_is_right_in_both_orders_decides(library: JudgingLibrary) -> 
     assert lines[3].split()[:7] == [JUDGE, "totals", "6", "0", "0", "0", "0"]
     assert "overall" not in done.out
     totals, _ = library.judged()["judges"][0]["criteria"]
+    record(library, {f"i{n}/{order}": "first" for n in range(6) for order in (1, 2)})
+    biased, _ = library.outcome("pairwise", "--judge", JUDGE)["judges"][0]["criteria"]
+    assert (biased["counts"], biased["lean"]["value"]) == ({"tie": 6}, 1.0)
     assert (totals["wins"]["value"], totals["flips"]["value"], totals["lean"]["value"]) == (1.0, 0.0, 0.0)
-
-
-def test_pair_counts_only_if_both_orders_do(library: JudgingLibrary) -> None:
-    record(library, {"i0/1": "first", "i0/2": "second", "i1/1": "first", "i2/1": "first", "i2/2": "neither"})
-    done = library.judge("pairwise", "--judge", JUDGE, "--format", "json")
-    assert done.code == 4
-    totals, _ = done.json["judges"][0]["criteria"]
-    assert (totals["counts"], totals["wins"]["n"]) == ({"1": 1}, 1)
-    assert totals["unscored"] == {"not_answered": 7, "off_scale": 1}
-    assert (totals["flips"]["value"], totals["flips"]["n"]) == (0.0, 1)
-    assert "to continue: skill-evaluator judge pairwise rubric.yaml --judge recorded" in done.err
-
-
-def test_length_bias_is_found_beside_pairs_of_similar_length(library: JudgingLibrary) -> None:
-    long, short = QUOTE + " And so on." * 20, QUOTE
-    outputs = [(long, short) if n % 2 else (short, long) for n in range(20)]
-    library.items(
-        *({"id": f"i{n}", "output_1": one, "output_2": other} for n, (one, other) in enumerate(outputs)),
-        {"id": "similar", **PAIR, "output_2": "The sum is 13."},
-    )
-    longer = {f"i{n}": bool(n % 2) for n in range(20)} | {"similar": True}
-    record(
-        library,
-        {
-            f"{name}/{order}": "first" if first == (order == 1) else "second"
-            for name, first in longer.items()
-            for order in (1, 2)
-        },
-    )
-    totals, _ = library.outcome("pairwise", "--judge", JUDGE)["judges"][0]["criteria"]
-    assert totals["wins"]["value"] == pytest.approx(11 / 21, abs=1e-5)
-    assert (totals["longer"]["value"], totals["longer"]["n"]) == (1.0, 20)
-    assert (totals["similar_length"]["value"], totals["similar_length"]["n"]) == (1.0, 1)
-    assert totals["longer"]["ci95"][0] > 0.5
-    report = (library.judging() / "bias_analysis_report.md").read_text()
-    assert "significantly often, the longer output wins in 1.000, a length bias" in report
 
 
 def test_several_outputs_are_ranked_by_win_rate(library: JudgingLibrary) -> None:
@@ -100,8 +56,8 @@ def test_several_outputs_are_ranked_by_win_rate(library: JudgingLibrary) -> None
 @pytest.mark.parametrize(
     ("rubric", "items", "complaint"),
     [
-        ({}, PAIR, "the method of 'totals' in rubric.yaml is direct_scoring: judge score scores one output by it"),
-        ({"method": PAIRWISE}, {"output": "x"}, "items.jsonl:1: output_1 and output_2 are needed"),
+        ({}, PAIR, "the method of 'totals' in rubric.yaml is direct_scoring: use judge score, which scores one output"),
+        ({"method": PAIRWISE}, {"output": "x"}, "items.jsonl:1: expected output_1 and output_2"),
     ],
 )
 def test_wrong_input_is_an_error_before_any_call(

@@ -44,13 +44,8 @@ def test_first_outputs_of_a_run_are_pinned_with_their_digests(library: JudgingLi
     assert (kept["run_id"], kept["digests"]) == (manifest["run_id"], manifest["digests"])
     assert {case: output["case"] for case, output in kept["outputs"].items()} == manifest["cases"]
     assert kept["outputs"]["beta"]["text"] == '{"title": "beta", "year": 2024}'
-
-
-def test_pinning_again_replaces_the_outputs_of_the_model(library: JudgingLibrary) -> None:
-    assert pin(library).code == 0
-    done = pin(library, "--case", "beta", "--format", "json")
+    done = pin(library, "--case", "beta", "--format", "json")  # replaces the outputs of the model
     jsonschema.validate(done.json, json.loads(schema_text("judge-pin")))
-    assert (done.json["path"], done.json["cases"]) == (PINNED, ["beta"])
     assert list(read(library.root / PINNED)["outputs"]) == ["beta"]
 
 
@@ -81,13 +76,13 @@ def test_lint_names_stale_outputs(library: JudgingLibrary) -> None:
     library.write(f"components/{SKILL}/prompt.md", f"---\nname: {SKILL}\nversion: 1.0.0\n---\nExtract.\n")
     _, said, _ = hints(library)
     stale = [hint.partition(" are stale: ")[2].partition(";")[0] for hint in said if "are stale" in hint]
-    assert stale == ["case 'beta' is another", "case 'gamma' is gone", "the prompt of 1.0.0 is another"]
+    assert stale == ["case 'beta' changed", "case 'gamma' no longer exists", "the prompt of 1.0.0 changed"]
 
 
 @pytest.mark.parametrize(
     ("changed", "complaint"),
     [
-        ({"text": "better"}, "the output of case 'beta' is not what was pinned"),
+        ({"text": "better"}, "the output of case 'beta' was edited"),
         ({"pinned_version": 99}, "has pinned_version 99"),
     ],
 )

@@ -1,7 +1,6 @@
 """`judge regression`: pairs of outputs in, a decision that code takes out, whatever the judge says or does."""
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,14 +11,11 @@ from skill_evaluator.api.schemas import schema_text
 
 from tests.support.asked_judges import JudgingLibrary
 from tests.support.chat_server import notice
-from tests.support.judged import BLOCKS, CHANGE, LOST, SAME, Short, answer
+from tests.support.judged import BLOCKS, CHANGE, LOST, SAME, answer
 from tests.support.library import ANSWERS, CASES, REPLAY, SKILL, Ended
-from tests.support.vendor_server import Answer, vendor_server
-from tests.support.vendors import VENDORS
 
 PAIRS = "pairs.jsonl"
 SHIP, REVIEW, BLOCK = 0, 4, 3
-LOST_FEE: Short = ("worse", "medium")
 
 
 @pytest.fixture
@@ -76,9 +72,6 @@ def test_worked_example_of_lost_bullets_and_content_blocks(library: JudgingLibra
     assert page.out.splitlines()[0] == page.out.splitlines()[-1] == "block"
     assert "Free prose without any bullet." in page.out
     assert "warning: 1 pair: rates from fewer than 100 pairs are uncertain" in page.out
-    markdown = judge(library, "--format", "markdown").out
-    assert markdown.startswith("## Regressions by judges: pairs.jsonl\n\nblock\n")
-    assert "| `Three bullets, as requested.` | `Free prose without any bullet.` |" in markdown
 
 
 def test_identical_outputs_are_the_same_without_a_call(library: JudgingLibrary) -> None:
@@ -100,37 +93,7 @@ def test_dimension_that_was_not_requested_is_listed_and_needs_review(library: Ju
     (judged,) = whole["judges"]
     assert (code, judged["unrequested"], judged["mismatches"]) == (REVIEW, {"style": 2}, {})
     assert judged["pairs"][0]["reasons"] == ["dimension that was not requested: style"]
-    sentence = "dimensions that were not requested and count for nothing, by answers: style 2"
-    assert sentence in (library.judging() / "bias_analysis_report.md").read_text()
-    assert sentence in judge(library).out
-
-
-def test_judge_without_usable_output_has_no_figures(library: JudgingLibrary) -> None:
-    pairs(library, {"id": "p"})
-    answered(library, both("p", "I like both."))
-    done = judge(library, "--format", "json")
-    (judged,) = done.json["judges"]
-    assert (done.code, judged["decisions"], judged["dimensions"]) == (REVIEW, {}, [])
-    assert judged["unusable"] == {"unscored": {"not_json": 2}, "example": "I like both."}
-    assert "recorded: no usable output: 2 not_json; for example: I like both." in judge(library).out
-
-
-@pytest.mark.parametrize("vendor", VENDORS)
-def test_vendor_is_sent_the_keys_in_order_and_code_decides(vendor: str, library: JudgingLibrary) -> None:
-    pairs(library, {"id": "p"})
-    facts = json.dumps(answer({**SAME, "factuality": ("worse", "low")}))  # and it says ship
-    with vendor_server() as server:
-        server.enqueue(*[Answer(text=facts, stop="stop")] * 2)
-        env = library.asks(vendor, server.url)
-        words = ("judge", "regression", "--items", PAIRS, "--judge", "model-1", "--format", "json")
-        done = library.call(*words, env=env)
-    assert (done.code, done.json["ship_decision"]) == (BLOCK, "block"), done.err
-    mismatches = {"regression_detected": 2, "regression_severity": 2, "ship_decision": 2}
-    assert done.json["judges"][0]["mismatches"] == mismatches
-    sent = json.dumps(server.received[0].body)
-    keys = ("dimension", "verdict", "evidence_baseline", "evidence_candidate", "impact", "regression_detected")
-    places = [sent.index(f'"{key}": {{"type"') for key in (*keys, "ship_decision", "ship_reason", "decision_basis")]
-    assert places == sorted(places)
+    assert "dimensions that were not requested and count for nothing, by answers: style 2" in judge(library).out
 
 
 def batch(library: JudgingLibrary, worse: int, *arguments: str, count: int = 100) -> Ended:
@@ -170,40 +133,11 @@ def test_earlier_batch_of_another_judge_is_refused(library: JudgingLibrary) -> N
 QUOTED = json.dumps(answer(SAME))
 
 
-def test_position_bias_of_a_judge_is_found_and_nothing_ships(library: JudgingLibrary) -> None:
-    pairs(library, *({"id": f"p{n}"} for n in range(40)))
-    worse, better = (answer({**SAME, "completeness": (verdict, "low")}) for verdict in ("worse", "better"))
-    answered(library, {f"p{n}/{order}": given for n in range(40) for order, given in ((1, worse), (2, better))})
-    done = judge(library, "--format", "json")
-    (judged,) = done.json["judges"]
-    assert (done.code, judged["flips"]["value"]) == (REVIEW, 1.0)
-    assert judged["lean"]["value"] == pytest.approx(1 / 3)  # 1 in one dimension of three
-    assert judged["lean"]["ci95"][0] > 0
-    page = (library.judging() / "bias_analysis_report.md").read_text()
-    assert "position bias to the first place, significant: lean 0.333" in page
-    assert "severity: none 40, low 0, medium 0, high 0" in page
-
-
-def test_blocked_pair_stands_before_the_pairs_for_review(library: JudgingLibrary) -> None:
-    pairs(library, *({"id": f"p{n}"} for n in range(3)))
-    low, high = answer_of("completeness"), answer_of("factuality")
-    answered(library, {**both("p0", low), **both("p1", low), **both("p2", high)})
-    done = judge(library)
-    rows = [line.split()[1:3] for line in done.out.splitlines() if re.match(r"recorded +p\d", line)]
-    assert (done.code, rows) == (BLOCK, [["p2", "block"], ["p0", "review_required"], ["p1", "review_required"]])
-
-
-def answer_of(dimension: str) -> dict[str, Any]:
-    return answer({**SAME, dimension: LOST_FEE})
-
-
 @pytest.mark.parametrize(
     ("arguments", "policy", "findings", "code"),
     [
         ((), {"one_low": "ship"}, {**SAME, "completeness": ("worse", "low")}, SHIP),
-        ((), {"blocking": ["completeness", "tone"]}, {**SAME, "completeness": ("worse", "low")}, BLOCK),
         (("--preset", "code"), {}, {"correctness": ("worse", "low"), "format": "same", "efficiency": "same"}, BLOCK),
-        (("--dimensions", "house style,format"), {}, {"house style": "same", "format": "same"}, SHIP),
         (("--stakes", "high"), {}, SAME, REVIEW),
     ],
 )
@@ -214,12 +148,6 @@ def test_options_and_policy_set_dimensions_and_blocking(
     ended_with, whole = result(library, answer(findings), *arguments)
     assert ended_with == code
     assert whole["judging"]["mode"] == "regression"
-
-
-def test_line_without_id_is_read_with_its_own_dimensions(library: JudgingLibrary) -> None:
-    library.write(PAIRS, json.dumps({**CHANGE, "regression_dimensions": ["tone"]}) + "\n")
-    sized = judge(library, "--dry-run", "--format", "json")
-    assert (sized.code, sized.json["criteria"], sized.json["total"]["calls"]) == (0, ["tone"], 2)
 
 
 def test_judge_that_is_not_declared_strong_gets_a_warning(library: JudgingLibrary) -> None:
@@ -297,11 +225,11 @@ def test_case_that_cannot_be_compared_is_named_and_nothing_ships(two_runs: tuple
     done = of_runs(library, after, "--baseline", before)
     assert (done.code, done.json["ship_decision"]) == (REVIEW, "review_required")
     assert done.json["left_out"] == {
-        "alpha": "the case is not as it was for the baseline",
+        "alpha": "the case changed since the baseline was run",
         "gamma": "candidate: refused",
     }
     library.write(f"components/{SKILL}/prompt.md", f"---\nname: {SKILL}\nversion: 1.1.0\n---\nExtract.\n")
-    assert of_runs(library, after, "--baseline", before).refuses("is not that of the candidate")
+    assert of_runs(library, after, "--baseline", before).refuses("changed since the candidate")
 
 
 @pytest.mark.parametrize(

@@ -70,7 +70,7 @@ def test_output_without_a_rubric_writes_nothing(library: JudgingLibrary) -> None
     ):
         drafted(library, **changed)
         done = library.call(*DRAFT)
-        assert (done.code, f"the answer holds no rubric{complaint}" in done.err) == (2, True), changed
+        assert (done.code, f"the answer contains no rubric{complaint}" in done.err) == (2, True), changed
         assert not (library.root / OUT).exists()
 
 

@@ -114,7 +114,7 @@ def unreadable_run(library: JudgedLibrary) -> Ended:
 
 def test_run_with_an_unreadable_judge_resumes_with_another(library: JudgedLibrary, server: ChatServer) -> None:
     done = unreadable_run(library)
-    assert "3 of 3 answers: the judge's own cannot be read (not_json 3); fix the judge or name another one" in done.out
+    assert "3 of 3 outputs: the judge's outputs are unreadable (not_json 3); fix or replace the judge" in done.out
     library.serves("other")
     library.judged_by(model="other")
     server.reply = judging(lambda *asked: library.said(*asked))
@@ -131,7 +131,7 @@ def test_forecast_and_cost_limit_include_the_judge(library: JudgedLibrary) -> No
     assert library.records() == []
     answers = library.reply()
     library.server.reply = lambda asked: Reply(status=400) if is_question(asked.body) else answers(asked)
-    assert "not judged: 3 of 3 answers (3 × bad_request: " in library.evaluated().out
+    assert "not judged: 3 of 3 outputs (3 × bad_request: " in library.evaluated().out
 
 
 def test_judge_must_be_named_and_must_not_judge_its_own_outputs(library: JudgedLibrary) -> None:
@@ -140,7 +140,7 @@ def test_judge_must_be_named_and_must_not_judge_its_own_outputs(library: JudgedL
         assert done.code in (1, 2)
         assert "policy.judge.model" in done.err + done.out
     library.judged_by(model="served")
-    assert "would judge its own answers" in library.evaluated("--dry-run").err
+    assert "would judge its own outputs" in library.evaluated("--dry-run").err
     library.judged_by(component="served")
     models = library.evaluate_here("--dry-run", "--format", "json").json["models"]
     assert {one["model_id"] for one in models} == {"served", "judge"}
@@ -180,15 +180,6 @@ def test_large_drop_by_an_uncalibrated_judge_is_regressed(library: JudgedLibrary
     assert "judged by judge, not calibrated: 6 calls" in (library.run_reports()[0])
 
 
-def test_drop_between_two_uncalibrated_judges_is_not_regressed(library: JudgedLibrary) -> None:
-    assert library.evaluated().code == 0
-    library.serves("judge", params={"max_output_tokens": 900})
-    rude_version(library)
-    done = library.evaluated("--recorded-baseline")
-    assert done.code == 0, done.err
-    assert "judged by judge, not calibrated: the baseline's judge differs, so that no change counts" in done.out
-
-
 def test_gain_by_an_uncalibrated_judge_is_inconclusive_until_labels_correct_it(library: JudgedLibrary) -> None:
     library.write(DATASETS, {"datasets": [{"checks": [{"expect": POLITE}]}]})
     library.texts = ["No, {}", "No, {}"]
@@ -214,12 +205,6 @@ def test_gain_by_an_uncalibrated_judge_is_inconclusive_until_labels_correct_it(l
     assert share["ci95"][0] < 0.9 < share["ci95"][1] <= 1.0
 
 
-def test_drop_by_a_trusted_judge_is_regressed(library: JudgedLibrary) -> None:
-    library.judged_by(model="judge", trusted=["judge"])
-    done = next_version(library)
-    assert (done.code, done.json["comparison"]["verdict"]) == (3, "regressed"), done.err
-
-
 def labels() -> list[dict[str, object]]:
     return [
         {"id": f"o{n}", "output": f"{'Dear' if n % 2 or n < 10 else 'No'} {n}", "sentence": POLITE, "human": n % 2 == 1}
@@ -235,9 +220,9 @@ def test_judge_is_neither_planned_nor_evaluated_without_model(library: JudgedLib
     assert [entry["model_id"] for entry in plan["runs"]] == ["served"]
     assert [run["judge"]["model_id"] for run in plan["runs"]] == ["judge"]
     (skipped,) = plan["skipped"]
-    assert (skipped["models"], "would judge its own answers" in skipped["reason"]) == (["judge"], True)
+    assert (skipped["models"], "would judge its own outputs" in skipped["reason"]) == (["judge"], True)
     done = library.evaluate_here("--max-cost", "1")
     assert done.code == 0, done.err
-    assert f"judge judges the answers of {SKILL}, and is not asked for its own\n" in done.err
+    assert f"judge judges the outputs of {SKILL} and is not evaluated itself\n" in done.err
     assert [row["model_id"] for row in library.rows()] == ["served"]
-    assert library.evaluate_here("--model", "judge").refuses("judge would judge its own answers as judge")
+    assert library.evaluate_here("--model", "judge").refuses("judge would judge its own outputs as judge")

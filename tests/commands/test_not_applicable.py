@@ -6,7 +6,7 @@ import pytest
 
 from tests.audit.audit_library import SECOND, AuditLibrary
 from tests.support.chat_server import ChatServer, varied
-from tests.support.library import REPLAY, SKILL, Library, read
+from tests.support.library import SKILL, Library, read
 
 META = f"fixtures/{SKILL}/cases/gamma/meta.json"
 DECLARED = "gamma (declared)"
@@ -22,10 +22,10 @@ def limited(served: Library, server: ChatServer) -> Library:
     return served
 
 
-def test_it_is_not_asked_and_named_wherever_a_run_is_shown(limited: Library, server: ChatServer) -> None:
+def test_case_that_is_not_applicable_is_not_called_and_named(limited: Library, server: ChatServer) -> None:
     planned = limited.evaluate_here("--dry-run", "--format", "json").json
     assert planned["models"][0]["calls"] == 2
-    assert f"not applicable to served, and not asked: {TOO_LONG}, {DECLARED}" in planned["further"]
+    assert f"not applicable to served and not called: {TOO_LONG}, {DECLARED}" in planned["further"]
     done = limited.evaluate_here()
     assert (done.code, server.requests) == (0, 2)
     assert "1 case × 2 replicates (2 cases not applicable)" in done.out
@@ -34,53 +34,24 @@ def test_it_is_not_asked_and_named_wherever_a_run_is_shown(limited: Library, ser
     assert (record["complete"], record["coverage"], record["n_cases"], record["failures"]) == (True, 1.0, 1, {})
     assert list(record["not_applicable"]) == ["beta", "gamma"]
     folder = limited.run_folder()
-    assert "not run: beta (at least 604 tokens" in (folder / "report.md").read_text()
     told = limited.call("explain", folder.name, "--case", "gamma")
     assert (told.code, told.err) == (
         2,
-        "error: case 'gamma' is not applicable to served, and was not asked: declared\n",
+        "error: case 'gamma' is not applicable to served and was not called: declared\n",
     )
     assert limited.call("score", str(folder)).code == 0
     assert read(folder / "record.json")["not_applicable"] == record["not_applicable"]
 
 
-def test_versions_are_compared_on_the_cases_that_both_were_asked(library: Library) -> None:
-    assert library.evaluate_here().code == 0
-    prompt = library.component / "prompt.md"
-    prompt.write_text(prompt.read_text().replace("1.0.0", "1.1.0"))
-    library.write(META, {"not_applicable": ["recorded"]})
-    assert library.evaluate_here().code == 0
-    compared = library.call("compare", SKILL, "--format", "json")
-    (model,) = compared.json["models"]
-    assert model["cases"]["left_out"] == {"gamma": "not applicable to recorded: declared"}
-    assert {metric["n_cases"] for metric in model["metrics"]} == {2}
-    assert model["coverage"] == 1.0
-    assert "1 case left out: gamma (not applicable to recorded: declared)" in library.call("compare", SKILL).out
-
-
-def test_a_model_that_no_case_is_applicable_to_is_skipped_and_without_another_refused(library: Library) -> None:
-    library.models(REPLAY, {**REPLAY, "id": "other"})
+def test_model_without_an_applicable_case_is_refused(library: Library) -> None:
     for case_id in ("alpha", "beta", "gamma"):
         library.write(f"fixtures/{SKILL}/cases/{case_id}/meta.json", {"not_applicable": ["recorded"]})
-    done = library.evaluate_here()
-    assert done.code == 0
-    assert "warning: skipping recorded: no case is applicable to it: alpha (declared), beta (declared)" in done.err
-    assert [row["model_id"] for row in library.rows()] == ["other"]
-    refused = library.evaluate_here("--model", "recorded")
-    assert refused.code == 2
-    assert f"error: no case of '{SKILL}' is applicable to a model" in refused.err
+    refused = library.evaluate_here()
+    assert "warning: skipping recorded: no case is applicable to it: alpha (declared), beta (declared)" in refused.err
+    assert (refused.code, f"error: no case of '{SKILL}' is applicable to a model" in refused.err) == (2, True)
 
 
-def test_a_declaration_that_is_no_list_is_refused_with_its_place(library: Library) -> None:
-    library.write(META, {"not_applicable": "recorded"})
-    refused = library.evaluate_here("--dry-run")
-    assert (refused.code, refused.err) == (
-        2,
-        f'error: a list is expected, got "recorded" at not_applicable in {META}\n',
-    )
-
-
-def test_an_audit_asks_no_model_what_one_of_them_cannot_take(
+def test_audit_skips_questions_that_one_model_cannot_take(
     tmp_path: Path, server: ChatServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("skill_evaluator.audit.report.page.draw", lambda *_: None)  # charts take seconds
@@ -91,7 +62,7 @@ def test_an_audit_asks_no_model_what_one_of_them_cannot_take(
     server.reply = varied
     done = library.audit("--replicates", "1")
     assert (done.code, server.requests) == (0, 2 * 4 * 3)
-    sentence = f"left out of '{SECOND}' for every model, not applicable: eta (two: declared)"
+    sentence = f"'{SECOND}': skipped for every model, since not applicable to some: eta (two: declared)"
     assert sentence in done.err
     assert {case for case, _ in server.times} == {"alpha", "beta", "gamma", "delta"}
     assert sentence in library.call("audit", "report", str(library.audit_folder())).out

@@ -43,7 +43,7 @@ def measure_as_before_there_was_a_rule(
     return run_id
 
 
-def test_an_edited_prompt_of_a_recorded_version_is_refused_before_any_call(library: Library) -> None:
+def test_edited_prompt_of_a_recorded_version_is_refused_before_a_call(library: Library) -> None:
     first = measure(library, "1.2.0", "Extract title and year.")
     write(library, "1.2.0", "Extract title and year, please.", RIGHT)
     before = library.tree()
@@ -57,7 +57,7 @@ def test_an_edited_prompt_of_a_recorded_version_is_refused_before_any_call(libra
     assert {path: raw for path, raw in library.tree().items() if "scenarios" not in path} == before
 
 
-def test_a_run_that_was_begun_before_is_refused_too_and_loses_nothing(library: Library) -> None:
+def test_unfinished_run_of_a_taken_version_is_refused_and_loses_nothing(library: Library) -> None:
     write(library, "1.2.0", "Extract title and year.", RIGHT)
     begun = library.evaluate_here("--max-calls", "3")
     assert begun.code == 4
@@ -73,7 +73,7 @@ def test_a_run_that_was_begun_before_is_refused_too_and_loses_nothing(library: L
     assert [row["run_id"] for row in library.rows()] == [first]
 
 
-def test_an_edited_run_that_is_recorded_is_no_baseline_and_hides_no_change(library: Library) -> None:
+def test_recorded_run_of_an_edited_prompt_is_no_baseline(library: Library) -> None:
     measure(library, "1.2.0", "Extract title and year.", WRONG)
     edited = measure_as_before_there_was_a_rule(library, "1.2.0", "Extract title and year, please.", RIGHT)
     write(library, "1.3.0", "Extract title and year, thank you.", RIGHT)
@@ -93,17 +93,7 @@ def test_an_edited_run_that_is_recorded_is_no_baseline_and_hides_no_change(libra
     assert "0.500 → 1.000" in named.out
 
 
-def test_a_model_that_was_asked_the_edited_prompt_alone_has_no_baseline_and_that_is_said(library: Library) -> None:
-    library.models(REPLAY, {**REPLAY, "id": "other"})
-    measure(library, "1.2.0", "Extract title and year.", WRONG, "--model", "recorded")
-    edited = measure_as_before_there_was_a_rule(library, "1.2.0", "Extract them.", RIGHT, "--model", "other")
-    write(library, "1.3.0", "Extract title and year, thank you.", RIGHT)
-    done = library.evaluate_here("--model", "other")
-    said = f"warning: run {edited} is skipped as a baseline: its prompt is not that of 1.2.0's first run"
-    assert (done.code, done.err.splitlines()[-1], "compared" in done.out) == (0, said, False)
-
-
-def test_lint_names_it_at_its_row_and_where_it_was_accepted(library: Library) -> None:
+def test_lint_names_a_run_of_an_edited_prompt(library: Library) -> None:
     first = measure(library, "1.2.0", "Extract title and year.")
     edited = measure_as_before_there_was_a_rule(library, "1.2.0", "Extract title and year, please.")
     accepted = {"version": "1.2.0", "by": "A", "why": "it is fine", "date": "2026-01-01"}
@@ -122,17 +112,7 @@ def test_lint_names_it_at_its_row_and_where_it_was_accepted(library: Library) ->
     assert at_acceptance.startswith(f"'{edited}' measured another prompt than 1.2.0's first run at accepted[0] in ")
 
 
-def test_of_an_edited_version_the_first_prompt_is_accepted_and_asked_again(library: Library) -> None:
-    first = measure(library, "1.2.0", "Extract title and year.")
-    measure_as_before_there_was_a_rule(library, "1.2.0", "Extract title and year, please.")
-    accepted = library.call("accept", SKILL, "--reason", "it is fine", "--by", "A", "--format", "json")
-    assert accepted.json["acceptance"]["run_ids"] == {"recorded": [first]}
-    write(library, "1.2.0", "Extract title and year.", RIGHT)
-    assert library.evaluate_here("--rerun-baseline").code == 0
-    assert library.rows()[0]["digests"]["prompt"] == library.rows()[-1]["digests"]["prompt"]
-
-
-def test_a_racer_that_comes_late_is_refused_and_the_other_stays(served: Library, server: ChatServer) -> None:
+def test_slower_of_two_prompts_is_refused_and_the_other_stays(served: Library, server: ChatServer) -> None:
     """Both begin before either is recorded; the slower one finds its version taken when it is done."""
     served.models(REPLAY, {"id": "served", "provider": "openai", "base_url": server.url})
     write(served, "1.2.0", "Extract title and year.", RIGHT)

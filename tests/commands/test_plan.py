@@ -30,7 +30,7 @@ def plan(library: PushedLibrary, *arguments: str, **env: str) -> Ended:
     return call(library.root, "ci", "plan", *arguments, env={**IDENTITY, **env})
 
 
-def test_a_job_is_told_the_matrix_the_summary_and_the_marks(pushed: PushedLibrary, tmp_path: Path) -> None:
+def test_plan_writes_matrix_summary_and_annotations(pushed: PushedLibrary, tmp_path: Path) -> None:
     base = pushed.git("rev-parse", "HEAD")
     pushed.component("a", "1.1.0")
     pushed.component("b", "0.9.0")
@@ -47,7 +47,7 @@ def test_a_job_is_told_the_matrix_the_summary_and_the_marks(pushed: PushedLibrar
     assert "::warning file=components/b/prompt.md,line=3::the version was lowered from 1.0.0 to 0.9.0" in ended.err
 
 
-def test_it_prints_what_it_decided_and_ends_with_2_for_what_a_user_can_put_right(pushed: PushedLibrary) -> None:
+def test_plan_takes_names_and_refuses_unknown_ones(pushed: PushedLibrary) -> None:
     ended = plan(pushed, "b", "--model", "n", "--format", "json")
     assert [entry["id"] for entry in ended.json["runs"]] == ["b@n"]
     assert plan(pushed, "nobody").refuses("error: unknown component 'nobody'")
@@ -73,7 +73,7 @@ def _planned(library: Library, *words: str) -> dict[str | None, dict[str, Any]]:
     return {one["model_id"]: one for one in read(library.root / "plan.json")["forecast"]}
 
 
-def test_a_plan_says_what_it_costs_directly_with_caching_and_in_batches(long: Library) -> None:
+def test_plan_forecasts_cost_with_caching_and_batches(long: Library) -> None:
     long.models(GPT, REPLAY)
     forecast = _planned(long, "--replicates", "10")
     (gpt, all_models) = (forecast["gpt-5"], forecast[None])
@@ -84,15 +84,6 @@ def test_a_plan_says_what_it_costs_directly_with_caching_and_in_batches(long: Li
     assert (forecast["recorded"]["direct_usd"], forecast["recorded"]["batch_usd"]) == (0, None)
     assert all_models["batch_usd"] == gpt["batch_usd"]  # the replayed answers cost nothing asked directly
     assert (gpt["calls"], all_models["calls"]) == (30, 60)
-
-
-def test_the_dry_run_of_evaluate_shows_the_same_table(long: Library) -> None:
-    long.models(GPT, REPLAY)
-    planned = long.call("ci", "plan", SKILL, "--format", "markdown").out
-    table = planned.partition("### Forecast\n\n")[2].partition("\n\n")[0]
-    assert table.startswith("| cost at most | calls | directly | with caching | in batches |")
-    assert table.replace("`", "") in long.evaluate_here("--dry-run", "--format", "markdown").out.replace("`", "")
-    assert "no batch API" in long.evaluate_here("--dry-run").out
 
 
 def scattered(spread: float, replicates: int = 5) -> dict[str, list[Score]]:
@@ -114,7 +105,7 @@ def detect(library: Library, drop: str = "0.05", *arguments: str) -> Ended:
     return library.call("ci", "plan", "--detect", drop, *(arguments or (SKILL,)))
 
 
-def test_it_says_whether_the_present_cases_do_and_what_more_would_cost(recorded: Library) -> None:
+def test_detect_says_whether_the_cases_suffice(recorded: Library) -> None:
     found = detect(recorded)
     assert found.code == 0, found.err
     assert f"{SKILL}: cases that detect a drop of 0.05 with 80 % power at α 0.05" in found.out
@@ -125,7 +116,7 @@ def test_it_says_whether_the_present_cases_do_and_what_more_would_cost(recorded:
     assert not (recorded.root / "plan.json").exists()
 
 
-def test_json_validates_against_its_schema_and_is_of_the_newest_complete_record(recorded: Library) -> None:
+def test_detect_json_validates_against_its_schema(recorded: Library) -> None:
     found = detect(recorded, "0.05", SKILL, "--format", "json").json
     written = json.loads(schema_text("sizing"))
     jsonschema.Draft202012Validator(written).validate(found)
@@ -135,25 +126,7 @@ def test_json_validates_against_its_schema_and_is_of_the_newest_complete_record(
     assert n["choices"] == []
 
 
-def test_the_design_of_the_policy_is_planned(recorded: Library) -> None:
-    def planned() -> tuple[str, float]:
-        plan = detect(recorded, "0.05", SKILL, "-m", "m", "--format", "json").json
-        return plan["design"], plan["models"][0]["shows"]
-
-    recorded.settings(policy={"design": "recorded"})
-    day = planned()
-    recorded.settings(policy={"design": "beside"})
-    assert (day[0], planned()[0]) == ("recorded", "beside")
-    assert planned()[1] < day[1]
-
-
-def test_a_drop_that_two_days_hide_has_its_remedy_named(recorded: Library) -> None:
-    recorded.settings(policy={"design": "recorded"})
-    found = detect(recorded, "0.005", SKILL, "-m", "m")
-    assert "no number of replicates of these cases detects 0.005: interleave the baseline" in found.out
-
-
-def test_what_is_wrong_is_said_in_a_line(recorded: Library) -> None:
+def test_detect_refuses_invalid_options_in_one_line(recorded: Library) -> None:
     for drop, arguments, says in (
         ("0", (SKILL,), "--detect must be a drop between 0 and 1"),
         ("5", (SKILL,), "--detect must be a drop between 0 and 1, such as 0.05, not 5"),

@@ -1,6 +1,5 @@
 """A program or an endpoint under test: replicates, records and verdicts as of a prompt, and what it may not do."""
 
-import base64
 import json
 import sys
 from typing import Any
@@ -10,10 +9,9 @@ from skill_evaluator.library.components import load_component
 from skill_evaluator.providers import asking, read_configuration
 from skill_evaluator.providers.program import SPARE_S
 
-from tests.support.documents import a_png
 from tests.support.git import GitRepository
 from tests.support.http_server import Received, Server, serve
-from tests.support.library import CASES, SKILL, Ended, Library, read
+from tests.support.library import CASES, SKILL, Ended, Library
 
 KEY, OTHER = "key-of-the-program-0123456789", "key-of-a-vendor-0123456789abc"
 APP = """
@@ -88,7 +86,7 @@ def test_two_versions_of_a_program_are_measured_and_compared(library: Library) -
     assert [row["skill_version"] for row in library.rows()] == ["1.1.0", "1.0.0"]
 
 
-def test_a_program_is_told_inputs_and_turns_and_who_asks(library: Library) -> None:
+def test_program_receives_inputs_turns_and_its_variables(library: Library) -> None:
     declare(library, RUN | {"env": ["A_KEY"]}, inputs=["document", "kinds"])
     app(library, "import json, os, sys; print(json.dumps({'answer': [json.load(sys.stdin), sorted(os.environ)]}))")
     for case_id in CASES:
@@ -114,15 +112,13 @@ def test_a_program_is_told_inputs_and_turns_and_who_asks(library: Library) -> No
     ],
     ids=["never ends", "fails", "talks"],
 )
-def test_what_a_program_does_wrong_is_a_failure_with_its_reason(
-    library: Library, code: str, reason: str, message: str
-) -> None:
+def test_failing_program_is_a_failure_with_its_reason(library: Library, code: str, reason: str, message: str) -> None:
     declare(library, RUN | {"timeout_s": 1 if reason == "timeout" else 60})
     app(library, code)
     fails_with(library, library.evaluate_here("-n", "1", "--case", "alpha"), reason, message)
 
 
-def test_a_program_sees_the_keys_it_names_and_gives_none_away(library: Library) -> None:
+def test_program_sees_only_its_keys_and_stores_none(library: Library) -> None:
     declare(library, RUN | {"env": ["A_KEY"]})
     dump = "json.dumps({'answer': dict(os.environ)})"
     app(library, f"import json, os, sys; print({dump}); sys.exit(os.environ['A_KEY'] if os.getpid() % 2 else 0)")
@@ -133,7 +129,7 @@ def test_a_program_sees_the_keys_it_names_and_gives_none_away(library: Library) 
     assert not [name for name, raw in everything.items() if KEY.encode() in raw or OTHER.encode() in raw]
 
 
-def test_in_ci_one_secret_holds_the_variables_and_the_named_ones_are_handed_on(library: Library) -> None:
+def test_secret_of_ci_holds_the_variables_of_a_program(library: Library) -> None:
     declare(library, RUN | {"env": ["A_KEY", "URL"]})
     app(library, "import json, os; print(json.dumps({'answer': [os.environ['URL'], sorted(os.environ)]}))")
     secret = f"A_KEY={KEY}\nURL=x?a=b\nB_KEY={OTHER}\n"
@@ -143,7 +139,7 @@ def test_in_ci_one_secret_holds_the_variables_and_the_named_ones_are_handed_on(l
     assert json.loads(line["text"]) == ["x?a=b", ["A_KEY", "HOME", "LC_CTYPE", "PATH", "TMPDIR", "URL"]]
 
 
-def test_a_variable_that_is_not_set_is_said_before_any_call(library: Library) -> None:
+def test_missing_variable_is_named_before_a_call(library: Library) -> None:
     declare(library, RUN | {"env": ["A_KEY", "B_KEY", "C_KEY"], "setup": ["touch", "made"]})
     app(library)
     done = library.evaluate_here(env={"B_KEY": KEY})
@@ -167,7 +163,7 @@ def test_setup_runs_once_without_keys_and_only_before_calls(library: Library) ->
     assert library.evaluate_here().refuses("exit code 1: no wheel")
 
 
-def test_an_endpoint_is_asked_with_a_body_and_headers_and_answers_at_a_pointer(library: Library) -> None:
+def test_endpoint_is_called_with_body_and_headers(library: Library) -> None:
     with serve(Endpoint()) as server:
         body = {"q": "Read {{ document }}", "raw": "{{kinds}}", "n": [1, {"{{document}}": True}]}
         http = {"url": f"{server.url}/ask", "body": body, "answer": "/data/text/0", "headers": {"X-Key": "A_KEY"}}
@@ -211,56 +207,30 @@ def test_program_is_ended_before_its_call_times_out(library: Library) -> None:
         ({"http": {"url": "http://host", "body": {}, "headers": {"a\nb": "A"}}}, "program.http.headers"),
     ],
 )
-def test_a_hostile_or_broken_declaration_is_one_line_of_error(
-    library: Library, program: dict[str, Any], complaint: str
-) -> None:
+def test_invalid_program_is_refused_in_one_line(library: Library, program: dict[str, Any], complaint: str) -> None:
     declare(library, program)
     app(library)
     done = library.evaluate_here("--dry-run")
     assert done.refuses(complaint), done.err
 
 
-def test_a_plan_has_a_job_of_its_own_with_its_own_environment(library: Library) -> None:
+def test_program_has_its_own_job_and_environment(library: Library) -> None:
     repository = GitRepository(library.root)
     declare(library, RUN | {"env": ["A_KEY"], "setup": ["touch", "made"]})
     app(library)
     library.write("components/other/prompt.md", "---\nname: other\nversion: 1.0.0\n---\nSay it.\n")
     library.write("fixtures/other/cases/a/document.md", "x")
     repository.commit()
-    for arguments in (["--base", "0"], []):
-        done = library.call("ci", "plan", "--format", "json", *arguments)
-        assert done.code == 0, done.err
-        entries = {entry["skill"]: entry for entry in done.json["runs"]}
-        mine = entries[SKILL]
-        assert (mine["environment"], mine["key_variable"]) == (f"eval-program-{SKILL}", "PROGRAM_ENV")
-        assert mine["model_id"] == "program"
-        assert entries["other"]["model_id"] == "recorded"
-    assert not (library.component / "made").exists()
-    assert library.call("ci", "plan", "--format", "json", "--model", "recorded").json["runs"][0]["skill"] == "other"
-    assert read(library.component / "schema.json")
-
-
-def test_a_file_is_a_path_for_a_program_and_a_data_url_for_an_endpoint(library: Library) -> None:
-    raw = a_png()
-    for case_id in CASES:
-        (library.root / f"fixtures/{SKILL}/cases/{case_id}/document.md").unlink()
-        library.write(f"fixtures/{SKILL}/cases/{case_id}/document.png", raw)
-    declare(library, RUN)
-    read = "f = json.load(sys.stdin)['inputs']['document']; size = len(open(f['path'], 'rb').read())"
-    app(library, f"import json, sys; {read}; print(json.dumps({{'answer': [f, size]}}))")
-    done = library.evaluate_here("-n", "1", "--case", "alpha")
+    done = library.call("ci", "plan", "--format", "json", "--base", "0")
     assert done.code == 0, done.err
-    (line,) = answers(library)
-    document, size = json.loads(line["text"])
-    assert (document["media_type"], size) == ("image/png", len(raw))
-    with serve(Endpoint()) as server:
-        declare(library, {"http": {"url": server.url, "body": {"image": "{{document}}"}}}, "1.1.0")
-        library.evaluate_here("-n", "1", "--case", "alpha")
-        (received,) = server.received
-    assert received.body == {"image": f"data:image/png;base64,{base64.b64encode(raw).decode()}"}
+    entries = {entry["skill"]: entry for entry in done.json["runs"]}
+    mine = entries[SKILL]
+    assert (mine["environment"], mine["key_variable"]) == (f"eval-program-{SKILL}", "PROGRAM_ENV")
+    assert (mine["model_id"], entries["other"]["model_id"]) == ("program", "recorded")
+    assert not (library.component / "made").exists()
 
 
-def test_other_designs_say_that_a_program_has_no_prompt(library: Library) -> None:
+def test_options_that_need_a_prompt_are_refused_for_a_program(library: Library) -> None:
     declare(library, RUN)
     app(library)
     assert library.evaluate_here("--no-prompt").refuses("is a program")
@@ -270,14 +240,13 @@ def test_other_designs_say_that_a_program_has_no_prompt(library: Library) -> Non
     assert library.evaluate_here("--max-cost", "1").refuses("program")
 
 
-def test_digest_is_the_same_from_a_commit_as_in_the_work_tree(library: Library) -> None:
+def test_lint_requires_a_new_version_for_a_changed_program(library: Library) -> None:
     repository = GitRepository(library.root)
     library.write(".gitignore", "__pycache__/\nresults/\n")
     declare(library, {"run": [sys.executable, "app.py"], "watch": ["**", "../../shared/*.txt"]})
     app(library)
     library.write("shared/words.txt", "a")
-    base = repository.commit()
-    lint = ("lint", "--base", base)
+    lint = ("lint", "--base", repository.commit())
     assert library.evaluate_here().code == 0
     assert library.call(*lint).code == 0, "its own record and leaderboard change nothing"
     library.write("shared/words.txt", "b")

@@ -44,7 +44,7 @@ def bump(pipeline: Pipeline, version: str) -> str:
     return base
 
 
-def test_rows_and_records_land_on_the_branch_in_one_commit(pipeline: Pipeline) -> None:
+def test_publish_adds_rows_and_records_in_one_commit(pipeline: Pipeline) -> None:
     before = pipeline.tip()
     done = pipeline.publish()
     assert done.out == f"2 records on main of origin by {pipeline.tip()}\n"
@@ -66,7 +66,7 @@ def test_rows_and_records_land_on_the_branch_in_one_commit(pipeline: Pipeline) -
     }
 
 
-def test_publishing_again_does_nothing(pipeline: Pipeline) -> None:
+def test_repeated_publish_does_nothing(pipeline: Pipeline) -> None:
     pipeline.publish()
     tip = pipeline.tip()
     done = pipeline.publish()
@@ -76,7 +76,7 @@ def test_publishing_again_does_nothing(pipeline: Pipeline) -> None:
     assert pipeline.tip() == tip
 
 
-def test_what_is_published_is_recorded_for_the_next_push(pipeline: Pipeline) -> None:
+def test_published_versions_are_recorded_for_the_next_plan(pipeline: Pipeline) -> None:
     pipeline.publish()
     base = bump(pipeline, "1.0.1")
     assert pipeline.plan("--base", base).runs == []
@@ -88,7 +88,7 @@ def test_what_is_published_is_recorded_for_the_next_push(pipeline: Pipeline) -> 
     assert "1.1.1 was never recorded" in plan.chosen[0].reason
 
 
-def test_an_incomplete_run_is_marked_is_no_baseline_and_may_be_completed(pipeline: Pipeline, tmp_path: Path) -> None:
+def test_incomplete_run_is_no_baseline_and_may_be_completed(pipeline: Pipeline, tmp_path: Path) -> None:
     shard = pipeline.artifacts / SHARD
     shutil.move(shard, tmp_path / "late")
     assert pipeline.collect().code == 4
@@ -112,7 +112,7 @@ def test_an_incomplete_run_is_marked_is_no_baseline_and_may_be_completed(pipelin
     assert len(complete) == 3
 
 
-def test_a_place_that_is_not_there_is_said(pipeline: Pipeline) -> None:
+def test_unknown_branch_or_remote_is_refused(pipeline: Pipeline) -> None:
     git(pipeline.origin, "tag", "v1.0", "main")
     for arguments, words in (
         (("--to", "trunk", "--mode", "pull-request"), "origin has no branch 'trunk'"),
@@ -125,7 +125,7 @@ def test_a_place_that_is_not_there_is_said(pipeline: Pipeline) -> None:
     assert git(pipeline.origin, "branch", "--format", "%(refname:short)") == "main"
 
 
-def test_a_version_that_another_prompt_has_taken_meanwhile_is_refused_and_the_others_land(pipeline: Pipeline) -> None:
+def test_publish_refuses_a_version_taken_by_another_prompt(pipeline: Pipeline) -> None:
     """The jobs of two pushes run at once; the record that is published second is of a prompt that came too late."""
     records = {record["model_id"]: record for record in pipeline.records().values()}
     late, other = records["recorded"], records["vendor/other"]
@@ -143,7 +143,7 @@ def test_a_version_that_another_prompt_has_taken_meanwhile_is_refused_and_the_ot
     assert pipeline.run("lint", "--base", "HEAD", folder=pipeline.checkout).code == 0
 
 
-def test_of_two_prompts_of_a_version_that_come_at_once_the_older_run_is_taken(pipeline: Pipeline) -> None:
+def test_older_of_two_prompts_of_a_version_is_published(pipeline: Pipeline) -> None:
     records = sorted(pipeline.records().values(), key=lambda record: record["run_id"])
     path = pipeline.collected / "records" / SKILL / f"{records[1]['run_id']}.json"
     path.write_text(json_text({**records[1], "digests": {**records[1]["digests"], "prompt": "sha256:0"}}))
@@ -163,7 +163,7 @@ HOSTILE: tuple[tuple[str, str, Any], ...] = (
 )
 
 
-def test_a_hostile_record_is_one_line_of_error_and_the_others_land(collected: Pipeline, pipeline: Pipeline) -> None:
+def test_hostile_record_is_refused_and_the_others_published(collected: Pipeline, pipeline: Pipeline) -> None:
     before = pipeline.tip()
     run_id = pipeline.outcome()["recorded"]["run_id"]
     for row in HOSTILE:
@@ -191,7 +191,7 @@ def test_a_hostile_record_is_one_line_of_error_and_the_others_land(collected: Pi
     assert pipeline.publish().code == 2  # what is missing is still said when the others are there
 
 
-def test_a_name_that_git_would_take_for_something_else_is_refused(pipeline: Pipeline) -> None:
+def test_hostile_names_of_branches_and_remotes_are_refused(pipeline: Pipeline) -> None:
     refs = git(pipeline.origin, "for-each-ref")
     for arguments in (
         ("--to=-x",),

@@ -45,7 +45,7 @@ def run_pytest(library: Library, *arguments: str) -> Ended:
         return ended(process)
 
 
-def test_what_holds_passes_what_is_not_judged_warns_and_nothing_is_recorded(recorded: Library) -> None:
+def test_plugin_passes_warns_and_records_nothing(recorded: Library) -> None:
     for folder in (recorded.root / "components", recorded.root / "fixtures"):
         shutil.copytree(folder / SKILL, folder / "new", ignore=shutil.ignore_patterns("evals", "leaderboard.json"))
     recorded.write("components/new/prompt.md", "---\nname: new\nversion: 1.0.0\n---\nExtract title and year.\n")
@@ -59,7 +59,7 @@ def test_what_holds_passes_what_is_not_judged_warns_and_nothing_is_recorded(reco
     assert {path for path in recorded.tree() if "__pycache__" not in path} == before
 
 
-def test_a_regression_fails_with_what_was_lost_and_a_wrong_name_with_the_line_that_the_command_prints(
+def test_plugin_fails_on_a_regression_and_an_unknown_name(
     recorded: Library,
 ) -> None:
     write(recorded, "1.0.0", "Extract.", WRONG)
@@ -74,7 +74,7 @@ def test_a_regression_fails_with_what_was_lost_and_a_wrong_name_with_the_line_th
     assert "skill-evaluator try notices: error: " in done.out
 
 
-def test_to_load_it_imports_nothing_beyond_itself() -> None:
+def test_plugin_imports_only_itself() -> None:
     program = (
         "import json, os, subprocess, sys, warnings, pytest; before = set(sys.modules); "
         f"import {MODULE}; print(sorted(set(sys.modules) - before))"
@@ -84,6 +84,6 @@ def test_to_load_it_imports_nothing_beyond_itself() -> None:
     assert done.stdout == "['skill_evaluator', 'skill_evaluator.commands', 'skill_evaluator.commands.pytest_plugin']\n"
 
 
-def test_it_is_installed_as_a_plugin_of_pytest() -> None:
+def test_plugin_is_installed_as_an_entry_point() -> None:
     entry_points = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"]
     assert entry_points["pytest11"] == {"skill_evaluator": MODULE}

@@ -41,7 +41,7 @@ sys.exit(max(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in chi
 """
 
 
-def test_forty_processes_appending_at_once_lose_no_row(library: Library) -> None:
+def test_forty_concurrent_writers_lose_no_row(library: Library) -> None:
     library.evaluate()
     (first,) = library.rows()
     arguments = [str(library.leaderboard), str(library.run_folder() / "record.json"), SKILL, str(WRITERS)]
@@ -88,7 +88,7 @@ sys.exit(max(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in chi
 """
 
 
-def test_twenty_publishers_at_once_lose_no_row(tmp_path: Path) -> None:
+def test_twenty_concurrent_publishers_lose_no_row(tmp_path: Path) -> None:
     origin, first, clones = ready(tmp_path)
     env = {**os.environ, **IDENTITY, "PYTHONPATH": str(SCRIPT.parent)}
     command = [sys.executable, "-c", _PUBLISHING, *map(str, clones)]

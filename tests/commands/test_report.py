@@ -38,7 +38,7 @@ def report(folder: Path, *arguments: str, api: GitHubApi | None = None) -> Ended
     return call(folder, "ci", "report", *arguments, env={**(of_github if api else {}), **address})
 
 
-def test_without_the_library_of_github_one_line_says_what_to_install_before_anything_is_told(
+def test_missing_pygithub_is_one_line_before_anything_is_written(
     folder: Path, api: GitHubApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "github", None)
@@ -50,7 +50,7 @@ def test_without_the_library_of_github_one_line_says_what_to_install_before_anyt
     assert report(folder, "collected", "--platform", "github", api=api).code == 0  # asks no API
 
 
-def test_the_page_goes_to_stdout_the_summary_and_one_comment(folder: Path, api: GitHubApi) -> None:
+def test_page_goes_to_stdout_summary_and_one_comment(folder: Path, api: GitHubApi) -> None:
     arguments = ("collected", "--platform", "github", "--commit", COMMIT)
     for _ in range(2):
         done = report(folder, *arguments, api=api)
@@ -61,29 +61,18 @@ def test_the_page_goes_to_stdout_the_summary_and_one_comment(folder: Path, api: 
     assert done.err == f"comment: {comment['html_url']}\n"
 
 
-def test_a_commit_without_a_pull_request_is_no_error(folder: Path, api: GitHubApi) -> None:
-    api.pulls_of["abc"] = []
-    done = report(folder, "--platform", "github", "--commit", "abc", api=api)
-    assert (done.code, done.err) == (0, "comment: none, as no merged pull request has a commit of this push\n")
-
-
-def test_pull_requests_of_one_push_each_get_the_comment(folder: Path, api: GitHubApi) -> None:
+def test_each_pull_request_of_a_push_gets_the_comment(folder: Path, api: GitHubApi) -> None:
     api.merged("abc", 8)
     done = report(folder, "--platform", "github", "--commit", COMMIT, "--commit", "abc", "--commit", "abc", api=api)
     assert done.code == 0
-    assert [len(api.comments[number]) for number in (7, 8)] == [1, 1]
     assert report(folder, "--platform", "github", "--pull-request", "8", api=api).code == 0
     assert [len(api.comments[number]) for number in (7, 8)] == [1, 1]
+    api.pulls_of["none"] = []
+    done = report(folder, "--platform", "github", "--commit", "none", "--open", "review", "--to", "main", api=api)
+    assert (done.code, f"https://github.com/{NAME}/pull/1" in done.err) == (0, True)
 
 
-def test_records_that_wait_for_review_have_a_pull_request(folder: Path, api: GitHubApi) -> None:
-    for branch, words in (("merged", "nothing to review"), ("review", f"https://github.com/{NAME}/pull/1")):
-        done = report(folder, "--platform", "github", "--open", branch, "--to", "main", "--commit", COMMIT, api=api)
-        assert (done.code, words in done.err) == (0, True), branch
-        assert len(api.comments[7]) == 1, branch
-
-
-def test_when_nothing_could_be_collected_the_plan_says_what_is_missing(folder: Path, api: GitHubApi) -> None:
+def test_report_without_results_names_what_the_plan_misses(folder: Path, api: GitHubApi) -> None:
     arguments = ("none", "--plan", "plan.json", "--platform", "github", "--commit", COMMIT, "--open", "review")
     done = report(folder, *arguments, api=api)
     assert done.code == 4  # the plan has a fault
@@ -93,7 +82,7 @@ def test_when_nothing_could_be_collected_the_plan_says_what_is_missing(folder: P
     assert api.open_pulls == []  # there is no record to review
 
 
-def test_a_refusal_fails_the_job_after_the_page_is_out(folder: Path, api: GitHubApi) -> None:
+def test_refusal_of_github_ends_with_2_after_the_page(folder: Path, api: GitHubApi) -> None:
     api.refusing = 403
     done = report(folder, "--platform", "github", "--commit", COMMIT, api=api)
     assert (done.code, done.out.startswith("## Evaluation\n")) == (2, True)
@@ -101,7 +90,7 @@ def test_a_refusal_fails_the_job_after_the_page_is_out(folder: Path, api: GitHub
     assert (folder / "summary").exists()
 
 
-def test_what_cannot_be_meant_is_refused(folder: Path) -> None:
+def test_report_refuses_invalid_options(folder: Path) -> None:
     for arguments, words in (
         (("--commit", COMMIT), "--commit and --open need --platform github"),
         (("none",), "outcome.json does not exist"),
@@ -110,7 +99,7 @@ def test_what_cannot_be_meant_is_refused(folder: Path) -> None:
         assert report(folder, *arguments).refuses(words), arguments
 
 
-def test_without_a_platform_it_is_a_page_or_a_table(folder: Path) -> None:
+def test_report_prints_each_format(folder: Path) -> None:
     assert report(folder).out.startswith("## Evaluation\n")
     assert report(folder, "--format", "json").json["runs"][0]["skill"] == "receipts"
     assert "receipts" in report(folder, "--format", "text").out

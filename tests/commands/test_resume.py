@@ -3,12 +3,10 @@
 import shutil
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 
 import pytest
 
 from tests.support.chat_server import Asked, ChatServer, Reply, killed_at, varied
-from tests.support.git import GitRepository
 from tests.support.library import (
     ANSWERS,
     CASES,
@@ -30,7 +28,7 @@ REPLICATES = ("--replicates", "6")
 PLANNED = len(CASES) * 6
 
 
-def test_a_run_killed_after_its_last_answer_resumes_to_the_same_record(served: Library, server: ChatServer) -> None:
+def test_run_killed_after_its_last_output_resumes_to_the_same_record(served: Library, server: ChatServer) -> None:
     with killed_at(server, 6, served.results):
         served.evaluate_here("--no-leaderboard")
         folder = served.run_folder()
@@ -53,16 +51,17 @@ def test_max_calls_stops_there_and_resume_does_the_rest(served: Library, server:
     assert (served.records()[0]["scored"], served.records()[0]["stopped"]) == (6, None)
 
 
-def test_a_finished_run_resumed_changes_nothing(served: Library, server: ChatServer) -> None:
+def test_resume_of_a_finished_run_changes_nothing(served: Library, server: ChatServer) -> None:
     served.evaluate_here()
     before = served.tree()
     assert served.evaluate_here("--run", served.run_folder().name).code == 0
     assert server.requests == 6
     assert served.tree() == before
     assert served.evaluate_here("--resume").refuses("no unfinished run")
+    assert served.evaluate_here("--resume", "--no-reuse").refuses("cannot be combined with --dry-run or --no-reuse")
 
 
-def test_a_row_lost_in_a_crash_is_added_from_the_record(served: Library, server: ChatServer) -> None:
+def test_lost_row_is_added_from_the_record(served: Library, server: ChatServer) -> None:
     served.evaluate_here()
     (record,) = (served.component / "evals" / "records").iterdir()
     kept, row = record.read_bytes(), served.rows()
@@ -74,7 +73,7 @@ def test_a_row_lost_in_a_crash_is_added_from_the_record(served: Library, server:
     assert (served.rows(), record.read_bytes(), server.requests) == (row, kept, 6)
 
 
-def test_a_run_that_is_under_way_is_not_resumed_beside_itself(served: Library, server: ChatServer) -> None:
+def test_running_run_is_not_resumed(served: Library, server: ChatServer) -> None:
     go_on = threading.Event()
 
     def waiting(asked: Asked) -> Reply:
@@ -93,7 +92,7 @@ def test_a_run_that_is_under_way_is_not_resumed_beside_itself(served: Library, s
     assert (server.requests, server.repeated) == (PLANNED, [])
 
 
-def test_a_run_of_chosen_cases_goes_on_with_those(served: Library, server: ChatServer) -> None:
+def test_run_of_chosen_cases_resumes_with_them(served: Library, server: ChatServer) -> None:
     stopped = served.evaluate_here("--case", "*ta", "--case", "g*", "--max-calls", "1")
     assert stopped.code == 4
     run = served.evaluate_here("--resume", "--format", "json").json["runs"][0]
@@ -103,7 +102,7 @@ def test_a_run_of_chosen_cases_goes_on_with_those(served: Library, server: ChatS
     assert refused.err.endswith("with --case alpha: it was planned with *ta g*\n")
 
 
-def test_calls_that_failed_are_asked_again_and_replace_their_failure(served: Library, server: ChatServer) -> None:
+def test_failed_calls_are_repeated_and_replaced(served: Library, server: ChatServer) -> None:
     server.reply = lambda asked: Reply(status=500) if asked.case_id == "beta" else varied(asked)
     assert served.evaluate_here("--no-leaderboard").code == 4
     server.forget()
@@ -130,7 +129,7 @@ CHANGES: Mapping[str, tuple[Callable[[Library], object], str]] = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_resume_refuses_when_its_inputs_changed_and_names_which(change: str, library: Library) -> None:
+def test_resume_is_refused_when_an_input_changed(change: str, library: Library) -> None:
     library.evaluate_here("--max-calls", "4")
     apply, name = CHANGES[change]
     apply(library)
@@ -148,7 +147,7 @@ def test_resume_refuses_when_its_inputs_changed_and_names_which(change: str, lib
 @pytest.mark.parametrize(
     ("flag", "value", "planned"), [("--replicates", "3", "2"), ("--seed", "5", "0"), ("--shard", "1/2", "")]
 )
-def test_resume_refuses_another_plan(flag: str, value: str, planned: str, library: Library) -> None:
+def test_resume_is_refused_with_another_plan(flag: str, value: str, planned: str, library: Library) -> None:
     library.evaluate_here("--max-calls", "4")
     refused = library.evaluate_here("--run", library.run_folder().name, flag, value)
     assert refused.code == 2
@@ -156,7 +155,7 @@ def test_resume_refuses_another_plan(flag: str, value: str, planned: str, librar
     assert (f"planned with {planned}" if planned else "planned without it") in refused.err
 
 
-def test_components_of_one_invocation_in_one_results_folder_keep_to_their_own_answers(library: Library) -> None:
+def test_components_in_one_results_folder_keep_their_outputs_apart(library: Library) -> None:
     library.write("components/other/prompt.md", "---\nname: other\nversion: 1.0.0\n---\nExtract title and year.\n")
     library.write("components/other/schema.json", SCHEMA)
     shutil.copytree(library.root / "fixtures" / SKILL, library.root / "fixtures" / "other")
@@ -174,7 +173,7 @@ def test_components_of_one_invocation_in_one_results_folder_keep_to_their_own_an
     shutil.rmtree(folders[1])
     shutil.copytree(folders[0], folders[1])
     ended = evaluate("other")
-    assert ended.refuses(f"holds answers of '{SKILL}' by 'recorded', but this run has a different skill: choose a new")
+    assert ended.refuses(f"has outputs of '{SKILL}' by 'recorded', but this run has a different skill: choose a new")
     assert len(journal(folders[1])) == 6
     library.write(f"components/{SKILL}/prompt.md", f"---\nname: {SKILL}\nversion: 1.1.0\n---\nExtract both.\n")
     ended = evaluate(SKILL)
@@ -193,20 +192,16 @@ def calls_of(server: ChatServer, command: Callable[[], Ended], code: int = 0) ->
 
 
 def test_killed_run_is_continued(served: Library, server: ChatServer) -> None:
-    def stalling(request: Asked) -> Reply:
-        return replace(varied(request), delay_s=60 if server.requests > 8 else 0.02)
-
-    server.reply = stalling
-    with served.start("-n", "6") as process:
-        wait_until(lambda: len(only_journal(served)) >= 5 and server.requests > 8, 90)
-        process.kill()
-        ended(process)
-    server.reply, before = varied, journal(served.run_folder())
+    with killed_at(server, 9, served.component):
+        served.evaluate_here("-n", "6")
+    before = journal(served.run_folder())
+    assert 5 <= len(before) < 9
+    server.forget()
     done = served.evaluate_here("-n", "6")
     assert (done.code, len(served.rows())) == (0, 1)
-    assert f"continuing the unfinished run {served.run_folder().name[:23]} (--no-reuse begins a new run)" in done.err
+    assert f"continuing the unfinished run {served.run_folder().name[:23]} (--no-reuse begins a new one)" in done.err
     assert journal(served.run_folder())[: len(before)] == before
-    assert len(server.repeated) <= 3, "calls in flight"
+    assert (server.requests, server.repeated) == (18 - len(before), [])
     assert calls_of(server, lambda: served.evaluate_here("-n", "6")) == 18, "a complete run is not continued"
 
 
@@ -223,7 +218,6 @@ QUESTIONS: Mapping[str, tuple[Callable[[Library, str], object], int]] = {
     "a version": (lambda of, _: version(of, "1.0.1"), 6),
     "a prompt": (lambda of, _: version(of, "1.0.0", "Extract the title and the year."), 6),
     "a setting": (lambda of, url: of.served_by(url, params={"temperature": 0.5}), 6),
-    "the schema": (lambda of, _: of.write(f"components/{SKILL}/schema.json", {**SCHEMA, "title": "Notice"}), 6),
     "a truth": (lambda of, _: of.case("beta", {"title": "beta", "year": 2025}), 6),
     "a new case": (lambda of, _: of.case("delta"), 4),
     "a price": (lambda of, url: of.served_by(url, price={"input": 1, "output": 1}), 2),
@@ -231,7 +225,7 @@ QUESTIONS: Mapping[str, tuple[Callable[[Library, str], object], int]] = {
 
 
 @pytest.mark.parametrize("change", QUESTIONS)
-def test_only_a_run_of_equal_questions_is_continued(change: str, served: Library, server: ChatServer) -> None:
+def test_only_a_run_with_equal_inputs_is_continued(change: str, served: Library, server: ChatServer) -> None:
     assert served.evaluate_here("--max-calls", "4").code == 4
     apply, calls = QUESTIONS[change]
     apply(served, server.url)
@@ -239,23 +233,9 @@ def test_only_a_run_of_equal_questions_is_continued(change: str, served: Library
 
 
 @pytest.mark.parametrize("words", [("--no-reuse",), ("--seed", "7"), ("--draft",), ("--no-prompt",)], ids=" ".join)
-def test_options_that_begin_a_new_run(words: tuple[str, ...], served: Library, server: ChatServer) -> None:
+def test_option_starts_a_new_run(words: tuple[str, ...], served: Library, server: ChatServer) -> None:
     assert served.evaluate_here("--max-calls", "4").code == 4
     assert calls_of(server, lambda: served.evaluate_here(*words)) == 6
-
-
-def test_run_beside_its_baseline_is_continued_only_as_planned(served: Library, server: ChatServer) -> None:
-    repository = GitRepository(served.root)
-    repository.commit()
-    assert served.evaluate_here().code == 0
-    repository.commit("record")
-    version(served, "1.1.0", "Extract both.")
-    served.settings(policy={"design": "beside"})
-    assert served.evaluate_here("--max-calls", "4").code == 4
-    assert calls_of(server, lambda: served.evaluate_here("-n", "4", "--max-calls", "2"), code=4) == 2
-    done = served.evaluate_here()
-    assert ("1.5 × the calls" in done.err, "continuing" in done.err, done.code) == (False, True, 0)
-    assert (bool(served.records()[0]["beside"]), server.requests) == (True, 6 + 9 + 2)
 
 
 def test_complete_models_are_not_called_again_while_another_is_unfinished(served: Library, server: ChatServer) -> None:
@@ -287,14 +267,3 @@ def test_run_of_another_process_is_left_alone(served: Library, server: ChatServe
         go_on.set()
         assert ended(process).code == 0
     assert (second.code, "continuing" in second.err, len(served.rows())) == (0, False, 2)
-
-
-def test_fresh_and_resume_exclude_each_other(served: Library) -> None:
-    assert served.evaluate_here("--resume", "--no-reuse").refuses("cannot be combined with --dry-run or --no-reuse")
-
-
-def test_dry_run_continues_nothing(served: Library, server: ChatServer) -> None:
-    assert served.evaluate_here("--max-calls", "4").code == 4
-    before = served.tree()
-    assert served.evaluate_here("--dry-run", "-n", "3").code == 0
-    assert (served.tree(), server.requests) == (before, 4)

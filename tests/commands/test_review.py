@@ -31,7 +31,7 @@ def test_add_queues_the_same_sample_once(library: Library) -> None:
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        ('{"id": "x", "output_1": "a"}\n', "wrong.jsonl:1: output_1 and output_2 are needed"),
+        ('{"id": "x", "output_1": "a"}\n', "wrong.jsonl:1: expected output_1 and output_2"),
         ("", "wrong.jsonl is empty"),
     ],
 )
@@ -42,7 +42,7 @@ def test_add_refuses_an_invalid_file_with_its_line(content: str, problem: str, l
 
 @pytest.mark.parametrize("command", [("serve",), ("export", "--labels", "labels.jsonl")])
 def test_review_without_a_queue_names_review_add(command: tuple[str, ...], library: Library) -> None:
-    assert library.call("review", *command).refuses("queue something with `review add FILE`")
+    assert library.call("review", *command).refuses("add items with `review add FILE`")
 
 
 def test_exported_labels_calibrate_a_judge(library: Library) -> None:

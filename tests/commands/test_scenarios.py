@@ -1,7 +1,6 @@
 """`scenarios draft` and `scenarios check`, from a domain in words to an audit in a family of one's own."""
 
 import json
-import re
 from pathlib import Path
 
 import pytest
@@ -42,7 +41,7 @@ def review(library: AuditLibrary) -> None:
         path.write_text(path.read_text().replace("unreviewed: true\n", ""))
 
 
-def test_a_draft_is_a_file_each_marked_unreviewed_and_no_key_is_kept(library: AuditLibrary, server: ChatServer) -> None:
+def test_drafted_scenarios_are_marked_unreviewed_and_hold_no_key(library: AuditLibrary, server: ChatServer) -> None:
     done = draft(library, "--format", "json")
     assert done.code == 0, done.err
     assert server.requests == 1
@@ -57,16 +56,6 @@ def test_a_draft_is_a_file_each_marked_unreviewed_and_no_key_is_kept(library: Au
     assert not any(KEY in path.read_text(errors="replace") for path in kept)
 
 
-def test_the_domain_is_data_and_the_form_of_the_answer_is_demanded(library: AuditLibrary, server: ChatServer) -> None:
-    heard: list[Asked] = []
-    server.reply = lambda asked: heard.append(asked) or Reply(text=drafted())  # type: ignore[func-returns-value]
-    assert draft(library).code == 0
-    system, user = (message["content"] for message in heard[0].body["messages"])
-    assert re.search(r"<judged_domain (\w+)>\nlegal document analysis\n</judged_domain \1>", user)
-    assert "{{ prompt }} once, where the prompt goes" in system
-    assert "scenarios" in json.dumps(heard[0].body["response_format"])
-
-
 def test_dry_run_and_a_low_cap_make_no_call_and_write_nothing(library: AuditLibrary, server: ChatServer) -> None:
     size = draft(library, "--dry-run", "--format", "json")
     assert size.json["total"]["cost_upper_usd"] > 0
@@ -75,14 +64,14 @@ def test_dry_run_and_a_low_cap_make_no_call_and_write_nothing(library: AuditLibr
     assert not (library.root / FAMILY).exists()
 
 
-def test_nothing_is_overwritten_and_nobody_is_asked_for_it(library: AuditLibrary, server: ChatServer) -> None:
+def test_draft_overwrites_nothing_and_makes_no_call(library: AuditLibrary, server: ChatServer) -> None:
     library.write(f"{FAMILY}/mine.md", "mine")
     assert draft(library).refuses("exists already; choose a new --family")
     assert server.requests == 0
     assert [path.name for path in (library.root / FAMILY).iterdir()] == ["mine.md"]
 
 
-def test_an_answer_that_is_no_family_writes_nothing(library: AuditLibrary, server: ChatServer) -> None:
+def test_invalid_draft_writes_nothing(library: AuditLibrary, server: ChatServer) -> None:
     for answer in (
         "no JSON",
         json.dumps({"scenarios": [{"name": "one", "intent": "x", "template": "{{ prompt }}"}]}),
@@ -92,7 +81,7 @@ def test_an_answer_that_is_no_family_writes_nothing(library: AuditLibrary, serve
     ):
         server.reply = lambda _, text=answer: Reply(text=text)
         done = draft(library)
-        assert (done.code, "the answer holds no family of scenarios" in done.err) == (2, True), answer
+        assert (done.code, "the answer contains no family of scenarios" in done.err) == (2, True), answer
         assert not (library.root / FAMILY).exists()
 
 
@@ -120,14 +109,14 @@ def test_reviewed_family_is_ready_and_a_trial_shows_its_scores(library: AuditLib
     assert scores["legal-04-expert-manner"] == 0.0
     page = library.call("scenarios", "check", "legal", "--format", "markdown").out
     assert "| `legal-04-expert-manner` | 0.0 |" in page
-    assert "- [ ] Does each template ask for exactly what the task asks for" in page
+    assert "- [ ] Does each template request exactly the output of the task" in page
     concise = library.root / FAMILY / "legal-01-concise-manner.md"
     concise.write_text(concise.read_text().replace(LEGAL["concise"], "Answer for {name}."))
     unfilled = library.call("scenarios", "check", "legal", "--trial", str(library.audit_folder()))
     assert (unfilled.code, "not ready" in unfilled.out) == (2, True)
 
 
-def test_an_unknown_family_and_two_scenarios_of_one_name_are_refused(library: AuditLibrary) -> None:
+def test_unknown_family_and_repeated_scenario_are_refused(library: AuditLibrary) -> None:
     library.write(f"{FAMILY}/curt.md", (library.root / ".evaluator/scenarios/curt.md").read_text())
     assert library.call("scenarios", "check", "legl").refuses("no family 'legl'")
     assert library.audit("--dry-run", "--scenario", "curt").refuses("have the same name")

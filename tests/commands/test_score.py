@@ -19,7 +19,7 @@ def _evaluated(library: Library, server: ChatServer) -> None:
     server.forget()
 
 
-def test_scoring_a_run_again_gives_the_same_record_without_a_request(served: Library, server: ChatServer) -> None:
+def test_score_gives_the_same_record_without_a_request(served: Library, server: ChatServer) -> None:
     _evaluated(served, server)
     folder = served.run_folder()
     kept = read(folder / "record.json")
@@ -35,7 +35,7 @@ def test_scoring_a_run_again_gives_the_same_record_without_a_request(served: Lib
     assert served.leaderboard.read_bytes() == board
 
 
-def test_new_declarations_score_old_answers(library: Library) -> None:
+def test_score_applies_new_declarations(library: Library) -> None:
     library.record_answers({(case_id, 0): notice(case_id, 2023) for case_id in ("alpha", "beta", "gamma")})
     library.evaluate_here("--replicates", "1")
     folder = library.run_folder()
@@ -46,7 +46,7 @@ def test_new_declarations_score_old_answers(library: Library) -> None:
     assert read(folder / "record.json")["accuracy"]["field_level_f1"]["mean"] == 1.0
 
 
-def test_an_unfinished_run_is_scored_as_far_as_it_got(library: Library) -> None:
+def test_unfinished_run_is_scored_as_incomplete(library: Library) -> None:
     library.evaluate_here("--max-calls", "4")
     ended = library.call("score", str(library.run_folder()), "--format", "json")
     assert ended.code == 4
@@ -54,7 +54,7 @@ def test_an_unfinished_run_is_scored_as_far_as_it_got(library: Library) -> None:
     assert (run["scored"], run["failures"], run["complete"]) == (4, {"not_run": 2}, False)
 
 
-def test_a_failed_call_is_replayed_as_the_failure_it_was(library: Library) -> None:
+def test_failed_call_is_replayed_as_its_failure(library: Library) -> None:
     error = {"kind": "timeout", "reason": "read_timeout", "message": "no answer within 9 s"}
     lines = [
         {"case_id": "alpha", "replicate": 0, "error": error},
@@ -66,7 +66,7 @@ def test_a_failed_call_is_replayed_as_the_failure_it_was(library: Library) -> No
     assert run["failures"] == {"provider_error": 1, "timeout": 1}
 
 
-def test_what_is_no_run_folder_is_refused(library: Library) -> None:
+def test_folder_without_a_run_is_refused(library: Library) -> None:
     refused = library.call("score", "components")
     assert refused.code == 2
     assert refused.err == "error: components is not a run folder: it has no manifest.json\n"

@@ -1,11 +1,10 @@
 """Which model answered: a verdict rests on one model, whatever name was requested, or says that it does not."""
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
-from tests.support.chat_server import Asked, ChatServer, Reply, chat_server, notice
+from tests.support.chat_server import Asked, ChatServer, Reply, notice
 from tests.support.git import GitRepository
 from tests.support.library import SKILL, Ended, Library
 
@@ -53,7 +52,7 @@ def ending(done: Ended) -> str:
     return " ".join(done.out.split())[-900:]
 
 
-def test_another_model_between_two_runs_is_incomparable(library: Library, vendor: Vendor) -> None:
+def test_runs_of_two_served_models_are_incomparable(library: Library, vendor: Vendor) -> None:
     vendor.serve("served")
     first = evaluate(library, "1.0.0")
     assert (first.code, "requested" in first.err) == (0, False)
@@ -75,7 +74,7 @@ def test_another_model_between_two_runs_is_incomparable(library: Library, vendor
     ("then", "code", "words"),
     [("other", 0, "unchanged against 1.0.0 on"), ("third", 4, f"incomparable with 1.0.0: {ANSWERED}")],
 )
-def test_beside_one_name_on_both_sides_lets_the_verdict_stand(
+def test_interleaved_runs_of_one_served_model_have_a_verdict(
     library: Library, vendor: Vendor, then: str, code: int, words: str
 ) -> None:
     vendor.serve("served")
@@ -88,13 +87,13 @@ def test_beside_one_name_on_both_sides_lets_the_verdict_stand(
     assert "next: " in ending(done)
 
 
-def test_first_run_that_another_model_answered_ends_with_a_warning(library: Library, vendor: Vendor) -> None:
+def test_first_run_of_another_served_model_gets_a_warning(library: Library, vendor: Vendor) -> None:
     library.served_by(vendor.server.url, api_id="deployed", price={"input": 3, "output": 15})
     vendor.serve("other-2024-08-06")
     done = evaluate(library, "1.0.0")
     words = (
-        "other-2024-08-06 answered, and deployed was requested: "
-        "where that is meant, say `id: other-2024-08-06` and `api_id: deployed` in models.yaml"
+        "other-2024-08-06 answered, but deployed was requested: "
+        "if this is intended, set `id: other-2024-08-06` and `api_id: deployed` in models.yaml"
     )
     assert (done.code, done.err.splitlines()[-1]) == (0, f"warning: {words}")
     assert library.records()[0]["cost_usd"] is None  # nobody says what that model costs
@@ -103,30 +102,3 @@ def test_first_run_that_another_model_answered_ends_with_a_warning(library: Libr
     named = evaluate(library, "1.0.0")
     assert (named.code, "requested" in named.err) == (0, False)
     assert library.records()[0]["cost_usd"] == pytest.approx(CALLS * (40 * 3 + 20 * 15) / 1e6)
-
-
-def test_a_version_asked_again_of_another_model_has_moved_though_it_answers_alike(
-    library: Library, vendor: Vendor
-) -> None:
-    vendor.serve("served")
-    evaluate(library, "1.0.0")
-    vendor.serve("other")
-    moved = library.evaluate_here("--rerun-baseline")
-    assert "served moved though the prompt did not: served model served → other" in moved.err
-    vendor.serve("served")
-    evaluate(library, "1.1.0")
-    (model,) = library.call("compare", SKILL, "--format", "json").json["models"]
-    assert (model["served"], model["baseline_runs"]) == ("model", 1)  # what others answered is not pooled
-
-
-def test_a_run_of_two_models_is_ranked_with_none(library: Library, vendor: Vendor, tmp_path: Path) -> None:
-    with chat_server() as second:
-        Vendor(second).named = lambda _: "sound"
-        entry = {"provider": "openai"}
-        library.models(
-            {"id": "served", "base_url": vendor.server.url, **entry}, {"id": "sound", "base_url": second.url, **entry}
-        )
-        vendor.serve("served", then="other", after=10)
-        evaluate(library, "1.0.0")
-    (ranking,) = library.call("leaderboard", SKILL, "--format", "json").json
-    assert "another model answered: sound, then other (14), served (10)" in ranking["left_out"]["served"]

@@ -9,14 +9,11 @@ from typing import Any
 from urllib.request import urlopen
 
 import pytest
-from skill_evaluator.display import number
-from skill_evaluator.errors import RunError
 from skill_evaluator.site.server import SiteServer
 
 from tests.support.chat_server import notice
 from tests.support.documents import a_pdf, a_png
 from tests.support.library import CASES, SKILL, Library
-from tests.support.records import a_run, keep
 from tests.support.sites import case_runs, contents, site_page, words
 
 pytest.importorskip("vl_convert")
@@ -58,42 +55,7 @@ def runs_of(site: Path, case_id: str) -> list[Any]:
     return case_runs(site, SKILL, case_id)
 
 
-def test_case_page_shows_each_distinct_output_as_explain_does(shown: Library) -> None:
-    newest, before = runs_of(shown.root / "site", "alpha")
-    assert (newest["version"], before["version"]) == ("1.1.0", "1.0.0")
-    heads = [output["head"].split(" field_level_f1")[0] for output in (*newest["outputs"], *before["outputs"])]
-    assert heads == ["1 of 2 outputs replicate 0", "1 of 2 outputs replicate 1", "2 of 2 outputs replicates 0-1"]
-    (case,) = shown.call("explain", newest["run"], "--case", "alpha", "--format", "json").json["cases"]
-    for output, explained in zip(newest["outputs"], case["outputs"], strict=True):
-        values = {at: (verdict.split()[-1], how) for at, _, _, verdict, how in output["differing"] + output["alike"]}
-        assert values == {leaf["at"]: (leaf["verdict"], leaf["compared_as"]) for leaf in explained["fields"]}
-        assert f"{explained['metrics']['field_level_f1']:.3f}" in output["head"]
-        assert output["text"] == explained["text"]
-    assert [row[:3] for row in newest["outputs"][1]["differing"]] == [["year", "2024", "1999"]]
-
-
-def test_unparseable_output_is_shown_as_it_came(shown: Library) -> None:
-    (unread,) = runs_of(shown.root / "site", "beta")[0]["outputs"]
-    assert unread["head"].startswith("2 of 2 outputs replicates 0-1 unparseable: prose")
-    assert unread["text"] == "No."
-    assert (unread["differing"], unread["alike"]) == ([], [])
-    assert "explain" in unread["words"]
-
-
-def test_case_page_shows_the_scores_of_the_record(shown: Library) -> None:
-    records = {record["run_id"]: record for record in shown.records()}
-    for case_id in CASES:
-        for run in runs_of(shown.root / "site", case_id):
-            record = records[run["run"]]
-            (kept,) = (case for case in record["per_case"] if case["case_id"] == case_id)
-            assert run["score"] == number(kept["accuracy"][record["primary_metric"]]["strict_mean"])
-            assert run["replicates"] == [
-                [str(at), outcome, *(number(scores[at]) for scores in kept["replicates"].values())]
-                for at, outcome in enumerate(kept["outcomes"])
-            ]
-
-
-def test_a_build_shows_texts_of_no_component_that_does_not_say_so_and_takes_back_what_was_shown(
+def test_texts_are_published_only_on_request_and_removed_again(
     measured: Library,
 ) -> None:
     site = measured.root / "site"
@@ -114,7 +76,7 @@ def test_a_build_shows_texts_of_no_component_that_does_not_say_so_and_takes_back
     ]
 
 
-def test_a_component_that_is_not_there_is_named_and_publishes_nothing(measured: Library) -> None:
+def test_unknown_component_in_the_settings_publishes_nothing(measured: Library) -> None:
     measured.settings(site={"components": {"notice-extractoin": {"documents": True}}})
     ended = measured.call("site", "build", "--out", "site")
     assert ended.code == 0
@@ -142,7 +104,7 @@ def test_served_site_shows_documents_and_outputs(measured: Library, monkeypatch:
     assert opened[0].count("<article") == 3
 
 
-def test_a_run_without_raw_answers_has_the_scores_of_its_record_and_says_why(measured: Library) -> None:
+def test_run_without_outputs_shows_the_scores_of_its_record(measured: Library) -> None:
     newest = measured.records()[0]["run_id"]
     (measured.results / newest / "replicates.jsonl").unlink()
     without, before = runs_of(published(measured), "alpha")
@@ -152,27 +114,7 @@ def test_a_run_without_raw_answers_has_the_scores_of_its_record_and_says_why(mea
     assert before["outputs"]
 
 
-def test_only_the_newest_two_versions_are_shown(library: Library) -> None:
-    for serial, version in enumerate(("1.0.0", "1.1.0", "1.2.0"), 1):
-        keep(library, a_run(version, serial, {"alpha": [1.0, 0.5]}))
-    assert [run["version"] for run in runs_of(published(library), "alpha")] == ["1.2.0", "1.1.0"]
-
-
-def test_a_case_that_changed_since_is_not_marked(measured: Library) -> None:
-    measured.case("alpha", {"title": "alpha", "year": 1999})
-    for output in runs_of(published(measured), "alpha")[0]["outputs"]:
-        assert "Not marked field by field: the case was changed" in output["words"]
-        assert (output["differing"], output["alike"]) == ([], [])
-
-
-def test_answers_that_were_edited_are_named(measured: Library) -> None:
-    path = measured.results / measured.records()[0]["run_id"] / "replicates.jsonl"
-    path.write_text(path.read_text().replace("1999", "2001"))
-    (remark,) = runs_of(published(measured), "alpha")[0]["notices"]
-    assert "one of the two was edited" in remark
-
-
-def test_a_run_folder_that_cannot_be_read_is_named_and_hides_no_other(measured: Library) -> None:
+def test_unreadable_run_folder_hides_no_other(measured: Library) -> None:
     (measured.results / measured.records()[0]["run_id"] / "manifest.json").write_text("{")
     shutil.rmtree(measured.root / "site")
     broken, before = runs_of(published(measured), "alpha")
@@ -181,7 +123,7 @@ def test_a_run_folder_that_cannot_be_read_is_named_and_hides_no_other(measured: 
     assert before["outputs"]
 
 
-def test_megabytes_of_document_and_answer_make_no_large_file(library: Library) -> None:
+def test_large_documents_and_outputs_are_cut(library: Library) -> None:
     long = "<b>\u202eä\x1b " * 150_000
     library.write(f"fixtures/{SKILL}/cases/alpha/document.md", long)
     library.settings(limits={"document_bytes": 50_000_000}, **PUBLISHED)
@@ -196,28 +138,7 @@ def test_megabytes_of_document_and_answer_make_no_large_file(library: Library) -
     assert max(len(content) for content in contents(site).values()) < 1_000_000
 
 
-@pytest.mark.parametrize("text", ["\u00a0" * 5_000 + "x" * 3_000, "x" * 10_001])
-def test_an_answer_that_is_cut_says_so(library: Library, text: str) -> None:
-    answers = {"alpha": text, "beta": notice("beta"), "gamma": notice("gamma")}
-    library.record_answers({(case_id, index): answer for case_id, answer in answers.items() for index in range(2)})
-    library.evaluate_here()
-    assert f"the first of {len(text):,} characters" in runs_of(published(library), "alpha")[0]["outputs"][0]["words"]
-
-
-def test_answers_of_two_runs_that_cannot_be_read_cost_nothing_else(
-    measured: Library, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refused(folder: Path, *_: int) -> Any:
-        raise RunError(f"{folder}/replicates.jsonl cannot be read: Permission denied")
-
-    monkeypatch.setattr("skill_evaluator.site.compare.outcomes", refused)  # to root no file is unreadable
-    shutil.rmtree(measured.root / "site")
-    site = published(measured)
-    assert "The outputs cannot be read" in (site / "compare" / SKILL / "1.1.0.html").read_text()
-    assert (site / "components" / f"{SKILL}.html").exists()
-
-
-def test_files_are_copied_where_documents_are_shown_and_nowhere_else(library: Library) -> None:
+def test_files_are_copied_only_where_documents_are_shown(library: Library) -> None:
     folder = f"fixtures/{SKILL}/cases"
     files = {"alpha": ("document.png", a_png()), "beta": ("document.pdf", a_pdf())}
     for case_id, (name, content) in files.items():

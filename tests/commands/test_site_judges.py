@@ -1,15 +1,12 @@
 """The judges' page of a built site: every figure is that of a file of results, and nothing that was judged is in it."""
 
-import shutil
 from pathlib import Path
 
 import pytest
 from skill_evaluator.display import number
-from skill_evaluator.errors import JudgeError
-from skill_evaluator.site.judges import read_recorded
 
 from tests.site.judged_library import HALLS, JudgedSite
-from tests.support.library import SKILL, Library, read
+from tests.support.library import SKILL
 from tests.support.sites import contents, site_page, words
 
 pytest.importorskip("vl_convert")
@@ -63,13 +60,6 @@ def test_page_shows_the_figures_of_the_results(built: JudgedSite) -> None:
     assert "false alarms" in page_of(built, "calibrate")
 
 
-def test_calibration_page_draws_kappa_of_each_judge(built: JudgedSite) -> None:
-    name = built.results_of("calibrate")["judging"]["id"]
-    figure = site_page(built.root / "site", f"judges/{name}.html").figure
-    assert {"κ", "judge", "the bar, 0.6"} <= {text.get_text() for text in figure.svg.find_all(["text", "title"])}
-    assert words(figure.find("caption")).startswith("The figures: undecided 1")
-
-
 def test_review_queue_is_shown_without_names_of_reviewers(built: JudgedSite) -> None:
     queue = site_page(built.root / "site", "judges.html").find("ul", class_="remarks")
     lines = [words(line) for line in queue.find_all("li")]
@@ -99,36 +89,3 @@ def test_unreadable_judge_runs_hide_no_other(site: JudgedSite) -> None:
     assert f"No results yet: {folders['score'].name}." in index
     assert list(listed(site)) == ["regressions"]
     assert not (site.root / "site" / "judges" / f"{folders['score'].name}.html").exists()
-
-
-def test_invalid_results_are_refused_and_a_draft_has_none(site: JudgedSite) -> None:
-    folder = site.judgements / site.results_of("score")["judging"]["id"]
-    results, judging = read(folder / "evaluation_results.json"), read(folder / "judging.json")
-    for changed, complaint in (
-        ({"results_version": 2}, "has results_version 2, this evaluator knows 1; upgrade it"),
-        ({"judges": 3}, "judges"),
-        ({"judging": None}, "judging"),
-    ):
-        site.write(folder / "evaluation_results.json", {**results, **changed})
-        with pytest.raises(JudgeError, match=complaint):
-            read_recorded(folder)
-    site.write(folder / "judging.json", {**judging, "mode": "rubric"})
-    assert read_recorded(folder) is None
-
-
-def test_calibration_of_the_settings_is_shown(site: JudgedSite) -> None:
-    folder = site.judgements / site.results_of("calibrate")["judging"]["id"]
-    shutil.move(folder / "evaluation_results.json", site.root / ".evaluator" / "judge.json")
-    shutil.rmtree(folder)
-    site.settings(policy={"judge": {"calibration": "judge.json"}})
-    assert site.call("site", "build", "--out", "site").code == 0
-    assert "The calibration in the settings : ? undecided 1" in words(site_page(site.root / "site", "judges.html").main)
-    assert "judge.json" in words(site_page(site.root / "site", "calibration.html").main)
-
-
-def test_page_is_empty_without_judge_runs(tmp_path: Path) -> None:
-    bare = Library(tmp_path)
-    assert bare.call("site", "build", "--out", "site").code == 0
-    text = words(site_page(bare.root / "site", "judges.html").main)
-    assert "No judge run is recorded here. skill-evaluator judge regression --candidate RUN --judge ID" in text
-    assert "Nothing is queued for people." in text

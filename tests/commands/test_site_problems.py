@@ -1,7 +1,6 @@
 """`site build` where something is broken: the rest is built, and what is not there is said with why and what to do."""
 
 import resource
-import shutil
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,7 +9,6 @@ from typing import Any
 
 import pytest
 from skill_evaluator.records.archive import add_records
-from skill_evaluator.site.writing import MARKER
 
 from tests.audit.audit_results import an_audit
 from tests.support.library import SKILL, Ended, Library
@@ -70,9 +68,7 @@ def schema(library: Library) -> Path:
 
 
 @pytest.mark.parametrize("broken", [leaderboard, record, no_record, prompt, schema])
-def test_a_component_that_cannot_be_read_is_listed_with_why_and_the_others_are_built(
-    library: Library, broken: Callable[[Library], Path]
-) -> None:
+def test_unreadable_component_is_listed_and_hides_no_other(library: Library, broken: Callable[[Library], Path]) -> None:
     path = broken(library)
     ended = built(library)
     assert ended.code == 4
@@ -86,15 +82,6 @@ def test_a_component_that_cannot_be_read_is_listed_with_why_and_the_others_are_b
     assert "Traceback" not in ended.err
 
 
-def test_an_audit_that_cannot_be_read_leaves_out_grades_alone(library: Library) -> None:
-    library.write("audits/2026/report.json", "{")
-    ended = built(library)
-    assert (ended.code, "audits/2026/report.json" in ended.err) == (4, True)
-    page = site_page(library.root / "site", "index.html")
-    assert [words(name) for name in page.select("h2 + .remarks strong")] == ["audit 2026"]
-    assert OTHER in states(library.root / "site")
-
-
 @contextmanager
 def small_files(most: int) -> Iterator[None]:
     """Have the system refuse to let a file grow beyond so many bytes, as a full disk does."""
@@ -106,7 +93,7 @@ def small_files(most: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-def test_a_disk_that_is_full_leaves_the_older_site_as_it_was(library: Library) -> None:
+def test_full_disk_leaves_the_older_site_unchanged(library: Library) -> None:
     before = contents(library.root / "site")
     keep(library, a_run("1.2.0", 3, CASES))
     with small_files(200):
@@ -118,18 +105,7 @@ def test_a_disk_that_is_full_leaves_the_older_site_as_it_was(library: Library) -
     assert contents(library.root / "site") != before
 
 
-def test_a_first_build_that_could_not_end_can_be_done_again(library: Library) -> None:
-    size = (library.root / f"site/components/{SKILL}.html").stat().st_size
-    shutil.rmtree(library.root / "site")
-    with small_files(size - 1):
-        assert built(library).code == 2
-    left = contents(library.root / "site").keys() - {MARKER}
-    assert left
-    assert left <= set((library.root / "site" / MARKER).read_text().split("\n"))
-    assert built(library).code == 0
-
-
-def test_what_an_aborted_build_wrote_goes_with_its_component(library: Library) -> None:
+def test_pages_of_an_aborted_build_are_removed_with_their_component(library: Library) -> None:
     keep(library, a_run("1.0.0", 4, CASES, model_id="a-model-with-a-page-too-large"))
     library.write("components/aa/prompt.md", "---\nname: aa\nversion: 1.0.0\n---\nDo it.\n")
     keep_in(library.root / "components" / "aa", a_run("1.0.0", 1, CASES, skill="aa"))
@@ -142,7 +118,7 @@ def test_what_an_aborted_build_wrote_goes_with_its_component(library: Library) -
     assert not (library.root / "site/components/aa.html").exists()
 
 
-def test_records_that_come_while_a_site_is_built_break_nothing_and_the_next_build_has_them(library: Library) -> None:
+def test_records_added_during_a_build_are_in_the_next(library: Library) -> None:
     folder = library.component.absolute()
 
     def append() -> None:
@@ -164,23 +140,19 @@ def test_records_that_come_while_a_site_is_built_break_nothing_and_the_next_buil
     assert "Measured versions 7" in facts
 
 
-def test_a_run_whose_version_is_none_stands_in_nobody_s_way(library: Library) -> None:
-    keep(library, a_run("draft", 3, CASES, complete=False), a_run("1.0", 4, CASES, complete=False))
-    assert built(library).code == 0
-    facts = words(site_page(library.root / "site", f"components/{SKILL}.html").find(class_="facts"))
-    assert "Measured versions 2" in facts
-
-
-def test_an_audit_whose_folder_cannot_name_a_page_is_listed(library: Library) -> None:
+def test_audit_that_cannot_be_shown_is_listed(library: Library) -> None:
+    library.write("audits/broken/report.json", "{")
     names = ("a\nb", "x\u200by", "y" * 230, "a b")
     for name in (*names, "2026"):
         library.write(f"audits/{name}/report.json", an_audit().model_dump_json())
     ended = built(library)
     assert (ended.code, ended.err.count("rename its folder")) == (4, len(names))
+    assert "audits/broken/report.json" in ended.err
+    assert OTHER in states(library.root / "site")
     assert words(site_page(library.root / "site", "audit.html").find(class_="crumbs")).endswith("2026")
 
 
-def test_what_a_killed_build_was_writing_goes_with_the_next(library: Library) -> None:
+def test_partial_files_of_a_killed_build_are_removed(library: Library) -> None:
     half = library.write(f"site/cases/{SKILL}/.alpha.html.a8x_kq2z", "a document")
     mine = library.write("site/.well-known/app.js", "my own")
     assert built(library).code == 0

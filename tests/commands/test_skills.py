@@ -38,7 +38,7 @@ def _files(library: Library) -> set[str]:
     return {path for path, content in library.tree().items() if content is not None}
 
 
-def test_a_skill_is_measured_by_its_evals_and_nothing_is_written_beside_it(skills: Library) -> None:
+def test_skill_is_evaluated_by_its_evals_in_place(skills: Library) -> None:
     before = _files(skills)
     done = skills.call("evaluate", "pdf", "--format", "json")
     assert done.code == 0, done.err
@@ -48,22 +48,14 @@ def test_a_skill_is_measured_by_its_evals_and_nothing_is_written_beside_it(skill
     assert all(path.startswith(".evaluator/") for path in _files(skills) - before)
 
 
-def test_a_skill_whose_evals_are_all_left_out_says_why(skills: Library) -> None:
+def test_skill_without_a_usable_eval_is_refused_with_the_reason(skills: Library) -> None:
     skills.write("skills/xlsx/evals.json", [{"prompt": "Ask it.", "live_only": True}])
     refused = skills.call("evaluate", "xlsx")
     assert refused.refuses("it has no cases")
     assert refused.err.rstrip().endswith("; left out: eval: it needs a live system (Ask-it-b748a8)")
 
 
-def test_what_a_skill_adds_is_told_beside_the_same_requests_without_it(skills: Library) -> None:
-    assert skills.call("evaluate", "pdf").code == 0
-    skills.record_answers({(case_id, at): "I cannot." for case_id in ("1", "2") for at in range(2)})
-    alone = skills.call("evaluate", "pdf", "--no-prompt")
-    assert alone.code == 0, alone.err
-    assert "checks: with pdf 1.000, without 0.000" in alone.out
-
-
-def test_a_skill_that_was_away_for_a_while_is_held_against_its_version_before(skills: Library) -> None:
+def test_restored_skill_is_compared_with_its_earlier_version(skills: Library) -> None:
     repository = GitRepository(skills.root)
     with chat_server() as server:
         server.reply = lambda asked: Reply(text="Use pypdf." if "1.0" not in str(asked.body) else "Use pypdf, too.")
@@ -79,18 +71,3 @@ def test_a_skill_that_was_away_for_a_while_is_held_against_its_version_before(sk
     assert done.code == 0, done.err
     assert done.json["comparison"]["models"][0]["baseline"]["skill_version"] == "1.0.0"
     assert [run["skill_version"] for run in done.json["runs"]] == ["1.1.0", "1.0.0"]
-
-
-def test_a_repository_of_skills_is_adopted_with_what_is_ready_and_what_is_not(skills: Library) -> None:
-    skills.write("skills/pdf/evals/evals.json", [{"prompt": "Go.", "expectations": ["It went."]}])
-    skills.write("misc/evals/_template/evals.json", [])
-    asked = {"messages": [{"role": "user", "content": "{{x}}"}], "responseFormat": "json_object"}
-    skills.write("sum.prompt.yml", {**asked, "testData": [{"x": "1"}]})
-    for path in (".evaluator/settings.yaml", ".evaluator/models.yaml"):
-        (skills.root / path).unlink()
-    proposed = skills.call("init", "--adopt")
-    standings = {words[0]: words[1] for line in proposed.out.splitlines() if len(words := line.split()) > 1}
-    assert (proposed.code, standings["pdf"], standings["routing"], standings["xlsx"]) == (0, "ready", "ready", "not")
-    assert "evals of no SKILL.md" in proposed.out
-    assert "1 sentence among the checks" in proposed.out
-    assert "there is no .evaluator/components/sum/schema.json" in proposed.out

@@ -49,29 +49,31 @@ def recorded(served: Library, server: ChatServer) -> Library:
     return served
 
 
-def test_watch_evaluates_again_at_each_save_and_waits_on_after_an_error(recorded: Library, server: ChatServer) -> None:
+def test_watch_runs_at_each_save_until_the_call_limit(recorded: Library, server: ChatServer) -> None:
     recorded.write(PROMPT, "---\nversion: [\n---\n")
-    with watching(recorded, "-n", "1") as process:
+    with watching(recorded, "-n", "1", "--max-calls", "7") as process:
         wait_for_tries(recorded, 1)
         assert (server.requests, errors(recorded).count("error: ")) == (0, 1)
         for step in range(4):  # as an editor writes
             recorded.write(PROMPT, prompt(f"Extract {step}."))
         wait_for_tries(recorded, 2)
         assert server.requests == 3
-        recorded.case("beta", {"title": "beta", "year": 2025})
-        wait_for_tries(recorded, 3)
         for path in ("README.md", ".prompt.md.swp", "prompt.md~"):
             recorded.write(f"components/{SKILL}/{path}", "x")
-        time.sleep(1.5)
-        assert (server.requests, errors(recorded).count("waiting for a save; 194 calls left")) == (6, 1)
-        process.send_signal(signal.SIGINT)
-        assert process.wait(10) == 130
+        time.sleep(0.5)
+        recorded.case("beta", {"title": "beta", "year": 2025})
+        wait_for_tries(recorded, 3)
+        assert (server.requests, errors(recorded).count("waiting for a save; 1 call left")) == (6, 1)
+        recorded.write(PROMPT, prompt("Extract all."))
+        assert process.wait(_SECONDS) == 4
+    assert server.requests == 7
     assert "Traceback" not in errors(recorded)
 
 
-def test_all_tries_together_stay_under_the_ceiling(recorded: Library, server: ChatServer) -> None:
-    with watching(recorded, "-n", "1", "--max-calls", "5") as process:
+def test_watch_ends_at_an_interrupt(recorded: Library) -> None:
+    recorded.write(PROMPT, "---\nversion: [\n---\n")
+    with watching(recorded) as process:
         wait_for_tries(recorded, 1)
-        recorded.write(PROMPT, prompt("Extract all."))
-        assert process.wait(_SECONDS) == 4
-    assert server.requests == 5
+        process.send_signal(signal.SIGINT)
+        assert process.wait(10) == 130
+    assert "Traceback" not in errors(recorded)

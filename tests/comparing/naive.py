@@ -8,11 +8,11 @@ from collections.abc import Hashable, Iterable
 from itertools import permutations, zip_longest
 from typing import Any, NamedTuple
 
+from skill_evaluator.comparing.array_items import key_value, pairs_by_best
 from skill_evaluator.comparing.comparators import canonical, equal
 from skill_evaluator.comparing.comparison import LeafOutcome
 from skill_evaluator.comparing.declarations import FieldRule
 from skill_evaluator.comparing.field_plan import Field, FieldPlan
-from skill_evaluator.comparing.sides import key_value, pairs_by_best
 from skill_evaluator.text import with_nfc_keys
 
 ItemPairs = Iterable[tuple[Any, Any]]  # an item of the truth, one of the output; null: there is no counterpart
@@ -83,7 +83,7 @@ def _identify(item: Any, rule: FieldRule, field: Field) -> Hashable:
     """Return what an item is known by: its key fields, or the whole of it."""
     if rule.align != "key":
         return _canonical(item, field.item)
-    return tuple(_canonical(key_value(item, key), field.item.at(key.split("."))) for key in rule.key)
+    return tuple(_canonical(key_value(item, key), field.item.descendant(key.split("."))) for key in rule.key)
 
 
 def _canonical(value: Any, field: Field) -> Hashable:

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from skill_evaluator.comparing.comparison import Pair, _Comparing, heaviest
+from skill_evaluator.comparing.array_items import MemoizedValue
+from skill_evaluator.comparing.comparison import Pair, _Comparison, heaviest
 from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule
-from skill_evaluator.comparing.sides import Side
 
 from tests.metrics.orders import order_plan
 from tests.support.json_values import quick, thorough
@@ -68,8 +68,8 @@ lines = st.lists(
 
 
 def align_lines(truth: list[Any], output: list[Any], plan: FieldPlan) -> list[Pair]:
-    sides = Side({"lines": truth}, plan), Side({"lines": output}, plan)
-    return [*_Comparing(*sides)._align(truth, output, plan.field("lines"))]
+    sides = MemoizedValue({"lines": truth}, plan), MemoizedValue({"lines": output}, plan)
+    return [*_Comparison(*sides)._align(truth, output, plan.field("lines"))]
 
 
 @quick

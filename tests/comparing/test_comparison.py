@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from skill_evaluator.comparing.array_items import MemoizedValue, identities, values_by_path
 from skill_evaluator.comparing.comparison import LeafOutcome, compare
 from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule
-from skill_evaluator.comparing.sides import Side, identities, values_by_path
 from skill_evaluator.metrics.base import Comparison
 
 from tests.metrics.orders import ALIGNMENTS, order_plan, orders
@@ -202,7 +202,7 @@ def test_keys_of_objects_meet_in_whatever_way_their_accents_are_written() -> Non
 @given(truth=orders, outputs=st.lists(orders, max_size=4))
 def test_a_truth_made_ready_once_gives_the_same_rows_for_every_output(truth: Any, outputs: list[Any]) -> None:
     for plan in map(order_plan, ALIGNMENTS):
-        ready = Side(truth, plan)
+        ready = MemoizedValue(truth, plan)
         for output in outputs:
             assert Comparison(truth, output, plan, bool, ready).rows == compare(truth, output, plan)
 
@@ -217,12 +217,12 @@ def test_what_an_item_is_known_by() -> None:
 
 def test_items_are_counted_by_array_path_and_arrays_inside_items_are_pooled() -> None:
     value = {"lines": [{"sku": "x", "marks": ["p", "q"]}, {"sku": " x", "marks": ["p"]}, {"qty": 1}, {"qty": 1}]}
-    counts = Side(value, order_plan("key")).item_counts
+    counts = MemoizedValue(value, order_plan("key")).item_counts
     assert {path: sorted(of_path.values()) for path, of_path in counts.items()} == {
         "lines": [2, 2],  # by key; the two without one by the whole of them
         "lines[].marks": [1, 2],
     }
-    assert Side({"a": [1]}, FieldPlan(leaves={"a": FieldRule(compare="exact")})).item_counts == {}
+    assert MemoizedValue({"a": [1]}, FieldPlan(leaves={"a": FieldRule(compare="exact")})).item_counts == {}
 
 
 def test_the_values_by_path_and_the_lengths_of_arrays() -> None:

@@ -42,13 +42,13 @@ def obj(**properties: Any) -> dict[str, Any]:
         # items told apart by their place
         (
             obj(at={"type": "array", "prefixItems": [NUM, NUM], "items": False}),
-            {"at": "array of places", "at[]": "number"},
+            {"at": "array by position", "at[]": "number"},
         ),
-        (obj(at={"items": [STR, NUM]}), {"at": "array of places", "at[]": "string"}),
-        (obj(at={"items": [NUM], "additionalItems": STR}), {"at": "array of places", "at[]": "string"}),
+        (obj(at={"items": [STR, NUM]}), {"at": "array by position", "at[]": "string"}),
+        (obj(at={"items": [NUM], "additionalItems": STR}), {"at": "array by position", "at[]": "string"}),
         (
             obj(at={"prefixItems": [PAIR], "items": STR}),
-            {"at": "array of places", "at[]": "object", "at[].key": "string", "at[].value": "number"},
+            {"at": "array by position", "at[]": "object", "at[].key": "string", "at[].value": "number"},
         ),
         # items of which nothing is said
         (obj(at={"type": "array"}), {"at": "array of anything"}),

@@ -56,7 +56,7 @@ def test_tree_distance_is_the_one_that_apted_finds() -> None:
 def test_where_the_search_is_given_up_does_not_depend_on_which_is_the_truth(
     most: int, given_up: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(algorithm, "_MOST_CELLS", most)
+    monkeypatch.setattr(algorithm, "_MAX_CELLS", most)
     dice = random.Random(1)
     found = []
     for _ in range(50):

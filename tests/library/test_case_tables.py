@@ -269,7 +269,7 @@ WRONG = [
     ("cases.csv", "id,id\na,b\n", ":1: every column needs a name of its own"),
     ("cases.csv", "id,document,turns\na,A,hello\n", ":2: turns is no JSON: 'hello'"),
     ("cases.csv", ",".join(map(str, range(100_001))) + "\n" + "x," * 100_000 + "x\n", ":2: 100,001 columns"),
-    ("cases.csv", "id,document\na,A\0\n", "is no text: character"),
+    ("cases.csv", "id,document\na,A\0\n", "is not text: character"),
     ("cases.tsv", "id\tdocument\n", "{path} holds no row"),
 ]
 

@@ -111,6 +111,7 @@ REFUSED = {
             'Input should be a valid boolean, unable to interpret input, got "maybe" at site.components.a',
         ),
         ("replicates: 0", "Input should be greater than 0, got 0 at replicates in {path}"),
+        ("replicates: 10001", "Input should be less than or equal to 10000, got 10001 at replicates in {path}"),
         ("replicate: 5", "unknown key at replicate in {path} (did you mean 'replicates'?)"),
         (
             "retry: {attempts: many}",

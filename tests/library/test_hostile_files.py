@@ -39,7 +39,7 @@ from tests.ci.test_plan import PLAN
 from tests.judges.review.reviews import label, pair
 from tests.support.components import NAME, write_component
 from tests.support.hostile_files import spoilt
-from tests.support.json_values import thorough
+from tests.support.json_values import quick
 from tests.support.library import ROOT
 from tests.support.records import a_record
 from tests.support.rubrics import some_criterion, some_levels
@@ -222,13 +222,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("path", FILES)
-@thorough
+@quick
 @given(data=st.data())
 def test_a_file_is_read_or_refused_in_one_line(path: str, data: st.DataObject, folder: Path) -> None:
     _check(path, data.draw(spoilt(FILES[path][0])), folder)
 
 
-@thorough
+@quick
 @given(lines=st.lists(spoilt(_QUESTION), max_size=3))
 def test_questions_are_read_or_refused_in_one_line(lines: list[bytes], folder: Path) -> None:
     root = folder / "questions"

@@ -14,7 +14,7 @@ from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.prompts import Message, Prompt
 from skill_evaluator.library.scenarios import Scenario
-from skill_evaluator.runner.schedule import build_request, estimate_input_tokens, least_input_tokens, most_input_tokens
+from skill_evaluator.runner.schedule import build_request, estimate_input_tokens, max_input_tokens, min_input_tokens
 from skill_evaluator.text import digest
 
 from tests.support.components import component
@@ -264,6 +264,6 @@ def test_estimates_and_bounds_count_every_message(tmp_path: Path) -> None:
         build_request(skill, case(tmp_path, skill, more), replicate=0, seed=0, max_output_tokens=9)
         for more in (files, {**files, "turns.json": turns})
     )
-    assert least_input_tokens(asked) == least_input_tokens(alone) + 80 * 2
+    assert min_input_tokens(asked) == min_input_tokens(alone) + 80 * 2
     assert estimate_input_tokens(asked) > estimate_input_tokens(alone) + 80 * (2 + 4)
-    assert most_input_tokens(asked) > most_input_tokens(alone) + 80 * (9 + 8)
+    assert max_input_tokens(asked) > max_input_tokens(alone) + 80 * (9 + 8)

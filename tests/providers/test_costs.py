@@ -13,7 +13,7 @@ from skill_evaluator.library.config import Model, Price
 from skill_evaluator.library.prompts import dialogue
 from skill_evaluator.providers import PROVIDERS
 from skill_evaluator.providers.base import Usage
-from skill_evaluator.runner.prices import most_cost, price_of, usage_cost
+from skill_evaluator.runner.prices import max_call_cost, price_of, usage_cost
 
 from tests.support.vendor_dialects import DIALECTS, PLAIN, Answer, Json
 from tests.support.vendor_server import Body, VendorServer
@@ -110,7 +110,7 @@ def test_what_is_set_aside_covers_whatever_a_server_says_of_its_cache(
     """All but a write for an hour, which nothing here asks for."""
     counted = Usage(input_tokens=given_tokens, output_tokens=written, batch=batch, **{**parts, PARTS[2]: None})
     billed = usage_cost(price, counted)
-    most = most_cost(price, 2_000, 500, batch=batch)
+    most = max_call_cost(price, 2_000, 500, batch=batch)
     assert billed is not None
     assert most is not None
     assert 0 <= billed <= most * (1 + 1e-9)

@@ -101,31 +101,6 @@ def test_an_answer_is_the_same_whatever_was_asked_before_and_whatever_befalls_th
     assert len(set(first.values())) > 1
 
 
-def test_not_even_a_probability_hangs_on_what_was_asked_before(
-    provider: local.LocalProvider, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Texts are often equal where the engine's own cache is used; the probabilities of their tokens are not."""
-    users = [LONG + APPLES, LONG + PLUMS]
-    first = {user: log_probabilities(provider, user) for user in users}
-    with opened() as other:
-        assert {user: log_probabilities(other, user) for user in reversed(users)} == first
-    with opened() as other:
-        monkeypatch.setattr(other.states, "enter", lambda system, user: True)
-        of_plain_cache = [log_probabilities(other, user) for user in (*users, users[0])]
-    assert of_plain_cache[0] != of_plain_cache[2]
-
-
-def log_probabilities(provider: local.LocalProvider, user: str) -> list[float]:
-    """Return those of the first token's likeliest candidates."""
-    messages = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": user}]
-    body = {"messages": messages, "max_tokens": 1, "temperature": 0, "logprobs": True, "top_logprobs": 10}
-    request = Request(
-        case_id="c", replicate=0, messages=dialogue(SYSTEM, user), constant=len(SYSTEM), max_output_tokens=1, seed=1
-    )
-    (token,) = provider._ask(request, body)["choices"][0]["logprobs"]["content"]
-    return [candidate["logprob"] for candidate in token["top_logprobs"]]
-
-
 def test_a_prompt_and_what_all_prompts_share_are_evaluated_once(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from skill_evaluator.providers.wire import error_from_status
-from skill_evaluator.records.record import REMEDIES, remedy, unusable_words
+from skill_evaluator.records.record import REMEDIES, remedy, unusable_text
 
 from tests.support.records import a_record
 
@@ -61,5 +61,5 @@ def test_unusable_words_name_reasons_and_remedy(contract: Any, faults: list[tupl
         for reason, count in faults
     ]
     run = a_record({}, planned=60, scored=0, complete=False, usable=0.0, contract=contract, faults=failed)
-    assert str(unusable_words(run)).startswith(words)
-    assert unusable_words(run.model_copy(update={"usable": None})) is None
+    assert str(unusable_text(run)).startswith(words)
+    assert unusable_text(run.model_copy(update={"usable": None})) is None

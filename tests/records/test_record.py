@@ -232,4 +232,4 @@ def test_an_answer_passes_a_case_by_all_checks_that_count_and_the_whole_truth(
     }
     kept = kept.model_copy(update={"checks": by_id})
     assert kept.passed(metric) == passed
-    assert kept.words(metric) == words
+    assert kept.pass_text(metric) == words

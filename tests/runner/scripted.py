@@ -103,7 +103,7 @@ async def drive(
     )
     progress = Progress(model_id="m", planned=len(calls))
     engine = Engine(job, progress, on_outcome or driven.outcomes.append)
-    with patch("skill_evaluator.runner.engine.most_input_tokens", lambda request: 10):
+    with patch("skill_evaluator.runner.engine.max_input_tokens", lambda request: 10):
         await engine.run()
     driven.halted = engine.halted
     return driven

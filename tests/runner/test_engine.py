@@ -55,14 +55,14 @@ def _run(script: Script, **job: object) -> Driven:
     return asyncio.run(asyncio.wait_for(drive(script, **job), 20))  # type: ignore[arg-type]
 
 
-def test_every_call_is_made_once_and_in_the_order_planned() -> None:
+def test_calls_are_made_once_in_the_planned_order() -> None:
     driven = _run(_at_once)
     assert [outcome.call for outcome in driven.outcomes] == list(driven.calls)
     assert len(driven.provider.requests) == 12
     assert driven.halted is None
 
 
-def test_no_further_call_is_begun_while_whoever_scores_is_busy() -> None:
+def test_no_call_starts_while_scoring_is_busy() -> None:
     busy: Future[None] = Future()
     begun = []
 
@@ -80,7 +80,7 @@ def test_no_further_call_is_begun_while_whoever_scores_is_busy() -> None:
 
 
 @pytest.mark.parametrize("code", [408, 409, 429, 500, 502, 503, 504, 529])
-def test_a_passing_error_is_tried_again_until_it_succeeds(code: int) -> None:
+def test_transient_error_is_retried_until_success(code: int) -> None:
     driven = _run(_fails_with([_status(code), _status(code)]), cases=["a"], replicates=1)
     (outcome,) = driven.outcomes
     assert outcome.completion == answer()
@@ -90,7 +90,7 @@ def test_a_passing_error_is_tried_again_until_it_succeeds(code: int) -> None:
 @pytest.mark.parametrize(
     ("code", "kind", "reason"), [(500, "provider_error", "server_error"), (504, "timeout", "gateway_timeout")]
 )
-def test_when_the_attempts_are_used_up_the_call_is_a_failure_of_its_kind(code: int, kind: str, reason: str) -> None:
+def test_call_fails_with_its_kind_after_the_last_attempt(code: int, kind: str, reason: str) -> None:
     driven = _run(_always(code), cases=["a"], replicates=2)
     assert len(driven.provider.requests) == 6
     assert [outcome.attempts for outcome in driven.outcomes] == [3, 3]
@@ -98,7 +98,7 @@ def test_when_the_attempts_are_used_up_the_call_is_a_failure_of_its_kind(code: i
     assert driven.halted is None
 
 
-def test_an_error_that_will_not_pass_is_not_tried_again() -> None:
+def test_permanent_error_is_not_retried() -> None:
     driven = _run(_always(422), cases=["a"], replicates=1)
     assert (driven.outcomes[0].attempts, len(driven.provider.requests)) == (1, 1)
 
@@ -108,7 +108,7 @@ def test_an_error_that_will_not_pass_is_not_tried_again() -> None:
     [(401, "no_credentials"), (403, "no_credentials"), (404, "provider_error"), (410, "provider_error")],
 )
 @pytest.mark.parametrize("concurrency", [1, 4])
-def test_a_fatal_error_stops_the_model_at_once(code: int, kind: str, concurrency: int) -> None:
+def test_fatal_error_stops_the_model_at_once(code: int, kind: str, concurrency: int) -> None:
     driven = _run(_always(code), concurrency=concurrency)
     assert len(driven.provider.requests) == len(driven.outcomes) == concurrency  # those in flight, and no more
     assert driven.halted is not None
@@ -116,12 +116,12 @@ def test_a_fatal_error_stops_the_model_at_once(code: int, kind: str, concurrency
     assert driven.provider.closed == 1
 
 
-def test_after_a_fatal_error_calls_that_wait_for_their_turn_are_not_made() -> None:
+def test_waiting_calls_are_skipped_after_a_fatal_error() -> None:
     driven = _run(_always(401), concurrency=4, limits={"requests_per_minute": 2})  # the second's turn is in 30 s
     assert len(driven.provider.requests) == 1
 
 
-def test_after_a_fatal_error_no_call_is_tried_again() -> None:
+def test_no_call_is_retried_after_a_fatal_error() -> None:
     async def script(request: Request, times: int) -> Completion:
         if request.case_id == "a":
             await asyncio.sleep(0.02)
@@ -140,7 +140,7 @@ def test_five_bad_requests_in_a_row_at_the_beginning_stop_the_model() -> None:
 
 
 @pytest.mark.parametrize("first_good", [0, 4])
-def test_once_something_was_answered_bad_requests_are_the_cases_own_fault(first_good: int) -> None:
+def test_bad_requests_after_an_output_cost_their_case_alone(first_good: int) -> None:
     errors = [_status(422) for _ in range(first_good)]
     tried = iter(range(100))
 
@@ -154,7 +154,7 @@ def test_once_something_was_answered_bad_requests_are_the_cases_own_fault(first_
     assert driven.halted is None
 
 
-def test_a_throttling_server_is_pressed_less_and_then_more_again() -> None:
+def test_concurrency_falls_and_recovers_with_throttling() -> None:
     async def script(request: Request, times: int) -> Completion:
         if (request.case_id, request.replicate, times) == ("a", 0, 1):
             raise _status(429, **{"retry-after-ms": "1"})
@@ -169,7 +169,7 @@ def test_a_throttling_server_is_pressed_less_and_then_more_again() -> None:
     assert [level for level in levels[8:] if level == 8] != levels[8:]
 
 
-def test_a_call_that_takes_too_long_is_a_timeout_and_tried_again() -> None:
+def test_slow_call_is_a_timeout_and_retried() -> None:
     async def script(request: Request, times: int) -> Completion:
         if request.case_id == "b" or times == 1:
             await asyncio.sleep(5)
@@ -182,13 +182,13 @@ def test_a_call_that_takes_too_long_is_a_timeout_and_tried_again() -> None:
     assert (second.attempts, second.error.kind, second.error.reason) == (2, "timeout", "read_timeout")
 
 
-def test_latency_is_that_of_the_answer_and_not_of_the_wait_before_it() -> None:
+def test_latency_excludes_waiting() -> None:
     pace = {"tokens_per_minute": 6000}  # of 20 tokens a call: five at once, then one each 0.2 s
     driven = _run(_at_once, replicates=3, concurrency=9, limits=pace)
     assert sum(outcome.latency_s for outcome in driven.outcomes) < 1.0  # they waited 0.2 + 0.4 + 0.6 + 0.8 s
 
 
-def test_what_is_scored_is_what_the_journal_keeps(tmp_path: Path) -> None:
+def test_scored_output_is_the_one_in_the_journal(tmp_path: Path) -> None:
     driven = _run(_fails_with([_status(422), _status(500)]), replicates=20, concurrency=4)
     journal = Journal(tmp_path)
     for outcome in driven.outcomes:
@@ -198,7 +198,7 @@ def test_what_is_scored_is_what_the_journal_keeps(tmp_path: Path) -> None:
 
 
 @given(st.integers(0, 10**6), st.integers(1, 6))
-def test_every_planned_call_has_exactly_one_outcome_whatever_happens(seed: int, concurrency: int) -> None:
+def test_every_planned_call_has_exactly_one_outcome(seed: int, concurrency: int) -> None:
     chance = random.Random(seed)
 
     async def script(request: Request, times: int) -> Completion:
@@ -219,7 +219,7 @@ def test_every_planned_call_has_exactly_one_outcome_whatever_happens(seed: int, 
 
 
 @given(st.integers(0, 10**6), st.integers(1, 6))
-def test_at_any_moment_no_case_is_ahead_by_more_than_the_calls_in_flight(seed: int, concurrency: int) -> None:
+def test_no_case_is_ahead_by_more_than_the_calls_in_flight(seed: int, concurrency: int) -> None:
     chance = random.Random(seed)
     answered = Counter(dict.fromkeys("abcd", 0))
 
@@ -249,7 +249,7 @@ def test_max_calls_are_made_in_full_under_a_pace() -> None:
 
 
 @pytest.mark.parametrize("concurrency", [1, 5])
-def test_a_budget_is_never_exceeded_and_unknown_costs_count_in_full(concurrency: int) -> None:
+def test_budget_is_never_exceeded(concurrency: int) -> None:
     async def script(request: Request, times: int) -> Completion:
         await asyncio.sleep(0.001)
         return answer(tokens=None) if request.case_id == "a" else answer(tokens=(10, 0))
@@ -276,12 +276,12 @@ async def _dropped(request: Request, times: int) -> Completion:
     [(_never, 3), (_dropped, 3), (_always(500), 36)],
     ids=["no answer in time", "broken off", "an error of the server"],
 )
-def test_what_may_have_been_billed_counts_as_spent(script: Script, attempts: int) -> None:
+def test_failed_call_that_may_be_billed_counts_as_spent(script: Script, attempts: int) -> None:
     driven = _run(script, budget=Budget(max_cost_usd=6.0), price=PRICE, timeout_s=0.01)
     assert len(driven.provider.requests) == attempts  # of 2 USD each, if they cost anything
 
 
-def test_an_answer_that_cannot_be_kept_ends_the_run_with_its_own_error() -> None:
+def test_output_that_cannot_be_saved_ends_the_run() -> None:
     def on_outcome(replicate: Replicate) -> None:
         raise StorageError("disk full")
 
@@ -289,7 +289,7 @@ def test_an_answer_that_cannot_be_kept_ends_the_run_with_its_own_error() -> None
         _run(_at_once, concurrency=3, on_outcome=on_outcome)
 
 
-def test_a_provider_that_fails_by_itself_costs_its_own_call_and_no_other() -> None:
+def test_bug_in_a_provider_costs_its_call_alone() -> None:
     async def script(request: Request, times: int) -> Completion:
         if request.case_id == "b":
             raise KeyError("choices")
@@ -303,7 +303,7 @@ def test_a_provider_that_fails_by_itself_costs_its_own_call_and_no_other() -> No
     assert driven.halted is None
 
 
-def test_a_provider_that_cannot_be_closed_loses_nothing() -> None:
+def test_provider_that_cannot_be_closed_loses_nothing() -> None:
     class Stuck(ScriptedProvider):
         async def close(self) -> None:
             raise RuntimeError("already closed")
@@ -313,7 +313,7 @@ def test_a_provider_that_cannot_be_closed_loses_nothing() -> None:
 
 
 @pytest.mark.parametrize("tokens", [(-300, -300), (float("nan"), 5), (10, float("inf")), (10**15, 0)])
-def test_usage_that_cannot_be_counts_as_the_worst_case(tokens: tuple[int, int]) -> None:
+def test_impossible_usage_counts_as_the_worst_case(tokens: tuple[int, int]) -> None:
     async def script(request: Request, times: int) -> Completion:
         return answer(tokens=tokens)
 
@@ -321,7 +321,7 @@ def test_usage_that_cannot_be_counts_as_the_worst_case(tokens: tuple[int, int]) 
     assert len(driven.outcomes) == 3
 
 
-def test_keys_are_struck_out_of_everything_kept() -> None:
+def test_keys_are_removed_from_everything_saved() -> None:
     async def script(request: Request, times: int) -> Completion:
         if request.case_id == "b":
             raise error_from_status(500, {}, "the key is s3cret-key")
@@ -367,7 +367,7 @@ def test_calls_in_flight_are_waited_for_and_no_other_begins() -> None:
     [_always(500, **{"retry-after": "60"}), _always(429, **{"retry-after": "60"})],
     ids=["a pause before trying again", "a pause for all calls"],
 )
-def test_a_pause_is_not_slept_through(script: Script) -> None:
+def test_interrupt_ends_a_pause(script: Script) -> None:
     driven = _stopped(script, concurrency=3, retry={"max_retry_after_s": LONG})
     assert len(driven.provider.requests) == 3
     assert driven.outcomes == []  # they are asked again when the run goes on
@@ -390,7 +390,7 @@ def test_calls_waiting_for_a_place_are_not_made() -> None:
     assert len(driven.outcomes) == 3
 
 
-def test_a_run_whose_last_calls_were_in_flight_is_whole() -> None:
+def test_run_interrupted_in_its_last_calls_is_complete() -> None:
     async def script(request: Request, times: int) -> Completion:
         await asyncio.sleep(3 * SOON)
         return answer()

@@ -73,7 +73,7 @@ failures = st.builds(
 
 
 @given(completion=completions, failure=failures, attempts=st.integers(1, 9))
-def test_what_is_written_is_read_back(completion: Completion, failure: Failure, attempts: int) -> None:
+def test_journal_is_read_back_as_written(completion: Completion, failure: Failure, attempts: int) -> None:
     replicates = [
         Replicate(call=FIRST, completion=completion, latency_s=1.25, attempts=attempts),
         Replicate(call=SECOND, error=failure, latency_s=0.5, attempts=attempts),
@@ -93,16 +93,16 @@ def test_what_is_written_is_read_back(completion: Completion, failure: Failure, 
     ],
     ids=["first answer", "answer after error", "error after answer", "last error"],
 )
-def test_of_a_call_asked_again_its_first_answer_stands_else_its_last_error(
+def test_repeated_call_keeps_its_first_output_or_last_error(
     written: list[Replicate], stands: Replicate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _written(tmp_path, *written)
     for held in (0, 1_000_000):  # bytes: of more, each answer is read when it is asked for
-        monkeypatch.setattr("skill_evaluator.runner.journal._HELD", held)
+        monkeypatch.setattr("skill_evaluator.runner.journal._MAX_CACHED_BYTES", held)
         assert outcomes(tmp_path) == {FIRST: stands}
 
 
-def test_cut_off_anywhere_it_keeps_the_whole_lines_and_takes_new_ones(tmp_path: Path) -> None:
+def test_torn_journal_keeps_its_whole_lines(tmp_path: Path) -> None:
     path = _written(tmp_path, _answer(FIRST, "Größe"), _answer(SECOND, "→ 2"))
     raw = path.read_bytes()
     first_line = raw.index(b"\n") + 1
@@ -139,7 +139,7 @@ WRONG = (
 )
 
 
-def test_a_line_that_is_no_journal_line_is_one_line_s_loss(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_journal_line_costs_that_line_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for number, line in enumerate(WRONG):
         path = _written(tmp_path / str(number), _answer(FIRST))
         path.write_text(path.read_text() + line + "\n")
@@ -149,7 +149,7 @@ def test_a_line_that_is_no_journal_line_is_one_line_s_loss(tmp_path: Path, capsy
         assert line in path.read_text().splitlines()  # somebody paid for it
 
 
-def test_many_wrong_lines_are_counted_in_one_sentence(tmp_path: Path) -> None:
+def test_many_invalid_lines_are_counted_in_one_warning(tmp_path: Path) -> None:
     (tmp_path / "replicates.jsonl").write_text("1\n" * 3)
     sentences: list[str] = []
     assert list(read_answers(tmp_path, sentences.append)) == []
@@ -158,7 +158,7 @@ def test_many_wrong_lines_are_counted_in_one_sentence(tmp_path: Path) -> None:
     ]
 
 
-def test_names_and_messages_of_a_server_are_cut_to_length(tmp_path: Path) -> None:
+def test_names_and_messages_of_a_server_are_shortened(tmp_path: Path) -> None:
     completion = Completion(text="t", served_model="m" * 9999, request_id="r" * 9999)
     failure = Failure(kind="timeout", reason="timeout", message="x" * 9999)
     _written(tmp_path, Replicate(call=FIRST, completion=completion), Replicate(call=SECOND, error=failure))
@@ -198,12 +198,12 @@ def _found(results: Path, wanted: str) -> list[str]:
     return [folder.name for folder, _ in found]
 
 
-def test_the_newest_unfinished_invocation_is_resumed_with_all_its_models(results: Path) -> None:
+def test_newest_unfinished_invocation_is_resumed_with_all_models(results: Path) -> None:
     assert _found(results, "latest") == ["20260102T000000Z-bbbbbb-m1", "20260102T000000Z-bbbbbb-m2"]
 
 
 @pytest.mark.parametrize("content", [None, "", '{"run_id": "', '{"complete": true}'])
-def test_a_run_without_a_record_that_can_be_read_is_unfinished(results: Path, content: str | None) -> None:
+def test_run_without_a_readable_record_is_unfinished(results: Path, content: str | None) -> None:
     path = results / "20260103T000000Z-cccccc-m1" / "record.json"
     path.unlink()
     if content is not None:
@@ -211,31 +211,31 @@ def test_a_run_without_a_record_that_can_be_read_is_unfinished(results: Path, co
     assert _found(results, "latest") == ["20260103T000000Z-cccccc-m1"]
 
 
-def test_a_run_without_its_report_is_unfinished(results: Path) -> None:
+def test_run_without_its_report_is_unfinished(results: Path) -> None:
     (results / "20260103T000000Z-cccccc-m1" / "report.md").unlink()
     assert _found(results, "latest") == ["20260103T000000Z-cccccc-m1"]
 
 
 @pytest.mark.parametrize("wanted", ["20260103T000000Z-cccccc", "20260103T000000Z-cccccc-m1", "PATH"])
-def test_a_run_is_found_by_id_by_the_beginning_of_an_invocation_and_by_path(wanted: str, results: Path) -> None:
+def test_run_is_found_by_id_invocation_or_path(wanted: str, results: Path) -> None:
     run = "20260103T000000Z-cccccc-m1"
     assert _found(results, str(results / run) if wanted == "PATH" else wanted) == [run]
 
 
 @pytest.mark.parametrize("wanted", ["20260109T000000Z-ffffff", "m1", "20260104T000000Z-dddddd-m1", "20260103T000000Z"])
-def test_what_is_not_there_is_not_found(wanted: str, results: Path) -> None:
+def test_unknown_run_is_not_found(wanted: str, results: Path) -> None:
     with pytest.raises(RunError, match=f"no run '{wanted}' of 's' in .*results to resume"):
         find_runs(results, wanted, "s")
 
 
-def test_where_all_is_finished_nothing_is_resumed(results: Path, tmp_path: Path) -> None:
+def test_nothing_is_resumed_when_all_runs_are_finished(results: Path, tmp_path: Path) -> None:
     whole = record(component(tmp_path), [(case("a", {}), FINISHED)])
     write_record(results / "20260102T000000Z-bbbbbb-m1" / "record.json", whole)
     with pytest.raises(RunError, match="no unfinished run of 's'"):
         find_runs(results, "latest", "s")
 
 
-def test_a_run_folder_whose_manifest_is_broken_is_said_by_name(results: Path) -> None:
+def test_run_folder_with_a_broken_manifest_is_named(results: Path) -> None:
     (results / "20260101T000000Z-aaaaaa-m1" / "manifest.json").write_text("{")
     with pytest.raises(RunError, match=r"aaaaaa-m1/manifest\.json:1:2: not JSON"):
         find_runs(results, "latest", "s")
@@ -243,7 +243,7 @@ def test_a_run_folder_whose_manifest_is_broken_is_said_by_name(results: Path) ->
 
 @example("\ud83d\ude00")
 @given(st.text(st.characters(exclude_categories=()) | st.sampled_from("\ud83d\ude00\ud800\x00é"), max_size=6))
-def test_an_answer_has_the_same_digest_when_it_is_read_again(text: str) -> None:
+def test_output_has_the_same_digest_after_reading(text: str) -> None:
     """Else a record would seem to be made of other answers; halves of a pair are one character once they are read."""
     replicate = Replicate(call=Call("a", 0), completion=Completion(text=text))
     with TemporaryDirectory() as folder:

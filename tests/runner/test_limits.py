@@ -44,19 +44,17 @@ def _complain(gate: Gate, clock: Clock, times: int, apart_s: float = 2.0) -> lis
     return levels
 
 
-def test_a_complaint_halves_and_never_goes_below_one(clock: Clock) -> None:
+def test_throttling_halves_the_limit_down_to_one(clock: Clock) -> None:
     assert _complain(Gate(8), clock, 5) == [4, 2, 1, 1, 1]
     assert _complain(Gate(5), clock, 3) == [2, 1, 1]
 
 
-def test_complaints_within_one_round_trip_are_one(clock: Clock) -> None:
+def test_throttling_within_one_round_trip_counts_once(clock: Clock) -> None:
     assert _complain(Gate(8), clock, 6, apart_s=0.1) == [4] * 6
 
 
 @pytest.mark.parametrize(("most", "successes"), [(2, 1), (4, 5), (8, 22)])
-def test_a_full_round_of_successes_allows_one_more_until_all_are_allowed(
-    most: int, successes: int, clock: Clock
-) -> None:
+def test_full_round_of_successes_raises_the_limit_by_one(most: int, successes: int, clock: Clock) -> None:
     gate = Gate(most)
     gate.throttled(0.0)
     for _ in range(successes - 1):
@@ -202,7 +200,7 @@ def test_nobody_enters_before_the_pause_is_over() -> None:
     assert 0.05 <= asyncio.run(run()) < 2
 
 
-def test_who_is_not_to_wait_is_let_through() -> None:
+def test_gate_lets_a_call_through_that_must_not_wait() -> None:
     async def woken(seconds: float) -> bool:
         return True
 
@@ -249,7 +247,7 @@ def test_units_a_minute_are_kept(per_minute: int, taken: list[int], seconds: flo
     assert slept.total == pytest.approx(seconds)
 
 
-def test_what_is_not_used_is_kept_for_a_second_at_most(clock: Clock) -> None:
+def test_unused_units_last_one_second(clock: Clock) -> None:
     slept = Slept(clock)
     bucket = Bucket(600, slept)
     clock.now += 3600
@@ -257,7 +255,7 @@ def test_what_is_not_used_is_kept_for_a_second_at_most(clock: Clock) -> None:
     assert slept.total == pytest.approx(1.0)
 
 
-def test_takers_at_once_queue_up_one_behind_the_other() -> None:
+def test_concurrent_takers_queue() -> None:
     async def run() -> list[float]:
         bucket, began = Bucket(60 * 50), time.monotonic()
         await bucket.take(50)
@@ -281,7 +279,7 @@ def test_takers_at_once_queue_up_one_behind_the_other() -> None:
         ({"requests_per_minute": 60, "tokens_per_minute": 60_000}, 7),
     ],
 )
-def test_a_pace_keeps_the_stricter_of_its_limits(given: dict[str, int], seconds: float, clock: Clock) -> None:
+def test_pace_keeps_the_stricter_limit(given: dict[str, int], seconds: float, clock: Clock) -> None:
     slept = Slept(clock)
     pace = Pace(Limits(**given), slept)
 
@@ -304,7 +302,7 @@ def test_waits_double_up_to_a_cap_with_jitter_in_their_upper_half(attempt: int, 
 
 
 @pytest.mark.parametrize(("asked", "wait"), [(0.0, 0.0), (3.5, 3.5), (20.0, 20.0), (3600.0, 20.0)])
-def test_what_the_server_asks_for_is_kept_up_to_the_cap(asked: float, wait: float) -> None:
+def test_retry_after_is_kept_up_to_its_maximum(asked: float, wait: float) -> None:
     assert wait_before_retry(RETRY, 1, asked) == wait
 
 
@@ -329,7 +327,7 @@ def test_without_limits_nothing_is_refused() -> None:
     assert asyncio.run(_spend(budget, 1e9, 1e9)) == 1e9
 
 
-def test_it_waits_for_what_is_in_flight_before_it_refuses() -> None:
+def test_budget_waits_for_calls_in_flight_before_refusing() -> None:
     async def run() -> list[float | None]:
         budget = Budget(max_cost_usd=1.0)
         return list(await asyncio.gather(*(_spend(budget, 0.6, 0.1, steps=3) for _ in range(6))))
@@ -338,11 +336,11 @@ def test_it_waits_for_what_is_in_flight_before_it_refuses() -> None:
     assert asyncio.run(run()) == [0.1] * 5 + [None]
 
 
-def test_what_cannot_fit_is_refused_at_once() -> None:
+def test_call_over_the_budget_is_refused_at_once() -> None:
     assert asyncio.run(asyncio.wait_for(_spend(Budget(max_cost_usd=1.0), 1.01, 0.0), 5)) is None
 
 
-def test_exactly_the_budget_fits() -> None:
+def test_call_of_exactly_the_budget_fits() -> None:
     async def run() -> list[float | None]:
         budget = Budget(max_cost_usd=1.0)
         return [await _spend(budget, 0.25, 0.25) for _ in range(5)]
@@ -351,7 +349,7 @@ def test_exactly_the_budget_fits() -> None:
 
 
 @pytest.mark.parametrize("bound", [0.1, 0.7, 1 / 3, 1e-7])
-def test_what_rounding_leaves_does_not_make_it_wait_for_ever(bound: float) -> None:
+def test_rounding_never_blocks_the_budget(bound: float) -> None:
     async def run() -> float | None:
         budget = Budget(max_cost_usd=50 * bound)
         await asyncio.gather(*(_spend(budget, bound * (1 + number / 7), bound / 3) for number in range(30)))
@@ -364,9 +362,7 @@ amounts = st.floats(allow_nan=True, allow_infinity=True) | st.floats(0, 5)
 
 
 @given(st.integers(0, 10**6), st.lists(st.tuples(st.floats(0, 3), amounts), max_size=30), st.floats(0, 20))
-def test_whatever_a_server_bills_a_call_begins_only_where_its_worst_case_fits(
-    seed: int, calls: list[tuple[float, float]], cap: float
-) -> None:
+def test_call_starts_only_if_its_worst_case_fits(seed: int, calls: list[tuple[float, float]], cap: float) -> None:
     chance = random.Random(seed)
     set_aside: list[float] = []
     spent = 0.0
@@ -392,7 +388,7 @@ def test_whatever_a_server_bills_a_call_begins_only_where_its_worst_case_fits(
     assert set_aside == []
 
 
-def test_a_bill_over_the_worst_case_lets_no_further_call_begin() -> None:
+def test_bill_over_the_worst_case_stops_further_calls() -> None:
     async def run() -> list[float | None]:
         budget = Budget(max_cost_usd=1.0)
         return [await _spend(budget, 0.25, 7.0) for _ in range(3)]

@@ -13,7 +13,7 @@ from skill_evaluator.runner.prices import (
     InputSize,
     answer_cost,
     answer_price,
-    dearest_cost,
+    budget_cost,
     estimate,
     not_applicable,
     price_of,
@@ -41,7 +41,7 @@ _OWN_SERVER = "http://127.0.0.1:9/v1"
     ],
     ids=["models.yaml", "free", "listed", "listed by api_id", "own server", "unknown"],
 )
-def test_a_price_is_the_users_else_the_listed_else_unknown(model: Model, price: Price | None) -> None:
+def test_price_is_declared_listed_or_unknown(model: Model, price: Price | None) -> None:
     assert price_of(model, PROVIDERS[model.provider]) == price
 
 
@@ -66,20 +66,20 @@ def test_a_price_is_the_users_else_the_listed_else_unknown(model: Model, price: 
         (Model(id="program", provider="program", price=OWN), "gpt-5", 2.0),
     ],
 )
-def test_an_answer_costs_what_its_model_does(model: Model, served: str | None, usd: float | None) -> None:
+def test_output_costs_what_its_model_costs(model: Model, served: str | None, usd: float | None) -> None:
     price = answer_price(model, price_of(model, PROVIDERS[model.provider]), served)
     assert (None if price is None else price.input) == usd
 
 
 @pytest.mark.parametrize(("served", "cost", "counted"), [("gpt-4o", 7.5, 10.0), ("of-nobody", None, 10.0)])
-def test_a_budget_counts_the_dearer_of_what_was_asked_and_what_answered(
+def test_budget_counts_the_dearer_of_requested_and_served_model(
     served: str, cost: float | None, counted: float
 ) -> None:
     model, dear = Model(id="m", provider="openai"), Price(input=2.0, output=16.0)
     completion = Completion(text="", served_model=served, usage=Usage(input_tokens=1_000_000, output_tokens=500_000))
     assert answer_cost(model, dear, completion) == (None if cost is None else pytest.approx(cost))
-    assert dearest_cost(model, dear, completion) == pytest.approx(counted)
-    assert dearest_cost(model, OWN, completion) == pytest.approx(6.0 if cost is None else cost)
+    assert budget_cost(model, dear, completion) == pytest.approx(counted)
+    assert budget_cost(model, OWN, completion) == pytest.approx(6.0 if cost is None else cost)
 
 
 @pytest.mark.parametrize(
@@ -94,14 +94,14 @@ def test_a_budget_counts_the_dearer_of_what_was_asked_and_what_answered(
         (Price(input=0, output=0), (None, None), 0.0),
     ],
 )
-def test_a_cost_is_known_only_when_all_it_needs_is(
+def test_cost_is_unknown_when_a_part_is_unknown(
     price: Price | None, tokens: tuple[int | None, int | None], cost: float | None
 ) -> None:
     usage = Usage(input_tokens=tokens[0], output_tokens=tokens[1])
     assert usage_cost(price, usage) == (None if cost is None else pytest.approx(cost))
 
 
-SIZES = {"a": InputSize(likely=100, most=300), "b": InputSize(likely=50, most=200)}
+SIZES = {"a": InputSize(likely=100, maximum=300), "b": InputSize(likely=50, maximum=200)}
 PARAMS = Params(max_output_tokens=40)
 
 
@@ -109,13 +109,13 @@ def model(price: Price | None = None, api_id: str = "of-nobody", provider: str =
     return Model(id="m", provider=provider, api_id=api_id, params=PARAMS, price=price)
 
 
-def test_a_run_is_as_many_calls_as_cases_times_replicates_each_at_its_most() -> None:
+def test_run_costs_at_most_its_calls_at_their_upper_bound() -> None:
     made = estimate(SIZES, model(Price(input=10, output=100, cache_write=10)), PROVIDERS["openai"], 3)
     assert (made.calls, made.input_tokens_estimate, made.output_tokens_upper) == (6, 450, 240)
     assert made.cost_upper_usd == pytest.approx(3 * (500 * 10 + 80 * 100) / 1e6)
 
 
-def test_a_price_may_be_listed_or_unknown_or_nothing() -> None:
+def test_price_may_be_listed_unknown_or_zero() -> None:
     unknown = estimate(SIZES, model(), PROVIDERS["openai"], 3)
     listed = estimate(SIZES, model(api_id="gpt-5"), PROVIDERS["openai"], 3)
     free = estimate(SIZES, model(provider="replay"), PROVIDERS["replay"], 3)
@@ -144,7 +144,9 @@ MEASURED = [
 
 
 @pytest.mark.parametrize(("provider", "name", "extent", "tokens"), MEASURED)
-def test_an_image_takes_what_its_vendor_counts(provider: str, name: str, extent: tuple[int, int], tokens: int) -> None:
+def test_image_tokens_are_those_its_vendor_counts(
+    provider: str, name: str, extent: tuple[int, int], tokens: int
+) -> None:
     likely, most = PROVIDERS[provider].file_tokens(Model(id=name, provider=provider), image(*extent))
     assert likely == pytest.approx(tokens, rel=0.04)
     assert most >= tokens
@@ -153,7 +155,7 @@ def test_an_image_takes_what_its_vendor_counts(provider: str, name: str, extent:
 @pytest.mark.parametrize(
     ("provider", "name", "of_page"), [("anthropic", "claude-opus-5-5", 2_347), ("google", "gemini-3.8-flash", 560)]
 )
-def test_a_page_takes_what_its_vendor_counts(provider: str, name: str, of_page: int) -> None:
+def test_page_tokens_are_those_its_vendor_counts(provider: str, name: str, of_page: int) -> None:
     pdf = replace(image(0, 0), media_type="application/pdf", width=None, height=None, pages=10)
     likely, most = PROVIDERS[provider].file_tokens(Model(id=name, provider=provider), pdf)
     assert likely == pytest.approx(10 * of_page, rel=0.04)
@@ -161,7 +163,7 @@ def test_a_page_takes_what_its_vendor_counts(provider: str, name: str, of_page: 
 
 
 @pytest.mark.parametrize("provider", ["anthropic", "openai", "google"])
-def test_no_image_is_larger_than_its_bound(provider: str) -> None:
+def test_image_tokens_stay_under_their_bound(provider: str) -> None:
     kind = PROVIDERS[provider]
     for server in (None, "http://127.0.0.1:9"):
         for extra in ({}, {"media_resolution": "ultra_high"}):
@@ -171,11 +173,11 @@ def test_no_image_is_larger_than_its_bound(provider: str) -> None:
                 assert 0 < likely <= most
 
 
-def test_files_are_part_of_what_a_case_costs() -> None:
+def test_files_are_part_of_the_cost_of_a_case() -> None:
     model = Model(id="m", provider="anthropic", price=OWN, params=Params(max_output_tokens=1))
     kind = PROVIDERS["anthropic"]
     plain, shown = (
-        estimate({"a": InputSize(likely=10, most=20, files=files)}, model, kind, 1)
+        estimate({"a": InputSize(likely=10, maximum=20, files=files)}, model, kind, 1)
         for files in ((), (image(280, 280),))
     )
     assert shown.input_tokens_estimate - plain.input_tokens_estimate == 100
@@ -199,11 +201,11 @@ def test_files_are_part_of_what_a_case_costs() -> None:
         (Model(id="m", provider="replay"), {}),
     ],
 )
-def test_a_case_with_a_file_is_for_models_that_read_it(model: Model, reason: dict[str, str]) -> None:
-    sizes = {"a": InputSize(likely=1, most=1, files=(image(3, 2),)), "b": InputSize(likely=1, most=1)}
+def test_case_with_a_file_applies_to_models_that_accept_it(model: Model, reason: dict[str, str]) -> None:
+    sizes = {"a": InputSize(likely=1, maximum=1, files=(image(3, 2),)), "b": InputSize(likely=1, maximum=1)}
     assert not_applicable([case("a"), case("b")], sizes, model, PROVIDERS[model.provider]) == reason
 
 
-def test_a_provider_of_texts_alone_is_told_of_no_files() -> None:
+def test_text_only_provider_gets_no_files() -> None:
     with pytest.raises(ConfigError, match=r"models\[0\].accepts in here: provider 'local' sends texts alone"):
         kinds_of([Model(id="m", provider="local", accepts=("image",))], "here")

@@ -19,7 +19,7 @@ from skill_evaluator.runner.schedule import (
     Shard,
     build_request,
     estimate_input_tokens,
-    most_input_tokens,
+    max_input_tokens,
     replicate_seed,
 )
 
@@ -40,7 +40,7 @@ def planned(skill: Component, *model_ids: str, **more: Any) -> list[Run]:
     return new_runs(skill, cases, models, Path("results"), PROVIDERS, RunSize(replicates=2, seed=0, **more))
 
 
-def test_models_of_one_invocation_share_the_beginning_of_their_run_ids(skill: Component) -> None:
+def test_run_ids_of_one_invocation_share_their_prefix(skill: Component) -> None:
     runs = planned(skill, "m1", "m2")
     assert [run.folder for run in runs] == [Path("results", run.manifest.run_id) for run in runs]
     assert [run.manifest.run_id.split("-", 2)[2] for run in runs] == [f"{skill.name}-m1", f"{skill.name}-m2"]
@@ -55,14 +55,14 @@ def test_runs_that_begin_in_one_second_sort_by_time() -> None:
     assert all(re.fullmatch(r"\d{8}T\d{6}Z-[0-9a-f]{6}", name) for name in names)
 
 
-def test_ids_that_no_folder_can_have_stay_apart(skill: Component) -> None:
+def test_run_ids_of_hostile_model_names_differ(skill: Component) -> None:
     runs = planned(skill, "org/m", "org:m", "org-m", "org@m")
     assert len({run.folder.name for run in runs}) == 4
     assert all(run.folder.parent == Path("results") for run in runs)
     assert runs[2].folder.name.endswith("-org-m")
 
 
-def test_shards_of_one_invocation_have_folders_and_cases_of_their_own(skill: Component) -> None:
+def test_shards_have_their_own_folders_and_cases(skill: Component) -> None:
     parts = [planned(skill, "m", shard=Shard(index, 2))[0] for index in (1, 2)]
     assert [part.folder.name[-4:] for part in parts] == ["1of2", "2of2"]
     assert sorted(case_id for part in parts for case_id in part.manifest.cases) == ["a", "b", "c"]
@@ -85,7 +85,7 @@ def test_shards_of_one_invocation_have_folders_and_cases_of_their_own(skill: Com
         ({"structured_output": "none"}, False),
     ],
 )
-def test_settings_are_told_apart_by_what_shapes_an_answer(
+def test_settings_digest_depends_on_what_shapes_an_output(
     skill: Component, changed: dict[str, Any], same: bool
 ) -> None:
     before = input_digests(skill, Model.model_validate(MODEL))
@@ -93,9 +93,7 @@ def test_settings_are_told_apart_by_what_shapes_an_answer(
     assert (after == before) is same
 
 
-def test_settings_are_told_apart_where_a_provider_came_to_give_other_answers(
-    skill: Component, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_settings_digest_changes_with_the_provider_revision(skill: Component, monkeypatch: pytest.MonkeyPatch) -> None:
     model = Model(id="m", provider="replay")
     before = input_digests(skill, model)
     monkeypatch.setitem(PROVIDERS, "replay", replace(PROVIDERS["replay"], revision=2))  # type: ignore[arg-type]
@@ -109,7 +107,7 @@ def request(skill: Component, replicate: int = 0, seed: int = 0, case_id: str = 
     return build_request(skill, case(case_id), replicate=replicate, seed=seed, max_output_tokens=99)
 
 
-def test_the_prompt_is_system_text_the_document_user_text_and_the_schema_the_contract(skill: Component) -> None:
+def test_request_has_prompt_document_and_schema(skill: Component) -> None:
     assert request(skill, replicate=3) == Request(
         case_id="a",
         replicate=3,
@@ -123,7 +121,7 @@ def test_the_prompt_is_system_text_the_document_user_text_and_the_schema_the_con
     )
 
 
-def test_the_document_is_sent_as_it_is_and_the_prompt_is_no_template(tmp_path: Path) -> None:
+def test_document_is_sent_verbatim(tmp_path: Path) -> None:
     skill = component(
         tmp_path, prompt="---\nversion: 1.0.0\nplaceholders: literal\n---\nUse {document} and $x and {{ y }}.\n"
     )
@@ -131,29 +129,29 @@ def test_the_document_is_sent_as_it_is_and_the_prompt_is_no_template(tmp_path: P
     assert request(skill).talk == (Message("user", ("receipt a",)),)
 
 
-def test_a_schemas_name_is_one_that_vendors_take(tmp_path: Path) -> None:
+def test_schema_name_is_valid_for_every_vendor(tmp_path: Path) -> None:
     skill = component(tmp_path, name="notes.v2", prompt="---\nversion: 1.0.0\n---\nRead.\n")
     assert request(skill).schema_name == "notes-v2"
 
 
-def test_a_text_component_sends_no_schema(tmp_path: Path) -> None:
+def test_text_component_sends_no_schema(tmp_path: Path) -> None:
     skill = component(tmp_path, prompt="---\nversion: 1.0.0\noutput: text\n---\nSay.\n", schema=None)
     assert request(skill).schema is None
 
 
-def test_replicates_of_a_case_differ_by_their_seed_alone(skill: Component) -> None:
+def test_replicates_differ_by_their_seed_alone(skill: Component) -> None:
     first, second = request(skill, replicate=0), request(skill, replicate=1)
     assert first.seed != second.seed
     assert (first.messages, first.schema) == (second.messages, second.schema)
 
 
-def test_seeds_are_those_of_every_earlier_run() -> None:
+def test_seeds_are_stable_between_releases() -> None:
     assert [replicate_seed(7, "case-1", index) for index in range(3)] == SEEDS
 
 
 @quick
 @given(seed=st.integers(), case_id=st.text("ab/0", max_size=3), replicate=st.integers(0, 10**6))
-def test_a_seed_has_31_bits_and_depends_on_nothing_else(seed: int, case_id: str, replicate: int) -> None:
+def test_seed_has_31_bits_and_depends_on_its_call_alone(seed: int, case_id: str, replicate: int) -> None:
     found = replicate_seed(seed, case_id, replicate)
     assert 0 <= found < 2**31
     assert found == replicate_seed(seed, case_id, replicate)
@@ -174,9 +172,9 @@ def test_seeds_of_a_run_differ() -> None:
 )
 def test_input_tokens_by_the_bytes_of_the_texts(text: str, estimate: int, most: int) -> None:
     asked = Request(case_id="a", replicate=0, messages=dialogue("", text), max_output_tokens=9, seed=0)
-    assert (estimate_input_tokens(asked), most_input_tokens(asked)) == (estimate, most)
+    assert (estimate_input_tokens(asked), max_input_tokens(asked)) == (estimate, most)
 
 
-def test_a_schema_is_read_by_the_model_too(skill: Component) -> None:
+def test_schema_counts_as_input(skill: Component) -> None:
     asked = request(skill)
-    assert most_input_tokens(asked) > estimate_input_tokens(asked) > len("Read the receipt.receipt a") // 4 + 16
+    assert max_input_tokens(asked) > estimate_input_tokens(asked) > len("Read the receipt.receipt a") // 4 + 16

@@ -14,7 +14,7 @@ case_ids = st.lists(st.text("abcdef-", min_size=1, max_size=6), min_size=1, max_
 
 
 @given(case_ids, st.integers(1, 6))
-def test_every_case_is_asked_as_often_as_every_other(cases: list[str], replicates: int) -> None:
+def test_every_case_is_called_equally_often(cases: list[str], replicates: int) -> None:
     calls = schedule_calls(cases, replicates)
     assert sorted((call.case_id, call.replicate) for call in calls) == sorted(
         (case_id, replicate) for case_id in cases for replicate in range(replicates)
@@ -22,7 +22,7 @@ def test_every_case_is_asked_as_often_as_every_other(cases: list[str], replicate
 
 
 @given(case_ids, st.integers(1, 6), st.data())
-def test_broken_off_anywhere_no_case_is_ahead_by_more_than_one(
+def test_stopped_schedule_has_no_case_ahead_by_more_than_one(
     cases: list[str], replicates: int, data: st.DataObject
 ) -> None:
     calls = schedule_calls(cases, replicates)
@@ -40,7 +40,7 @@ def test_shards_partition_the_cases_evenly(cases: list[str], data: st.DataObject
     assert max(sizes) - min(sizes) <= 1
 
 
-def test_a_shard_is_read_as_it_is_written_and_anything_else_is_refused() -> None:
+def test_shard_is_parsed_and_anything_else_is_refused() -> None:
     for text, shard in (("1/1", Shard(1, 1)), ("2/4", Shard(2, 4)), ("10/10", Shard(10, 10))):
         assert (Shard.parse(text), str(shard)) == (shard, text)
     for text in ("", "2", "0/2", "3/2", "1/0", "-1/2", "1/2/3", "a/b", "1/2 ", "1.0/2"):
@@ -48,13 +48,13 @@ def test_a_shard_is_read_as_it_is_written_and_anything_else_is_refused() -> None
             Shard.parse(text)
 
 
-def test_a_shard_without_a_case_is_refused() -> None:
+def test_shard_without_a_case_is_refused() -> None:
     with pytest.raises(RunError, match="shard 4/4 has no case: there are only 3"):
         Shard(4, 4).of(["a", "b", "c"])
 
 
 @given(case_ids, st.integers(1, 5), st.integers(1, 4), st.data())
-def test_runs_beside_each_other_take_turns_call_by_call(
+def test_interleaved_runs_alternate_call_by_call(
     cases: list[str], replicates: int, arms: int, data: st.DataObject
 ) -> None:
     schedule = schedule_calls(cases, replicates)
@@ -70,7 +70,7 @@ def test_runs_beside_each_other_take_turns_call_by_call(
 
 
 @given(case_ids, st.integers(2, 6))
-def test_neither_of_two_runs_is_always_the_first(cases: list[str], replicates: int) -> None:
+def test_interleaved_runs_alternate_who_comes_first(cases: list[str], replicates: int) -> None:
     schedule = schedule_calls(cases, replicates)
     firsts = [call.arm for call in interleaved([schedule, schedule])[::2]]
     assert abs(firsts.count(0) - firsts.count(1)) <= 1
@@ -79,7 +79,7 @@ def test_neither_of_two_runs_is_always_the_first(cases: list[str], replicates: i
         assert abs(of_case.count(0) - of_case.count(1)) <= 1
 
 
-def test_parts_of_one_run_take_turns_though_their_cases_differ() -> None:
+def test_parts_with_different_cases_are_interleaved() -> None:
     turns = interleaved([schedule_calls(["a", "c"], 2), schedule_calls(["b"], 1)])
     assert [(call.case_id, call.replicate, call.arm) for call in turns] == [
         ("a", 0, 0),
@@ -91,7 +91,7 @@ def test_parts_of_one_run_take_turns_though_their_cases_differ() -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 3), st.text(max_size=3)), unique_by=lambda it: it[:2]))
-def test_the_digest_of_answers_is_the_same_in_whatever_order_they_came(answers: list[tuple[str, int, str]]) -> None:
+def test_digest_of_outputs_ignores_their_order(answers: list[tuple[str, int, str]]) -> None:
     digests = {Call(case_id, index): said(text) for case_id, index, text in answers}
     assert digest_of_answers(dict(reversed(digests.items()))) == digest_of_answers(digests)
     ordered = [[case_id, index, said(text)] for case_id, index, text in sorted(answers, key=lambda it: (it[1], it[0]))]
@@ -101,7 +101,7 @@ def test_the_digest_of_answers_is_the_same_in_whatever_order_they_came(answers: 
         assert digest_of_answers({key: digests[key] for key in digests if key != call}) != digest_of_answers(digests)
 
 
-def test_the_digest_of_an_answer_tells_how_it_ended() -> None:
+def test_digest_of_an_output_depends_on_its_outcome() -> None:
     call = Call("a", 0)
     replicates = [
         Replicate(call=call, completion=Completion(text="x")),

@@ -14,7 +14,7 @@ from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import SafetyLimits
 from skill_evaluator.scoring.answers import AnswerScorer, Scorecard, Scored
-from skill_evaluator.scoring.parallel import side_by_side
+from skill_evaluator.scoring.parallel import map_in_processes
 from skill_evaluator.scoring.scorer import Scorer, open_scores
 
 from tests.support.components import FAILED, NOT_RUN, REFUSED, TRUNCATED, case, component, replicate
@@ -164,12 +164,12 @@ def test_answers_that_are_too_costly_to_compare_with_each_other_agree_in_nothing
 
 
 def test_many_items_are_worked_on_in_several_processes_and_come_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    done = list(side_by_side(lambda item: (item, os.getpid()), range(40)))
+    done = list(map_in_processes(lambda item: (item, os.getpid()), range(40)))
     assert [item for item, _ in done] == list(range(40))
     assert os.getpid() not in {process for _, process in done} or os.cpu_count() == 1
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
-    assert list(side_by_side(lambda item: os.getpid(), range(4))) == [os.getpid()] * 4
-    assert os.getpid() not in list(side_by_side(lambda item: os.getpid(), range(4), large=True))
+    assert list(map_in_processes(lambda item: os.getpid(), range(4))) == [os.getpid()] * 4
+    assert os.getpid() not in list(map_in_processes(lambda item: os.getpid(), range(4), large=True))
 
 
 def test_what_goes_wrong_with_an_item_goes_wrong_for_whoever_asked() -> None:
@@ -179,7 +179,7 @@ def test_what_goes_wrong_with_an_item_goes_wrong_for_whoever_asked() -> None:
         return item
 
     with pytest.raises(LeaderboardError, match="the twentieth"):
-        list(side_by_side(work, range(40)))
+        list(map_in_processes(work, range(40)))
 
 
 ADDED = """

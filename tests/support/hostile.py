@@ -57,14 +57,3 @@ def _texts(tokens: list[Token]) -> Iterator[str]:
         elif token.type not in ("code_inline", "code_block", "fence"):
             yield token.content
         yield from map(str, token.attrs.values())
-
-
-def rows_of(page: str) -> list[int]:
-    """How many cells each row of the page's tables has."""
-    counts: list[int] = []
-    for token in MarkdownIt("commonmark").enable("table").parse(page):
-        if token.type == "tr_open":
-            counts.append(0)
-        elif token.type in ("td_open", "th_open"):
-            counts[-1] += 1
-    return counts

@@ -14,7 +14,7 @@ from skill_evaluator.library.components import load_component
 from skill_evaluator.library.config import Policy
 from skill_evaluator.records.archive import Acceptance, Archive, accept_version, add_records, entry_of
 from skill_evaluator.records.record import Record, write_record
-from skill_evaluator.records.selection import usual_baseline
+from skill_evaluator.records.selection import default_baseline
 from skill_evaluator.verdicts.decide.comparability import Pair, common_part
 from skill_evaluator.verdicts.history.component import pair_of
 
@@ -40,7 +40,7 @@ def accept(library: Library, *versions: str, models: list[str] | None = None) ->
 def pair_for(library: Library, candidate: Record, **policy: Any) -> Pair:
     archive = Archive(load_component(library.root / "components", SKILL))
     rules = Policy(**policy)
-    return pair_of(candidate, usual_baseline(entry_of(candidate), archive, rules), archive, rules)
+    return pair_of(candidate, default_baseline(entry_of(candidate), archive, rules), archive, rules)
 
 
 def days(records: Sequence[Record]) -> list[int]:
@@ -68,7 +68,7 @@ def test_draft_of_a_recorded_version_is_no_part_of_its_baseline(library: Library
     archive = Archive(load_component(library.root / "components", SKILL))
     recorded, draft = run("1.0.0", 1), run("1.0.0", 2, draft=True)
     archive.add([recorded, draft])
-    pair = pair_of(draft, usual_baseline(entry_of(draft), archive, Policy()), archive, Policy())
+    pair = pair_of(draft, default_baseline(entry_of(draft), archive, Policy()), archive, Policy())
     assert in_short(pair)["baseline"] == [1]
     assert not pair.baseline_again
 
@@ -184,7 +184,7 @@ def test_whatever_is_recorded_a_pair_is_what_the_definitions_say(
         Acceptance(version=version, by="me", why="good", date=datetime.date(2026, 1, 1), run_ids={})
         for version in versions
     ]
-    pair = pair_of(candidate, usual_baseline(entry_of(candidate), archive, Policy()), archive, Policy())
+    pair = pair_of(candidate, default_baseline(entry_of(candidate), archive, Policy()), archive, Policy())
 
     def rank(record: Record) -> semver.Version:
         return semver.Version.parse(record.skill_version)
@@ -289,8 +289,8 @@ def test_a_baseline_beside_another_run_is_found_beside_it_alone(library: Library
     archive = Archive(load_component(library.root / "components", SKILL))
     assert [entry.version for entry in archive.entries] == ["1.1.0", "0.9.0"]
     assert [entry.version for entry in archive.runs_of("m")] == ["1.1.0", "0.9.0", "1.0.0"]
-    assert archive.baseline_beside(entry_of(CANDIDATE)) == entry_of(BASELINE)
-    assert archive.baseline_beside(entry_of(BASELINE)) is None
+    assert archive.interleaved_baseline(entry_of(CANDIDATE)) == entry_of(BASELINE)
+    assert archive.interleaved_baseline(entry_of(BASELINE)) is None
     assert compared(library, CANDIDATE) == [("candidate@baseline", "candidate")]
 
 

@@ -1,4 +1,4 @@
-"""File input and output: texts and JSON with errors that name the place, atomic replacement, locks, JSON Lines.
+"""File input and output: texts and JSON with errors that locate the problem, atomic replacement, locks, JSON Lines.
 
 Input files are limited in size and depth. Output files are written completely or not at all.
 """
@@ -31,15 +31,15 @@ CheckedT = TypeVar("CheckedT")
 _UMASK = os.umask(0o022)  # reading the umask requires setting it
 os.umask(_UMASK)
 _SYNC_S = 0.2  # seconds between fsync calls, which take milliseconds each
-_JSON_LEVELS = 200  # outputs are limited to 64; validators fail at about 250, Python at about 1,000
-_MAX_SHOWN = 60  # characters of an invalid value
-_SECRET = ("api_key_env", "base_url")  # keys where people paste credentials by mistake
+_MAX_JSON_LEVELS = 200  # outputs are limited to 64; validators fail at about 250, Python at about 1,000
+_MAX_VALUE_CHARS = 60
+_SECRET = ("api_key_env", "base_url")  # people paste credentials there by mistake
 _EXPECTED = {
     **dict.fromkeys(("model_type", "dict_type", "dataclass_type"), "a mapping of keys to values is expected"),
     **dict.fromkeys(("tuple_type", "list_type"), "a list is expected"),
     "string_type": "a text is expected",
 }
-_JSON_COMMAS = 4_000_000  # an empty array takes two bytes in a file and about 70 in memory
+_MAX_JSON_COMMAS = 4_000_000  # an empty array takes two bytes in a file and about 70 in memory
 
 
 class FrozenModel(BaseModel):
@@ -48,10 +48,10 @@ class FrozenModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True, allow_inf_nan=False)
 
     @classmethod
-    def view(cls, source: object, **others: Any) -> Self:
+    def view(cls, source: object, **values: Any) -> Self:
         """Build the model from attributes of the same names, and `others`."""
-        names = (name for name in cls.model_fields if name not in others and hasattr(source, name))
-        return cls(**{name: getattr(source, name) for name in names}, **others)
+        names = (name for name in cls.model_fields if name not in values and hasattr(source, name))
+        return cls(**{name: getattr(source, name) for name in names}, **values)
 
 
 class StrictModel(FrozenModel, extra="forbid"):
@@ -62,15 +62,15 @@ class StrictModel(FrozenModel, extra="forbid"):
 class SizeLimit:
     """The maximum number of bytes read from a file or line; `setting` is its key in settings.yaml."""
 
-    most: int
+    max_bytes: int
     setting: str | None = None
 
     def __str__(self) -> str:
-        where = f" ({self.setting} in settings.yaml)" if self.setting else ""
-        return f"at most {self.most:,} are read{where}"
+        hint = f" ({self.setting} in settings.yaml)" if self.setting else ""
+        return f"at most {self.max_bytes:,} are read{hint}"
 
 
-_ANY_FILE = SizeLimit(most=64_000_000)
+_ANY_FILE = SizeLimit(max_bytes=64_000_000)
 
 
 def read_text(path: Path, error: type[SkillEvaluatorError] = ConfigError, limit: SizeLimit = _ANY_FILE) -> str:
@@ -88,7 +88,7 @@ def decoded(content: bytes, path: Path, error: type[SkillEvaluatorError] = Confi
     except UnicodeDecodeError as problem:
         raise error(f"{path} is not UTF-8 text (byte {problem.start}); save it as UTF-8") from None
     if "\0" in text:
-        raise error(f"{path} is no text: character {text.index(chr(0)) + 1} is a NUL; save it as UTF-8")
+        raise error(f"{path} is not text: character {text.index(chr(0)) + 1} is a NUL; save it as UTF-8")
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
@@ -96,10 +96,10 @@ def read_bytes(path: Path, error: type[SkillEvaluatorError] = ConfigError, limit
     """Read a file's bytes. Raise `error` naming the file if it is missing, unreadable or too large."""
     with open_file(path, error) as handle:
         size = os.fstat(handle.fileno()).st_size
-        content = handle.read(min(size, limit.most) + 1)
+        content = handle.read(min(size, limit.max_bytes) + 1)
         if len(content) > size:  # the file grows, or reports no size, as some system files do
-            content += handle.read(limit.most + 1 - len(content))
-        if len(content) > limit.most:
+            content += handle.read(limit.max_bytes + 1 - len(content))
+        if len(content) > limit.max_bytes:
             raise error(f"{path} has {max(size, len(content)):,} bytes; {limit}")
     return content
 
@@ -121,14 +121,14 @@ def open_file(path: Path, error: type[SkillEvaluatorError]) -> Iterator[IO[bytes
         raise error(f"cannot read {path}: no file can have that name") from None
 
 
-def parse_json(text: str, where: Path, error: type[SkillEvaluatorError] = ConfigError) -> Any:
+def parse_json(text: str, path: Path, error: type[SkillEvaluatorError] = ConfigError) -> Any:
     """Parse JSON (RFC 8259: no NaN or Infinity); raise `error` with line and column if it is invalid."""
     try:
         return _load_json(text)
     except json.JSONDecodeError as problem:
-        raise error(f"{where}:{problem.lineno}:{problem.colno}: not JSON: {problem.msg}") from None
+        raise error(f"{path}:{problem.lineno}:{problem.colno}: not JSON: {problem.msg}") from None
     except ValueError as problem:
-        raise error(f"{where}: not JSON: {problem}") from None
+        raise error(f"{path}: not JSON: {problem}") from None
 
 
 def read_json(path: Path, error: type[SkillEvaluatorError] = ConfigError, limit: SizeLimit = _ANY_FILE) -> Any:
@@ -138,9 +138,9 @@ def read_json(path: Path, error: type[SkillEvaluatorError] = ConfigError, limit:
 
 def _load_json(text: str, *, finite: bool = True) -> Any:
     """Parse JSON; raise ValueError if it is invalid, has duplicate keys, or is nested too deeply."""
-    too_deep = f"it is nested more than {_JSON_LEVELS} levels deep"
-    if len(text) > _JSON_COMMAS and text.count(",") > _JSON_COMMAS:
-        raise ValueError(f"it has more than {_JSON_COMMAS:,} values, or commas in its texts")
+    too_deep = f"it is nested more than {_MAX_JSON_LEVELS} levels deep"
+    if len(text) > _MAX_JSON_COMMAS and text.count(",") > _MAX_JSON_COMMAS:
+        raise ValueError(f"it has more than {_MAX_JSON_COMMAS:,} values, or commas in its texts")
     if finite and "\\" not in text:
         with contextlib.suppress(ValueError):  # errors are located below
             (value,) = from_json(f"[{text}]", allow_inf_nan=False)  # the parser has one level more than is read
@@ -148,28 +148,32 @@ def _load_json(text: str, *, finite: bool = True) -> Any:
             if written.count(b":") == text.count(":") and b"Infinity" not in written:
                 return value
 
-    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    def refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         members = dict(pairs)
         if len(members) < len(pairs):
             key = Counter(name for name, _ in pairs).most_common(1)[0][0]
-            places = re.finditer(rf"{re.escape(json.dumps(key, ensure_ascii=False))}\s*:", text)
-            lines, line, last = [], 1, 0
-            for place in places:  # scan the text once, however many places there are
-                line, last = line + text.count("\n", last, place.start()), place.start()
+            matches = re.finditer(rf"{re.escape(json.dumps(key, ensure_ascii=False))}\s*:", text)
+            lines, line, position = [], 1, 0
+            for match in matches:  # scan the text once, however many places there are
+                line, position = line + text.count("\n", position, match.start()), match.start()
                 lines.append(str(line))
             raise ValueError(f"one object has the key '{key:.100}' twice (it is on line {listed(lines) or '?'})")
         return members
 
     strict: dict[str, Any] = {}
     if finite:
-        strict = {"parse_constant": refuse_constant, "parse_float": finite_float, "object_pairs_hook": once}
+        strict = {
+            "parse_constant": refuse_constant,
+            "parse_float": finite_float,
+            "object_pairs_hook": refuse_duplicates,
+        }
     try:
         value = json.loads(text, **strict)
     except RecursionError:
         raise ValueError(too_deep) from None
-    if text.count("[") + text.count("{") > _JSON_LEVELS:  # only then can it be too deep
+    if text.count("[") + text.count("{") > _MAX_JSON_LEVELS:  # only then can it be too deep
         level: list[Any] = [[value]]
-        for _ in range(_JSON_LEVELS + 1):
+        for _ in range(_MAX_JSON_LEVELS + 1):
             members = (child for part in level for child in (part.values() if isinstance(part, dict) else part))
             level = [child for child in members if isinstance(child, dict | list)]
         if level:
@@ -177,34 +181,34 @@ def _load_json(text: str, *, finite: bool = True) -> Any:
     return value
 
 
-def validated(model: type[ModelT], value: Any, where: Path, error: type[SkillEvaluatorError] = ConfigError) -> ModelT:
-    """Validate a value read from `where` with a model; raise `error` with the key path of the first problem."""
+def validated(model: type[ModelT], value: Any, path: Path, error: type[SkillEvaluatorError] = ConfigError) -> ModelT:
+    """Validate a value from a file with a model; raise `error` with the key path of the first problem."""
     try:
         return model.model_validate(value)
     except ValidationError as problem:
-        raise error(first_problem(problem, model, where)) from None
+        raise error(first_problem(problem, model, path)) from None
     except UnicodeEncodeError:  # raised by an error message that contains the value
-        raise error(f"half a surrogate pair, which is no text, in {where}") from None
+        raise error(f"half a surrogate pair, which is not valid text, in {path}") from None
 
 
-def first_problem(problem: ValidationError, model: type[BaseModel] | None = None, where: Path | None = None) -> str:
+def first_problem(problem: ValidationError, model: type[BaseModel] | None = None, path: Path | None = None) -> str:
     """Describe pydantic's first problem with key path, file and the nearest known name."""
-    first = problem.errors(include_url=False)[0]
-    message, advice = problem_message(first, model, where)
+    details = problem.errors(include_url=False)[0]
+    message, advice = problem_message(details, model, path)
     kinds = ("constrained-float", "literal[")  # pydantic's markers for union members, which are not keys
-    place = key_path(tuple(part for part in first["loc"] if not str(part).startswith(kinds)))
-    return " ".join(filter(None, (message, place and f"at {place}", f"in {where}" if where else "", advice)))
+    location = key_path(tuple(part for part in details["loc"] if not str(part).startswith(kinds)))
+    return " ".join(filter(None, (message, location and f"at {location}", f"in {path}" if path else "", advice)))
 
 
-def problem_message(problem: ErrorDetails, model: type[BaseModel] | None, where: Path | None) -> tuple[str, str]:
-    """Return a pydantic problem as text without its place, and advice, which may be empty.
+def problem_message(problem: ErrorDetails, model: type[BaseModel] | None, path: Path | None) -> tuple[str, str]:
+    """Describe a pydantic problem, without its location, and give advice, which may be empty.
 
-    `model` supplies the known keys; the suffix of `where` shows whether the value was written in YAML.
+    `model` supplies the known keys; the suffix of `path` shows whether the value was written in YAML.
     """
     kind, value, context = problem["type"], problem["input"], problem.get("ctx", {})
-    *around, name = problem["loc"] or ("",)
+    *parents, name = problem["loc"] or ("",)
     if kind in ("extra_forbidden", "unexpected_keyword_argument"):
-        keys = _keys_at(model, around) if model else []
+        keys = _keys_at(model, parents) if model else []
         return "unknown key", nearest(str(name), keys) if keys else ""
     message = {
         "missing": "a required key is missing",
@@ -214,24 +218,26 @@ def problem_message(problem: ErrorDetails, model: type[BaseModel] | None, where:
     }.get(kind)
     if message or name in _SECRET:
         return message or problem["msg"], ""
-    shown, advice = json.dumps(value, ensure_ascii=False, default=str)[:_MAX_SHOWN], ""
+    value_text, advice = json.dumps(value, ensure_ascii=False, default=str)[:_MAX_VALUE_CHARS], ""
     if kind in ("string_type", "literal_error") and isinstance(value, bool | int | float | datetime.date):
-        reads = "this as a date" if isinstance(value, datetime.date) else "this as a number"
-        reads = f"{'on and yes' if value else 'off and no'} as {shown}" if isinstance(value, bool) else reads
-        is_yaml = where is not None and where.suffix in (".yaml", ".yml", ".md")
-        advice = f"(YAML reads {reads}; put it in quotes)" if is_yaml else ""
+        interpretation = "this as a date" if isinstance(value, datetime.date) else "this as a number"
+        interpretation = (
+            f"{'on and yes' if value else 'off and no'} as {value_text}" if isinstance(value, bool) else interpretation
+        )
+        is_yaml = path is not None and path.suffix in (".yaml", ".yml", ".md")
+        advice = f"(YAML reads {interpretation}; put it in quotes)" if is_yaml else ""
     elif kind == "literal_error" and isinstance(value, str):
-        names, escaped = re.split(", | or ", context["expected"].replace("'", "")), shown.strip('"')
+        names, escaped = re.split(", | or ", context["expected"].replace("'", "")), value_text.strip('"')
         return f"unknown value '{escaped}'", nearest(value, names)
-    got = f", got {shown}" if isinstance(value, str | int | float | datetime.date) else ""
-    return f"{_EXPECTED.get(kind, problem['msg'])}{got}", advice
+    suffix = f", got {value_text}" if isinstance(value, str | int | float | datetime.date) else ""
+    return f"{_EXPECTED.get(kind, problem['msg'])}{suffix}", advice
 
 
-def _keys_at(model: type[BaseModel], place: Iterable[int | str]) -> list[str]:
-    """Return the keys allowed at a place according to the model's JSON Schema; empty if it does not list any."""
+def _keys_at(model: type[BaseModel], location: Iterable[int | str]) -> list[str]:
+    """Return the keys that the model's JSON Schema allows at a location; empty if it lists none."""
     schema = model.model_json_schema()
     node: Any = schema
-    for part in (*place, None):
+    for part in (*location, None):
         while "$ref" in node or "anyOf" in node:
             node = schema["$defs"][node["$ref"].rpartition("/")[2]] if "$ref" in node else node["anyOf"][0]
         if part is not None:
@@ -251,7 +257,7 @@ def read_versioned(
     value = read_json(path, error)
     version = value.get(key) if isinstance(value, dict) else None
     if isinstance(version, int) and version > newest:
-        raise error(f"{path} has {key} {version}, this evaluator knows {newest}; upgrade it")
+        raise error(f"{path} has {key} {version}, but this evaluator knows {newest}; upgrade skill-evaluator")
     return validated(model, value, path, error)
 
 
@@ -272,7 +278,7 @@ def replace_text(path: Path, content: str) -> None:
 
 
 def replace_blocks(path: Path, blocks: Iterable[str | bytes]) -> None:
-    """Write a text given in blocks atomically; see `replace_text`."""
+    """Write the blocks of a text atomically; see `replace_text`."""
     with storing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
@@ -326,7 +332,7 @@ def try_lock(lock_path: Path, seconds: float = 0.0) -> "FileLock | None":
 
 
 class LinesWriter:
-    """A JSON Lines file to append to; each line is passed to the system at once, so a killed process loses none.
+    """A JSON Lines file to append to. Each line is written at once, so a killed process loses no line.
 
     The file is synced to disk at intervals, so a power failure loses few lines. An incomplete last line from a crash is
     terminated first, so it cannot corrupt the next line.
@@ -397,12 +403,12 @@ def read_placed_lines(
     With `torn_lines`, invalid lines are skipped: a crash leaves an incomplete line at the end, or in the middle after
     another writer terminated it. NaN is then accepted.
     """
-    place = 0
+    offset = 0
     with open_file(path, error) as handle:
-        for number, line in enumerate(iter(lambda: handle.readline(limit.most + 1), b""), 1):
-            begin, place = place, place + len(line)
-            if len(line) > limit.most:
-                raise error(f"{path}:{number}: the line has more than {limit.most:,} bytes; {limit}")
+        for number, line in enumerate(iter(lambda: handle.readline(limit.max_bytes + 1), b""), 1):
+            begin, offset = offset, offset + len(line)
+            if len(line) > limit.max_bytes:
+                raise error(f"{path}:{number}: the line has more than {limit.max_bytes:,} bytes; {limit}")
             if not line.strip():
                 continue
             try:

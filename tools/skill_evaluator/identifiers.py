@@ -12,11 +12,11 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field
 
 _COMPONENT_NAME = "^[A-Za-z0-9][A-Za-z0-9._-]*$"
-_LONGEST = 240  # characters of a file name; file systems allow 255 bytes including a suffix
-_FILE_NAME = re.compile(rf"(?!\.)[\w@.+-]{{1,{_LONGEST}}}")
 UNNAMED = "unnamed"  # the model of imported results that name none
-BASELINE = "baseline"  # after an @, marks the id of an interleaved baseline run
-_LONGEST_NAME = 100  # of a component or model; both are parts of a CI job's folder name
+_MAX_FILE_NAME = 240  # characters; file systems allow 255 bytes including a suffix
+_FILE_NAME = re.compile(rf"(?!\.)[\w@.+-]{{1,{_MAX_FILE_NAME}}}")
+BASELINE = "baseline"  # suffix of the run id of an interleaved baseline, after an @
+_MAX_NAME = 100  # characters of a component or model; both are parts of a CI job's folder name
 
 
 def moment(timestamp: str) -> datetime.datetime:
@@ -35,7 +35,7 @@ def now() -> str:
 
 def is_component_name(name: str) -> bool:
     """Return whether a folder name is valid as a component name."""
-    return len(name) <= _LONGEST_NAME and re.fullmatch(_COMPONENT_NAME.strip("^$"), name) is not None
+    return len(name) <= _MAX_NAME and re.fullmatch(_COMPONENT_NAME.strip("^$"), name) is not None
 
 
 def is_file_name(name: str) -> bool:
@@ -69,50 +69,52 @@ def invocation_of(run_id: str) -> str:
 
 
 def is_baseline(run_id: str, beside: str | None) -> bool:
-    """Return whether a run is an interleaved baseline, which has no row and gets no verdict."""
+    """Return whether a run is an interleaved baseline, which has no leaderboard row and no verdict."""
     return beside is not None and f"@{BASELINE}" in run_id
 
 
-def _refuse_no_moment(timestamp: str) -> str:
+def _validate_timestamp(timestamp: str) -> str:
     moment(timestamp)
     return timestamp
 
 
-def _refuse_no_line(text: str) -> str:
+def _validate_label(text: str) -> str:
     if not text.isprintable():
-        raise ValueError(f"{text[:_LONGEST]!a} holds a character that does not print")
+        raise ValueError(f"{text[:_MAX_FILE_NAME]!a} has an unprintable character")
     return text
 
 
-def _refuse_no_file_name(name: str) -> str:
+def _validate_file_name(name: str) -> str:
     if not is_file_name(name):
-        raise ValueError(f"{name[:_LONGEST]!a} cannot be the name of a file (letters, digits, '@', '.', '_', '+', '-')")
+        raise ValueError(
+            f"{name[:_MAX_FILE_NAME]!a} cannot be the name of a file (letters, digits, '@', '.', '_', '+', '-')"
+        )
     return name
 
 
 Tier = Literal["critical", "supporting", "advisory"]
 Share = Annotated[float, Field(ge=0, le=1)]
 Usd = Annotated[float, Field(ge=0, le=1e12)]  # bounded, so sums of costs stay finite
-MOST_REPLICATES = 10_000  # per case and model; planned calls take memory before the first one is made
-ReplicateCount = Annotated[int, Field(gt=0, le=MOST_REPLICATES)]
-Label = Annotated[str, Field(max_length=500), AfterValidator(_refuse_no_line)]
-FileName = Annotated[str, AfterValidator(_refuse_no_file_name)]
+MAX_REPLICATES = 10_000  # per case and model; planned calls take memory
+ReplicateCount = Annotated[int, Field(gt=0, le=MAX_REPLICATES)]
+Label = Annotated[str, Field(max_length=500), AfterValidator(_validate_label)]
+FileName = Annotated[str, AfterValidator(_validate_file_name)]
 RunId = FileName
-ComponentName = Annotated[str, Field(max_length=_LONGEST_NAME, pattern=_COMPONENT_NAME)]
-ProviderName = Annotated[str, Field(min_length=1, max_length=_LONGEST_NAME), AfterValidator(_refuse_no_line)]
-ModelId = Annotated[str, Field(max_length=_LONGEST_NAME, pattern="^[A-Za-z0-9][A-Za-z0-9._:@/-]*$")]
+ComponentName = Annotated[str, Field(max_length=_MAX_NAME, pattern=_COMPONENT_NAME)]
+ProviderName = Annotated[str, Field(min_length=1, max_length=_MAX_NAME), AfterValidator(_validate_label)]
+ModelId = Annotated[str, Field(max_length=_MAX_NAME, pattern="^[A-Za-z0-9][A-Za-z0-9._:@/-]*$")]
 CaseId = Annotated[str, Field(min_length=1, max_length=1000)]
 ModelPatterns = Annotated[
     tuple[Annotated[Label, Field(min_length=1)], ...],
-    Field(description="models that are not asked this case: ids, or patterns with *"),
+    Field(description="models that this case is not applicable to: ids, or patterns with *"),
 ]
-LONGEST_VERSION = 100  # characters
-VersionText = Annotated[str, Field(max_length=LONGEST_VERSION, pattern="^[A-Za-z0-9][A-Za-z0-9.+-]*$")]
+MAX_VERSION = 100  # characters
+VersionText = Annotated[str, Field(max_length=MAX_VERSION, pattern="^[A-Za-z0-9][A-Za-z0-9.+-]*$")]
 ShardText = Annotated[str, Field(pattern="^[0-9]{1,6}/[0-9]{1,6}$")]
 Digest = Annotated[str, Field(max_length=100, pattern="^[A-Za-z0-9:._-]+$")]
 Commit = Annotated[str, Field(pattern="^[0-9a-f]{4,64}(-dirty)?$")]
 Timestamp = Annotated[  # the only form in which text order equals time order
     str,
     Field(pattern="^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$"),
-    AfterValidator(_refuse_no_moment),
+    AfterValidator(_validate_timestamp),
 ]

@@ -22,7 +22,7 @@ from typing import IO, TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-Why = Literal["exited", "timeout", "output", "absent"]
+EndReason = Literal["exited", "timeout", "output", "absent"]
 _MAX_ERROR_BYTES = 16_000
 _POLL_S = 0.05
 _DUMPABLE = 4  # PR_SET_DUMPABLE of Linux's prctl
@@ -67,12 +67,12 @@ class Program:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessResult:
-    """A program's exit code (negative: a signal), or the limit that ended it, and its output.
+    """The exit code of a program (negative for a signal), the reason for its end, and its output.
 
-    `absent` means that the program could not be started. stdout is cut at the limit; of stderr only the end is kept.
+    `absent` means that the program could not be started. stdout is cut at the limit; stderr has only its end.
     """
 
-    why: Why
+    reason: EndReason
     code: int | None = None
     stdout: bytes = b""
     stderr: bytes = b""
@@ -80,17 +80,17 @@ class ProcessResult:
 
     @property
     def problem(self) -> str | None:
-        """The reason for the failure as text, or None if the exit code is 0."""
-        if self.why == "exited" and self.code == 0:
+        """The reason for the failure as text. It is None if the exit code is 0."""
+        if self.reason == "exited" and self.code == 0:
             return None
-        last = self.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
+        last_line = self.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
         reasons = {
             "exited": f"exit code {self.code}" if (self.code or 0) > 0 else f"killed by signal {-(self.code or 0)}",
             "timeout": f"not done after {self.limits.seconds:g} s",
             "output": f"more than {self.limits.output_bytes:,} bytes of output",
             "absent": "it cannot be started",
         }
-        return f"{reasons[self.why]}: {last}" if last else reasons[self.why]
+        return f"{reasons[self.reason]}: {last_line}" if last_line else reasons[self.reason]
 
 
 def run_process(program: Program, stdin: bytes = b"", cancelled: threading.Event | None = None) -> ProcessResult:
@@ -116,17 +116,17 @@ def run_process(program: Program, stdin: bytes = b"", cancelled: threading.Event
                 start_new_session=True,
             )
         except (OSError, ValueError) as problem:  # no such program or folder, or a NUL in the arguments
-            return ProcessResult(why="absent", stderr=str(problem).encode(), limits=limits)
+            return ProcessResult(reason="absent", stderr=str(problem).encode(), limits=limits)
         with process:
             try:
-                why = _wait(process, limits, (out, errors), cancelled)
+                reason = _wait(process, limits, (out, errors), cancelled)
             finally:
                 with suppress(OSError):  # all processes of the group have ended
                     os.killpg(process.pid, signal.SIGKILL)
         size = errors.seek(0, os.SEEK_END)
         stdout = os.pread(out.fileno(), limits.output_bytes, 0)
         stderr = os.pread(errors.fileno(), _MAX_ERROR_BYTES, max(0, size - _MAX_ERROR_BYTES))
-        return ProcessResult(why=why, code=process.returncode, stdout=stdout, stderr=stderr, limits=limits)
+        return ProcessResult(reason=reason, code=process.returncode, stdout=stdout, stderr=stderr, limits=limits)
 
 
 def _wait(
@@ -134,7 +134,7 @@ def _wait(
     limits: ProcessLimits,
     outputs: Sequence[IO[bytes]],
     cancelled: threading.Event | None,
-) -> Why:
+) -> EndReason:
     """Wait until a program ends or reaches a limit, and return the reason."""
     if limits.memory_bytes is not None and sys.platform == "linux":
         with suppress(OSError, ValueError):  # the program has ended, or has a lower limit
@@ -153,7 +153,7 @@ def _wait(
 
 
 async def run_process_in(threads: "Executor", program: Program, stdin: bytes = b"") -> ProcessResult:
-    """Run a program like `run_process` in one of these threads; cancelling ends the program."""
+    """Run a program like `run_process` in a thread of the pool. Cancelling the task ends the program."""
     import asyncio
 
     cancelled = threading.Event()

@@ -71,14 +71,14 @@ class Repository:
         return next(names, None)
 
     def resolve_symbolic(self, name: str) -> str | None:
-        """Return the branch that a symbolic ref such as HEAD points to, or None."""
+        """Return the branch that a symbolic ref such as HEAD points to. Return None if there is none."""
         try:
             return self._text("symbolic-ref", "--quiet", "--short", name).strip()
         except GitError:
             return None
 
     def address(self, remote: str) -> str | None:
-        """Return the URL of a remote without credentials, or None if there is no such remote."""
+        """Return the URL of a remote without credentials. Return None if there is no such remote."""
         try:
             return _CREDENTIALS.sub("", self._text("remote", "get-url", remote).strip())
         except GitError:
@@ -90,7 +90,7 @@ class Repository:
         return not self._text("status", *_STATUS, env=_harmless(self.root))
 
     def ignores(self, path: Path) -> bool:
-        """Return whether git ignores a file of that path, which need not exist."""
+        """Return whether git ignores a path, even if the file does not exist."""
         try:
             return bool(self._run("check-ignore", "--", str(path.absolute())))
         except GitError:
@@ -101,18 +101,18 @@ class Repository:
         try:
             return path.resolve().relative_to(self.root.resolve()).as_posix()
         except ValueError:
-            raise GitError(f"{path} is outside of the repository {self.root}") from None
+            raise GitError(f"{path} is outside the repository {self.root}") from None
 
     def place_without_links(self, path: Path) -> str:
         """Return a path relative to the root; raise GitError if it contains a link."""
-        place, part = self.place(path), Path(os.path.abspath(path))  # noqa: PTH100 (links must not be resolved)
-        while part.resolve() != self.root.resolve():
-            if part.is_symlink() or part == part.parent:
-                raise GitError(f"{part} is a link, which another commit may not have; make it a folder")
-            part = part.parent
-        return place
+        relative, ancestor = self.place(path), Path(os.path.abspath(path))  # noqa: PTH100 (links must not be resolved)
+        while ancestor.resolve() != self.root.resolve():
+            if ancestor.is_symlink() or ancestor == ancestor.parent:
+                raise GitError(f"{ancestor} is a link, which another commit may not have; make it a folder")
+            ancestor = ancestor.parent
+        return relative
 
-    @lru_cache(maxsize=2)  # noqa: B019 - a plan asks for a large library at two commits, several times each
+    @lru_cache(maxsize=2)  # noqa: B019 - a plan reads two commits several times each
     def empty_submodules(self) -> list[str]:
         """Return the folders of submodules that are not checked out."""
         if not (self.root / ".gitmodules").exists():
@@ -123,9 +123,9 @@ class Repository:
 
     def files(self, commit: str, folder: str) -> Mapping[str, str]:
         """Return every file below a folder at a commit: path → blob id."""
-        below = [] if folder in ("", ".") else ["--", f"{folder}/"]
-        listed = self._text("ls-tree", "-r", "-z", "--full-tree", commit, *below)
-        entries = (entry.partition("\t") for entry in listed.split("\0") if entry)
+        pathspec = [] if folder in ("", ".") else ["--", f"{folder}/"]
+        listing = self._text("ls-tree", "-r", "-z", "--full-tree", commit, *pathspec)
+        entries = (entry.partition("\t") for entry in listing.split("\0") if entry)
         # removes the six digits of the mode
         return {path: mode[12:] for mode, _, path in entries if mode[7:11] == "blob"}
 
@@ -139,8 +139,8 @@ class Repository:
 
     def changed_since(self, commit: str) -> set[str]:
         """Return the paths in the work tree that differ from a commit, without ignored files."""
-        how = ("--name-only", "--no-renames", "--no-ext-diff", "--ignore-submodules=dirty", "-z")
-        changed = self._text("diff", *how, commit, "--", env=_harmless(self.root))
+        options = ("--name-only", "--no-renames", "--no-ext-diff", "--ignore-submodules=dirty", "-z")
+        changed = self._text("diff", *options, commit, "--", env=_harmless(self.root))
         new = self._text("ls-files", "-o", "-z", "--full-name", "--exclude-standard")
         return set(filter(None, (changed + new).split("\0")))
 
@@ -157,40 +157,40 @@ class Repository:
 
     def contents(self, blobs: Iterable[str]) -> dict[str, bytes]:
         """Return the content of each blob."""
-        wanted = list(dict.fromkeys(blobs))
-        if not wanted:
+        ids = list(dict.fromkeys(blobs))
+        if not ids:
             return {}
-        stream: bytes = self._run("cat-file", "--batch", given="".join(f"{blob}\n" for blob in wanted).encode())
-        contents, at = {}, 0
-        for blob in wanted:
-            end = stream.index(b"\n", at)
-            size = int(stream[at:end].split()[2])
+        stream: bytes = self._run("cat-file", "--batch", stdin="".join(f"{blob}\n" for blob in ids).encode())
+        contents, offset = {}, 0
+        for blob in ids:
+            end = stream.index(b"\n", offset)
+            size = int(stream[offset:end].split()[2])
             contents[blob] = stream[end + 1 : end + 1 + size]
-            at = end + size + 2
+            offset = end + size + 2
         return contents
 
     def fetch(self, remote: str, branch: str) -> str | None:
         """Fetch a remote's branch and return its commit, or None if the remote has no such branch."""
         self._refuse_names(remote, branch)
-        here = f"refs/remotes/{remote}/{branch}"
-        how = ("--quiet", "--no-tags", "--no-auto-maintenance", "--force")
+        local_ref = f"refs/remotes/{remote}/{branch}"
+        options = ("--quiet", "--no-tags", "--no-auto-maintenance", "--force")
         try:
-            self._run("fetch", *how, remote, f"refs/heads/{branch}:{here}")
+            self._run("fetch", *options, remote, f"refs/heads/{branch}:{local_ref}")
         except GitError as problem:
             if "couldn't find remote ref" not in str(problem):
                 raise
             return None
-        return self.commit(here)
+        return self.commit(local_ref)
 
     def fetch_commit(self, address: str, ref: str, env: Mapping[str, str]) -> str:
         """Fetch the single commit of a branch, tag or commit id from a URL, and return its id; raise GitError."""
-        here = f"{_FETCHED}/{ref}"
-        how = ("--quiet", "--no-tags", "--no-auto-maintenance", "--force", "--depth=1")
-        self._run("fetch", *how, "--", address, f"{ref}:{here}", env=env)
-        return self._text("rev-parse", "--verify", f"{here}^{{commit}}").strip()
+        local_ref = f"{_FETCHED}/{ref}"
+        options = ("--quiet", "--no-tags", "--no-auto-maintenance", "--force", "--depth=1")
+        self._run("fetch", *options, "--", address, f"{ref}:{local_ref}", env=env)
+        return self._text("rev-parse", "--verify", f"{local_ref}^{{commit}}").strip()
 
     def fetched_commit(self, ref: str) -> str | None:
-        """Return the last result of `fetch_commit` for a ref, or None."""
+        """Return the last result of `fetch_commit` for a ref. Return None if it was never fetched."""
         return self.commit(f"{_FETCHED}/{ref}")
 
     def check_out(self, commit: str, folder: Path) -> None:
@@ -223,10 +223,10 @@ class Repository:
         except GitError:
             return commit
 
-    def is_ancestor(self, commit: str, other: str) -> bool:
+    def is_ancestor(self, commit: str, descendant: str) -> bool:
         """Return whether `commit` is `other` or in its history."""
         try:
-            self._run("merge-base", "--is-ancestor", commit, other)
+            self._run("merge-base", "--is-ancestor", commit, descendant)
         except GitError as problem:
             if problem.code != _NO:
                 raise
@@ -234,10 +234,10 @@ class Repository:
         return True
 
     def add(self, parents: Sequence[str], files: Mapping[str, bytes | None], message: str) -> str | None:
-        """Create a commit: the tree of its last parent, or an empty one, with files added, replaced or (None) removed.
+        """Create a commit: the tree of its last parent, else an empty tree, with files added or replaced.
 
-        Return None and create no commit if nothing changes. Raise GitError for a path outside the repository, which git
-        itself would silently skip.
+        A file with the content None is removed. Return None and create no commit if nothing changes. Raise GitError for
+        a path outside the repository, which git itself would silently skip.
         """
         for path in files:
             if "\0" in path or any(part.lower() in ("", ".", "..", ".git") for part in path.split("/")):
@@ -251,12 +251,12 @@ class Repository:
             names = [str(Path(folder, f"{number}")) for number in range(len(added))]
             for name, content in zip(names, added.values(), strict=True):  # one command hashes all of these files
                 Path(name).write_bytes(content)
-            blobs = self._run("hash-object", "-w", "--no-filters", "--stdin-paths", given="\n".join(names).encode())
-            named = zip(added, blobs.decode().split(), strict=True)
-            lines = [f"100644 {blob}\t{path}\0" for path, blob in named]
+            blobs = self._run("hash-object", "-w", "--no-filters", "--stdin-paths", stdin="\n".join(names).encode())
+            ids = zip(added, blobs.decode().split(), strict=True)
+            lines = [f"100644 {blob}\t{path}\0" for path, blob in ids]
             lines += [f"0 {'0' * len(base or '')}\t{path}\0" for path in files.keys() - added.keys() if base]
             self._run(
-                "update-index", "-z", "--index-info", given="".join(lines).encode("utf-8", "surrogateescape"), env=index
+                "update-index", "-z", "--index-info", stdin="".join(lines).encode("utf-8", "surrogateescape"), env=index
             )
             tree = self._text("write-tree", env=index).strip()
         if base is not None and tree == self._text("rev-parse", f"{base}^{{tree}}").strip():
@@ -265,7 +265,7 @@ class Repository:
         return self._text("commit-tree", tree, *onto, "-m", message, env=_IDENTITY).strip()
 
     def push(self, remote: str, commit: str, branch: str) -> bool:
-        """Move a remote's branch forward to a commit. Return False if somebody moved it after the fetch.
+        """Move a remote's branch forward to a commit. Return False if the branch moved since the fetch.
 
         Raise GitError if the remote refuses for another reason (no permission, a protected branch).
         """
@@ -285,34 +285,34 @@ class Repository:
     def _text(self, *arguments: str, env: Mapping[str, str] | None = None) -> str:
         return _text(self.root, *arguments, env=env)
 
-    def _run(self, *arguments: str, given: bytes = b"", env: Mapping[str, str] | None = None) -> bytes:
-        return _run(self.root, *arguments, given=given, env=env)
+    def _run(self, *arguments: str, stdin: bytes = b"", env: Mapping[str, str] | None = None) -> bytes:
+        return _run(self.root, *arguments, stdin=stdin, env=env)
 
 
 def _text(folder: Path, *arguments: str, env: Mapping[str, str] | None = None) -> str:
     return _run(folder, *arguments, env=env).decode("utf-8", "surrogateescape")
 
 
-def _run(folder: Path, *arguments: str, given: bytes = b"", env: Mapping[str, str] | None = None) -> bytes:
+def _run(folder: Path, *arguments: str, stdin: bytes = b"", env: Mapping[str, str] | None = None) -> bytes:
     """Run one git command in a folder and return its output; raise GitError if it fails."""
     if any("\0" in argument for argument in arguments):
-        raise GitError(f"git {arguments[0]} cannot be given a NUL character")
+        raise GitError(f"an argument of git {arguments[0]} has a NUL character")
     if shutil.which("git") is None:
         raise GitError("git is not installed, or not in PATH")
     from git import Git  # imported late: it takes 0.1 s and fails if git is not installed
 
     hidden = dict.fromkeys(os.environ.keys() - child_environment().keys(), "")  # hides API keys
-    with tempfile.TemporaryFile() as stdin:
-        stdin.write(given)
-        stdin.seek(0)
-        how: dict[str, Any] = {"with_extended_output": True, "with_exceptions": False, "stdout_as_string": False}
+    with tempfile.TemporaryFile() as stream:
+        stream.write(stdin)
+        stream.seek(0)
+        options: dict[str, Any] = {"with_extended_output": True, "with_exceptions": False, "stdout_as_string": False}
         environment = {**hidden, **_ENVIRONMENT, **(env or {})}
-        code, output, complaint = Git(folder).execute(
-            ["git", *arguments], istream=stdin, env=environment, strip_newline_in_stdout=False, **how
+        code, output, error_text = Git(folder).execute(
+            ["git", *arguments], istream=stream, env=environment, strip_newline_in_stdout=False, **options
         )
     if code:
-        words = _CREDENTIALS.sub("", complaint)
-        raise GitError(f"git {arguments[0]} failed: {words}", output=output.decode("utf-8", "replace"), code=code)
+        message = _CREDENTIALS.sub("", error_text)
+        raise GitError(f"git {arguments[0]} failed: {message}", output=output.decode("utf-8", "replace"), code=code)
     return bytes(output)
 
 
@@ -358,12 +358,13 @@ def tolerating_git() -> Iterator[None]:
 def commit_of(*paths: Path) -> str | None:
     """Return the last commit that changed one of the paths, with `-dirty` if there are uncommitted changes.
 
-    Return None if nothing was committed, outside git, and, with a warning, if git fails; in CI that raises GitError.
+    Return None outside git, if nothing was committed, or, with a warning, if git fails. In CI, a failure raises
+    GitError.
     """
-    folder, places = _folder_of(paths[0]), [f":(literal){path.resolve()}" for path in paths]
+    folder, pathspecs = _folder_of(paths[0]), [f":(literal){path.resolve()}" for path in paths]
     with tolerating_git():
-        commit = _text(folder, "log", "-1", "--format=%H", "--", *places).strip()
-        dirty = commit and _run(folder, "status", *_STATUS, "--", *places, env=_harmless(folder))
+        commit = _text(folder, "log", "-1", "--format=%H", "--", *pathspecs).strip()
+        dirty = commit and _run(folder, "status", *_STATUS, "--", *pathspecs, env=_harmless(folder))
         return f"{commit}-dirty" if dirty else commit or None
     return None
 
@@ -371,24 +372,23 @@ def commit_of(*paths: Path) -> str | None:
 def _harmless(folder: Path) -> dict[str, str]:
     """Return an environment that keeps `git status` from running programs in the repository's own configuration."""
     try:
-        listed = _text(folder, "config", "--show-scope", "--name-only", "--get-regexp", r"^filter\.")
+        listing = _text(folder, "config", "--show-scope", "--name-only", "--get-regexp", r"^filter\.")
     except GitError:  # there are no filters
-        listed = ""
-    own = (line.partition("\t")[2] for line in listed.splitlines() if line.startswith(("local\t", "worktree\t")))
+        listing = ""
+    filter_keys = (
+        line.partition("\t")[2] for line in listing.splitlines() if line.startswith(("local\t", "worktree\t"))
+    )
     keys = {"core.fsmonitor": "false"}
-    for name in {key.rpartition(".")[0] for key in own}:
+    for name in {key.rpartition(".")[0] for key in filter_keys}:
         keys |= {f"{name}.clean": "", f"{name}.process": "", f"{name}.required": "false"}
-    named = {f"GIT_CONFIG_KEY_{at}": key for at, key in enumerate(keys)}
-    return {"GIT_CONFIG_COUNT": str(len(keys)), **named} | {
-        f"GIT_CONFIG_VALUE_{at}": value for at, value in enumerate(keys.values())
+    names = {f"GIT_CONFIG_KEY_{number}": key for number, key in enumerate(keys)}
+    return {"GIT_CONFIG_COUNT": str(len(keys)), **names} | {
+        f"GIT_CONFIG_VALUE_{number}": value for number, value in enumerate(keys.values())
     }
 
 
 def author_at(path: Path) -> str | None:
-    """Return git's author for commits in a folder, as `Name <email>`, or None if none is configured.
-
-    A name guessed from the machine's account does not count.
-    """
+    """Return git's configured author for commits in a folder, as `Name <email>`. Return None if none is configured."""
     try:
         ident = _text(_folder_of(path), "-c", "user.useConfigOnly=true", "var", "GIT_AUTHOR_IDENT")
     except GitError:  # git is not installed, or name and e-mail are not configured

@@ -1,6 +1,6 @@
-"""Groups, means, spreads and intervals: values in, values out. Nothing here knows what they mean.
+"""Statistics helpers: groups, means, standard deviations and confidence intervals.
 
-scipy is imported only where a probability or a quantile is needed.
+scipy is imported only in functions that need a probability or a quantile.
 """
 
 import math
@@ -10,15 +10,15 @@ from typing import Any, TypeVar
 
 CONFIDENCE = 0.95
 ALPHA = 0.05
-POWER = 0.8  # with which a difference that is called detectable shows
-ROUNDING = 1e-9  # two scores that differ by less are equal
+POWER = 0.8  # probability to find a detectable difference
+ROUNDING = 1e-9  # scores that differ by less are equal
 Interval = tuple[float, float]
 KeyT = TypeVar("KeyT")
 ValueT = TypeVar("ValueT")
 
 
 def by_key(pairs: Iterable[tuple[KeyT, ValueT]]) -> dict[KeyT, list[ValueT]]:
-    """Return the values of each key together; keys and values stay in their order.
+    """Group values by key; keys and values keep their order.
 
     >>> by_key([("a", 1), ("b", 2), ("a", 3)])
     {'a': [1, 3], 'b': [2]}
@@ -30,12 +30,12 @@ def by_key(pairs: Iterable[tuple[KeyT, ValueT]]) -> dict[KeyT, list[ValueT]]:
 
 
 def mean_or_none(values: Sequence[float]) -> float | None:
-    """Return the arithmetic mean; None without values."""
+    """Return the arithmetic mean. Return None if there are no values."""
     return fmean(values) if values else None
 
 
 def total_or_none(values: Iterable[float | None]) -> float | None:
-    """Return the sum; None when a value is None.
+    """Return the sum. Return None if a value is None.
 
     >>> total_or_none([1.0, 2.5]), total_or_none([1.0, None]), total_or_none([])
     (3.5, None, 0.0)
@@ -49,36 +49,37 @@ def total_or_none(values: Iterable[float | None]) -> float | None:
 
 
 def stdev_or_none(values: Sequence[float]) -> float | None:
-    """Return the sample standard deviation (n − 1); None for fewer than two values."""
+    """Return the sample standard deviation (n − 1). Return None for fewer than two values."""
     return stdev(values) if len(values) > 1 else None
 
 
 def unseen_share(n: int) -> float:
-    """Return the probability that what n trials never showed may still have, with 95 % confidence: 1 − 0.05^(1/n)."""
+    """Return the upper 95 % bound of the probability of an event that n trials did not show: 1 − 0.05^(1/n)."""
     return 1.0 - math.pow(ALPHA, 1.0 / n)
 
 
 def smallest_drop(variance: float, n: int, quantiles: float) -> float | None:
-    """Return the smallest drop D that a t-test over n cases finds significant with the wanted power.
+    """Return the smallest drop D that a t-test over n cases detects with a given power.
 
-    `variance` is that of the mean difference, and `quantiles` the sum of Student's t at the level and at the power. The
-    test adds (D ÷ 2n)² to the variance, so D = `quantiles` · √(variance + (D ÷ 2n)²). Return None if no D < 1 does.
+    `variance` is the variance of the mean difference, `quantiles` the sum of Student's t quantiles at the level and at
+    the power. The test adds (D ÷ 2n)² to the variance, so D = `quantiles` · √(variance + (D ÷ 2n)²). Return None if
+    D ≥ 1.
 
     >>> smallest_drop(0.0004, 20, 2.8), smallest_drop(0.0004, 2, 9.0)
     (0.056138, None)
     """
-    left = 1.0 - (quantiles / (2 * n)) ** 2
-    drop = quantiles * math.sqrt(variance / left) if left > 0.0 else math.inf
+    remainder = 1.0 - (quantiles / (2 * n)) ** 2
+    drop = quantiles * math.sqrt(variance / remainder) if remainder > 0.0 else math.inf
     return round(drop, 6) if drop < 1.0 else None
 
 
 def unit_interval(values: Sequence[float]) -> Interval | None:
-    """Return the 95 % interval of the mean of n independent values in [0, 1]; None for fewer than two.
+    """Return the 95 % confidence interval of the mean of n independent values in [0, 1].
 
-    Values that are all 0 or 1 have their `rate_interval`. Others have Student's t on the log-odds of the mean (delta
-    method), which widens towards the middle as skewed scores near an edge need; its variance counts one value more,
-    half the range away. Where nothing varies, a value unseen in n trials has probability at most 1 − 0.05^(1/n) and may
-    be any in [0, 1].
+    If all values are 0 or 1, it is the `rate_interval`. Otherwise it is Student's t interval on the log-odds of the
+    mean (delta method), which is wider towards the middle, as skewed scores near 0 or 1 require; the variance counts
+    one additional value at half the range. If all values are equal, an unseen value may be anything in [0, 1] with a
+    probability of at most 1 − 0.05^(1/n). Return None for fewer than two values.
 
     >>> low, high = unit_interval([1.0] * 10)
     >>> round(low, 3), high
@@ -88,8 +89,8 @@ def unit_interval(values: Sequence[float]) -> Interval | None:
     if n < 2:
         return None
     if math.isclose(min(values), max(values), abs_tol=1e-12):
-        unseen = unseen_share(n)
-        return values[0] * (1.0 - unseen), values[0] * (1.0 - unseen) + unseen
+        share = unseen_share(n)
+        return values[0] * (1.0 - share), values[0] * (1.0 - share) + share
     if all(value in (0.0, 1.0) for value in values):
         return rate_interval(int(sum(values)), n)
     mean = fmean(values)
@@ -99,28 +100,28 @@ def unit_interval(values: Sequence[float]) -> Interval | None:
 
 
 def rate_interval(successes: int, n: int) -> Interval:
-    """Return the 95 % mid-P interval of a rate: half of the observed outcome's probability is in either tail.
+    """Return the 95 % mid-P confidence interval of a rate: each tail has half of the observed outcome's probability.
 
-    That is Clopper and Pearson's, amended by Berry and Armitage 1995 (doi:10.2307/2348891): it covers no less than
-    92 %, where Wilson's falls to 86 %.
+    This is the interval of Clopper and Pearson, amended by Berry and Armitage 1995 (doi:10.2307/2348891). Its coverage
+    is at least 92 %; Wilson's falls to 86 %.
 
     >>> [round(bound, 4) for bound in rate_interval(8, 10)]
     [0.4805, 0.965]
     """
     from scipy.special import bdtr
 
-    def below(rate: float) -> float:
-        """Return the probability of fewer successes, with half of that of as many."""
-        fewer = float(bdtr(successes - 1, n, rate)) if successes else 0.0
-        return (fewer + float(bdtr(successes, n, rate))) / 2
+    def lower_tail(rate: float) -> float:
+        """Return the probability of fewer successes, plus half of the probability of as many."""
+        probability = float(bdtr(successes - 1, n, rate)) if successes else 0.0
+        return (probability + float(bdtr(successes, n, rate))) / 2
 
     tail = (1 - CONFIDENCE) / 2
-    low = 0.0 if successes == 0 else _find_crossing(below, 1 - tail)
-    return low, 1.0 if successes == n else _find_crossing(below, tail)
+    low = 0.0 if successes == 0 else _find_crossing(lower_tail, 1 - tail)
+    return low, 1.0 if successes == n else _find_crossing(lower_tail, tail)
 
 
 def _find_crossing(falling: Callable[[float], float], level: float) -> float:
-    """Find where in [0, 1] a falling function crosses a level, by bisection."""
+    """Find the point in [0, 1] where a decreasing function crosses a level, by bisection."""
     low, high = 0.0, 1.0
     for _ in range(50):
         middle = (low + high) / 2
@@ -133,7 +134,7 @@ def _exp(step: float) -> float:
 
 
 def t_quantile(degrees: Any, share: Any = 0.5 + CONFIDENCE / 2) -> Any:
-    """Return a quantile of Student's t, by default the 97.5 % one; of arrays an array."""
+    """Return a quantile of Student's t, by default the 97.5 % quantile. Arrays give an array."""
     from scipy.special import stdtrit
 
     return stdtrit(degrees, share)

@@ -1,7 +1,4 @@
-"""Text utilities: normalization, words, canonical JSON, key paths, digests and the nearest of some names.
-
-They are one module because scoring, configuration and error messages must agree on which texts and values are equal.
-"""
+"""Text utilities: normalization, words, canonical JSON, key paths, digests and the nearest of several names."""
 
 import difflib
 import hashlib
@@ -26,7 +23,9 @@ def normalise(text: str) -> str:
 
 def without_punctuation(text: str) -> str:
     """Remove Unicode punctuation, then collapse white space."""
-    return " ".join("".join(" " if unicodedata.category(mark).startswith("P") else mark for mark in text).split())
+    return " ".join(
+        "".join(" " if unicodedata.category(character).startswith("P") else character for character in text).split()
+    )
 
 
 def words(text: str) -> list[str]:
@@ -48,9 +47,9 @@ def canonical_json(value: Any) -> str:
 def _canonical(value: Any) -> Any:
     # loops, because a comprehension adds a stack frame per level
     if isinstance(value, dict):
-        members, named = {}, _members(value)
-        for key in sorted(named):
-            members[key] = _canonical(named[key])
+        members, object_members = {}, _members(value)
+        for key in sorted(object_members):
+            members[key] = _canonical(object_members[key])
         return members
     if isinstance(value, list):
         items = []
@@ -120,11 +119,11 @@ def count_leaves(value: Any) -> int:
     >>> count_leaves({"a": [1, None, {}], "b": "x"})
     4
     """
-    leaves, ahead = 0, [value]
-    while ahead:
-        part = ahead.pop()
+    leaves, stack = 0, [value]
+    while stack:
+        part = stack.pop()
         if part and isinstance(part, dict | list):
-            ahead += part.values() if isinstance(part, dict) else part
+            stack += part.values() if isinstance(part, dict) else part
         else:
             leaves += 1
     return leaves
@@ -139,7 +138,7 @@ def finite_float(text: str) -> float:
     """Parse a number; raise ValueError if it is too large for a float. For `parse_float`."""
     number = float(text)
     if math.isinf(number):
-        raise ValueError(f"{text} is more than a number may be")
+        raise ValueError(f"{text} is too large for a number")
     return number
 
 
@@ -175,13 +174,13 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def listed(names: Sequence[str], most: int = 5) -> str:
-    """Format the first `most` names of a list and the number of others.
+def listed(names: Sequence[str], max_names: int = 5) -> str:
+    """Format the first names of a list and the number of the rest.
 
-    >>> listed(["a", "b", "c"], most=2)
+    >>> listed(["a", "b", "c"], max_names=2)
     'a, b and 1 more'
     """
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+    return ", ".join(names[:max_names]) + (f" and {len(names) - max_names} more" if len(names) > max_names else "")
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
@@ -199,14 +198,14 @@ def nearest_path(path: str, paths: Collection[str]) -> str:
     >>> nearest_path("price", ["total", "lines[].price"]), nearest_path("lines", ["line", "lines[].price"])
     ('(known: lines[].price)', '(known: lines[].price)')
     """
-    inside = [other for other in paths if path and other.startswith((f"{path}.", f"{path}[]"))]
+    inside = [candidate for candidate in paths if path and candidate.startswith((f"{path}.", f"{path}[]"))]
     if inside:
         return f"(known: {', '.join(sorted(inside))})"
-    names = {other: other.rpartition(".")[2] for other in paths}
+    names = {candidate: candidate.rpartition(".")[2] for candidate in paths}
     close = difflib.get_close_matches(path.rpartition(".")[2], names.values(), n=1)
     if difflib.get_close_matches(path, paths) or not close:
         return nearest(path, paths)
-    return nearest(path, [other for other, name in names.items() if name in close])
+    return nearest(path, [candidate for candidate, name in names.items() if name in close])
 
 
 @lru_cache(maxsize=1_000)
@@ -219,16 +218,17 @@ def re2_pattern(pattern: str) -> Any:
     try:
         return re2.compile(pattern, options)
     except re2.error as problem:
-        why = problem.args[0].decode("utf-8", "replace") if isinstance(problem.args[0], bytes) else problem
+        reason = problem.args[0].decode("utf-8", "replace") if isinstance(problem.args[0], bytes) else problem
         raise ValueError(
-            f"RE2 refuses the pattern ({why}); it has no look-around and no back-reference: use two checks, or python"
+            f"RE2 rejects the pattern ({reason}); it has no look-around and no back-references: "
+            "use two checks, or a Python check"
         ) from None
 
 
 def matches(text: str, pattern: str) -> bool:
     """Return whether an RE2 pattern matches anywhere in a text; raise ValueError if RE2 rejects the pattern."""
-    whole = text.encode("utf-8", "replace").decode()  # RE2 rejects lone surrogates
-    return re2_pattern(pattern).search(whole) is not None
+    encodable = text.encode("utf-8", "replace").decode()  # RE2 rejects lone surrogates
+    return re2_pattern(pattern).search(encodable) is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -243,10 +243,10 @@ class ValueChange:
 def differences(before: Any, after: Any) -> list[ValueChange]:
     """Return the differences between two JSON values, ignoring the order of array items.
 
-    >>> [(one.path, one.before, one.after) for one in differences({"a": 1, "b": [2, 3]}, {"a": 1, "b": [3, 4]})]
+    >>> [(change.path, change.before, one.after) for one in differences({"a": 1, "b": [2, 3]}, {"a": 1, "b": [3, 4]})]
     [('b[0]', 2, 4)]
     """
-    from deepdiff import DeepDiff  # imported only when differences are shown
+    from deepdiff import DeepDiff  # slow to import
     from deepdiff.helper import notpresent
 
     tree = DeepDiff(before, after, ignore_order=True, view="tree", ignore_numeric_type_changes=True)
@@ -273,7 +273,7 @@ def is_generated(version: str) -> bool:
 
 
 def comparable_version(version: str) -> str:
-    """Return the version for ordering: a version made from a date sorts below all numbered ones.
+    """Return a version for ordering: a version made from a date sorts below all numbered versions.
 
     >>> comparable_version("0.20260124093000.0+0123abcd"), comparable_version("0.1.0")
     ('0.0.0-20260124093000', '0.1.0')
@@ -300,23 +300,23 @@ _MAX_TOKENS = 20_000  # in both texts; the time grows with the square
 
 
 def marked_differences(left: str, right: str) -> tuple[list[Piece], list[Piece]]:
-    """Split both texts into pieces and mark those the other text lacks. Very long texts stay unmarked.
+    """Split both texts into pieces and mark the pieces that the other text lacks. Very long texts stay unmarked.
 
     >>> marked_differences("It opens at 8", "It opens at nine")
     ([('It opens at ', False), ('8', True)], [('It opens at ', False), ('nine', True)])
     """
     from rapidfuzz.distance import LCSseq
 
-    first, second = _TOKEN.findall(left), _TOKEN.findall(right)
-    if len(first) + len(second) > _MAX_TOKENS:
+    left_tokens, right_tokens = _TOKEN.findall(left), _TOKEN.findall(right)
+    if len(left_tokens) + len(right_tokens) > _MAX_TOKENS:
         return [(left, False)], [(right, False)]
-    marked_left, marked_right = [False] * len(first), [False] * len(second)
-    for step in LCSseq.editops(first, second):
+    marked_left, marked_right = [False] * len(left_tokens), [False] * len(right_tokens)
+    for step in LCSseq.editops(left_tokens, right_tokens):
         if step.tag == "delete":
             marked_left[step.src_pos] = True
         else:
             marked_right[step.dest_pos] = True
-    return _joined(first, marked_left), _joined(second, marked_right)
+    return _joined(left_tokens, marked_left), _joined(right_tokens, marked_right)
 
 
 def _joined(tokens: Sequence[str], marked: list[bool]) -> list[Piece]:

@@ -75,5 +75,5 @@ def test_audit_draws_labelled_cases_and_puts_bare_first(tmp_path: Path) -> None:
     assert default_scenarios(library.places) == ("bare", "anxious", "curt", "grand")
     path = tmp_path / "audit.json"
     path.write_text('{"manifest_version": 99}')
-    with pytest.raises(AuditError, match="manifest_version 99, this evaluator knows 1; upgrade it"):
+    with pytest.raises(AuditError, match="manifest_version 99, but this evaluator knows 1; upgrade skill-evaluator"):
         read_audit_manifest(path)

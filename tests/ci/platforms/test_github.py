@@ -33,7 +33,7 @@ def bodies(api: GitHubApi, number: int = 7) -> list[str]:
     return [comment["body"] for comment in api.comments[number]]
 
 
-def test_a_comment_is_written_once_and_then_rewritten(api: GitHubApi) -> None:
+def test_comment_is_created_once_and_then_updated(api: GitHubApi) -> None:
     api.merged(COMMIT, 7, comments=2)
     address = GitHub().comment(COMMIT, a_page("First"))
     assert address == f"https://github.com/{NAME}/pull/7#issuecomment-102"
@@ -42,7 +42,7 @@ def test_a_comment_is_written_once_and_then_rewritten(api: GitHubApi) -> None:
     assert bodies(api) == ["comment 0", "comment 1", f"{MARK}\n- Second\n"]
 
 
-def test_it_is_found_again_behind_pages_of_others(api: GitHubApi) -> None:
+def test_own_comment_is_found_among_many(api: GitHubApi) -> None:
     api.merged(COMMIT, 7, comments=265)
     api.comment(7, f"{MARK}\n# Mine", "User")  # a person may write what they like
     api.comment(7, f"{MARK}\n# First")
@@ -53,14 +53,14 @@ def test_it_is_found_again_behind_pages_of_others(api: GitHubApi) -> None:
     assert api.asked.count(f"GET /repos/{NAME}/issues/7/comments") == 3
 
 
-def test_it_goes_to_the_pull_request_that_was_merged(api: GitHubApi) -> None:
+def test_comment_goes_to_the_merged_pull_request(api: GitHubApi) -> None:
     api.merged(COMMIT, 5, merged=False)
     api.merged(COMMIT, 7)
     GitHub().comment(COMMIT, a_page("Page"))
     assert (bodies(api, 5), len(bodies(api, 7))) == ([], 1)
 
 
-def test_a_commit_of_no_merged_pull_request_has_no_comment(api: GitHubApi) -> None:
+def test_commit_without_a_merged_pull_request_gets_no_comment(api: GitHubApi) -> None:
     api.merged(COMMIT, 5, merged=False)
     api.pulls_of["abc"] = []
     assert GitHub().comment(COMMIT, a_page("Page")) is None
@@ -68,7 +68,7 @@ def test_a_commit_of_no_merged_pull_request_has_no_comment(api: GitHubApi) -> No
     assert not any(asked.startswith(("POST", "PATCH")) for asked in api.asked)
 
 
-def test_a_long_page_is_cut_and_its_link_stays(api: GitHubApi, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_comment_is_cut_and_keeps_its_link(api: GitHubApi, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {"SERVER_URL": "https://github.com", "RUN_ID": "42"}.items():
         monkeypatch.setenv(f"GITHUB_{name}", value)
     api.merged(COMMIT, 7)
@@ -82,7 +82,7 @@ def test_a_long_page_is_cut_and_its_link_stays(api: GitHubApi, monkeypatch: pyte
     )
 
 
-def test_of_a_page_in_sections_those_that_fit_stay_whole_and_the_others_are_named(api: GitHubApi) -> None:
+def test_sections_that_do_not_fit_are_named(api: GitHubApi) -> None:
     api.merged(COMMIT, 7)
     sections = [
         Section(name=f"part {at}", blocks=[Heading(str(at)), "open", Fold("details", ["x" * 9_000])]) for at in range(9)
@@ -94,7 +94,7 @@ def test_of_a_page_in_sections_those_that_fit_stay_whole_and_the_others_are_name
     assert "the details of 2 sections (`part 7`, `part 8`)" in body
 
 
-def test_a_refusal_is_said_in_one_line(api: GitHubApi) -> None:
+def test_refusal_of_github_is_one_line(api: GitHubApi) -> None:
     for status in (401, 403, 404):
         api.refusing = status
         with pytest.raises(PlanError, match=f"GitHub refused: {status} Resource not accessible by integration"):
@@ -103,20 +103,20 @@ def test_a_refusal_is_said_in_one_line(api: GitHubApi) -> None:
             GitHub().pull_request("review", "main", "title")
 
 
-def test_a_server_that_is_not_there_is_said(api: GitHubApi, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreachable_github_is_named(api: GitHubApi, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GITHUB_API_URL", "http://127.0.0.1:1")
     with pytest.raises(PlanError, match="cannot reach GitHub at http://127"):
         GitHub().comment(COMMIT, a_page("Page"))
 
 
 @pytest.mark.parametrize("name", ["GITHUB_TOKEN", "GITHUB_REPOSITORY"])
-def test_without_a_token_or_a_repository_it_is_said(api: GitHubApi, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_missing_token_or_repository_is_refused(api: GitHubApi, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.delenv(name)
     with pytest.raises(ConfigError, match="GITHUB_TOKEN or GITHUB_REPOSITORY is not set"):
         GitHub().comment(COMMIT, a_page("Page"))
 
 
-def test_a_pull_request_is_opened_once(api: GitHubApi) -> None:
+def test_pull_request_is_opened_once(api: GitHubApi) -> None:
     first = GitHub().pull_request("review", "main", "Record evaluations")
     assert first == f"https://github.com/{NAME}/pull/1"
     assert GitHub().pull_request("review", "main", "Record evaluations") == first
@@ -124,7 +124,7 @@ def test_a_pull_request_is_opened_once(api: GitHubApi) -> None:
     assert (opened["title"], opened["head"], opened["base"]) == ("Record evaluations", "review", "main")
 
 
-def test_where_there_is_nothing_to_review_none_is_opened(api: GitHubApi) -> None:
+def test_no_pull_request_is_opened_without_changes(api: GitHubApi) -> None:
     assert GitHub().pull_request("merged-already", "main", "Record evaluations") is None
 
 
@@ -153,18 +153,18 @@ def test_outputs_beyond_the_limit_are_refused_before_github_does(written: Path) 
         GitHub().set_outputs({"matrix": "x" * 530_000})
 
 
-def test_a_summary_is_added_to_and_cut_at_the_limit(written: Path) -> None:
+def test_summary_is_appended_and_cut_at_the_limit(written: Path) -> None:
     GitHub().add_summary(a_page("One"))
     GitHub().add_summary(a_page("Two"))
     assert (written / "GITHUB_STEP_SUMMARY").read_text() == "- One\n\n- Two\n\n"
     (written / "GITHUB_STEP_SUMMARY").unlink()
-    GitHub().add_summary(a_page("é\ud800\n" * 400_000))
+    GitHub().add_summary(a_page(f"{'é' * 99}\ud800\n" * 6_000))
     raw = (written / "GITHUB_STEP_SUMMARY").read_bytes()
     assert 1_000_000 < len(raw) <= 1024 * 1024
     assert raw.decode().rstrip().endswith("*Cut here: the first part alone is longer than may be shown.*")
 
 
-def test_outside_of_a_job_there_is_no_file_to_write(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_github_files_are_refused_outside_a_job(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, write in (
         ("GITHUB_OUTPUT", lambda: GitHub().set_outputs({"a": 1})),
         ("GITHUB_STEP_SUMMARY", lambda: GitHub().add_summary(a_page("One"))),
@@ -174,7 +174,7 @@ def test_outside_of_a_job_there_is_no_file_to_write(monkeypatch: pytest.MonkeyPa
             write()
 
 
-def test_a_mark_is_one_command_whatever_is_in_it(capfd: pytest.CaptureFixture[str]) -> None:
+def test_annotation_is_one_workflow_command(capfd: pytest.CaptureFixture[str]) -> None:
     for message, file, line, printed in (
         ("plain", None, 1, "::error::plain"),
         ("two\nlines\r", "a/b.md", 3, "::error file=a/b.md,line=3::two%0Alines\\r"),

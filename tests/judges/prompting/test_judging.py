@@ -55,7 +55,7 @@ def test_latest_is_the_newest_judge_run_of_its_mode(tmp_path: Path) -> None:
         ("replicates", {"replicates": 2}),
         ("judge 'judge'", {"judge": JUDGE.model_copy(update={"profile": "sampled"})}),
         ("prompts", {"prompts": [load_prompt("direct")]}),
-        ("how the questions are put", {"questions": [replace(QUESTIONS[0], user="other"), QUESTIONS[1]]}),
+        ("the texts of the questions", {"questions": [replace(QUESTIONS[0], user="other"), QUESTIONS[1]]}),
     ],
 )
 def test_change_since_the_judge_run_began_is_named(name: str, changed: dict[str, Any], tmp_path: Path) -> None:
@@ -71,5 +71,5 @@ def test_missing_judge_run_is_named_with_the_nearest(tmp_path: Path) -> None:
 
 
 def test_two_questions_of_one_id_are_refused() -> None:
-    with pytest.raises(JudgeError, match="two questions would have the id 'a/1'"):
+    with pytest.raises(JudgeError, match="two questions have the id 'a/1'"):
         planned(questions=[QUESTIONS[0], QUESTIONS[0]])

@@ -91,7 +91,7 @@ def test_incomplete_judge_run_queues_nothing(library: JudgingLibrary) -> None:
     library.record_answers({(f"{name}/direct", 0): answer(totals=written(3)) for name in ("a", "b")})
     done = library.judge("score", "--judge", JUDGE, "--max-calls", "1", "--review")
     assert done.code == 4
-    assert "nothing is queued for review until the judge run is complete" in done.err
+    assert "items are queued for review once the judge run is complete" in done.err
     assert "--review" in done.err.splitlines()[-1]
     assert library.queued() == {}
 

@@ -37,7 +37,7 @@ def test_pair_is_exported_with_the_answer_of_the_majority(answers: list[str], hu
 
 def test_export_refuses_two_items_with_one_id(tmp_path: Path) -> None:
     items = [pair(), pair(document="another")]
-    with pytest.raises(JudgeError, match="two items of the queue differ and share the id 'p1'"):
+    with pytest.raises(JudgeError, match="two different items of the queue have the id 'p1'"):
         export(tmp_path, items, [label(item, overall="1") for item in items])
 
 

@@ -200,7 +200,7 @@ def test_an_assert_becomes_a_check(declared: dict[str, Any], check: dict[str, An
         ({"type": "javascript", "value": "output.length"}, "no check here does that"),
         ({"type": "python", "value": "file://check.py"}, "no check here does that"),
         ({"type": "not-similar", "value": "x"}, "no check here does that"),
-        ({"type": "regex", "value": "(?=a)"}, "RE2 refuses"),
+        ({"type": "regex", "value": "(?=a)"}, "RE2 rejects"),
         ({"type": "contains", "value": "file://make.py"}, "a program"),
         ({"type": "contains", "value": "{{ word | upper }}"}, "{{ word | upper }}"),
         ({"type": "contains", "value": "{{env.HOME}}"}, "{{env.HOME}}"),

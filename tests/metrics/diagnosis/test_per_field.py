@@ -10,10 +10,10 @@ from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule
 from skill_evaluator.metrics.diagnosis.per_field import (
     FieldCounts,
     FieldScores,
-    added,
     filled_fields,
     macro_f1,
     per_field,
+    sum_counts,
     total_fields,
 )
 
@@ -113,8 +113,8 @@ def test_no_outputs_have_no_totals() -> None:
 
 
 def test_counts_are_added_once_or_several_times() -> None:
-    assert added(FieldCounts(right=1), FieldCounts(right=2, extra=1)) == FieldCounts(right=3, extra=1)
-    assert added(FieldCounts(right=1), FieldCounts(right=2), 3) == FieldCounts(right=7)
+    assert sum_counts(FieldCounts(right=1), FieldCounts(right=2, extra=1)) == FieldCounts(right=3, extra=1)
+    assert sum_counts(FieldCounts(right=1), FieldCounts(right=2), 3) == FieldCounts(right=7)
 
 
 Pairs = dict[tuple[str | None, str | None], int]

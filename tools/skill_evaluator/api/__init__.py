@@ -37,7 +37,7 @@ from skill_evaluator.reports.evaluation import write_report
 from skill_evaluator.runner.journal import Manifest
 from skill_evaluator.runner.session import Watch, no_progress
 from skill_evaluator.scoring.answer_views import CaseView
-from skill_evaluator.scoring.parallel import side_by_side
+from skill_evaluator.scoring.parallel import map_in_processes
 from skill_evaluator.scoring.recording import Finished
 from skill_evaluator.site.writing import SiteFolder
 from skill_evaluator.verdicts.decide.results import ComparisonResult
@@ -340,11 +340,11 @@ class Library:
         *,
         models: Sequence[str] = (),
         version: str | None = None,
-        odd: Odd = refuse,
+        on_problem: Odd = refuse,
     ) -> list[ModelRanking]:
         """Rank the models of each component, by default of all that have a recorded run, as `leaderboard` does.
 
-        `odd` takes the error of a component that cannot be ranked instead of having it raised.
+        `on_problem` takes the error of a component that cannot be ranked instead of having it raised.
         """
         skills = [skills] if isinstance(skills, str) else skills
         names = skills or sorted(path.parent.name for path in self.components.glob("*/leaderboard.json"))
@@ -359,10 +359,10 @@ class Library:
             ranked = recorded.advised(entries, ranked)[1] if ranked.models else ranked
             return ranked if version is None else ranked.model_copy(update={"unmeasured": ""})
 
-        results = list(side_by_side(lambda skill: attempted(skill, partial(ranked, skill)), names))
+        results = list(map_in_processes(lambda skill: attempted(skill, partial(ranked, skill)), names))
         for problem in results:
             if isinstance(problem, SkillEvaluatorError):
-                odd(problem)
+                on_problem(problem)
         return [result for result in results if not isinstance(result, SkillEvaluatorError)]
 
     def accept(
@@ -471,15 +471,15 @@ class Library:
         )
         return switch(request, watch or no_progress, write_report)
 
-    def import_cases(self, table: CaseTable, *, odd: Odd = refuse) -> ImportedCases:
+    def import_cases(self, table: CaseTable, *, on_problem: Odd = refuse) -> ImportedCases:
         """Make cases of the rows of a table; existing cases are never overwritten.
 
-        `odd` takes the error of an invalid row instead of having it raised.
+        `on_problem` takes the error of an invalid row instead of having it raised.
         """
         if self.settings.fixtures and table.fixtures and table.fixtures.is_relative_to(cache_dir()):
             repository = self.settings.fixtures.repository
             raise FixtureError(f"the cases belong in {repository}; name a clone of it with --fixtures DIR")
-        return import_cases(table, odd)
+        return import_cases(table, on_problem)
 
     def lint(
         self, names: Sequence[str] = (), *, base: str | None = None, no_cases: bool = False, fix: bool = False
@@ -536,7 +536,7 @@ class Library:
         skill: str | None = None,
         version: str | None = None,
         model: str | None = None,
-        odd: Odd = refuse,
+        on_problem: Odd = refuse,
     ) -> list[tuple[Record, Path, bool]]:
         """Make records of the results of another tool.
 
@@ -545,13 +545,13 @@ class Library:
             skill: The component; default: the source's task.
             version: Version that was measured; default: as the source says.
             model: The model, if the source does not name it.
-            odd: Takes the error of an invalid row instead of having it raised.
+            on_problem: Takes the error of an invalid row instead of having it raised.
 
         Returns:
             Each record with its file, and whether it is new.
         """
         request = request_of(ImportRequest, self, file=file, skill=skill, version=version, model=model)
-        return import_results(request, self.settings, odd)
+        return import_results(request, self.settings, on_problem)
 
     def site(
         self,

@@ -1,7 +1,6 @@
-"""A component with its cases and what its runs left → its field plan, hints, and everything that is wrong with it.
+"""Lint of one component: its field plan, hints, and problems of its files, cases, judge and records.
 
-A hint points at a probable mistake in declarations, ground truths or the keys of questions. Hints are few and precise;
-what they point at can be right.
+A hint names a probable mistake in declarations or ground truths, which may be intended.
 """
 
 import datetime
@@ -31,14 +30,14 @@ from skill_evaluator.text import nearest
 from skill_evaluator.verdicts.planning.sizing import FEW_CASES, can_show, profile_doubt
 
 Declaration = Mapping[str, Any]
-_FEW = 3  # fewer ground truths show no pattern
+_MIN_TRUTHS = 3  # fewer ground truths show no pattern
 _DATE_FORMATS = ("%Y-%m-%d", "%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%Y/%m/%d")
-_MONEY = re.compile(r"\d,\d{3}(?!\d)|\d[.,]\d\d(?!\d)")  # a bare run of digits, or `47.041`, is as often a code
+_MONEY = re.compile(r"\d,\d{3}(?!\d)|\d[.,]\d\d(?!\d)")  # digits alone, or `47.041`, may be a code
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanLine:
-    """One path of the field plan; `why` says where its comparison, or its alignment, comes from."""
+    """One path of the field plan. `why` is the origin of its comparison or alignment: declared or inferred."""
 
     path: str
     kind: Literal["field", "array"]
@@ -47,33 +46,33 @@ class PlanLine:
 
     @property
     def counted(self) -> bool:
-        """Whether the field moves field_level_f1."""
+        """Whether the field counts in field_level_f1."""
         return self.kind == "field" and self.rule.counts and self.rule.weight > 0
 
 
 def plan_lines(component: Component, declared: Mapping[str, Declaration]) -> list[PlanLine]:
-    """Return every array and field of the plan in the schema's order, an array before its items.
+    """List the arrays and fields of the plan in the schema's order, each array before its items.
 
     `declared` has the entries of evals/datasets.json by path.
     """
     plan, schema = component.plan, component.schema or {}
     if component.output != "json":
-        why = f"{_prose(component, '')}output: {component.output}"
-        return [PlanLine(path="", kind="field", rule=plan.leaf("", ""), why=why)]
+        reason = f"{_prose(component, '')}output: {component.output}"
+        return [PlanLine(path="", kind="field", rule=plan.leaf("", ""), why=reason)]
     if component.schema is None:
         return [
             PlanLine(path=path, kind="field", rule=rule, why=f"{_prose(component, path)}no schema")
             for path, rule in plan.leaves.items()
         ]
     lines = []
-    for path, place in schema_places(schema).items():
-        given = declared.get(path, {})
+    for path, location in schema_places(schema).items():
+        declaration = declared.get(path, {})
         if path in plan.arrays:
-            why = _reason(given, ("align", "key"), place.kind)
-            lines.append(PlanLine(path=path, kind="array", rule=plan.arrays[path], why=why))
+            reason = _reason(declaration, ("align", "key"), location.kind)
+            lines.append(PlanLine(path=path, kind="array", rule=plan.arrays[path], why=reason))
         elif path in plan.leaves:
-            why = _reason(given, ("compare",), f"{_prose(component, path)}schema")
-            lines.append(PlanLine(path=path, kind="field", rule=plan.leaves[path], why=why))
+            reason = _reason(declaration, ("compare",), f"{_prose(component, path)}schema")
+            lines.append(PlanLine(path=path, kind="field", rule=plan.leaves[path], why=reason))
     return lines
 
 
@@ -81,21 +80,21 @@ def _prose(component: Component, path: str) -> str:
     return f"prose, {component.prose[path]:g} characters; " if path in component.prose else ""
 
 
-def _reason(given: Declaration, deciding: Sequence[str], inferred: str) -> str:
+def _reason(declaration: Declaration, deciding: Sequence[str], inferred: str) -> str:
     """Return the reason for a comparator: declared, or inferred from the schema, with further declarations such as
     a weight.
     """
-    if any(given.get(name) for name in deciding):
+    if any(declaration.get(name) for name in deciding):
         return "declared"
-    return f"{inferred} (declared: {', '.join(sorted(given))})" if given else inferred
+    return f"{inferred} (declared: {', '.join(sorted(declaration))})" if declaration else inferred
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Linted:
-    """What lint says of a component; `version`, `output` and `primary_metric` are None when it could not be loaded.
+    """The lint result of a component. `version`, `output` and `primary_metric` are None if it cannot be loaded.
 
-    `not_evaluated` is the reason why the component is not evaluated; `waiting` are the ids of its cases without a
-    document; `checks` are those of all cases, one per id. The value can be pickled.
+    `not_evaluated` is the reason why the component is not evaluated. `waiting` has the ids of cases without a document,
+    `checks` the checks of all cases, one per id. The value can be pickled.
     """
 
     name: str
@@ -122,7 +121,7 @@ def lint_component(
     settings: Settings,
     models: Sequence[Model] = (),
 ) -> Linted:
-    """Read a component with all its cases and check it and its judge; `problems` are known already."""
+    """Read a component with all its cases, and check it and its judge. `problems` are added to the result."""
     try:
         component = load_component(components, name, settings.limits, fixtures)
         path = component.declared_in  # checked with the component
@@ -167,24 +166,26 @@ def lint_component(
 
 def _read_cases(component: Component, fixtures: Path | None) -> tuple[list[Case], list[str], str | None, list[str]]:
     """Return the cases, the ids of cases without a document, the reason why none is evaluated yet, and the problems."""
-    cases, waiting, not_evaluated, odd = list[Case](), list[str](), None, list[SkillEvaluatorError]()
+    cases, waiting, not_evaluated, case_problems = list[Case](), list[str](), None, list[SkillEvaluatorError]()
     try:
         waiting += [] if component.output == "choice" else cases_without_document(find_cases(component, fixtures))
-        cases += load_cases(component, fixtures, odd=odd.append)
+        cases += load_cases(component, fixtures, odd=case_problems.append)
     except NotEvaluatedError as reason:
         not_evaluated = str(reason)
     except SkillEvaluatorError as problem:
-        odd.append(problem)
-    problems = list(map(str, odd))
-    if len(odd) > 1 and not cases and all(isinstance(problem, UnfilledError) for problem in odd):
-        problems = [f"no case has all inputs of the prompt: {odd[0]}; so it is with all {len(odd)} cases"]
+        case_problems.append(problem)
+    problems = list(map(str, case_problems))
+    if len(case_problems) > 1 and not cases and all(isinstance(problem, UnfilledError) for problem in case_problems):
+        problems = [
+            f"no case has all inputs of the prompt: {case_problems[0]} (same in all {len(case_problems)} cases)"
+        ]
     return cases, waiting, not_evaluated, problems
 
 
 def _judge_problems(
     component: Component, cases: Sequence[Case], settings: Settings, models: Sequence[Model]
 ) -> Iterator[str]:
-    """Yield the problem of the judge of sentence checks, if there is one."""
+    """Yield the problem of the judge of `expect` checks, if there is one."""
     try:
         judge_of(component, cases, (), tuple(models), settings)
     except SkillEvaluatorError as problem:
@@ -192,34 +193,34 @@ def _judge_problems(
 
 
 def _unknown_in_policy(component: Component, cases: Sequence[Case], settings: Settings) -> Iterator[str]:
-    """Yield the fields and cases that the policy names and the component does not have."""
-    own, plan = settings.policy.components.get(component.name, ComponentPolicy()), component.plan
-    where = f"policy.components.{component.name}"
+    """Yield the fields and cases of the policy that the component does not have."""
+    policy, plan = settings.policy.components.get(component.name, ComponentPolicy()), component.plan
+    key = f"policy.components.{component.name}"
     if plan.leaves and not plan.stars:
         checks = {f"checks.{check.id}" for case in cases for check in case.checks}
-        yield from unknown_names(f"{where}.fields", own.fields, {*plan.leaves, *plan.arrays, *checks})
-    yield from unknown_names(f"{where}.critical_cases", own.critical_cases, {case.id for case in cases})
+        yield from unknown_names(f"{key}.fields", policy.fields, {*plan.leaves, *plan.arrays, *checks})
+    yield from unknown_names(f"{key}.critical_cases", policy.critical_cases, {case.id for case in cases})
 
 
-def unknown_names(where: str, names: Iterable[str], known: Collection[str]) -> Iterator[str]:
-    """Yield the names at a place of the settings that nothing has, each with the nearest."""
+def unknown_names(key: str, names: Iterable[str], existing: Collection[str]) -> Iterator[str]:
+    """Yield a message for each name below a settings key that does not exist, with the nearest name."""
     for name in names:
-        if name not in known:
-            yield f"{where}: nothing is called '{name}' {nearest(name, known)}"
+        if name not in existing:
+            yield f"{key}: '{name}' does not exist {nearest(name, existing)}"
 
 
 def _hint_at_sections(component: Component) -> Iterator[str]:
-    """Warn about headings that look like messages in a prompt that is one system prompt."""
+    """Yield a hint if a prompt with a single system message has headings that look like messages."""
     headings = section_headings(component.prompt.system) if len(component.prompt.messages) == 1 else []
     if headings:
         yield (
-            f"prompt.md has the heading '{headings[0][0].strip()}', and is one system prompt all the same; "
+            f"prompt.md has the heading '{headings[0][0].strip()}' but is a single system prompt; "
             "if messages begin there, add `messages: sections` to its front matter"
         )
 
 
 def _contradicted_profiles(component: Component) -> Iterator[str]:
-    """Yield each model whose newest record contradicts its declared profile. Other checks report unreadable records."""
+    """Yield a hint for each model whose newest record contradicts its declared profile."""
     with suppress(SkillEvaluatorError):
         archive = Archive(component)
         for record in map(archive.record, {entry.model_id: entry for entry in reversed(archive.entries)}.values()):
@@ -229,9 +230,9 @@ def _contradicted_profiles(component: Component) -> Iterator[str]:
 
 
 def pinned_remarks(component: Component, cases: Sequence[Case]) -> tuple[list[str], list[str]]:
-    """Return hints on outputs that are stale, and problems with files that cannot be used.
+    """Return hints on stale pinned outputs, and the problems of unusable files.
 
-    An output is stale if its case is gone or changed, or if the prompt of its version changed.
+    An output is stale if its case changed or no longer exists, or if the prompt of its version changed.
     """
     try:
         pinned = read_pinned(component.folder, component.name)
@@ -240,21 +241,21 @@ def pinned_remarks(component: Component, cases: Sequence[Case]) -> tuple[list[st
     by_id, remarks = {case.id: case for case in cases}, []
     for outputs in pinned.values():
         stale = [
-            f"case '{case_id}' is {'another' if case_id in by_id else 'gone'}"
+            f"case '{case_id}' {'changed' if case_id in by_id else 'no longer exists'}"
             for case_id, output in outputs.outputs.items()
             if case_id not in by_id or not by_id[case_id].was(output.case)
         ]
         if outputs.skill_version == component.version and outputs.digests.get("prompt") != component.digests["prompt"]:
-            stale.append(f"the prompt of {component.version} is another")
+            stale.append(f"the prompt of {component.version} changed")
         name = f"the pinned outputs of {outputs.model_id} ({outputs.run_id})"
-        remarks += [f"{name} are stale: {what}; pin a newer run with `judge pin RUN`" for what in stale]
+        remarks += [f"{name} are stale: {reason}; pin a newer run with `judge pin RUN`" for reason in stale]
     return remarks, []
 
 
 def hints(component: Component, truths: Sequence[Any]) -> list[str]:
-    """Return the hints at prose and, with three ground truths or more, at texts that are dates or amounts."""
+    """Return hints on prose fields and, from three ground truths on, on texts that are dates or amounts."""
     prose = list(_hint_at_prose(component))
-    if component.output != "json" or len(truths) < _FEW:
+    if component.output != "json" or len(truths) < _MIN_TRUTHS:
         return prose
     values: dict[str, list[Any]] = {}
     for field, value in (part for truth in truths for part in component.plan.walk(truth)):
@@ -264,14 +265,14 @@ def hints(component: Component, truths: Sequence[Any]) -> list[str]:
 
 
 def _hint_at_prose(component: Component) -> Iterator[str]:
-    """Hint at every field that is taken for prose; what that means for field_level_f1 is for a person to decide."""
+    """Yield a hint for every field that is treated as prose, with its effect on field_level_f1."""
     for path, median in component.prose.items():
-        what = f"'{path}'" if path else "the whole answer"
+        subject = f"'{path}'" if path else "the whole answer"
         threshold = component.plan.leaves[path].threshold
         counts = "is not in field_level_f1" if threshold is None else f"counts from token F1 {threshold:g}"
         advice = "" if threshold is not None else ', or a "threshold" from which it counts as equal'
         yield (
-            f"{what} is prose (a median of {median:g} characters in the ground truths): it is compared as text and "
+            f"{subject} is prose (a median of {median:g} characters in the ground truths): it is compared as text and "
             f'{counts}; declare "compare": "string" at fields.{json.dumps(path)} where the wording matters{advice}'
         )
 
@@ -279,20 +280,22 @@ def _hint_at_prose(component: Component) -> Iterator[str]:
         remedy = (
             'declare at fields of evals/datasets.json a token F1 from which a text is right: {"": {"threshold": 0.6}}'
         )
-        yield f"exact_match decides, of answers that are prose: it would be 0 for ever, and no drop seen; {remedy}"
+        yield f"the primary metric is exact_match, but all outputs are prose: it would always be 0; {remedy}"
 
 
 def _hint_at_types(plan: FieldPlan, values_by_path: Mapping[str, list[Any]]) -> Iterator[str]:
-    """Hint at fields that are compared as text although all their values are dates or amounts."""
+    """Yield a hint for each field that is compared as text although all its values are dates or amounts."""
     for path, rule in plan.leaves.items():
         values = values_by_path.get(path, [])
-        if rule.compare != "string" or path in plan.declared or len(values) < _FEW:
+        if rule.compare != "string" or path in plan.declared or len(values) < _MIN_TRUTHS:
             continue
-        formats = [form for form in _DATE_FORMATS if all(_is_date(value, form) for value in values)]
+        formats = [
+            date_format for date_format in _DATE_FORMATS if all(_is_date(value, date_format) for value in values)
+        ]
         if formats:
-            given = "" if formats[0] == "%Y-%m-%d" else f', "formats": ["{formats[0]}"]'
-            other = f" (or {', '.join(formats[1:])})" if formats[1:] else ""
-            declared = f'"compare": "date"{given}{other}'
+            formats_text = "" if formats[0] == "%Y-%m-%d" else f', "formats": ["{formats[0]}"]'
+            alternatives = f" (or {', '.join(formats[1:])})" if formats[1:] else ""
+            declared = f'"compare": "date"{formats_text}{alternatives}'
             yield f"'{path}' is a date in every ground truth; to compare days, declare {declared}"
         elif all(isinstance(value, str) and amount(value) is not None and _MONEY.search(value) for value in values):
             declared = '"compare": "number", "from_string": true'

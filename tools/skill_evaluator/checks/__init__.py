@@ -1,4 +1,4 @@
-"""The kinds of checks, one line each: what people write behind the name, and what passes."""
+"""The kinds of checks, one line each: the argument in a declaration, and the test."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,11 +14,11 @@ _Pattern = Annotated[str, StringConstraints(min_length=1, max_length=100_000), _
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kind:
-    """One kind: the type of its argument, and a pure function of what it looks at and the argument to pass or fail.
+class CheckKind:
+    """One kind: the type of its argument, and a pure function from the output and the argument to pass or fail.
 
-    It looks at a text, or with `of_value` at a value, which may be a raw text. Without `passes` it takes more than the
-    answer: a process, or a judge. `negatable` kinds have a `not_…` twin; `in_places`: `json: {at: …}` takes the kind.
+    The function reads the text, or if `of_value` a JSON value or raw text. Kinds without `passes` need a process or a
+    judge. `negatable` kinds have a `not_…` twin. `in_places`: `json: {at: …}` accepts the kind.
     """
 
     argument: Any
@@ -33,19 +33,21 @@ _Texts = Annotated[tuple[_Text, ...], Field(min_length=1, max_length=1_000)]
 _Values = Annotated[tuple[Any, ...], Field(min_length=1, max_length=1_000)]
 _File = StringConstraints(max_length=300, pattern=r"^(\w[\w.-]*/)*\w[\w.-]*\.py:[A-Za-z_]\w*$")
 _Function = Annotated[str, _File, Field(description="a function of a file: checks.py:total_is_sum")]
-_Sentence = Annotated[_Text, Field(description="a sentence that a judge says yes or no to")]
+_Sentence = Annotated[_Text, Field(description="a sentence that a judge answers with yes or no")]
 
-CHECKS: Mapping[str, Kind] = {
-    "contains": Kind(argument=_Text, passes=lambda text, part: part in text),
-    "contains_any": Kind(argument=_Texts, passes=lambda text, parts: any(part in text for part in parts)),
-    "contains_all": Kind(argument=_Texts, passes=lambda text, parts: all(part in text for part in parts)),
-    "equals": Kind(argument=Any, passes=equals, of_value=True),
-    "one_of": Kind(argument=_Values, passes=lambda value, all_: any(equals(value, one) for one in all_), of_value=True),
-    "starts_with": Kind(argument=_Text, passes=str.startswith),
-    "ends_with": Kind(argument=_Text, passes=str.endswith),
-    "regex": Kind(argument=_Pattern, passes=matches),
-    "is_json": Kind(argument=Literal[True], passes=is_json, in_places=False),
-    "max_words": Kind(argument=PositiveInt, passes=lambda text, most: len(text.split()) <= most, negatable=False),
-    "python": Kind(argument=_Function, negatable=False, in_places=False),
-    "expect": Kind(argument=_Sentence, negatable=False, in_places=False),
+CHECKS: Mapping[str, CheckKind] = {
+    "contains": CheckKind(argument=_Text, passes=lambda text, part: part in text),
+    "contains_any": CheckKind(argument=_Texts, passes=lambda text, parts: any(part in text for part in parts)),
+    "contains_all": CheckKind(argument=_Texts, passes=lambda text, parts: all(part in text for part in parts)),
+    "equals": CheckKind(argument=Any, passes=equals, of_value=True),
+    "one_of": CheckKind(
+        argument=_Values, passes=lambda value, all_: any(equals(value, one) for one in all_), of_value=True
+    ),
+    "starts_with": CheckKind(argument=_Text, passes=str.startswith),
+    "ends_with": CheckKind(argument=_Text, passes=str.endswith),
+    "regex": CheckKind(argument=_Pattern, passes=matches),
+    "is_json": CheckKind(argument=Literal[True], passes=is_json, in_places=False),
+    "max_words": CheckKind(argument=PositiveInt, passes=lambda text, most: len(text.split()) <= most, negatable=False),
+    "python": CheckKind(argument=_Function, negatable=False, in_places=False),
+    "expect": CheckKind(argument=_Sentence, negatable=False, in_places=False),
 }

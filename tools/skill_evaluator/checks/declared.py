@@ -1,4 +1,4 @@
-"""A check as people write it → `Check`: what is checked, under which id and with which digest."""
+"""Read declared checks: validate a declaration and build its `Check` with id and digest."""
 
 import ast
 import re
@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import ConfigDict, Field, PositiveFloat, StringConstraints, ValidationError, create_model, model_validator
 
-from skill_evaluator.checks import CHECKS, Kind
-from skill_evaluator.checks.values import NOTHING, Pointer, Raw, value_at
+from skill_evaluator.checks import CHECKS, CheckKind
+from skill_evaluator.checks.values import NO_VALUE, Pointer, Raw, value_at
 from skill_evaluator.errors import SkillEvaluatorError
 from skill_evaluator.files import SizeLimit, StrictModel, first_problem, read_text
 from skill_evaluator.identifiers import Tier
@@ -18,12 +18,12 @@ from skill_evaluator.parsing import Parsed
 from skill_evaluator.text import canonical_json, digest, nearest
 
 CheckId = Annotated[str, StringConstraints(pattern=r"^\w[\w-]*$", max_length=80)]
-_LONGEST = 48  # characters of an id that is made of a text
-_SOURCE = SizeLimit(most=1_000_000)
+_MAX_ID = 48  # characters of an id derived from a check's text
+_SOURCE = SizeLimit(max_bytes=1_000_000)
 
 
 class _OneCheck(StrictModel):
-    """What all checks have: the kinds come as fields, of which exactly one is set."""
+    """The base of all checks. The kinds are fields, exactly one of which is set."""
 
     model_config = ConfigDict(coerce_numbers_to_str=True)
     ignore_case: bool = Field(default=False, description="whether A and a are the same")
@@ -41,7 +41,7 @@ class _OneCheck(StrictModel):
     def _refuse_several(self) -> Self:
         kinds = self._kinds()
         if len(kinds) > 1 or (not kinds and "at" not in type(self).model_fields):
-            several = f"has {' and '.join(kinds)}; write a check for each" if kinds else "says nothing to check"
+            several = f"has {' and '.join(kinds)}; write a check for each" if kinds else "has no kind, such as contains"
             raise ValueError(f"one check {several}")
         return self
 
@@ -50,44 +50,44 @@ class _OneCheck(StrictModel):
 
     @property
     def kind(self) -> str:
-        """The kind that is set; empty of a place that only has to be there."""
+        """The kind that is set; empty for a pointer whose value only has to exist."""
         return next(iter(self._kinds()), "")
 
 
-def _fields(kinds: Mapping[str, Kind]) -> dict[str, Any]:
+def _fields(kinds: Mapping[str, CheckKind]) -> dict[str, Any]:
     twins = {f"not_{name}": kind for name, kind in kinds.items() if kind.negatable}
     return {name: (kind.argument, Field(default=None)) for name, kind in {**kinds, **twins}.items()}
 
 
-_IN_PLACES = {name: kind for name, kind in CHECKS.items() if kind.in_places}
-_AtPlace: Any = create_model("CheckAtPlace", __base__=_OneCheck, at=(Pointer, ...), **_fields(_IN_PLACES))
+_KINDS_AT_POINTER = {name: kind for name, kind in CHECKS.items() if kind.in_places}
+_PointerCheck: Any = create_model("CheckAtPlace", __base__=_OneCheck, at=(Pointer, ...), **_fields(_KINDS_AT_POINTER))
 
 
-class _Weighed(_OneCheck):
-    id: CheckId | None = Field(default=None, description="its name in reports; made from its text where it has none")
+class _WeightedCheck(_OneCheck):
+    id: CheckId | None = Field(default=None, description="its name in reports; default: derived from its text")
     weight: PositiveFloat = Field(default=1.0, le=1e6, description="its share in the metric checks")
-    tier: Tier | None = Field(default=None, description="how much it weighs in the verdict; advisory without one")
+    tier: Tier | None = Field(default=None, description="its tier in the verdict; default: advisory")
 
 
 if TYPE_CHECKING:
-    DeclaredCheck = _Weighed
+    DeclaredCheck = _WeightedCheck
 else:
     DeclaredCheck = create_model(
         "DeclaredCheck",
-        __base__=_Weighed,
-        __doc__="One check: exactly one kind, and perhaps its id, weight and tier.",
+        __base__=_WeightedCheck,
+        __doc__="One check: exactly one kind, with optional id, weight and tier.",
         **_fields(CHECKS),
-        json_at=(_AtPlace, Field(default=None, alias="json", description='such as {"at": "/total", "equals": 9}')),
+        json_at=(_PointerCheck, Field(default=None, alias="json", description='such as {"at": "/total", "equals": 9}')),
     )
-_KINDS = tuple(name for name in DeclaredCheck.model_fields if name not in _Weighed.model_fields)
+_KINDS = tuple(name for name in DeclaredCheck.model_fields if name not in _WeightedCheck.model_fields)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """One check, ready to be asked. `words` is how people wrote it.
+    """One check, ready to run. `words` is its declaration as text.
 
-    `at` is the place in the parsed answer that it looks at, None for the raw text; without a `kind` something has to be
-    there. `source` is the file of a python check. The digest is of all that decides whether an answer passes.
+    `at` is the JSON pointer to its value in the parsed answer, None for the raw text; without a `kind` a value has to
+    exist. `source` is the source code of a python check. The digest covers all that decides whether an answer passes.
     """
 
     id: str
@@ -109,23 +109,23 @@ def read_checks(
     where: Path,
     error: type[SkillEvaluatorError],
     inside: Callable[[Path], Path],
-    before: Iterable[Check] = (),
+    earlier: Iterable[Check] = (),
 ) -> tuple[Check, ...]:
-    """Return the checks that `where` declares, behind those `before` them; raise `error`.
+    """Return the `earlier` checks, then those declared in `where`. Raise `error` for an invalid check.
 
-    Files of python checks lie below `folder`, and are only parsed; `inside` refuses a path that leads out.
+    Files of python checks are below `folder` and are only parsed; `inside` rejects a path that leads outside.
     """
-    checks = {check.id: check for check in before}
-    for one in declared:
-        check = _read_check(one, folder, where, error, inside)
+    checks = {check.id: check for check in earlier}
+    for declaration in declared:
+        check = _read_check(declaration, folder, where, error, inside)
         if check.id in checks:
-            raise error(f"two checks have the id '{check.id}' in {where}; give one of them another `id`")
+            raise error(f"two checks have the id '{check.id}' in {where}; change the `id` of one of them")
         checks[check.id] = check
     return tuple(checks.values())
 
 
 def check_of(declared: Mapping[str, Any]) -> Check:
-    """Return the check that a mapping declares; raise ValueError with one line."""
+    """Return the check that a mapping declares. Raise ValueError with a one-line message."""
     try:
         [check] = read_checks([DeclaredCheck.model_validate(declared)], Path(), Path(), SkillEvaluatorError, Path)
     except ValidationError as problem:
@@ -136,27 +136,27 @@ def check_of(declared: Mapping[str, Any]) -> Check:
 def _read_check(
     declared: DeclaredCheck, folder: Path, where: Path, error: type[SkillEvaluatorError], inside: Callable[[Path], Path]
 ) -> Check:
-    name, at, source = declared.kind, None, None
+    name, pointer, source = declared.kind, None, None
     argument: Any = getattr(declared, name)
     ignore_case = declared.ignore_case
     if name == "json_at":
-        at, name = argument.at, argument.kind
+        pointer, name = argument.at, argument.kind
         ignore_case = ignore_case or argument.ignore_case
         argument = getattr(argument, name) if name else None
-    words = (f"json {at} " if at is not None else "") + _spelt(name or "is there", argument)
-    made = _made_id(words)
+    words = (f"json {pointer} " if pointer is not None else "") + _check_text(name or "is there", argument)
+    derived_id = _derived_id(words)
     if name == "python":
-        file, _, made = argument.rpartition(":")
-        source = _read_function(made, inside(folder / file), where, error)
+        file, _, derived_id = argument.rpartition(":")
+        source = _read_function(derived_id, inside(folder / file), where, error)
     kind, negated = name.removeprefix("not_"), name.startswith("not_")
-    content = [kind, negated, at, ignore_case, argument, source]
+    content = [kind, negated, pointer, ignore_case, argument, source]
     return Check(
-        id=declared.id or made,
+        id=declared.id or derived_id,
         kind=kind,
         argument=argument,
         negated=negated,
         ignore_case=ignore_case,
-        at=at,
+        at=pointer,
         weight=declared.weight,
         tier=declared.tier,
         words=words,
@@ -165,49 +165,49 @@ def _read_check(
     )
 
 
-def _spelt(name: str, argument: Any) -> str:
-    plain = argument if isinstance(argument, str) else canonical_json(argument)
-    return name if argument in (None, True) else f"{name} {plain}"
+def _check_text(name: str, argument: Any) -> str:
+    argument_text = argument if isinstance(argument, str) else canonical_json(argument)
+    return name if argument in (None, True) else f"{name} {argument_text}"
 
 
-def _made_id(words: str) -> str:
-    """Return an id that says what a check says, with a few digits where something of it is lost.
+def _derived_id(text: str) -> str:
+    """Derive an id from the text of a check, with a short digest if the text is not fully preserved.
 
-    >>> _made_id("not_contains I'm sorry"), _made_id("contains $")
+    >>> _derived_id("not_contains I'm sorry"), _derived_id("contains $")
     ('not_contains-i-m-sorry', 'contains-df56e1')
     """
-    slug = re.sub(r"\W+", "-", words.lower()).strip("-")
-    name = slug[:_LONGEST].rstrip("-")
-    whole = len(slug) <= _LONGEST and "-" in slug
-    return name if whole or " " not in words else f"{name}-{digest(words).removeprefix('sha256:')[:6]}"
+    slug = re.sub(r"\W+", "-", text.lower()).strip("-")
+    name = slug[:_MAX_ID].rstrip("-")
+    is_complete = len(slug) <= _MAX_ID and "-" in slug
+    return name if is_complete or " " not in text else f"{name}-{digest(text).removeprefix('sha256:')[:6]}"
 
 
 def _read_function(name: str, path: Path, where: Path, error: type[SkillEvaluatorError]) -> str:
-    """Return the source of a file that has the function; nothing of it is run."""
+    """Return the source of a file that defines the function, without running it. Raise `error` if it does not."""
     try:
         source = read_text(path, error, _SOURCE)
     except error as problem:
-        raise error(f"{problem}; a check in {where} needs it") from None
+        raise error(f"{problem}; a check in {where} requires it") from None
     try:
         functions = [node.name for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)]
     except (SyntaxError, ValueError, RecursionError, MemoryError) as problem:
-        raise error(f"{path} is no Python: {problem}; a check in {where} needs it") from None
+        raise error(f"{path} is not valid Python: {problem}; a check in {where} requires it") from None
     if name not in functions:
         raise error(f"no function '{name}' in {path} {nearest(name, functions)}, which the check in {where} names")
     return source
 
 
 def passes(check: Check, text: str, parsed: Parsed) -> bool | None:
-    """Return whether an answer passes a check; None of a python check and of a sentence for a judge.
+    """Return whether an answer passes a check. Return None for a python check and a sentence for a judge.
 
-    `parsed` is the answer as JSON. A check of a place fails where the answer is no JSON or has nothing there, also a
-    `not_…`.
+    `parsed` is the answer as JSON. A check at a pointer fails if the answer is not JSON or has no value there, even if
+    it is a `not_…` check.
     """
     value: Any = Raw(text)
     if check.at is not None:
-        value = value_at(parsed.value, check.at) if parsed.found else NOTHING
-        if value is NOTHING or not check.kind:
-            return value is not NOTHING
+        value = value_at(parsed.value, check.at) if parsed.found else NO_VALUE
+        if value is NO_VALUE or not check.kind:
+            return value is not NO_VALUE
     kind, argument = CHECKS[check.kind], check.argument
     if kind.passes is None:
         return None

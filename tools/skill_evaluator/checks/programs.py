@@ -1,6 +1,6 @@
-"""Checks by a function of a file, each in a fresh process with nothing in its environment.
+"""Run python checks, each in a new process with an empty environment.
 
-The source goes in with the answer, and JSON comes out: nothing is imported here, and nothing unpickled.
+The process gets the source and the answer as JSON and returns JSON; nothing is imported or unpickled here.
 """
 
 import json
@@ -22,25 +22,25 @@ _CHILD = str(Path(__file__).with_name("function.py"))
 
 
 class FunctionScore(StrictModel):
-    """What a function finds of an answer."""
+    """The score of an answer by a function, and its reason."""
 
     score: Share
     reason: str = ""
 
 
 def call_function(check: Check, text: str, context: dict[str, Any]) -> FunctionScore:
-    """Return the score of a check's function for an output: 0 if the function fails or reaches a limit.
+    """Return the score of a check's function for an output; it is 0 if the function fails or reaches a limit.
 
-    `context` has the parsed `answer`, and the `inputs` and `truth` of the case. Raise RunError if no process can be
+    `context` has the parsed `answer`, and the `inputs` and `truth` of the case. Raise RunError if the process cannot be
     started.
     """
     name = check.argument.rpartition(":")[2]
     task = {"source": check.source, "function": name, "text": text, "context": context}
     program = Program(argv=[sys.executable, "-I", _CHILD], folder=Path(tempfile.gettempdir()), limits=LIMITS)
-    ended = run_process(program, json.dumps(task).encode())
-    if ended.why == "absent":
-        raise RunError(f"the check {check.id} cannot be run: {ended.problem}")
+    process = run_process(program, json.dumps(task).encode())
+    if process.reason == "absent":
+        raise RunError(f"the check {check.id} cannot be run: {process.problem}")
     try:
-        return FunctionScore.model_validate_json(ended.stdout)
+        return FunctionScore.model_validate_json(process.stdout)
     except ValidationError:
-        return FunctionScore(score=0.0, reason=ended.problem or "it gave no answer")
+        return FunctionScore(score=0.0, reason=process.problem or "it gave no answer")

@@ -1,4 +1,4 @@
-"""Checks on a value: equality as JSON has it, and what a place in a parsed answer holds."""
+"""Checks on a value: JSON equality, and the value at a JSON pointer."""
 
 import json
 from typing import Annotated, Any
@@ -7,12 +7,12 @@ from pydantic import AfterValidator, Field
 
 from skill_evaluator.text import canonical_json, refuse_constant
 
-NOTHING: Any = object()
-"""Stands for no value, as None is the value null."""
+NO_VALUE: Any = object()
+"""The absence of a value, in contrast to None for null."""
 
 
 class Raw(str):
-    """An answer as it came, which may itself be JSON; a text inside of a parsed answer is no more than a text."""
+    """The raw text of an answer, which may be JSON, in contrast to a text inside a parsed answer."""
 
     __slots__ = ()
 
@@ -21,28 +21,28 @@ def _json_of(text: str) -> Any:
     try:
         return json.loads(text, parse_constant=refuse_constant)
     except (ValueError, RecursionError):
-        return NOTHING
+        return NO_VALUE
 
 
 def is_json(text: str, _: object) -> bool:
-    """Return whether a text is JSON from the first character to the last, without a fence or a word around it."""
-    return _json_of(text) is not NOTHING
+    """Return whether a whole text is JSON, without a fence or words around it."""
+    return _json_of(text) is not NO_VALUE
 
 
 def equals(value: Any, expected: Any) -> bool:
-    """Return whether a text is the expected one to the letter, or a value equal as JSON: 1 = 1.0, in any order of keys.
+    """Return whether a text is exactly the expected text, or a value is equal as JSON: 1 = 1.0, keys in any order.
 
-    A raw answer that is held against anything but a text must itself be JSON.
+    A raw answer that is compared with a value other than a text must be JSON.
     """
     if isinstance(expected, str):
         return isinstance(value, str) and value == expected
     value = _json_of(value) if isinstance(value, Raw) else value
-    return value is not NOTHING and canonical_json(value) == canonical_json(expected)
+    return value is not NO_VALUE and canonical_json(value) == canonical_json(expected)
 
 
 def _refuse_no_pointer(pointer: str) -> str:
     if pointer and not pointer.startswith("/"):
-        raise ValueError(f"'{pointer}' is no JSON pointer; write /total, or /lines/0/amount")
+        raise ValueError(f"'{pointer}' is not a JSON pointer; write /total, or /lines/0/amount")
     return pointer
 
 
@@ -50,7 +50,7 @@ Pointer = Annotated[str, AfterValidator(_refuse_no_pointer), Field(max_length=1_
 
 
 def value_at(value: Any, pointer: str) -> Any:
-    """Return the value at a JSON pointer (RFC 6901), or NOTHING if it does not exist.
+    """Return the value at a JSON pointer (RFC 6901), or NO_VALUE if it does not exist.
 
     >>> value_at({"lines": [{"a/b": 7}]}, "/lines/0/a~1b")
     7
@@ -62,5 +62,5 @@ def value_at(value: Any, pointer: str) -> Any:
         elif isinstance(value, list) and step in map(str, range(len(value))):
             value = value[int(step)]
         else:
-            return NOTHING
+            return NO_VALUE
     return value

@@ -21,7 +21,7 @@ from skill_evaluator.library.reading import parse_yaml, yaml_text
 from skill_evaluator.library.scaffolding import IGNORED_IN_CONFIG, declarations, example_files, fitting_parts, ignore
 from skill_evaluator.library.sources import NOT_READ, component_names, formats, origin_of
 from skill_evaluator.library.sources.tree import folder_tree
-from skill_evaluator.scoring.parallel import side_by_side
+from skill_evaluator.scoring.parallel import map_in_processes
 
 _JUDGE = Model(id="judge", provider="openai")  # stands for a judge that is not configured yet
 _MAX_READ = 200  # components in other formats; `lint` reads all
@@ -91,7 +91,7 @@ def _of_own(
 ) -> Proposal:
     settings = load_settings(CONFIG)
     limits = settings.limits
-    linted = list(side_by_side(lambda name: lint_component(COMPONENTS, name, None, (), settings), names))
+    linted = list(map_in_processes(lambda name: lint_component(COMPONENTS, name, None, (), settings), names))
     undeclared = [name for name in names if not (COMPONENTS / name / "evals" / "datasets.json").exists()]
     fitting = {name: parts for name in undeclared if (parts := fitting_parts(COMPONENTS / name, limits))}
     choices = {
@@ -142,7 +142,7 @@ def _of_sources(
             return _without((f"{folder}/", f"{current_folder}/"), linted), hints
 
         names = component_names(config / "components")
-        results = list(side_by_side(read, names[:_MAX_READ]))
+        results = list(map_in_processes(read, names[:_MAX_READ]))
     sentences = sum(check.kind == "expect" for component, _ in results for check in component.checks)
     missing = dict(files)
     if hints := [hint for _, hint in results if hint]:

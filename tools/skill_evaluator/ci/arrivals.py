@@ -20,7 +20,7 @@ from skill_evaluator.runner.journal import (
     ANSWERS,
     MANIFEST,
     RECORD,
-    TOLD_LATER,
+    SET_DURING_RUN,
     Manifest,
     merged_outcomes,
     read_answers,
@@ -196,7 +196,7 @@ def _differences(manifest: Manifest, planned: Manifest) -> str:
             differences.append(f"{name}: {listed(names, _MAX_LISTED)} differs from the plan")
         elif name == "skill_version" and is_generated(str(actual)) and is_generated(str(expected)):
             continue  # jobs do not see the branch of records that numbers versions; digests identify the prompt
-        elif name in TOLD_LATER or (name == "beside" and actual is None):  # the baseline could not be called
+        elif name in SET_DURING_RUN or (name == "beside" and actual is None):  # the baseline could not be called
             continue
         elif actual != expected:
             differences.append(f"{name} is {_shown(actual)}, the plan says {_shown(expected)}")
@@ -212,7 +212,7 @@ def _read_answers(arrived: ArrivedRun, planned: Manifest) -> tuple[list[Replicat
     replicates, problems, unplanned = list[Replicate](), list[str](), 0
     try:
         for replicate in read_answers(arrived.folder, problems.append):
-            if planned.asks(replicate.call):
+            if planned.includes(replicate.call):
                 replicates.append(replicate)
             else:
                 unplanned += 1

@@ -27,7 +27,7 @@ from skill_evaluator.judges.modes.sentences import SentenceAnswers, SentencesJud
 from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.providers import asking
 from skill_evaluator.providers.redaction import attempted
-from skill_evaluator.records.archive import why_refused
+from skill_evaluator.records.archive import refusal_reason
 from skill_evaluator.records.record import PARTIAL, Record, fault_lines, write_record
 from skill_evaluator.runner.journal import JUDGE, Manifest, input_digests, read_answers
 from skill_evaluator.runner.schedule import Replicate, schedule_calls
@@ -144,7 +144,7 @@ def _judged(gathered: GatheredRun, arrivals: Arrivals, cases: Sequence[Case], re
     model = next((model for model in configuration.models if model.id == gathered.judge), None)
     if model is None:
         raise PlanError(f"the judge '{gathered.judge}' is no longer in models.yaml; check out the plan's commit")
-    judge = SentencesJudge(model=model, asked_for=manifest.run_id, seed=manifest.seed, folder=Path())
+    judge = SentencesJudge(model=model, judged_run=manifest.run_id, seed=manifest.seed, folder=Path())
     answered: dict[str, Replicate] = {}
     manifests: list[Manifest] = []
     for run in arrivals.runs:
@@ -247,7 +247,7 @@ def _why_refused(record: Record, checkout: Checkout) -> str | None:
     if record.complete:
         with suppress(SkillEvaluatorError):  # an unreadable archive is reported with the missing verdict
             archive = checkout.archive(checkout.component(record.skill))
-            return why_refused(archive.entries, record.skill_version, record.digests.get("prompt"))
+            return refusal_reason(archive.entries, record.skill_version, record.digests.get("prompt"))
     return None
 
 

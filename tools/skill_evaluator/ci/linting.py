@@ -28,9 +28,9 @@ from skill_evaluator.library.versions import Problem, read_version
 from skill_evaluator.metrics import METRICS, REPRODUCIBILITY
 from skill_evaluator.providers import Configuration, read_configuration
 from skill_evaluator.records.archive import resolve_conflicts
-from skill_evaluator.records.integrity import Past, past_at, problems_of
+from skill_evaluator.records.integrity import Past, library_at_commit, problems_of
 from skill_evaluator.repository import Repository
-from skill_evaluator.scoring.parallel import side_by_side
+from skill_evaluator.scoring.parallel import map_in_processes
 from skill_evaluator.text import counted, listed
 
 _KEPT = ("prompt.md", "leaderboard.json")
@@ -76,7 +76,7 @@ def lint(request: LintRequest) -> LintedLibrary:
         repository = Repository(request.components)
         folder = repository.place(request.components)
         names = names if request.names else _touched(request, repository, commit, names)
-        past_library = past_at(repository, commit, folder, names)
+        past_library = library_at_commit(repository, commit, folder, names)
         edited = {Path(path): words for path, words in _edited(request, repository, commit, folder)}
     has_models = (request.config / "models.yaml").exists()
     models = load_models(request.config, settings.limits) if has_models else ()
@@ -95,7 +95,7 @@ def lint(request: LintRequest) -> LintedLibrary:
         placed = [lines.get(line, Problem(file=prompt, line=1, message=line)) for line in linted.problems]
         return linted, placed
 
-    checked = list(side_by_side(check, names))
+    checked = list(map_in_processes(check, names))
     components = [linted for linted, _ in checked]
     stale: Mapping[Path, str] = {}
     if has_models:
@@ -130,8 +130,8 @@ def _with_judge_key(linted: Linted, config: Path, configuration: Configuration) 
 def _edited(request: LintRequest, repository: Repository, commit: str, folder: str) -> Iterator[tuple[str, str]]:
     """Yield changed files that decide how changes are checked, and leaderboards deleted with their component."""
     message = "this change edits a file that checks changes; review it before the merge"
-    for folder, file_pattern in ((".github", "*"), (repository.place_without_links(request.config), "requirements*")):
-        before, after = (repository.files(ref, folder) for ref in (commit, str(repository.commit("HEAD"))))
+    for checked, file_pattern in ((".github", "*"), (repository.place_without_links(request.config), "requirements*")):
+        before, after = (repository.files(ref, checked) for ref in (commit, str(repository.commit("HEAD"))))
         for path in sorted({path for path, _ in before.items() ^ after.items()}):
             if fnmatch(PurePosixPath(path).name, file_pattern):
                 yield path, f"{path}: {message}"

@@ -30,7 +30,7 @@ from skill_evaluator.records.archive import Archive
 from skill_evaluator.repository import Repository
 from skill_evaluator.runner.journal import input_digests, slug
 from skill_evaluator.runner.prices import Estimate, InputSize, estimate, input_sizes, sum_of
-from skill_evaluator.runner.schedule import IN_FLIGHT, Shard, replicates_beside, under
+from skill_evaluator.runner.schedule import IN_FLIGHT, Shard, limits_under, replicates_of_baseline
 from skill_evaluator.stats import total_or_none
 from skill_evaluator.text import is_generated
 
@@ -94,13 +94,13 @@ class Wanted:
     @property
     def calls_each(self) -> int:
         """The number of calls per case, the baseline's included."""
-        return self.replicates + (0 if self.beside is None else replicates_beside(self.replicates))
+        return self.replicates + (0 if self.beside is None else replicates_of_baseline(self.replicates))
 
     def estimates(self, case_ids: Collection[str]) -> list[tuple[str, Estimate]]:
         """Estimate the calls for these cases: one estimate for the model, and one for its judge, each with its id."""
         requests = [(self.sizes, self.replicates)]
         if self.beside is not None:
-            requests.append((self.sizes_beside, replicates_beside(self.replicates)))
+            requests.append((self.sizes_beside, replicates_of_baseline(self.replicates)))
         parts = [
             estimate({case: sizes[case] for case in case_ids}, self.model, self.kind, replicates)
             for sizes, replicates in requests
@@ -260,8 +260,8 @@ def with_limits(
     for run in runs:
         limits: dict[str, Limits] = {}
         for model in models_of_run[run.id]:
-            share = under(Limits(), model.limits, of_model[model.id])
-            share = under(share, ceilings.get(model.provider), of_provider[model.provider])
+            share = limits_under(Limits(), model.limits, of_model[model.id])
+            share = limits_under(share, ceilings.get(model.provider), of_provider[model.provider])
             limits |= {} if share == Limits() else {model.id: share}
         shared.append(run.model_copy(update={"limits": limits}))
     return shared
@@ -303,7 +303,7 @@ def environment_of(model: Model, kind: ProviderKind) -> str:
     return "eval-" + re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
 
 
-def beside_baseline(wanted: Wanted, archive: Archive, policy: Policy, *, fresh: bool) -> Wanted:
+def with_baseline(wanted: Wanted, archive: Archive, policy: Policy, *, fresh: bool) -> Wanted:
     """Add the interleaved baseline, if there is one; print a warning if the baseline cannot be called.
 
     `fresh` selects a seed that no record of the two versions has.

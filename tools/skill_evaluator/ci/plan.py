@@ -33,7 +33,7 @@ from skill_evaluator.library.prompts import DOCUMENT, UsedInputs
 from skill_evaluator.library.versions import Problem
 from skill_evaluator.runner.journal import MANIFEST, Manifest, run_id_of
 from skill_evaluator.runner.prices import Forecast
-from skill_evaluator.runner.schedule import Shard, replicates_beside
+from skill_evaluator.runner.schedule import Shard, replicates_of_baseline
 from skill_evaluator.text import nearest
 
 PLAN_VERSION = 1
@@ -89,7 +89,7 @@ class PlannedRun(FrozenModel):
     @property
     def calls(self) -> int:
         """The number of calls to the run's own model, the interleaved baseline included."""
-        baseline_replicates = 0 if self.baseline is None else replicates_beside(self.replicates)
+        baseline_replicates = 0 if self.baseline is None else replicates_of_baseline(self.replicates)
         return len(self.cases) * (self.replicates + baseline_replicates)
 
     @property
@@ -186,7 +186,7 @@ class Plan(FrozenModel):
             baseline_fields = {
                 "run_id": run.run_id(self.invocation, BASELINE),
                 "skill_version": run.baseline.skill_version,
-                "replicates": replicates_beside(run.replicates),
+                "replicates": replicates_of_baseline(run.replicates),
                 "inputs": run.baseline.inputs,
                 "digests": run.baseline.digests,
                 "role": BASELINE,

@@ -13,16 +13,7 @@ from pathlib import PurePosixPath
 from skill_evaluator import __version__
 from skill_evaluator.ci.before_merge import changed_paths, refusals, refuse_code
 from skill_evaluator.ci.decisions import decide, decide_again, grouped, newest_of, recorded_boards
-from skill_evaluator.ci.matrix import (
-    Checkout,
-    Wanted,
-    affordable,
-    beside_baseline,
-    capped,
-    packed,
-    runs_of,
-    with_limits,
-)
+from skill_evaluator.ci.matrix import Checkout, Wanted, affordable, capped, packed, runs_of, with_baseline, with_limits
 from skill_evaluator.ci.plan import OnModels, Plan
 from skill_evaluator.display.options import (
     SKILLS,
@@ -50,7 +41,7 @@ from skill_evaluator.library.versions import (
     versioning_problems,
 )
 from skill_evaluator.providers import asking, program
-from skill_evaluator.records.archive import Archive, why_refused
+from skill_evaluator.records.archive import Archive, refusal_reason
 from skill_evaluator.records.selection import versions_patched_to
 from skill_evaluator.repository import Repository, within
 from skill_evaluator.runner.journal import new_invocation
@@ -246,7 +237,7 @@ def _read_components(plan: Plan, request: PlanRequest, changed: set[str]) -> Ite
             component = request.component(skill)
             archive = request.archive(component)
             cases = load_cases(component, request.fixtures)
-            refusal = why_refused(archive.entries, component.version, component.digests["prompt"])
+            refusal = refusal_reason(archive.entries, component.version, component.digests["prompt"])
             if refusal is not None:
                 raise PlanError(f"'{skill}' {refusal}")
             refuse_code(component, cases, repository.place(request.components), changed)
@@ -305,5 +296,5 @@ def _on_models(
             judge=None if judge is None else (judge, configuration.kinds[judge.provider]),
         )
         if settings.policy.design == "beside" and not request.drift:
-            wanted = beside_baseline(wanted, archive, settings.policy, fresh=request.seed is None)
+            wanted = with_baseline(wanted, archive, settings.policy, fresh=request.seed is None)
         yield wanted

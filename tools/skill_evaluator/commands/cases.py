@@ -30,7 +30,9 @@ class CasesImportOptions(CaseTable):
 
 def cases_import(options: CasesImportOptions) -> int:
     """Import the rows of a table as cases; ground truths are checked against the schema. Overwrites nothing."""
-    made = Library(**folders_of(options)).import_cases(options, odd=leave_out if options.skip_invalid else refuse)
+    made = Library(**folders_of(options)).import_cases(
+        options, on_problem=leave_out if options.skip_invalid else refuse
+    )
     counts = f"{counted(len(made.cases), 'case')} of {made.component.name}, {made.labelled} with ground truth"
     print(f"{counts}, in {made.place}:")
     for case_id, files in list(made.cases.items())[:_SHOWN]:
@@ -44,7 +46,7 @@ def cases_import(options: CasesImportOptions) -> int:
     written = agreed("Write them?", yes=options.yes)
     if written and not options.yes:
         # invalid rows were reported by the first call
-        Library(**folders_of(options)).import_cases(replace(options, yes=True), odd=lambda _: None)
+        Library(**folders_of(options)).import_cases(replace(options, yes=True), on_problem=lambda _: None)
     print("written" if written else "nothing was written; --yes writes them")
     return EXIT_OK
 

@@ -27,7 +27,7 @@ from skill_evaluator.evaluation.pipeline import Evaluation, EvaluationResult, ev
 from skill_evaluator.evaluation.request import EvaluationRequest, ManyRequest
 from skill_evaluator.library.scenarios import SCHEMA_ALONE
 from skill_evaluator.records.archive import entry_of
-from skill_evaluator.records.selection import passed_over
+from skill_evaluator.records.selection import skipped_run_notes
 from skill_evaluator.reports.evaluation import evaluation_json, evaluation_page, write_report
 from skill_evaluator.reports.live import watch
 from skill_evaluator.reports.many import many_json, many_page, print_planned
@@ -109,7 +109,7 @@ def _warn_without_verdict(done: EvaluationResult, *, show_changes: bool) -> None
     """Say on stderr why there is no verdict, and what would make one."""
     name = done.inputs.component.name
     for record in done.judged:
-        said = [*passed_over(done.archive.entries, entry_of(record), None), record.served_otherwise]
+        said = [*skipped_run_notes(done.archive.entries, entry_of(record), None), record.served_note]
         for words in filter(None, said):
             print(f"warning: {words}", file=sys.stderr)
     if done.request.scenario == SCHEMA_ALONE and done.judged:

@@ -26,7 +26,9 @@ def leaderboard(options: LeaderboardOptions) -> int:
     """Rank the models of each component; name the one to ship. Makes no call."""
     library = Library(options.components, config=options.config)
     problems: list[SkillEvaluatorError] = []
-    rankings = library.leaderboard(options.skills, models=options.models, version=options.version, odd=problems.append)
+    rankings = library.leaderboard(
+        options.skills, models=options.models, version=options.version, on_problem=problems.append
+    )
     if rankings:
         page = rankings_page(rankings, words_of(options))
         print_page(options.format, json=lambda: rankings, page=lambda: page, full=options.full)

@@ -22,7 +22,7 @@ def records_import(options: ImportRequest) -> int:
     A component that is not there is laid out with a prompt.md that says where its results come from.
     """
     imported = Library(**folders_of(options)).import_results(
-        **keywords_of(options, ImportRequest, "skip_invalid"), odd=leave_out if options.skip_invalid else refuse
+        **keywords_of(options, ImportRequest, "skip_invalid"), on_problem=leave_out if options.skip_invalid else refuse
     )
     for record, path, is_new in imported:
         score = number(record.accuracy[record.primary_metric].strict_mean)

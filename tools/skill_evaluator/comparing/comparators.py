@@ -1,4 +1,4 @@
-"""How two leaves are compared: by a canonical form (equal forms are equal leaves), or by closeness where declared.
+"""Compare two leaves: by a canonical form (equal forms mean equal leaves), or with a declared tolerance.
 
 A canonical form is hashable and carries its type, so that `1` is not `"1"` and `true` is not `1`. A package adds a
 comparator through the entry-point group `skill_evaluator.comparators` (objects of type `Comparator`).
@@ -19,7 +19,7 @@ from skill_evaluator.comparing.similarity import token_f1
 from skill_evaluator.errors import ComponentError
 from skill_evaluator.text import frozen, nearest, normalise, without_punctuation
 
-_NOT_AMOUNT = re.compile(r"[^\d.,]|[.,](?!\s*\d)|(?<=[^\W\d_])[.,]")  # also the point of «Rs.» and of «5.-»
+_NOT_AMOUNT = re.compile(r"[^\d.,]|[.,](?!\s*\d)|(?<=[^\W\d_])[.,]")  # includes the point of «Rs.» and of «5.-»
 _MINUS = re.compile(r"(?<![.,])[-−]")
 _JSON_NUMBER = re.compile(r"\s*-?(0|[1-9][0-9]{0,99})(\.[0-9]{1,99})?([eE][-+]?[0-9]{1,2})?\s*")  # always finite
 _TWO_NUMBERS = re.compile(r"\d[^\d]*[^\d\s.,'’][^\d]*\d")
@@ -27,10 +27,10 @@ _TWO_NUMBERS = re.compile(r"\d[^\d]*[^\d\s.,'’][^\d]*\d")
 
 @dataclass(frozen=True, slots=True)
 class Comparator:
-    """`canonical(value, rule)` → hashable form; `close(a, b, rule)` decides on two raw values under a tolerance.
+    """A comparator: `canonical` returns a hashable form; `close` decides on two raw values under a tolerance.
 
-    Both take any JSON value but null. `close` is reflexive and symmetric, holds wherever the canonical forms are equal
-    and depends on nothing else of the values than these; it is asked only where the rule has a tolerance or threshold.
+    Both take any JSON value except null. `close` is reflexive and symmetric, is true for equal canonical forms and
+    depends only on these forms. It is called only if the rule has a tolerance or threshold.
     """
 
     canonical: Callable[[Any, FieldRule], Hashable]
@@ -39,7 +39,7 @@ class Comparator:
 
 @cache
 def comparator(name: str) -> Comparator:
-    """Return a shipped or plugin comparator by name; raise ComponentError if it is unknown."""
+    """Return a shipped or plugin comparator by name. Raise ComponentError if it is unknown."""
     if name in COMPARATORS:
         return COMPARATORS[name]
     added = plugins.load(COMPARATOR_GROUP, name, Comparator)
@@ -80,7 +80,7 @@ def _string(value: Any, rule: FieldRule) -> Hashable:
     return without_punctuation(text) if rule.ignore_punctuation else text
 
 
-def _similar(truth: Any, output: Any, rule: FieldRule) -> bool:
+def _has_edit_similarity(truth: Any, output: Any, rule: FieldRule) -> bool:
     left, right = _string(truth, rule), _string(output, rule)
     if not (isinstance(left, str) and isinstance(right, str)):
         return left == right
@@ -96,11 +96,11 @@ def _threshold(rule: FieldRule) -> float:
 
 
 def amount(text: str) -> float | None:
-    """Return the number in a printed amount, or None: `RM 1,234.50`, `1.234,50 €`, `(12.00)`, `-3`.
+    """Return the number in a printed amount, such as `RM 1,234.50`, `1.234,50 €`, `(12.00)` or `-3`.
 
-    Of two kinds of separator the last is the decimal one. A single comma is a thousands separator if exactly three
-    digits follow it in every group, else decimal; a point is decimal. A text with two numbers (`3 x 4.00`, `10-12`)
-    gives None.
+    If both separators occur, the last one is decimal. A comma alone is a thousands separator if exactly three digits
+    follow it in every group, else decimal; a point alone is decimal. Return None for other texts, and for texts with
+    two numbers (`3 x 4.00`, `10-12`).
     """
     if _TWO_NUMBERS.search(text):
         return None
@@ -139,7 +139,7 @@ def _number(value: Any, rule: FieldRule) -> Hashable:
     return _category(value, rule) if number is None else frozen(number)
 
 
-def _near(truth: Any, output: Any, rule: FieldRule) -> bool:
+def _within_tolerance(truth: Any, output: Any, rule: FieldRule) -> bool:
     left, right = _as_number(truth, rule), _as_number(output, rule)
     if left is None or right is None:
         return _number(truth, rule) == _number(output, rule)
@@ -157,7 +157,7 @@ def _as_date(value: Any, rule: FieldRule) -> datetime.date | None:
     return _parsed_date(normalise(value), rule.formats or ("%Y-%m-%d",)) if isinstance(value, str) else None
 
 
-@lru_cache(maxsize=4096)  # strptime compiles a pattern anew for every format beyond its fifth
+@lru_cache(maxsize=4096)  # strptime caches only five formats
 def _parsed_date(text: str, formats: tuple[str, ...]) -> datetime.date | None:
     for form in formats:
         try:
@@ -179,7 +179,7 @@ def _within_days(truth: Any, output: Any, rule: FieldRule) -> bool:
     return abs((left - right).days) <= rule.tolerance_days
 
 
-def _alike(truth: Any, output: Any, rule: FieldRule) -> bool:
+def _has_token_f1(truth: Any, output: Any, rule: FieldRule) -> bool:
     if not (isinstance(truth, str) and isinstance(output, str)):
         return frozen(truth) == frozen(output)
     return token_f1(truth, output) >= _threshold(rule)
@@ -191,10 +191,10 @@ def _category(value: Any, rule: FieldRule) -> Hashable:
 
 COMPARATORS: Mapping[str, Comparator] = {
     "exact": Comparator(lambda value, rule: frozen(value)),
-    "string": Comparator(_string, _similar),
-    "number": Comparator(_number, _near),
+    "string": Comparator(_string, _has_edit_similarity),
+    "number": Comparator(_number, _within_tolerance),
     "date": Comparator(_date, _within_days),
     "category": Comparator(_category),
-    "text": Comparator(_category, _alike),
+    "text": Comparator(_category, _has_token_f1),
     "ignore": Comparator(lambda value, rule: ("ignored",)),
 }

@@ -1,7 +1,7 @@
-"""What evals/datasets.json and the schema say of one field: its comparator, its path, its alignment and its weight.
+"""The declarations of a field in evals/datasets.json and in the schema: comparator, alignment, weight, and paths.
 
-A plain value, so that scoring imports no pydantic: `metadata` is what pydantic checks where settings are read. A path
-is dotted, with `[]` for array items and `*` for any key that the schema does not name.
+`FieldRule` is a plain dataclass, so that scoring does not import pydantic; pydantic validates `metadata` when settings
+are read. A path is dotted, with `[]` for array items and `*` for any key that the schema does not name.
 """
 
 import datetime
@@ -20,10 +20,10 @@ from skill_evaluator.text import listed, nearest
 
 Compare = Literal["exact", "string", "number", "date", "category", "text", "ignore"]
 Align = Literal["key", "best", "ordered", "set"]
-COMPARATOR_GROUP = "skill_evaluator.comparators"  # the entry points of packages that add some
+COMPARATOR_GROUP = "skill_evaluator.comparators"  # entry-point group of plugins
 _NOT_NEGATIVE = {"ge": 0}
 _SHARE = {"ge": 0, "le": 1}
-_COMPARATOR = {"examples": list(get_args(Compare)), "description": "a comparator shipped, or added by a package"}
+_COMPARATOR = {"examples": list(get_args(Compare)), "description": "a shipped comparator, or one of a package"}
 _KEY = {"description": "fields that identify an item, for align: key"}
 _NO_OPTIONS = {"compare", "weight", "align", "key"}
 _OPTIONS_OF: Mapping[str, set[str]] = {
@@ -34,9 +34,12 @@ _OPTIONS_OF: Mapping[str, set[str]] = {
     "category": set(),
     "text": {"threshold"},
 }
-_SIMPLE = {"exact": "exact value", "ignore": "not looked at"}
-_ALIGNED = {"best": "by best assignment", "ordered": "in order", "set": "as a set"}
-_DAYS = (datetime.datetime(2001, 2, 3, tzinfo=datetime.UTC), datetime.datetime(2014, 12, 25, tzinfo=datetime.UTC))
+_COMPARATOR_TEXTS = {"exact": "exact value", "ignore": "not looked at"}
+_ALIGNMENT_TEXTS = {"best": "by best assignment", "ordered": "in order", "set": "as a set"}
+_SAMPLE_DAYS = (
+    datetime.datetime(2001, 2, 3, tzinfo=datetime.UTC),
+    datetime.datetime(2014, 12, 25, tzinfo=datetime.UTC),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,69 +63,71 @@ class FieldRule:
 
     @property
     def counts(self) -> bool:
-        """Whether the field's leaves count in field_level_f1 (free text only with a threshold)."""
+        """Whether the field's leaves count in field_level_f1; free text counts only with a threshold."""
         return self.compare != "ignore" and not (self.compare == "text" and self.threshold is None)
 
     @property
     def exact_equality(self) -> bool:
-        """Whether equality is an equivalence relation, so that equal canonical forms decide it."""
+        """Whether equal canonical forms decide equality; not so with a tolerance or threshold."""
         return self.threshold is None and not (self.tolerance or self.relative_tolerance or self.tolerance_days)
 
     @property
     def options(self) -> dict[str, Any]:
-        """The comparator's settings that are not at their defaults, by name."""
+        """The comparator's settings with values other than the default, by name."""
         settings = {member.name: (getattr(self, member.name), member.default) for member in fields(self)}
         return {
             name: value for name, (value, default) in settings.items() if name not in _NO_OPTIONS and value != default
         }
 
 
-def refuse_wrong_rules(rules: Mapping[str, FieldRule], place: str, where: str) -> None:
-    """Raise ComponentError for a rule that cannot be followed; `place` is the key of the rules in `where`."""
+def refuse_wrong_rules(rules: Mapping[str, FieldRule], key_path: str, where: str) -> None:
+    """Raise ComponentError for a rule with an unknown comparator or format; `key_path` is the rules' key in `where`."""
     shipped = get_args(Compare)
     for path, rule in rules.items():
         added = () if rule.compare in (None, *shipped) else plugins.names(COMPARATOR_GROUP)
         if rule.compare is not None and rule.compare not in (*shipped, *added):
-            meant = f"(align: {rule.compare}?)" if rule.compare in get_args(Align) else ""
-            meant = meant or nearest(rule.compare, (*shipped, *added))
-            raise ComponentError(f"unknown comparator '{rule.compare}' {meant} at {place}.{path}.compare in {where}")
+            suggestion = f"(align: {rule.compare}?)" if rule.compare in get_args(Align) else ""
+            suggestion = suggestion or nearest(rule.compare, (*shipped, *added))
+            raise ComponentError(
+                f"unknown comparator '{rule.compare}' {suggestion} at {key_path}.{path}.compare in {where}"
+            )
         for form in rule.formats:
-            _refuse_unreadable_format(form, f"at {place}.{path}.formats in {where}")
+            _refuse_unreadable_format(form, f"at {key_path}.{path}.formats in {where}")
 
 
 def refuse_idle_settings(rule: FieldRule, kind: Literal["leaf", "array", "object"], path: str, where: str) -> None:
-    """Raise ComponentError for a setting that would change nothing where it stands; nobody should rely on it.
+    """Raise ComponentError for a setting that has no effect on this kind of value.
 
-    A leaf that is ignored, or compared by a package's comparator, may have any option.
+    A leaf that is ignored or uses a plugin's comparator may have any option.
     """
-    given = [*rule.options, *(["weight"] if rule.weight != 1 else [])]
+    settings = [*rule.options, *(["weight"] if rule.weight != 1 else [])]
     aligned = [name for name in ("align", "key") if getattr(rule, name)]
     if kind == "leaf":
-        allowed = _OPTIONS_OF.get(rule.compare or "exact", set(given)) | {"weight"}
-        takes = f"{rule.compare} takes {', '.join(sorted(allowed))}"
+        allowed = _OPTIONS_OF.get(rule.compare or "exact", set(settings)) | {"weight"}
+        accepted = f"{rule.compare} takes {', '.join(sorted(allowed))}"
     elif kind == "array":
         allowed = {"align"} | ({"key"} if rule.align == "key" else set())
-        takes = f"an array takes align, and a key with align: key; its items are fields.{path}[]"
+        accepted = f"an array takes align, and a key with align: key; its items are fields.{path}[]"
     else:
         allowed = set()
-        takes = f"an object is compared by its fields, such as fields.{path}.…, unless it says compare"
-    idle = [name for name in (*given, *aligned) if name not in allowed]
+        accepted = f"an object is compared by its fields, such as fields.{path}.…, unless it says compare"
+    idle = [name for name in (*settings, *aligned) if name not in allowed]
     if idle:
-        raise ComponentError(f"{idle[0]} does nothing at fields.{path} in {where}: {takes}")
+        raise ComponentError(f"{idle[0]} does nothing at fields.{path} in {where}: {accepted}")
 
 
-def _refuse_unreadable_format(form: str, at: str) -> None:
-    """Refuse a format that strptime does not know, or by which all days are the same: YYYY-MM-DD."""
+def _refuse_unreadable_format(form: str, location: str) -> None:
+    """Raise ComponentError for an invalid strptime format, or one without a day's parts, such as YYYY-MM-DD."""
     with suppress(ValueError):
-        first, second = (datetime.datetime.strptime(day.strftime(form), form) for day in _DAYS)
+        first, second = (datetime.datetime.strptime(day.strftime(form), form) for day in _SAMPLE_DAYS)
         if first != second:
             return
-    raise ComponentError(f"no date is written '{form}' {at}; formats are those of strptime, such as %Y-%m-%d")
+    raise ComponentError(f"no date is written '{form}' {location}; formats are those of strptime, such as %Y-%m-%d")
 
 
 def field_rules(settings: Any, where: str) -> dict[str, FieldRule]:
-    """Read rules by path from dicts of settings; raise ComponentError with the key path of the fault."""
-    from pydantic import BaseModel  # only whoever gives settings waits for it
+    """Read rules by path from dicts of settings. Raise ComponentError with the key path of the error."""
+    from pydantic import BaseModel  # imported here, since scoring must not import pydantic
 
     class _FieldSettings(BaseModel):
         fields: dict[str, FieldRule]
@@ -133,7 +138,7 @@ def field_rules(settings: Any, where: str) -> dict[str, FieldRule]:
 
 
 def compared_as(rule: FieldRule) -> str:
-    """Describe a leaf's comparison with its options.
+    """Format a leaf's comparison with its options.
 
     >>> compared_as(FieldRule(compare="number", tolerance=0.005, from_string=True))
     'number, ± 0.005, also written as text'
@@ -144,19 +149,19 @@ def compared_as(rule: FieldRule) -> str:
     if kind == "text":
         return "text, reported only" if rule.threshold is None else f"text, from token F1 {rule.threshold:g}"
     options = rule.options.items()
-    words = [_OPTIONS[name](value) if name in _OPTIONS else f"{name} {value}" for name, value in options]
-    return ", ".join([_SIMPLE.get(kind, kind), *words])
+    descriptions = [_OPTIONS[name](value) if name in _OPTIONS else f"{name} {value}" for name, value in options]
+    return ", ".join([_COMPARATOR_TEXTS.get(kind, kind), *descriptions])
 
 
 def aligned_by(rule: FieldRule) -> str:
-    """Describe how the items of an array find each other.
+    """Format the alignment of an array's items.
 
     >>> aligned_by(FieldRule(align="key", key=("category", "period")))
     'by key category + period'
     """
     if rule.align == "key":
         return f"by key {' + '.join(rule.key)}"
-    return _ALIGNED[rule.align] if rule.align else "by what its items are"
+    return _ALIGNMENT_TEXTS[rule.align] if rule.align else "by what its items are"
 
 
 _OPTIONS: Mapping[str, Callable[[Any], str]] = {
@@ -171,14 +176,19 @@ _OPTIONS: Mapping[str, Callable[[Any], str]] = {
 }
 
 
-_MAX_REF_VISITS = 2  # how often a recursive reference is unrolled
-_MAX_NODES = 20_000  # bounds the walk over definitions that all refer to each other
-_COMBINED = ("anyOf", "oneOf", "allOf", "then", "else", "dependentSchemas")
+_MAX_REF_VISITS = 2  # times that a recursive reference is expanded
+_MAX_NODES = 20_000  # bounds the walk over mutually recursive definitions
+_COMBINING_KEYWORDS = ("anyOf", "oneOf", "allOf", "then", "else", "dependentSchemas")
 NAMED_SCHEMAS = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies")
 DATA = ("const", "enum", "default", "examples")
 _OPEN_KEYS = ("additionalProperties", "unevaluatedProperties")
 _KEYWORDS = {"object": ("properties", "patternProperties", *_OPEN_KEYS), "array": ("items", "prefixItems")}
-_ARRAYS = ("array of anything", "array of scalars", "array of objects", "array of places")  # what is said later wins
+_ARRAYS = (
+    "array of anything",
+    "array of scalars",
+    "array of objects",
+    "array by position",
+)  # later kinds take precedence
 _SCALARS = ("string", "number", "integer", "boolean")
 _UNDECIDED = (None, "any", "exact", "number")  # kinds that give way to what another branch of the schema says
 _Node = Mapping[str, Any]
@@ -186,12 +196,12 @@ _Visits = Mapping[str, int]
 
 
 @dataclass(slots=True)
-class Place:
-    """What a schema says of one path.
+class SchemaPath:
+    """The schema of one path.
 
-    `kind` is a comparator's name, `object`, `array of scalars`, `array of objects`, `array of places` (items told
-    apart by position), `array of anything` if the items are undeclared, or `any` if the schema does not tell.
-    Of a text or an object it is `object`. `nodes` are all that speak of it, `children` the paths right below.
+    `kind` is a comparator's name, `object`, `array of scalars`, `array of objects`, `array by position` (a schema by
+    position), `array of anything` if items are undeclared, or `any` if the kind is undeclared. A union of text and
+    object is `object`. `nodes` are the subschemas for the path, `children` the paths one level below.
     """
 
     kind: str = "any"
@@ -200,56 +210,56 @@ class Place:
 
     @property
     def allows_numeric_text(self) -> bool:
-        """Whether the schema allows both numbers and any text, as that of a Pydantic `Decimal` does."""
+        """Whether the schema allows both numbers and any text, as the schema of a pydantic `Decimal`."""
         return self.kind == "string" and any(_types(node) & {"number", "integer"} for node in self.nodes)
 
 
-def schema_places(schema: _Node) -> dict[str, Place]:
-    """Return the place by path, in the schema's order; of the top only if the schema says something of it."""
-    places: dict[str, Place] = {}
+def schema_places(schema: _Node) -> dict[str, SchemaPath]:
+    """Return the schema of each path, in the schema's order; the root is included only if the schema describes it."""
+    paths_found: dict[str, SchemaPath] = {}
     for path, node in schema_walk(schema):
         if node is not False:
-            place = places.setdefault(path, Place())
+            schema_path = paths_found.setdefault(path, SchemaPath())
         if isinstance(node, Mapping):
-            place.nodes.append(node)
-            # a key without a name has its parent's path at the top
-            place.children |= {child: None for child, _ in _values_below(node, path) if child != path}
-            _note_kind(place, node, path, schema)
+            schema_path.nodes.append(node)
+            # an empty key at the root has the path of its parent
+            schema_path.children |= {child: None for child, _ in _values_below(node, path) if child != path}
+            _note_kind(schema_path, node, path, schema)
     ordered, ahead = [], [""]
     while ahead:
         path = ahead.pop()
-        if path in places:
+        if path in paths_found:
             ordered.append(path)
-            ahead += reversed(places[path].children)
-    return {path: places[path] for path in ordered}
+            ahead += reversed(paths_found[path].children)
+    return {path: paths_found[path] for path in ordered}
 
 
-def _note_kind(place: Place, node: _Node, path: str, root: _Node) -> None:
-    if path and place.kind not in _ARRAYS and _describes(node, "object"):
-        place.kind = "object"
+def _note_kind(schema_path: SchemaPath, node: _Node, path: str, root: _Node) -> None:
+    if path and schema_path.kind not in _ARRAYS and _describes(node, "object"):
+        schema_path.kind = "object"
     if _describes(node, "array"):
         kind = _array_kind(node, root)
-        if place.kind not in _ARRAYS or _ARRAYS.index(kind) > _ARRAYS.index(place.kind):
-            place.kind = kind
+        if schema_path.kind not in _ARRAYS or _ARRAYS.index(kind) > _ARRAYS.index(schema_path.kind):
+            schema_path.kind = kind
     scalar = _scalar_kind(node)
-    if scalar and place.kind in _UNDECIDED and (scalar not in _UNDECIDED or place.kind == "any"):
-        place.kind = scalar
+    if scalar and schema_path.kind in _UNDECIDED and (scalar not in _UNDECIDED or schema_path.kind == "any"):
+        schema_path.kind = scalar
 
 
-def reached(places: Mapping[str, Place], ends: Collection[str]) -> set[str]:
+def paths_outside(path_schemas: Mapping[str, SchemaPath], ends: Collection[str]) -> set[str]:
     """Return the paths that are not inside one of `ends`.
 
     >>> places = schema_places({"properties": {"a": {"properties": {"b": {}}}, "a.c": {}}})
-    >>> sorted(reached(places, {"a"}))
+    >>> sorted(paths_outside(places, {"a"}))
     ['', 'a', 'a.c']
     """
     reachable: set[str] = set()
     ahead = [""]
     while ahead:
         path = ahead.pop()
-        if path in places and path not in reachable:
+        if path in path_schemas and path not in reachable:
             reachable.add(path)
-            ahead += () if path in ends else places[path].children
+            ahead += () if path in ends else path_schemas[path].children
     return reachable
 
 
@@ -263,23 +273,23 @@ def below(path: str, key: str) -> str:
 
 
 def schema_walk(schema: _Node) -> Iterator[tuple[str, Any]]:
-    """Yield each subschema with the path of the values that it describes, level by level.
+    """Yield each subschema (a mapping, True or False) with the path of the values that it describes, level by level.
 
-    A subschema is a mapping, True or False. Local references are followed, a recursive one twice.
+    Local references are followed, recursive references twice.
     """
     nodes = 0
     ahead: deque[tuple[str, Any, _Visits]] = deque([("", schema, {})])
     while ahead:
         path, node, visits = ahead.popleft()
-        for part, visited in _same_value(node, schema, visits, _COMBINED):
+        for part, visited in _same_value(node, schema, visits, _COMBINING_KEYWORDS):
             nodes += 1
             yield path, part
             if nodes < _MAX_NODES or not visited:
                 ahead += [(below_path, child, visited) for below_path, child in _values_below(part, path)]
 
 
-def same_value(schema: Any, root: _Node, keywords: Sequence[str] = _COMBINED) -> Iterator[Any]:
-    """Yield a schema and the ones that it applies to the same value, by a reference or by one of the keywords."""
+def same_value(schema: Any, root: _Node, keywords: Sequence[str] = _COMBINING_KEYWORDS) -> Iterator[Any]:
+    """Yield a schema and the subschemas that apply to the same value, through references or one of the keywords."""
     return (part for part, _ in _same_value(schema, root, {}, keywords))
 
 
@@ -296,20 +306,20 @@ def _same_value(schema: Any, root: _Node, visits: _Visits, keywords: Sequence[st
 
 
 def _values_below(node: Any, path: str) -> Iterator[tuple[str, Any]]:
-    """Yield the schemas of an object's members and of an array's items, with their paths."""
+    """Yield the schemas of an object's members and of an array's items, each with its path."""
     if not isinstance(node, Mapping):
         return
     if _describes(node, "object"):
         yield from ((below(path, name), child) for name, child in node.get("properties", {}).items())
-        others = (*map(node.get, _OPEN_KEYS), *node.get("patternProperties", {}).values())
-        yield from ((below(path, "*"), child) for child in others if isinstance(child, Mapping))
+        open_schemas = (*map(node.get, _OPEN_KEYS), *node.get("patternProperties", {}).values())
+        yield from ((below(path, "*"), child) for child in open_schemas if isinstance(child, Mapping))
     if _describes(node, "array"):
-        by_position, other = _items(node)
-        yield from ((f"{path}[]", child) for child in (*by_position, other) if isinstance(child, Mapping))
+        by_position, item_schema = _items(node)
+        yield from ((f"{path}[]", child) for child in (*by_position, item_schema) if isinstance(child, Mapping))
 
 
 def _items(node: _Node) -> tuple[Sequence[Any], Any]:
-    """Return the schemas of an array's first items, by position, and that of all other items."""
+    """Return the schemas of an array's first items by position, and the schema of all other items."""
     items = node.get("items")
     if isinstance(items, Sequence):
         return node.get("prefixItems", items), node.get("additionalItems")
@@ -317,10 +327,10 @@ def _items(node: _Node) -> tuple[Sequence[Any], Any]:
 
 
 def _array_kind(node: _Node, root: _Node) -> str:
-    by_position, other = _items(node)
+    by_position, item_schema = _items(node)
     if by_position:
-        return "array of places"
-    parts = [part for part in same_value(other, root) if isinstance(part, Mapping)]
+        return "array by position"
+    parts = [part for part in same_value(item_schema, root) if isinstance(part, Mapping)]
     if any(_describes(part, "object") or _describes(part, "array") for part in parts):
         return "array of objects"
     return "array of scalars" if any(map(_scalar_kind, parts)) else "array of anything"
@@ -332,7 +342,7 @@ def _types(node: _Node) -> set[str]:
 
 
 def _describes(node: _Node, kind: str) -> bool:
-    """Return whether a schema describes objects, or arrays: by its type, or by a keyword that only they have."""
+    """Return whether a schema describes objects or arrays (`kind`), by its type or by a keyword specific to it."""
     return kind in _types(node) or any(keyword in node for keyword in _KEYWORDS[kind])
 
 
@@ -349,19 +359,19 @@ def _scalar_kind(node: _Node) -> Compare | None:
 
 
 def children(node: _Node, keywords: Iterable[str]) -> Iterator[Any]:
-    """Yield the schemas under some keywords of a schema: one, a list, or several by name."""
+    """Yield the subschemas under these keywords: a single schema, a list, or schemas by name."""
     for keyword in keywords:
         child = node.get(keyword)
         if isinstance(child, list):
             yield from child
         elif keyword in NAMED_SCHEMAS and isinstance(child, Mapping):
-            yield from child.values()  # its keys are names, be they «default» or «$ref»
+            yield from child.values()  # the keys are names, even «default» or «$ref»
         elif child is not None:
             yield child
 
 
 def schemas_in(schema: Any) -> Iterator[_Node]:
-    """Yield a schema and all those inside it; `const`, `enum` and examples hold data, and no schema."""
+    """Yield a schema and all schemas inside it. `const`, `enum` and examples contain data, not schemas."""
     ahead = [schema]
     while ahead:
         node = ahead.pop()
@@ -373,12 +383,12 @@ def schemas_in(schema: Any) -> Iterator[_Node]:
 
 
 def references_of(node: _Node) -> list[str]:
-    """Return the references of one schema, without those of the schemas inside it."""
+    """Return the references of a schema itself, without those of nested schemas."""
     return [node[key] for key in ("$ref", "$dynamicRef") if isinstance(node.get(key), str)]
 
 
 def target_of(reference: str, root: _Node) -> Any:
-    """Return the target of a local reference, a JSON pointer or an anchor, or None if it does not exist."""
+    """Return the target of a local reference: a JSON pointer or an anchor. Return None if it does not exist."""
     pointer = unquote(reference.removeprefix("#"))
     if pointer and not pointer.startswith("/"):
         anchors = ("$anchor", "$dynamicAnchor", "$id", "id")

@@ -1,7 +1,7 @@
-"""From `schema.json` and the declared fields to one plan: how each leaf is compared, how each array is aligned.
+"""Compile `schema.json` and the declared fields to a plan: the comparison of each leaf, the alignment of each array.
 
-A path is dotted, with `[]` for array items: `budget[].amount`. What is not declared is read off the schema; a leaf
-that neither knows (a key the model invented) is compared by the type of its value.
+A path is dotted, with `[]` for array items: `budget[].amount`. Undeclared rules follow the schema; a leaf without a
+rule (a key that the model invented) is compared by the type of its value.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,9 +12,9 @@ from skill_evaluator.comparing.comparators import comparator, read_number
 from skill_evaluator.comparing.declarations import (
     Align,
     FieldRule,
-    Place,
+    SchemaPath,
     below,
-    reached,
+    paths_outside,
     refuse_idle_settings,
     schema_places,
 )
@@ -32,21 +32,21 @@ _BY_TYPE: Mapping[type, FieldRule] = {
 _ANY = FieldRule(compare="exact")
 _BEST = FieldRule(align="best")
 _SET = FieldRule(align="set")
-_ALIGNED: Mapping[str, Align] = {
+_DEFAULT_ALIGNMENT: Mapping[str, Align] = {
     "array of objects": "best",
-    "array of places": "ordered",
+    "array by position": "ordered",
     "array of scalars": "set",
 }
-_MOST_FIELDS = 10_000  # kept per plan; keys that models invent are without end
+_MAX_CACHED_FIELDS = 10_000  # per plan; models can invent any number of keys
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldPlan:
-    """The rules by path. `leaves` and `arrays` are what the schema knows, in the schema's order.
+    """The rules by path. `leaves` and `arrays` are in the schema's order.
 
-    `declared` are the paths that evals/datasets.json speaks of; the rest is read off the schema. `named` are all paths
-    the schema has, also those without a rule: a key among them is never taken for the `*` beside it; `stars` are the
-    paths to each `*` that the plan has rules for. `numeric_texts` are the paths where "4.75" is the number 4.75.
+    `declared`: the paths in evals/datasets.json; the other rules follow the schema. `named`: all paths of the schema,
+    also without a rule, which take precedence over a `*` at the same level. `stars`: the paths to each `*` with rules.
+    `numeric_texts`: the paths whose texts in number format, such as "4.75", are numbers.
     """
 
     leaves: Mapping[str, FieldRule] = field(default_factory=dict)
@@ -62,16 +62,16 @@ class FieldPlan:
         object.__setattr__(self, "stars", stars)
 
     def leaf(self, path: str, *values: Any) -> FieldRule:
-        """Return the rule of a leaf; for unknown leaves, by the type of the first value that is not null."""
+        """Return the rule of a leaf; for unknown leaves, the rule for the type of the first value that is not null."""
         return self.leaves.get(path) or _by_type(values)
 
     @property
     def counts(self) -> bool:
-        """Whether some field counts in field_level_f1, or the plan has no leaves."""
+        """Whether any field counts in field_level_f1, or the plan has no leaves."""
         return not self.leaves or any(rule.counts and rule.weight > 0 for rule in self.leaves.values())
 
     def field(self, path: str) -> "Field":
-        """Return the plan at one path, from which those below it are reached."""
+        """Return the field at a path."""
         cached = self._fields.get(path)
         if cached is None:
             cached = Field(path, self)
@@ -80,7 +80,7 @@ class FieldPlan:
         return cached
 
     def with_numbers(self, value: Any) -> Any:
-        """Return a value with its numeric texts replaced by numbers; all scores and digests are of this form.
+        """Return a value with its numeric texts replaced by numbers; all scores and digests use this form.
 
         >>> plan_fields({"properties": {"a": {"type": ["number", "string"]}}}, {}, "").with_numbers({"a": "4.750"})
         {'a': 4.75}
@@ -107,13 +107,13 @@ class FieldPlan:
 
     @property
     def full(self) -> bool:
-        """Whether no further field is kept."""
-        return len(self._fields) >= _MOST_FIELDS
+        """Whether the cache of fields is full."""
+        return len(self._fields) >= _MAX_CACHED_FIELDS
 
     def walk(self, value: Any) -> "Iterator[tuple[Field, Any]]":
-        """Yield every part of a value with its field, outermost first: objects, arrays and leaves; nulls included.
+        """Yield every part of a value with its field, outermost first: objects, arrays and leaves, including nulls.
 
-        A leaf compared as a whole is not entered. No recursion, because values may be hundreds of levels deep.
+        A value with a leaf rule is not entered. Iterative, because values may be hundreds of levels deep.
 
         >>> [(field.path, part) for field, part in FieldPlan().walk({"a": [1, 2]})]
         [('', {'a': [1, 2]}), ('a', [1, 2]), ('a[]', 1), ('a[]', 2)]
@@ -131,7 +131,7 @@ class FieldPlan:
 
 
 class Field:
-    """The plan at one path; the fields below it are cached."""
+    """The rules at one path; the fields below it are cached."""
 
     __slots__ = ("_alignment", "_item", "_plan", "by_closeness", "children", "ignored", "is_star", "path", "rule")
 
@@ -151,8 +151,8 @@ class Field:
         cached = self.children.get(key)
         if cached is None:
             path, star, plan = below(self.path, key), below(self.path, "*"), self._plan
-            known = path in plan.named or path in plan.leaves
-            cached = plan.field(path if known or star not in plan.stars else star)
+            is_named = path in plan.named or path in plan.leaves
+            cached = plan.field(path if is_named or star not in plan.stars else star)
             if not plan.full:
                 self.children[key] = cached
         return cached
@@ -164,19 +164,19 @@ class Field:
             self._item = self._plan.field(f"{self.path}[]")
         return self._item
 
-    def at(self, steps: Iterable[str | int]) -> "Field":
-        """Return the field at the end of keys and array indexes from here."""
+    def descendant(self, steps: Iterable[str | int]) -> "Field":
+        """Return the field at the end of a path of keys and array indexes."""
         field = self
         for step in steps:
             field = field.item if isinstance(step, int) else field.child(step)
         return field
 
     def leaf_rule(self, *values: Any) -> FieldRule:
-        """Return the rule of a leaf here; see `FieldPlan.leaf`."""
+        """Return the rule of this leaf; see `FieldPlan.leaf`."""
         return self.rule or _by_type(values)
 
     def array_rule(self, *items: Any) -> FieldRule:
-        """Return the alignment rule of an array here; by its items if the schema has none: `best` or `set`."""
+        """Return the alignment rule of this array. Without a rule it is `best` or `set`, depending on the items."""
         if self._alignment is not None and self._alignment.align is not None:
             return self._alignment
         return _BEST if any(isinstance(item, dict | list) for item in items) else _SET
@@ -187,19 +187,21 @@ def _by_type(values: Iterable[Any]) -> FieldRule:
 
 
 def plan_fields(schema: Mapping[str, Any] | None, declared: Mapping[str, FieldRule], where: str) -> FieldPlan:
-    """Compile the plan; raise ComponentError for a declared path that the schema does not have."""
+    """Compile the plan. Raise ComponentError for a declared path that the schema does not have."""
     places = {} if schema is None else schema_places(schema)
-    numeric = {path for path, place in places.items() if place.allows_numeric_text}
-    kinds = {path: place.kind for path, place in places.items() if path or place.kind != "any"}
+    numeric = {path for path, path_schema in places.items() if path_schema.allows_numeric_text}
+    kinds = {path: path_schema.kind for path, path_schema in places.items() if path or path_schema.kind != "any"}
     kinds |= dict.fromkeys(numeric, "number")
     if schema is not None:
         _check_paths(declared, kinds, where)
     leaves: dict[str, FieldRule] = {}
     arrays: dict[str, FieldRule] = {}
-    inside = _inside([path for path, rule in declared.items() if rule.compare is not None], places, declared)
+    closed_paths = _paths_inside(
+        [path for path, rule in declared.items() if rule.compare is not None], places, declared
+    )
     open_keys = {star for path in declared for star in _stars(path)}
     for path, kind in {**kinds, **{path: kinds.get(path, "any") for path in declared}}.items():
-        if path in inside:
+        if path in closed_paths:
             continue
         if not open_keys.issuperset(_stars(path)) or (kind == "any" and path not in declared):
             continue
@@ -216,34 +218,36 @@ def plan_fields(schema: Mapping[str, Any] | None, declared: Mapping[str, FieldRu
         declared=frozenset(declared),
         named=frozenset(kinds),
         numeric_texts=frozenset(
-            path for path in numeric - inside if path not in declared or declared[path].compare in (None, "number")
+            path
+            for path in numeric - closed_paths
+            if path not in declared or declared[path].compare in (None, "number")
         ),
     )
 
 
 def _stars(path: str) -> list[str]:
-    """Return the paths to each `*` in a path: `a.*`, and `a.*.b[].*` of `a.*.b[].*.c`."""
+    """Return the path to each `*` in a path: for `a.*.b[].*.c` they are `a.*` and `a.*.b[].*`."""
     parts = path.split(".")
-    return [".".join(parts[: at + 1]) for at, part in enumerate(parts) if part.removesuffix("[]") == "*"]
+    return [".".join(parts[: index + 1]) for index, part in enumerate(parts) if part.removesuffix("[]") == "*"]
 
 
-def _inside(closed: Sequence[str], places: Mapping[str, Place], declared: Iterable[str]) -> set[str]:
-    """Return the paths inside a subtree that is compared or ignored as a whole: by the schema, else as written."""
-    if places:
-        return places.keys() - reached(places, closed)
+def _paths_inside(closed: Sequence[str], path_schemas: Mapping[str, SchemaPath], declared: Iterable[str]) -> set[str]:
+    """Return the paths inside subtrees that are compared or ignored as a whole, by the schema or else by prefix."""
+    if path_schemas:
+        return path_schemas.keys() - paths_outside(path_schemas, closed)
     below_it = {parent: (f"{parent}.", f"{parent}[]") if parent else "" for parent in closed}
     return {path for path in declared for parent in closed if path != parent and path.startswith(below_it[parent])}
 
 
 def _leaf_rule(rule: FieldRule, kind: str, path: str, where: str) -> FieldRule:
     chosen = rule if rule.compare else replace(rule, compare="string" if kind == "any" else kind)
-    comparator(chosen.compare or "exact")  # an unknown one, or a package that does not load, is reported here
+    comparator(chosen.compare or "exact")  # raises for unknown comparators and plugins that do not load
     refuse_idle_settings(chosen, "leaf", path, where)
     return chosen
 
 
 def _array_rule(rule: FieldRule, kind: str, path: str, where: str) -> FieldRule:
-    align = rule.align or ("key" if rule.key else _ALIGNED.get(kind))
+    align = rule.align or ("key" if rule.key else _DEFAULT_ALIGNMENT.get(kind))
     if align == "key" and not rule.key:
         raise ComponentError(f"align: key without key: [...] at fields.{path} in {where}")
     chosen = replace(rule, align=align)
@@ -255,7 +259,9 @@ def _check_paths(declared: Mapping[str, FieldRule], kinds: Mapping[str, str], wh
     for path, rule in declared.items():
         if path not in kinds:
             raise ComponentError(f"field '{path}' in {where} is not in the schema {nearest_path(path, kinds)}")
-        items = [known.removeprefix(f"{path}[].") for known in kinds if known.startswith(f"{path}[].")]
+        items = [
+            schema_path.removeprefix(f"{path}[].") for schema_path in kinds if schema_path.startswith(f"{path}[].")
+        ]
         for key in rule.key:
             if key not in items:
                 raise ComponentError(

@@ -1,7 +1,7 @@
-"""Two ordered labelled trees in, the least number of nodes to insert, delete or relabel out: exact.
+"""The exact edit distance of two ordered labelled trees: the minimum number of insertions, deletions and relabellings.
 
-Zhang and Shasha's tables, of which only the cells are filled that a distance of at most k can pass through. The edit
-distances between all beginnings and ends of the two postorders, cheap as texts, say which cells those are.
+The tables are those of Zhang and Shasha, but only cells that a distance of at most k can pass through are filled. These
+cells follow from the edit distances between all prefixes and suffixes of the two postorders as texts.
 """
 
 from bisect import bisect_right
@@ -12,17 +12,17 @@ from typing import Any
 
 from skill_evaluator.text import frozen
 
-_MOST_PAIRS = 100_000_000  # of nodes: four bits each, and about 10 s at worst
-_MOST_CELLS = 20_000_000  # found or filled: about 10 s
+_MAX_PAIRS = 100_000_000  # pairs of nodes: four bits each, and at most about 10 s
+_MAX_CELLS = 20_000_000  # searched and filled cells: about 10 s
 
-_Row = dict[int, int]  # of a table: cost by column
+_Row = dict[int, int]  # row of a table: cost by column
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tree:
-    """Nodes in postorder: the subtree of a node is the run of `sizes[node]` nodes that ends with it.
+    """Nodes in postorder: the subtree of a node is the sequence of `sizes[node]` nodes that ends with it.
 
-    Labels and shapes are numbers: equal labels have the same number, and so have equal subtrees.
+    Labels and shapes are numbers: equal labels have the same number, and equal subtrees have the same shape.
     """
 
     labels: list[int]
@@ -30,22 +30,22 @@ class Tree:
     shapes: list[int]
 
 
-def trees(value: Any, other: Any) -> tuple[Tree, Tree]:
-    """Return two JSON values as trees: a node per object, array and scalar, labelled with its key and kind or value."""
+def trees(a: Any, b: Any) -> tuple[Tree, Tree]:
+    """Convert two JSON values to trees with a node per object, array and scalar, labelled by key and kind or value."""
     numbers: dict[Hashable, int] = {}
-    return tree(_postorder(value), numbers), tree(_postorder(other), numbers)
+    return tree(_postorder(a), numbers), tree(_postorder(b), numbers)
 
 
 def _postorder(value: Any) -> Iterable[tuple[Hashable, int]]:
-    """Return the nodes of a JSON value: label and number of children."""
+    """Return the nodes of a JSON value in postorder: label and number of children."""
     postorder: list[tuple[Hashable, int]] = []
     waiting: list[tuple[Hashable, Any]] = [] if value is None else [(None, value)]
-    while waiting:  # by hand, because a value may be nested deeper than calls may be
+    while waiting:  # iterative, because values may be nested deeper than the recursion limit
         key, value = waiting.pop()
         members: list[tuple[Hashable, Any]] = []
         if isinstance(value, dict):
-            present = {frozen(name): child for name, child in value.items() if child is not None}
-            members = sorted(present.items(), key=itemgetter(0))
+            members_by_key = {frozen(name): child for name, child in value.items() if child is not None}
+            members = sorted(members_by_key.items(), key=itemgetter(0))
             label: Hashable = ("object",)
         elif isinstance(value, list):
             members = [(None, child) for child in value]
@@ -54,11 +54,11 @@ def _postorder(value: Any) -> Iterable[tuple[Hashable, int]]:
             label = frozen(value) if value == value else ("not a number",)
         postorder.append(((key, label), len(members)))
         waiting += members
-    return reversed(postorder)  # roots first and right to left, read backwards
+    return reversed(postorder)  # the traversal is roots first and right to left
 
 
 def tree(nodes: Iterable[tuple[Hashable, int]], numbers: dict[Hashable, int]) -> Tree:
-    """Return the tree of (label, number of children) in postorder; trees that are compared share `numbers`.
+    """Build the tree from (label, number of children) in postorder; trees to compare share `numbers`.
 
     >>> tree([("x", 0), ("y", 0), ("root", 2)], {}).sizes
     [1, 1, 3]
@@ -84,9 +84,9 @@ def tree(nodes: Iterable[tuple[Hashable, int]], numbers: dict[Hashable, int]) ->
 
 
 def tree_distance(a: Tree, b: Tree) -> int | None:
-    """Return the ordered tree edit distance, every insertion, deletion and relabelling at cost 1.
+    """Return the ordered tree edit distance; an insertion, deletion or relabelling costs 1.
 
-    None where it would take longer than about 10 s. Zhang and Shasha 1989, https://doi.org/10.1137/0218082.
+    Return None if it would take longer than about 10 s. Zhang and Shasha 1989, https://doi.org/10.1137/0218082.
 
     >>> numbers = {}
     >>> one, other = tree([("x", 0), ("y", 0), ("root", 2)], numbers), tree([("z", 0), ("root", 1)], numbers)
@@ -98,14 +98,14 @@ def tree_distance(a: Tree, b: Tree) -> int | None:
     if a.shapes[-1] == b.shapes[-1]:
         return 0
     a, b = _without_common_ends(a, b)
-    if len(a.sizes) * len(b.sizes) > _MOST_PAIRS:
+    if len(a.sizes) * len(b.sizes) > _MAX_PAIRS:
         return None
     tables, best = _Tables(a, b), len(a.sizes) + len(b.sizes)
-    try:  # to allow ever more than the least it can be, and in the end anything
+    try:  # allow increasing distances above the lower bound
         for slack in (0, 1, 2, 4, 8):
             k = min(tables.least + slack, best - 1)
             best = min(best, tables.distance_within(k))
-            if best <= k + 1:  # found, or nothing is cheaper
+            if best <= k + 1:  # exact, or no cheaper mapping exists
                 return best
         return min(best, tables.distance_within(best - 1))
     except _TooManyCellsError:
@@ -115,103 +115,104 @@ def tree_distance(a: Tree, b: Tree) -> int | None:
 def _without_common_ends(a: Tree, b: Tree) -> tuple[Tree, Tree]:
     """Remove equal roots and the equal first and last subtrees under them from two different trees.
 
-    The distance stays the same. Take the best mapping, and follow a node that it sends into a removed part on from that
-    part's twin. Mappings keep preorder (for last subtrees, postorder), so the path only moves further from the middle
-    and ends with a deletion. Deleting the node at once, and mapping the part to its twin, costs no more.
+    The distance stays the same. Proof: take the best mapping, and a node that it maps into a removed part; continue
+    from the corresponding node of that part's twin. Mappings keep preorder (for last subtrees, postorder), so this path
+    only moves away from the middle and ends with a deletion. Deleting the node directly, and mapping the part to its
+    twin, costs no more.
     """
     while a.labels[-1] == b.labels[-1]:
-        left, right = _children(a), _children(b)
-        low, high, least = 0, 0, min(len(left), len(right))
-        while low < least and a.shapes[left[low]] == b.shapes[right[low]]:
+        children_a, children_b = _children(a), _children(b)
+        low, high, least = 0, 0, min(len(children_a), len(children_b))
+        while low < least and a.shapes[children_a[low]] == b.shapes[children_b[low]]:
             low += 1
-        while high < least - low and a.shapes[left[-1 - high]] == b.shapes[right[-1 - high]]:
+        while high < least - low and a.shapes[children_a[-1 - high]] == b.shapes[children_b[-1 - high]]:
             high += 1
         if not low == high == 0:
-            a, b = _only(a, left, low, high, -1), _only(b, right, low, high, -2)
-        if len(left) - low - high != 1 or len(right) - low - high != 1:
+            a, b = _with_children(a, children_a, low, high, -1), _with_children(b, children_b, low, high, -2)
+        if len(children_a) - low - high != 1 or len(children_b) - low - high != 1:
             break
         a, b = _without_root(a), _without_root(b)
     return a, b
 
 
-def _children(of: Tree) -> list[int]:
-    children, child = [], len(of.sizes) - 2
+def _children(tree: Tree) -> list[int]:
+    children, child = [], len(tree.sizes) - 2
     while child >= 0:
         children.append(child)
-        child -= of.sizes[child]
+        child -= tree.sizes[child]
     return children[::-1]
 
 
-def _only(of: Tree, children: list[int], low: int, high: int, shape: int) -> Tree:
-    """Return the tree without the first `low` and the last `high` of its root's children; `shape` is a new number."""
+def _with_children(tree: Tree, children: list[int], low: int, high: int, shape: int) -> Tree:
+    """Return the tree without the first `low` and the last `high` children of its root; `shape` is the new root's."""
     begin = children[low - 1] + 1 if low else 0
     end = children[-1 - high] + 1 if high < len(children) else begin
     return Tree(
-        labels=[*of.labels[begin:end], of.labels[-1]],
-        sizes=[*of.sizes[begin:end], end - begin + 1],
-        shapes=[*of.shapes[begin:end], shape],
+        labels=[*tree.labels[begin:end], tree.labels[-1]],
+        sizes=[*tree.sizes[begin:end], end - begin + 1],
+        shapes=[*tree.shapes[begin:end], shape],
     )
 
 
-def _without_root(of: Tree) -> Tree:
-    return Tree(labels=of.labels[:-1], sizes=of.sizes[:-1], shapes=of.shapes[:-1])
+def _without_root(tree: Tree) -> Tree:
+    return Tree(labels=tree.labels[:-1], sizes=tree.sizes[:-1], shapes=tree.shapes[:-1])
 
 
 class _TooManyCellsError(Exception):
     """The tables would take too long to fill."""
 
 
-class _Side:
+class _TreeTables:
     """A tree with the leftmost leaf of each node."""
 
-    def __init__(self, of: Tree) -> None:
-        self.labels, self.sizes, self.shapes = of.labels, of.sizes, of.shapes
-        self.root = len(of.sizes) - 1
-        self.firsts = [node - size + 1 for node, size in enumerate(of.sizes)]  # its leftmost leaf
-        self.tops = {first: node for node, first in enumerate(self.firsts)}  # of a leaf: the highest it is the first of
+    def __init__(self, tree: Tree) -> None:
+        self.labels, self.sizes, self.shapes = tree.labels, tree.sizes, tree.shapes
+        self.root = len(tree.sizes) - 1
+        self.firsts = [node - size + 1 for node, size in enumerate(tree.sizes)]  # leftmost leaf by node
+        self.tops = {first: node for node, first in enumerate(self.firsts)}  # highest node by leftmost leaf
 
 
 class _Tables:
-    """Costs of mapping forests: the first p nodes of one tree to the first q of the other, from some leaf on.
+    """Costs of mapping forests: the first p nodes of one tree to the first q nodes of the other, from some leaf on.
 
-    A mapping keeps postorder. So one through the cell (p, q) costs at least the edit distance of the labels before it
-    plus that of the labels behind it, and where that is more than k the cell need not be filled.
+    A mapping keeps postorder. So a mapping through the cell (p, q) costs at least the edit distance of the labels
+    before the cell plus that of the labels after it. If this sum is more than k, the cell is skipped.
     """
 
     def __init__(self, a: Tree, b: Tree) -> None:
-        self.a, self.b = _Side(a), _Side(b)
+        self.a, self.b = _TreeTables(a), _TreeTables(b)
         self.before = _text_distances(a.labels, b.labels)
         self.behind = _text_distances(a.labels[::-1], b.labels[::-1])[::-1]
         self.masks = [((1 << q) - 1) << len(b.labels) | (1 << q) - 1 for q in range(len(b.labels) + 1)]
         self.least = len(a.labels) - len(b.labels) + self.before[-1].bit_count()
-        self.never = len(a.labels) + len(b.labels) + 1  # more than any mapping costs
+        self.never = len(a.labels) + len(b.labels) + 1  # above the cost of any mapping
         self.cells = 0
         self.within: list[list[int]] = []
         self.meeting: dict[tuple[int, int], int] = {}
 
     def distance_within(self, k: int) -> int:
-        """Return the distance, if it is at most k; else what some mapping costs, or more than any."""
+        """Return the distance if it is at most k, else an upper bound of it."""
         self.within = self._cells_within(k)
         self.meeting = {}
         a, b = self.a, self.b
-        for top_a in sorted(a.tops.values()):  # smaller subtrees come before those they are part of
+        for top_a in sorted(a.tops.values()):  # subtrees come before the trees that contain them
             if a.sizes[top_a] > 1:
                 begins = self.within[a.firsts[top_a]]
                 for top_b in sorted([b.tops[begin] for begin in begins if begin in b.tops]):
-                    # only a table tells what it costs if two nodes on the leftmost paths of these subtrees meet
-                    both_roots = top_a == a.root and top_b == b.root  # theirs comes last, whatever they are
+                    # the table gives the costs of mapping nodes on the leftmost paths of these subtrees to each other
+                    both_roots = top_a == a.root and top_b == b.root  # filled last
                     if b.sizes[top_b] > 1 and not both_roots:
                         self._fill(top_a, top_b)
         return self._fill(a.root, b.root)
 
     def _cells_within(self, k: int) -> list[list[int]]:
-        """Return for each p every q such that a mapping through (p, q) may cost k or less.
+        """Return for each p the values of q for which a mapping through (p, q) may cost k or less.
 
-        It may if some alignment of the labels through (p, q) does. That passes through cells of the same cost: so a
-        cell in question is at the q of one in the row above, one further right, or one to the right of one in its row.
+        It may if an alignment of the labels through (p, q) costs k or less. Such an alignment passes only through such
+        cells, so each cell is below, diagonally below right, or right of another.
         """
         columns = len(self.b.labels)
-        masks, masks_behind, most = self.masks, self.masks[::-1], k - len(self.a.labels) + columns
+        masks, masks_behind, max_cost = self.masks, self.masks[::-1], k - len(self.a.labels) + columns
         collected: list[list[int]] = []
         above = [0]
         for before, behind in zip(self.before, self.behind, strict=True):
@@ -220,7 +221,7 @@ class _Tables:
             for begin in above:
                 q, end = max(q, begin), begin + 1
                 while q <= end and q <= columns:
-                    if (before & masks[q]).bit_count() + (behind & masks_behind[q]).bit_count() <= most:
+                    if (before & masks[q]).bit_count() + (behind & masks_behind[q]).bit_count() <= max_cost:
                         row.append(q)
                         end = q + 1
                     q += 1
@@ -231,13 +232,13 @@ class _Tables:
 
     def _count(self, cells: int) -> None:
         self.cells += cells
-        if self.cells > _MOST_CELLS:
+        if self.cells > _MAX_CELLS:
             raise _TooManyCellsError
 
     def _fill(self, top_a: int, top_b: int) -> int:
-        """Fill the table of two subtrees; the cost of mapping one to the other.
+        """Fill the table of two subtrees and return the cost of mapping one to the other.
 
-        On the way, `meeting` is told what it costs if two nodes on their leftmost paths meet.
+        This also sets `meeting`, the costs of mapping nodes on their leftmost paths to each other.
         """
         a, begin_a, begin_b = self.a, self.a.firsts[top_a], self.b.firsts[top_b]
         above = {begin_b: 0} | {q: q - begin_b for q in self._columns(begin_a, begin_b, top_b)}
@@ -255,7 +256,7 @@ class _Tables:
         return above.get(top_b + 1, self.never)
 
     def _columns(self, p: int, begin: int, top: int) -> list[int]:
-        """Return the cells to be filled in a row of the table of a subtree."""
+        """Return the columns to fill in a row of the table of a subtree."""
         row = self.within[p]
         hits = row[bisect_right(row, begin) : bisect_right(row, top + 1)]
         self._count(len(hits) + 1)
@@ -264,46 +265,46 @@ class _Tables:
     def _fill_row(
         self, row: _Row, columns: list[int], node: int, above: _Row, before_first: _Row, leftmost: int | None
     ) -> None:
-        """Fill in for every last node of the other forest: this one is deleted, that one inserted, or the two meet.
+        """Fill a row: for each last node of the other forest, delete this node, insert the other, or map them.
 
-        `leftmost`, where this node is on the leftmost path of its table, is the leaf where that of the other begins.
+        `leftmost` is the first leaf of the other subtree if this node is on its own leftmost path, else None.
         """
         never, firsts, sizes, labels, shapes = self.never, self.b.firsts, self.b.sizes, self.b.labels, self.b.shapes
         label, size, shape = self.a.labels[node], self.a.sizes[node], self.a.shapes[node]
         for q in columns:
-            other = q - 1
-            best, inserted = above.get(q, never), row.get(other, never)
+            other_node = q - 1
+            best, inserted = above.get(q, never), row.get(other_node, never)
             if inserted < best:
                 best = inserted
             best += 1
-            met = before_first.get(firsts[other], never)
+            met = before_first.get(firsts[other_node], never)
             if met < best:
-                if size == 1 or sizes[other] == 1:  # all other nodes of the larger subtree have no partner
-                    met += size + sizes[other] - 1 - (label == labels[other])
+                if size == 1 or sizes[other_node] == 1:  # all other nodes of the larger subtree have no partner
+                    met += size + sizes[other_node] - 1 - (label == labels[other_node])
                 else:
-                    if firsts[other] == leftmost:
-                        self.meeting[node, other] = above.get(other, never) + (label != labels[other])
-                    met += 0 if shape == shapes[other] else self.meeting.get((node, other), never)
+                    if firsts[other_node] == leftmost:
+                        self.meeting[node, other_node] = above.get(other_node, never) + (label != labels[other_node])
+                    met += 0 if shape == shapes[other_node] else self.meeting.get((node, other_node), never)
                 if met < best:
                     best = met
             row[q] = best
 
 
 def _text_distances(a: list[int], b: list[int]) -> list[int]:
-    """Return the edit distances of all beginnings of two texts, as a row of bits for each beginning of the first.
+    """Return the edit distances of all prefixes of two texts, as a row of bits for each prefix of the first.
 
-    Along a row the distance rises by one at the bits of its lower half, and falls by one at those that its upper half
-    lacks; row p starts with p. So the distance of the first p and q labels is p − q and the bits before q in both
-    halves. Hyyrö 2003, after Myers 1999: https://doi.org/10.1145/316542.316550.
+    Along a row the distance rises by one at the set bits of the lower half, and falls by one at the unset bits of the
+    upper half; row p starts with p. So the distance of the first p and q labels is p − q plus the number of set bits
+    before q in both halves. Hyyrö 2003, after Myers 1999: https://doi.org/10.1145/316542.316550.
     """
-    places: dict[int, int] = {}
-    for place, label in enumerate(b):
-        places[label] = places.get(label, 0) | 1 << place
+    label_bits: dict[int, int] = {}
+    for position, label in enumerate(b):
+        label_bits[label] = label_bits.get(label, 0) | 1 << position
     every = (1 << len(b)) - 1
     rises, falls = every, 0
     rows = [every << len(b) | every]
     for label in a:
-        equal = places.get(label, 0)
+        equal = label_bits.get(label, 0)
         diagonal = (((equal & rises) + rises) ^ rises) | equal | falls
         down, up = falls | ~(diagonal | rises), diagonal & rises
         down, up = down << 1 | 1, up << 1

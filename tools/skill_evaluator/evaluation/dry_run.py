@@ -1,4 +1,4 @@
-"""`evaluate --dry-run`: everything but the calls. Needs no key, writes nothing."""
+"""`evaluate --dry-run`: check the inputs and estimate the calls. It needs no key and writes nothing."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from skill_evaluator.errors import FixtureError, LeaderboardError
-from skill_evaluator.evaluation.inputs import Inputs, expand_bare, read_inputs
+from skill_evaluator.evaluation.inputs import Inputs, expand_no_prompt, read_inputs
 from skill_evaluator.evaluation.request import EvaluationRequest
-from skill_evaluator.evaluation.runs import beside_words, plan_runs
+from skill_evaluator.evaluation.runs import baseline_notes, plan_runs
 from skill_evaluator.judges.modes.sentences import judge_estimate
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
@@ -52,8 +52,8 @@ _FILES = "tokens of images and of pages of PDFs are estimates, by each vendor's 
 
 
 def dry_run(request: EvaluationRequest) -> DryRun:
-    """Check everything that can be checked without a call, and return what a run would take."""
-    request = expand_bare(request)
+    """Check everything that needs no call, and estimate the calls, cost and duration of a run."""
+    request = expand_no_prompt(request)
     inputs = read_inputs(request)
     kinds = inputs.kinds
     planned = plan_runs(inputs, replace(request, dry_run=True))
@@ -61,69 +61,76 @@ def dry_run(request: EvaluationRequest) -> DryRun:
     chosen = [case for case in inputs.cases if any(case.id in run.manifest.cases for run in runs)]
     for ids, run in {tuple(run.manifest.cases): run for run in runs}.items():
         _check_truth(run, [case for case in chosen if case.id in ids], inputs)
-    of_models: dict[str, list[Estimate]] = {}
-    further, sizes_of = _further(runs), dict[tuple[object, ...], dict[str, InputSize]]()
+    estimates_of_model: dict[str, list[Estimate]] = {}
+    remarks, sizes_of_group = _extra_calls(runs), dict[tuple[object, ...], dict[str, InputSize]]()
     for run in runs:
-        mine = [case for case in chosen if case.id in run.manifest.cases]
-        asked = planned.components[run.manifest.run_id]
-        alike = (id(asked), *run.manifest.cases)  # most models are asked the same
-        sizes = sizes_of[alike] = sizes_of.get(alike) or input_sizes(asked, mine)
+        run_cases = [case for case in chosen if case.id in run.manifest.cases]
+        component = planned.components[run.manifest.run_id]
+        group = (id(component), *run.manifest.cases)  # most models have the same component and cases
+        sizes = sizes_of_group[group] = sizes_of_group.get(group) or input_sizes(component, run_cases)
         kind, replicates = kinds[run.model.provider], run.manifest.replicates
-        of_run = estimate(sizes, run.model, kind, replicates, batch=request.batch)
-        of_models.setdefault(run.model.id, []).append(of_run)
+        run_estimate = estimate(sizes, run.model, kind, replicates, batch=request.batch)
+        estimates_of_model.setdefault(run.model.id, []).append(run_estimate)
         if (judge := inputs.judge) is not None:
-            of_judge = judge_estimate(judge, kinds[judge.provider], mine, run.model, replicates)
-            of_models.setdefault(judge.id, []).append(of_judge)
-            further.append(f"{judge.id} judges answers, with at most three calls each, mostly one")
-        left_out = [f"{case_id} ({why})" for case_id, why in run.manifest.not_applicable.items()]
-        further += [f"not applicable to {run.model.id}, and not asked: {listed(left_out)}"] if left_out else []
-        of_model = {case_id: size.of_model(run.model, kind) for case_id, size in sizes.items()}
-        further += _too_long(of_model, run.model, context_of(run.model, kind))
-        further += [_FILES] if any(size.files for size in sizes.values()) else []
-    further += [COST_OF_BATCHES] if request.batch else _durations(of_models, runs, inputs, request)
+            judge_share = judge_estimate(judge, kinds[judge.provider], run_cases, run.model, replicates)
+            estimates_of_model.setdefault(judge.id, []).append(judge_share)
+            remarks.append(f"{judge.id} judges each output with one to three calls, mostly one")
+        excluded = [f"{case_id} ({reason})" for case_id, reason in run.manifest.not_applicable.items()]
+        remarks += [f"not applicable to {run.model.id} and not called: {listed(excluded)}"] if excluded else []
+        model_sizes = {case_id: size.of_model(run.model, kind) for case_id, size in sizes.items()}
+        remarks += _too_long(model_sizes, run.model, context_of(run.model, kind))
+        remarks += [_FILES] if any(size.files for size in sizes.values()) else []
+    remarks += [COST_OF_BATCHES] if request.batch else _durations(estimates_of_model, runs, inputs, request)
     estimates = [
         ModelEstimate(
             model_id=model.id,
             provider=model.provider,
             key=key_note(model, kinds[model.provider], inputs.keys),
-            **asdict(sum_of(of_models[model.id])),
+            **asdict(sum_of(estimates_of_model[model.id])),
         )
         for model in {model.id: model for model in (*(run.model for run in runs), inputs.judge) if model}.values()
-        if model.id in of_models
+        if model.id in estimates_of_model
     ]
-    unpriced = listed([one.model_id for one in estimates if one.cost_upper_usd is None], 3)
-    further += [f"no price is known of {unpriced}: give it as `price` in models.yaml"] if unpriced else []
+    unpriced = listed([each.model_id for each in estimates if each.cost_upper_usd is None], 3)
+    remarks += [f"the price of {unpriced} is unknown: set `price` in models.yaml"] if unpriced else []
     return DryRun(
         component=inputs.component,
         cases=chosen,
         estimates=estimates,
-        forecasts=forecasts_of((one.model_id, one) for one in estimates),
-        further=list(dict.fromkeys(further)),
+        forecasts=forecasts_of((each.model_id, each) for each in estimates),
+        further=list(dict.fromkeys(remarks)),
     )
 
 
-def _further(runs: Sequence[Run]) -> list[str]:
-    """Describe the further calls: interleaved baselines, and recorded prompts by model."""
+def _extra_calls(runs: Sequence[Run]) -> list[str]:
+    """Describe the calls of interleaved baselines and of recorded prompts."""
     versions: dict[str, list[str]] = {}
     for run in runs:
         manifest = run.manifest
         if manifest.role == "again":
-            under = f" under {manifest.scenario}" if manifest.scenario else ""
-            versions.setdefault(run.model.id, []).append(f"{manifest.skill_version}{under}")
-    recorded = [f"{model_id} is asked by recorded prompts: {', '.join(asked)}" for model_id, asked in versions.items()]
-    return [*beside_words(runs), *recorded]
+            suffix = f" under {manifest.scenario}" if manifest.scenario else ""
+            versions.setdefault(run.model.id, []).append(f"{manifest.skill_version}{suffix}")
+    recorded = [
+        f"{model_id} is called with recorded prompts: {', '.join(names)}" for model_id, names in versions.items()
+    ]
+    return [*baseline_notes(runs), *recorded]
 
 
 def _too_long(sizes: Mapping[str, InputSize], model: Model, context: int | None) -> Iterator[str]:
     """Yield a line on the cases that are longer than a model's context, by their approximate size."""
-    over = {case_id: size.likely for case_id, size in sizes.items() if context is not None and size.likely > context}
-    if over and context is not None:
-        named = listed([f"{case_id} (about {tokens:,} tokens)" for case_id, tokens in over.items()])
-        yield f"over the context of {model.id}, {context:,} tokens: {named}"
+    too_long = {
+        case_id: size.likely for case_id, size in sizes.items() if context is not None and size.likely > context
+    }
+    if too_long and context is not None:
+        cases = listed([f"{case_id} (about {tokens:,} tokens)" for case_id, tokens in too_long.items()])
+        yield f"longer than the context of {model.id} ({context:,} tokens): {cases}"
 
 
 def _durations(
-    of_models: Mapping[str, Sequence[Estimate]], runs: Sequence[Run], inputs: Inputs, request: EvaluationRequest
+    estimates_of_model: Mapping[str, Sequence[Estimate]],
+    runs: Sequence[Run],
+    inputs: Inputs,
+    request: EvaluationRequest,
 ) -> Iterator[str]:
     """Estimate the duration of each model's calls, by the median latency of its last record."""
     archive = Archive(inputs.component)
@@ -133,40 +140,40 @@ def _durations(
             continue
         kind = inputs.kinds[model.provider]
         _, flights = calls_in_flight(model, kind, request.concurrency or inputs.settings.concurrency)
-        calls = sum_of(of_models[model.id]).calls
+        calls = sum_of(estimates_of_model[model.id]).calls
         minutes = calls * record.latency_s.p50 / min(flights, calls) / 60
-        time = "under a minute" if minutes < 1 else f"about {minutes:,.0f} minutes"
-        yield f"{model.id} will take {time}, as its calls in {record.run_id} took"
+        duration = "under a minute" if minutes < 1 else f"about {minutes:,.0f} minutes"
+        yield f"{model.id} will take {duration}, as its calls in {record.run_id} took"
 
 
 def _last_record(model_id: str, archive: Archive, inputs: Inputs, components: Path) -> Record | None:
-    """Return a model's last record, else that of its last run folder, else its last of any other component.
+    """Return a model's last record, else that of its last run folder, else its last record of any other component.
 
-    An unreadable record tells nothing.
+    Skip unreadable records. Return None if there is no record.
     """
-    for entry in (entry for entry in archive.entries if entry.model_id == model_id):
+    for row in (row for row in archive.entries if row.model_id == model_id):
         with suppress(LeaderboardError):
-            return archive.record(entry)
+            return archive.record(row)
     for path in sorted(inputs.results_dir.glob(f"*/{RECORD}"), reverse=True):
         with suppress(LeaderboardError):
             record = read_record(path)
             if (record.skill, record.model_id) == (inputs.component.name, model_id):
                 return record
-    elsewhere = []
+    paths = []
     for board in components.glob(f"*/{inputs.component.leaderboard_path.name}"):
         with suppress(LeaderboardError):
-            runs = [entry for entry in read_entries(board) if entry.model_id == model_id]
-            elsewhere += [(run.order, board.parent / "evals" / "records" / f"{run.run_id}.json") for run in runs[:1]]
-    for _, path in sorted(elsewhere, reverse=True):
+            runs = [row for row in read_entries(board) if row.model_id == model_id]
+            paths += [(run.order, board.parent / "evals" / "records" / f"{run.run_id}.json") for run in runs[:1]]
+    for _, path in sorted(paths, reverse=True):
         with suppress(LeaderboardError):
             return read_record(path)
     return None
 
 
 def _check_truth(run: Run, cases: Sequence[Case], inputs: Inputs) -> None:
-    """Raise FixtureError unless the ground truth, taken as an answer, scores 1 on every metric that is defined."""
+    """Raise FixtureError if a ground truth, scored as an output, scores below 1 on a metric that is defined."""
     component, replicates = inputs.component, run.manifest.replicates
-    cases = [replace(case, checks=()) for case in cases]  # they look at what a model writes, and some run a program
+    cases = [replace(case, checks=()) for case in cases]  # checks are about outputs, and may run programs
     with open_scores(component, cases, calls=0) as scores:
         scorer = Scorer(component, cases, replicates, scores)
         for call in schedule_calls([case.id for case in cases if case.labelled], replicates):

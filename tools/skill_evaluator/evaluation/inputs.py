@@ -7,7 +7,7 @@ from pathlib import Path
 
 from skill_evaluator.errors import ConfigError, RunError
 from skill_evaluator.evaluation.request import EvaluationRequest
-from skill_evaluator.judges.calibration.results import read_calibration  # for the few that have a judge
+from skill_evaluator.judges.calibration.results import read_calibration
 from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import Model, Settings, select_models
@@ -21,7 +21,7 @@ from skill_evaluator.runner.schedule import Shard, refuse_amounts
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inputs(Configuration):
-    """Everything an evaluation reads, checked. `models`: those to be asked now; `judge`: who judges sentences."""
+    """Everything an evaluation reads, checked. `models` are the models to call; `judge` decides `expect` checks."""
 
     component: Component
     cases: tuple[Case, ...]
@@ -30,8 +30,8 @@ class Inputs(Configuration):
     judge: Model | None = None
 
 
-def expand_bare(request: EvaluationRequest) -> EvaluationRequest:
-    """Return the options with --no-prompt as the scenario that it is; raise RunError if that clashes."""
+def expand_no_prompt(request: EvaluationRequest) -> EvaluationRequest:
+    """Replace --no-prompt by its scenario; raise RunError if other options conflict with it."""
     if not request.no_prompt:
         return request
     if request.scenario is not None or request.rerun_baseline or request.with_baseline:
@@ -40,7 +40,7 @@ def expand_bare(request: EvaluationRequest) -> EvaluationRequest:
 
 
 def read_inputs(request: EvaluationRequest, configuration: Configuration | None = None) -> Inputs:
-    """Read settings, component, cases and models, and see that the leaderboard can be added to; raise for any fault.
+    """Read settings, component, cases and models, and check the leaderboard; raise SkillEvaluatorError if invalid.
 
     Pass `configuration` when evaluating repeatedly: reading it removes the keys from the environment.
     """
@@ -56,27 +56,27 @@ def read_inputs(request: EvaluationRequest, configuration: Configuration | None 
         request.config,
         request.scenario,
     )
-    asked = asking(configuration, component)
-    with tolerating_git():  # before a call is paid for
+    configuration_of_component = asking(configuration, component)
+    with tolerating_git():  # fails before any paid call
         Repository(component.files[0])
-    patterns = () if request.resumed else request.cases  # a run that is there remembers its cases
+    patterns = () if request.resumed else request.cases  # a resumed run has its cases in its manifest
     cases = load_cases(component, request.fixtures, patterns)
     check_leaderboard(component)
-    models = select_models(asked.models, request.models)
+    models = select_models(configuration_of_component.models, request.models)
     if request.batch:
         refuse_unbatched(models)
     judge, models = judge_of(component, cases, models, configuration.models, configuration.settings)
     if judge is not None:
         read_calibration(request.config, configuration.settings)
     if request.max_cost is not None:
-        refuse_unpriced([*models, *([judge] if judge else [])], asked.kinds)
+        refuse_unpriced([*models, *([judge] if judge else [])], configuration_of_component.kinds)
     return Inputs(
         component=component,
         cases=cases,
         models=models,
-        kinds=asked.kinds,
-        keys=asked.keys,
-        settings=asked.settings,
+        kinds=configuration_of_component.kinds,
+        keys=configuration_of_component.keys,
+        settings=configuration_of_component.settings,
         shard=Shard.parse(request.shard) if request.shard else None,
         results_dir=request.results or component.results_dir,
         judge=judge,
@@ -91,48 +91,52 @@ def _refuse_designs(request: EvaluationRequest) -> None:
         "--failing": request.failing,
         "--rerun-baseline": request.rerun_baseline,
     }
-    given = [flag for flag, is_given in designs.items() if is_given]
-    if len(given) > 1:
-        raise RunError(f"{' and '.join(given)} cannot be combined; use one of them")
-    others = {
+    chosen = [flag for flag, is_chosen in designs.items() if is_chosen]
+    if len(chosen) > 1:
+        raise RunError(f"{' and '.join(chosen)} cannot be combined; use one of them")
+    restrictions = {
         "--case": bool(request.cases),
         "--shard": request.failing and request.shard is not None,
         "--scenario": request.failing and request.scenario is not None,
     }
-    clashing = [flag for flag, is_given in others.items() if is_given]
+    conflicts = [flag for flag, is_chosen in restrictions.items() if is_chosen]
     cases = "the cases that failed" if request.failing else "all cases"
-    if given and clashing and not request.recorded_baseline:
-        raise RunError(f"{given[0]} cannot be combined with {clashing[0]}: it asks {cases}, as often as planned")
+    if chosen and conflicts and not request.recorded_baseline:
+        raise RunError(f"{chosen[0]} cannot be combined with {conflicts[0]}: it runs {cases}")
     if request.draft and request.rerun_baseline:
-        raise RunError(f"--draft measures the prompt as it is, and {given[0]} a recorded version; use one of them")
+        raise RunError("--draft runs the current prompt and --rerun-baseline a recorded version; use one of them")
 
 
 def judge_of(
-    component: Component, cases: Iterable[Case], asked: tuple[Model, ...], models: tuple[Model, ...], settings: Settings
+    component: Component,
+    cases: Iterable[Case],
+    selected: tuple[Model, ...],
+    models: tuple[Model, ...],
+    settings: Settings,
 ) -> tuple[Model | None, tuple[Model, ...]]:
-    """Return the judge of a component's sentence checks, or None if it has none, and the models to call.
+    """Return the judge of a component's `expect` checks, and the models to call. The judge is None without checks.
 
-    If all models are chosen, the judge is removed from them. Raise ConfigError if no judge is named, or if a model
-    would judge itself and the component does not declare that.
+    If all models are selected, the judge is removed from them. Raise ConfigError if no judge is configured, or if a
+    model would judge itself and the component's policy does not allow that.
     """
     if not any(case.sentences for case in cases):
-        return None, asked
+        return None, selected
     name = component.name
-    named = settings.policy.judge_of(name)
-    chosen = (named or settings.policy.judge).model
-    if chosen is None:
+    component_policy = settings.policy.judge_of(name)
+    judge_id = (component_policy or settings.policy.judge).model
+    if judge_id is None:
         raise ConfigError(
-            f"'{name}' has checks with `expect`, and no judge: name one as policy.judge.model in settings.yaml, or as "
-            f"policy.components.{name}.judge"
+            f"'{name}' has `expect` checks but no judge: set policy.judge.model or policy.components.{name}.judge in "
+            "settings.yaml"
         )
-    (judge,) = select_models(models, (chosen,))
-    own = [model for model in asked if (model.provider, model.api_name) == (judge.provider, judge.api_name)]
-    if named is not None or not own:
-        return judge, asked
-    if len(own) == len(asked) or len(asked) < len(models):
+    (judge,) = select_models(models, (judge_id,))
+    same_models = [model for model in selected if (model.provider, model.api_name) == (judge.provider, judge.api_name)]
+    if component_policy is not None or not same_models:
+        return judge, selected
+    if len(same_models) == len(selected) or len(selected) < len(models):
         raise ConfigError(
-            f"{judge.id} would judge its own answers as {own[0].id}: name a different judge, or it as "
-            f"policy.components.{name}.judge in settings.yaml if that is meant"
+            f"{judge.id} would judge its own outputs as {same_models[0].id}: choose another judge, or name it as "
+            f"policy.components.{name}.judge in settings.yaml to allow this"
         )
-    print(f"{judge.id} judges the answers of {name}, and is not asked for its own", file=sys.stderr)
-    return judge, tuple(model for model in asked if model not in own)
+    print(f"{judge.id} judges the outputs of {name} and is not evaluated itself", file=sys.stderr)
+    return judge, tuple(model for model in selected if model not in same_models)

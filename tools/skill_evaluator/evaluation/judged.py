@@ -1,6 +1,6 @@
-"""The judged checks of a run: a judge is called about their sentences, or its stored outputs are read.
+"""The `expect` checks of a run: call a judge for them, or read its stored outputs from the run's folder.
 
-Scoring calls no judge: it takes the verdicts as values. The judge's journal lies in the run's folder.
+Scoring itself calls no judge; it gets the verdicts as values.
 """
 
 from collections import Counter
@@ -21,7 +21,7 @@ from skill_evaluator.judges.prompting.reading import commonest_failure
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.config import Model
 from skill_evaluator.providers import Configuration, lack_of
-from skill_evaluator.records.summaries import FEWEST_LABELS, CorrectedShare, JudgedChecks
+from skill_evaluator.records.summaries import MIN_LABELS, CorrectedShare, JudgedChecks
 from skill_evaluator.runner.journal import JUDGE, Run, outcomes
 from skill_evaluator.runner.prices import call_cost, price_of
 from skill_evaluator.runner.schedule import Call, Replicate
@@ -32,7 +32,7 @@ from skill_evaluator.text import listed
 
 _NOT_JUDGED = "not judged"
 Text = tuple[str, str]
-"""The id of a case, and an output to it."""
+"""The id of a case, and the text of an output."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,24 +45,24 @@ class JudgedRun:
 
 
 def judged_items(cases: Iterable[Case], answers: Mapping[Call, Replicate]) -> dict[Text, SentencesItem]:
-    """Return the outputs to judge, each distinct one once; a refused or truncated output fails without a judge."""
+    """Return the distinct outputs to judge. Refused and truncated outputs are omitted: they fail without a judge."""
     by_id = {case.id: (case, sentences) for case in cases if (sentences := case.sentences)}
     items: dict[Text, SentencesItem] = {}
-    for call, made in answers.items():
-        if call.case_id in by_id and made.completion is not None and made.failure is None:
+    for call, replicate in answers.items():
+        if call.case_id in by_id and replicate.completion is not None and replicate.failure is None:
             case, sentences = by_id[call.case_id]
-            item = SentencesItem(input=case.document, output=made.output, sentences=sentences)
-            items[case.id, made.completion.text] = item
+            item = SentencesItem(input=case.document, output=replicate.output, sentences=sentences)
+            items[case.id, replicate.completion.text] = item
     return items
 
 
 def judge_run(run: Run, cases: Sequence[Case], model: Model, session: Session, config: Path) -> JudgedRun:
-    """Call a judge about the outputs of a run that it has not judged yet."""
+    """Let a judge decide the outputs of a run that it has not judged yet."""
     configuration, manifest = session.configuration, run.manifest
     if lack := lack_of(model, configuration.kinds[model.provider], configuration.keys):
         return JudgedRun(stopped=f"{_NOT_JUDGED}: {model.id}: {lack}")
     items = judged_items(cases, outcomes(run.folder))
-    judge = SentencesJudge(model=model, asked_for=manifest.run_id, seed=manifest.seed, folder=run.folder / JUDGE)
+    judge = SentencesJudge(model=model, judged_run=manifest.run_id, seed=manifest.seed, folder=run.folder / JUDGE)
     asked = ask_sentences(list(items.values()), judge, session)
     return judged_by(items, asked, manifest.seed, configuration, config, model)
 
@@ -72,72 +72,77 @@ def read_judged_run(run: Run, cases: Sequence[Case], configuration: Configuratio
     items = judged_items(cases, outcomes(run.folder))
     if not items:
         return JudgedRun()
-    asked = read_sentence_answers(run.folder / JUDGE)
-    model = next((one for one in configuration.models if asked.manifest and one.id == asked.manifest.model_id), None)
-    return judged_by(items, asked, run.manifest.seed, configuration, config, model)
+    answers = read_sentence_answers(run.folder / JUDGE)
+    model = next(
+        (model for model in configuration.models if answers.manifest and model.id == answers.manifest.model_id), None
+    )
+    return judged_by(items, answers, run.manifest.seed, configuration, config, model)
 
 
 def judged_by(
     items: Mapping[Text, SentencesItem],
-    asked: SentenceAnswers,
+    answers: SentenceAnswers,
     seed: int,
     configuration: Configuration,
     config: Path,
     model: Model | None,
 ) -> JudgedRun:
-    """Return the scores by a judge's outputs; `model` is None if the judge is no longer in models.yaml."""
-    scores = scores_of(items, asked, seed)
-    stopped = asked.stopped or _why_unjudged(items, asked, seed, configuration.settings.required_coverage)
+    """Build the judged run from a judge's outputs; `model` is None if the judge is no longer in models.yaml."""
+    scores = scores_of(items, answers, seed)
+    stopped = answers.stopped or _unjudged_reason(items, answers, seed, configuration.settings.required_coverage)
     return JudgedRun(
         scores=scores,
-        summary=_summary(items, scores, asked, configuration, config, model),
+        summary=_summary(items, scores, answers, configuration, config, model),
         stopped=stopped and f"{_NOT_JUDGED}: {stopped}",
     )
 
 
-def scores_of(items: Mapping[Text, SentencesItem], asked: SentenceAnswers, seed: int) -> dict[Text, CheckScores]:
-    """Return the scores of the checks by a judge's outputs, each with its ground."""
+def scores_of(items: Mapping[Text, SentencesItem], answers: SentenceAnswers, seed: int) -> dict[Text, CheckScores]:
+    """Return the scores of the checks from a judge's outputs, each with the judge's ground."""
     return {
         text: {
             name: CheckScore(None if vote.holds is None else float(vote.holds), vote.ground)
-            for name, vote in votes_on(item, asked.answered, seed).verdicts.items()
+            for name, vote in votes_on(item, answers.answered, seed).verdicts.items()
         }
         for text, item in items.items()
     }
 
 
-def _why_unjudged(
-    items: Mapping[Text, SentencesItem], asked: SentenceAnswers, seed: int, required_coverage: float
+def _unjudged_reason(
+    items: Mapping[Text, SentencesItem], answers: SentenceAnswers, seed: int, required_coverage: float
 ) -> str | None:
     """Return the reason why outputs have no verdict: failed calls, or too many unreadable outputs of the judge.
 
     Return None if enough outputs have a verdict.
     """
-    votes = [votes_on(item, asked.answered, seed) for item in items.values()]
+    votes = [votes_on(item, answers.answered, seed) for item in items.values()]
     open_outputs = sum(vote.question is not None for vote in votes)
     unsettled = [[vote.ground for vote in item.verdicts.values() if vote.holds is None] for item in votes]
     grounds = Counter(item[0] for item in unsettled if item and item[0])
     if grounds.total() > len(items) * (1.0 - required_coverage) and not open_outputs:
-        why = listed([f"{ground} {count}" for ground, count in grounds.most_common()])
-        lost = f"{grounds.total()} of {len(items)} answers"
-        return f"{lost}: the judge's own cannot be read ({why}); fix the judge or name another one, then --resume"
-    failed = commonest_failure(asked.answered.values())
-    return f"{open_outputs} of {len(items)} answers" + (f" ({failed})" if failed else "") if open_outputs else None
+        reasons = listed([f"{ground} {count}" for ground, count in grounds.most_common()])
+        share = f"{grounds.total()} of {len(items)} outputs"
+        return f"{share}: the judge's outputs are unreadable ({reasons}); fix or replace the judge, then --resume"
+    failed = commonest_failure(answers.answered.values())
+    return f"{open_outputs} of {len(items)} outputs" + (f" ({failed})" if failed else "") if open_outputs else None
 
 
 def _summary(
     items: Mapping[Text, SentencesItem],
     scores: Mapping[Text, CheckScores],
-    asked: SentenceAnswers,
+    answers: SentenceAnswers,
     configuration: Configuration,
     config: Path,
     model: Model | None,
 ) -> JudgedChecks | None:
-    """Return the record's summary of the judge, with shares corrected for its errors if people labelled enough."""
-    manifest = asked.manifest
+    """Build the record's summary of the judge; shares are corrected for its errors if there are enough labels.
+
+    Return None if the judge was not called.
+    """
+    manifest = answers.manifest
     if manifest is None:
         return None
-    errors = _errors_of(asked, configuration, config)
+    errors = _errors_of(answers, configuration, config)
     labels = errors.get("", SentenceErrors()).labels
     verdicts = by_key(
         (key, score)
@@ -147,30 +152,36 @@ def _summary(
         for key in ("", sentence)
     )
     shares = {
-        sentence: CorrectedShare(judged=round(sum(every) / len(every), 6), value=figure.value, ci95=figure.ci95)
-        for sentence, every in verdicts.items()
-        if labels >= FEWEST_LABELS
+        sentence: CorrectedShare(
+            judged=round(sum(scores_of_sentence) / len(scores_of_sentence), 6), value=estimate.value, ci95=estimate.ci95
+        )
+        for sentence, scores_of_sentence in verdicts.items()
+        if labels >= MIN_LABELS
         and sentence in errors
-        and (figure := errors[sentence].corrected(int(sum(every)), len(every))) is not None
+        and (estimate := errors[sentence].corrected(int(sum(scores_of_sentence)), len(scores_of_sentence))) is not None
     }
     price = None if model is None else price_of(model, configuration.kinds[model.provider])
-    costs = [None if model is None else call_cost(model, price, made) for made in asked.answered.values()]
+    costs = [None if model is None else call_cost(model, price, replicate) for replicate in answers.answered.values()]
     return JudgedChecks(
         model_id=manifest.model_id,
         digests=manifest.digests,
-        calls=len(asked.answered),
+        calls=len(answers.answered),
         cost_usd=rounded(total_or_none(costs)),
         labels=labels,
         shares=shares,
     )
 
 
-def _errors_of(asked: SentenceAnswers, configuration: Configuration, config: Path) -> Mapping[str, SentenceErrors]:
-    """Return the judge's errors by sentence, if the calibration of the settings has the same prompt and settings."""
-    calibration, manifest = read_calibration(config, configuration.settings), asked.manifest
+def _errors_of(answers: SentenceAnswers, configuration: Configuration, config: Path) -> Mapping[str, SentenceErrors]:
+    """Return the judge's errors by sentence. Return {} if the calibration has another prompt or other settings."""
+    calibration, manifest = read_calibration(config, configuration.settings), answers.manifest
     if manifest is None or calibration is None or calibration.judging is None:
         return {}
     if manifest.digests["sentences"] not in {prompt.digest for prompt in calibration.judging.prompts}:
         return {}
-    judges = {(one.judge, one.record.settings): one.sentences for one in calibration.judges if one.record is not None}
+    judges = {
+        (judge.judge, judge.record.settings): judge.sentences
+        for judge in calibration.judges
+        if judge.record is not None
+    }
     return judges.get((manifest.model_id, manifest.digests["settings"]), {})

@@ -1,6 +1,6 @@
-"""`evaluate` of several components: which are ready and what all of them cost, then each of them, one after the other.
+"""`evaluate` of several components: plan all of them with their total cost, then evaluate one after the other.
 
-A component that is not ready, or fails, takes none of the others with it.
+A component that is not ready or fails does not stop the others.
 """
 
 import sys
@@ -25,7 +25,7 @@ from skill_evaluator.text import counted, nearest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManyPlanned:
-    """The components to evaluate, with calls and cost, and by name the errors of the others."""
+    """The components to evaluate, with calls and cost, and the errors of the other components by name."""
 
     ready: Sequence[DryRun]
     left_out: Mapping[str, SkillEvaluatorError]
@@ -42,59 +42,71 @@ class ManyPlanned:
 
 
 def plan_many(request: ManyRequest) -> ManyPlanned:
-    """Return the components that are ready, among those that match a pattern or changed; raise if no name matches."""
-    names = component_names(request.components)
-    chosen = [name for name in names if fnmatchcase(name, request.skill or "*")]
-    if not chosen:
-        raise ComponentError(f"no component matches '{request.skill or '*'}' {nearest(request.skill, names)}")
+    """Plan the components that match a pattern and, with `--changed`, changed. Raise ComponentError if none matches."""
+    all_names = component_names(request.components)
+    names = [name for name in all_names if fnmatchcase(name, request.skill or "*")]
+    if not names:
+        raise ComponentError(f"no component matches '{request.skill or '*'}' {nearest(request.skill, all_names)}")
     if request.changed:
-        chosen = _changed(request, chosen, request.base)
+        names = _changed(request, names, request.base)
     elif request.base is not None:
         raise ConfigError("--base requires --changed")
     ready: list[DryRun] = []
     left_out: dict[str, SkillEvaluatorError] = {}
-    for name in with_progress(chosen, len(chosen), "components"):
-        asked = replace(request, skill=name, dry_run=request.resumed is None)
-        plan = attempted(name, partial(dry_run, asked))
+    for name in with_progress(names, len(names), "components"):
+        component_request = replace(request, skill=name, dry_run=request.resumed is None)
+        plan = attempted(name, partial(dry_run, component_request))
         if isinstance(plan, SkillEvaluatorError):
             left_out[name] = plan
         else:
             ready.append(plan)
     if left_out and not ready and all(isinstance(problem, ConfigError) for problem in left_out.values()):
-        raise next(iter(left_out.values()))  # models.yaml or an option, which is wrong for all
+        raise next(iter(left_out.values()))  # models.yaml or an option is wrong for all components
     return ManyPlanned(ready=ready, left_out=left_out)
 
 
 def _changed(request: ManyRequest, names: Sequence[str], ref: str | None) -> list[str]:
-    """Return the components that changed since HEAD left a commit, by default the main branch; say since when."""
+    """Return the components that changed since the merge base of HEAD and `ref`, by default the main branch.
+
+    Print the number of skipped components. Raise GitError if there is no merge base.
+    """
     repository = Repository(request.components if request.components.exists() else request.config)
     main, head = ref or repository.main_branch() or "", repository.commit("HEAD")
     tip = next(filter(None, map(repository.commit, [ref] if ref else [f"origin/{main}", main])), None)
     base = tip and repository.merge_base(tip)
     if base is None or (base == head and not ref and repository.is_shallow):
-        what = f"--base {ref} is not a commit here" if ref else "found no commit where HEAD left the main branch"
-        raise GitError(f"{what}; fetch more (`fetch-depth: 0` in CI), or name a commit: --changed --base COMMIT")
+        message = f"--base {ref} is not a commit here" if ref else "found no merge base of HEAD and the main branch"
+        raise GitError(f"{message}; fetch more (`fetch-depth: 0` in CI), or name a commit: --changed --base COMMIT")
     folder = repository.place(request.components)
-    (before,) = read_versions(repository, (base,), folder)
+    (versions,) = read_versions(repository, (base,), folder)
     changed = []
     for name in names:
-        then, now = before.get(name), read_version(request.components / name, within(folder, name))
-        rose = now and now.version and needs_evaluation(bump(then.version if then else None, now.version))
-        if rose or then is None or now is None or (then.prompt, then.schema) != (now.prompt, now.schema):
+        base_version, head_version = versions.get(name), read_version(request.components / name, within(folder, name))
+        is_bumped = (
+            head_version
+            and head_version.version
+            and needs_evaluation(bump(base_version.version if base_version else None, head_version.version))
+        )
+        if (
+            is_bumped
+            or base_version is None
+            or head_version is None
+            or (base_version.prompt, base_version.schema) != (head_version.prompt, head_version.schema)
+        ):
             changed.append(name)
-    since = f"HEAD, which {main} has, too" if base == head else f"{base[:12]}, where HEAD left {main}"
-    of_all = f"{counted(len(names) - len(changed), 'component')} of {len(names):,} not asked"
-    print(f"{of_all}: prompt, schema and version are as at {since}", file=sys.stderr)
+    description = f"HEAD, which {main} also has" if base == head else f"{base[:12]}, the merge base with {main}"
+    counts = f"{counted(len(names) - len(changed), 'component')} of {len(names):,} skipped"
+    print(f"{counts}: prompt, schema and version are unchanged since {description}", file=sys.stderr)
     return changed
 
 
 def evaluate_many(
     request: ManyRequest, planned: ManyPlanned, watch: Watch, write_report: WriteReport
 ) -> dict[str, EvaluationResult | SkillEvaluatorError]:
-    """Evaluate each component that is ready, under shared limits; return its result or its error by name."""
+    """Evaluate the planned components under shared limits; return the result or the error of each by name."""
     results: dict[str, EvaluationResult | SkillEvaluatorError] = {}
-    for each in planned.ready:
-        name = each.component.name
+    for plan in planned.ready:
+        name = plan.component.name
         evaluation = Evaluation(replace(request, skill=name), watch)
         results[name] = result = attempted(name, partial(evaluation.run, write_report))
         if isinstance(result, EvaluationResult):

@@ -1,7 +1,7 @@
 """Mutation testing: run the prompt without each of its parts, interleaved with the whole prompt, and compare.
 
-The mutant is compared with four runs of the whole prompt: as it is, and with three edits that mean nothing (controls).
-What such an edit does to a case is the noise that a mutant must exceed.
+A mutant is compared with four runs of the whole prompt: unchanged, and with three edits without meaning (controls). The
+effect of such edits is the noise that a mutant must exceed.
 """
 
 import math
@@ -43,7 +43,7 @@ _SENTENCE = re.compile(r"\S.*?(?:[.!?](?=\s+[^\sa-z])|\Z)\s*", re.DOTALL)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mutant:
-    """A prompt without one part. `line` is that of the part in the prompt's file, from 1; `text` was removed."""
+    """A prompt without one part: `text` is the removed part, `line` its line in the prompt's file, from 1."""
 
     id: str
     line: int
@@ -52,23 +52,23 @@ class Mutant:
 
 
 def mutants_of(prompt: Prompt, source: str = "") -> tuple[Mutant, ...]:
-    """Return the prompt without each of its parts, from top to bottom; lines are those of `source`, its file.
+    """Return a mutant for each part of a prompt, from top to bottom; `source` is the text of its file.
 
-    A part that holds a placeholder or a whole message is not removed.
+    Parts that hold a placeholder or are a whole message are not removed.
 
     >>> [(one.id, one.text) for one in mutants_of(Prompt.of("Read it. Trim it.\\n\\n- Never guess."))]
     [('sentence-1', 'Read it.'), ('sentence-1-2', 'Trim it.'), ('bullet-3', '- Never guess.')]
     """
     text, names, mutants = prompt.text, Counter[str](), []
     for kind, begin, end in parts_of(text):
-        removed, rest = text[begin:end].strip(), text[:begin] + text[end:]
-        rest = re.sub(r"\n{3,}", "\n\n", re.sub(r"(?m)[ \t]+$", "", rest)).strip()
-        shorter = prompt.like(rest) if rest else None
+        removed, remainder = text[begin:end].strip(), text[:begin] + text[end:]
+        remainder = re.sub(r"\n{3,}", "\n\n", re.sub(r"(?m)[ \t]+$", "", remainder)).strip()
+        shorter = prompt.like(remainder) if remainder else None
         if shorter is None:
             continue
-        prompt_begin = source.find(text)  # -1: the file has other gaps between the messages
-        at = prompt_begin + begin if prompt_begin >= 0 else source.find(removed)
-        line = (source or text).count("\n", 0, at if source else begin) + 1
+        prompt_begin = source.find(text)  # -1 if the file has other whitespace
+        position = prompt_begin + begin if prompt_begin >= 0 else source.find(removed)
+        line = (source or text).count("\n", 0, position if source else begin) + 1
         name = f"{kind}-{line}"
         names[name] += 1
         name = name if names[name] == 1 else f"{name}-{names[name]}"
@@ -77,29 +77,38 @@ def mutants_of(prompt: Prompt, source: str = "") -> tuple[Mutant, ...]:
 
 
 def parts_of(text: str) -> Iterator[tuple[str, int, int]]:
-    """Yield kind, begin and end of each section, bullet and sentence of a Markdown text, from top to bottom.
+    """Yield kind, start and end of each section, bullet and sentence of a Markdown text, from top to bottom.
 
-    A section has all below its heading, and a bullet all that is indented below it. Code, tables, quotations and tags
-    are parts of their section alone.
+    A section includes everything below its heading, a bullet the indented lines below it. Code, tables, quotations and
+    tags belong to their section only.
     """
     lines = text.splitlines(keepends=True)
-    starts = [sum(map(len, lines[:at])) for at in range(len(lines) + 1)]
+    starts = [sum(map(len, lines[:number])) for number in range(len(lines) + 1)]
     kinds = _kinds_of(lines)
-    for at, kind in enumerate(kinds):
-        below = range(at + 1, len(lines))
+    for number, kind in enumerate(kinds):
+        later_lines = range(number + 1, len(lines))
         if kind == "section":
             end = next(
-                (n for n in below if kinds[n] == "section" and _level(lines[n]) <= _level(lines[at])), len(lines)
+                (
+                    index
+                    for index in later_lines
+                    if kinds[index] == "section" and _level(lines[index]) <= _level(lines[number])
+                ),
+                len(lines),
             )
-            yield kind, starts[at], starts[end]
+            yield kind, starts[number], starts[end]
         elif kind == "bullet":
-            end = next((n for n in below if kinds[n] != "sentence"), len(lines))
-            deeper = (n for n in range(end, len(lines)) if lines[n].strip() and _indent(lines[n]) <= _indent(lines[at]))
-            yield kind, starts[at], starts[next(deeper, len(lines))]
-        elif kind == "sentence" and (at == 0 or kinds[at - 1] not in ("sentence", "bullet")):
-            end = next((n for n in below if kinds[n] != "sentence"), len(lines))
-            for found in _SENTENCE.finditer(text, starts[at], len(text[: starts[end]].rstrip())):
-                yield kind, found.start(), found.end()
+            end = next((index for index in later_lines if kinds[index] != "sentence"), len(lines))
+            deeper = (
+                index
+                for index in range(end, len(lines))
+                if lines[index].strip() and _indent(lines[index]) <= _indent(lines[number])
+            )
+            yield kind, starts[number], starts[next(deeper, len(lines))]
+        elif kind == "sentence" and (number == 0 or kinds[number - 1] not in ("sentence", "bullet")):
+            end = next((index for index in later_lines if kinds[index] != "sentence"), len(lines))
+            for match in _SENTENCE.finditer(text, starts[number], len(text[: starts[end]].rstrip())):
+                yield kind, match.start(), match.end()
 
 
 def _kinds_of(lines: Sequence[str]) -> list[str]:
@@ -126,17 +135,21 @@ def _indent(line: str) -> int:
 
 
 def controls_of(prompt: Prompt) -> tuple[Prompt, ...]:
-    """Return three copies that mean the same: other list marks, wider gaps, or blank lines around the first message.
+    """Return three copies with the same meaning: other bullets, wider gaps, or blank lines around the first message.
 
     >>> [control.text for control in controls_of(Prompt.of("- a\\n- b"))]
     ['* a\\n* b', '\\n- a\\n- b', '- a\\n- b\\n']
     """
-    first, *others = prompt.messages
+    first, *later_messages = prompt.messages
     text = first.text
     marks = re.sub(r"(?m)^(\s*)([-*])(?=\s)", lambda mark: f"{mark[1]}{'*' if mark[2] == '-' else '-'}", text)
     wider = re.sub(r"(?<=[.!?]) (?=\S)", "  ", text.replace("\n\n", "\n\n\n"))
     texts = dict.fromkeys((marks, wider, f"\n{text}", f"{text}\n", f"\n{text}\n"))
-    copies = [replace(prompt, messages=(Message(first.role, (other,)), *others)) for other in texts if other != text]
+    copies = [
+        replace(prompt, messages=(Message(first.role, (variant,)), *later_messages))
+        for variant in texts
+        if variant != text
+    ]
     return tuple(copies[:3])
 
 
@@ -144,7 +157,7 @@ MutantStatus = Literal["killed", "survived", "undecided"]
 
 
 class Reaction(FrozenModel):
-    """A metric, field or case that changed significantly: its mean with the whole prompt, and without the part."""
+    """A metric, field or case that changed significantly: its mean with the whole prompt, and with the mutant."""
 
     name: str
     kind: Literal["metric", "field", "case"]
@@ -154,18 +167,18 @@ class Reaction(FrozenModel):
 
 
 class MutantResult(FrozenModel):
-    """A prompt without one part: what was removed, and whether the cases noticed it."""
+    """The result of one mutant: killed if the cases notice the removed part."""
 
     id: str
     line: int = Field(description="of the part in the prompt's file")
-    text: str = Field(description="what was removed")
+    text: str = Field(description="the removed part")
     status: MutantStatus = "undecided"
     reactions: list[Reaction] = []
     reason: str | None = Field(default=None, description="why it is undecided")
 
 
 class MutationResult(FrozenModel):
-    """Whether the cases of a component notice that a part of its prompt is missing."""
+    """The result of mutation testing on a component with a model."""
 
     skill: str
     skill_version: str
@@ -174,9 +187,9 @@ class MutationResult(FrozenModel):
     replicates: int
     alpha: float
     mutants: list[MutantResult]
-    left_out: int = Field(description="parts that were not removed, over --mutants")
-    calls: int = Field(description="made by this and earlier runs; of a dry run those that it would make")
-    cost_usd: float | None = Field(description="of these calls; of a dry run at most")
+    left_out: int = Field(description="parts beyond --mutants, which were not removed")
+    calls: int = Field(description="calls of this and earlier runs; in a dry run the planned calls")
+    cost_usd: float | None = Field(description="cost of these calls; in a dry run the maximum")
     folder: str
     dry_run: bool = False
 
@@ -186,19 +199,19 @@ class MutationResult(FrozenModel):
 
     @property
     def score(self) -> float | None:
-        """The mutation score, killed ÷ (killed + survived); None if nothing is decided."""
+        """The mutation score, killed ÷ (killed + survived). It is None if no mutant is decided."""
         decided = self.count("killed") + self.count("survived")
         return self.count("killed") / decided if decided else None
 
 
-_WHOLE = ("whole", "control-1", "control-2", "control-3")
-_MIN_REPLICATES = 2  # one output per case does not show chance
+_WHOLE_RUNS = ("whole", "control-1", "control-2", "control-3")
+_MIN_REPLICATES = 2  # one output per case shows no variation
 _MIN_CASES = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _MutationPlan:
-    """A mutation test. Its runs are those of the whole prompt and its controls, then one per mutant."""
+    """A mutation test: the runs of the whole prompt and its controls, then one run per mutant."""
 
     request: EvaluationRequest
     inputs: Inputs
@@ -215,7 +228,7 @@ def mutate(request: MutationRequest, watch: Watch) -> MutationResult:
     plan = _plan(request)
     if request.dry_run:
         calls, cost = _size(plan)
-        return _result(plan, [MutantResult.view(one) for one in plan.mutants], calls, cost, dry_run=True)
+        return _result(plan, [MutantResult.view(mutant) for mutant in plan.mutants], calls, cost, dry_run=True)
     (model,) = plan.inputs.models
     if model.provider == "replay":
         raise RunError(f"'{model.id}' replays outputs and ignores the prompt; choose another model")
@@ -227,10 +240,10 @@ def mutate(request: MutationRequest, watch: Watch) -> MutationResult:
 
 
 def _plan(request: MutationRequest) -> _MutationPlan:
-    """Read and check everything and remove the parts; raise for any fault, before any call."""
+    """Read the inputs and build the mutants and their runs; raise SkillEvaluatorError for invalid inputs."""
     refuse_amounts({"--mutants": request.mutants}, None, None)
     if request.replicates < _MIN_REPLICATES:
-        raise RunError(f"--replicates must be at least {_MIN_REPLICATES}: one output per case does not show chance")
+        raise RunError(f"--replicates must be at least {_MIN_REPLICATES}: one output per case shows no variation")
     shared = ("skill", "replicates", "results", "components", "fixtures", "config")
     evaluation = EvaluationRequest(
         **{name: getattr(request, name) for name in (*shared, "concurrency", "max_cost", "max_calls")},
@@ -244,29 +257,31 @@ def _plan(request: MutationRequest) -> _MutationPlan:
     if component.program is not None:
         raise RunError(f"'{component.name}' is a program and has no prompt to mutate")
     if len(inputs.models) != 1:
-        raise RunError(f"mutate runs one model: name it with --model ({', '.join(one.id for one in inputs.models)})")
-    every = mutants_of(component.prompt, read_text(component.files[0], RunError))
-    longest = sorted(every, key=lambda one: -len(one.text))[: request.mutants]
-    mutants = [one for one in every if one in longest]
+        raise RunError(
+            f"mutate runs one model: name it with --model ({', '.join(mutant.id for mutant in inputs.models)})"
+        )
+    candidates = mutants_of(component.prompt, read_text(component.files[0], RunError))
+    longest = sorted(candidates, key=lambda mutant: -len(mutant.text))[: request.mutants]
+    mutants = [mutant for mutant in candidates if mutant in longest]
     if not mutants:
         raise RunError(f"the prompt of '{component.name}' has no part that can be removed")
     runs = _runs(inputs, request.replicates, mutants)
-    left_out = len(every) - len(mutants)
+    left_out = len(candidates) - len(mutants)
     return _MutationPlan(request=evaluation, inputs=inputs, runs=runs, mutants=mutants, left_out=left_out)
 
 
 def _runs(inputs: Inputs, replicates: int, mutants: Sequence[Mutant]) -> PlannedRuns:
-    """Return the runs in one folder, which depends on all that shapes the outputs: a second call resumes them."""
+    """Return the runs. Their folder depends on everything that affects the outputs, so a second call resumes them."""
     component, seed = inputs.component, inputs.settings.seed
     size = RunSize(replicates=replicates, seed=seed)
     (plain,) = new_runs(component, inputs.cases, inputs.models, inputs.results_dir, inputs.kinds, size)
     manifest = plain.manifest
     if len(manifest.cases) < _MIN_CASES:
         raise RunError(f"'{component.name}' has too few cases with ground truth: mutate requires {_MIN_CASES}")
-    shaping = [manifest.digests, component.digests["datasets"], manifest.cases, replicates, seed]
-    folder = inputs.results_dir / f"mutants-{digest(canonical_json(shaping))[-12:]}"
-    prompts = dict(zip(_WHOLE, (component.prompt, *controls_of(component.prompt)), strict=True))
-    prompts |= {_run_id(one): one.prompt for one in mutants}
+    inputs_of_outputs = [manifest.digests, component.digests["datasets"], manifest.cases, replicates, seed]
+    folder = inputs.results_dir / f"mutants-{digest(canonical_json(inputs_of_outputs))[-12:]}"
+    prompts = dict(zip(_WHOLE_RUNS, (component.prompt, *controls_of(component.prompt)), strict=True))
+    prompts |= {_run_id(mutant): mutant.prompt for mutant in mutants}
     runs, components = [], {}
     for name, prompt in prompts.items():
         digests = {**component.digests, "prompt": prompt.digest}
@@ -274,7 +289,8 @@ def _runs(inputs: Inputs, replicates: int, mutants: Sequence[Mutant]) -> Planned
         update = {
             "run_id": name,
             "digests": input_digests(components[name], plain.model),
-            "seed": seed + (_WHOLE.index(name) if name in _WHOLE else 0),  # else a seed repeats the outputs
+            "seed": seed
+            + (_WHOLE_RUNS.index(name) if name in _WHOLE_RUNS else 0),  # equal seeds could repeat the outputs
             "draft": True,
         }
         runs.append(replace(plain, manifest=manifest.model_copy(update=update), folder=folder / name))
@@ -293,21 +309,24 @@ def _size(plan: _MutationPlan) -> tuple[int, float | None]:
         sizes = input_sizes(plan.runs.components[run.manifest.run_id], cases)
         kind = plan.inputs.kinds[run.model.provider]
         estimates.append(estimate(sizes, run.model, kind, run.manifest.replicates))
-    return sum(one.calls for one in estimates), total_or_none(one.cost_upper_usd for one in estimates)
+    return sum(each.calls for each in estimates), total_or_none(each.cost_upper_usd for each in estimates)
 
 
 def _decide(plan: _MutationPlan, records: Sequence[Record]) -> list[MutantResult]:
-    """Return whether each mutant is killed, in the order of the prompt."""
+    """Decide each mutant, in the order of the prompt."""
     by_id = {record.run_id: record for record in records}
-    whole = [by_id[name] for name in _WHOLE]
+    whole = [by_id[name] for name in _WHOLE_RUNS]
     rules = rules_for(plan.inputs.settings, whole[0])
     results = []
     for mutant in plan.mutants:
-        lacking = [one for one in (by_id[_run_id(mutant)], *whole) if not one.complete]
-        if not lacking:
+        incomplete = [record for record in (by_id[_run_id(mutant)], *whole) if not record.complete]
+        if not incomplete:
             results.append(decide_mutant(mutant, whole, by_id[_run_id(mutant)], rules))
             continue
-        reason = lacking[0].stopped or f"only {lacking[0].coverage:.0%} of the calls of {lacking[0].run_id} succeeded"
+        reason = (
+            incomplete[0].stopped
+            or f"only {incomplete[0].coverage:.0%} of the calls of {incomplete[0].run_id} succeeded"
+        )
         results.append(MutantResult.view(mutant, reason=reason))
     return results
 
@@ -330,13 +349,13 @@ def _result(
 
 
 def decide_mutant(mutant: Mutant, whole: Sequence[Record], record: Record, rules: VerdictRules) -> MutantResult:
-    """Return whether a mutant is killed; `whole` are the records of the prompt as it is and of its controls.
+    """Decide whether a mutant is killed; `whole` has the records of the unchanged prompt and of its controls.
 
-    Metrics and fields are one family. A mutant is killed if one of them moved beyond the tolerance with q ≤ α, or if a
-    field is lost in every case that has it. So at most α of the mutants that change nothing are killed.
+    Metrics and fields are one family of tests. A mutant is killed if one of them moved beyond the tolerance with q ≤ α,
+    or if a field is lost in every case that has it. So at most α of the mutants without effect are killed.
     """
-    beside = record.model_copy(update={"beside": whole[0].run_id})
-    pair = Pair(baseline=whole[0], candidate=beside, baseline_again=tuple(whole[1:]))
+    candidate = record.model_copy(update={"beside": whole[0].run_id})
+    pair = Pair(baseline=whole[0], candidate=candidate, baseline_again=tuple(whole[1:]))
     (compared,) = measure_all([pair])
     noticed = _changed_measures(compared, rules)
     return MutantResult.view(
@@ -347,34 +366,43 @@ def decide_mutant(mutant: Mutant, whole: Sequence[Record], record: Record, rules
 
 
 def _changed_measures(compared: Compared, rules: VerdictRules) -> list[Reaction]:
-    """Return the fields and metrics that moved significantly and beyond the tolerance, fields first."""
-    measured = [own for own in compared.measured if own.measure.kind != "reproducibility"]
+    """Return the fields and metrics that changed significantly and beyond the tolerance, fields first."""
+    measured = [
+        scores_of_measure
+        for scores_of_measure in compared.measured
+        if scores_of_measure.measure.kind != "reproducibility"
+    ]
     if not measured:
         return []
-    case_ids = sorted({case_id for own in measured for case_id in own.measure.case_ids})
+    case_ids = sorted({case_id for scores_of_measure in measured for case_id in scores_of_measure.measure.case_ids})
     versions = _cases_by_version(compared.pair)
-    scores = np.array([[_means(own.measure, case_id, versions) for case_id in case_ids] for own in measured])
+    scores = np.array(
+        [
+            [_means(scores_of_measure.measure, case_id, versions) for case_id in case_ids]
+            for scores_of_measure in measured
+        ]
+    )
     noticed = []
-    for own, q in zip(measured, adjusted_p_values(scores), strict=True):
-        before, after = own.before.mean, own.after.mean
-        is_beyond = abs(after - before) > rules.tolerance(own.measure) + ROUNDING
-        if is_beyond and (q <= rules.alpha or is_lost(own, models=1)):
-            kind: Literal["field", "metric"] = "field" if own.measure.kind == "field" else "metric"
-            noticed.append(_reaction(own.measure.name, kind, before, after, q))
+    for scores_of_measure, q in zip(measured, adjusted_p_values(scores), strict=True):
+        before, after = scores_of_measure.before.mean, scores_of_measure.after.mean
+        is_beyond = abs(after - before) > rules.tolerance(scores_of_measure.measure) + ROUNDING
+        if is_beyond and (q <= rules.alpha or is_lost(scores_of_measure, models=1)):
+            kind: Literal["field", "metric"] = "field" if scores_of_measure.measure.kind == "field" else "metric"
+            noticed.append(_reaction(scores_of_measure.measure.name, kind, before, after, q))
     return sorted(noticed, key=lambda reaction: reaction.kind)
 
 
 def _changed_cases(compared: Compared, noticed: Sequence[Reaction], rules: VerdictRules) -> Iterator[Reaction]:
-    """Yield the cases whose primary metric moved in the noticed direction, and further than with any control."""
-    own = compared.primary(rules.primary_metric)
-    if own is None or not noticed:
+    """Yield the cases whose primary metric changed in the direction of the reactions and more than with any control."""
+    primary = compared.primary(rules.primary_metric)
+    if primary is None or not noticed:
         return
-    q, fell = min(one.q for one in noticed), {one.after < one.before for one in noticed}
+    q, fell = min(reaction.q for reaction in noticed), {reaction.after < reaction.before for reaction in noticed}
     versions = _cases_by_version(compared.pair)
-    means = zip(own.measure.case_ids, own.before.means.tolist(), strict=True)
+    means = zip(primary.measure.case_ids, primary.before.means.tolist(), strict=True)
     for case_id, before in means:
-        *others, after = _means(own.measure, case_id, versions)
-        if (after < before) in fell and not min(others) - ROUNDING <= after <= max(others) + ROUNDING:
+        *earlier, after = _means(primary.measure, case_id, versions)
+        if (after < before) in fell and not min(earlier) - ROUNDING <= after <= max(earlier) + ROUNDING:
             yield _reaction(case_id, "case", before, after, q)
 
 
@@ -390,8 +418,8 @@ def _cases_by_version(pair: Pair) -> list[dict[str, CaseRecord]]:
 
 def _means(measure: Measure, case_id: str, versions: Sequence[dict[str, CaseRecord]]) -> list[float]:
     """Return the mean score of a case in each version; NaN if a version has none."""
-    read = field_scores if measure.kind == "field" else strict_scores
-    scores = [read(cases[case_id], measure.name) if case_id in cases else () for cases in versions]
+    scores_of_case = field_scores if measure.kind == "field" else strict_scores
+    scores = [scores_of_case(cases[case_id], measure.name) if case_id in cases else () for cases in versions]
     return [sum(values) / len(values) if values else math.nan for values in scores]
 
 
@@ -399,30 +427,35 @@ _DRAWS = 4_000
 
 
 def adjusted_p_values(scores: Floats) -> list[float]:
-    """Return the adjusted p-value of each measure's last version from scores of shape (measures, cases, versions).
+    """Test the last version of each measure; return adjusted p-values for scores of (measures, cases, versions).
 
     Under the null hypothesis the versions of a case are exchangeable. The p-value is the share of exchanges within
-    cases that set any of the measures apart as far as this one: the largest of all standardised sums (Westfall and
-    Young 1993), which allows for dependent measures. NaN: a version has no score.
+    cases whose largest standardised sum over all measures is at least this measure's (Westfall and Young 1993), which
+    allows for dependent measures. A version without a score has NaN.
     """
     versions = scores.shape[2]
-    apart = (scores - scores.mean(axis=2, keepdims=True)) * (versions / (versions - 1))  # from the others' mean
-    apart = np.where(np.isnan(apart) | (np.abs(apart) < ROUNDING), 0.0, apart)
-    apart = apart[:, apart.any(axis=(0, 2))]  # cases in which something moved
-    scale = np.sqrt((apart**2).mean(axis=2).sum(axis=1))
+    deviations = (scores - scores.mean(axis=2, keepdims=True)) * (
+        versions / (versions - 1)
+    )  # deviation from the mean of the other versions
+    deviations = np.where(np.isnan(deviations) | (np.abs(deviations) < ROUNDING), 0.0, deviations)
+    deviations = deviations[:, deviations.any(axis=(0, 2))]  # only cases with any deviation
+    scale = np.sqrt((deviations**2).mean(axis=2).sum(axis=1))
     scale[scale == 0.0] = np.inf
-    chosen = _exchanges(apart.shape[1], versions)
+    chosen = _exchanges(deviations.shape[1], versions)
     sums = np.zeros((len(scores), len(chosen)))
-    for case in range(apart.shape[1]):
-        sums += apart[:, case, chosen[:, case]]
+    for case in range(deviations.shape[1]):
+        sums += deviations[:, case, chosen[:, case]]
     largest = np.abs(sums / scale[:, None]).max(axis=0, initial=0.0)
-    actual = np.abs(apart[:, :, -1].sum(axis=1)) / scale
+    actual = np.abs(deviations[:, :, -1].sum(axis=1)) / scale
     return [float((largest >= value - ROUNDING).mean()) if value else 1.0 for value in actual]
 
 
 def _exchanges(cases: int, versions: int) -> NDArray[np.int_]:
-    """Return exchanges, one a row: the version that takes the last one's place in each case. First as measured."""
+    """Return exchanges, one per row: the version that replaces the last version in each case.
+
+    All exchanges are returned if there are few, else a random sample after the actual assignment.
+    """
     if versions**cases <= _DRAWS:
         return np.array(list(product(range(versions), repeat=cases)), int).reshape(versions**cases, cases)
-    drawn = np.random.default_rng(0).integers(versions, size=(_DRAWS, cases))
-    return np.vstack([np.full(cases, versions - 1), drawn])
+    draws = np.random.default_rng(0).integers(versions, size=(_DRAWS, cases))
+    return np.vstack([np.full(cases, versions - 1), draws])

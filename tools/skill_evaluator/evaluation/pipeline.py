@@ -16,7 +16,7 @@ from skill_evaluator.display.options import FOLDERS, words_of
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import LeaderboardError, SkillEvaluatorError
 from skill_evaluator.evaluation.drift import RunSpread, spreads_of, with_drift
-from skill_evaluator.evaluation.inputs import Inputs, expand_bare, read_inputs
+from skill_evaluator.evaluation.inputs import Inputs, expand_no_prompt, read_inputs
 from skill_evaluator.evaluation.judged import JudgedRun, judge_run
 from skill_evaluator.evaluation.request import EvaluationRequest
 from skill_evaluator.evaluation.runs import PlannedRuns, is_recordable, max_remaining_costs, plan_runs, record_path
@@ -41,14 +41,14 @@ from skill_evaluator.verdicts.planning.advice import ModelRanking
 
 RequestT = TypeVar("RequestT", bound=EvaluationRequest)
 WriteReport = Callable[[Finished, ComparisonResult | None, Site], None]
-MAX_CALLS = 200  # of all tries, if the request has no ceiling
-_STEP_MS = 300  # an editor writes in steps
+MAX_CALLS = 200  # total of all tries, unless the request has a limit
+_STEP_MS = 300  # editors save in several steps
 _IGNORED = re.compile(r"/evals/(results|records)/|/(README\.md|CHANGELOG\.md|leaderboard\.json|\.[^/]*|[^/]*~)$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoredRun:
-    """A run whose calls were made, with its scorecard; `judged` holds what a judge decided."""
+    """A run after its calls, with its scorecard and the verdicts of its judge; `stopped` explains missing calls."""
 
     run: Run
     scorecard: Scorecard
@@ -58,10 +58,10 @@ class ScoredRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationResult:
-    """An evaluation's runs, and the verdict on the complete runs of a new version.
+    """The runs of an evaluation, and the verdict on the complete runs of a new version.
 
-    `problems` are the errors of runs that could not be saved. `judged` holds the records that may get a verdict,
-    `archive` the records they were compared with.
+    `problems` are the errors of runs that could not be saved. `judged` has the records that may get a verdict,
+    `archive` the records that they are compared with.
     """
 
     request: EvaluationRequest
@@ -76,12 +76,12 @@ class EvaluationResult:
     spreads: Sequence[RunSpread]
 
     def is_recorded(self, record: Record) -> bool:
-        """Return whether a run's record is among the component's."""
+        """Return whether a run's record is saved among the component's records."""
         folder = self.inputs.component.records_dir
         return any(run.record is record and run.record_path.parent == folder for run in self.finished)
 
     def incomplete_below(self, record: Record) -> str:
-        """Name the newest incomplete run of a lower version and its date, or return an empty string."""
+        """Return the newest incomplete run of a lower version and its date as text; empty if there is none."""
         return _recorded(self.inputs).incomplete_below(entry_of(record))
 
     def remaining(self, request: RequestT) -> RequestT:
@@ -96,13 +96,13 @@ class EvaluationResult:
         return request
 
     def changed_outputs(self) -> list[ChangedAnswers]:
-        """Return, per model, the outputs that changed since its baseline; empty without a verdict."""
+        """Return the outputs of each model that changed since its baseline; empty if there is no verdict."""
         return [] if self.verdict is None else list(_changed_outputs(self, self.verdict))
 
     def resume_command(self) -> list[str]:
-        """Return the words of the command that resumes the unfinished runs; empty if none is unfinished.
+        """Return the command that resumes the unfinished runs, as arguments; empty if none is unfinished.
 
-        After a limit it names a limit that suffices.
+        If a limit stopped the runs, the command has a limit that is enough.
         """
         final = {run.folder for run in self.finished if run.record.is_final or "model_retired" in run.record.reasons}
         unfinished = [run for run in self.planned.runs if run.folder not in final]
@@ -110,28 +110,28 @@ class EvaluationResult:
             return []
         request, stops = self.request, " ".join(run.record.stopped or "" for run in self.finished)
         if "max_calls" in stops:
-            answered = sum(each.answered for run in unfinished for each in outcomes(run.folder).values())
+            answered = sum(replicate.answered for run in unfinished for replicate in outcomes(run.folder).values())
             request = replace(request, max_calls=sum(run.manifest.calls for run in unfinished) - answered)
         if "max_cost" in stops:
             remaining = max_remaining_costs(self.planned, self.inputs).values()
             costs = (*remaining, *(run.record.cost_usd for run in self.finished))
             request = replace(request, max_cost=round(sum(cost or 0.0 for cost in costs) + 0.01, 2))
         program = sys.argv[0]
-        words = ["python", program] if program.endswith("evaluate_skill.py") else ["skill-evaluator", "evaluate"]
+        command = ["python", program] if program.endswith("evaluate_skill.py") else ["skill-evaluator", "evaluate"]
         limits = words_of(request, "scenario", "concurrency", "max_cost", "max_calls")
-        words += [request.skill, *words_of(request, *FOLDERS, "results"), *limits]
+        command += [request.skill, *words_of(request, *FOLDERS, "results"), *limits]
         if not request.leaderboard:
-            words.append("--no-leaderboard")
+            command.append("--no-leaderboard")
         run_id = unfinished[0].manifest.run_id
-        return [*words, "--run", run_id if len(unfinished) == 1 else invocation_of(run_id)]
+        return [*command, "--run", run_id if len(unfinished) == 1 else invocation_of(run_id)]
 
 
 class Evaluation:
     """The evaluation of one component: N replicates × cases × models → scores, a record per model, a verdict."""
 
     def __init__(self, request: EvaluationRequest, watch: Watch) -> None:
-        """Evaluate as the options say; `watch` shows the progress of the calls."""
-        self.request = expand_bare(request)
+        """Set up an evaluation; `watch` shows the progress of the calls."""
+        self.request = expand_no_prompt(request)
         self.watch = watch
 
     def run(self, write_report: WriteReport) -> EvaluationResult:
@@ -141,7 +141,7 @@ class Evaluation:
         """
         inputs = read_inputs(self.request)
         planned = plan_runs(inputs, self.request)
-        scored = self.call_and_score(planned, inputs)  # an output is scored as soon as it is in the journal
+        scored = self.call_and_score(planned, inputs)  # outputs are scored as they arrive
         records = self.make_records(scored, inputs)
         saved, problems = self._save(records, planned, inputs)
         result = self._compare(saved, problems, planned, inputs)
@@ -177,10 +177,10 @@ class Evaluation:
                 )
                 for run in runs
             }
-            asked = session.ask(runs, _questions(runs, planned.components, inputs, scorers))
+            results = session.ask(runs, _questions(runs, planned.components, inputs, scorers))
             scored = []
             for run in runs:
-                scorer, stopped, judged = scorers.pop(run.manifest.run_id), asked.why_stopped(run), JudgedRun()
+                scorer, stopped, judged = scorers.pop(run.manifest.run_id), results.why_stopped(run), JudgedRun()
                 if inputs.judge is not None and stopped is None:
                     judged = judge_run(run, cases, inputs.judge, session, self.request.config)
                     scorer.take(judged.scores)
@@ -189,27 +189,30 @@ class Evaluation:
         return scored
 
     def make_records(self, scored: Sequence[ScoredRun], inputs: Inputs) -> list[tuple[Run, Record]]:
-        """Return each run with its record; a repeated run of a recorded version also says whether the model drifted."""
+        """Build the record of each run. The record of a rerun of a recorded version has the drift of its model."""
         if not scored:
             return []
         origin = origin_of(inputs.component, self.request.fixtures)
         recorder = Recorder(component=inputs.component, settings=inputs.settings, kinds=inputs.kinds, origin=origin)
         records = []
-        for each in scored:
-            manifest = read_manifest(each.run.folder)  # the server's version was written during the calls
-            judge = each.judged.summary
-            records.append(recorder.record(each.run.model, manifest, each.scorecard, stopped=each.stopped, judge=judge))
-        again = [each.run.manifest.role == "again" for each in scored]
-        records = with_drift(records, again, _recorded(inputs))
-        return [(each.run, record) for each, record in zip(scored, records, strict=True)]
+        for scored_run in scored:
+            manifest = read_manifest(scored_run.run.folder)  # the server's version is written during the calls
+            judge = scored_run.judged.summary
+            records.append(
+                recorder.record(
+                    scored_run.run.model, manifest, scored_run.scorecard, stopped=scored_run.stopped, judge=judge
+                )
+            )
+        is_rerun = [scored_run.run.manifest.role == "again" for scored_run in scored]
+        records = with_drift(records, is_rerun, _recorded(inputs))
+        return [(scored_run.run, record) for scored_run, record in zip(scored, records, strict=True)]
 
     def _save(
         self, records: Sequence[tuple[Run, Record]], planned: PlannedRuns, inputs: Inputs
     ) -> tuple[list[Finished], list[SkillEvaluatorError]]:
-        """Write the records; return the finished runs, and why some could not be saved.
+        """Write the records; return the finished runs, and the errors of runs that could not be saved.
 
-        The record of a run that was finished earlier is written again if its folder lacks it: the disk may have been
-        full.
+        If the folder of an earlier finished run lacks its record (the disk was full), write it again.
         """
         finished, problems = list(planned.finished), list[SkillEvaluatorError]()
         for earlier in planned.finished:
@@ -223,7 +226,7 @@ class Evaluation:
             try:
                 recorded = is_final and is_recordable(run, self.request)
                 finished.append(_save_record(run, record, inputs.component, recorded=recorded))
-            except SkillEvaluatorError as problem:  # the other runs are saved all the same
+            except SkillEvaluatorError as problem:  # the other runs are still saved
                 problems.append(problem)
         return finished, problems
 
@@ -238,7 +241,7 @@ class Evaluation:
         recorded = _recorded(inputs)
         archive, roles = recorded.archive, planned.roles
         final = {run.record.run_id: run.record for run in finished if run.record.is_final}
-        reruns_failed = any(run.manifest.asked_again for run in planned.runs)  # requires both versions
+        reruns_failed = any(run.manifest.reruns_failing for run in planned.runs)  # --failing needs both versions
         judged = [record for record in final.values() if record.shard is None and roles[record.run_id] is None]
         judged = [record for record in judged if not reruns_failed or record.beside in final]
         archive.add(run.record for run in finished if roles[run.record.run_id] == "baseline")
@@ -247,7 +250,7 @@ class Evaluation:
             partial = {run.manifest.run_id for run in planned.runs if not run.manifest.whole}
             verdict = recorded.verdict_on(judged, partial, asked_again=reruns_failed)
         ranked = [record for record in judged if record.complete]
-        if not (self.request.cases or reruns_failed) and len({one.model_id for one in ranked}) == len(ranked) > 1:
+        if not (self.request.cases or reruns_failed) and len({record.model_id for record in ranked}) == len(ranked) > 1:
             ranking = recorded.ranking_of(ranked, verdict)
             if runs_of_versions(archive.entries) and not any(record.draft for record in ranked):
                 ranking = recorded.advised(archive.entries, ranking)[1]
@@ -280,18 +283,18 @@ def _recorded(inputs: Inputs) -> RecordedComponent:
 def _questions(
     runs: Sequence[Run], components: Mapping[str, Component], inputs: Inputs, scorers: Mapping[str, Scorer]
 ) -> Questions:
-    """Return the requests of the runs' calls; every outcome goes to the scorer of its run."""
+    """Build the requests of the runs' calls; every outcome goes to the scorer of its run."""
     cases = {case.id: case for case in inputs.cases}
     entries = read_entries(inputs.component.leaderboard_path)
-    known = {(entry.model_id, entry.digests.get("settings")) for entry in entries}
+    recorded_settings = {(entry.model_id, entry.digests.get("settings")) for entry in entries}
 
     @cache
-    def first(run_id: str, case_id: str, max_output_tokens: int) -> Request:
+    def first_request(run_id: str, case_id: str, max_output_tokens: int) -> Request:
         component = components[run_id]
         return build_request(component, cases[case_id], replicate=0, seed=0, max_output_tokens=max_output_tokens)
 
     def request_for(run: Run, call: Call) -> Request:
-        request = first(run.manifest.run_id, call.case_id, run.model.params.max_output_tokens)
+        request = first_request(run.manifest.run_id, call.case_id, run.model.params.max_output_tokens)
         seed = replicate_seed(run.manifest.seed, call.case_id, call.replicate)
         return replace(request, replicate=call.replicate, seed=seed)
 
@@ -301,13 +304,13 @@ def _questions(
         recorded={
             run.manifest.run_id
             for run in runs
-            if (run.model.id, short_digest(run.manifest.digests["settings"])) in known
+            if (run.model.id, short_digest(run.manifest.digests["settings"])) in recorded_settings
         },
     )
 
 
 def _save_record(run: Run, record: Record, component: Component, *, recorded: bool) -> Finished:
-    """Write a record into the run's folder, and into the component if it is to be `recorded`."""
+    """Write a record into the run's folder and, if `recorded`, into the component."""
     path = run.folder / RECORD
     if recorded:
         path = record_path(run, component)
@@ -316,7 +319,7 @@ def _save_record(run: Run, record: Record, component: Component, *, recorded: bo
                 add_records(component.leaderboard_path, {path: record})
             else:
                 write_record(path, record)
-        except LeaderboardError:  # the version was recorded with another prompt meanwhile; keep what was paid for
+        except LeaderboardError:  # the version was recorded with another prompt meanwhile; the paid outputs stay
             write_record(run.folder / RECORD, record)
             raise
     write_record(run.folder / RECORD, record)
@@ -324,7 +327,7 @@ def _save_record(run: Run, record: Record, component: Component, *, recorded: bo
 
 
 def _write_reports(result: EvaluationResult, write_report: WriteReport) -> EvaluationResult:
-    """Write the report of each run; a run whose report cannot be written is not finished."""
+    """Write the report of each run. A run whose report cannot be written is a problem instead."""
     finished, problems = list[Finished](), [*result.problems]
     for run in result.finished:
         try:
@@ -336,7 +339,7 @@ def _write_reports(result: EvaluationResult, write_report: WriteReport) -> Evalu
 
 
 def _changed_outputs(result: EvaluationResult, verdict: ComparisonResult) -> Iterator[ChangedAnswers]:
-    """Yield, per model, the outputs that changed since its baseline, whose run folder may be missing."""
+    """Yield the outputs of each model that changed since its baseline, or a hint if the baseline has no run folder."""
     inputs = result.inputs
     runs = {run.record.run_id: run for run in result.finished}
     for model in verdict.models:
@@ -347,8 +350,8 @@ def _changed_outputs(result: EvaluationResult, verdict: ComparisonResult) -> Ite
         folders = [results / run_id for results in (inputs.results_dir, inputs.component.results_dir)]
         folder = next((folder for folder in folders if (folder / ANSWERS).exists()), None)
         if folder is None:
-            again = f"`evaluate {inputs.component.name} --model {model.model_id} --rerun-baseline` asks it again here"
-            absent = f"its run folder, which is not committed, is not on this machine; {again}"
+            command = f"`evaluate {inputs.component.name} --model {model.model_id} --rerun-baseline` runs it again here"
+            absent = f"its run folder, which is not committed, is not on this machine; {command}"
             yield ChangedAnswers(model_id=model.model_id, baseline=run_id, absent=absent)
             continue
         baseline, answers = result.archive.record_of(run_id), (outcomes(folder), outcomes(run.folder))
@@ -363,19 +366,19 @@ def _changed_outputs(result: EvaluationResult, verdict: ComparisonResult) -> Ite
 def evaluate_at_each_save(
     request: EvaluationRequest, watch: Watch, write_report: WriteReport
 ) -> Iterator[EvaluationResult]:
-    """Yield the evaluation of a component now and after each save, until the ceiling is reached.
+    """Yield the evaluation of a component now and after each save, until the limit of calls or cost is reached.
 
-    Print an error on stderr and wait for the next save. Raise it if none of the component's files is found.
+    Print an error to stderr and wait for the next save. Raise the error if the component has no folder.
     """
     from watchfiles import watch as watch_files
 
     cases = places_of(Path(), request.skill, request.fixtures, "cases")[0].parent
-    places = [place for place in (request.components / request.skill, cases) if place.exists()]
+    folders = [folder for folder in (request.components / request.skill, cases) if folder.exists()]
     if request.max_calls is None and request.max_cost is None:
         request = replace(request, max_calls=MAX_CALLS)
-    # It begins to watch before the first try, so that a save during a try counts.
+    # watching begins before the first try, so that a save during the try counts
     saves = watch_files(
-        *places,
+        *folders,
         watch_filter=lambda _, path: not _IGNORED.search(path) and not Path(path).is_dir(),
         step=_STEP_MS,
         rust_timeout=_STEP_MS,
@@ -386,7 +389,7 @@ def evaluate_at_each_save(
         try:
             result = Evaluation(request, watch).run(write_report)
         except SkillEvaluatorError as problem:
-            if not places:
+            if not folders:
                 raise
             print(f"{problem.label}{visible(str(problem))}", file=sys.stderr)
         else:
@@ -395,6 +398,6 @@ def evaluate_at_each_save(
             stopped = [run.record.stopped or "" for run in result.finished]
             if request.max_calls == 0 or any(reason.startswith(("max_calls", "max_cost")) for reason in stopped):
                 return
-        left = f"{request.max_calls} calls" if request.max_cost is None else f"${request.max_cost:.2f}"
-        print(f"waiting for a save; {left} left, Ctrl-C ends", file=sys.stderr, flush=True)
+        limit = f"{request.max_calls} calls" if request.max_cost is None else f"${request.max_cost:.2f}"
+        print(f"waiting for a save; {limit} left, Ctrl-C stops", file=sys.stderr, flush=True)
         next(filter(None, saves))

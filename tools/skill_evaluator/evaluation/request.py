@@ -1,4 +1,4 @@
-"""What the stories of this room are asked for: each field is an option, which help and completion import alone."""
+"""The options of `evaluate`, `mutate` and `switch`; help and completion import only this module."""
 
 from collections.abc import Mapping
 from dataclasses import field
@@ -24,10 +24,10 @@ from skill_evaluator.display.options import (
 
 @options
 class EvaluationRequest(LimitsOption, LibraryOptions):
-    """The options of `evaluate`, and what a plan fixes for a run.
+    """The options of `evaluate`, and the values that a plan sets for a run.
 
-    A plan sets `invocation`, with which run ids begin, `baseline_commit`, the commit with the prompt of the baseline,
-    and `limits`, the run's parts of the limits of its models by id.
+    A plan sets `invocation` (the prefix of run ids), `baseline_commit` (the commit with the baseline's prompt), and
+    `limits` (the run's shares of rate limits, by model id).
     """
 
     skill: str = argument(SKILL, metavar="COMPONENT")
@@ -51,7 +51,7 @@ class EvaluationRequest(LimitsOption, LibraryOptions):
     rerun_baseline: bool = rare("Run the recorded version again to measure noise.", False)
     draft: bool = flag("Record a draft: in no leaderboard, never a baseline.")
     batch: Batch = False
-    results: Path | None = rare("Where run folders go; default: in the component.", metavar="DIR")
+    results: Path | None = rare("Folder for runs; default: in the component.", metavar="DIR")
     leaderboard: bool = rare("Append the record to leaderboard.json.", True, negative="--no-leaderboard")
 
     @property
@@ -62,36 +62,36 @@ class EvaluationRequest(LimitsOption, LibraryOptions):
 
 @options
 class ManyRequest(EvaluationRequest):
-    """What is to be evaluated where several components may be meant."""
+    """The options of `evaluate` for one or several components."""
 
     skill: str = argument("Component, folder or pattern; default: all that are ready.", "", "COMPONENT")
     changed: bool = flag("Only components that this branch changed.")
-    base: str | None = option("With --changed: since this commit; default: the main branch.", metavar="COMMIT")
+    base: str | None = option("With --changed: the commit; default: main branch.", metavar="COMMIT")
     yes: bool = flag("Run several components without confirmation.")
 
     @property
     def is_many(self) -> bool:
-        """Whether it means several components."""
+        """Whether the request may select several components."""
         return not self.skill or self.changed or self.base is not None or any(mark in self.skill for mark in "*?[")
 
 
 @options
 class MutationRequest(LimitsOption, LibraryOptions):
-    """Which prompt loses its parts one by one, and which model runs the mutants."""
+    """The options of `mutate`."""
 
     skill: str = argument(SKILL, metavar="COMPONENT")
     model: str | None = option("The model, if models.yaml has several.", None, "-m", metavar="ID")
     replicates: int = option("Outputs per case and mutant.", 4, "-n")
     mutants: int = option("Remove at most N parts, the longest.", 40)
     dry_run: bool = flag("List the mutants and their maximum cost; make no call.")
-    results: Path | None = rare("Where run folders go; default: in the component.", metavar="DIR")
+    results: Path | None = rare("Folder for runs; default: in the component.", metavar="DIR")
 
 
 @options
 class SwitchRequest(LibraryOptions):
-    """Which model is to be replaced by which, and where."""
+    """The options of `switch`."""
 
-    old: str = argument("The model in use, or once in use.")
+    old: str = argument("The current or former model.")
     new: str = argument("The model of models.yaml to switch to.")
     skills: tuple[str, ...] = argument(SKILLS, (), "COMPONENT")
     replicates: int | None = option("Calls per case and model.", None, "-n")

@@ -1,6 +1,6 @@
-"""A run that is saved: its answers scored again by today's declarations, or explained beside the truth. No call.
+"""`score` and `explain`: score the outputs of a saved run again, or show them with the ground truth. No call.
 
-Changes since the answers came are told on stderr.
+Changes of component or cases since the run are reported on stderr.
 """
 
 import re
@@ -43,7 +43,7 @@ _INDEX = re.compile(r"\[[^\]]*\]")
 
 
 def score_again(folder: Path, components: Path, config: Path, fixtures: Path | None) -> tuple[Finished, Component]:
-    """Score a saved run again and rewrite its record.json; return the run, and the component as it is now."""
+    """Score a saved run again and rewrite its record.json; return the run and the current component."""
     configuration = read_configuration(config)
     manifest = read_component_manifest(folder)
     component = load_component(components, manifest.skill, configuration.settings.limits, fixtures)
@@ -51,25 +51,25 @@ def score_again(folder: Path, components: Path, config: Path, fixtures: Path | N
     configuration = asking(configuration, component)
     run = saved_run(folder, component, {model.id: model for model in configuration.models})
     cases = {case.id: case.as_used(run.manifest.inputs) for case in load_cases(component, fixtures)}
-    mine = _cases_of(folder, run.manifest.cases, cases, "scored")
+    run_cases = _cases_of(folder, run.manifest.cases, cases, "scored")
     changed = changes_since(run, component, cases)
-    if run.manifest.role is not None:  # it asked an earlier prompt, on purpose
+    if run.manifest.role is not None:  # a rerun or baseline has an earlier prompt by design
         changed = [name for name in changed if name != "prompt"]
     _warn_of_changes(changed)
     journal = outcomes(folder)
     planned = schedule_calls(tuple(run.manifest.cases), run.manifest.replicates)
-    made = [call for call in planned if call in journal]
-    if not made:
-        raise RunError(f"{folder} holds no answer yet")
-    with open_scores(component, mine, len(made)) as scores:
-        scorer = Scorer(component, mine, run.manifest.replicates, scores)
-        scorer.add_all(journal[call] for call in made)
-        judged = read_judged_run(run, mine, configuration, config)
+    calls = [call for call in planned if call in journal]
+    if not calls:
+        raise RunError(f"{folder} has no outputs yet")
+    with open_scores(component, run_cases, len(calls)) as scores:
+        scorer = Scorer(component, run_cases, run.manifest.replicates, scores)
+        scorer.add_all(journal[call] for call in calls)
+        judged = read_judged_run(run, run_cases, configuration, config)
         scorer.take(judged.scores)
         scorecard = scorer.scorecard()
     origin = origin_of(component, fixtures)
     recorder = Recorder(component=component, settings=configuration.settings, kinds=configuration.kinds, origin=origin)
-    stopped = judged.stopped if len(made) == len(planned) else "unfinished: calls are missing"
+    stopped = judged.stopped if len(calls) == len(planned) else "unfinished: calls are missing"
     record = recorder.record(run.model, run.manifest, scorecard, stopped=stopped, judge=judged.summary)
     write_record(folder / RECORD, record)
     return Finished(record=record, record_path=folder / RECORD, folder=folder), component
@@ -84,56 +84,58 @@ def explain(
     case: str | None,
     field: str | None,
 ) -> tuple[Manifest, list[CaseView]]:
-    """Return the view of a case of a saved run, or of one field in all cases, with the run's manifest."""
+    """Return the manifest of a saved run, and the views of a case, or of one field in all cases."""
     folder = find_run(run, components)
     manifest = read_component_manifest(folder)
     _refuse_unknown(manifest, case, field)
     settings = load_settings(config)
     component = load_component(components, manifest.skill, settings.limits, fixtures)
     cases = {case.id: case.as_used(manifest.inputs) for case in load_cases(component, fixtures)}
-    # what shaped the answers may be different now, and the model may have left models.yaml
+    # the model may no longer be in models.yaml
     models = load_models(config, settings.limits) if (config / "models.yaml").exists() else ()
     model = next((model for model in models if model.id == manifest.model_id), None)
-    now = {name: digest for name, digest in component.digests.items() if name in ("prompt", "schema", "contract")}
-    digests = {**manifest.digests, **(input_digests(component, model) if model else now)}
+    current_digests = {
+        name: digest for name, digest in component.digests.items() if name in ("prompt", "schema", "contract")
+    }
+    digests = {**manifest.digests, **(input_digests(component, model) if model else current_digests)}
     present = {case_id: cases[case_id].digest for case_id in manifest.cases if case_id in cases}
     _warn_of_changes(manifest.differences(manifest.model_copy(update={"cases": present, "digests": digests})))
     record = edited_since(folder, manifest, component.records_dir)
     if record is not None:
-        print(f"warning: {record} was made of other answers than {folder / ANSWERS} holds", file=sys.stderr)
-    mine = _cases_of(folder, manifest.cases if case is None else [case], cases, "explained")
+        print(f"warning: {record} was made from other outputs than {folder / ANSWERS} has", file=sys.stderr)
+    run_cases = _cases_of(folder, manifest.cases if case is None else [case], cases, "explained")
     journal = outcomes(folder)
-    calls = [call for call in schedule_calls([one.id for one in mine], manifest.replicates) if call in journal]
-    with open_scores(component, mine, len(calls)) as scores:
-        scorer = Scorer(component, mine, manifest.replicates, scores)
+    calls = [call for call in schedule_calls([each.id for each in run_cases], manifest.replicates) if call in journal]
+    with open_scores(component, run_cases, len(calls)) as scores:
+        scorer = Scorer(component, run_cases, manifest.replicates, scores)
         scorer.add_all(journal[call] for call in calls)
         judged = read_sentence_answers(folder / JUDGE)
-        scorer.take(scores_of(judged_items(mine, {call: journal[call] for call in calls}), judged, manifest.seed))
+        scorer.take(scores_of(judged_items(run_cases, {call: journal[call] for call in calls}), judged, manifest.seed))
         views = []
-        for one in mine:
-            given = [journal.get(Call(one.id, index)) for index in range(manifest.replicates)]
-            answers = read_answers(component, one, given, partial(_outcome, scorer, one.id))
-            views.append(case_view(component, one, answers, partial(_known, scorer, one)))
+        for each in run_cases:
+            replicates = [journal.get(Call(each.id, index)) for index in range(manifest.replicates)]
+            answers = read_answers(component, each, replicates, partial(_outcome, scorer, each.id))
+            views.append(case_view(component, each, answers, partial(_check_scores, scorer, each)))
     return manifest, views if field is None else only_field(views, component, _INDEX.sub("[]", field))
 
 
-def _known(scorer: Scorer, case: Case, answer: Answer) -> tuple[None, CheckScores]:
-    """Return the check scores of an output of a case; its metrics are calculated with the view."""
+def _check_scores(scorer: Scorer, case: Case, answer: Answer) -> tuple[None, CheckScores]:
+    """Return the check scores of a case's output, and None in place of its metrics, which the view computes."""
     if answer.text is not None and answer.outcome in (SCORED, UNPARSEABLE):
         return None, scorer.scored(case.id, answer.text).checks
     return None, all_failed(case) if answer.outcome in ANSWERED else {}
 
 
-def _cases_of(folder: Path, wanted: Iterable[str], cases: Mapping[str, Case], purpose: str) -> list[Case]:
-    gone = [case_id for case_id in wanted if case_id not in cases]
-    if gone:
-        raise RunError(f"{folder} cannot be {purpose}: case '{gone[0]}' is no longer among the fixtures")
-    return [cases[case_id] for case_id in wanted]
+def _cases_of(folder: Path, case_ids: Iterable[str], cases: Mapping[str, Case], purpose: str) -> list[Case]:
+    missing = [case_id for case_id in case_ids if case_id not in cases]
+    if missing:
+        raise RunError(f"{folder} cannot be {purpose}: case '{missing[0]}' is no longer among the fixtures")
+    return [cases[case_id] for case_id in case_ids]
 
 
 def _warn_of_changes(changed: Sequence[str]) -> None:
     if changed:
-        print(f"warning: changed since these answers were given: {visible(', '.join(changed))}", file=sys.stderr)
+        print(f"warning: changed since this run: {visible(', '.join(changed))}", file=sys.stderr)
 
 
 def _outcome(scorer: Scorer, case_id: str, index: int, text: str) -> str:
@@ -141,12 +143,12 @@ def _outcome(scorer: Scorer, case_id: str, index: int, text: str) -> str:
 
 
 def _refuse_unknown(manifest: Manifest, case: str | None, field: str | None) -> None:
-    """Raise RunError unless the run has what is to be explained."""
+    """Raise RunError if the run does not have the case, or if neither case nor field is named."""
     if case in manifest.not_applicable:
-        why = manifest.not_applicable[case]
-        raise RunError(f"case '{case}' is not applicable to {manifest.model_id}, and was not asked: {why}")
+        reason = manifest.not_applicable[case]
+        raise RunError(f"case '{case}' is not applicable to {manifest.model_id} and was not called: {reason}")
     if case is not None and case not in manifest.cases:
         raise RunError(f"unknown case '{case}' in {manifest.run_id} {nearest(case, manifest.cases)}")
     if field is None and case is None:
         cases = ", ".join(manifest.cases)
-        raise RunError(f"say what of the run to explain: --case ID or --field PATH (its cases: {cases})")
+        raise RunError(f"--case ID or --field PATH is required (the cases of the run: {cases})")

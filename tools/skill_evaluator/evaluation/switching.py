@@ -1,4 +1,4 @@
-"""`switch`: evaluate every component with two models and compare them, a loop over `compare --models`."""
+"""`switch`: evaluate every component with two models and compare them."""
 
 import sys
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from skill_evaluator.library.config import Policy, VerdictName, select_models
 from skill_evaluator.library.sources import component_names
 from skill_evaluator.providers import lack_of, read_configuration
 from skill_evaluator.records.archive import Archive
-from skill_evaluator.records.record import unusable_words
+from skill_evaluator.records.record import unusable_text
 from skill_evaluator.records.selection import runs_of_versions
 from skill_evaluator.runner.session import Watch, print_how_to_go_on
 from skill_evaluator.stats import total_or_none
@@ -32,9 +32,9 @@ from skill_evaluator.verdicts.history.component import RecordedComponent
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SwitchedComponent:
-    """A component with two models: the calls and their highest cost, and the comparison of the new with the old model.
+    """A component with two models: the calls, their maximum cost, and the comparison of the new with the old model.
 
-    `verdict` is *incomparable* if a different model answered than was requested.
+    `verdict` is *incomparable* if another model was served than requested.
     """
 
     component: str
@@ -57,7 +57,7 @@ class Switch:
 
     @property
     def exit_code(self) -> int:
-        """The lowest exit code of the components that is not 0; 4 for a component that was not compared."""
+        """The lowest nonzero exit code of the components, else 0. A component that was not compared has 4."""
         if self.request.dry_run:
             return EXIT_INCOMPLETE if any(row.remark and not row.calls for row in self.rows) else EXIT_OK
         codes = [
@@ -70,8 +70,8 @@ class Switch:
 def switch(request: SwitchRequest, watch: Watch, write_report: WriteReport) -> Switch:
     """Evaluate every component with both models and compare; a dry run makes no call.
 
-    If the old model cannot be called any more, its newest record is used. Raise ConfigError if the new model cannot be
-    called or there is no component.
+    If the old model can no longer be called, use its newest record. Raise ConfigError if the new model cannot be called
+    or there is no component.
     """
     configuration = read_configuration(request.config)
     (new,) = select_models(configuration.models, (request.new,))
@@ -91,10 +91,14 @@ def switch(request: SwitchRequest, watch: Watch, write_report: WriteReport) -> S
     )
     rows = []
     for name in dict.fromkeys(request.skills or component_names(request.components)):
-        one = replace(evaluation, skill=name)
+        component_request = replace(evaluation, skill=name)
         try:
-            row = _plan(one, request)
-            rows.append(row if request.dry_run else _compare(row, Evaluation(one, watch).run(write_report), request))
+            row = _plan(component_request, request)
+            rows.append(
+                row
+                if request.dry_run
+                else _compare(row, Evaluation(component_request, watch).run(write_report), request)
+            )
         except NotEvaluatedError as problem:
             print(f"warning: skipping {name}: {problem}", file=sys.stderr)
         except SkillEvaluatorError as problem:
@@ -105,7 +109,7 @@ def switch(request: SwitchRequest, watch: Watch, write_report: WriteReport) -> S
 
 
 def _plan(evaluation: EvaluationRequest, request: SwitchRequest) -> SwitchedComponent:
-    """Return the calls of a component; raise SkillEvaluatorError if it cannot be evaluated or compared."""
+    """Estimate the calls of a component; raise SkillEvaluatorError if it cannot be evaluated or compared."""
     component, remark = load_component(request.components, evaluation.skill, fixtures_dir=request.fixtures), ""
     if component.program is not None:
         raise NotEvaluatedError(f"'{component.name}' is a program, which chooses its own model")
@@ -113,46 +117,48 @@ def _plan(evaluation: EvaluationRequest, request: SwitchRequest) -> SwitchedComp
     if request.old not in evaluation.models:
         runs = runs_of_versions(Archive(component).entries).get(request.old, {}).get(component.version)
         if not runs:
-            raise RunError(f"{request.old} cannot be called any more, and no run of {component.version} is recorded")
-        remark = f"{request.old} cannot be called any more; compared with its run {runs[-1].run_id} of another day"
+            raise RunError(f"{request.old} can no longer be called, and no run of {component.version} is recorded")
+        remark = f"{request.old} can no longer be called; compared with its run {runs[-1].run_id} of another day"
     return SwitchedComponent(
         component=component.name,
-        calls=sum(one.calls for one in size.estimates),
-        cost_at_most_usd=total_or_none(one.cost_upper_usd for one in size.estimates),
+        calls=sum(each.calls for each in size.estimates),
+        cost_at_most_usd=total_or_none(each.cost_upper_usd for each in size.estimates),
         remark=remark,
     )
 
 
-def _compare(row: SwitchedComponent, done: EvaluationResult, request: SwitchRequest) -> SwitchedComponent:
-    """Compare the new with the old model on an evaluated component."""
-    print_how_to_go_on(done.resume_command())
-    records = {run.record.model_id: run.record for run in done.finished}
+def _compare(row: SwitchedComponent, evaluated: EvaluationResult, request: SwitchRequest) -> SwitchedComponent:
+    """Compare the new model with the old model on an evaluated component."""
+    print_how_to_go_on(evaluated.resume_command())
+    records = {run.record.model_id: run.record for run in evaluated.finished}
     remarks = [row.remark] if row.remark else []
-    for name in done.request.models:
+    for name in evaluated.request.models:
         record = records.get(name)
         if record is None or not record.complete:
-            reason = record.stopped or unusable_words(record) if record else "it was not called"
+            reason = record.stopped or unusable_text(record) if record else "it was not called"
             remarks.append(f"{name} is incomplete ({reason or 'too few outputs'})")
     new = records.get(request.new)
     if new is None or not new.complete:
         return replace(row, remark="; ".join(remarks))
     recorded = RecordedComponent(
-        component=done.inputs.component,
-        archive=Archive(done.inputs.component),
-        settings=done.inputs.settings,
+        component=evaluated.inputs.component,
+        archive=Archive(evaluated.inputs.component),
+        settings=evaluated.inputs.settings,
     )
     chosen = recorded.chosen_models((request.old, request.new), new.skill_version)
     old, new = chosen.pairs[0].baseline, chosen.pairs[0].candidate
     assert old is not None  # noqa: S101  (a pair of models has both)
-    if request.old in done.request.models and old.run_id not in {record.run_id for record in records.values()}:
+    if request.old in evaluated.request.models and old.run_id not in {record.run_id for record in records.values()}:
         remarks.append(f"compared with run {old.run_id} of another day")
-    others = [words for record in (old, new) if (words := record.served_otherwise)]
-    result = chosen.judged(done.inputs.settings)
+    served_models = [served for record in (old, new) if (served := record.served_note)]
+    result = chosen.judged(evaluated.inputs.settings)
     return replace(
         row,
-        verdict="incomparable" if others and done.inputs.settings.policy.served == "same" else result.verdict,
+        verdict="incomparable"
+        if served_models and evaluated.inputs.settings.policy.served == "same"
+        else result.verdict,
         usd_per_1000_old=per_1000(old.cost_usd, old.outputs),
         usd_per_1000_new=per_1000(new.cost_usd, new.outputs),
         comparison=result,
-        remark="; ".join([*remarks, *others]),
+        remark="; ".join([*remarks, *served_models]),
     )

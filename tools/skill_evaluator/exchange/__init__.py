@@ -1,1 +1,1 @@
-"""Results of other tools in, tables and JUnit XML out."""
+"""Import results of other tools, and export records as tables and JUnit XML."""

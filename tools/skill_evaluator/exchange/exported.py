@@ -1,4 +1,4 @@
-"""Records as tables (CSV or JSON Lines) and verdicts as JUnit XML, for other programs.
+"""Export records as tables (CSV or JSON Lines) and verdicts as JUnit XML, for other programs.
 
 The columns of a table have a fixed order; the columns of the records' metrics follow. A value that was not measured is
 None.
@@ -31,9 +31,9 @@ from skill_evaluator.verdicts.history.component import RecordedComponent
 
 Row = dict[str, Any]
 
-# Columns of every table, and the further columns of `records` with the record's attributes.
-_RUN = ("run_id", "timestamp", "skill", "skill_version", "model_id", "scenario", "draft", "complete")
-_RECORD = {
+# The columns of every table, and the further columns of `records` with the record's attributes.
+_RUN_COLUMNS = ("run_id", "timestamp", "skill", "skill_version", "model_id", "scenario", "draft", "complete")
+_RECORD_COLUMNS = {
     **{name: name for name in ("provider", "shard", "beside", "stopped", "replicates")},
     "cases": "n_cases",
     **{name: name for name in ("planned", "scored", "coverage", "primary_metric")},
@@ -44,12 +44,12 @@ _RECORD = {
     "latency_p95_s": "latency_s.p95",
     **{name: name for name in ("retries", "prompt_commit", "dataset_commit", "evaluator_version", "scorer_version")},
 }
-_FORMULA = ("=", "+", "-", "@")
+_FORMULA_PREFIXES = ("=", "+", "-", "@")
 _RECORDS_GLOB = "*/evals/records/*.json"
 
 
 def _record_rows(record: Record) -> Iterator[Row]:
-    row = _run_values(record) | {name: attrgetter(path)(record) for name, path in _RECORD.items()}
+    row = _run_values(record) | {name: attrgetter(path)(record) for name, path in _RECORD_COLUMNS.items()}
     row |= {"served_model": served_text(record.served_model), "prompt_digest": record.digests.get("prompt")}
     summaries: Mapping[str, Summary] = {**record.accuracy, **record.reproducibility}
     for name, summary in summaries.items():
@@ -93,7 +93,7 @@ def _leaf_rows(record: Record) -> Iterator[Row]:
 
 
 def _run_values(record: Record) -> Row:
-    return {name: getattr(record, name) for name in _RUN}
+    return {name: getattr(record, name) for name in _RUN_COLUMNS}
 
 
 TABLES: Mapping[str, Callable[[Record], Iterator[Row]]] = {
@@ -105,12 +105,12 @@ TABLES: Mapping[str, Callable[[Record], Iterator[Row]]] = {
 
 @options
 class ExportRequest(ComponentsOption, ConfigOption):
-    """Records to export and their form: the options of `export`."""
+    """The options of `export`."""
 
     sources: tuple[str, ...] = argument("Components, run folders, run ids or records; default: all.", (), "SOURCE")
-    to: Literal["csv", "jsonl", "junit"] = option("The form to write.", "csv")
+    to: Literal["csv", "jsonl", "junit"] = option("The output format.", "csv")
     table: Literal["records", "cases", "leaves"] = option("One row per run, output, or field of a case.", "records")
-    out: Path | None = option("Where to write; default: stdout.", metavar="FILE")
+    out: Path | None = option("The output file; default: stdout.", metavar="FILE")
     models: OnlyModels = ()
 
 
@@ -122,44 +122,49 @@ class Exported:
     rows: int
 
     def save(self, path: Path) -> None:
-        """Write the text to a file; raise StorageError and keep the old file if the system refuses."""
+        """Write the text to a file. Raise StorageError and keep the old file if writing fails."""
         replace_text(path, self.text)
 
 
 def export_records(request: ExportRequest, recorded: Callable[[str], RecordedComponent]) -> Exported:
-    """Export records as the request says; raise LeaderboardError if there are none. `recorded` reads a component."""
+    """Export the requested records; `recorded` reads a component by name. Raise LeaderboardError if there are none."""
     names = request.sources or sorted({path.parents[2].name for path in request.components.glob(_RECORDS_GLOB)})
     if request.to == "junit":
         if request.table != "records":
-            raise LeaderboardError(f"--table {request.table} needs --to csv or --to jsonl")
+            raise LeaderboardError(f"--table {request.table} requires --to csv or --to jsonl")
         suites = _verdict_suites(map(recorded, names), request.models)
         return Exported(junit_text(suites, "skill-evaluator"), 0)
     paths = [path for name in names for path in _record_files(name, request.components)]
     if not paths:
-        where = ", ".join(request.sources) or request.components
-        raise LeaderboardError(f"nothing is recorded in {where} yet; evaluate it, or see --components DIR")
+        locations = ", ".join(request.sources) or request.components
+        raise LeaderboardError(f"nothing is recorded in {locations} yet; evaluate it, or see --components DIR")
     records = [read_record(path) for path in dict.fromkeys(paths)]
-    known = {record.model_id for record in records}
-    if unknown := [model_id for model_id in request.models if model_id not in known]:
-        raise LeaderboardError(f"no record of model '{unknown[0]}' is among them {nearest(unknown[0], known)}")
-    wanted = request.models or known
-    rows = [row for record in records if record.model_id in wanted for row in TABLES[request.table](record)]
+    recorded_models = {record.model_id for record in records}
+    if unknown := [model_id for model_id in request.models if model_id not in recorded_models]:
+        raise LeaderboardError(
+            f"no record of model '{unknown[0]}' is among them {nearest(unknown[0], recorded_models)}"
+        )
+    model_ids = request.models or recorded_models
+    rows = [row for record in records if record.model_id in model_ids for row in TABLES[request.table](record)]
     lines = (json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows)
     text = _csv_text(rows) if request.to == "csv" else "".join(lines)
     return Exported(text, len(rows))
 
 
 def _record_files(source: str, components: Path) -> list[Path]:
-    """Return the files of the records that a component, a run folder, a run id or a file names, the oldest first."""
+    """Find the record files of a component, a run folder, a run id or a file; oldest first.
+
+    Raise LeaderboardError if there is no such source.
+    """
     if source in (names := component_names(components)):
         return sorted((components / source / "evals" / "records").glob("*.json"))
-    places = [Path(source), Path(source, RECORD)]
+    candidates = [Path(source), Path(source, RECORD)]
     if is_file_name(source):
-        places += [*components.glob(f"*/evals/results/{source}/{RECORD}")]
-        places += [*components.glob(f"*/evals/records/{source}.json")]
-    if not (found := [path for path in places if path.is_file()]):
-        raise LeaderboardError(f"'{source}' is no component, run or file of a record {nearest(source, names)}")
-    return found[:1]
+        candidates += [*components.glob(f"*/evals/results/{source}/{RECORD}")]
+        candidates += [*components.glob(f"*/evals/records/{source}.json")]
+    if not (files := [path for path in candidates if path.is_file()]):
+        raise LeaderboardError(f"'{source}' is not a component, a run or a record file {nearest(source, names)}")
+    return files[:1]
 
 
 def _csv_text(rows: Sequence[Row]) -> str:
@@ -172,16 +177,16 @@ def _csv_text(rows: Sequence[Row]) -> str:
 
 
 def _csv_cell(value: Any) -> Any:
-    """Escape a text that a spreadsheet would run as a formula with an apostrophe (OWASP, CSV injection)."""
+    """Prefix an apostrophe to a text that a spreadsheet would run as a formula (OWASP, CSV injection)."""
     if isinstance(value, bool):
         return str(value).lower()
     if not isinstance(value, str):
         return value
     text = visible(value)
-    return f"'{text}" if text.startswith(_FORMULA) else text
+    return f"'{text}" if text.startswith(_FORMULA_PREFIXES) else text
 
 
-_VERDICT = "verdict"  # name of the test that fails with the version
+_VERDICT_TEST = "verdict"  # the JUnit test of the version's verdict
 Outcome = Literal["passed", "failure", "skipped"]
 Test = tuple[str, Outcome, Sequence[str]]  # name, outcome, reasons
 
@@ -218,18 +223,18 @@ def _verdict_suites(
         result = recorded.verdict_on(records)
         verdicts = {} if result is None else {model.model_id: model for model in result.models}
         for record in records:
-            yield f"{record.skill}.{record.model_id}", _tests(record, verdicts.get(record.model_id))
+            yield f"{record.skill}.{record.model_id}", _junit_tests(record, verdicts.get(record.model_id))
 
 
-def _tests(record: Record, verdict: ModelVerdict | None) -> Iterator[Test]:
+def _junit_tests(record: Record, verdict: ModelVerdict | None) -> Iterator[Test]:
     if verdict is None:
-        yield _VERDICT, "skipped", ["incomparable", "no lower version is recorded to compare with"]
+        yield _VERDICT_TEST, "skipped", ["incomparable", "no lower version is recorded to compare with"]
     elif verdict.verdict == "regressed":
         fell = [f"cases that fell: {', '.join(verdict.lost_cases)}"] if verdict.lost_cases else []
-        yield _VERDICT, "failure", [verdict.verdict, *verdict.reasons, *fell]
+        yield _VERDICT_TEST, "failure", [verdict.verdict, *verdict.reasons, *fell]
     else:
         decided = verdict.verdict in ("improved", "unchanged")
-        yield _VERDICT, "passed" if decided else "skipped", [verdict.verdict, *verdict.reasons]
+        yield _VERDICT_TEST, "passed" if decided else "skipped", [verdict.verdict, *verdict.reasons]
     failed = {} if verdict is None else _failed_cases(verdict)
     left_out = {} if verdict is None else verdict.cases.left_out
     for case in record.per_case:
@@ -245,7 +250,7 @@ def _tests(record: Record, verdict: ModelVerdict | None) -> Iterator[Test]:
 
 
 def _failed_cases(verdict: ModelVerdict) -> dict[str, Sequence[str]]:
-    """Return the reasons of cases that broke, were lost or, after a regression, are worse in each output."""
+    """Return the reasons by case for cases that broke, fell or, after a regression, are worse in each output."""
     worse = verdict.cases.every_answer_worse if verdict.verdict == "regressed" else ()
     failed: dict[str, Sequence[str]] = {case: ["worse", "every answer scored less than any before"] for case in worse}
     failed |= {case: ["lost", "it fell by more than policy.harm, beyond chance"] for case in verdict.lost_cases}

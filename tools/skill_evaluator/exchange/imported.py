@@ -1,4 +1,4 @@
-"""Results measured by other tools → records, for verdicts, histories and rankings.
+"""Import results of other tools as records, for verdicts, histories and rankings.
 
 Reads the JSON of promptfoo and of inspect_ai, and tables (CSV, TSV, JSON Lines) with one line per output. A value that
 the file does not have is None.
@@ -31,13 +31,13 @@ from skill_evaluator.scoring.recording import case_record, counts_of
 from skill_evaluator.stats import rounded, total_or_none
 from skill_evaluator.text import canonical_json, digest
 
-_CELL = SizeLimit(most=16_000_000)
+_CELL = SizeLimit(max_bytes=16_000_000)
 _MAX_ID = 100  # characters
-_NO_ANSWER = 2  # promptfoo's failureReason if the provider or the grader failed
-_LETTERS = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0}  # inspect's grades and their values
-_WORDS = {"": None, "true": 1.0, "false": 0.0, "pass": 1.0, "fail": 0.0}
-_COLUMNS = (("case", "case_id", "id"), ("replicate", "epoch"), ("truth", "expected", "target"))
-_AMOUNTS = ("input_tokens", "output_tokens", "cost_usd", "latency_s")
+_FAILURE_WITHOUT_OUTPUT = 2  # promptfoo's failureReason if the provider or the grader failed
+_GRADE_VALUES = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0}  # inspect's grades and their values
+_SCORE_WORDS = {"": None, "true": 1.0, "false": 0.0, "pass": 1.0, "fail": 0.0}
+_COLUMN_NAMES = (("case", "case_id", "id"), ("replicate", "epoch"), ("truth", "expected", "target"))
+_AMOUNT_COLUMNS = ("input_tokens", "output_tokens", "cost_usd", "latency_s")
 _AGREEMENT = "pairwise_exact_match"
 _PROMPT = """---
 name: {name}
@@ -49,12 +49,12 @@ The prompt of this component is kept elsewhere. Here are the results that were i
 
 
 def _as_number(value: Any) -> Any:
-    """Read the number in a cell of a table. Return None if the cell is empty and other values unchanged."""
+    """Read the number in a cell of a table. Return None for an empty cell, and other values unchanged."""
     if not isinstance(value, str):
         return value
     word = with_decimal_point(value.strip())
-    if word.casefold() in _WORDS:
-        return _WORDS[word.casefold()]
+    if word.casefold() in _SCORE_WORDS:
+        return _SCORE_WORDS[word.casefold()]
     try:
         return float(word)
     except ValueError:
@@ -72,7 +72,7 @@ Count = Annotated[int | None, Field(ge=0), _Number]
 
 
 class ImportedOutput(BaseModel):
-    """One output of another tool. `case` is all that the file says of its case."""
+    """One output of another tool. `case` has the file's data on its case."""
 
     model_config = ConfigDict(coerce_numbers_to_str=True)
 
@@ -80,14 +80,14 @@ class ImportedOutput(BaseModel):
     case: Any = None
     model: str | None = None
     replicate: Amount = None
-    failed: bool = False  # the provider gave no answer
+    failed: bool = False  # the provider returned no output
     scores: dict[str, Score] = {}
     output: Annotated[str | None, BeforeValidator(_as_text)] = None
     input_tokens: Count = None
     output_tokens: Count = None
     cost_usd: Amount = None
     latency_s: Amount = None
-    latency_ms: Amount = None  # instead of latency_s
+    latency_ms: Amount = None  # alternative to latency_s
 
     @property
     def outcome(self) -> str:
@@ -101,7 +101,7 @@ class ImportedOutput(BaseModel):
 
 
 class ImportedRun(BaseModel):
-    """All outputs of one model. `primary` is the tool's first metric; `stopped` says why the run ended early."""
+    """All outputs of one model. `primary`: the tool's first metric; `stopped`: the reason if the run ended early."""
 
     tool: str
     skill: str | None = None
@@ -114,18 +114,20 @@ class ImportedRun(BaseModel):
     outputs: list[ImportedOutput]
 
 
-def read_results(path: Path, odd: Odd = refuse) -> list[ImportedRun]:
+def read_results(path: Path, on_problem: Odd = refuse) -> list[ImportedRun]:
     """Read the results in a file of another tool, one run per model. Raise LeaderboardError if it has none."""
     if path.suffix in ENDINGS:
-        run = ImportedRun(tool="table", outputs=_table_outputs(path, odd))
+        run = ImportedRun(tool="table", outputs=_table_outputs(path, on_problem))
     else:
         run = validated(ImportedRun, _tool_run(_read_log(path), path), path, LeaderboardError)
-    places = Counter((each.model, each.case_id, each.replicate) for each in run.outputs if each.replicate is not None)
-    for (_, case_id, replicate), count in places.items():
+    positions = Counter(
+        (each.model, each.case_id, each.replicate) for each in run.outputs if each.replicate is not None
+    )
+    for (_, case_id, replicate), count in positions.items():
         if count > 1:
-            raise LeaderboardError(f"{path}: replicate {replicate:g} of {case_id} is there twice")
+            raise LeaderboardError(f"{path}: replicate {replicate:g} of {case_id} occurs twice")
     if not run.outputs:
-        raise LeaderboardError(f"{path} holds no result that can be read")
+        raise LeaderboardError(f"{path} contains no readable result")
     runs: dict[str | None, list[ImportedOutput]] = {output.model: [] for output in run.outputs}
     for output in sorted(run.outputs, key=lambda output: output.replicate or 0):
         runs[output.model].append(output)
@@ -133,63 +135,65 @@ def read_results(path: Path, odd: Odd = refuse) -> list[ImportedRun]:
 
 
 def _read_log(path: Path) -> Any:
-    """Read the JSON of a tool. Raise LeaderboardError for inspect's archive, which inspect writes as JSON."""
+    """Read the JSON of a tool. Raise LeaderboardError for an inspect archive, with the command that converts it."""
     if path.suffix == ".eval":
-        raise LeaderboardError(f"{path} is an archive: inspect log dump {path} > {path.with_suffix('.json')}")
+        raise LeaderboardError(f"{path} is an archive; run: inspect log dump {path} > {path.with_suffix('.json')}")
     return read_json(path, LeaderboardError)
 
 
 def _tool_run(value: Any, path: Path) -> dict[str, Any]:
-    """Return the fields of an ImportedRun in a tool's JSON."""
+    """Return the fields of an ImportedRun from a tool's JSON."""
     if value_at(value, "eval") is not None:
         return _inspect_run(value, path)
     if value_at(value, "results.results") is not None:
         return _promptfoo_run(value, path)
     raise LeaderboardError(
-        f"{path} holds no results in a known format: a record, promptfoo's JSON, inspect's JSON, "
+        f"{path} has no results in a known format: a record, promptfoo's JSON, inspect's JSON, "
         "or a table (.csv, .tsv, .jsonl)"
     )
 
 
-def _objects(value: Any, place: str, path: Path) -> list[Mapping[str, Any]]:
-    """Return the list of objects at a place in a file. Raise LeaderboardError for anything else."""
-    found = value_at(value, place)
-    if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
-        raise LeaderboardError(f"expected a list of objects at {place} in {path}")
-    return found
+def _objects(value: Any, keys: str, path: Path) -> list[Mapping[str, Any]]:
+    """Return the list of objects under a dotted key. Raise LeaderboardError if the value is anything else."""
+    objects = value_at(value, keys)
+    if not isinstance(objects, list) or not all(isinstance(each, dict) for each in objects):
+        raise LeaderboardError(f"expected a list of objects at {keys} in {path}")
+    return objects
 
 
-def _object(value: Any, place: str) -> Mapping[str, Any]:
-    """Return the object at a place of a value, or an empty one."""
-    found = value_at(value, place)
-    return found if isinstance(found, dict) else {}
+def _object(value: Any, keys: str) -> Mapping[str, Any]:
+    """Return the object under a dotted key, or an empty one."""
+    member = value_at(value, keys)
+    return member if isinstance(member, dict) else {}
 
 
 def _promptfoo_run(value: Any, path: Path) -> dict[str, Any]:
     results = _objects(value, "results.results", path)
     prompts = [each.get("raw") for each in _objects(value, "results.prompts", path)]
     if any(prompt != prompts[0] for prompt in prompts):
-        raise LeaderboardError(f"{path} holds results of several prompts; run promptfoo eval with --filter-prompts")
-    tests = {(_described(each), canonical_json(each.get("vars"))) for each in results}
+        raise LeaderboardError(f"{path} has results of several prompts; run promptfoo eval with --filter-prompts")
+    tests = {(_test_description(each), canonical_json(each.get("vars"))) for each in results}
     counts = Counter(description for description, _ in tests)
     return {
         "tool": "promptfoo",
         "timestamp": value_at(value, "results.timestamp"),
         "prompt": (prompts[0] if prompts else None) or None,
-        "outputs": [_promptfoo_output(each, is_unique=counts[_described(each)] == 1) for each in results],
+        "outputs": [_promptfoo_output(each, is_unique=counts[_test_description(each)] == 1) for each in results],
     }
 
 
-def _described(result: Mapping[str, Any]) -> str:
+def _test_description(result: Mapping[str, Any]) -> str:
     """Return the description of a promptfoo test, or an empty text."""
     return _as_text(value_at(result, "testCase.description")) or ""
 
 
 def _promptfoo_output(result: Mapping[str, Any], *, is_unique: bool) -> dict[str, Any]:
-    """Return the fields of an ImportedOutput. A case is a test's description if unique, else its variables."""
-    failed = result.get("failureReason") == _NO_ANSWER
+    """Return the fields of an ImportedOutput. The case id is the test's description if unique, else its variables."""
+    failed = result.get("failureReason") == _FAILURE_WITHOUT_OUTPUT
     variables = _object(result, "vars")
-    name = (is_unique and _described(result)) or ", ".join(f"{key}={_as_text(each)}" for key, each in variables.items())
+    name = (is_unique and _test_description(result)) or ", ".join(
+        f"{key}={_as_text(each)}" for key, each in variables.items()
+    )
     if not 0 < len(name) <= _MAX_ID or not name.isprintable():
         mark = digest(canonical_json(variables)).removeprefix("sha256:")[:8]
         name = f"{''.join(filter(str.isprintable, name))[:_MAX_ID]}… {mark}"
@@ -202,7 +206,7 @@ def _promptfoo_output(result: Mapping[str, Any], *, is_unique: bool) -> dict[str
         "output": value_at(result, "response.output"),
         "input_tokens": value_at(result, "response.tokenUsage.prompt"),
         "output_tokens": value_at(result, "response.tokenUsage.completion"),
-        "cost_usd": result.get("cost") or None,  # promptfoo writes 0 if it knows no price
+        "cost_usd": result.get("cost") or None,  # promptfoo writes 0 for an unknown price
         "latency_ms": result.get("latencyMs"),
     }
 
@@ -226,7 +230,9 @@ def _inspect_output(sample: Mapping[str, Any], model: Any) -> dict[str, Any]:
     for name, score in () if failed else _object(sample, "scores").items():
         value = value_at(score, "value")
         parts = {f"{name}/{part}": each for part, each in value.items()} if isinstance(value, dict) else {name: value}
-        scores |= {part: _LETTERS.get(each, each) if isinstance(each, str) else each for part, each in parts.items()}
+        scores |= {
+            part: _GRADE_VALUES.get(each, each) if isinstance(each, str) else each for part, each in parts.items()
+        }
     return {
         "case_id": sample.get("id"),
         "case": {"input": sample.get("input"), "target": sample.get("target")},
@@ -241,27 +247,29 @@ def _inspect_output(sample: Mapping[str, Any], model: Any) -> dict[str, Any]:
     }
 
 
-def _table_outputs(path: Path, odd: Odd) -> list[ImportedOutput]:
-    """Read the outputs in a table. Columns of numbers from 0 to 1 are scores; another cell in them is an error."""
-    rows = read_rows(path, _CELL, odd)
+def _table_outputs(path: Path, on_problem: Odd) -> list[ImportedOutput]:
+    """Read the outputs in a table. Columns of numbers from 0 to 1 are scores; other cells in them are errors."""
+    rows = read_rows(path, _CELL, on_problem)
     columns = dict.fromkeys(name for _, row in rows for name in row)
-    case, replicate, truth = (next((name for name in names if name in columns), names[0]) for names in _COLUMNS)
+    case, replicate, truth = (next((name for name in names if name in columns), names[0]) for names in _COLUMN_NAMES)
     if case not in columns:
         raise LeaderboardError(f"{path} has no column 'case'; its columns are {', '.join(columns)}")
-    places = {"case_id": case, "replicate": replicate, "case": truth}
-    places |= {name: name for name in ("model", "output", "error", "scores", *_AMOUNTS)}
+    columns_by_field = {"case_id": case, "replicate": replicate, "case": truth}
+    columns_by_field |= {name: name for name in ("model", "output", "error", "scores", *_AMOUNT_COLUMNS)}
     cases = [row for _, row in rows if row.get(case) not in (None, "")] or [row for _, row in rows]
     metrics = [
-        name for name in columns if name not in places.values() and _holds_scores([row.get(name) for row in cases])
+        name
+        for name in columns
+        if name not in columns_by_field.values() and _are_scores([row.get(name) for row in cases])
     ]
     is_compared = "output" in columns and truth in columns
     if not metrics and not is_compared and "scores" not in columns:
         raise LeaderboardError(
-            f"{path} has nothing to compare: it needs a column of scores from 0 to 1, or 'output' and 'truth'"
+            f"{path} has nothing to compare: expected a column of scores from 0 to 1, or 'output' and 'truth'"
         )
     outputs = []
     for line, row in rows:
-        fields: dict[str, Any] = {name: row.get(column) for name, column in places.items()}
+        fields: dict[str, Any] = {name: row.get(column) for name, column in columns_by_field.items()}
         nested = fields["scores"] or {}
         scores = {name: row.get(name) for name in metrics} | nested if isinstance(nested, dict) else nested
         if is_compared and isinstance(scores, dict):
@@ -271,11 +279,11 @@ def _table_outputs(path: Path, odd: Odd) -> list[ImportedOutput]:
         try:
             outputs.append(validated(ImportedOutput, fields, Path(f"{path}:{line}"), LeaderboardError))
         except LeaderboardError as problem:
-            odd(problem)
+            on_problem(problem)
     return outputs
 
 
-def _holds_scores(cells: Sequence[Any]) -> bool:
+def _are_scores(cells: Sequence[Any]) -> bool:
     """Return whether at least half of the cells are numbers and no number is outside 0 to 1."""
     filled = [number for cell in cells if (number := _as_number(cell)) is not None]
     numbers = [each for each in filled if isinstance(each, int | float) and abs(each) < math.inf]
@@ -283,11 +291,11 @@ def _holds_scores(cells: Sequence[Any]) -> bool:
 
 
 def _is_equal(truth: Any, output: Any) -> bool:
-    """Return whether two values are the same as JSON, or as texts without surrounding space."""
-    return (isinstance(truth, str) and truth == output) or _value(truth) == _value(output)
+    """Return whether two values are equal as JSON, or as texts without surrounding space."""
+    return (isinstance(truth, str) and truth == output) or _canonical_value(truth) == _canonical_value(output)
 
 
-def _value(content: Any) -> str:
+def _canonical_value(content: Any) -> str:
     if not isinstance(content, str):
         return canonical_json(content)
     parsed = parse_output(content, "json")
@@ -296,31 +304,33 @@ def _value(content: Any) -> str:
 
 @options
 class ImportRequest(ComponentsOption, ConfigOption):
-    """Which results to import, and what they are of: the options of `records import`."""
+    """The options of `records import`."""
 
-    file: Path = argument("promptfoo's .json, inspect's .json, .csv, .tsv, .jsonl.")
+    file: Path = argument("A .json of promptfoo or inspect, or a .csv, .tsv or .jsonl.")
     skill: str | None = option("The component; default: the source's task.", metavar="NAME")
-    version: str | None = option("Version that was measured; default: the source's.", metavar="VERSION")
+    version: str | None = option("The measured version; default: the source's.", metavar="VERSION")
     model: str | None = option("The model, if the source does not name it.", None, "-m", metavar="ID")
     skip_invalid: SkipInvalid = False
 
 
-def import_results(request: ImportRequest, settings: Settings, odd: Odd = refuse) -> list[tuple[Record, Path, bool]]:
-    """Make records of another tool's results, one per model. Return each with its file, and whether it is new.
+def import_results(
+    request: ImportRequest, settings: Settings, on_problem: Odd = refuse
+) -> list[tuple[Record, Path, bool]]:
+    """Create a record of another tool's results for each model. Return each with its file, and whether it is new.
 
     Raise LeaderboardError if nothing can be read, or if the component, version or model is not known.
     """
     records = []
-    for run in read_results(request.file, odd):
+    for run in read_results(request.file, on_problem):
         skill, version, model = request.skill or run.skill, request.version or run.version, run.model or request.model
         options = {"--skill NAME": skill, "--version VERSION": version, "--model ID": model}
-        if missing := [option for option, value in options.items() if value is None]:
-            raise LeaderboardError(f"{request.file} does not name it; give {' and '.join(missing)}")
+        if unknown := [option for option, value in options.items() if value is None]:
+            raise LeaderboardError(f"{request.file} does not contain it; pass {' and '.join(unknown)}")
         check_semver(str(version), request.file)
         if not is_component_name(str(skill)):
-            raise LeaderboardError(f"'{skill}' cannot be the name of a component; give --skill NAME")
-        known = {"skill": skill, "version": version, "model": model, "timestamp": run.timestamp or now()}
-        records.append(record_of(run.model_copy(update=known), settings.required_coverage))
+            raise LeaderboardError(f"'{skill}' is not a valid component name; pass --skill NAME")
+        identity = {"skill": skill, "version": version, "model": model, "timestamp": run.timestamp or now()}
+        records.append(record_of(run.model_copy(update=identity), settings.required_coverage))
     component = _component_of(records[0], request.components, settings.limits)
     check_leaderboard(component)
     known_runs = {entry.run_id for entry in read_entries(component.leaderboard_path)}
@@ -333,7 +343,7 @@ def import_results(request: ImportRequest, settings: Settings, odd: Odd = refuse
 
 
 def record_of(run: ImportedRun, required_coverage: float = 0.9) -> Record:
-    """Return the record of a run that was made elsewhere."""
+    """Build the record of another tool's run. Raise LeaderboardError if it has no score."""
     outputs = run.outputs
     cases: dict[str, list[ImportedOutput]] = {output.case_id: [] for output in outputs}
     for output in outputs:
@@ -341,7 +351,7 @@ def record_of(run: ImportedRun, required_coverage: float = 0.9) -> Record:
     names = dict.fromkeys(name for output in outputs for name in output.scores)
     metrics = sorted(names, key=lambda name: name != run.primary)
     if not metrics:
-        raise LeaderboardError(f"what {run.tool} wrote of {run.model or 'a model'} holds no score")
+        raise LeaderboardError(f"the results of {run.tool} for {run.model or 'a model'} have no score")
     replicates = max(map(len, cases.values()))
     scores = [_case_score(case_id, each, metrics, replicates) for case_id, each in cases.items()]
     scorecard = Scorecard(cases=tuple(scores), replicates=replicates)
@@ -349,8 +359,8 @@ def record_of(run: ImportedRun, required_coverage: float = 0.9) -> Record:
     content = digest(canonical_json([run.tool, run.model, contents])).removeprefix("sha256:")[:12]
     model_id = re.sub("[^A-Za-z0-9._@:/-]+", "-", run.model or "").lstrip(":@/._-") or UNNAMED
     latencies = [each.seconds for each in outputs if each.seconds is not None]
-    read = total_or_none(each.input_tokens for each in outputs)
-    written = total_or_none(each.output_tokens for each in outputs)
+    n_input_tokens = total_or_none(each.input_tokens for each in outputs)
+    n_output_tokens = total_or_none(each.output_tokens for each in outputs)
     values = dict(
         run_id=f"{run.tool}-{content}-{re.sub('[:/]', '_', model_id)[:60]}",
         timestamp=run.timestamp or "",
@@ -369,7 +379,10 @@ def record_of(run: ImportedRun, required_coverage: float = 0.9) -> Record:
         reproducibility=summaries.case_means(scorecard, [_AGREEMENT]),
         per_field={},
         retries=None,
-        tokens=Tokens(input=None if read is None else int(read), output=None if written is None else int(written)),
+        tokens=Tokens(
+            input=None if n_input_tokens is None else int(n_input_tokens),
+            output=None if n_output_tokens is None else int(n_output_tokens),
+        ),
         cost_usd=rounded(total_or_none(each.cost_usd for each in outputs)),
         settings=None,
         digests={} if run.prompt is None else {"prompt": digest(run.prompt)},
@@ -383,7 +396,7 @@ def record_of(run: ImportedRun, required_coverage: float = 0.9) -> Record:
 
 
 def _component_of(record: Record, components: Path, limits: SafetyLimits) -> Component:
-    """Load the component of a record. If it does not exist, make one whose prompt.md names the tool."""
+    """Load the component of a record. If it does not exist, create one whose prompt.md names the tool."""
     prompt = components / record.skill / "prompt.md"
     if not prompt.exists():
         replace_text(prompt, _PROMPT.format(name=record.skill, version=record.skill_version, tool=record.provider))
@@ -391,7 +404,7 @@ def _component_of(record: Record, components: Path, limits: SafetyLimits) -> Com
 
 
 def records_in(path: Path) -> list[Record]:
-    """Read a record, or another tool's results as one record per model; the version is the name of the file."""
+    """Read a record, or another tool's results as one record per model with the file's name as version."""
     value = read_json(path, LeaderboardError) if path.suffix == ".json" else None
     if isinstance(value, dict) and "run_id" in value:
         return [parse_record(value, path)]
@@ -400,21 +413,21 @@ def records_in(path: Path) -> list[Record]:
 
 
 def _case_score(case_id: str, outputs: Sequence[ImportedOutput], metrics: Sequence[str], replicates: int) -> CaseScore:
-    """Return the scores of a case. Replicates that it lacks were not run; metrics without a score are undefined."""
-    lacking = replicates - len(outputs)
+    """Return the scores of a case. Missing replicates were not run; metrics without any score are undefined."""
+    n_missing = replicates - len(outputs)
     scored = [output.scores for output in outputs if not output.failed]
     return CaseScore(
         case_id=case_id,
         labelled=True,
-        outcomes=(*(output.outcome for output in outputs), *["not_run"] * lacking),
-        metrics={name: (*(output.scores.get(name) for output in outputs), *[None] * lacking) for name in metrics},
+        outcomes=(*(output.outcome for output in outputs), *["not_run"] * n_missing),
+        metrics={name: (*(output.scores.get(name) for output in outputs), *[None] * n_missing) for name in metrics},
         reproducibility={_AGREEMENT: _agreement(outputs)},
         undefined=frozenset(name for name in metrics if scored and all(scores.get(name) is None for scores in scored)),
     )
 
 
 def _agreement(outputs: Sequence[ImportedOutput]) -> float | None:
-    """Return the share of pairs of outputs whose texts are equal; None for fewer than two texts."""
+    """Return the share of pairs of outputs whose texts are equal. Return None for fewer than two texts."""
     texts = Counter(each.output.strip() for each in outputs if not each.failed and each.output is not None)
     n = texts.total()
     return sum(count * (count - 1) for count in texts.values()) / (n * (n - 1)) if n > 1 else None

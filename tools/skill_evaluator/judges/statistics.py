@@ -1,7 +1,7 @@
-"""The statistics of judges: figures with 95 % intervals, biases, and agreement of raters beyond chance.
+"""The statistics of judges: figures with 95 % confidence intervals, biases, and agreement corrected for chance.
 
-No interval has zero width because nothing varied: n units may not show what is there. A judge is trusted by human
-labels only, never because it agrees with itself.
+An interval never has zero width, even if all n units are equal, because n units can miss rare differences. Trust in a
+judge depends on human labels only, never on agreement with itself.
 """
 
 import math
@@ -22,30 +22,30 @@ if TYPE_CHECKING:
 
 Floats: TypeAlias = "NDArray[np.float64]"
 Weighting = Literal["nominal", "linear"]
-MAX_LABELS = 10_000  # nobody plans to label more
+MAX_LABELS = 10_000  # the largest number of labels that a recommendation names
 Z = 1.959963984540054  # the 97.5 % quantile of the normal distribution
-BAR = 0.6  # κ is then «substantial», Landis and Koch 1977 (doi:10.2307/2529310)
+BAR = 0.6  # "substantial" agreement, Landis and Koch 1977 (doi:10.2307/2529310)
 _DRAWS = 5_000
 _SEED = 20_240_501  # any fixed seed: the same counts always give the same interval
 
 
-def _written(value: float) -> float:
-    return round(value, 6) + 0.0  # what rounds to zero has no sign
+def _rounded(value: float) -> float:
+    return round(value, 6) + 0.0  # turns -0.0 into 0.0
 
 
-Written = Annotated[float, PlainSerializer(_written)]
+RoundedFloat = Annotated[float, PlainSerializer(_rounded)]
 
 
 class Figure(FrozenModel):
     """A figure over n units, with six digits in files; `value` or `ci95` is None if it is not defined."""
 
-    value: Written | None
-    ci95: tuple[Written, Written] | None
+    value: RoundedFloat | None
+    ci95: tuple[RoundedFloat, RoundedFloat] | None
     n: int
 
     def excludes(self, value: float) -> bool:
-        """Return whether the interval, with six digits, does not contain a value."""
-        return self.ci95 is not None and not _written(self.ci95[0]) <= value <= _written(self.ci95[1])
+        """Return whether the interval, rounded to six digits, excludes a value. Return False without an interval."""
+        return self.ci95 is not None and not _rounded(self.ci95[0]) <= value <= _rounded(self.ci95[1])
 
 
 def rate(successes: int, n: int) -> Figure:
@@ -60,25 +60,25 @@ def rate(successes: int, n: int) -> Figure:
 
 
 def mean_within(values: Sequence[float], low: float = 0.0, high: float = 1.0) -> Figure:
-    """Return the mean of values in [low, high], one a unit, with the interval of `stats.unit_interval`."""
+    """Return the mean of values in [low, high], one per unit, with the interval of `stats.unit_interval`."""
     n, width = len(values), high - low
     bounds = unit_interval([(value - low) / width for value in values])
     ci95 = None if bounds is None else (low + width * bounds[0], low + width * bounds[1])
     return Figure(value=fmean(values) if n else None, ci95=ci95, n=n)
 
 
-def difference(left: Figure, right: Figure) -> Figure:
-    """Return left − right of two independent rates, with the interval put together from theirs (MOVER).
+def difference(minuend: Figure, subtrahend: Figure) -> Figure:
+    """Return minuend − subtrahend of two independent rates, with an interval from their intervals (MOVER).
 
     Newcombe 1998, method 10 (doi:10.1002/(SICI)1097-0258(19980430)17:8<873::AID-SIM779>3.0.CO;2-I). `n` is the smaller
-    one of the two.
+    of the two.
     """
-    n = min(left.n, right.n)
-    if left.value is None or right.value is None or left.ci95 is None or right.ci95 is None:
+    n = min(minuend.n, subtrahend.n)
+    if minuend.value is None or subtrahend.value is None or minuend.ci95 is None or subtrahend.ci95 is None:
         return Figure(value=None, ci95=None, n=n)
-    value = left.value - right.value
-    below = math.hypot(left.value - left.ci95[0], right.ci95[1] - right.value)
-    above = math.hypot(left.ci95[1] - left.value, right.value - right.ci95[0])
+    value = minuend.value - subtrahend.value
+    below = math.hypot(minuend.value - minuend.ci95[0], subtrahend.ci95[1] - subtrahend.value)
+    above = math.hypot(minuend.ci95[1] - minuend.value, subtrahend.value - subtrahend.ci95[0])
     return Figure(value=value, ci95=(value - below, value + above), n=n)
 
 
@@ -89,10 +89,10 @@ def corrected_rate(reported: Figure, sensitivity: Figure, specificity: Figure) -
     negatives that it does not report. `n` is that of the reported rate. The value is undefined if the judge reports
     positives no more often than negatives. Return None if one of the three rates is undefined.
 
-    Rogan and Gladen 1978 (doi:10.1093/oxfordjournals.aje.a112510). The 95 % interval is that of a bootstrap which draws
-    the three rates from Beta(count + ½, n − count + ½), so that rates of 0 and 1 vary, too; a draw in which the judge
-    is no better than chance leaves any rate. At 0 and 1 the interval holds at least what n trials would leave open with
-    a judge that never errs.
+    Rogan and Gladen 1978 (doi:10.1093/oxfordjournals.aje.a112510). The 95 % interval is from a bootstrap that draws the
+    three rates from Beta(count + ½, n − count + ½), so that rates of 0 and 1 vary, too. If the judge is no better than
+    chance in a draw, the draw's rate is uniform. At 0 and 1 the interval is at least as wide as the bound that n trials
+    give with a judge that never errs.
 
     >>> true = corrected_rate(rate(30, 100), rate(45, 50), rate(90, 100))
     >>> round(true.value, 3), [round(bound, 2) for bound in true.ci95]
@@ -105,23 +105,25 @@ def corrected_rate(reported: Figure, sensitivity: Figure, specificity: Figure) -
     power = sensitivity.value + specificity.value - 1.0
     value = min(1.0, max(0.0, (reported.value + specificity.value - 1.0) / power)) if power > 1e-6 else None
     random = np.random.default_rng(_SEED)
-    counts = [(round((one.value or 0.0) * one.n), one.n) for one in (reported, sensitivity, specificity)]
-    given, found, quiet = (random.beta(count + 0.5, n - count + 0.5, _DRAWS) for count, n in counts)
-    powers = found + quiet - 1.0
-    informed = powers > 0.0
-    rates = np.clip((given + quiet - 1.0) / np.where(informed, powers, 1.0), 0.0, 1.0)
-    low, high = np.quantile(np.where(informed, rates, random.random(_DRAWS)), [0.025, 0.975]).tolist()
+    counts = [(round((figure.value or 0.0) * figure.n), figure.n) for figure in (reported, sensitivity, specificity)]
+    reported_draws, sensitivity_draws, specificity_draws = (
+        random.beta(count + 0.5, n - count + 0.5, _DRAWS) for count, n in counts
+    )
+    powers = sensitivity_draws + specificity_draws - 1.0
+    above_chance = powers > 0.0
+    rates = np.clip((reported_draws + specificity_draws - 1.0) / np.where(above_chance, powers, 1.0), 0.0, 1.0)
+    low, high = np.quantile(np.where(above_chance, rates, random.random(_DRAWS)), [0.025, 0.975]).tolist()
     if value is not None:
         low, high = min(low, value), max(high, value)
-    unseen = unseen_share(reported.n)
-    return Figure(value=value, ci95=(min(low, 1.0 - unseen), max(high, unseen)), n=reported.n)
+    unseen_bound = unseen_share(reported.n)
+    return Figure(value=value, ci95=(min(low, 1.0 - unseen_bound), max(high, unseen_bound)), n=reported.n)
 
 
 class PositionBias(NamedTuple):
-    """Position figures of pairs judged in both orders.
+    """Position bias of pairs judged in both orders.
 
     `flips`: share of the pairs with two parsed verdicts whose verdict changes with the order. `picks_first`: share of
-    verdicts for the output that stands first. `lean`: that minus the share for the second, from −1 to 1.
+    verdicts for the output shown first. `lean`: `picks_first` minus the share for the second output, from −1 to 1.
     """
 
     flips: Figure
@@ -130,37 +132,46 @@ class PositionBias(NamedTuple):
 
 
 def position_bias(in_order: Sequence[Hashable], swapped: Sequence[Hashable]) -> PositionBias:
-    """Compare verdicts on the same pairs in both orders; 1 and 2 name the outputs, and anything else is neither.
+    """Compare verdicts on the same pairs in both orders. 1 and 2 name the outputs; other verdicts prefer neither.
 
-    In order output 1 stands first, swapped output 2 does; None is a verdict that could not be parsed. Intervals are
-    over pairs, because the two verdicts on a pair depend on each other. Zheng et al. 2023 (arXiv 2306.05685), 3.3.
+    `in_order` shows output 1 first, `swapped` output 2; None is an unparseable verdict. Intervals are over pairs,
+    because the two verdicts on a pair depend on each other. Zheng et al. 2023 (arXiv 2306.05685), 3.3.
 
     >>> bias = position_bias([1, 1, 2, 1], [2, 1, 2, 2])
     >>> bias.flips.value, bias.picks_first.value, bias.lean.value
     (0.5, 0.75, 0.5)
     """
     pairs = list(zip(in_order, swapped, strict=True))
-    first = [((one == 1) + (other == 2)) / 2 for one, other in pairs]
-    second = [((one == 2) + (other == 1)) / 2 for one, other in pairs]
+    first = [((in_order_verdict == 1) + (swapped_verdict == 2)) / 2 for in_order_verdict, swapped_verdict in pairs]
+    second = [((in_order_verdict == 2) + (swapped_verdict == 1)) / 2 for in_order_verdict, swapped_verdict in pairs]
     parsed = [pair for pair in pairs if None not in pair]
     return PositionBias(
-        flips=rate(sum(one != other for one, other in parsed), len(parsed)),
+        flips=rate(
+            sum(in_order_verdict != swapped_verdict for in_order_verdict, swapped_verdict in parsed), len(parsed)
+        ),
         picks_first=mean_within(first),
-        lean=mean_within([one - other for one, other in zip(first, second, strict=True)], -1.0, 1.0),
+        lean=mean_within(
+            [
+                in_order_verdict - swapped_verdict
+                for in_order_verdict, swapped_verdict in zip(first, second, strict=True)
+            ],
+            -1.0,
+            1.0,
+        ),
     )
 
 
-def shift(plain: Sequence[float], changed: Sequence[float], scale: tuple[float, float] = (0.0, 1.0)) -> Figure:
+def shift(before: Sequence[float], after: Sequence[float], scale: tuple[float, float] = (0.0, 1.0)) -> Figure:
     """Return the mean shift of values as a share of the scale, from −1 to 1.
 
-    The values are people's and the judge's (length bias, self-preference), or the judge's before and after a text was
-    added (probes): picks of an output (1, 0, or 0.5 for a tie) or scores.
+    For length bias and self-preference, `before` are human and `after` the judge's values; for probes, both are the
+    judge's. Values are scores, or 1, 0 or 0.5 (a tie) for an output.
 
     >>> shift([3, 3, 4, 2], [4, 3, 5, 4], (1, 5)).value
     0.25
     """
     width = scale[1] - scale[0]
-    return mean_within([(new - old) / width for old, new in zip(plain, changed, strict=True)], -1.0, 1.0)
+    return mean_within([(new - old) / width for old, new in zip(before, after, strict=True)], -1.0, 1.0)
 
 
 def _agreeing_share(replicates: Sequence[Hashable]) -> float | None:
@@ -173,15 +184,15 @@ def _agreeing_share(replicates: Sequence[Hashable]) -> float | None:
 def repeatability(repeats: Iterable[Sequence[Hashable]]) -> Figure:
     """Return the repeatability: the mean over items of the share of equal pairs of outputs for one request.
 
-    Range 0 to 1, 1 is best. Unparsed outputs (None) are left out, and so are items with fewer than two others.
+    Range 0 to 1, 1 is best. Unparsed outputs (None) are skipped, and so are items with fewer than two parsed outputs.
     """
     return mean_within([same for replicates in repeats if (same := _agreeing_share(replicates)) is not None])
 
 
 def own_noise(units: Iterable[Iterable[Sequence[Hashable]]]) -> Figure | None:
-    """Return the share of outputs for one request that differ. Return None if no request was repeated.
+    """Return the share of pairs of outputs for the same request that differ. Return None if no request was repeated.
 
-    A unit has the outputs of each of its requests, such as both orders of a pair, which depend on each other.
+    A unit has the outputs of all its requests, such as both orders of a pair, because these depend on each other.
 
     >>> noise = own_noise([[[1, 1], [1, 2]], [[2, 2], [2, 2]]])
     >>> noise.value, noise.n
@@ -192,28 +203,28 @@ def own_noise(units: Iterable[Iterable[Sequence[Hashable]]]) -> Figure | None:
     return mean_within(noise) if noise else None
 
 
-def confusion(left: Sequence[Hashable], right: Sequence[Hashable], categories: Sequence[Hashable]) -> Floats:
-    """Return the counts of each pair of categories, shape [left, right] in the order of `categories`."""
+def confusion(rows: Sequence[Hashable], columns: Sequence[Hashable], categories: Sequence[Hashable]) -> Floats:
+    """Return the counts of each pair of categories, shape [rows, columns] in the order of `categories`."""
     import numpy as np
 
-    places = {category: place for place, category in enumerate(categories)}
-    table = np.zeros((len(places), len(places)))
-    for given, other in zip(left, right, strict=True):
-        table[places[given], places[other]] += 1
+    indices = {category: index for index, category in enumerate(categories)}
+    table = np.zeros((len(indices), len(indices)))
+    for row, column in zip(rows, columns, strict=True):
+        table[indices[row], indices[column]] += 1
     return table
 
 
 def cohen_kappa(table: Floats, weighting: Weighting = "nominal") -> Figure:
-    """Return κ = 1 − Σ v p ÷ Σ v p_left p_right of a confusion table of shares p, with its 95 % interval.
+    """Return κ = 1 − Σ v p ÷ Σ v p_row p_column of a confusion table of shares p, with its 95 % interval.
 
-    v is the weight of a disagreement: 1 (nominal), or the distance of the two categories (linear), which need an order.
-    Range −1 to 1, 1 is best, 0 is chance; undefined for an empty table and where both raters always gave the same one
-    category. Counts need not be whole.
+    v is the weight of a disagreement: 1 (nominal), or the distance between two ordered categories (linear). Range −1 to
+    1, 1 is best, 0 is chance; undefined for an empty table and if both raters always chose the same category. Counts
+    may be fractions.
 
     Cohen 1960 (doi:10.1177/001316446002000104) and 1968 (doi:10.1037/h0026256); standard error by Fleiss, Cohen and
-    Everitt 1969 (doi:10.1037/h0028106), on Fisher's z scale. The interval counts half a unit more that turned from
-    agreement to full disagreement, since the standard error knows nothing of what no unit showed; at 1 and −1 it is the
-    bound on what n units never showed.
+    Everitt 1969 (doi:10.1037/h0028106), on Fisher's z scale. The interval is widened as if half a unit more had changed
+    from agreement to full disagreement, since the standard error ignores disagreements that no unit has; at 1 and −1
+    the interval is the bound on the share of such disagreements.
 
     >>> import numpy as np
     >>> kappa = cohen_kappa(np.array([[20.0, 5.0], [10.0, 15.0]]))
@@ -222,34 +233,34 @@ def cohen_kappa(table: Floats, weighting: Weighting = "nominal") -> Figure:
     """
     import numpy as np
 
-    n, places = float(table.sum()), np.arange(len(table))
-    distance = np.abs(np.subtract.outer(places, places)).astype(float)
+    n, indices = float(table.sum()), np.arange(len(table))
+    distance = np.abs(np.subtract.outer(indices, indices)).astype(float)
     weights = distance if weighting == "linear" else np.minimum(distance, 1.0)
     shares = table / (n or 1.0)
-    left, right = shares.sum(axis=1), shares.sum(axis=0)
-    chance = float(left @ weights @ right)
-    if chance == 0.0:
+    row_shares, column_shares = shares.sum(axis=1), shares.sum(axis=0)
+    expected = float(row_shares @ weights @ column_shares)
+    if expected == 0.0:
         return Figure(value=None, ci95=None, n=round(n))
-    seen = float((weights * shares).sum())
-    value, reach = 1.0 - seen / chance, float(weights.max()) / chance
+    observed = float((weights * shares).sum())
+    value, max_change = 1.0 - observed / expected, float(weights.max()) / expected
     if 1.0 - abs(value) < 1e-12:
-        width = min(2.0, unseen_share(round(n)) * reach)
+        width = min(2.0, unseen_share(round(n)) * max_change)
         return Figure(value=value, ci95=(1.0 - width, 1.0) if value > 0 else (-1.0, width - 1.0), n=round(n))
-    margins = (weights @ right)[:, None] + (left @ weights)[None, :] - 2 * chance
-    influence = (seen * margins / chance - (weights - seen)) / chance
+    margins = (weights @ column_shares)[:, None] + (row_shares @ weights)[None, :] - 2 * expected
+    influence = (observed * margins / expected - (weights - observed)) / expected
     variance = float((shares * influence**2).sum() - (shares * influence).sum() ** 2) / n
-    error = math.hypot(max(0.0, variance) ** 0.5, reach / 2 / round(n))
+    error = math.hypot(max(0.0, variance) ** 0.5, max_change / 2 / round(n))
     return _on_fisher_scale(value, Z * error / (1.0 - value * value), round(n))
 
 
 def _on_fisher_scale(value: float, step: float, n: int) -> Figure:
-    """Return a coefficient in (−1, 1) with the interval of ± step around atanh(value)."""
+    """Return a coefficient in (−1, 1) with the interval of atanh(value) ± `step`."""
     centre = math.atanh(value)
     return Figure(value=value, ci95=(math.tanh(centre - step), math.tanh(centre + step)), n=n)
 
 
 class Trust(FrozenModel):
-    """Whether κ with people reaches a bar; if not decided, about how many `more_labels` would decide."""
+    """Whether κ with human labels reaches a bar; if undecided, the estimated number of `more_labels` that decides."""
 
     kappa: Figure
     trusted: bool | None
@@ -257,10 +268,10 @@ class Trust(FrozenModel):
 
 
 def trust_of(table: Floats, bar: float = BAR, weighting: Weighting = "nominal") -> Trust:
-    """Decide by the 95 % interval of κ of a confusion table [judge, people] whether a judge is trusted.
+    """Decide whether to trust a judge by the 95 % interval of κ of a confusion table [judge, people].
 
     The judge is trusted if the whole interval is at the bar or above, not trusted if all of it is below, and undecided
-    otherwise. The number of further labels assumes that they fall alike.
+    otherwise. The number of further labels assumes that their table has the same shares.
 
     >>> import numpy as np
     >>> trust_of(np.array([[45.0, 2.0], [3.0, 50.0]])).trusted
@@ -276,23 +287,23 @@ def trust_of(table: Floats, bar: float = BAR, weighting: Weighting = "nominal") 
     kappa = cohen_kappa(table, weighting)
     if kappa.ci95 is None or decide(kappa.n) is not None or decide(MAX_LABELS) is None:
         return Trust(kappa=kappa, trusted=None if kappa.ci95 is None else decide(kappa.n))
-    deciding = bisect_left(range(MAX_LABELS), True, lo=kappa.n, key=lambda labels: decide(labels) is not None)
-    return Trust(kappa=kappa, trusted=None, more_labels=deciding - kappa.n)
+    min_labels = bisect_left(range(MAX_LABELS), True, lo=kappa.n, key=lambda labels: decide(labels) is not None)
+    return Trust(kappa=kappa, trusted=None, more_labels=min_labels - kappa.n)
 
 
-def spearman(left: Sequence[float], right: Sequence[float]) -> Figure:
+def spearman(x: Sequence[float], y: Sequence[float]) -> Figure:
     """Return Spearman's rank correlation ρ with its 95 % interval on Fisher's z scale.
 
-    Range −1 to 1. ρ is undefined for fewer than four units and if one side never varies. The standard error is
+    Range −1 to 1. ρ is undefined for fewer than four units and if one variable is constant. The standard error is
     √((1 + ρ² ÷ 2) ÷ (n − 3)): Bonett and Wright 2000 (doi:10.1007/BF02294183). If all ranks agree, the interval is that
-    of one exchange of neighbours, so that it keeps a width.
+    of ranks with one exchange of neighbours, so that its width is not zero.
     """
-    n = len(left)
-    if n < 4 or len(set(left)) < 2 or len(set(right)) < 2:
+    n = len(x)
+    if n < 4 or len(set(x)) < 2 or len(set(y)) < 2:
         return Figure(value=None, ci95=None, n=n)
     from scipy.stats import spearmanr
 
-    value = min(1.0, max(-1.0, float(spearmanr(left, right).statistic)))
+    value = min(1.0, max(-1.0, float(spearmanr(x, y).statistic)))
     nearest = 1.0 - 12.0 / (n * (n * n - 1))
     step = Z * math.sqrt((1.0 + value * value / 2.0) / (n - 3))
     low, high = _on_fisher_scale(max(-nearest, min(nearest, value)), step, n).ci95 or (value, value)

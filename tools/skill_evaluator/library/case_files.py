@@ -52,7 +52,7 @@ def read_file(path: Path, limits: SafetyLimits) -> File:
     limit, content = limits.size_of("file_bytes"), hashlib.sha256()
     with open_file(path, FixtureError) as handle:
         size = os.fstat(handle.fileno()).st_size
-        if size > limit.most:
+        if size > limit.max_bytes:
             raise FixtureError(f"{path} has {size:,} bytes; {limit}")
         head = handle.read(_HEAD)
         content.update(head)

@@ -86,11 +86,11 @@ class ImportedCases:
     left_out: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
 
-def import_cases(table: CaseTable, odd: Odd = refuse) -> ImportedCases:
+def import_cases(table: CaseTable, on_problem: Odd = refuse) -> ImportedCases:
     """Make cases from the rows of a table and check each against the output schema.
 
-    Write them if `yes` is set, but never over existing cases. `odd` receives the problem of each faulty row. Raise
-    FixtureError or ComponentError.
+    Write them if `yes` is set, but never over existing cases. `on_problem` receives the problem of each invalid row.
+    Raise FixtureError or ComponentError.
     """
     names = component_names(table.components)
     if table.skill is None and len(names) != 1:
@@ -99,14 +99,14 @@ def import_cases(table: CaseTable, odd: Odd = refuse) -> ImportedCases:
     component = load_component(table.components, table.skill or names[0], limits, table.fixtures)
     limit, schema, left = limits.size_of("document_bytes"), None, {}
     columns = table.columns_for(component)
-    read = read_table(table.file, columns, limit, odd, "; name the column of an input with --input NAME=COLUMN")
+    read = read_table(table.file, columns, limit, on_problem, "; name the column of an input with --input NAME=COLUMN")
     rows = [(at, line, {name: row[name] for name in columns.named if name in row}) for at, line, row in read.rows]
     read = replace(read, rows=rows)
     if component.schema is None and not sources_of([place_of_new(component, table.fixtures, (), "")]):
         component = replace(component, output=read.output or component.output)
         truths = list(read.truths(component.output, None))
         schema = inferred_schema(truths, table.file) if truths and component.output == "json" else None
-    made = cases_of_table(read, component, odd)
+    made = cases_of_table(read, component, on_problem)
     if table.new:
         new = _new_of(made, table, component)
         left = {("row", "it is a case already"): len(made) - len(new)} if len(made) > len(new) else {}

@@ -19,7 +19,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from skill_evaluator.checks.declared import Check, DeclaredCheck, read_checks
-from skill_evaluator.comparing.declarations import Place, schema_places
+from skill_evaluator.comparing.declarations import SchemaPath, schema_places
 from skill_evaluator.errors import FixtureError, NotEvaluatedError, refuse
 from skill_evaluator.files import (
     FrozenModel,
@@ -339,7 +339,12 @@ def cases_of_table(
 
 
 def _case_of_row(
-    component: Component, table: CaseRows, at: tuple[str, int], row: Row, places: Mapping[str, Place], root: Root | None
+    component: Component,
+    table: CaseRows,
+    at: tuple[str, int],
+    row: Row,
+    places: Mapping[str, SchemaPath],
+    root: Root | None,
 ) -> Case:
     case_id, line = at
     where, folder, limit = f"{table.path}:{line}", table.path.parent, component.limits.size_of("document_bytes")
@@ -347,7 +352,7 @@ def _case_of_row(
     inputs = table.inputs(where, row, component.prompt.inputs)
     document = inputs.get(DOCUMENT)
     size = len(document.encode("utf-8", "surrogatepass")) if isinstance(document, str) else 0
-    if size > limit.most:
+    if size > limit.max_bytes:
         raise FixtureError(f"{where}: the document has {size:,} bytes; {limit}")
     truth = table.truth(where, row, component.output, places)
     meta = table.meta(row)
@@ -475,7 +480,7 @@ def _read_case(folder: Path, component: Component, root: Root) -> Case:
 
 def checks_of(component: Component, declared: CaseMeta, where: Path, folder: Path, root: Root) -> tuple[Check, ...]:
     """Return the checks of a case: the component's checks, then its own. Python check files must be below `folder`."""
-    return read_checks(declared.checks, folder, where, FixtureError, root.inside, before=component.checks)
+    return read_checks(declared.checks, folder, where, FixtureError, root.inside, earlier=component.checks)
 
 
 def read_turns(content: Any, where: Path) -> tuple[Message, ...]:

@@ -358,7 +358,7 @@ def load_component(
         fixtures=dataset.fixtures or name,
         columns=dataset.columns,
         digests=digests,
-        checks=read_checks(dataset.checks, where.parent, where, ComponentError, inside, before=before),
+        checks=read_checks(dataset.checks, where.parent, where, ComponentError, inside, earlier=before),
         limits=limits,
         inferred=(*answers.inferred, *map(str, written.left_out)),
         program=written.program,
@@ -414,7 +414,7 @@ def _choose_metrics(
     """
     declared = [metric for metric in dataset.metrics if metric not in REPRODUCIBILITY]
     if answers.schema is None and "schema_valid" in declared:
-        raise ComponentError(f"schema_valid among the metrics of {where}, and no schema to validate against")
+        raise ComponentError(f"the metric schema_valid in {where} requires a schema")
     usual = [name for name in _DEFAULT_METRICS[answers.output] if answers.schema is not None or name != "schema_valid"]
     if checked:
         usual = [name for name in usual if labelled or not METRICS[name].needs_truth]

@@ -442,7 +442,7 @@ class SafetyLimits(StrictModel):
 
     def size_of(self, setting: Literal["document_bytes", "file_bytes", "prompt_bytes", "schema_bytes"]) -> SizeLimit:
         """Return the size limit for a kind of file; its message names the setting."""
-        return SizeLimit(most=getattr(self, setting), setting=f"limits.{setting}")
+        return SizeLimit(max_bytes=getattr(self, setting), setting=f"limits.{setting}")
 
 
 DEFAULT_LIMITS = SafetyLimits()
@@ -507,7 +507,7 @@ def retiring(models: Iterable[Model]) -> list[str]:
     today = datetime.datetime.now(datetime.UTC).date()
     return [
         f"{model.id} {'is' if model.retires > today else 'was'} switched off on {model.retires}: "
-        f"`skill-evaluator switch {model.id} NEW` says whether another will do"
+        f"`skill-evaluator switch {model.id} NEW` compares it with another"
         for model in models
         if model.retires is not None and (model.retires - today).days <= 60
     ]

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from skill_evaluator.errors import ComponentError
 from skill_evaluator.files import StrictModel, validated
-from skill_evaluator.identifiers import LONGEST_VERSION, ComponentName, Label
+from skill_evaluator.identifiers import MAX_VERSION, ComponentName, Label
 from skill_evaluator.library.config import FileKind
 from skill_evaluator.library.programs import ProgramUnderTest
 from skill_evaluator.library.reading import YAML_DEPTH, parse_front_matter
@@ -458,6 +458,6 @@ def check_semver(text: str, where: Path) -> str:
     """Return the version if it is a valid semantic version; raise ComponentError otherwise."""
     if not semver.Version.is_valid(text):
         raise ComponentError(f"version '{text}' in {where} is not semver; write MAJOR.MINOR.PATCH, such as 1.2.0")
-    if len(text) > LONGEST_VERSION:
-        raise ComponentError(f"version '{text[:20]}…' in {where} has {len(text):,} characters of {LONGEST_VERSION}")
+    if len(text) > MAX_VERSION:
+        raise ComponentError(f"version '{text[:20]}…' in {where} has {len(text):,} characters of {MAX_VERSION}")
     return text

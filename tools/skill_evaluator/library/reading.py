@@ -74,7 +74,7 @@ class FixturesElsewhere(StrictModel):
 YAML_DEPTH = 50
 _DEEPEST = 200  # the JSON limit
 _MOST_VALUES, _MOST_LETTERS = 100_000, 20_000_000
-CONFIGURATION = SizeLimit(most=4_000_000)
+CONFIGURATION = SizeLimit(max_bytes=4_000_000)
 _SHORT = 400
 _LONG_NUMBER = re.compile(r"[-+]?[0-9][0-9a-fA-FxX_:.]{400,}")  # parsing a long number takes quadratic time
 _FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?)\n---[ \t]*(?:\n|$)(.*)", re.DOTALL)

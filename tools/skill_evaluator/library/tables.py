@@ -15,7 +15,7 @@ from typing import Any
 
 from pydantic import Field, field_validator
 
-from skill_evaluator.comparing.declarations import Place, schema_places
+from skill_evaluator.comparing.declarations import SchemaPath, schema_places
 from skill_evaluator.errors import FixtureError, SkillEvaluatorError, refuse
 from skill_evaluator.files import SizeLimit, StrictModel, json_text, parse_json, read_json, read_lines, read_text
 from skill_evaluator.library.prompts import DOCUMENT, TURNS
@@ -47,7 +47,7 @@ def read_rows(path: Path, limit: SizeLimit, odd: Odd = refuse) -> Rows:
     rows: Rows = []
     values = 0
     is_csv = path.suffix in _SEPARATORS
-    cells = read_cells(read_text(path, FixtureError), path, limit.most, odd) if is_csv else None
+    cells = read_cells(read_text(path, FixtureError), path, limit.max_bytes, odd) if is_csv else None
     for line, row in cells or _read_objects(path, limit, odd):
         values += len(row)
         if len(row) > _MOST_COLUMNS or values > _MOST_VALUES:
@@ -194,7 +194,7 @@ class CaseRows:
                 if (truth := self.truth("", row, output, places)) is not None:
                     yield truth
 
-    def truth(self, at: str, row: Row, output: Output, places: Mapping[str, Place]) -> Any:
+    def truth(self, at: str, row: Row, output: Output, places: Mapping[str, SchemaPath]) -> Any:
         """Return the ground truth of a row, or None if it has none; `places` are the schema's paths.
 
         Raise FixtureError if it cannot be parsed.
@@ -254,7 +254,7 @@ class CaseRows:
         names = _TRUTHS if self.columns.truth is None else (self.columns.truth,)
         return next((row[name] for name in names if isinstance(name, str) and row.get(name) is not None), None)
 
-    def _truth_of_fields(self, at: str, row: Row, places: Mapping[str, Place]) -> dict[str, Any]:
+    def _truth_of_fields(self, at: str, row: Row, places: Mapping[str, SchemaPath]) -> dict[str, Any]:
         truth: dict[str, Any] = {}
         for path, column in self.columns.fields.items():
             value = row.get(column)

@@ -1,4 +1,4 @@
-"""The metrics, one line each: `METRICS` of one answer against the truth, `REPRODUCIBILITY` of all answers to a case.
+"""The metrics, one line each: `METRICS` compare an answer with the truth, `REPRODUCIBILITY` all answers to a case.
 
 A package may add accuracy metrics through the entry-point group `skill_evaluator.metrics` (objects of type `Metric`).
 """
@@ -45,8 +45,8 @@ REPRODUCIBILITY: Mapping[str, AgreementMetric] = {
     "tara_at_n": AgreementMetric(score=tara_at_n, unordered_arrays="none"),
 }
 
-# What a component is measured by unless its evals/datasets.json says otherwise. A new metric is not added here: it
-# would enter the leaderboards and verdicts of components that never asked for it.
+# The metrics of a component whose evals/datasets.json declares none. A new metric is not added here, because it would
+# enter the leaderboards and verdicts of components that did not declare it.
 DEFAULT_METRICS = ("schema_valid", "exact_match", "field_level_f1", "jaccard", "tree_similarity")
 DEFAULT_REPRODUCIBILITY = (
     "pairwise_exact_match",
@@ -60,7 +60,7 @@ DEFAULT_REPRODUCIBILITY = (
 
 
 def accuracy_metrics(names: Iterable[str], where: str) -> dict[str, Metric]:
-    """Return the accuracy metrics of these names, in that order; raise ComponentError for an unknown one."""
+    """Return the accuracy metrics with these names, in this order. Raise ComponentError for an unknown name."""
     metrics: dict[str, Metric] = {}
     for name in names:
         if name in REPRODUCIBILITY:
@@ -76,6 +76,6 @@ def accuracy_metrics(names: Iterable[str], where: str) -> dict[str, Metric]:
 
 
 def agreement_metrics(declared: Iterable[str]) -> dict[str, AgreementMetric]:
-    """Return the reproducibility metrics of every component, and after them those declared beside them."""
+    """Return the default reproducibility metrics, then further declared ones."""
     names = dict.fromkeys((*DEFAULT_REPRODUCIBILITY, *(name for name in declared if name in REPRODUCIBILITY)))
     return {name: REPRODUCIBILITY[name] for name in names}

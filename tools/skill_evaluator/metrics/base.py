@@ -1,7 +1,7 @@
-"""What a metric takes and what it declares.
+"""The inputs and declarations of a metric.
 
 An accuracy metric reads a `Comparison`, which all metrics of a replicate share. A reproducibility metric reads the
-`CaseAnswers` of a case, without a ground truth: canonical texts, not values, so that thousands of answers stay small.
+`CaseAnswers` of a case, without a ground truth. They have canonical texts, not values, which saves memory.
 """
 
 import json
@@ -13,16 +13,16 @@ from numbers import Real
 from typing import Any, Literal
 
 from skill_evaluator import plugins
-from skill_evaluator.comparing.comparison import ComparedLeaf, compare_sides
+from skill_evaluator.comparing.array_items import MemoizedValue, values_by_path
+from skill_evaluator.comparing.comparison import ComparedLeaf, compare_values
 from skill_evaluator.comparing.field_plan import FieldPlan
-from skill_evaluator.comparing.sides import Side, values_by_path
 from skill_evaluator.errors import ConfigError
 
 
 class Comparison:
-    """One parsed output beside its ground truth; the aligned rows are worked out when first asked for.
+    """One parsed output and its ground truth; the aligned rows are computed on first access.
 
-    `truth` is None for an unlabelled case too; metrics that need it are then not called.
+    `truth` is also None for an unlabelled case; metrics that need it are then not called.
     """
 
     def __init__(
@@ -31,47 +31,47 @@ class Comparison:
         output: Any,
         plan: FieldPlan | None = None,
         schema_valid: Callable[[Any], bool] = lambda output: True,
-        truth_side: Side | None = None,
+        memoized_truth: MemoizedValue | None = None,
         checks: Sequence[tuple[float, float | None]] = (),
     ) -> None:
-        """Use `truth_side`, if any, for `Side(truth, plan)`: kept for a case, its work is done once.
+        """Compare two values. `memoized_truth` replaces `truth`; sharing it between outputs saves work.
 
-        Without a plan leaves are compared by the type of their values. `checks` are the weight and score of each.
+        Without a plan, leaves are compared by the type of their values. `checks` has (weight, score) of each check.
         """
         self.plan = plan or FieldPlan()
-        self.truth_side = truth_side or Side(truth, self.plan)
-        self.output_side = Side(output, self.plan)
-        self.truth, self.output = self.truth_side.value, self.output_side.value
+        self.memoized_truth = memoized_truth or MemoizedValue(truth, self.plan)
+        self.memoized_output = MemoizedValue(output, self.plan)
+        self.truth, self.output = self.memoized_truth.value, self.memoized_output.value
         self.checks = checks
         self._schema_valid = partial(schema_valid, output)
 
     @cached_property
     def rows(self) -> list[ComparedLeaf]:
         """The aligned leaves."""
-        return compare_sides(self.truth_side, self.output_side)
+        return compare_values(self.memoized_truth, self.memoized_output)
 
     @property
     def output_key(self) -> str:
-        """One text for all JSON values equal to the output."""
-        return self.output_side.canonical_text
+        """The canonical text of the output, the same for all equal JSON values."""
+        return self.memoized_output.canonical_text
 
     def conforms(self) -> bool:
         """Return whether the output validates against the component's schema."""
         return self._schema_valid()
 
 
-# The arrays in which the order of items changes nothing: all that are not declared `ordered`; of these, the ones that
-# are not inside an item of another; or none.
+# The arrays whose order of items does not matter: all that are not declared `ordered`; of these, only arrays that are
+# not inside an item of another array; or none.
 UnorderedArrays = Literal["all", "outer", "none"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
-    """One accuracy metric: a pure function of a comparison to [0, 1], or None where it is undefined.
+    """One accuracy metric: a pure function of a comparison to [0, 1], or to None if it is undefined.
 
-    `unparseable` is its value for an answer that could not be parsed (None: not measured). The contract suite
-    `tests/metrics/test_common.py` holds it to the other two, which a metric of another package may leave out:
-    `symmetric` says whether truth and output may change places, `unordered_arrays` where order never matters.
+    `unparseable` is its value for an unparseable answer (None: not measured). `symmetric`: whether swapping truth and
+    output keeps the score. `unordered_arrays`: the arrays whose order does not matter. The contract suite
+    `tests/metrics/test_common.py` tests both, which a metric of another package may omit.
     """
 
     score: Callable[[Comparison], float | None]
@@ -82,7 +82,7 @@ class Metric:
 
 
 def apply_metrics(metrics: Mapping[str, Metric], comparison: Comparison, *, labelled: bool) -> dict[str, float | None]:
-    """Score one parsed output; None where a metric needs a ground truth and the case has none."""
+    """Score one parsed output. A score is None if the metric needs a ground truth and the case has none."""
     return {
         name: metric.score(comparison) if labelled or not metric.needs_truth else None
         for name, metric in metrics.items()
@@ -99,7 +99,7 @@ def checked_score(name: str, score: Callable[[Comparison], Any], comparison: Com
 
 @dataclass(frozen=True, slots=True)
 class AnswerTally:
-    """What the parsed answers gave: by leaf path its multisets of values, by array path its numbers of items."""
+    """Counts over the parsed answers: of values by leaf path, and of numbers of items by array path."""
 
     values: defaultdict[str, Counter[Hashable]] = field(default_factory=lambda: defaultdict(Counter))
     lengths: defaultdict[str, Counter[int]] = field(default_factory=lambda: defaultdict(Counter))
@@ -109,7 +109,7 @@ class AnswerTally:
 class CaseAnswers:
     """All answers to one case: `groups` counts parsed outputs by canonical JSON, `raw` counts texts by digest.
 
-    An answer that could not be parsed agrees with nothing; a call that brought no answer is not counted at all.
+    An unparseable answer agrees with no other; a call without an answer is not counted.
     """
 
     plan: FieldPlan = field(default_factory=FieldPlan)
@@ -119,7 +119,7 @@ class CaseAnswers:
     _tally: AnswerTally | None = field(default=None, repr=False)
 
     def add(self, raw: Hashable, canonical: str | None) -> None:
-        """Count one answer; `canonical` is None when it could not be parsed."""
+        """Count one answer; `canonical` is None if it could not be parsed."""
         self.n += 1
         self._tally = None
         self.raw[raw] += 1
@@ -128,27 +128,27 @@ class CaseAnswers:
 
     @property
     def unparsed(self) -> int:
-        """Answers that could not be parsed."""
+        """The number of unparseable answers."""
         return self.n - self.groups.total()
 
     @property
     def pairs(self) -> int:
-        """Unordered pairs of answers."""
+        """The number of unordered pairs of answers."""
         return self.n * (self.n - 1) // 2
 
     @property
     def equal_pairs(self) -> int:
-        """Pairs whose parsed outputs are equal JSON values."""
+        """The number of pairs whose parsed outputs are equal JSON values."""
         return sum(count * (count - 1) // 2 for count in self.groups.values())
 
     def tally(self) -> AnswerTally:
-        """Return the values and array lengths of the parsed outputs, each distinct output parsed once."""
+        """Count the values and array lengths of the parsed outputs; each distinct output is parsed once."""
         if self._tally is None:
             self._tally = AnswerTally()
             for text, count in self.groups.items():
                 values, lengths = values_by_path(json.loads(text), self.plan)
-                for path, given in values.items():
-                    self._tally.values[path][given] += count
+                for path, value in values.items():
+                    self._tally.values[path][value] += count
                 for path, length in lengths.items():
                     self._tally.lengths[path][length] += count
         return self._tally
@@ -156,10 +156,10 @@ class CaseAnswers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgreementMetric:
-    """One reproducibility metric: a pure function of the answers to a case, or None where it is undefined.
+    """One reproducibility metric: a pure function of the answers to a case; it returns None if it is undefined.
 
-    Its range is 0 to 1, 1 is best; that of an `is_count` is 1 (best) to the number of answers. The contract suite
-    holds it to `unordered_arrays`, as a `Metric`, and lets key order matter only where it `reads_raw_text`.
+    Its range is 0 to 1, 1 is best; if `is_count`, 1 (best) to the number of answers. The contract suite tests
+    `unordered_arrays` as for a `Metric`, and that key order matters only if the metric `reads_raw_text`.
     """
 
     score: Callable[[CaseAnswers], float | None]

@@ -1,4 +1,4 @@
-"""Completion text → JSON value, choice or text; here what every way of reading an answer gives."""
+"""The parsed form of an output: a JSON value, a choice or a text, or the reason why it is missing."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -11,7 +11,7 @@ ParseProblem = Literal["empty", "in_reasoning", NotJson, "ambiguous", "no_option
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parsed:
-    """A value and how it was found in the text, or why it is missing; `several` if the text has other candidates."""
+    """A value and the way it was found, or the problem; `several` means that the text has further candidates."""
 
     value: Any = None
     found: FoundBy | None = None
@@ -21,7 +21,7 @@ class Parsed:
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What a candidate amid other text is: of a type that the schema allows at its root, and not the schema sent."""
+    """The candidates amid other text: values of a type that the schema allows at its root, except the schema itself."""
 
     types: tuple[type, ...] = (dict, list)
     schema: Any = None  # without `$schema`
@@ -32,7 +32,7 @@ class Expected:
         return isinstance(value, self.types) and not is_schema
 
     def or_type_of(self, truth: Any) -> "Expected":
-        """Return this, or the type of a ground truth if no schema says which types are expected."""
+        """Return self, or the type of the ground truth if no schema declares types."""
         return Expected((type(truth),)) if self == ANY_VALUE and isinstance(truth, dict | list) else self
 
 

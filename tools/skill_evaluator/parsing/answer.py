@@ -1,7 +1,7 @@
-"""Completion text → JSON value, option or text, with how it was found, or why it is missing.
+"""Parse a completion: read its JSON value, option or text, or classify the problem.
 
-Reasoning is removed first. If the rest is not JSON as a whole, the candidates in it are read: complete, outermost
-objects and arrays, in a code fence or amid other text.
+Reasoning is removed first. If the remaining text is not JSON as a whole, the candidates in it are read: complete,
+outermost objects and arrays, in a code fence or amid other text.
 """
 
 import json
@@ -23,8 +23,8 @@ _OPENING = re.compile(r"[{\[]")
 _STRING = re.compile(r'"[^"\\]*+(?:\\.?[^"\\]*+)*+"?', re.DOTALL)
 _BRACKET_OR_STRING = re.compile(rf"[{{}}\[\]]|{_STRING.pattern}", re.DOTALL)
 _STEPS = {"{": 1, "[": 1, "}": -1, "]": -1}
-_MOST_ATTEMPTS = 200
-_DEEPEST = 64  # levels of nesting; a model in a loop writes thousands, and scoring walks values recursively
+_MAX_ATTEMPTS = 200
+_MAX_DEPTH = 64  # levels of nesting; models in a loop write thousands, and scoring is recursive
 _DECODER = json.JSONDecoder(parse_constant=refuse_constant, parse_float=finite_float)
 
 _TAG = re.compile(r"</?(?:think|thinking|reasoning)>", re.IGNORECASE)
@@ -34,7 +34,7 @@ _PAIR = re.compile(r"(?is)<(?:think|thinking|reasoning)>.*?</(?:think|thinking|r
 _BROKEN_JSON = re.compile(
     r"""\{(?=\s*(?:["'“{\[}]|[\w$]+\s*:|//|/\*|\Z))|\[(?=\s*(?:["'“{\[]|-?\d+\s*(?:,|\Z)|//|/\*|\Z))"""
 )
-_SYNTAX_ERRORS: tuple[tuple[NotJson, re.Pattern[str]], ...] = (  # looked for outside of strings, in this order
+_SYNTAX_ERRORS: tuple[tuple[NotJson, re.Pattern[str]], ...] = (  # searched outside strings, in this order
     ("quotes", re.compile(r"[{\[,:]\s*['“‘]|[{,]\s*[A-Za-z_$][\w$]*\s*:")),
     ("comment", re.compile(r"//|/\*|(?:^|\s)#", re.MULTILINE)),
     ("trailing_comma", re.compile(r",\s*[}\]]")),
@@ -43,10 +43,10 @@ _SYNTAX_ERRORS: tuple[tuple[NotJson, re.Pattern[str]], ...] = (  # looked for ou
 
 
 def parse_output(text: str, output: Output, options: Sequence[str] = (), expected: Expected = ANY_VALUE) -> Parsed:
-    """Parse one output by its kind; never raises. `options` are those of the case's question.
+    """Parse one output by its kind; never raises. `options` are the options of the case's question.
 
-    `expected` says which values amid other text are candidates. The last one in a fence tagged `json` is the output,
-    else the last one in any fence, else the last one.
+    `expected` selects the candidates amid other text. The output is the last candidate in a fence tagged `json`, else
+    the last in any fence, else the last of all.
 
     >>> parse_output('Here it is: {"total": 9}', "json").value
     {'total': 9}
@@ -55,8 +55,8 @@ def parse_output(text: str, output: Output, options: Sequence[str] = (), expecte
     >>> parse_output("The capital is easy: the answer is (B).", "choice", ("Lyon", "Paris")).value
     'B'
     """
-    reasoning, rest = split_reasoning(text)
-    stripped = rest.strip()
+    reasoning, answer = split_reasoning(text)
+    stripped = answer.strip()
     if not stripped:
         return Parsed(problem="in_reasoning" if reasoning.strip() else "empty")
     if output == "text":
@@ -67,9 +67,9 @@ def parse_output(text: str, output: Output, options: Sequence[str] = (), expecte
         return Parsed(value=_decode(stripped), found="whole")
     in_fences, anywhere = list(_fenced_values(stripped)), list(embedded_values(stripped))
     fenced = [(is_json, value) for is_json, value in in_fences if expected.allows(value)]
-    bare = [value for _, value in anywhere if expected.allows(value)]
-    if values := [value for is_json, value in fenced if is_json] or [value for _, value in fenced] or bare:
-        several = max(len(fenced), len(bare)) > 1
+    unfenced = [value for _, value in anywhere if expected.allows(value)]
+    if values := [value for is_json, value in fenced if is_json] or [value for _, value in fenced] or unfenced:
+        several = max(len(fenced), len(unfenced)) > 1
         return Parsed(value=values[-1], found="fenced" if fenced else "embedded", several=several)
     if in_fences or any(isinstance(value, dict) for _, value in anywhere):
         return Parsed(problem="no_candidate")
@@ -77,48 +77,48 @@ def parse_output(text: str, output: Output, options: Sequence[str] = (), expecte
 
 
 def split_reasoning(text: str) -> tuple[str, str]:
-    """Return the reasoning of a model, up to its last closing tag, and the output behind it.
+    """Split a text into the reasoning, up to its last closing tag, and the output after it.
 
-    A tag inside a JSON value is not a tag. If a line begins with a tag that is never closed, there is no output.
+    Tags inside JSON values do not count. If a line begins with a tag that is never closed, there is no output.
 
     >>> split_reasoning("Is it A?</think>B"), split_reasoning("<think>Is it A?"), split_reasoning("B")
     (('Is it A?</think>', 'B'), ('<think>Is it A?', ''), ('', 'B'))
     """
     if _TAG.search(text) is None:
         return "", text
-    outside = _without_values(text)
-    closed = _CLOSED.match(outside)
+    without_json = _without_values(text)
+    closed = _CLOSED.match(without_json)
     end = closed.end() if closed else 0
-    if _UNCLOSED.search(outside[end:]):
+    if _UNCLOSED.search(without_json[end:]):
         return text, ""
-    if end and not text[end:].strip():  # reasoning behind the output, or no output
-        before = _PAIR.sub("", text)
-        return (text, "") if _TAG.search(before) else ("".join(_PAIR.findall(text)), before)
+    if end and not text[end:].strip():  # reasoning after the output, or no output
+        visible_text = _PAIR.sub("", text)
+        return (text, "") if _TAG.search(visible_text) else ("".join(_PAIR.findall(text)), visible_text)
     return text[:end], text[end:]
 
 
 def _decode(text: str) -> Any:
-    """Decode one JSON value; raise ValueError when it is broken or nested too deeply."""
-    if text.count("[") + text.count("{") > _DEEPEST:
+    """Decode one JSON value. Raise ValueError if it is invalid or nested too deeply."""
+    if text.count("[") + text.count("{") > _MAX_DEPTH:
         depth = 0
         for match in _BRACKET_OR_STRING.finditer(text):
             depth += _STEPS.get(match[0], 0)
-            if depth > _DEEPEST:
+            if depth > _MAX_DEPTH:
                 raise ValueError("nested too deeply")
     return _DECODER.decode(text)
 
 
 def embedded_values(text: str) -> Iterator[tuple[str, Any]]:
-    """Yield the outermost objects and arrays of a text in their order, each with its own text.
+    """Yield the outermost objects and arrays of a text in order, each with its source text.
 
-    A part of a value that is broken or cut off does not count: the search goes on behind the bracket that
-    closes the broken value, if there is one.
+    Parts of an invalid or cut off value do not count: the search continues after the bracket that closes the invalid
+    value, if any.
 
     >>> [value for _, value in embedded_values('First {"a": 1}, then [2].')]
     [{'a': 1}, [2]]
     """
     position = 0
-    for _ in range(_MOST_ATTEMPTS):
+    for _ in range(_MAX_ATTEMPTS):
         opening = _OPENING.search(text, position)
         if opening is None:
             return
@@ -129,13 +129,13 @@ def embedded_values(text: str) -> Iterator[tuple[str, Any]]:
 
 
 def _without_values(text: str) -> str:
-    for written, _ in embedded_values(text):
-        text = text.replace(written, " " * len(written))
+    for source, _ in embedded_values(text):
+        text = text.replace(source, " " * len(source))
     return text
 
 
 def _end_of_value(text: str, start: int) -> int | None:
-    """Return the end of the object or array that begins at `start`, or None if it is never closed."""
+    """Return the end of the object or array that begins at `start`. Return None if it is never closed."""
     depth = 0
     for match in _BRACKET_OR_STRING.finditer(text, start):
         depth += _STEPS.get(match[0], 0)
@@ -145,9 +145,9 @@ def _end_of_value(text: str, start: int) -> int | None:
 
 
 def _fenced_values(text: str) -> Iterator[tuple[bool, Any]]:
-    """Yield the objects and arrays that fill a code fence, each after whether the fence is tagged `json`."""
+    """Yield the objects and arrays that fill a code fence, each with whether the fence is tagged `json`."""
     position = 0
-    for fence in islice(_FENCE.finditer(text), _MOST_ATTEMPTS):
+    for fence in islice(_FENCE.finditer(text), _MAX_ATTEMPTS):
         with suppress(ValueError, RecursionError):
             end = _DECODER.raw_decode(text, fence.end())[1]
             if fence.start() >= position and (closing := _FENCE_END.match(text, end)):
@@ -156,14 +156,14 @@ def _fenced_values(text: str) -> Iterator[tuple[bool, Any]]:
 
 
 def _syntax_error(text: str) -> NotJson:
-    """Classify why a text without a JSON candidate is not JSON."""
+    """Classify the syntax error of a text without a JSON candidate."""
     text = _without_values(text)
     beginning = _BROKEN_JSON.search(text)
     if beginning is None:
         return "prose"
     end = _end_of_value(text, beginning.start())
     source = text[beginning.start() : end]
-    is_open_string = source.replace('\\"', "").count('"') % 2 == 1  # such as one that holds a quotation mark
+    is_open_string = source.replace('\\"', "").count('"') % 2 == 1  # an unescaped quotation mark, for example
     if end is None and not (is_open_string and source.rstrip("` \n").endswith(("}", "]"))):
         return "cut_off"
     plain = _STRING.sub('""', source)

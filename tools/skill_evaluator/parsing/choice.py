@@ -1,8 +1,8 @@
-r"""Free text → the letter of one option, by four rules from the strongest evidence to the weakest.
+r"""Read the letter of one option from free text, by four rules from the strongest evidence to the weakest.
 
-`whole`: the answer is a letter («(c)», «C) Paris») or an option's text. `stated`: it says so («The answer is C», «I
-choose C», «\boxed{C}», `"answer": "C"`); the last statement counts. `line`: the last line that is a letter alone, or
-the only letter that a line begins with. `option_text`: it has the words of one option.
+`whole`: the answer is a letter («(c)», «C) Paris») or an option's text. `stated`: the answer has a statement («The
+answer is C», «I choose C», «\boxed{C}», `"answer": "C"`); the last statement counts. `line`: the last line that is only
+a letter, or the only letter that lines begin with. `option_text`: the answer contains the text of one option.
 """
 
 import functools
@@ -14,14 +14,14 @@ from typing import NamedTuple
 from skill_evaluator.parsing import FoundBy, Parsed
 from skill_evaluator.text import letters_of
 
-_END = 12_000
-_UNSEEN = re.compile("[\u00ad\u200b-\u200d\u2060\ufeff]|<\\|[^|<>]{1,30}\\|>")
+_MAX_END_CHARACTERS = 12_000
+_INVISIBLE = re.compile("[\u00ad\u200b-\u200d\u2060\ufeff]|<\\|[^|<>]{1,30}\\|>")
 _ANSWER_TAG = re.compile(r"<(?:final_)?answer>|\\boxed ?(?=\{)", re.IGNORECASE)
 _LATEX = re.compile(r"\\(?:text|math|mbox|emph)(?:bf|it|rm|sf|tt)?(?=\{)|\\[()\[\],;! ]")
 _TAG = re.compile(r"</?[A-Za-z]\w{0,12}\b[^<>]{0,200}>")
 _OPEN, _CLOSE = r"[\s(\"'“‘\[{«>#•-]*", r"[)\"'”’\]}»]*"
 _LETTER = rf"{_OPEN}(?:(?:option|choice|letter)\b[\s:]*)?{_OPEN}(?P<letter>[A-Za-z]){_CLOSE}"
-_LONE = re.compile(rf"{_LETTER}[\s.,:;!?–—-]*(?P<rest>.*)", re.IGNORECASE | re.DOTALL)
+_SINGLE_LETTER = re.compile(rf"{_LETTER}[\s.,:;!?–—-]*(?P<rest>.*)", re.IGNORECASE | re.DOTALL)
 _BEST = "(?:final|correct|right|best|my)"
 _STATED = re.compile(
     rf"(?<![A-Za-z])(?:answers?(?: (?:to|for|among) [^\n.:]{{1,60}}?(?= is))?|{_BEST} (?:option|choice)|ans)"
@@ -33,7 +33,7 @@ _IS_THE_ANSWER = re.compile(
     rf"(?:\A|[^\w ] ?|\b(?:so|option|choice|therefore) )[(\"']?(?P<letter>[A-Z])[)\"'”’\]]*"
     rf" is (?:clearly )?the (?:{_BEST} )?(?:answer|option|choice)\b"
 )
-_SUPPOSED = re.compile(
+_HYPOTHETICAL = re.compile(
     r"\b(?:if|whether|unless|not|wrong|incorrect|other|alternative|initial|original|previous|first)"
     rf"(?: (?:the|my|option))?(?: {_BEST})? ?\(?\Z",
     re.IGNORECASE,
@@ -42,53 +42,55 @@ _FILLERS = re.compile(
     rf"{_OPEN}(?:(?:the|option|choice|letter|either|clearly|definitely|therefore|probably)\b{_OPEN}){{0,3}}",
     re.IGNORECASE,
 )
-# Behind the letter of an option: no word, formula or abbreviation. «A» and «I» are words before most words.
-_NAMED = re.compile(
+# No word, formula or abbreviation may follow the letter. «A» and «I» before another word are words.
+_LETTER_IN_SENTENCE = re.compile(
     rf"(?P<letter>[A-Za-z])(?P<closed>{_CLOSE})(?![\w+#%°^]|[-/.][\w]| ?=)"
     r"(?P<word> (?!(?:because|since|as|and|or|but|due|which|not)\b)\w)?"
 )
-_FURTHER = re.compile(r"(?:\s?[,/&]|\sand\b|\sor\b)+\s?\(?(?P<letter>[A-Z])\)?(?=[.,;!}\]]|\s?\Z|\n| (?:and|or)\b)")
-_BEGINS = re.compile(rf"{_LETTER}(?:[).:,]| because\b| since\b)(?P<rest>.*)", re.IGNORECASE)
+_NEXT_LETTER = re.compile(r"(?:\s?[,/&]|\sand\b|\sor\b)+\s?\(?(?P<letter>[A-Z])\)?(?=[.,;!}\]]|\s?\Z|\n| (?:and|or)\b)")
+_LETTER_AT_LINE_START = re.compile(rf"{_LETTER}(?:[).:,]| because\b| since\b)(?P<rest>.*)", re.IGNORECASE)
 _DENIAL = re.compile(r"\b(?:not|never|wrong|incorrect|untrue|cannot)\b|n['’]t\b")
 _SENTENCE = re.compile(r"(?<=[.!?;])\s|\n")
 _END_MARKS = ".,;:! \"'“”‘’()[]{}"
 
 
 class _Options(NamedTuple):
-    """The letters of the options, and the letter of each folded text, the longest first; alike texts tell nothing."""
+    """The letters of the options, and the letter by folded text, longest text first. Ambiguous texts are omitted."""
 
     letters: str
     by_text: Mapping[str, str]
 
 
 def read_choice(text: str, options: Sequence[str]) -> Parsed:
-    """Return the option that an answer settles on; never raises.
+    """Return the option that an answer chooses; never raises.
 
-    The first rule that names any option decides; if it names two, the answer is ambiguous.
+    The first rule that finds any option decides; if it finds two, the answer is ambiguous.
 
     >>> read_choice("A is tempting. Final answer: **C**", ("Lyon", "Nice", "Paris"))
     Parsed(value='C', found='stated', problem=None, several=False)
     """
-    if len(text) > 2 * _END:  # a model in a loop writes for ever; a choice is made at one of the ends
-        text = f"{text[:_END]} … {text[-_END:]}"
-    answer, known = _plain(text), _fold_options(tuple(options))
+    if len(text) > 2 * _MAX_END_CHARACTERS:  # from a model in a loop; the choice is near the beginning or the end
+        text = f"{text[:_MAX_END_CHARACTERS]} … {text[-_MAX_END_CHARACTERS:]}"
+    answer, choice_options = _plain(text), _fold_options(tuple(options))
     found: FoundBy
     for found, rule in (
-        ("whole", _whole),
+        ("whole", _option_of_whole_text),
         ("stated", _last_statement),
-        ("line", _letter_on_a_line),
-        ("option_text", _option_words),
+        ("line", _letter_of_line),
+        ("option_text", _options_by_words),
     ):
-        letters = rule(answer, known)
+        letters = rule(answer, choice_options)
         if len(letters) > 1:
             return Parsed(problem="ambiguous")
         if letters:
             (letter,) = letters
-            return Parsed(value=letter, found=found) if letter in known.letters else Parsed(problem="no_option")
+            return (
+                Parsed(value=letter, found=found) if letter in choice_options.letters else Parsed(problem="no_option")
+            )
     return Parsed(problem="no_option")
 
 
-@functools.lru_cache(maxsize=1024)  # a question is answered many times
+@functools.lru_cache(maxsize=1024)  # each question has many answers
 def _fold_options(options: tuple[str, ...]) -> _Options:
     letters = letters_of(options)
     texts = [_folded(_plain(option)) for option in options]
@@ -100,8 +102,8 @@ def _fold_options(options: tuple[str, ...]) -> _Options:
 
 
 def _plain(text: str) -> str:
-    """Bring a text into one spelling: NFKC, no mark-up, no empty lines, single spaces within a line."""
-    text = _UNSEEN.sub("", unicodedata.normalize("NFKC", text).replace("\u2212", "-"))
+    """Normalise a text: NFKC, no mark-up, no empty lines, single spaces within a line."""
+    text = _INVISIBLE.sub("", unicodedata.normalize("NFKC", text).replace("\u2212", "-"))
     text = _TAG.sub("\n", _LATEX.sub(" ", _ANSWER_TAG.sub("\nAnswer: ", text)))
     for mark in ("*", "`", "$", "__"):
         text = text.replace(mark, "")
@@ -109,80 +111,84 @@ def _plain(text: str) -> str:
 
 
 def _folded(text: str) -> str:
-    words = " ".join(text.casefold().split())
-    return words.strip(_END_MARKS) or words
+    folded = " ".join(text.casefold().split())
+    return folded.strip(_END_MARKS) or folded
 
 
-def _whole(text: str, options: _Options) -> set[str]:
-    """Return the option that a text names, if it says nothing else: by letter, by its words, or by both."""
+def _option_of_whole_text(text: str, options: _Options) -> set[str]:
+    """Return the option of a text that consists only of its letter, its text, or both."""
     if len(text) > max(map(len, options.by_text), default=0) + 100:
         return set()
     if by_text := options.by_text.get(_folded(text)):
         return {by_text}
-    lone = _LONE.fullmatch(text)
-    rest = _folded(lone["rest"]) if lone else ""
-    behind = options.by_text.get(rest)
-    if not lone or (rest and not behind):
+    letter_match = _SINGLE_LETTER.fullmatch(text)
+    text_after_letter = _folded(letter_match["rest"]) if letter_match else ""
+    option_letter = options.by_text.get(text_after_letter)
+    if not letter_match or (text_after_letter and not option_letter):
         return set()
-    return {lone["letter"].upper(), behind or lone["letter"].upper()}
+    return {letter_match["letter"].upper(), option_letter or letter_match["letter"].upper()}
 
 
 def _last_statement(text: str, options: _Options) -> set[str]:
-    """Return the options that the last statement names: «The answer is A or C» names two."""
+    """Return the options in the last statement: «The answer is A or C» has two."""
     statements: list[tuple[int, set[str]]] = []
     for match in (*_STATED.finditer(text), *_IS_THE_ANSWER.finditer(text)):
-        letters = {match["letter"]} if match.re is _IS_THE_ANSWER else _named_at(text, match.end(), options)
-        if letters and not _SUPPOSED.search(text, max(0, match.start() - 40), match.start()):
+        letters = {match["letter"]} if match.re is _IS_THE_ANSWER else _options_after(text, match.end(), options)
+        if letters and not _HYPOTHETICAL.search(text, max(0, match.start() - 40), match.start()):
             statements.append((match.start(), letters))
     return max(statements, key=lambda statement: statement[0], default=(0, set()))[1]
 
 
-def _named_at(text: str, start: int, options: _Options) -> set[str]:
-    """Return the options named from a place on, by their words or by letters."""
+def _options_after(text: str, start: int, options: _Options) -> set[str]:
+    """Return the options that follow `start` in a text, by their texts or letters."""
     for begin in dict.fromkeys((start, _FILLERS.match(text, start).end())):  # type: ignore[union-attr]
-        words = text[begin : begin + 1000].casefold().lstrip(_END_MARKS)
-        letters = {letter for option, letter in options.by_text.items() if re.match(_as_words(option), words)}
+        statement = text[begin : begin + 1000].casefold().lstrip(_END_MARKS)
+        letters = {letter for option, letter in options.by_text.items() if re.match(_as_words(option), statement)}
         if letters:
-            other = _within(words.partition("\n")[0].partition(".")[0], options)
-            return other if " or " in words.partition(".")[0] else letters
-    named = _NAMED.match(text, begin)
-    if not named or (named["word"] and not named["closed"] and named["letter"] not in "BCDEFGHJKLMNOPQRSTUVWXYZ"):
+            letters_in_sentence = _options_in_text(statement.partition("\n")[0].partition(".")[0], options)
+            return letters_in_sentence if " or " in statement.partition(".")[0] else letters
+    letter_match = _LETTER_IN_SENTENCE.match(text, begin)
+    if not letter_match or (
+        letter_match["word"] and not letter_match["closed"] and letter_match["letter"] not in "BCDEFGHJKLMNOPQRSTUVWXYZ"
+    ):
         return set()
-    letters, end = {named["letter"].upper()}, named.end("letter")
+    letters, end = {letter_match["letter"].upper()}, letter_match.end("letter")
     line = text[end:].partition("\n")[0]
     if line.lstrip(_END_MARKS).startswith("?"):
         return set()
-    behind = options.by_text.get(_folded(line))
-    while further := _FURTHER.match(text, end):
+    option_letter = options.by_text.get(_folded(line))
+    while further := _NEXT_LETTER.match(text, end):
         letters.add(further["letter"])
         end = further.end("letter")
-    return letters | ({behind} if behind else set())
+    return letters | ({option_letter} if option_letter else set())
 
 
-def _letter_on_a_line(text: str, options: _Options) -> set[str]:
-    """Return the letter of the last line that is nothing else, or the only letter that lines begin with."""
+def _letter_of_line(text: str, options: _Options) -> set[str]:
+    """Return the letter of the last line that is only a letter, or the only letter that lines begin with."""
     lines = text.split("\n")
-    alone = [letter for line in lines for letter in _whole(line, options) if letter in options.letters]
-    if alone:
-        return set(alone) if len(set(alone)) == len(options.letters) else {alone[-1]}
-    begun: set[str] = set()
-    for match in filter(None, map(_BEGINS.match, lines)):
+    line_letters = [
+        letter for line in lines for letter in _option_of_whole_text(line, options) if letter in options.letters
+    ]
+    if line_letters:
+        return set(line_letters) if len(set(line_letters)) == len(options.letters) else {line_letters[-1]}
+    first_letters: set[str] = set()
+    for match in filter(None, map(_LETTER_AT_LINE_START.match, lines)):
         others = set(re.findall(r"\b[A-Z]\b", match["rest"])) & set(options.letters)
         if match["letter"] in options.letters and not others and not _DENIAL.search(match["rest"]):
-            begun.add(match["letter"])
-    return begun if len(begun) == 1 else set()
+            first_letters.add(match["letter"])
+    return first_letters if len(first_letters) == 1 else set()
 
 
-def _option_words(text: str, options: _Options) -> set[str]:
-    """Return the options whose words stand in the text, but for sentences that deny, unless an option denies too."""
+def _options_by_words(text: str, options: _Options) -> set[str]:
+    """Return the options whose texts occur in a text. Sentences with a denial are skipped unless an option has one."""
     sentences = _SENTENCE.split(text.casefold())
     if not any(map(_DENIAL.search, options.by_text)):
         sentences = [sentence for sentence in sentences if not _DENIAL.search(sentence)]
-    return _within("\0".join(sentences), options)
+    return _options_in_text("\0".join(sentences), options)
 
 
-def _within(text: str, options: _Options) -> set[str]:
-    """Return the options whose text stands in a folded text as whole words, and not only inside a longer one."""
+def _options_in_text(text: str, options: _Options) -> set[str]:
+    """Return the options whose text occurs in a folded text as whole words, and not only inside a longer option."""
     letters: set[str] = set()
     for option, letter in options.by_text.items():
         if len(option) > 1 or not option.isalpha():

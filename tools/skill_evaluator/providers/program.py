@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
-from skill_evaluator.checks.values import NOTHING, value_at
+from skill_evaluator.checks.values import NO_VALUE, value_at
 from skill_evaluator.errors import ConfigError
 from skill_evaluator.library.config import Model, Settings
 from skill_evaluator.library.programs import Endpoint, ProgramUnderTest
@@ -87,11 +87,11 @@ class RunProvider:
             "seed": request.seed,
         }
         result = await run_process_in(self._threads, self._program, json.dumps(task).encode())
-        if result.why == "output":
+        if result.reason == "output":
             return Completion(text="", stop_reason="too_large")
         if result.problem is not None:
-            kind: FailureKind = "timeout" if result.why == "timeout" else "provider_error"
-            raise ProviderError(_REASONS[result.why], result.problem, kind=kind, perhaps_billed=True)
+            kind: FailureKind = "timeout" if result.reason == "timeout" else "provider_error"
+            raise ProviderError(_REASONS[result.reason], result.problem, kind=kind, perhaps_billed=True)
         return _answer(result)
 
     async def close(self) -> None:
@@ -129,7 +129,7 @@ def _endpoint(endpoint: Endpoint, values: Mapping[str, str], settings: Settings)
 
     def read(body: Any, _: Mapping[str, str]) -> Completion:
         answer = value_at(body, endpoint.answer)
-        if answer is NOTHING:
+        if answer is NO_VALUE:
             raise _no_answer(f"the body has nothing at {endpoint.answer}")
         return Completion(text=_text(answer))
 

@@ -52,7 +52,7 @@ from skill_evaluator.repository import Repository
 from skill_evaluator.text import comparable_version
 
 # scores are comparable only if these digests are equal
-_MEASURED_BY = ("schema", "contract", "datasets", "settings", "scenario")
+_COMPARED_DIGESTS = ("schema", "contract", "datasets", "settings", "scenario")
 _BOARD, _RECORDS = "leaderboard.json", "evals/records/"
 _ACCEPTED_VERSION = 1
 
@@ -75,9 +75,9 @@ def precedence(version: str) -> Precedence:
 
 
 class RecordedRun(BaseModel):
-    """The leaderboard keys of a run that select runs; `beside` is the run whose calls were interleaved with it.
+    """The leaderboard keys of a run that are used to select runs. `beside` is the id of the interleaved run.
 
-    No other key of a row is read. `edited` is true if its prompt differs from that of its version's first run.
+    `edited` is true if the prompt differs from that of the version's first run.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -103,7 +103,7 @@ class RecordedRun(BaseModel):
 
     @property
     def prompt(self) -> str | None:
-        """The digest of its prompt without a scenario, or None in a row that lacks it."""
+        """The digest of the prompt without a scenario. It is None if the row lacks it."""
         return self.digests.get("prompt")
 
     @property
@@ -117,18 +117,18 @@ class RecordedRun(BaseModel):
         return self.timestamp, self.run_id
 
     @property
-    def standing(self) -> tuple[Precedence, str, str]:
+    def version_order(self) -> tuple[Precedence, str, str]:
         """The sort key for lower versions first, then older runs."""
         return precedence(self.version), *self.order
 
-    def is_comparable(self, other: "RecordedRun") -> bool:
+    def is_comparable(self, run: "RecordedRun") -> bool:
         """Return whether two runs have the same scorer, schema, declarations, settings and scenario."""
-        alike = all(self.digests.get(name) == other.digests.get(name) for name in _MEASURED_BY)
-        return alike and self.scorer_version == other.scorer_version
+        has_equal_digests = all(self.digests.get(name) == run.digests.get(name) for name in _COMPARED_DIGESTS)
+        return has_equal_digests and self.scorer_version == run.scorer_version
 
 
 class Heads(BaseModel):
-    """The leaderboard keys that are read to select runs and add rows; other keys are skipped."""
+    """The leaderboard keys that are needed to select runs and to add rows."""
 
     skill: ComponentName
     schema_version: Literal[2] = BOARD_VERSION
@@ -136,7 +136,7 @@ class Heads(BaseModel):
 
 
 class Acceptance(FrozenModel):
-    """An accepted version. `models` are the models it is accepted for (None: all).
+    """An accepted version. `models` are the models that it is accepted for; None means all models.
 
     `run_ids` are the complete runs of the version, by model, oldest first.
     """
@@ -165,10 +165,7 @@ class AcceptedVersions(FrozenModel):
 
 
 def read_acceptances(path: Path) -> list[Acceptance]:
-    """Return the acceptances in the file, newest last; empty if there is no file.
-
-    Raise LeaderboardError if it is invalid.
-    """
+    """Read the acceptances of a file, newest last; empty if there is no file. Raise LeaderboardError if invalid."""
     return parse_acceptances(read_text(path, LeaderboardError), path) if path.exists() else []
 
 
@@ -180,16 +177,19 @@ def parse_acceptances(text: str, path: Path) -> list[Acceptance]:
 
 
 def accept_version(path: Path, lock: Path, skill: str, acceptance: Acceptance) -> Acceptance | None:
-    """Add an acceptance to the file, and return None.
+    """Add an acceptance to the file. Return None, or the existing acceptance of the same version, models and reason.
 
-    Return the existing acceptance if the version, models and reason are the same. Raise LeaderboardError or
-    StorageError and leave the file unchanged.
+    If LeaderboardError or StorageError is raised, the file is unchanged.
     """
     with locked(lock):
         before = read_acceptances(path)
-        for there in before:
-            if (there.version, there.models, there.why) == (acceptance.version, acceptance.models, acceptance.why):
-                return there
+        for existing in before:
+            if (existing.version, existing.models, existing.why) == (
+                acceptance.version,
+                acceptance.models,
+                acceptance.why,
+            ):
+                return existing
         file = AcceptedVersions(skill=skill, accepted=[*before, acceptance])
         replace_text(path, json_text(file.model_dump(mode="json")))
     return None
@@ -197,15 +197,17 @@ def accept_version(path: Path, lock: Path, skill: str, acceptance: Acceptance) -
 
 def versions_accepted(acceptances: Iterable[Acceptance], model_id: str) -> frozenset[str]:
     """Return the versions accepted for a model."""
-    return frozenset(one.version for one in acceptances if one.models is None or model_id in one.models)
+    return frozenset(
+        acceptance.version for acceptance in acceptances if acceptance.models is None or model_id in acceptance.models
+    )
 
 
 class Archive:
     """The recorded runs of a component in the work tree and at other commits, and its accepted versions.
 
-    Accepted versions are read only from the work tree, because a branch of records may be older and contain a withdrawn
-    acceptance. `entries` excludes interleaved baselines, which `baseline_beside` finds, and incomplete attempts at runs
-    that were completed later. Runs under former names of the component are included.
+    Accepted versions are read only from the work tree, because a branch of records may contain a withdrawn acceptance.
+    `entries` excludes interleaved baselines (see `interleaved_baseline`) and incomplete attempts at runs that were
+    completed later. Runs under former names of the component are included.
     """
 
     def __init__(self, component: Component, repository: Repository | None = None, refs: Iterable[str] = ()) -> None:
@@ -225,7 +227,7 @@ class Archive:
         if repository is not None:
             for commit in filter(None, map(repository.commit, refs)):
                 self._add(commit, repository)
-        self.entries = marked(_current([entry for entry in self.entries if not entry.is_baseline]))
+        self.entries = mark_edited(_without_superseded([entry for entry in self.entries if not entry.is_baseline]))
 
     def _add(self, commit: str, repository: Repository) -> None:
         """Add the runs recorded at a commit that are not recorded here."""
@@ -258,13 +260,13 @@ class Archive:
                 record = load_record(run_id, path.parent)
             else:
                 text = self._repository.contents([blob])[blob].decode("utf-8", "replace")
-                record = _of_run(run_id, parse_record(parse_json(text, path, LeaderboardError), path), path)
+                record = _check_run_id(run_id, parse_record(parse_json(text, path, LeaderboardError), path), path)
             if record.skill in self._component.formerly:
                 record = record.model_copy(update={"skill": self._component.name})
             self._read[run_id] = record
         return self._read[run_id]
 
-    def baseline_beside(self, run: RecordedRun) -> RecordedRun | None:
+    def interleaved_baseline(self, run: RecordedRun) -> RecordedRun | None:
         """Return the interleaved baseline of a run, even if too few of its outputs are usable.
 
         Return None if there is no such baseline or some of its calls are missing.
@@ -273,8 +275,8 @@ class Archive:
             return None
         if run.beside not in self._beside:
             path = self._path(run.beside)
-            there = run.beside in self._read or path.exists() or path.name in self._blobs
-            self._beside[run.beside] = entry_of(self.record_of(run.beside)) if there else None
+            exists = run.beside in self._read or path.exists() or path.name in self._blobs
+            self._beside[run.beside] = entry_of(self.record_of(run.beside)) if exists else None
         baseline = self._beside[run.beside]
         is_final = baseline is not None and (baseline.complete or baseline.usable is not None)
         return baseline if baseline is not None and is_final and baseline.beside == run.run_id else None
@@ -282,7 +284,7 @@ class Archive:
     def runs_of(self, model_id: str) -> list[RecordedRun]:
         """Return a model's entries and their interleaved baselines."""
         entries = [entry for entry in self.entries if entry.model_id == model_id]
-        return [*entries, *filter(None, map(self.baseline_beside, entries))]
+        return [*entries, *filter(None, map(self.interleaved_baseline, entries))]
 
     def draft(self, run_id: str) -> Record | None:
         """Read the draft of a run id in the work tree, or return None if there is none.
@@ -297,25 +299,22 @@ class Archive:
 
     def add(self, records: Iterable[Record]) -> None:
         """Add new runs that may not be recorded yet."""
-        made = {record.run_id: record for record in records}
-        self._read |= made
-        others = [entry for entry in self.entries if entry.run_id not in made]
-        new = [entry for entry in map(entry_of, made.values()) if not entry.is_baseline]
+        new = {record.run_id: record for record in records}
+        self._read |= new
+        older = [entry for entry in self.entries if entry.run_id not in new]
+        entries = [entry for entry in map(entry_of, new.values()) if not entry.is_baseline]
         self._beside = {}
-        self.entries = marked(_current([*new, *others]))
+        self.entries = mark_edited(_without_superseded([*entries, *older]))
 
 
-def _current(entries: Sequence[RecordedRun]) -> list[RecordedRun]:
-    """Return the runs without incomplete attempts at runs that were completed later."""
+def _without_superseded(entries: Sequence[RecordedRun]) -> list[RecordedRun]:
+    """Remove incomplete attempts at runs that were completed later."""
     complete = {entry.run_id for entry in entries if entry.complete}
     return [entry for entry in entries if entry.complete or entry.run_id.partition(PARTIAL)[0] not in complete]
 
 
 def read_entries(path: Path) -> list[RecordedRun]:
-    """Return the runs on a leaderboard, newest first; empty if there is no file.
-
-    Raise LeaderboardError if it is invalid.
-    """
+    """Read the runs of a leaderboard, newest first; empty if there is no file. Raise LeaderboardError if invalid."""
     return parse_entries(read_bytes(path, LeaderboardError, BOARD_SIZE), path) if path.exists() else []
 
 
@@ -337,28 +336,27 @@ def parse_board(content: bytes, path: Path, model: type[ModelT]) -> ModelT:
 
 
 def entry_of(record: Record | Row) -> RecordedRun:
-    """Return the selection keys of a leaderboard row, or of a record."""
+    """Return the selection keys of a row or record."""
     return RecordedRun.model_validate(record, from_attributes=True)
 
 
 def first_runs(entries: Iterable[RecordedRun]) -> dict[str, RecordedRun]:
     """Map each version to its oldest complete run with a prompt digest, which defines the version's prompt."""
-    saying = [entry for entry in entries if entry.complete and entry.prompt is not None]
-    return {entry.version: entry for entry in sorted(saying, key=lambda entry: entry.order, reverse=True)}
+    candidates = [entry for entry in entries if entry.complete and entry.prompt is not None]
+    return {entry.version: entry for entry in sorted(candidates, key=lambda entry: entry.order, reverse=True)}
 
 
-def marked(entries: Sequence[RecordedRun]) -> list[RecordedRun]:
-    """Return the runs, with those marked as edited whose prompt differs from their version's."""
+def mark_edited(entries: Sequence[RecordedRun]) -> list[RecordedRun]:
+    """Set `edited` on the runs whose prompt differs from that of their version's first run."""
     prompts = {version: run.prompt for version, run in first_runs(entries).items()}
-    every = ((run, run.prompt not in (None, prompts.get(run.version))) for run in entries)
-    return [run if run.edited is edited else run.model_copy(update={"edited": edited}) for run, edited in every]
+    runs = ((run, run.prompt not in (None, prompts.get(run.version))) for run in entries)
+    return [run if run.edited is edited else run.model_copy(update={"edited": edited}) for run, edited in runs]
 
 
-def why_refused(entries: Iterable[RecordedRun], version: str, prompt: str | None) -> str | None:
-    """Return the reason to refuse recording a version with this prompt digest: the version has another prompt.
+def refusal_reason(entries: Iterable[RecordedRun], version: str, prompt: str | None) -> str | None:
+    """Return the reason to refuse the record of a run: its version is recorded with another prompt.
 
-    Return None if it can be recorded. A version has one prompt; a run of a second prompt would become the baseline of
-    later versions.
+    Return None if the run can be recorded. A run of a second prompt would become the baseline of later versions.
     """
     first = first_runs(entries).get(version)
     if first is None or prompt is None or short_digest(prompt) == first.prompt:
@@ -372,10 +370,10 @@ def why_refused(entries: Iterable[RecordedRun], version: str, prompt: str | None
 def load_record(run_id: str, records_dir: Path) -> Record:
     """Read the record of a run of a component; raise LeaderboardError if it is missing or invalid."""
     path = records_dir / f"{run_id}.json"
-    return _of_run(run_id, read_record(path), path)
+    return _check_run_id(run_id, read_record(path), path)
 
 
-def _of_run(run_id: str, record: Record, path: Path) -> Record:
+def _check_run_id(run_id: str, record: Record, path: Path) -> Record:
     if record.run_id != run_id:
         raise LeaderboardError(f"{path} holds the record of a different run, '{record.run_id}'")
     return record
@@ -396,21 +394,21 @@ class Leaderboard(FrozenModel):
 def load_leaderboard(path: Path, skill: str, formerly: Sequence[str] = ()) -> Leaderboard:
     """Read a leaderboard, or return an empty one if there is no file; raise LeaderboardError if it is invalid or newer.
 
-    `formerly` are earlier names of the component, which the file may have instead.
+    `formerly` has former names of the component, which the file may contain instead of `skill`.
     """
     content = read_board(path)
     if content is None:
         return Leaderboard(skill=skill)
     board = parse_board(content, path, Leaderboard)
-    _refuse_other(board.skill, path, skill, formerly)
+    _check_name(board.skill, path, skill, formerly)
     return board
 
 
 def parse_leaderboard(value: Any, path: Path, skill: str, formerly: Sequence[str] = ()) -> Leaderboard:
-    """Return the leaderboard in a JSON value; raise LeaderboardError if it is invalid or of another component."""
+    """Parse the JSON value of a leaderboard; raise LeaderboardError if it is invalid or of another component."""
     refuse_newer(value, path, BOARD_VERSION)
     board = validated(Leaderboard, value, path, LeaderboardError)
-    _refuse_other(board.skill, path, skill, formerly)
+    _check_name(board.skill, path, skill, formerly)
     return board
 
 
@@ -419,14 +417,14 @@ def check_leaderboard(component: Component) -> None:
     path = component.leaderboard_path
     content = read_board(path)
     if content is not None:
-        _refuse_other(parse_board(content, path, Heads).skill, path, component.name, component.formerly)
+        _check_name(parse_board(content, path, Heads).skill, path, component.name, component.formerly)
 
 
-def _refuse_other(found: str, path: Path, skill: str, formerly: Sequence[str]) -> None:
-    if found not in (skill, *formerly):
+def _check_name(name: str, path: Path, skill: str, formerly: Sequence[str]) -> None:
+    if name not in (skill, *formerly):
         raise LeaderboardError(
-            f"{path} is the leaderboard of '{found}', not of '{skill}': name the component '{found}', remove "
-            f"leaderboard.json and evals/records here, or, if it was renamed, add formerly: {found} to prompt.md"
+            f"{path} is the leaderboard of '{name}', not of '{skill}': name the component '{name}', remove "
+            f"leaderboard.json and evals/records here, or, if it was renamed, add formerly: {name} to prompt.md"
         )
 
 
@@ -440,28 +438,28 @@ def newest_recorded(content: bytes, where: str) -> dict[str, RecordedRun]:
 
 
 def order(row: Row | RecordedRun) -> tuple[str, str, bool, int, str]:
-    """Return the sort key of rows: time, then run; a further attempt at a run is newer."""
+    """Return the sort key of rows: by time, then run id. A later attempt at a run sorts after an earlier one."""
     return row.timestamp, row.run_id.partition(PARTIAL)[0], row.complete, row.scored, row.run_id
 
 
 def append_rows(path: Path, skill: str, rows: Iterable[Row]) -> None:
-    """Add rows to the file. Raise LeaderboardError or StorageError and leave the file unchanged."""
-    with _adding(path, skill, rows):
+    """Add rows to the file. If LeaderboardError or StorageError is raised, the file is unchanged."""
+    with _adding_rows(path, skill, rows):
         pass
 
 
 def add_records(path: Path, records: Mapping[Path, Record]) -> None:
-    """Write a component's records, then add their rows. Raise LeaderboardError and write nothing if one is refused.
+    """Write a component's records, then add their rows. Raise LeaderboardError, before writing, if one is refused.
 
     After a crash between the two steps, `append_rows` adds the rows.
     """
-    with _adding(path, next(iter(records.values())).skill, [record.row() for record in records.values()]):
+    with _adding_rows(path, next(iter(records.values())).skill, [record.row() for record in records.values()]):
         for record_path, record in records.items():
             write_record(record_path, record)
 
 
 @contextmanager
-def _adding(path: Path, skill: str, rows: Iterable[Row]) -> Iterator[None]:
+def _adding_rows(path: Path, skill: str, rows: Iterable[Row]) -> Iterator[None]:
     """Add rows to the file when the `with` block ends, unless a row is refused; holds the lock meanwhile."""
     with locked(path.parent / "evals" / "results" / ".leaderboard.lock"):
         additions = with_rows(read_board(path), path, skill, rows)
@@ -479,7 +477,10 @@ def read_board(path: Path) -> bytes | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Additions:
-    """The text of a leaderboard with new rows, in blocks (empty if there are none), and refused rows by run id."""
+    """The text of a leaderboard with new rows, in blocks, and the errors of refused rows by run id.
+
+    `blocks` is empty if no row is new.
+    """
 
     blocks: Sequence[bytes]
     refused: Mapping[str, LeaderboardError]
@@ -499,56 +500,56 @@ def with_rows(content: bytes | None, path: Path, skill: str, rows: Iterable[Row]
     heads = Heads(skill=skill) if content is None else parse_board(content, path, Heads)
     for head in heads.runs:
         new.pop(head.run_id, None)
-    first = list(first_runs(heads.runs).values())
+    first_runs_of_versions = list(first_runs(heads.runs).values())
     refused: dict[str, LeaderboardError] = {}
     for entry in sorted(map(entry_of, new.values()), key=lambda entry: entry.order):
-        why = why_refused(first, entry.version, entry.prompt) if entry.complete else None
-        if why is None:
-            first.append(entry)
+        reason = refusal_reason(first_runs_of_versions, entry.version, entry.prompt) if entry.complete else None
+        if reason is None:
+            first_runs_of_versions.append(entry)
         else:
-            refused[entry.run_id] = LeaderboardError(f"run '{entry.run_id}' is not added to {path}: {why}")
+            refused[entry.run_id] = LeaderboardError(f"run '{entry.run_id}' is not added to {path}: {reason}")
     added = sorted((row for row in new.values() if row.run_id not in refused), key=order, reverse=True)
-    blocks = _with_rows(content or b"", path, heads, added, skill) if added else []
+    blocks = _insert_rows(content or b"", path, heads, added, skill) if added else []
     return Additions(blocks=blocks, refused=refused)
 
 
-def _with_rows(text: bytes, path: Path, heads: Heads, added: Sequence[Row], skill: str) -> list[bytes]:
-    """Insert rows into a text, newest first, each before the first older row."""
+def _insert_rows(text: bytes, path: Path, heads: Heads, added: Sequence[Row], skill: str) -> list[bytes]:
+    """Insert rows into the text of a leaderboard, each before the first older row; return the text in blocks."""
     if not heads.runs:
-        return [laid_out({"skill": skill}, (row.as_json() for row in added))]
-    places = [match.start() + 1 for match in _ROW.finditer(text)]
-    as_written = len(places) == len(heads.runs) and text.endswith(_TAIL)
-    if not as_written or heads.skill != skill:  # another program formatted it, or the component was renamed
+        return [format_leaderboard({"skill": skill}, (row.as_json() for row in added))]
+    starts = [match.start() + 1 for match in _ROW.finditer(text)]
+    has_own_format = len(starts) == len(heads.runs) and text.endswith(_TAIL)
+    if not has_own_format or heads.skill != skill:  # another program formatted it, or the component was renamed
         value = parse_json(decoded(text, path, LeaderboardError), path, LeaderboardError)
-        text = laid_out({**value, "skill": skill}, value["runs"])
-        places = [match.start() + 1 for match in _ROW.finditer(text)]
-    keys, blocks, done = [*map(order, heads.runs)], [], 0
+        text = format_leaderboard({**value, "skill": skill}, value["runs"])
+        starts = [match.start() + 1 for match in _ROW.finditer(text)]
+    keys, blocks, copied_to = [*map(order, heads.runs)], [], 0
     for row in added:
-        older = next((at for at, key in enumerate(keys) if key < order(row)), len(keys))
-        place = [*places, len(text) - len(_TAIL)][older]
+        position = next((index for index, key in enumerate(keys) if key < order(row)), len(keys))
+        start = [*starts, len(text) - len(_TAIL)][position]
         lines = _row_text(row.as_json()).encode("utf-8", "backslashreplace")
-        blocks += [text[done:place], b"%b,\n" % lines if older < len(keys) else b",\n%b" % lines]
-        done = place
-    return [*blocks, text[done:]]
+        blocks += [text[copied_to:start], b"%b,\n" % lines if position < len(keys) else b",\n%b" % lines]
+        copied_to = start
+    return [*blocks, text[copied_to:]]
 
 
 def resolve_conflicts(path: Path, skill: str) -> bool:
-    """Merge a leaderboard with conflict markers: the rows of both sides, and of records without a row.
+    """Merge both sides of a leaderboard with conflict markers, and add missing rows of records.
 
-    Return whether the file had conflict markers. Raise LeaderboardError if a record cannot be read.
+    Return whether the file has conflict markers. Raise LeaderboardError if a record cannot be read.
     """
     text = read_board(path) or b""
     if b"\n<<<<<<< " not in b"\n" + text:
         return False
     rows: dict[str, dict[str, Any]] = {}
     for side in _sides(text):
-        with suppress(ValueError, KeyError, TypeError):  # a side that is no leaderboard: the records have its rows
+        with suppress(ValueError, KeyError, TypeError):  # an invalid side is skipped; the records have its rows
             rows |= {row["run_id"]: row for row in json.loads(side)["runs"]}
     for record in map(read_record, sorted(path.parent.glob("evals/records/*.json"))):
         if record.has_row and record.run_id not in rows:
             rows[record.run_id] = record.row().as_json()
-    ordered = sorted(rows.values(), key=lambda row: order(validated(Row, row, path, LeaderboardError)))
-    replace_blocks(path, [laid_out({"skill": skill}, reversed(ordered))])
+    sorted_rows = sorted(rows.values(), key=lambda row: order(validated(Row, row, path, LeaderboardError)))
+    replace_blocks(path, [format_leaderboard({"skill": skill}, reversed(sorted_rows))])
     return True
 
 
@@ -572,7 +573,7 @@ def _sides(text: bytes) -> tuple[bytes, bytes]:
     return b"".join(ours), b"".join(theirs)
 
 
-def laid_out(header: Mapping[str, Any], rows: Iterable[Mapping[str, Any]]) -> bytes:
+def format_leaderboard(header: Mapping[str, Any], rows: Iterable[Mapping[str, Any]]) -> bytes:
     """Format a leaderboard: one line per key of a row, and one line per metric or case."""
     keys = {**header, "schema_version": BOARD_VERSION}
     lines = [f"  {_json(key)}: {_json(value)},\n" for key, value in keys.items() if key != "runs"]
@@ -582,10 +583,10 @@ def laid_out(header: Mapping[str, Any], rows: Iterable[Mapping[str, Any]]) -> by
 
 def _row_text(row: Mapping[str, Any]) -> str:
     keys = sorted(row, key="per_case".__eq__)  # cases last
-    return "    {\n" + ",\n".join(f"      {_json(key)}: {_spread(row[key])}" for key in keys) + "\n    }"
+    return "    {\n" + ",\n".join(f"      {_json(key)}: {_format_value(row[key])}" for key in keys) + "\n    }"
 
 
-def _spread(value: Any) -> str:
+def _format_value(value: Any) -> str:
     """Format a value on one line, or one line per member if it contains lists or mappings."""
     members = list(value.values() if isinstance(value, dict) else value if isinstance(value, list) else ())
     if not any(isinstance(member, dict | list) for member in members):

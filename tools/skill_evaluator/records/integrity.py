@@ -1,7 +1,4 @@
-"""Check a component's leaderboard and records: whether they agree, and whether a change only added to them.
-
-The input is the files in the work tree and at a commit; the output is problems, each with file and line.
-"""
+"""Check that a component's leaderboard and records agree, and that a change only adds to them."""
 
 import json
 import re
@@ -22,21 +19,28 @@ from skill_evaluator.library.versions import (
     version_before,
     versioning_problems,
 )
-from skill_evaluator.records.archive import entry_of, first_runs, marked, order, parse_acceptances, parse_leaderboard
+from skill_evaluator.records.archive import (
+    entry_of,
+    first_runs,
+    mark_edited,
+    order,
+    parse_acceptances,
+    parse_leaderboard,
+)
 from skill_evaluator.records.record import Record, Row, parse_record
 from skill_evaluator.repository import Repository, within
 from skill_evaluator.stats import by_key
 from skill_evaluator.text import canonical_json, digest, nearest
 
 _RUN_ID = re.compile(r'"run_id"\s*:\s*"([^"]+)"')
-_BOOK = re.compile(r"(?P<skill>[^/]+)/(?:leaderboard|evals/records/(?P<run>[^/]+))\.json")
+_COMMITTED_FILE = re.compile(r"(?P<skill>[^/]+)/(?:leaderboard|evals/records/(?P<run>[^/]+))\.json")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Books:
-    """A component's leaderboard (None: no file) and its records by run id, as bytes; `folder` is for the problems.
+    """A component's leaderboard and its records by run id, as bytes. `leaderboard` is None if there is no file.
 
-    Rows and records may also have one of its `formerly` names.
+    `folder` is the component's folder in problems. Rows and records may have one of the names in `formerly`.
     """
 
     skill: str
@@ -47,11 +51,11 @@ class Books:
 
     @property
     def board_path(self) -> str:
-        """The path of the leaderboard, which may not exist."""
+        """The path of the leaderboard, even if it does not exist."""
         return f"{self.folder}/leaderboard.json"
 
     def record_path(self, run_id: str) -> str:
-        """Return the path of a run's record, which may not exist."""
+        """Return the path of a run's record, even if it does not exist."""
         return f"{self.folder}/evals/records/{run_id}.json"
 
 
@@ -60,33 +64,33 @@ class Past:
     """The components of a folder at a commit, by name: their versions, leaderboards and records."""
 
     versions: Mapping[str, ComponentVersion]
-    books: Mapping[str, Books]
+    committed: Mapping[str, Books]
 
 
-def past_at(repository: Repository, commit: str, folder: str, names: Iterable[str]) -> Past:
-    """Read components at a commit: those named, and those that no longer exist and may have been renamed."""
+def library_at_commit(repository: Repository, commit: str, folder: str, names: Iterable[str]) -> Past:
+    """Read the named components at a commit, and components that no longer exist, since they may be renamed."""
     (versions,) = read_versions(repository, (commit,), folder)
-    wanted = {*names, *(name for name in versions if not (repository.root / folder / name).exists())}
-    blobs: dict[str, dict[str | None, str]] = {}  # by component, then by run id; None is the leaderboard
+    selected = {*names, *(name for name in versions if not (repository.root / folder / name).exists())}
+    blobs: dict[str, dict[str | None, str]] = {}  # by component, then run id; the leaderboard has the key None
     for path, blob in repository.files(commit, folder).items():
-        match = _BOOK.fullmatch(path.removeprefix(within(folder, "")))
-        if match and match["skill"] in wanted:
+        match = _COMMITTED_FILE.fullmatch(path.removeprefix(within(folder, "")))
+        if match and match["skill"] in selected:
             blobs.setdefault(match["skill"], {})[match["run"]] = blob
-    contents = repository.contents(blob for of_skill in blobs.values() for blob in of_skill.values())
-    books = {
+    contents = repository.contents(blob for blobs_of_skill in blobs.values() for blob in blobs_of_skill.values())
+    committed = {
         skill: Books(
             skill=skill,
             folder=within(folder, skill),
-            leaderboard=contents[of_skill[None]] if None in of_skill else None,
-            records={run_id: contents[blob] for run_id, blob in of_skill.items() if run_id is not None},
+            leaderboard=contents[blobs_of_skill[None]] if None in blobs_of_skill else None,
+            records={run_id: contents[blob] for run_id, blob in blobs_of_skill.items() if run_id is not None},
         )
-        for skill, of_skill in blobs.items()
+        for skill, blobs_of_skill in blobs.items()
     }
-    return Past(versions=versions, books=books)
+    return Past(versions=versions, committed=committed)
 
 
-def books_in(components: Path, name: str, folder: str, formerly: Sequence[str] = ()) -> Books:
-    """Read a component's leaderboard and records in the work tree; raise LeaderboardError if one is unreadable."""
+def read_committed(components: Path, name: str, folder: str, formerly: Sequence[str] = ()) -> Books:
+    """Read a component's leaderboard and records in the work tree; raise LeaderboardError if a file is unreadable."""
     board = components / name / "leaderboard.json"
     records = sorted((components / name / "evals" / "records").glob("*.json"))
     return Books(
@@ -99,56 +103,61 @@ def books_in(components: Path, name: str, folder: str, formerly: Sequence[str] =
 
 
 def problems_of(components: Path, name: str, folder: str, past: Past | None) -> list[Problem]:
-    """Return the problems of a component's leaderboard and records, and of their changes since `past`.
+    """Check a component's leaderboard and records, and their changes since `past`.
 
-    `folder` is the components folder in problems. Raise LeaderboardError if a file cannot be read.
+    `folder` is the components folder in the problems. Raise LeaderboardError if a file cannot be read.
     """
     after = read_version(components / name, within(folder, name))
     names = (name,) if after is None else (name, *after.formerly)
-    books = books_in(components, name, folder, names[1:])
-    problems = [*disagreements(books), *_wrong_acceptances(components / name / "evals" / "accepted.json", books)]
+    committed = read_committed(components, name, folder, names[1:])
+    problems = [
+        *disagreements(committed),
+        *_acceptance_problems(components / name / "evals" / "accepted.json", committed),
+    ]
     if past is None:
         return problems
     for former in names:
-        if former in past.books:
-            problems += rewritings(past.books[former], books)
+        if former in past.committed:
+            problems += edits_of(past.committed[former], committed)
     return problems if after is None else [*versioning_problems(version_before(past.versions, after), after), *problems]
 
 
-def disagreements(books: Books) -> Iterator[Problem]:
+def disagreements(committed: Books) -> Iterator[Problem]:
     """Yield a problem for each unreadable file, misplaced row, and row or record that is missing or differs."""
     records: dict[str, tuple[Any, Record]] = {}
-    for run_id, raw in sorted(books.records.items()):
+    for run_id, raw in sorted(committed.records.items()):
         try:
-            records[run_id] = _read_record(raw, books, run_id)
+            records[run_id] = _read_record(raw, committed, run_id)
         except LeaderboardError as problem:
-            yield Problem(file=books.record_path(run_id), line=1, message=str(problem))
+            yield Problem(file=committed.record_path(run_id), line=1, message=str(problem))
     try:
-        rows = _read_rows(books)
+        rows = _read_rows(committed)
     except LeaderboardError as problem:
-        advice = "; `lint --fix` resolves the conflict" if b"<<<<<<< " in (books.leaderboard or b"") else ""
-        yield Problem(file=books.board_path, line=1, message=f"{problem}{advice}")
+        advice = "; `lint --fix` resolves the conflict" if b"<<<<<<< " in (committed.leaderboard or b"") else ""
+        yield Problem(file=committed.board_path, line=1, message=f"{problem}{advice}")
         return
-    yield from _disorder(books, rows)
-    yield from _edited_prompts(books, rows)
+    yield from _disorder(committed, rows)
+    yield from _edited_prompts(committed, rows)
     for row in rows:
-        if row.skill not in (books.skill, *books.formerly):
-            yield _problem_at_row(books, row.run_id, f"row '{row.run_id}' is of '{row.skill}', not of '{books.skill}'")
-        elif row.run_id not in books.records:
-            missing = books.record_path(row.run_id)
-            yield _problem_at_row(books, row.run_id, f"row '{row.run_id}' has no record: {missing} is missing")
+        if row.skill not in (committed.skill, *committed.formerly):
+            yield _row_problem(
+                committed, row.run_id, f"row '{row.run_id}' is of '{row.skill}', not of '{committed.skill}'"
+            )
+        elif row.run_id not in committed.records:
+            missing = committed.record_path(row.run_id)
+            yield _row_problem(committed, row.run_id, f"row '{row.run_id}' has no record: {missing} is missing")
         elif row.run_id in records:
-            yield from _contradictions(books, row, *records[row.run_id])
+            yield from _contradictions(committed, row, *records[row.run_id])
     in_rows = {row.run_id for row in rows}
     for run_id, (_, record) in records.items():
         if run_id not in in_rows and record.has_row:
-            message = f"{books.board_path} has no row of this record; the two are added together"
-            yield Problem(file=books.record_path(run_id), line=1, message=message)
+            message = f"{committed.board_path} has no row of this record; the two are added together"
+            yield Problem(file=committed.record_path(run_id), line=1, message=message)
 
 
-def _edited_prompts(books: Books, rows: Sequence[Row]) -> Iterator[Problem]:
+def _edited_prompts(committed: Books, rows: Sequence[Row]) -> Iterator[Problem]:
     """Yield a problem for each complete run whose prompt differs from its version's first run."""
-    entries = marked([entry_of(row) for row in rows])
+    entries = mark_edited([entry_of(row) for row in rows])
     first = first_runs(entries)
     for entry in entries:
         if entry.complete and entry.edited:
@@ -156,62 +165,66 @@ def _edited_prompts(books: Books, rows: Sequence[Row]) -> Iterator[Problem]:
                 f"row '{entry.run_id}' measured another prompt than {entry.version}'s first run, "
                 f"'{first[entry.version].run_id}', so it is skipped as a baseline; measure that prompt as a new version"
             )
-            yield _problem_at_row(books, entry.run_id, message)
+            yield _row_problem(committed, entry.run_id, message)
 
 
-def _contradictions(books: Books, row: Row, value: Any, record: Record) -> Iterator[Problem]:
-    """Yield the differences between a row and its record, and whether the record was edited after the row was added."""
+def _contradictions(committed: Books, row: Row, value: Any, record: Record) -> Iterator[Problem]:
+    """Yield a problem if a row and its record differ, or if the record was edited after the row was added."""
     if record.draft:
-        yield _problem_at_row(
-            books, row.run_id, f"row '{row.run_id}' belongs to a draft, and drafts have no row; remove it"
+        yield _row_problem(
+            committed, row.run_id, f"row '{row.run_id}' belongs to a draft, and drafts have no row; remove it"
         )
     if row == Row.model_validate(value | {"digest": row.digest}) and row.digest == digest(canonical_json(value)):
-        return  # the usual case; otherwise the record may have other keys and is compared key by key
+        return  # records of other evaluator versions are compared key by key below
     expected = record.row()
     keys = [key for key in Row.model_fields if key != "digest" and getattr(row, key) != getattr(expected, key)]
     if keys:
-        message = f"row '{row.run_id}' says otherwise than its record of {', '.join(keys)}"
-        yield _problem_at_row(books, row.run_id, message)
-    if row.digest not in (None, expected.digest, digest(canonical_json(value))):  # a later evaluator may know more keys
-        message = f"this record was edited: its digest is not the one in row '{row.run_id}' of {books.board_path}"
-        yield Problem(file=books.record_path(row.run_id), line=1, message=message)
+        message = f"row '{row.run_id}' and its record differ in {', '.join(keys)}"
+        yield _row_problem(committed, row.run_id, message)
+    if row.digest not in (
+        None,
+        expected.digest,
+        digest(canonical_json(value)),
+    ):  # a newer evaluator may write more keys
+        message = f"this record was edited: its digest is not the one in row '{row.run_id}' of {committed.board_path}"
+        yield Problem(file=committed.record_path(row.run_id), line=1, message=message)
 
 
-def _wrong_acceptances(path: Path, books: Books) -> Iterator[Problem]:
-    """Yield the problems of the accepted versions: an invalid file, or versions and runs that are not recorded."""
-    place = f"{books.folder}/evals/accepted.json"
+def _acceptance_problems(path: Path, committed: Books) -> Iterator[Problem]:
+    """Check the accepted versions: yield a problem for an invalid file, and for versions or runs without a record."""
+    file = f"{committed.folder}/evals/accepted.json"
     try:
-        acceptances = parse_acceptances(read_text(path, LeaderboardError), Path(place)) if path.exists() else []
-        rows = _read_rows(books) if acceptances else []
+        acceptances = parse_acceptances(read_text(path, LeaderboardError), Path(file)) if path.exists() else []
+        rows = _read_rows(committed) if acceptances else []
     except LeaderboardError as problem:
-        yield Problem(file=place, line=1, message=str(problem))
+        yield Problem(file=file, line=1, message=str(problem))
         return
     runs = {row.run_id: (row.skill_version, row.model_id) for row in rows if row.complete and row.scenario is None}
-    edited = {entry.run_id for entry in marked([entry_of(row) for row in rows]) if entry.edited}
+    edited = {entry.run_id for entry in mark_edited([entry_of(row) for row in rows]) if entry.edited}
     recorded = set(runs.values())
     versions = {version for version, _ in recorded}
-    for at, acceptance in enumerate(acceptances):
-        version, where = acceptance.version, f"accepted[{at}] in {place}"
+    for index, acceptance in enumerate(acceptances):
+        version, location = acceptance.version, f"accepted[{index}] in {file}"
         if version not in versions:
-            message = f"no complete run of version '{version}' at {where} {nearest(version, versions)}"
-            yield Problem(file=place, line=1, message=message)
+            message = f"no complete run of version '{version}' at {location} {nearest(version, versions)}"
+            yield Problem(file=file, line=1, message=message)
             continue
         for model_id in acceptance.models or ():
             if (version, model_id) not in recorded:
-                message = f"no complete run of version '{version}' by model '{model_id}' at {where}"
-                yield Problem(file=place, line=1, message=message)
+                message = f"no complete run of version '{version}' by model '{model_id}' at {location}"
+                yield Problem(file=file, line=1, message=message)
         for model_id, run_ids in acceptance.run_ids.items():
             for run_id in run_ids:
                 if runs.get(run_id) != (version, model_id):
-                    message = f"'{run_id}' is no complete run of {version} by '{model_id}' at {where}"
-                    yield Problem(file=place, line=1, message=message)
+                    message = f"'{run_id}' is not a complete run of {version} by '{model_id}' at {location}"
+                    yield Problem(file=file, line=1, message=message)
                 elif run_id in edited:
-                    message = f"'{run_id}' measured another prompt than {version}'s first run at {where}"
-                    yield Problem(file=place, line=1, message=message)
+                    message = f"'{run_id}' measured another prompt than {version}'s first run at {location}"
+                    yield Problem(file=file, line=1, message=message)
 
 
-def rewritings(before: Books, after: Books) -> Iterator[Problem]:
-    """Yield a problem for each row or record that was edited or removed; only drafts may be removed."""
+def edits_of(before: Books, after: Books) -> Iterator[Problem]:
+    """Yield a problem for each edited or removed row or record. Drafts may be removed."""
     old_rows, new_rows = _raw_rows(before), _raw_rows(after)
     if old_rows is not None and new_rows is not None:
         for run_id, rows in old_rows.items():
@@ -219,7 +232,7 @@ def rewritings(before: Books, after: Books) -> Iterator[Problem]:
                 message = f"row '{run_id}' was removed; rows are only added"
                 yield Problem(file=after.board_path, line=1, message=message)
             elif new_rows[run_id] != rows:
-                yield _problem_at_row(after, run_id, f"row '{run_id}' was edited; rows are only added")
+                yield _row_problem(after, run_id, f"row '{run_id}' was edited; rows are only added")
     for run_id, raw in before.records.items():
         path = after.record_path(run_id)
         if run_id not in after.records:
@@ -230,18 +243,18 @@ def rewritings(before: Books, after: Books) -> Iterator[Problem]:
             yield Problem(file=path, line=1, message="this record was edited; records are only added")
 
 
-def _read_rows(books: Books) -> list[Row]:
-    if books.leaderboard is None:
+def _read_rows(committed: Books) -> list[Row]:
+    if committed.leaderboard is None:
         return []
-    path = Path(books.board_path)
-    return parse_leaderboard(_parse(books.leaderboard, path), path, books.skill, books.formerly).runs
+    path = Path(committed.board_path)
+    return parse_leaderboard(_parse(committed.leaderboard, path), path, committed.skill, committed.formerly).runs
 
 
-def _read_record(raw: bytes, books: Books, run_id: str) -> tuple[Any, Record]:
-    path = Path(books.record_path(run_id))
+def _read_record(raw: bytes, committed: Books, run_id: str) -> tuple[Any, Record]:
+    path = Path(committed.record_path(run_id))
     value = _parse(raw, path)
     record = parse_record(value, path)
-    if record.run_id != run_id or record.skill not in (books.skill, *books.formerly):
+    if record.run_id != run_id or record.skill not in (committed.skill, *committed.formerly):
         raise LeaderboardError(f"{path} holds run '{record.run_id}' of '{record.skill}'; a record is named by its run")
     return value, record
 
@@ -250,21 +263,23 @@ def _parse(raw: bytes, path: Path) -> Any:
     return parse_json(decoded(raw, path, LeaderboardError), path, LeaderboardError)
 
 
-def _disorder(books: Books, rows: list[Row]) -> Iterator[Problem]:
+def _disorder(committed: Books, rows: list[Row]) -> Iterator[Problem]:
     """Yield a problem for each duplicate row of a run, and for each row above a newer one."""
     seen: set[str] = set()
     for row in rows:
         if row.run_id in seen:
-            yield _problem_at_row(books, row.run_id, f"run '{row.run_id}' has more than one row")
+            yield _row_problem(committed, row.run_id, f"run '{row.run_id}' has more than one row")
         seen.add(row.run_id)
-    for above, below in pairwise(rows):
-        if order(below) > order(above):
-            message = f"row '{below.run_id}' is newer than the one above; newest come first"
-            yield _problem_at_row(books, below.run_id, message)
+    for upper, lower in pairwise(rows):
+        if order(lower) > order(upper):
+            message = f"row '{lower.run_id}' is newer than the row above; rows are sorted newest first"
+            yield _row_problem(committed, lower.run_id, message)
 
 
-def _problem_at_row(books: Books, run_id: str, message: str) -> Problem:
-    return Problem(file=books.board_path, line=_lines_of_runs(books.leaderboard or b"").get(run_id, 1), message=message)
+def _row_problem(committed: Books, run_id: str, message: str) -> Problem:
+    return Problem(
+        file=committed.board_path, line=_lines_of_runs(committed.leaderboard or b"").get(run_id, 1), message=message
+    )
 
 
 @lru_cache(maxsize=2)
@@ -273,16 +288,16 @@ def _lines_of_runs(leaderboard: bytes) -> dict[str, int]:
     return {run_id: number for number, line in reversed(numbered) for run_id in _RUN_ID.findall(line)}
 
 
-def _raw_rows(books: Books) -> dict[str, list[Any]] | None:
-    """Return a leaderboard's rows grouped by run id, or None if it cannot be read."""
-    value = {"runs": []} if books.leaderboard is None else _json_or_none(books.leaderboard)
+def _raw_rows(committed: Books) -> dict[str, list[Any]] | None:
+    """Return a leaderboard's rows grouped by run id. Return None if it cannot be read."""
+    value = {"runs": []} if committed.leaderboard is None else _json_or_none(committed.leaderboard)
     if not isinstance(value, dict) or not isinstance(value.get("runs"), list):
         return None
     return by_key((str(row.get("run_id")) if isinstance(row, dict) else "", row) for row in value["runs"])
 
 
 def _comparable(raw: bytes) -> str | bytes:
-    """Return a file's JSON in a normal form, so that layout is ignored, or the bytes if it is not JSON."""
+    """Normalize a file's JSON, so that layout is ignored. Return the bytes if it is not JSON."""
     value = _json_or_none(raw)
     return raw if value is None else json.dumps(value, sort_keys=True)
 

@@ -1,7 +1,4 @@
-"""`evals/pinned/*.json`: frozen outputs of a component, one file per model, as a baseline without a run folder.
-
-They are committed, unlike other outputs. They are few, and each is bound to its case by a digest.
-"""
+"""`evals/pinned/*.json`: committed outputs of a component, one file per model, as a baseline without a run folder."""
 
 from pathlib import Path
 
@@ -17,7 +14,7 @@ PINNED_VERSION = 1
 
 
 class PinnedOutput(StrictModel):
-    """One output of a model. `case` is the digest of its case, `digest` that of the text."""
+    """One output of a model, with the digests of its case and of its text."""
 
     case: Digest
     digest: Digest
@@ -25,7 +22,7 @@ class PinnedOutput(StrictModel):
 
     @classmethod
     def of(cls, case: str, text: str) -> "PinnedOutput":
-        """Return a text bound to the digest of its case."""
+        """Build a pinned output from a case's digest and a text."""
         return cls(case=case, digest=digest(text), text=text)
 
 
@@ -65,9 +62,9 @@ def write_pinned(path: Path, pinned: PinnedOutputs) -> None:
 
 
 def read_pinned(component: Path, skill: str) -> dict[str, PinnedOutputs]:
-    """Return the pinned outputs of a component by model; empty if there are none.
+    """Read the pinned outputs of a component by model; empty if there are none.
 
-    Raise JudgeError if a file is invalid, edited by hand, of another component, or a second file of a model.
+    Raise JudgeError if a file is invalid, was edited, is of another component, or is a second file of a model.
     """
     root = Root(component, JudgeError)
     pinned: dict[str, PinnedOutputs] = {}
@@ -76,10 +73,10 @@ def read_pinned(component: Path, skill: str) -> dict[str, PinnedOutputs]:
         if outputs.skill != skill:
             raise JudgeError(f"{path} holds outputs of '{outputs.skill}', not of '{skill}'")
         if outputs.model_id in pinned:
-            raise JudgeError(f"{path} is a second file of outputs of {outputs.model_id}; take one away")
+            raise JudgeError(f"{path} is a second file with outputs of {outputs.model_id}; remove one")
         edited = [case_id for case_id, output in outputs.outputs.items() if digest(output.text) != output.digest]
         if edited:
-            raise JudgeError(f"{path}: the output of case '{edited[0]}' is not what was pinned; pin the run again")
+            raise JudgeError(f"{path}: the output of case '{edited[0]}' was edited; pin the run again")
         pinned[outputs.model_id] = outputs
     return pinned
 
@@ -91,7 +88,7 @@ def pinned_of_model(component: Path, skill: str, model_id: str) -> PinnedOutputs
         return pinned[model_id]
     if len(pinned) == 1:
         return next(iter(pinned.values()))
-    there = f"; there are those of {', '.join(pinned)}" if pinned else ""
+    hint = f" (only of {', '.join(pinned)})" if pinned else ""
     raise JudgeError(
-        f"nothing is pinned of '{skill}' for {model_id}{there}: give --baseline RUN, or `judge pin RUN` first"
+        f"no outputs of '{skill}' are pinned for {model_id}{hint}: use --baseline RUN, or run `judge pin RUN` first"
     )

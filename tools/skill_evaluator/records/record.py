@@ -56,13 +56,13 @@ Served = str | dict[str, PositiveInt] | None
 """The served model of a run; several names with their output counts; None if the server sent no name."""
 Change = Literal["model", "date"]
 
-_PLACE = (  # vendor/, models/, the folders of a file; a region; a vendor
+_LOCATION = (  # prefixes such as vendor/, models/, folders of a file; a region; a vendor
     r"(?:.*[/\\])?(?:(?:us|us-gov|eu|apac|au|ca|jp|global)\.)?"
     r"(?:(?:ai21|amazon|anthropic|cohere|deepseek|meta|mistral|openai|qwen)\.)?"
 )
 _RELEASE = r"-\d{4}-\d\d-\d\d|-\d\d-\d\d(?:\d\d)?|-\d{8}|-\d{4}|@[\d-]+|-0\d\d|(?:-v\d+)?:\d"
-_NEWEST = r"\.gguf|\.safetensors|[-:@](?:latest|default)"  # also the file type; neither identifies the model
-_FORMS = re.compile(rf"{_PLACE}(?P<base>.+?)(?P<release>(?:{_RELEASE})*)(?:{_NEWEST})?", re.DOTALL)
+_SUFFIX = r"\.gguf|\.safetensors|[-:@](?:latest|default)"  # does not identify the model
+_FORMS = re.compile(rf"{_LOCATION}(?P<base>.+?)(?P<release>(?:{_RELEASE})*)(?:{_SUFFIX})?", re.DOTALL)
 
 
 @lru_cache(maxsize=1000)
@@ -83,7 +83,7 @@ def _identity(name: str) -> tuple[str, str]:
 
 
 def served_of(names: Iterable[str | None]) -> Served:
-    """Return the served model from the names in all outputs."""
+    """Reduce the model names in all outputs to the served model of a run."""
     counts = Counter(name for name in names if name)
     return dict(counts.most_common()) if len(counts) > 1 else next(iter(counts), None)
 
@@ -94,7 +94,7 @@ def served_text(served: Served) -> str | None:
 
 
 def names_of(served: Served) -> list[str]:
-    """Return the names of the served models."""
+    """List the names of the served models."""
     return list(served) if isinstance(served, dict) else [served] if served else []
 
 
@@ -104,14 +104,14 @@ def is_mixed(served: Served) -> bool:
 
 
 def is_requested(served: str, requested: Iterable[str]) -> bool:
-    """Return whether a served name is one of the requested models, in its release if one is named."""
+    """Return whether a served name is one of the requested models, and its release if the request names a release."""
     base, release = _identity(served)
-    alike = [wanted for name, wanted in map(_identity, requested) if name == base]
-    return bool(alike) and all(wanted in ("", release) for wanted in alike)
+    releases = [requested_release for name, requested_release in map(_identity, requested) if name == base]
+    return bool(releases) and all(requested_release in ("", release) for requested_release in releases)
 
 
 def change_of(before: Served, after: Served, requested: Iterable[str]) -> Change | None:
-    """Classify the change of the served model between two runs; return None if it did not change.
+    """Classify the change of the served model between two runs. Return None if it did not change.
 
     Several models in one run, or another release than the requested one, count as another model.
     """
@@ -130,8 +130,8 @@ BOARD_VERSION: Literal[2] = 2
 SCORER_VERSION = 3  # raised if equal outputs score differently; records with another version are not comparable
 SCORED_ELSEWHERE = 0  # the scorer version of imported results, which are comparable only with each other
 PARTIAL = "-partial"  # separates the run id of an incomplete run and its number of scored outputs
-_CHOSEN_BY = ("prompt", "schema", "contract", "datasets", "settings", "scenario")
-_DIGITS = 16
+_SELECTING_DIGESTS = ("prompt", "schema", "contract", "datasets", "settings", "scenario")
+_DIGEST_DIGITS = 16
 
 CHECKS_METRIC = "checks"
 MIN_USABLE = 0.5  # minimum share of planned outputs that are readable; below, a run measures nothing
@@ -140,7 +140,7 @@ CHECK = "check"  # the comparison name of a check among the fields
 SCORED = "scored"
 UNPARSEABLE = "unparseable"
 NOT_RUN = "not_run"
-_NAMES_NO_MODEL = ("local", "replay", "program")  # providers without an API that returns a model name
+_WITHOUT_MODEL_NAMES = ("local", "replay", "program")  # providers without an API that returns a model name
 # outcomes caused by the model; any other outcome lowers the completion
 ANSWERED = (SCORED, UNPARSEABLE, "refused", "truncated")
 
@@ -169,9 +169,9 @@ class ArrayLength(FrozenModel):
 
 
 class CheckRecord(FrozenModel):
-    """One check of one case: the score of each planned output (None: not measured), and its weight.
+    """One check of one case: its weight, and the score of each planned output. A score is None if not measured.
 
-    Checks are the same if their digests are equal, whatever their ids, weights and tiers.
+    Checks with equal digests are the same check, even if ids, weights or tiers differ.
     """
 
     digest: Digest
@@ -213,33 +213,34 @@ class CaseRecord(FrozenModel):
         """The case id and the digests of its inputs, equal in all records of a version."""
         return (self.case_id, *(f"{name} {part}" for name, part in sorted(self._digests.items())))
 
-    def asks_what(self, older: "CaseRecord") -> bool:
-        """Return whether this is the same case as an older version's, for the inputs that both versions use."""
-        now, before = self._digests, older._digests
-        shared = now.keys() & before.keys()
-        same_turns = (TURNS in now) == (TURNS in before)
+    def has_same_inputs(self, older: "CaseRecord") -> bool:
+        """Return whether an older version's case has the same turns and, where both versions use them, inputs."""
+        digests, older_digests = self._digests, older._digests
+        shared = digests.keys() & older_digests.keys()
+        has_same_turns = (TURNS in digests) == (TURNS in older_digests)
         return self.digest == older.digest or bool(
-            shared and same_turns and all(now[name] == before[name] for name in shared)
+            shared and has_same_turns and all(digests[name] == older_digests[name] for name in shared)
         )
 
     def passed(self, primary_metric: str) -> list[bool]:
-        """Return for each measured output whether it passes the case: all its checks, and the whole ground truth.
+        """Decide for each measured output whether it passes all checks and equals the ground truth.
 
-        Advisory checks are ignored. The ground truth is met if the primary metric is 1. Return an empty list if there
-        are neither checks nor a primary metric value for the case.
+        Advisory checks are ignored. An output equals the ground truth if the primary metric is 1. Return an empty list
+        if the case has neither checks nor values of the primary metric.
         """
         parts = [(check.scores, PASSED_FROM) for check in self.checks.values() if check.tier != "advisory"]
         if primary_metric != CHECKS_METRIC and (scores := strict_by_replicate(self, primary_metric)):
             parts.append((scores, 1.0))
         answers = zip(
-            *([None if score is None else score >= least for score in scores] for scores, least in parts), strict=False
+            *([None if score is None else score >= threshold for score in scores] for scores, threshold in parts),
+            strict=False,
         )
         return [all(answer) for answer in answers if False in answer or None not in answer]
 
-    def words(self, primary_metric: str) -> str | None:
-        """Return whether outputs pass always, never or sometimes.
+    def pass_text(self, primary_metric: str) -> str | None:
+        """Describe whether the outputs pass always, never or sometimes.
 
-        Return None if there are fewer than two measured outputs, or nothing to pass.
+        Return None if there are fewer than two measured outputs, or if the case has nothing to pass.
         """
         passed = self.passed(primary_metric)
         if len(passed) <= 1:
@@ -273,7 +274,7 @@ def strict_by_replicate(case: CaseRecord, metric: str) -> list[float | None]:
     scored = [value for outcome, value in replicates if outcome == SCORED]
     if scored and scored.count(None) == len(scored):
         return []
-    return scored if len(scored) == len(replicates) else [strict_score(*each) for each in replicates]
+    return scored if len(scored) == len(replicates) else [strict_score(*pair) for pair in replicates]
 
 
 class ModelSettings(FrozenModel):
@@ -292,19 +293,19 @@ class ModelSettings(FrozenModel):
     timeout_s: NonNegativeFloat
 
 
-def _only(name: str) -> BeforeValidator:
+def _extract(name: str) -> BeforeValidator:
     """Return a validator that extracts one number of a record's summary and keeps plain numbers."""
     return BeforeValidator(lambda value: value.get(name) if isinstance(value, dict) else getattr(value, name, value))
 
 
 def short_digest(digest: str) -> str:
     """Return the first 16 digits of a digest; an abbreviated digest is unchanged."""
-    return digest.removeprefix("sha256:")[:_DIGITS]
+    return digest.removeprefix("sha256:")[:_DIGEST_DIGITS]
 
 
 def short_digests(digests: Mapping[str, str]) -> dict[str, str]:
     """Return the abbreviated digests that select a baseline."""
-    return {name: short_digest(digests[name]) for name in _CHOSEN_BY if name in digests}
+    return {name: short_digest(digests[name]) for name in _SELECTING_DIGESTS if name in digests}
 
 
 class RowAccuracy(FrozenModel):
@@ -321,7 +322,7 @@ class CaseRow(FrozenModel):
     """One case on the leaderboard: means over its scored replicates, or None if none was scored."""
 
     case_id: CaseId
-    accuracy: dict[str, Annotated[Share | None, _only("mean")]]
+    accuracy: dict[str, Annotated[Share | None, _extract("mean")]]
     reproducibility: dict[str, float | None]
 
 
@@ -359,7 +360,7 @@ class Row(_Run):
     stopped: str | None = None
     primary_metric: str
     accuracy: dict[str, RowAccuracy]
-    reproducibility: dict[str, Annotated[float | None, _only("strict_mean")]]
+    reproducibility: dict[str, Annotated[float | None, _extract("strict_mean")]]
     failures: dict[str, NonNegativeInt]
     tokens: RowTokens
     cost_usd: Usd | None
@@ -436,7 +437,7 @@ class Record(_Run):
 
     @property
     def has_row(self) -> bool:
-        """Whether the leaderboard shows it: drafts and interleaved baselines are not shown."""
+        """Whether the record has a leaderboard row. Drafts and interleaved baselines have none."""
         return not self.draft and not is_baseline(self.run_id, self.beside)
 
     @property
@@ -446,7 +447,7 @@ class Record(_Run):
 
     @property
     def moment(self) -> datetime | None:
-        """The start of the run, in UTC if it has no time zone, or None if the timestamp is invalid."""
+        """The start of the run; UTC if the timestamp has no time zone. It is None if the timestamp is invalid."""
         try:
             moment = datetime.fromisoformat(self.timestamp)
         except ValueError:
@@ -460,21 +461,21 @@ class Record(_Run):
 
     @property
     def requested(self) -> tuple[str, ...]:
-        """The names of the requested model: its API name, and its id in models.yaml."""
+        """The names of the requested model: its API name and its id in models.yaml."""
         return (self.model_id,) if self.settings is None else (self.settings.api_model, self.model_id)
 
     @property
-    def served_otherwise(self) -> str | None:
-        """A note that other models than the requested one served the run, with advice, or None."""
-        others = [name for name in names_of(self.served_model) if not is_requested(name, self.requested)]
-        if self.provider in _NAMES_NO_MODEL or not (others or is_mixed(self.served_model)):
+    def served_note(self) -> str | None:
+        """A note, with advice, that another model than the requested one served the run; None if not."""
+        other_names = [name for name in names_of(self.served_model) if not is_requested(name, self.requested)]
+        if self.provider in _WITHOUT_MODEL_NAMES or not (other_names or is_mixed(self.served_model)):
             return None
-        asked = self.requested[0]
-        words = f"{served_text(self.served_model)} answered, and {asked} was requested: "
+        requested = self.requested[0]
+        message = f"{served_text(self.served_model)} answered, but {requested} was requested: "
         if is_mixed(self.served_model):
-            return f"{words}no version is compared with this run; `skill-evaluator evaluate {self.skill}` asks anew"
-        name = re.split(r"[/\\]", others[0])[-1]  # an id cannot be a path
-        return f"{words}where that is meant, say `id: {name}` and `api_id: {asked}` in models.yaml"
+            return f"{message}this run is not compared; repeat it with `skill-evaluator evaluate {self.skill}`"
+        name = re.split(r"[/\\]", other_names[0])[-1]  # an id cannot be a path
+        return f"{message}if this is intended, set `id: {name}` and `api_id: {requested}` in models.yaml"
 
     @property
     def digest(self) -> str:
@@ -487,97 +488,102 @@ class Record(_Run):
 
 
 def write_record(path: Path, record: Record) -> None:
-    """Write a record; raise StorageError."""
+    """Write a record; raise StorageError if that fails."""
     replace_blocks(path, json_blocks(record.model_dump(mode="json")))
 
 
 def read_record(path: Path) -> Record:
-    """Read a record; raise LeaderboardError if it is broken or newer."""
+    """Read a record; raise LeaderboardError if it is invalid or newer."""
     return parse_record(read_json(path, LeaderboardError), path)
 
 
-def parse_record(value: Any, where: Path) -> Record:
-    """Return the record in a JSON value; raise LeaderboardError if it is broken or newer."""
-    refuse_newer(value, where)
-    return validated(Record, value, where, LeaderboardError)
+def parse_record(value: Any, path: Path) -> Record:
+    """Parse the JSON value of a record; raise LeaderboardError if it is invalid or newer."""
+    refuse_newer(value, path)
+    return validated(Record, value, path, LeaderboardError)
 
 
-def refuse_newer(value: Any, where: Path, known: int = RECORD_VERSION) -> None:
-    """Raise LeaderboardError for a file written by a newer evaluator, or before the first release."""
-    version = value.get("schema_version", known) if isinstance(value, dict) else known
+def refuse_newer(value: Any, path: Path, newest: int = RECORD_VERSION) -> None:
+    """Raise LeaderboardError if the schema_version of a file is newer, older or not a number."""
+    version = value.get("schema_version", newest) if isinstance(value, dict) else newest
     if not isinstance(version, int):
-        raise LeaderboardError(f"schema_version in {where} is {version!r}; a whole number is expected")
-    if version > known:
+        raise LeaderboardError(f"schema_version in {path} is {version!r}; a whole number is expected")
+    if version > newest:
         raise LeaderboardError(
-            f"{where} has schema_version {version}, this evaluator knows {known}; upgrade skill-evaluator"
+            f"{path} has schema_version {version}, this evaluator knows {newest}; upgrade skill-evaluator"
         )
-    if version < known:
-        raise LeaderboardError(f"{where} has schema_version {version}, which was never released; {known} is expected")
+    if version < newest:
+        raise LeaderboardError(f"{path} has schema_version {version}, which was never released; {newest} is expected")
 
 
-_LATER = "--resume asks again"
-_PRESSED = f"{_LATER}; limits: {{{{max_concurrency, requests_per_minute}}}} of '{{model}}' in models.yaml press less"
-_SLOW = f"{_LATER}; timeout_s in settings.yaml is the time that a call may take"
-_UNREAD = "`explain` shows the answer as it came"
+_RESUME = "--resume calls again"
+_LOWER_LIMITS = (
+    f"{_RESUME}; or lower limits: {{{{max_concurrency, requests_per_minute}}}} of '{{model}}' in models.yaml"
+)
+_RAISE_TIMEOUT = f"{_RESUME}; or raise timeout_s in settings.yaml"
+_EXPLAIN = "`explain` shows the raw output"
 REMEDIES: Mapping[str, str] = {
-    "unreachable": "start the server, then --resume; or correct base_url of '{model}' in models.yaml and begin anew",
-    "wrong_key": "give '{model}' another key (api_key_env in models.yaml names its variable); then --resume",
-    "permission_denied": "let the key of '{model}' use this model; then --resume",
-    "no_login": "log in to the cloud that '{model}' names as its place, in this shell or job; then --resume",
-    "identity_refused": "mend that rule or the rights it gives, by the token's subject and audience; then --resume",
+    "unreachable": "start the server, then --resume; or correct base_url of '{model}' in models.yaml and run anew",
+    "wrong_key": "set a valid key for '{model}' (api_key_env in models.yaml names its variable); then --resume",
+    "permission_denied": "give the key of '{model}' access to this model; then --resume",
+    "no_login": "log in to the cloud that '{model}' names as its `place`, in this shell or job; then --resume",
+    "identity_refused": "correct the trust rule for the token's subject and audience, or its rights; then --resume",
     "unknown_model": "correct api_id or base_url of '{model}' in models.yaml",
-    "model_retired": "the model is retired: `skill-evaluator switch {model} NEW` says whether another will do",
+    "model_retired": "the model is retired: `skill-evaluator switch {model} NEW` compares it with another",
     "out_of_credit": "top up the account; then --resume",
     "context_exceeded": "raise the context of the server, or shorten document or prompt",
-    "request_too_large": "let the server take more, or shorten document or prompt",
-    "bad_request": "correct params or structured_output of '{model}' in models.yaml, by what the server says",
+    "request_too_large": "raise the server's limit, or shorten document or prompt",
+    "bad_request": "correct params or structured_output of '{model}' in models.yaml; see the server's message",
     **{f"{name}_refused": f"add `ignores: [{name}]` to '{{model}}' in models.yaml" for name in IGNORABLE},
-    "malformed_body": "see that base_url of '{model}' in models.yaml is that of the API itself, not of a page or proxy",
-    **dict.fromkeys(("rate_limited", "overloaded", "unavailable"), _PRESSED),
-    **dict.fromkeys(("connection_lost", "conflict", "server_error", "bad_gateway"), _LATER),
-    **dict.fromkeys(("read_timeout", "request_timeout", "gateway_timeout"), _SLOW),
+    "malformed_body": "check that base_url of '{model}' in models.yaml is the API's address, not a page or proxy",
+    **dict.fromkeys(("rate_limited", "overloaded", "unavailable"), _LOWER_LIMITS),
+    **dict.fromkeys(("connection_lost", "conflict", "server_error", "bad_gateway"), _RESUME),
+    **dict.fromkeys(("read_timeout", "request_timeout", "gateway_timeout"), _RAISE_TIMEOUT),
     "output_limit": "raise max_output_tokens of '{model}' (params in models.yaml)",
-    "answer_too_large": "limits.answer_bytes in settings.yaml is the most that is taken of an answer",
-    "too_costly_to_score": "limits.score_seconds and score_megabytes in settings.yaml are the most an answer may "
-    "take, collect_seconds the most that all of a `collect` may",
-    "provider_bug": "tell whoever wrote the provider of '{model}'",
+    "answer_too_large": "raise limits.answer_bytes in settings.yaml",
+    "too_costly_to_score": "raise limits.score_seconds or score_megabytes in settings.yaml (and collect_seconds for "
+    "`collect`)",
+    "provider_bug": "report it to the author of the provider of '{model}'",
     "in_reasoning": "raise params: {{max_output_tokens}} of '{model}' in models.yaml, or turn its reasoning off",
     "tool_call": "let the prompt ask for the output as content; take tools out of params of '{model}' in models.yaml",
-    **dict.fromkeys(("refusal", "empty", *get_args(NotJson), "ambiguous", "no_option"), _UNREAD),
+    **dict.fromkeys(("refusal", "empty", *get_args(NotJson), "ambiguous", "no_option"), _EXPLAIN),
 }
 
 
 def remedy(reason: str, model_id: str) -> str | None:
-    """Return advice for a failure with this reason, or None if the reason is unknown."""
-    words = REMEDIES.get(reason)
-    if words and model_id == "program" and ".yaml" in words:
-        words = "correct program: in prompt.md (its url, headers, body or timeout_s), or what it asks"
-    return None if words is None else words.format(model=model_id)
+    """Return advice for a failure with this reason. Return None if the reason is unknown."""
+    advice = REMEDIES.get(reason)
+    if advice and model_id == "program" and ".yaml" in advice:
+        advice = "correct `program` in prompt.md (its url, headers, body or timeout_s), or the program itself"
+    return None if advice is None else advice.format(model=model_id)
 
 
-def unusable_words(record: Record) -> str | None:
-    """Describe how many outputs could be read, the reasons for the others, and advice for the most frequent one."""
+def unusable_text(record: Record) -> str | None:
+    """Describe the number of readable outputs, the reasons for the rest, and advice for the most frequent reason.
+
+    Return None if the run has enough readable outputs.
+    """
     if record.usable is None:
         return None
     state = "could be read" if record.contract is None else "are JSON"
-    words = f"{record.scored} of {record.planned} outputs {state}"
+    text = f"{record.scored} of {record.planned} outputs {state}"
     faults = [fault for fault in record.faults if fault.kind != "scored"]
     if not faults:
-        return words
-    what = remedy(faults[0].reason, record.model_id)
-    words += f": {listed([f'{fault.count} × {fault.reason}' for fault in faults])}"
-    return words if what is None else f"{words}; {what}"
+        return text
+    advice = remedy(faults[0].reason, record.model_id)
+    text += f": {listed([f'{fault.count} × {fault.reason}' for fault in faults])}"
+    return text if advice is None else f"{text}; {advice}"
 
 
 def fault_lines(record: Record, quote: Callable[[str], str]) -> Iterator[str]:
-    """Yield a sentence per reason for unscored calls of a run; `quote` escapes untrusted text."""
+    """Yield a sentence for each reason why calls of a run were not scored; `quote` escapes untrusted text."""
     address = None if record.settings is None else record.settings.base_url
     for fault in record.faults:
-        more = f" and {fault.n_cases - len(fault.cases)} more" if fault.n_cases > len(fault.cases) else ""
-        words = f"{fault.count} × {quote(fault.reason)} in {', '.join(map(quote, fault.cases))}{more}"
+        rest = f" and {fault.n_cases - len(fault.cases)} more" if fault.n_cases > len(fault.cases) else ""
+        line = f"{fault.count} × {quote(fault.reason)} in {', '.join(map(quote, fault.cases))}{rest}"
         if fault.message:
-            words += f": {quote(fault.message)}"
+            line += f": {quote(fault.message)}"
         if address is not None and fault.kind in ("provider_error", "timeout", "no_credentials"):
-            words += f" ({quote(address)})"
-        what = remedy(fault.reason, record.model_id)
-        yield words if what is None else f"{words} → {quote(what)}"
+            line += f" ({quote(address)})"
+        advice = remedy(fault.reason, record.model_id)
+        yield line if advice is None else f"{line} → {quote(advice)}"

@@ -1,7 +1,7 @@
-"""Select the recorded runs of a component to compare, and the accepted version.
+"""Select the recorded runs of a component to compare, and accept versions.
 
-By default, for each model, the newest complete run of the highest version is compared with the newest run of a lower
-version: the accepted one, or the next.
+By default, the newest complete run of each model's highest version is compared with the newest run of a lower version:
+of the accepted version, else of the next lower one.
 """
 
 import datetime
@@ -35,7 +35,7 @@ _NO_LOWER = "there is no complete record of a lower version to compare with"
 class ChosenRuns:
     """The runs of one model to compare; `absent` is the reason if there is no baseline.
 
-    `exact` is true if a person named a run or a file; then only these runs are compared, not others of their versions.
+    If `exact` (a person named a run or a file), only these runs are compared, without other runs of their versions.
     """
 
     candidate: RecordedRun
@@ -46,7 +46,7 @@ class ChosenRuns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """All choices, and the models without a candidate, with the reason."""
+    """The runs to compare by model, and the reasons of models without a candidate."""
 
     choices: tuple[ChosenRuns, ...]
     left_out: Mapping[str, str]
@@ -65,40 +65,40 @@ def choose(
     the same scenario. Raise LeaderboardError if there is no candidate.
     """
     candidates, left_out = _choose_candidates(entries, candidate)
-    named = _find_run(entries, baseline)
-    if named is not None and not isinstance(candidate, RecordedRun):
-        of_model = [run for run in candidates if run.model_id == named.model_id]
-        if of_model:
-            candidates, left_out = of_model, {}
-    exact = named is not None or _find_run(entries, candidate) is not None
+    named_run = _find_run(entries, baseline)
+    if named_run is not None and not isinstance(candidate, RecordedRun):
+        runs_of_model = [run for run in candidates if run.model_id == named_run.model_id]
+        if runs_of_model:
+            candidates, left_out = runs_of_model, {}
+    exact = named_run is not None or _find_run(entries, candidate) is not None
     choices = []
     for run in candidates:
-        if named is not None or baseline is None:
-            lower, absent = named or (usual or partial(next_lower, entries))(run), _NO_LOWER
+        if named_run is not None or baseline is None:
+            lower, absent = named_run or (usual or partial(next_lower_version, entries))(run), _NO_LOWER
         else:
-            of_version = (entry for entry in runs_alike(entries, run) if entry.version == baseline)
-            lower, absent = _best(of_version, run), f"there is no complete record of {baseline}"
+            runs_of_version = (entry for entry in runs_like(entries, run) if entry.version == baseline)
+            lower, absent = _best_baseline(runs_of_version, run), f"there is no complete record of {baseline}"
         choices.append(ChosenRuns(candidate=run, baseline=lower, absent=absent, exact=exact))
-    if baseline is not None and named is None and all(choice.baseline is None for choice in choices):
+    if baseline is not None and named_run is None and all(choice.baseline is None for choice in choices):
         raise _no_such_run(entries, str(baseline))
     return Selection(choices=tuple(choices), left_out=left_out)
 
 
 def _choose_candidates(
-    entries: Sequence[RecordedRun], wanted: str | RecordedRun | None
+    entries: Sequence[RecordedRun], name: str | RecordedRun | None
 ) -> tuple[list[RecordedRun], dict[str, str]]:
-    """Return the candidate run of each model, and the models without one, with the reason."""
-    named = _find_run(entries, wanted)
+    """Return the candidate run of each model, and the reasons of models without a candidate."""
+    named = _find_run(entries, name)
     if named is not None:
         return [named], {}
     measuring = [entry for entry in entries if entry.complete and not entry.edited and entry.scenario is None]
-    if wanted is None:
-        highest = max(measuring, key=lambda entry: entry.standing, default=None)
+    if name is None:
+        highest = max(measuring, key=lambda entry: entry.version_order, default=None)
         if highest is None:
-            raise LeaderboardError("no run is complete: there is nothing to judge")
+            raise LeaderboardError("no run is complete: there is nothing to compare")
         version = highest.version
     else:
-        version = str(wanted)
+        version = str(name)
     newest: dict[str, RecordedRun] = {}
     for entry in measuring:
         if entry.version == version:
@@ -116,7 +116,7 @@ def runs_of_versions(entries: Iterable[RecordedRun]) -> dict[str, dict[str, list
     Runs with an edited prompt are excluded.
     """
     runs: dict[str, dict[str, list[RecordedRun]]] = {}
-    for entry in sorted(entries, key=lambda entry: entry.standing):
+    for entry in sorted(entries, key=lambda entry: entry.version_order):
         if entry.complete and not entry.edited and entry.scenario is None:
             runs.setdefault(entry.model_id, {}).setdefault(entry.version, []).append(entry)
     return runs
@@ -128,78 +128,85 @@ def newest_of_versions(entries: Iterable[RecordedRun]) -> dict[str, list[Recorde
     return {model_id: [of_version[-1] for of_version in versions.values()] for model_id, versions in runs.items()}
 
 
-def next_lower(entries: Sequence[RecordedRun], candidate: RecordedRun) -> RecordedRun | None:
-    """Return the newest complete run of the next lower version with equal model and scenario.
+def next_lower_version(entries: Sequence[RecordedRun], candidate: RecordedRun) -> RecordedRun | None:
+    """Return the newest complete run of the next lower version with the same model and scenario.
 
-    Comparable runs are preferred. Return None if there is no lower version.
+    Prefer comparable runs. Return None if there is no lower version.
     """
-    lower = runs_below(entries, candidate)
+    lower = lower_version_runs(entries, candidate)
     highest = lower[0].version if lower else None
-    return _best([entry for entry in lower if entry.version == highest], candidate)
+    return _best_baseline([entry for entry in lower if entry.version == highest], candidate)
 
 
-def usual_baseline(candidate: RecordedRun, archive: Archive, policy: Policy) -> RecordedRun | None:
-    """Return the run that a candidate is compared with by default, or None if there is none.
+def default_baseline(candidate: RecordedRun, archive: Archive, policy: Policy) -> RecordedRun | None:
+    """Return the run that a candidate is compared with by default. Return None if there is none.
 
-    It is the interleaved baseline; else, for an edited prompt or a draft, the recorded run of the version; else the
-    last accepted version, if the policy uses it as anchor; else the next lower version.
+    In this order: the interleaved baseline; for an edited prompt or a draft, the recorded run of the same version; the
+    last accepted version, if the policy uses it; the next lower version.
     """
-    nearest = archive.baseline_beside(candidate) or _best(_as_recorded(archive.entries, candidate), candidate)
-    return nearest or last_accepted(candidate, archive, policy) or next_lower(archive.entries, candidate)
+    nearest = archive.interleaved_baseline(candidate) or _best_baseline(
+        _recorded_runs_of_version(archive.entries, candidate), candidate
+    )
+    return nearest or last_accepted(candidate, archive, policy) or next_lower_version(archive.entries, candidate)
 
 
 def last_accepted(candidate: RecordedRun, archive: Archive, policy: Policy) -> RecordedRun | None:
-    """Return the newest comparable run of the highest accepted lower version, or None if the policy does not use it."""
+    """Return the newest comparable run of the highest accepted lower version.
+
+    Return None if there is none, or if the policy does not use accepted versions.
+    """
     if policy.anchor == "previous" or candidate.scenario is not None:
         return None
     versions = versions_accepted(archive.accepted, candidate.model_id)
-    lower = (entry for entry in runs_below(archive.entries, candidate) if entry.version in versions)
+    lower = (entry for entry in lower_version_runs(archive.entries, candidate) if entry.version in versions)
     return next((entry for entry in lower if entry.is_comparable(candidate)), None)
 
 
-def runs_below(entries: Sequence[RecordedRun], candidate: RecordedRun) -> list[RecordedRun]:
-    """Return complete runs of lower versions with equal model and scenario, highest version and newest first."""
+def lower_version_runs(entries: Sequence[RecordedRun], candidate: RecordedRun) -> list[RecordedRun]:
+    """Return complete runs of lower versions with the same model and scenario, highest version and newest first."""
     if not semver.Version.is_valid(candidate.version):
         return []
     version = precedence(candidate.version)
-    lower = [entry for entry in runs_alike(entries, candidate) if precedence(entry.version) < version]
-    return sorted(lower, key=lambda entry: entry.standing, reverse=True)
+    lower = [entry for entry in runs_like(entries, candidate) if precedence(entry.version) < version]
+    return sorted(lower, key=lambda entry: entry.version_order, reverse=True)
 
 
-def runs_of_models(entries: Sequence[RecordedRun], wanted: Sequence[str], where: Path) -> list[RecordedRun]:
-    """Return the runs of the wanted models, or all runs; raise LeaderboardError for a model without runs."""
-    models, wanted = {entry.model_id for entry in entries}, [wanted] if isinstance(wanted, str) else wanted
-    for model_id in wanted:
+def runs_of_models(entries: Sequence[RecordedRun], model_ids: Sequence[str], path: Path) -> list[RecordedRun]:
+    """Return the runs of these models, or all runs if none is named. Raise LeaderboardError for an unknown model."""
+    models, model_ids = {entry.model_id for entry in entries}, [model_ids] if isinstance(model_ids, str) else model_ids
+    for model_id in model_ids:
         if model_id not in models:
-            raise LeaderboardError(f"no run of model '{model_id}' in {where} {nearest(model_id, models)}")
-    return [entry for entry in entries if not wanted or entry.model_id in wanted]
+            raise LeaderboardError(f"no run of model '{model_id}' in {path} {nearest(model_id, models)}")
+    return [entry for entry in entries if not model_ids or entry.model_id in model_ids]
 
 
-def _find_run(entries: Sequence[RecordedRun], wanted: str | RecordedRun | None) -> RecordedRun | None:
-    if isinstance(wanted, RecordedRun):
-        return wanted
-    return next((entry for entry in entries if entry.run_id == wanted), None)
+def _find_run(entries: Sequence[RecordedRun], name: str | RecordedRun | None) -> RecordedRun | None:
+    if isinstance(name, RecordedRun):
+        return name
+    return next((entry for entry in entries if entry.run_id == name), None)
 
 
-def runs_alike(entries: Sequence[RecordedRun], candidate: RecordedRun) -> list[RecordedRun]:
-    """Return the complete runs of a candidate's model and scenario, newest first, without edited prompts."""
+def runs_like(entries: Sequence[RecordedRun], candidate: RecordedRun) -> list[RecordedRun]:
+    """Return the complete runs with a candidate's model and scenario, newest first, without edited prompts."""
     alike = (run for run in entries if run.model_id == candidate.model_id)
-    return [run for run in alike if not run.edited and _is_alike(run, candidate)]
+    return [run for run in alike if not run.edited and _matches(run, candidate)]
 
 
-def _as_recorded(entries: Sequence[RecordedRun], candidate: RecordedRun) -> list[RecordedRun]:
-    """Return the recorded runs of the version of a draft or an edited prompt, newest first."""
-    same = [run for run in runs_alike(entries, candidate) if run.version == candidate.version and not run.draft]
+def _recorded_runs_of_version(entries: Sequence[RecordedRun], candidate: RecordedRun) -> list[RecordedRun]:
+    """Return the recorded runs of a draft's version, or of a version whose prompt was edited, newest first."""
+    recorded = [run for run in runs_like(entries, candidate) if run.version == candidate.version and not run.draft]
     if candidate.draft:
-        return same
-    return [run for run in same if None not in (run.prompt, candidate.prompt) and run.prompt != candidate.prompt]
+        return recorded
+    return [run for run in recorded if None not in (run.prompt, candidate.prompt) and run.prompt != candidate.prompt]
 
 
-def passed_over(entries: Sequence[RecordedRun], candidate: RecordedRun, baseline: RecordedRun | None) -> Iterator[str]:
-    """Yield a note for each run with an edited prompt that is skipped between the baseline and candidate versions."""
+def skipped_run_notes(
+    entries: Sequence[RecordedRun], candidate: RecordedRun, baseline: RecordedRun | None
+) -> Iterator[str]:
+    """Yield a note for each run that is skipped between baseline and candidate because its prompt was edited."""
     lowest = None if baseline is None else precedence(baseline.version)
     for entry in entries:
-        if not entry.edited or entry.run_id == candidate.run_id or not _is_alike(entry, candidate):
+        if not entry.edited or entry.run_id == candidate.run_id or not _matches(entry, candidate):
             continue
         version = precedence(entry.version)
         if (lowest is None or lowest <= version) and version <= precedence(candidate.version):
@@ -207,21 +214,21 @@ def passed_over(entries: Sequence[RecordedRun], candidate: RecordedRun, baseline
             yield f"run {entry.run_id} is skipped{role}: its prompt is not that of {entry.version}'s first run"
 
 
-def _is_alike(entry: RecordedRun, candidate: RecordedRun) -> bool:
+def _matches(entry: RecordedRun, candidate: RecordedRun) -> bool:
     return entry.complete and (entry.model_id, entry.scenario) == (candidate.model_id, candidate.scenario)
 
 
-def _best(runs: Iterable[RecordedRun], candidate: RecordedRun) -> RecordedRun | None:
-    """Return the newest comparable run of a version, or its newest run. Return None if there are no runs."""
+def _best_baseline(runs: Iterable[RecordedRun], candidate: RecordedRun) -> RecordedRun | None:
+    """Return the newest comparable run, else the newest run. Return None if there are no runs."""
     return max(runs, key=lambda run: (run.is_comparable(candidate), run.order), default=None)
 
 
-def _no_such_run(entries: Sequence[RecordedRun], wanted: str) -> LeaderboardError:
+def _no_such_run(entries: Sequence[RecordedRun], name: str) -> LeaderboardError:
     complete = (entry.version for entry in entries if entry.complete and entry.scenario is None)
     names = dict.fromkeys([*complete, *(entry.run_id for entry in entries)])
     models = sorted({entry.model_id for entry in entries})
     of_model = f" of '{models[0]}'" if len(models) == 1 else ""
-    return LeaderboardError(f"no complete run{of_model} of version or id '{wanted}' {nearest(wanted, names)}")
+    return LeaderboardError(f"no complete run{of_model} of version or id '{name}' {nearest(name, names)}")
 
 
 def versions_patched_to(entries: Iterable[RecordedRun], version: str) -> set[str]:
@@ -229,14 +236,14 @@ def versions_patched_to(entries: Iterable[RecordedRun], version: str) -> set[str
     return {version} | {entry.version for entry in entries if bump(entry.version, version) is Bump.PATCH}
 
 
-def same_series(record: Record, others: Iterable[Record]) -> list[Record]:
-    """Return a version's other runs in the same series as a run, oldest first.
+def same_series(record: Record, records: Iterable[Record]) -> list[Record]:
+    """Return the other runs of a version in the series of a run, oldest first.
 
-    A run in which the model had drifted (`drift`) begins a new series.
+    A run in which the model drifted begins a new series.
     """
-    runs = sorted([record, *others], key=lambda run: (run.timestamp, run.run_id))
+    runs = sorted([record, *records], key=lambda run: (run.timestamp, run.run_id))
     moves = [run for run in runs if run.drift is not None and run.drift.moved]
-    series = {run.run_id: sum(move in runs[: at + 1] for move in moves) for at, run in enumerate(runs)}
+    series = {run.run_id: sum(move in runs[: index + 1] for move in moves) for index, run in enumerate(runs)}
     return [run for run in runs if run is not record and series[run.run_id] == series[record.run_id]]
 
 
@@ -244,7 +251,7 @@ def same_series(record: Record, others: Iterable[Record]) -> list[Record]:
 class Accepted:
     """The result of accepting a version, with its records; `new` is false if it was already accepted for this reason.
 
-    `above` is a higher accepted version, which later versions are still compared with. `path` is the file to commit.
+    `above` is a higher accepted version, which remains the baseline of later versions. `path` is the file to commit.
     """
 
     acceptance: Acceptance
@@ -269,7 +276,7 @@ def accept(
     version, runs = _to_accept(entries, version, models, name)
     by = by or author_at(component.folder) or ""
     if not by:
-        raise LeaderboardError("git knows no user.name and user.email here; say who accepts it: --by NAME")
+        raise LeaderboardError("git has no user.name and user.email here; name who accepts the version: --by NAME")
     acceptance = Acceptance(
         version=version,
         by=by,
@@ -280,14 +287,16 @@ def accept(
     )
     records = [archive.record(run) for of_model in runs.values() for run in of_model]
     lock = component.results_dir / ".accepted.lock"
-    before = accept_version(component.accepted_path, lock, name, acceptance)
-    versions = {one for model_id in runs for one in versions_accepted(archive.accepted, model_id)}
-    above = max(versions, key=precedence, default=version)
+    existing = accept_version(component.accepted_path, lock, name, acceptance)
+    versions = {
+        accepted_version for model_id in runs for accepted_version in versions_accepted(archive.accepted, model_id)
+    }
+    higher = max(versions, key=precedence, default=version)
     return Accepted(
-        acceptance=before or acceptance,
-        new=before is None,
+        acceptance=existing or acceptance,
+        new=existing is None,
         records=records,
-        above=above if precedence(above) > precedence(version) else None,
+        above=higher if precedence(higher) > precedence(version) else None,
         path=component.accepted_path,
     )
 
@@ -298,16 +307,18 @@ def _to_accept(
     """Return the version to accept and its complete runs by model; raise LeaderboardError if a model has none."""
     runs = runs_of_versions(entries)
     complete = [run for versions in runs.values() for of_version in versions.values() for run in of_version]
-    complete.sort(key=lambda run: run.standing)
+    complete.sort(key=lambda run: run.version_order)
     unusable = [run for run in entries if run.usable is not None and version in (None, run.version)]
     hint = "".join(f"; {run.usable:.0%} of the outputs of {run.run_id} could be read" for run in unusable[:1])
     if not complete:
         raise LeaderboardError(f"no run of '{skill}' is complete: there is nothing to accept{hint}")
     version = version or complete[-1].version
     accepted = {model_id: versions[version] for model_id, versions in sorted(runs.items()) if version in versions}
-    lacking = [model_id for model_id in models if model_id not in accepted]
-    if not accepted or lacking:
-        of_model = f" of {', '.join(lacking)}" if lacking else ""
-        there = listed(list(dict.fromkeys(run.version for run in reversed(complete))), most=10)
-        raise LeaderboardError(f"no complete record{of_model} of '{version}' to accept; there are: {there}{hint}")
+    missing = [model_id for model_id in models if model_id not in accepted]
+    if not accepted or missing:
+        of_model = f" of {', '.join(missing)}" if missing else ""
+        versions_text = listed(list(dict.fromkeys(run.version for run in reversed(complete))), max_names=10)
+        raise LeaderboardError(
+            f"no complete record{of_model} of '{version}' to accept; recorded: {versions_text}{hint}"
+        )
     return version, accepted

@@ -26,7 +26,7 @@ class Summary(FrozenModel):
 
 
 class Filled(FrozenModel):
-    """Among n parsed outputs of labelled cases, how many have a value in a field, and how many ground truths do."""
+    """Counts for a field over n parsed outputs of labelled cases: outputs, and ground truths, with a value."""
 
     n: NonNegativeInt
     output: NonNegativeInt
@@ -92,10 +92,10 @@ def values_of_arrays(per_field: Mapping[str, FieldSummary]) -> dict[str, dict[st
     >>> values_of_arrays({"items[].name": one, "items[].price": other, "date": one})
     {'items': {'n': 4, 'right': 2, 'wrong': 0, 'missing': 1, 'extra': 1}}
     """
-    below = by_key((path.rpartition("[]")[0], leaf) for path, leaf in per_field.items() if "[]" in path)
+    leaves_of_array = by_key((path.rpartition("[]")[0], leaf) for path, leaf in per_field.items() if "[]" in path)
     values = {
         array: {name: sum(getattr(leaf, name) for leaf in leaves) for name in ("right", "wrong", "missing", "extra")}
-        for array, leaves in below.items()
+        for array, leaves in leaves_of_array.items()
     }
     return {array: {"n": sum(counts.values()), **counts} for array, counts in values.items()}
 
@@ -203,10 +203,12 @@ class Quantiles(FrozenModel):
         >>> Quantiles.of([1.0, 2.0, 3.0], 3)
         Quantiles(p5=1.1, p25=1.5, p50=2.0, p75=2.5, p95=2.9)
         """
-        known = [value for value in values if value is not None]
-        if not known or len(known) < len(values):
+        numbers = [value for value in values if value is not None]
+        if not numbers or len(numbers) < len(values):
             return None
-        return cls(**{f"p{share}": round(quantile(known, share / 100) or 0.0, digits) for share in (5, 25, 50, 75, 95)})
+        return cls(
+            **{f"p{share}": round(quantile(numbers, share / 100) or 0.0, digits) for share in (5, 25, 50, 75, 95)}
+        )
 
 
 class CallSpreads(FrozenModel):
@@ -216,7 +218,7 @@ class CallSpreads(FrozenModel):
     cost_usd: Quantiles | None
 
 
-FEWEST_LABELS = 100  # human labels required to estimate a judge's error rates
+MIN_LABELS = 100  # human labels required to estimate a judge's error rates
 
 
 class CorrectedShare(FrozenModel):

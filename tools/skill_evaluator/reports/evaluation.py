@@ -14,7 +14,7 @@ from skill_evaluator.evaluation.drift import RunSpread
 from skill_evaluator.evaluation.pipeline import EvaluationResult
 from skill_evaluator.files import replace_text
 from skill_evaluator.records.record import SCORED, Record, fault_lines
-from skill_evaluator.records.summaries import FEWEST_LABELS, FieldSummary
+from skill_evaluator.records.summaries import MIN_LABELS, FieldSummary
 from skill_evaluator.reports.comparison import comparison_section, legend_section
 from skill_evaluator.reports.explanation import changes_of
 from skill_evaluator.reports.ranking import ranking_blocks
@@ -220,7 +220,7 @@ def facts(record: Record) -> str:
         f"latency p50 {seconds(record.latency_s.p50)}, p95 {seconds(record.latency_s.p95)}",
     ]
     if (judged := record.judged) is not None:
-        proved = f"{judged.labels} labels" if judged.labels >= FEWEST_LABELS else "not calibrated"
+        proved = f"{judged.labels} labels" if judged.labels >= MIN_LABELS else "not calibrated"
         calls = f"{counted(judged.calls, 'call')}, cost {cost_words(judged.cost_usd)}"
         parts.append(f"judged by {judged.model_id}, {proved}: {calls}")
     return " · ".join(parts)
@@ -264,8 +264,8 @@ def _run_remarks(record: Record) -> Iterator[str]:
     for sentence, share in record.judged.shares.items() if record.judged else ():
         corrected = f"without the judge's errors {number(share.value)} ({interval(share.ci95, record.planned)})"
         yield f"{sentence or 'all sentences'}: judged {number(share.judged)}, {corrected}"
-    if record.served_otherwise is not None:
-        yield record.served_otherwise
+    if record.served_note is not None:
+        yield record.served_note
     if record.not_applicable:
         named = [f"{case_id} ({why})" for case_id, why in record.not_applicable.items()]
         yield f"not applicable to this model: {listed(named)}"
@@ -275,7 +275,7 @@ def _pass_statuses(record: Record) -> Iterator[str]:
     """Yield the cases of a component with checks that always fail or are flaky, and the number that always pass."""
     by_words: dict[str, list[str]] = {"fails always": [], "flaky": [], "passes always": []}
     for case in record.per_case if any(case.checks for case in record.per_case) else ():
-        if text := case.words(record.primary_metric):
+        if text := case.pass_text(record.primary_metric):
             kind, _, times = text.partition(" (")
             by_words[kind].append(f"{case.case_id} ({times}" if times else case.case_id)
     for text, names in by_words.items():

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from skill_evaluator.display import WHOLE, arrow, interval, plain, probability, signed
 from skill_evaluator.display.pages import Closing, Line
-from skill_evaluator.records.record import Record, unusable_words
+from skill_evaluator.records.record import Record, unusable_text
 from skill_evaluator.text import counted, listed, version_words
 from skill_evaluator.verdicts.decide.results import (
     ComparisonResult,
@@ -117,7 +117,7 @@ def conclude_first(
     Later versions are compared with the run if it `is_recorded`. `incomplete` names an incomplete run of a lower
     version.
     """
-    name, cases, unusable = record.skill, counted(record.n_cases, "case"), unusable_words(record)
+    name, cases, unusable = record.skill, counted(record.n_cases, "case"), unusable_text(record)
     title = f"{name} {version_words(record.skill_version)}"
     if unusable:
         again = AGAIN.format(reader.command("evaluate", name))

@@ -33,12 +33,12 @@ from skill_evaluator.runner.engine import (
     wait_before_retry,
 )
 from skill_evaluator.runner.journal import Run
-from skill_evaluator.runner.prices import answer_cost, call_cost, dearest_cost
+from skill_evaluator.runner.prices import answer_cost, budget_cost, call_cost
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.text import counted, digest
 
 BATCHES = "batches.jsonl"
-_LATE = "it is written by the evaluator alone; move the run folder away and start a new run"
+_ADVICE = "only the evaluator writes this file; move the run folder away and start a new run"
 CustomId = Annotated[str, Field(pattern="^[A-Za-z0-9_-]{1,64}$")]
 
 
@@ -70,7 +70,7 @@ class Absent(_Line):
 
 
 class Collected(_Line):
-    """The batch ended in this state; each call has an outcome, or goes `again` into a new batch."""
+    """The batch ended in this state; each call has an outcome, or is sent again in a new batch (`again`)."""
 
     event: Literal["collected"] = "collected"
     state: Label
@@ -94,7 +94,7 @@ class BatchLine(RootModel[Annotated[_Event, Field(discriminator="event")]]):
 
 @dataclass(slots=True, kw_only=True)
 class Batch:
-    """One batch according to its lines; `attempts` counts for each call its batches, including this one."""
+    """One batch according to its lines. `attempts` has the number of batches of each call, including this one."""
 
     number: int
     name: str
@@ -129,7 +129,7 @@ class BatchJournal:
 
     @classmethod
     def read(cls, folder: Path) -> "BatchJournal":
-        """Read the batches of a run; an incomplete line is skipped, since the vendor is asked for the batch.
+        """Read the batches of a run. Skip an incomplete line, because the batch is looked up at the vendor.
 
         Raise RunError for any other invalid line.
         """
@@ -137,9 +137,9 @@ class BatchJournal:
         if path.exists():
             for number, value in read_lines(path, RunError, torn_lines=True):
                 try:
-                    journal._take(validated(BatchLine, value, path, RunError).root)
+                    journal._apply(validated(BatchLine, value, path, RunError).root)
                 except (RunError, IndexError) as problem:
-                    raise RunError(f"{path}:{number} is no line of a batch ({problem}); {_LATE}") from None
+                    raise RunError(f"{path}:{number} is not a batch line ({problem}); {_ADVICE}") from None
         return journal
 
     @property
@@ -147,59 +147,61 @@ class BatchJournal:
         """The batches whose results are not collected, oldest first."""
         return [batch for batch in self.batches if batch.is_open]
 
-    def custom_id(self, run_id: str, place: int) -> str:
-        """Return the id of a call in the next batch, from its place in the run's schedule.
+    def custom_id(self, run_id: str, position: int) -> str:
+        """Return the id of a call in the next batch, from its position in the run's schedule.
 
-        It is short and unique: `3f9a01bc-12-1` is call 12 in the first batch of a run.
+        The id is short and unique: `3f9a01bc-12-1` is call 12 in the first batch of a run.
         """
-        return f"{digest(run_id).removeprefix('sha256:')[:12]}-{place}-{len(self.batches) + 1}"
+        return f"{digest(run_id).removeprefix('sha256:')[:12]}-{position}-{len(self.batches) + 1}"
 
     def intend(self, run_id: str, calls: Mapping[str, Call]) -> Batch:
         """Record a batch that is about to be created."""
         number = len(self.batches) + 1
-        places = {custom_id: (call.case_id, call.replicate) for custom_id, call in calls.items()}
-        self._note(Intended(batch=number, at=now(), name=f"{run_id}.{number}", calls=places))
+        case_replicates = {custom_id: (call.case_id, call.replicate) for custom_id, call in calls.items()}
+        self._write(Intended(batch=number, at=now(), name=f"{run_id}.{number}", calls=case_replicates))
         return self.batches[-1]
 
     def submitted(self, batch: Batch, batch_id: str) -> None:
         """Record that the vendor has a batch."""
-        self._note(Submitted(batch=batch.number, at=now(), id=batch_id))
+        self._write(Submitted(batch=batch.number, at=now(), id=batch_id))
 
     def absent(self, batch: Batch, reason: str) -> None:
         """Record that the vendor does not have a batch."""
-        printable = "".join(mark for mark in reason if mark.isprintable())
-        self._note(Absent(batch=batch.number, at=now(), reason=printable[:300]))
+        printable = "".join(character for character in reason if character.isprintable())
+        self._write(Absent(batch=batch.number, at=now(), reason=printable[:300]))
 
-    def collected(self, batch: Batch, state: str, *, answered: int, failed: int, again: int) -> None:
+    def collected(self, batch: Batch, state: str, *, answered: int, failed: int, resent: int) -> None:
         """Record that every call of a batch has its outcome, or goes into a new batch."""
-        word = "".join(mark for mark in state if mark.isprintable())[:100]
-        self._note(Collected(batch=batch.number, at=now(), state=word, answered=answered, failed=failed, again=again))
+        state_text = "".join(character for character in state if character.isprintable())[:100]
+        self._write(
+            Collected(batch=batch.number, at=now(), state=state_text, answered=answered, failed=failed, again=resent)
+        )
 
     def deleted(self, batch: Batch) -> None:
         """Record that the vendor deleted a batch."""
-        self._note(Deleted(batch=batch.number, at=now()))
+        self._write(Deleted(batch=batch.number, at=now()))
 
-    def _note(self, line: _Event) -> None:
+    def _write(self, line: _Event) -> None:
         writer = LinesWriter(self.folder / BATCHES)
         try:
             writer.append(line.model_dump(mode="json"))
         finally:
             writer.close()
-        self._take(line)
+        self._apply(line)
 
-    def _take(self, line: _Event) -> None:
+    def _apply(self, line: _Event) -> None:
         if isinstance(line, Intended):
             if line.batch != len(self.batches) + 1:
                 raise IndexError(f"batch {line.batch} follows {len(self.batches)}")
-            calls = {custom_id: Call(*place) for custom_id, place in line.calls.items()}
-            before = [batch for batch in self.batches if batch.stage != "absent"]
+            calls = {custom_id: Call(*pair) for custom_id, pair in line.calls.items()}
+            earlier = [batch for batch in self.batches if batch.stage != "absent"]
             self.batches.append(
                 Batch(
                     number=line.batch,
                     name=line.name,
                     at=line.at,
                     calls=calls,
-                    attempts={call: 1 + sum(call in batch.attempts for batch in before) for call in calls.values()},
+                    attempts={call: 1 + sum(call in batch.attempts for batch in earlier) for call in calls.values()},
                 )
             )
             return
@@ -209,25 +211,25 @@ class BatchJournal:
             batch.batch_id = line.id
 
 
-def known_ids(results_dir: Path) -> frozenset[str]:
-    """Return the vendors' ids of all batches of the runs in a folder."""
+def batch_ids_in(results_dir: Path) -> frozenset[str]:
+    """Return the vendor's ids of all batches of the runs in a folder."""
     journals = (BatchJournal.read(path.parent) for path in results_dir.glob(f"*/{BATCHES}"))
     return frozenset(batch.batch_id for journal in journals for batch in journal.batches if batch.batch_id)
 
 
-PENDING = "batch_pending"  # the reason of calls that are pending at the vendor
-_SHARE_OF_BYTES = 0.95  # of the vendor's limit, because it may count bytes differently
-_UNREADABLE_S = 7 * 86_400.0  # the age at which a batch is lost if all that comes for it is, say, a proxy's page
-_MOST_REQUESTS = 10_000  # per batch, because its results are read at once
-_ATTEMPTS = 2  # batches that a call is sent in before a temporary error becomes its outcome
+PENDING = "batch_pending"
+_SHARE_OF_BYTES = 0.95  # share of the vendor's limit, because the vendor may count bytes differently
+_MAX_UNREADABLE_S = 7 * 86_400.0  # a batch with unreadable responses for longer is lost
+_MAX_REQUESTS = 10_000  # per batch; all its results are in memory
+_MAX_BATCHES_PER_CALL = 2  # after that, a temporary error is the outcome
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchJob:
     """The data for making one run's calls in batches.
 
-    `schedule` has all calls of the run, `calls` those without an output, and `failed` those of them with an error in
-    the journal, with their number of attempts.
+    `schedule` has all calls of the run, `calls` the calls without an output, and `failed` the number of attempts of
+    calls that have an error in the journal.
     """
 
     run: Run
@@ -241,7 +243,7 @@ class BatchJob:
 
 
 class BatchEngine:
-    """Runs one run's batches. Afterwards `halted` is the reason why calls have no outcome, or None if all have."""
+    """The engine of one run's batches. Afterwards `halted` is the reason for missing outcomes, or None."""
 
     def __init__(self, job: BatchJob, progress: Progress, on_outcome: OnOutcome) -> None:
         self._job = job
@@ -252,15 +254,15 @@ class BatchEngine:
         self._progress = progress
         self._on_outcome = on_outcome
         self._journal = BatchJournal.read(job.run.folder)
-        self._places = {call: place for place, call in enumerate(job.schedule)}
+        self._positions = {call: position for position, call in enumerate(job.schedule)}
         self._todo = set(job.calls)
         self._remarks: list[str] = []
-        self._uncreated = 0  # batches in a row
-        self._refused: Failure | None = None  # stops submitting; submitted batches are still collected
+        self._uncreated = 0  # consecutive failures to create a batch
+        self._refusal: Failure | None = None  # stops submitting; submitted batches are still collected
         self.halted: Failure | None = None
         for call in chain.from_iterable(batch.calls.values() for batch in self._journal.open):
             if call in self._todo:
-                self._budget.reserve_now(self._most(call).usd, begun=True)
+                self._budget.reserve_now(self._worst_case(call).usd, begun=True)
 
     async def run(self) -> None:
         """Submit, wait and collect until every call has its outcome, or until the user stops it."""
@@ -269,7 +271,7 @@ class BatchEngine:
                 self._remarks = []
                 await self._find_uncertain()
                 await self._collect_ended()
-                await self._submit_rest()
+                await self._submit_calls()
                 self._progress.waiting[self._job.run.manifest.run_id] = self._state()
                 if self.halted is not None or not self._unfinished():
                     break
@@ -281,36 +283,36 @@ class BatchEngine:
         finally:
             if self._unfinished() and self.halted in (None, STOPPED):
                 self.halted = Failure(kind="not_run", reason=PENDING, message=self._state())
-            self.halted = self.halted or self._refused
+            self.halted = self.halted or self._refusal
             if self.halted is None and (unsent := len(self._todo - self._job.failed.keys())):
                 message = f"{counted(unsent, 'call')} never sent; --resume sends them"
                 self.halted = Failure(kind="not_run", reason="not_submitted", message=message)
-            with suppress(Exception):  # every answer is kept; what a provider fails to release ends with the process
+            with suppress(Exception):  # all outcomes are saved; the process frees the provider's resources
                 await self._job.batches.close()
 
     async def _find_uncertain(self) -> None:
-        """Ask the vendor for batches that may have been created, before any call is sent again."""
+        """Look up batches at the vendor that may have been created, before any call is sent again."""
         for batch in self._journal.open:
             if batch.stage != "intended":
                 continue
-            others = known_ids(self._job.run.folder.parent)
+            batch_ids = batch_ids_in(self._job.run.folder.parent)
             try:
-                batch_id = await self._job.batches.find(batch.name, batch.calls, batch.intended_at, others)
+                batch_id = await self._job.batches.find(batch.name, batch.calls, batch.intended_at, batch_ids)
             except UndecidedError as problem:
                 self._remarks.append(
-                    f"batch {batch.number} may have been created ({problem}); it is not sent again before"
+                    f"batch {batch.number} may have been created ({problem}); it is not sent again until this is known"
                 )
                 continue
             except ProviderError as problem:
-                self._remark_on(problem)
+                self._add_remark(problem)
                 continue
             if batch_id is not None:
                 self._journal.submitted(batch, batch_id)
-            elif batch.age_s > self._settings.timeout_s:  # else the vendor may be at it still
+            elif batch.age_s > self._settings.timeout_s:  # before that, the vendor may still be creating it
                 self._release(batch)
                 self._journal.absent(batch, "the vendor has no such batch")
             else:
-                self._remarks.append(f"batch {batch.number} may have been created; the vendor is asked once more")
+                self._remarks.append(f"batch {batch.number} may have been created; it will be looked up again")
 
     async def _collect_ended(self) -> None:
         for batch in [batch for batch in self._journal.open if batch.batch_id is not None]:
@@ -318,13 +320,13 @@ class BatchEngine:
                 status = await self._status(batch)
                 if status is None:
                     continue
-                status, results = await self._results(status, whole=batch.age_s < _UNREADABLE_S)
+                status, results = await self._results(status, whole=batch.age_s < _MAX_UNREADABLE_S)
             except ProviderError as problem:
-                failure = self._remark_on(problem)
+                failure = self._add_remark(problem)
                 if problem.fatal or problem.reason == "malformed_body":
                     self.halted = failure
                 continue
-            await self._keep(batch, status, results)
+            await self._save_outcomes(batch, status, results)
             if self._settings.batch.delete_results:
                 try:
                     await self._job.batches.delete(status)
@@ -334,14 +336,14 @@ class BatchEngine:
                     self._journal.deleted(batch)
 
     async def _status(self, batch: Batch) -> BatchStatus | None:
-        """Return the status of a batch that has ended, or None while it is in progress."""
+        """Return the status of a batch that has ended. Return None while it is in progress."""
         batch_id, batches = batch.batch_id or "", self._job.batches
         try:
             status = await batches.status(batch_id)
         except ProviderError as problem:
-            unreadable = problem.reason == "malformed_body"  # the page of a proxy, perhaps
-            if unreadable and batch.age_s < _UNREADABLE_S:
-                self._remark_on(problem)
+            unreadable = problem.reason == "malformed_body"  # for example the page of a proxy
+            if unreadable and batch.age_s < _MAX_UNREADABLE_S:
+                self._add_remark(problem)
                 return None
             if not unreadable and problem.status not in GONE:
                 raise
@@ -358,7 +360,7 @@ class BatchEngine:
     async def _results(self, status: BatchStatus, *, whole: bool) -> tuple[BatchStatus, Results]:
         """Read the results, with retries if they are incomplete; raise ProviderError.
 
-        If the vendor has the batch but no longer its results, the status says that they are lost.
+        If the vendor no longer has the results, return a status for lost calls and no results.
         """
         retry = self._settings.retry
         if not status.body or status.unanswered.reason == "batch_failed":
@@ -377,98 +379,100 @@ class BatchEngine:
             await asyncio.sleep(wait_before_retry(retry, attempt, None))
         raise AssertionError("unreachable: the last attempt returns or raises")
 
-    async def _keep(self, batch: Batch, status: BatchStatus, results: Results) -> None:
-        """Set the outcome of each call of a batch that has none in the journal; the first output counts."""
-        answered = failed = again = 0
+    async def _save_outcomes(self, batch: Batch, status: BatchStatus, results: Results) -> None:
+        """Save the outcome of each call of a batch that has no outcome in the journal."""
+        answered = failed = resent = 0
         for line, (custom_id, call) in enumerate(batch.calls.items(), 1):
             attempt = batch.attempts[call]
             if call not in self._todo:
-                continue  # kept by a process that was ended before it could say that it had kept all
-            if self._job.failed.get(call, 0) >= attempt:  # so was this failure
-                self._budget.settle(self._most(call).usd, 0.0)
+                continue  # saved by a process that was killed before its `collected` line
+            if self._job.failed.get(call, 0) >= attempt:  # likewise a failure
+                self._budget.settle(self._worst_case(call).usd, 0.0)
                 continue
             outcome = results.get(custom_id, status.unanswered)
             if line == status.failed_line:
                 outcome = ProviderError("bad_request", f"line {line} of the batch: {status.unanswered}", rejected=True)
-            most = self._most(call).usd
+            worst_case = self._worst_case(call).usd
             if isinstance(outcome, ProviderError):
-                self._budget.settle(most, most if outcome.perhaps_billed else 0.0)
-                if outcome.retryable and attempt < _ATTEMPTS:
-                    again += 1
+                self._budget.settle(worst_case, worst_case if outcome.perhaps_billed else 0.0)
+                if outcome.retryable and attempt < _MAX_BATCHES_PER_CALL:
+                    resent += 1
                     self._progress.retried += 1
                     continue
                 failed += 1
                 replicate = Replicate(call=call, error=outcome.failure(self._redact), attempts=attempt)
-                await self._hand_on(replicate, call_cost(self._job.run.model, self._job.price, replicate))
+                await self._finish_call(replicate, call_cost(self._job.run.model, self._job.price, replicate))
             else:
                 answered += 1
                 outcome = replace(outcome, usage=replace(outcome.usage, batch=True))
-                cost = dearest_cost(self._job.run.model, self._job.price, outcome)
-                self._budget.settle(most, most if cost is None else cost)
+                cost = budget_cost(self._job.run.model, self._job.price, outcome)
+                self._budget.settle(worst_case, worst_case if cost is None else cost)
                 answered_at = answer_cost(self._job.run.model, self._job.price, outcome)
                 outcome = within_limits(outcome, self._settings).redacted(self._redact)
                 replicate = Replicate(call=call, completion=outcome, latency_s=None, attempts=attempt)
-                await self._hand_on(replicate, answered_at)
-        self._journal.collected(batch, status.state, answered=answered, failed=failed, again=again)
+                await self._finish_call(replicate, answered_at)
+        self._journal.collected(batch, status.state, answered=answered, failed=failed, resent=resent)
 
-    async def _hand_on(self, replicate: Replicate, cost_usd: float | None) -> None:
+    async def _finish_call(self, replicate: Replicate, cost_usd: float | None) -> None:
         self._todo.discard(replicate.call)
         self._progress.note(replicate, cost_usd)
         busy = self._on_outcome(replicate)
         if busy is not None:
             await asyncio.wait([asyncio.wrap_future(busy)])
 
-    async def _submit_rest(self) -> None:
-        """Create batches of the calls that are in none, within the budget and the vendor's limits."""
-        free = self._todo - self._lying()
-        rest = deque(call for call in self._job.calls if call in free)
-        while rest and not (self.halted or self._refused or self._stop.requested):
-            requests, calls = await self._next_requests(rest)
+    async def _submit_calls(self) -> None:
+        """Create batches of the calls that are in no batch, within the budget and the vendor's limits."""
+        unsent = self._todo - self._pending_calls()
+        queue = deque(call for call in self._job.calls if call in unsent)
+        while queue and not (self.halted or self._refusal or self._stop.requested):
+            requests, calls = await self._next_requests(queue)
             if not calls:
                 return
             batch = self._journal.intend(self._job.run.manifest.run_id, calls)
             try:
                 batch_id = await self._job.batches.create(batch.name, requests)
             except ProviderError as problem:
-                failure = self._remark_on(problem)
+                failure = self._add_remark(problem)
                 self._uncreated += 1
                 if problem.perhaps_billed or (problem.status or 0) >= 500 or problem.status in (408, 409):
-                    self._refused = failure if self._uncreated >= self._settings.retry.attempts else None
-                    return  # it may have been created, which is asked for at the next look
+                    self._refusal = failure if self._uncreated >= self._settings.retry.attempts else None
+                    return  # it may have been created; the next poll looks it up
                 self._release(batch)
                 self._journal.absent(batch, failure.message)
-                self._refused = None if problem.retryable else failure
+                self._refusal = None if problem.retryable else failure
                 return
             self._uncreated = 0
             self._journal.submitted(batch, batch_id)
 
-    async def _next_requests(self, rest: deque[Call]) -> tuple[dict[str, Request], dict[str, Call]]:
-        """Take the calls of the next batch off `rest`; empty if submitted batches must end first."""
+    async def _next_requests(self, queue: deque[Call]) -> tuple[dict[str, Request], dict[str, Call]]:
+        """Remove the calls of the next batch from `queue`. Return no calls if submitted batches must end first."""
         batches, requests, calls = self._job.batches, dict[str, Request](), dict[str, Call]()
-        size, lying = 0, self._lying()
-        queued = sum(self._most(call).tokens for call in lying) if self._job.run.model.limits.queued_tokens else 0
-        while rest and len(calls) < min(batches.limits.requests, _MOST_REQUESTS):
-            request = self._job.request_for(rest[0])
-            most = self._most(rest[0], request)
-            custom_id = self._journal.custom_id(self._job.run.manifest.run_id, self._places[rest[0]])
+        size, pending = 0, self._pending_calls()
+        queued = (
+            sum(self._worst_case(call).tokens for call in pending) if self._job.run.model.limits.queued_tokens else 0
+        )
+        while queue and len(calls) < min(batches.limits.requests, _MAX_REQUESTS):
+            request = self._job.request_for(queue[0])
+            worst_case = self._worst_case(queue[0], request)
+            custom_id = self._journal.custom_id(self._job.run.manifest.run_id, self._positions[queue[0]])
             request_size = await self._size(custom_id, request)
             if isinstance(request_size, Failure):
-                await self._hand_on(Replicate(call=rest.popleft(), error=request_size, latency_s=None), 0.0)
+                await self._finish_call(Replicate(call=queue.popleft(), error=request_size, latency_s=None), 0.0)
                 continue
             size += request_size
-            queued += most.tokens
+            queued += worst_case.tokens
             is_full = size > batches.limits.request_bytes * _SHARE_OF_BYTES
             if (calls and is_full) or (
-                (calls or lying) and queued > (self._job.run.model.limits.queued_tokens or queued)
+                (calls or pending) and queued > (self._job.run.model.limits.queued_tokens or queued)
             ):
                 break
-            if not await self._afforded(request, most, can_wait=not (calls or lying)):
+            if not await self._reserve(request, worst_case, can_wait=not (calls or pending)):
                 break
-            requests[custom_id], calls[custom_id] = request, rest.popleft()
+            requests[custom_id], calls[custom_id] = request, queue.popleft()
         return requests, calls
 
     async def _size(self, custom_id: str, request: Request) -> int | Failure:
-        """Return the bytes of a request in a batch, or the failure that excludes it."""
+        """Return the size of a request in a batch, in bytes, or the failure that excludes it."""
         try:
             size = self._job.batches.size(custom_id, request)
             if request.files:
@@ -477,51 +481,51 @@ class BatchEngine:
             return problem.failure(self._redact)
         max_bytes = int(self._job.batches.limits.request_bytes * _SHARE_OF_BYTES)
         if size > max_bytes and request.files:
-            message = f"the request has {size:,} bytes, and a batch takes {max_bytes:,}; ask without --batch"
+            message = f"the request has {size:,} bytes, more than a batch allows ({max_bytes:,}); run without --batch"
             return Failure(kind="not_run", reason="request_too_large", message=message)
         return size
 
-    async def _afforded(self, request: Request, most: Most, *, can_wait: bool) -> bool:
-        """Reserve the maximum cost of a call; if nothing of this run is pending, a refusal ends submitting."""
-        afforded = self._budget.reserve_now(most.usd)
-        if not afforded and can_wait:
-            afforded = await self._budget.reserve(most.usd)
-            if not afforded:
-                self._refused = most.refusal(request, self._budget.left_usd)
-        if afforded and not self._budget.take_call():
-            self._budget.settle(most.usd, 0.0)
-            self._refused = NO_CALL_LEFT
+    async def _reserve(self, request: Request, worst_case: Most, *, can_wait: bool) -> bool:
+        """Reserve the maximum cost of a call. If no batch is pending, a refusal ends submitting."""
+        is_reserved = self._budget.reserve_now(worst_case.usd)
+        if not is_reserved and can_wait:
+            is_reserved = await self._budget.reserve(worst_case.usd)
+            if not is_reserved:
+                self._refusal = worst_case.refusal(request, self._budget.left_usd)
+        if is_reserved and not self._budget.take_call():
+            self._budget.settle(worst_case.usd, 0.0)
+            self._refusal = NO_CALL_LEFT
             return False
-        return afforded
+        return is_reserved
 
-    def _most(self, call: Call, request: Request | None = None) -> Most:
+    def _worst_case(self, call: Call, request: Request | None = None) -> Most:
         request = request or self._job.request_for(call)
         return Most.of(request, self._job.price, batch=True)
 
-    def _lying(self) -> set[Call]:
-        """Return the calls that are or may be at the vendor."""
+    def _pending_calls(self) -> set[Call]:
+        """Return the calls in batches that the vendor has or may have."""
         return {call for batch in self._journal.open for call in batch.calls.values()}
 
     def _release(self, batch: Batch) -> None:
         """Release the reserved cost of calls that were not made."""
         for call in batch.calls.values():
-            self._budget.settle(self._most(call).usd, 0.0)
+            self._budget.settle(self._worst_case(call).usd, 0.0)
 
     def _unfinished(self) -> bool:
-        return bool(self._journal.open or (self._todo and not self._refused))
+        return bool(self._journal.open or (self._todo and not self._refusal))
 
-    def _remark_on(self, problem: ProviderError) -> Failure:
+    def _add_remark(self, problem: ProviderError) -> Failure:
         failure = problem.failure(self._redact)
         self._remarks.append(f"{failure.reason}: {failure.message}")
         return failure
 
     def _state(self) -> str:
         """Describe what is pending at the vendor: `24 calls in 2 batches at the vendor, the oldest for 3 h 12`."""
-        words = []
+        parts = []
         if batches := self._journal.open:
             minutes = int(max(batch.age_s for batch in batches) // 60)
-            calls = counted(len(self._lying() & self._todo), "call")
+            calls = counted(len(self._pending_calls() & self._todo), "call")
             age = f"the oldest for {minutes // 60} h {minutes % 60:02d}"
-            words.append(f"{calls} in {len(batches)} batch{'es' * (len(batches) > 1)} at the vendor, {age}")
-        rest = f"{counted(len(self._todo), 'call')} to be sent" if self._unfinished() else ""
-        return "; ".join([*words, *self._remarks]) or rest
+            parts.append(f"{calls} in {len(batches)} batch{'es' * (len(batches) > 1)} at the vendor, {age}")
+        unsent = f"{counted(len(self._todo), 'call')} to be sent" if self._unfinished() else ""
+        return "; ".join([*parts, *self._remarks]) or unsent

@@ -24,8 +24,8 @@ from skill_evaluator.library.config import Limits, Model, Price, Retry, Settings
 from skill_evaluator.providers.base import Completion, Failure, Provider, ProviderError, Request, ask_once
 from skill_evaluator.providers.redaction import Redactor
 from skill_evaluator.records.summaries import InFlight
-from skill_evaluator.runner.prices import call_cost, dearest_cost, most_cost
-from skill_evaluator.runner.schedule import Call, Replicate, estimate_input_tokens, most_input_tokens, under
+from skill_evaluator.runner.prices import budget_cost, call_cost, max_call_cost
+from skill_evaluator.runner.schedule import Call, Replicate, estimate_input_tokens, limits_under, max_input_tokens
 
 Sleep = Callable[[float], Awaitable[object]]  # returns true if the sleeper was woken early
 _HELD = 1.6  # times as long, at most, with twice as many in flight: a quarter more answers a second
@@ -42,11 +42,11 @@ def limits_of(
     """
     of_provider = Counter(model.provider for model in models)
     limits = {
-        model.id: under(model.limits, settings.ceilings.get(model.provider), of_provider[model.provider])
+        model.id: limits_under(model.limits, settings.ceilings.get(model.provider), of_provider[model.provider])
         for model in models
     }
     return {
-        name: under(whole, planned[name]) if name in planned else under(whole, whole, shards)
+        name: limits_under(whole, planned[name]) if name in planned else limits_under(whole, whole, shards)
         for name, whole in limits.items()
     }
 
@@ -401,8 +401,8 @@ class Most:
     @classmethod
     def of(cls, request: Request, price: Price | None, *, batch: bool = False) -> "Most":
         """Return the worst case of a request."""
-        input_tokens = most_input_tokens(request)
-        usd = most_cost(price, input_tokens, request.max_output_tokens, batch=batch)
+        input_tokens = max_input_tokens(request)
+        usd = max_call_cost(price, input_tokens, request.max_output_tokens, batch=batch)
         return cls(input_tokens + request.max_output_tokens, usd or 0.0)
 
     def refusal(self, request: Request, left_usd: float) -> Failure:
@@ -525,7 +525,7 @@ class Engine:
                 spent = most.usd  # until it is known to be less
                 begun = time.perf_counter()
                 completion = await ask_once(self._job.provider, request, self._settings)
-                billed = dearest_cost(self._job.model, self._job.price, completion)
+                billed = budget_cost(self._job.model, self._job.price, completion)
                 spent = most.usd if billed is None else billed
                 taken_s = completion.latency_s
                 latency_s = time.perf_counter() - begun if taken_s is None else taken_s

@@ -1,6 +1,6 @@
 """A run and its folder: its plan (`manifest.json`), and the outcome of each call (`replicates.jsonl`).
 
-A call is on disk before it is scored. A run is resumed only if everything that determines its outputs is unchanged.
+An outcome is written before it is scored. A run is resumed only if everything that determines its outputs is unchanged.
 """
 
 import datetime
@@ -58,25 +58,24 @@ MANIFEST = "manifest.json"
 ANSWERS = "replicates.jsonl"
 RECORD = "record.json"
 REPORT = "report.md"
-JUDGE = "judge"  # the folder in it that holds the answers of its judge
-TOLD_LATER = ("server", "in_flight")  # of a manifest, known only once there are answers
-_PLANNED = ("skill_version", "cases", "replicates", "shard", "selection", "role", "transport")
-_RUNS_NAMED = 5
-_HELD = 1_000_000  # bytes of answers, which take some five times as much in memory
+JUDGE = "judge"  # subfolder with the run of the judge
+SET_DURING_RUN = ("server", "in_flight")  # manifest keys that are known after the first output
+_PLAN_KEYS = ("skill_version", "cases", "replicates", "shard", "selection", "role", "transport")
+_MAX_LISTED = 5
+_MAX_CACHED_BYTES = 1_000_000  # outputs take about five times as much memory
 Role = Literal["baseline", "again"]
-Transport = Literal["direct", "batch"]  # each call by itself, or many in a batch (see batches.jsonl)
+Transport = Literal["direct", "batch"]  # single calls, or batches (see batches.jsonl)
 
 
 class Manifest(StrictModel):
-    """What one run was to do: ask every case in `cases` `replicates` times. `digests`: of what shapes the answers.
-    `inputs`: those that its version uses.
+    """The plan of one run: each case in `cases` is called `replicates` times.
 
-    `not_applicable`: the component's other cases that this model is not asked, and why. `audit`: the stability audit it
-    is a part of; its cases are then `<benchmark>/<scenario>/<case>`. `judging`: the judging it is a part of; its cases
-    are then the questions that the judge was asked. `beside` is the run whose calls alternate with this one's. A run of
-    a recorded version has a `role`: the `baseline` beside the run of a new version, or that version `again`.
-    `prompt_commit` then says where its prompt is. A `draft` is recorded as such: in no leaderboard, and never a
-    baseline. `server` and `in_flight` become known while it is asked.
+    `digests` are of everything that affects the outputs, `inputs` the inputs that the version uses. `not_applicable`
+    has the component's cases that are not called, with reasons. In a run of an `audit`, cases are
+    `<benchmark>/<scenario>/<case>`; in a judge run (`judging`), they are the judge's questions. `beside` is the id of
+    the interleaved run. A run of a recorded version has a `role`, the interleaved `baseline` or a rerun (`again`), and
+    the commit of its prompt in `prompt_commit`. A `draft` has no leaderboard row and is never a baseline. `server` and
+    `in_flight` are set during the run.
     """
 
     run_id: RunId
@@ -107,7 +106,7 @@ class Manifest(StrictModel):
 
     @property
     def calls(self) -> int:
-        """Calls that were planned."""
+        """The number of planned calls."""
         return len(self.cases) * self.replicates
 
     @property
@@ -116,42 +115,50 @@ class Manifest(StrictModel):
         return self.shard is None and not self.selection
 
     @property
-    def asked_again(self) -> bool:
-        """Whether failed cases are run again, with both versions interleaved."""
+    def reruns_failing(self) -> bool:
+        """Whether the run repeats failed cases, interleaved with the other version (`--failing`)."""
         return bool(self.selection) and self.beside is not None
 
-    def asks_like(self, other: "Manifest") -> bool:
-        """Return whether everything that determines the outputs is equal; false for drafts and repeated cases."""
-        same = all(getattr(self, name) == getattr(other, name) for name in ("skill", "model_id", "digests"))
-        return same and not any(run.draft or run.asked_again for run in (self, other))
+    def has_same_inputs(self, manifest: "Manifest") -> bool:
+        """Return whether everything that affects the outputs is equal. Return False for drafts and `--failing` runs."""
+        has_equal_keys = all(
+            getattr(self, name) == getattr(manifest, name) for name in ("skill", "model_id", "digests")
+        )
+        return has_equal_keys and not any(run.draft or run.reruns_failing for run in (self, manifest))
 
-    def is_planned_as(self, other: "Manifest") -> bool:
-        """Return whether both plan the same calls with the same settings, whatever the seeds."""
-        same = all(getattr(self, name) == getattr(other, name) for name in _PLANNED)
-        return same and self.asks_like(other) and (self.beside is None) == (other.beside is None)
+    def has_same_plan(self, manifest: "Manifest") -> bool:
+        """Return whether both manifests plan the same calls with the same settings. Seeds may differ."""
+        has_equal_keys = all(getattr(self, name) == getattr(manifest, name) for name in _PLAN_KEYS)
+        return has_equal_keys and self.has_same_inputs(manifest) and (self.beside is None) == (manifest.beside is None)
 
-    def is_part_of(self, other: "Manifest") -> bool:
-        """Return whether another run of the same version makes all calls of this one. Both are direct and alone."""
-        alone = all((run.role, run.beside, run.transport) == (None, None, "direct") for run in (self, other))
-        same = (self.skill_version, self.shard) == (other.skill_version, other.shard) and self.asks_like(other)
-        fewer = self.replicates <= other.replicates and self.cases.items() <= other.cases.items()
-        return alone and same and fewer
+    def is_part_of(self, manifest: "Manifest") -> bool:
+        """Return whether another run of the same version includes all calls of this one.
 
-    def asks(self, call: Call) -> bool:
+        Return False for batches and interleaved runs.
+        """
+        is_plain = all((run.role, run.beside, run.transport) == (None, None, "direct") for run in (self, manifest))
+        has_equal_version = (self.skill_version, self.shard) == (
+            manifest.skill_version,
+            manifest.shard,
+        ) and self.has_same_inputs(manifest)
+        is_subset = self.replicates <= manifest.replicates and self.cases.items() <= manifest.cases.items()
+        return is_plain and has_equal_version and is_subset
+
+    def includes(self, call: Call) -> bool:
         """Return whether a call belongs to the run."""
         return call.case_id in self.cases and 0 <= call.replicate < self.replicates
 
-    def differences(self, other: "Manifest") -> list[str]:
-        """Return the names of the inputs that differ between two manifests."""
-        changed = [name for name in self.digests if self.digests[name] != other.digests.get(name)]
-        for case_id in sorted(self.cases.keys() | other.cases.keys()):
-            if self.cases.get(case_id) != other.cases.get(case_id):
+    def differences(self, manifest: "Manifest") -> list[str]:
+        """List the inputs that differ between two manifests."""
+        changed = [name for name in self.digests if self.digests[name] != manifest.digests.get(name)]
+        for case_id in sorted(self.cases.keys() | manifest.cases.keys()):
+            if self.cases.get(case_id) != manifest.cases.get(case_id):
                 changed.append(f"case '{case_id}'")
         return changed
 
 
 def create_run(folder: Path, manifest: Manifest) -> None:
-    """Make a run folder with its manifest; raise StorageError if it cannot be written."""
+    """Create a run folder with its manifest; raise StorageError if that fails."""
     replace_text(folder / MANIFEST, json_text(manifest.model_dump(mode="json")))
 
 
@@ -163,24 +170,24 @@ def read_manifest(folder: Path) -> Manifest:
     return validated(Manifest, read_json(path, RunError), path, RunError)
 
 
-def refuse_other(folder: Path, planned: Manifest) -> None:
+def check_same_inputs(folder: Path, planned: Manifest) -> None:
     """Raise RunError if a folder has outputs of another component or model, or for other inputs."""
-    begun = read_manifest(folder) if (folder / MANIFEST).exists() else planned
-    others = [name for name in ("skill", "model_id") if getattr(begun, name) != getattr(planned, name)]
-    if why := others or planned.differences(begun):
+    existing = read_manifest(folder) if (folder / MANIFEST).exists() else planned
+    differing_keys = [name for name in ("skill", "model_id") if getattr(existing, name) != getattr(planned, name)]
+    if reasons := differing_keys or planned.differences(existing):
         raise RunError(
-            f"{folder} holds answers of '{begun.skill}' by '{begun.model_id}', but this run has a different "
-            f"{listed(why)}: choose a new folder with --results"
+            f"{folder} has outputs of '{existing.skill}' by '{existing.model_id}', but this run has a different "
+            f"{listed(reasons)}: choose a new folder with --results"
         )
 
 
 def read_component_manifest(folder: Path) -> Manifest:
-    """Read the manifest of a component's run; raise RunError also for the run of an audit or a judging."""
+    """Read the manifest of a component's run; raise RunError if the run belongs to an audit or is a judge run."""
     manifest = read_manifest(folder)
-    whole = f"audit {manifest.audit}" if manifest.audit else f"judging {manifest.judging}" if manifest.judging else None
-    if whole is not None:
+    owner = f"audit {manifest.audit}" if manifest.audit else f"judging {manifest.judging}" if manifest.judging else None
+    if owner is not None:
         raise RunError(
-            f"{folder} is a part of the {whole}, not of a component; see audit report, and {ANSWERS} for the answers"
+            f"{folder} belongs to the {owner}, not to a component; see `audit report`, and {ANSWERS} for the outputs"
         )
     return manifest
 
@@ -188,15 +195,15 @@ def read_component_manifest(folder: Path) -> Manifest:
 def find_run(run: str, components: Path) -> Path:
     """Find a run folder by its path, or by its id in the results of any component; raise RunError."""
     if Path(run).exists():
-        return Path(run)  # what it lacks is said where it is read
+        return Path(run)  # reading it reports missing files
     folders = {path.parent.name: path.parent for path in components.glob(f"*/evals/results/*/{MANIFEST}")}
     if run in folders:
         return folders[run]
     if (components / run).is_dir():
-        own = sorted(name for name, folder in folders.items() if folder.is_relative_to(components / run))
-        named = listed(own[-_RUNS_NAMED:]) if own else "it has none on this machine"
-        raise RunError(f"'{run}' is a component: name one of its runs ({named})")
-    newest = sorted(folders)[-_RUNS_NAMED:]
+        names = sorted(name for name, folder in folders.items() if folder.is_relative_to(components / run))
+        hint = listed(names[-_MAX_LISTED:]) if names else "there are none on this machine"
+        raise RunError(f"'{run}' is a component: name one of its runs ({hint})")
+    newest = sorted(folders)[-_MAX_LISTED:]
     raise RunError(f"no run folder '{run}', and no run of that id below {components} {nearest(run, newest)}")
 
 
@@ -205,28 +212,28 @@ def answers_in(results_dir: Path) -> dict[str, str]:
     return {path.parent.name: path.parent.name for path in results_dir.glob(f"*/{ANSWERS}")}
 
 
-def find_runs(results_dir: Path, wanted: str, skill: str) -> list[tuple[Path, Manifest]]:
-    """Find a component's runs by `--run ID`: a path, a run id, or the common beginning of an invocation's run ids.
+def find_runs(results_dir: Path, name: str, skill: str) -> list[tuple[Path, Manifest]]:
+    """Find a component's runs by `--run ID`: a path, a run id, or an invocation (the common prefix of run ids).
 
-    `latest` takes the newest invocation that has an unfinished run. Raise RunError when nothing fits.
+    `latest` selects the newest invocation with an unfinished run. Raise RunError if no run matches.
     """
-    if Path(wanted, MANIFEST).is_file():
-        return [(Path(wanted), read_manifest(Path(wanted)))]
+    if Path(name, MANIFEST).is_file():
+        return [(Path(name), read_manifest(Path(name)))]
     folders = sorted(path.parent for path in results_dir.glob(f"*/{MANIFEST}"))
     runs = [(folder, manifest) for folder in folders if (manifest := read_manifest(folder)).skill == skill]
-    if wanted == "latest":
+    if name == "latest":
         unfinished = [folder for folder, _ in runs if is_unfinished(folder)]
         if not unfinished:
             raise RunError(f"no unfinished run of '{skill}' in {results_dir} to resume")
-        wanted = invocation_of(unfinished[-1].name)
-    fitting = [run for run in runs if wanted in (run[0].name, invocation_of(run[0].name))]
-    if not fitting:
-        raise RunError(f"no run '{wanted}' of '{skill}' in {results_dir} to resume")
-    return fitting
+        name = invocation_of(unfinished[-1].name)
+    matching = [run for run in runs if name in (run[0].name, invocation_of(run[0].name))]
+    if not matching:
+        raise RunError(f"no run '{name}' of '{skill}' in {results_dir} to resume")
+    return matching
 
 
 def is_unfinished(folder: Path) -> bool:
-    """Check for a record or report that is missing (the run was killed), or a record of a run that is not final."""
+    """Return whether the record or report is missing (the run was killed), or the record is not final."""
     try:
         return not read_record(folder / RECORD).is_final or not (folder / REPORT).exists()
     except LeaderboardError:
@@ -234,14 +241,14 @@ def is_unfinished(folder: Path) -> bool:
 
 
 class Journal:
-    """The answers of one run, appended as they come."""
+    """The outcomes of one run, appended as they arrive."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / ANSWERS
         self._lines = LinesWriter(self.path)
 
     def append(self, replicate: Replicate) -> None:
-        """Keep one call's outcome; raise StorageError if it cannot be written."""
+        """Write the outcome of one call; raise StorageError if that fails."""
         call, completion = replicate.call, replicate.completion
         line: dict[str, Any] = {"case_id": call.case_id, "replicate": call.replicate}
         if completion is not None:
@@ -257,31 +264,31 @@ class Journal:
         self._lines.append({**line, "attempts": replicate.attempts})
 
     def close(self) -> None:
-        """Flush to the disk itself; raise StorageError if that fails."""
+        """Sync the file to disk and close it; raise StorageError if that fails."""
         self._lines.close()
 
 
 def read_answers(folder: Path, wrong: Callable[[str], None] | None = None) -> Iterator[Replicate]:
-    """Yield every outcome in a run folder in the order written; a repeated call occurs again.
+    """Yield the outcomes in a run folder in file order, repeated calls included.
 
-    Unreadable lines are skipped, so their calls count as not made, but they stay in the file. At the end `wrong`
-    receives the place of the first one and their number; without `wrong` a warning is printed.
+    Unreadable lines are skipped: their calls count as not made. After the last line, `wrong` gets a message about
+    skipped lines; if `wrong` is None, the message is printed as a warning.
     """
-    return (replicate for _, replicate in _placed_answers(folder / ANSWERS, wrong))
+    return (replicate for _, replicate in _answers_with_offsets(folder / ANSWERS, wrong))
 
 
-def _placed_answers(path: Path, wrong: Callable[[str], None] | None) -> Iterator[tuple[int, Replicate]]:
+def _answers_with_offsets(path: Path, wrong: Callable[[str], None] | None) -> Iterator[tuple[int, Replicate]]:
     if not path.exists():
         return
-    left_out: list[str] = []
-    for number, place, value in read_placed_lines(path, RunError, torn_lines=True):
+    messages: list[str] = []
+    for number, offset, value in read_placed_lines(path, RunError, torn_lines=True):
         try:
-            yield place, _replicate_of(AnswerLine.model_validate(value))
+            yield offset, _replicate_of(AnswerLine.model_validate(value))
         except ValidationError as problem:
-            left_out.append(f"{path}:{number} is left out, it is not a journal line: {first_problem(problem)}")
-    if not left_out:
+            messages.append(f"{path}:{number} is left out, it is not a journal line: {first_problem(problem)}")
+    if not messages:
         return
-    sentence = left_out[0] + (f" (and {len(left_out) - 1} more lines)" if len(left_out) > 1 else "")
+    sentence = messages[0] + (f" (and {len(messages) - 1} more lines)" if len(messages) > 1 else "")
     if wrong is None:
         print(f"warning: {visible(sentence)}; its call counts as not made", file=sys.stderr)
     else:
@@ -302,38 +309,44 @@ class _Outcomes(Mapping[Call, Replicate]):
     """The outcomes of a journal, read from the file on access to save memory."""
 
     def __init__(self, path: Path) -> None:
-        attempts = ((each.call, (each.answered, place)) for place, each in _placed_answers(path, None))
+        attempts = (
+            (replicate.call, (replicate.answered, offset)) for offset, replicate in _answers_with_offsets(path, None)
+        )
         self._path = path
-        self._places = {call: place for call, (_, place) in first_answers(attempts, lambda attempt: attempt[0]).items()}
+        self._offsets = {
+            call: offset for call, (_, offset) in first_answers(attempts, lambda attempt: attempt[0]).items()
+        }
 
     def __getitem__(self, call: Call) -> Replicate:
-        return _replicate_of(line_at(self._path, self._places[call]))
+        return _replicate_of(line_at(self._path, self._offsets[call]))
 
     def __contains__(self, call: object) -> bool:
-        return call in self._places
+        return call in self._offsets
 
     def __iter__(self) -> Iterator[Call]:
-        return iter(self._places)
+        return iter(self._offsets)
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._offsets)
 
 
 def outcomes(folder: Path) -> Mapping[Call, Replicate]:
-    """Return the outcome of each call in a run folder: its first output, else its last error."""
+    """Read the outcome of each call in a run folder: its first output, else its last error."""
     path = folder / ANSWERS
-    if path.is_file() and path.stat().st_size > _HELD:
+    if path.is_file() and path.stat().st_size > _MAX_CACHED_BYTES:
         return _Outcomes(path)
-    return first_answers(((each.call, each) for each in read_answers(folder)), lambda each: each.answered)
+    return first_answers(
+        ((replicate.call, replicate) for replicate in read_answers(folder)), lambda replicate: replicate.answered
+    )
 
 
-def has_other_answers(
+def has_other_outputs(
     record: Record, folder: Path, manifest: Manifest, answers: Mapping[Call, Replicate] | None = None
 ) -> bool:
-    """Return whether a run folder keeps other answers than its record was made of; raise RunError.
+    """Return whether a run folder has other outputs than its record was made from; raise RunError if unreadable.
 
-    `answers` are those of the folder, where they are read already. A record from before it held their digest does not
-    tell.
+    `answers` are the outcomes in the folder, if they are read already. Return False for old records, which lack the
+    digest of their outputs.
     """
     expected = record.digests.get("answers")
     if expected is None:
@@ -344,13 +357,13 @@ def has_other_answers(
 
 
 def edited_since(folder: Path, manifest: Manifest, records: Path) -> Path | None:
-    """Return the record of a run that was made from other outputs than the folder has, or None.
+    """Return the path of a record that was made from other outputs than the run folder has.
 
-    Raise LeaderboardError or RunError if a file cannot be read.
+    Return None if all records fit. Raise LeaderboardError or RunError if a file cannot be read.
     """
     paths = (folder / RECORD, records / f"{manifest.run_id}.json")
     return next(
-        (path for path in paths if path.exists() and has_other_answers(read_record(path), folder, manifest)), None
+        (path for path in paths if path.exists() and has_other_outputs(read_record(path), folder, manifest)), None
     )
 
 
@@ -361,7 +374,7 @@ def merged_outcomes(parts: Iterable[tuple[Manifest, Iterable[Replicate]]]) -> di
             (replicate.call, replicate)
             for manifest, replicates in parts
             for replicate in replicates
-            if manifest.asks(replicate.call)
+            if manifest.includes(replicate.call)
         ),
         lambda replicate: replicate.answered,
     )
@@ -369,7 +382,7 @@ def merged_outcomes(parts: Iterable[tuple[Manifest, Iterable[Replicate]]]) -> di
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One model's part of an invocation."""
+    """One model's run: the model, the manifest and the run folder."""
 
     model: Model
     manifest: Manifest
@@ -378,7 +391,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSize:
-    """Which calls new runs make: replicates per case, the cases (by `shard` and `selection`), and the transport."""
+    """The size of new runs: replicates per case, the cases (by `shard` and `selection`), and the transport."""
 
     replicates: int
     seed: int
@@ -396,18 +409,18 @@ def new_runs(
     kinds: Kinds,
     size: RunSize,
 ) -> list[Run]:
-    """Return a run for every model, not yet on disk; their ids begin with the invocation (by default a new one).
+    """Plan a run for every model, without writing it. The run ids begin with the invocation, by default a new one.
 
-    A model is called for the cases that are applicable to it, or its shard of these.
+    A run has the cases that are applicable to its model, or the shard of these cases.
     """
     now, shard = datetime.datetime.now(datetime.UTC), size.shard
     invocation = size.invocation or new_invocation(now)
     sizes = input_sizes(component, cases)
     runs = []
     for model in models:
-        left_out = not_applicable(cases, sizes, model, kinds[model.provider])
-        applicable = [case.id for case in cases if case.id not in left_out]
-        mine = set(shard.of(applicable) if shard else applicable)
+        excluded = not_applicable(cases, sizes, model, kinds[model.provider])
+        applicable = [case.id for case in cases if case.id not in excluded]
+        selected = set(shard.of(applicable) if shard else applicable)
         run_id = run_id_of(invocation, component.name, model.id, shard)
         manifest = Manifest(
             run_id=run_id,
@@ -421,9 +434,9 @@ def new_runs(
             shard=str(shard) if shard else None,
             selection=size.selection,
             scenario=component.scenario,
-            cases={case.id: case.digest for case in cases if case.id in mine},
+            cases={case.id: case.digest for case in cases if case.id in selected},
             inputs=component.prompt.inputs,
-            not_applicable=left_out,
+            not_applicable=excluded,
             digests=input_digests(component, model),
             evaluator_version=__version__,
             transport=size.transport,
@@ -433,24 +446,23 @@ def new_runs(
 
 
 def new_invocation(now: datetime.datetime) -> str:
-    """Return a new invocation id, which begins its run ids: the time in seconds, then six hexadecimal digits.
+    """Create an invocation id, the prefix of run ids: the time in seconds, then six hexadecimal digits.
 
-    The first three are the fraction of the second in 1/4096, the others are random, so runs started by one machine in
-    the same second still sort by time.
+    The first three digits are the fraction of the second in 1/4096, so that runs sort by time; the rest are random.
     """
     return f"{now:%Y%m%dT%H%M%SZ}-{now.microsecond * 4096 // 1_000_000:03x}{os.urandom(2).hex()[:3]}"
 
 
 def run_id_of(invocation: str, skill: str, model_id: str, shard: Shard | None = None, mark: str = "") -> str:
-    """Return the id of a model's run of a component, or of its part of the cases; a `mark` tells several runs apart."""
+    """Return the id of a model's run of a component or shard. A `mark` distinguishes several runs."""
     of_skill = skill if len(skill) <= 40 else f"{skill[:33]}-{digest(skill)[-6:]}"  # the id names a file
-    marked = f"@{slug(mark)}" if mark else ""  # a slug has no @
-    part = f"-{shard.index}of{shard.count}" if shard else ""
-    return "-".join(filter(None, (invocation, of_skill, slug(model_id)))) + marked + part
+    mark_suffix = f"@{slug(mark)}" if mark else ""  # a slug has no @
+    shard_suffix = f"-{shard.index}of{shard.count}" if shard else ""
+    return "-".join(filter(None, (invocation, of_skill, slug(model_id)))) + mark_suffix + shard_suffix
 
 
-def run_of_other(run: Run, component: Component, mark: str, role: Role, prompt_commit: str | None) -> Run:
-    """Return a run of a second prompt, or of a prompt under a scenario: same model, cases and invocation."""
+def run_with_component(run: Run, component: Component, mark: str, role: Role, prompt_commit: str | None) -> Run:
+    """Return a run of another version or scenario with the same model, cases and invocation."""
     shard = None if run.manifest.shard is None else Shard.parse(run.manifest.shard)
     run_id = run_id_of(invocation_of(run.manifest.run_id), component.name, run.model.id, shard, mark)
     update = {
@@ -466,26 +478,26 @@ def run_of_other(run: Run, component: Component, mark: str, role: Role, prompt_c
 
 
 def input_digests(component: Component, model: Model) -> dict[str, str]:
-    """Digest what shapes the answers: prompt, schema, scenario, the model's settings (not its limits, price or use)."""
-    shaping = {name: value for name, value in component.digests.items() if name != "datasets"}
-    return {**shaping, "settings": settings_digest(model)}
+    """Return the digests of everything that affects the outputs: prompt, schema, scenario and model settings."""
+    digests = {name: value for name, value in component.digests.items() if name != "datasets"}
+    return {**digests, "settings": settings_digest(model)}
 
 
-_NOT_TOLD = {"accepts", "limits", "price", "cache", "api_key_env", "auth", "family", "judge", "retires"}
+_WITHOUT_EFFECT = {"accepts", "limits", "price", "cache", "api_key_env", "auth", "family", "judge", "retires"}
 
 
 def settings_digest(model: Model) -> str:
-    """Digest what a model is told, where it is reached, and the revision of a shipped provider that has a later one."""
-    told = model.model_dump(mode="json", exclude=_NOT_TOLD)
+    """Digest the settings of a model that affect its outputs, and the revision of its provider if above 1."""
+    values = model.model_dump(mode="json", exclude=_WITHOUT_EFFECT)
     if model.provider == "google" and model.auth == "oidc":
-        told["served_by"] = "vertex"  # another service than that which takes keys
+        values["served_by"] = "vertex"  # another service than with API keys
     kind = PROVIDERS.get(model.provider)
     revision = {"revision": kind.revision} if kind and kind.revision > 1 else {}
-    return digest(canonical_json(told | revision))
+    return digest(canonical_json(values | revision))
 
 
 def resumed_run(folder: Path, component: Component, cases: Mapping[str, Case], models: Mapping[str, Model]) -> Run:
-    """Read a run from its folder; raise RunError naming what changed since it began."""
+    """Read a run from its folder; raise RunError, with the changed inputs, if any changed since it began."""
     run = saved_run(folder, component, models)
     if changes := changes_since(run, component, cases):
         raise RunError(f"cannot resume {folder}: changed since it began: {', '.join(changes)}; start a new run")
@@ -493,7 +505,7 @@ def resumed_run(folder: Path, component: Component, cases: Mapping[str, Case], m
 
 
 def saved_run(folder: Path, component: Component, models: Mapping[str, Model]) -> Run:
-    """Read a run from its folder, whatever changed since; raise RunError when component or model are not its own."""
+    """Read a run from its folder, even if inputs changed; raise RunError if the component or model differs."""
     manifest = read_manifest(folder)
     if manifest.skill != component.name:
         raise RunError(f"{folder} is a run of '{manifest.skill}', not of '{component.name}'")
@@ -504,20 +516,20 @@ def saved_run(folder: Path, component: Component, models: Mapping[str, Model]) -
 
 
 def changes_since(run: Run, component: Component, cases: Mapping[str, Case]) -> list[str]:
-    """Return the names of the inputs that changed since the run began."""
-    now = {case_id: cases[case_id].digest for case_id in run.manifest.cases if case_id in cases}
+    """List the inputs that changed since the run began."""
+    current = {case_id: cases[case_id].digest for case_id in run.manifest.cases if case_id in cases}
     digests = input_digests(component, run.model)
-    return run.manifest.differences(run.manifest.model_copy(update={"cases": now, "digests": digests}))
+    return run.manifest.differences(run.manifest.model_copy(update={"cases": current, "digests": digests}))
 
 
 def slug(model_id: str) -> str:
-    """Return a model's id as part of a folder's name; where a mark is replaced, a digest keeps similar ids apart."""
-    slug = "".join(mark if mark.isalnum() or mark in "._-" else "-" for mark in model_id)
-    return slug if slug == model_id else f"{slug}-{digest(model_id)[-6:]}"
+    """Convert a model id to a part of a folder name. If characters are replaced, a digest keeps the name unique."""
+    name = "".join(character if character.isalnum() or character in "._-" else "-" for character in model_id)
+    return name if name == model_id else f"{name}-{digest(model_id)[-6:]}"
 
 
 def check_writable(folder: Path, remedy: str = "--results DIR and --no-leaderboard") -> None:
-    """Raise StorageError before any call if answers could not be kept in `folder`."""
+    """Raise StorageError if `folder` is not writable."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()

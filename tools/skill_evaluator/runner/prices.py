@@ -1,7 +1,7 @@
-"""Prices and estimates: what a model's tokens cost, and what a run would take before any call is made.
+"""Prices of tokens, costs of calls, and estimates of a run before any call is made.
 
-A price comes from models.yaml, else from the price library, else it is unknown. What neither says of caches and batches
-is taken so that no cost is too low.
+A price comes from models.yaml, else from the price library, else it is unknown. Missing prices of caches and batches
+are assumed so high that no cost is too low.
 """
 
 import functools
@@ -27,41 +27,41 @@ from skill_evaluator.runner.schedule import (
     Replicate,
     build_request,
     estimate_input_tokens,
-    least_input_tokens,
-    most_input_tokens,
+    max_input_tokens,
+    min_input_tokens,
 )
 from skill_evaluator.stats import by_key, total_or_none
 
 AMOUNTS = ("calls", "input tokens (estimate)", "output tokens (at most)", "cost (at most)")
 _PER_MILLION = 1_000_000
-_SAMPLE = 1_000  # tokens; far below where any vendor's long-context tier begins
-_BATCH = 0.5  # of the direct price, at every vendor
-_WRITE, _WRITE_1H = 1.25, 2.0  # of the price of input: the dearest that any vendor lists
-Priced = tuple[Model, Price | None]  # a model with its price
+_SAMPLE_TOKENS = 1_000  # below every vendor's long-context tier
+_BATCH_FACTOR = 0.5  # share of the direct price, at every vendor
+_WRITE_FACTOR, _WRITE_1H_FACTOR = 1.25, 2.0  # highest listed factors on the price of input
+Priced = tuple[Model, Price | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputSize:
-    """Input tokens of one case: a likely number, and bounds, without its files."""
+    """Input tokens of one case without its files: a likely number, and bounds."""
 
     likely: int
-    most: int
-    least: int = 0
+    maximum: int
+    minimum: int = 0
     files: tuple[File, ...] = ()
 
     def of_model(self, model: Model, kind: ProviderKind) -> "InputSize":
         """Return the size for a model, including its files by the vendor's token rule."""
         tokens = [kind.file_tokens(model, file) for file in self.files]
-        likely, most = (sum(each[bound] for each in tokens) for bound in (0, 1))
-        return InputSize(likely=self.likely + likely, most=self.most + most, least=self.least)
+        likely, maximum = (sum(counts[bound] for counts in tokens) for bound in (0, 1))
+        return InputSize(likely=self.likely + likely, maximum=self.maximum + maximum, minimum=self.minimum)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """What one model's run would take; a cost is None when no price is known.
+    """The estimated calls, tokens and costs of one model's run. A cost is None if the price is unknown.
 
-    `cost_upper_usd` covers whatever a vendor does with its cache. The others are what the same calls cost at most with
-    nothing cached, with all replicates but the first reading what can be cached, and in batches (None without these).
+    `cost_upper_usd` is the maximum, whatever the vendor caches. The other costs are the maximum without caching, with
+    a cached prompt from the second replicate on, and in batches (None if the model has no batch API).
     """
 
     calls: int
@@ -89,14 +89,14 @@ class ModelEstimate(Estimate):
 
 
 def input_sizes(component: Component, cases: Iterable[Case]) -> dict[str, InputSize]:
-    """Measure the request of each case; it is the same for every replicate, and but for files for every model."""
+    """Measure the request of each case. Sizes are equal for all replicates and, except for files, for all models."""
     sizes = {}
     for case in cases:
         request = build_request(component, case, replicate=0, seed=0, max_output_tokens=1)
         sizes[case.id] = InputSize(
             likely=estimate_input_tokens(request),
-            most=most_input_tokens(request),
-            least=least_input_tokens(request),
+            maximum=max_input_tokens(request),
+            minimum=min_input_tokens(request),
             files=request.files,
         )
     return sizes
@@ -113,24 +113,24 @@ def not_applicable(
     accepted = kind.accepted_by(model)
     reasons = {}
     for case in cases:
-        least = sizes[case.id].least
+        minimum = sizes[case.id].minimum
         if any(fnmatchcase(model.id, pattern) for pattern in case.not_applicable):
             reasons[case.id] = "declared"
-        elif unread := sorted({file.kind for file in sizes[case.id].files}.difference(accepted)):
-            reasons[case.id] = f"{' and '.join(unread)}: not among what it accepts (models.yaml)"
-        elif context is not None and least > context:
-            reasons[case.id] = f"at least {least:,} tokens, over its context of {context:,}"
+        elif unsupported := sorted({file.kind for file in sizes[case.id].files}.difference(accepted)):
+            reasons[case.id] = f"{' and '.join(unsupported)}: not among what it accepts (models.yaml)"
+        elif context is not None and minimum > context:
+            reasons[case.id] = f"at least {minimum:,} tokens, over its context of {context:,}"
     return reasons
 
 
 def estimate(
     sizes: Mapping[str, InputSize], model: Model, kind: ProviderKind, replicates: int, *, batch: bool = False
 ) -> Estimate:
-    """Estimate what a model's run on cases of these sizes would take."""
+    """Estimate a model's run on cases of these sizes."""
     price, limit = price_of(model, kind), model.params.max_output_tokens
     cache_floor = kind.cache_floor_of(model)
     sizes = {case_id: size.of_model(model, kind) for case_id, size in sizes.items()}
-    cost = total_or_none(most_cost(price, size.most, limit, batch=batch) for size in sizes.values())
+    cost = total_or_none(max_call_cost(price, size.maximum, limit, batch=batch) for size in sizes.values())
     return Estimate(
         calls=len(sizes) * replicates,
         input_tokens_estimate=sum(size.likely for size in sizes.values()) * replicates,
@@ -155,100 +155,104 @@ def _case_cost(
     *,
     batch: bool = False,
 ) -> float | None:
-    """Return the maximum cost of a case's replicates, where all but the first read the cache if possible."""
-    plain = Usage(input_tokens=size.most, output_tokens=limit, batch=batch)
-    read = cache_floor is not None and replicates > 1 and size.likely >= cache_floor
-    first = usage_cost(price, replace(plain, cache_write_tokens=size.most) if read else plain)
-    later = usage_cost(price, replace(plain, cache_read_tokens=size.most) if read else plain)
-    return None if first is None or later is None else first + (replicates - 1) * later
+    """Return the maximum cost of a case's replicates; with `cache_floor`, later ones read the cache if possible."""
+    usage = Usage(input_tokens=size.maximum, output_tokens=limit, batch=batch)
+    reads_cache = cache_floor is not None and replicates > 1 and size.likely >= cache_floor
+    first_cost = usage_cost(price, replace(usage, cache_write_tokens=size.maximum) if reads_cache else usage)
+    later_cost = usage_cost(price, replace(usage, cache_read_tokens=size.maximum) if reads_cache else usage)
+    return None if first_cost is None or later_cost is None else first_cost + (replicates - 1) * later_cost
 
 
 def sum_of(estimates: Sequence[Estimate]) -> Estimate:
-    """Return the estimate of several runs together."""
+    """Add up the estimates of several runs."""
     return Estimate(
-        calls=sum(one.calls for one in estimates),
-        input_tokens_estimate=sum(one.input_tokens_estimate for one in estimates),
-        output_tokens_upper=sum(one.output_tokens_upper for one in estimates),
-        cost_upper_usd=total_or_none(one.cost_upper_usd for one in estimates),
-        cost_uncached_usd=total_or_none(one.cost_uncached_usd for one in estimates),
-        cost_cached_usd=total_or_none(one.cost_cached_usd for one in estimates),
-        cost_batch_usd=total_or_none(one.cost_batch_usd for one in estimates),
+        calls=sum(estimate.calls for estimate in estimates),
+        input_tokens_estimate=sum(estimate.input_tokens_estimate for estimate in estimates),
+        output_tokens_upper=sum(estimate.output_tokens_upper for estimate in estimates),
+        cost_upper_usd=total_or_none(estimate.cost_upper_usd for estimate in estimates),
+        cost_uncached_usd=total_or_none(estimate.cost_uncached_usd for estimate in estimates),
+        cost_cached_usd=total_or_none(estimate.cost_cached_usd for estimate in estimates),
+        cost_batch_usd=total_or_none(estimate.cost_batch_usd for estimate in estimates),
     )
 
 
 def price_of(model: Model, kind: ProviderKind) -> Price | None:
-    """Return USD per million tokens, or None when unknown. A local or replayed model costs nothing.
+    """Return a model's price in USD per million tokens, 0 for local and replayed models. Return None if it is unknown.
 
-    What a price in models.yaml leaves out of caches has the same ratio to its price of input as in the price library.
+    Cache prices that models.yaml lacks have the same ratio to its price of input as in the price library.
     """
-    own = model.price
+    declared = model.price
     if kind.free:
-        return own or Price(input=0.0, output=0.0)
+        return declared or Price(input=0.0, output=0.0)
     if not model.is_direct:
-        return own  # a cloud or somebody's own server: the vendor's list price says nothing
-    if own is not None and own.cache_read is not None and own.cache_write is not None:
-        return own
+        return declared  # the vendor's list price does not apply to clouds and self-hosted servers
+    if declared is not None and declared.cache_read is not None and declared.cache_write is not None:
+        return declared
     listed = _listed_price(model.provider, model.api_name)
-    if own is None or listed is None or not listed.input:
-        return own or listed
+    if declared is None or listed is None or not listed.input:
+        return declared or listed
     of_caches = listed.model_dump(exclude={"input", "output"})
-    scaled = {name: usd * own.input / listed.input for name, usd in of_caches.items()}
-    return own.model_copy(update={**scaled, **own.model_dump(exclude_none=True)})
+    scaled = {name: usd * declared.input / listed.input for name, usd in of_caches.items()}
+    return declared.model_copy(update={**scaled, **declared.model_dump(exclude_none=True)})
 
 
 def answer_price(model: Model, price: Price | None, served: str | None) -> Price | None:
-    """Return the price of the served model: `price` if it is the requested one, else the listed one, else None."""
+    """Return the price of the served model: `price` if it was requested, else its listed price, else None."""
     is_free = price is not None and _is_free(price)
     base, release = parts_of(served or model.id)
-    is_asked = base in (parts_of(model.api_name)[0], parts_of(model.id)[0])
-    if not served or is_free or model.provider == "program" or (is_asked and (model.price or not model.is_direct)):
+    is_requested = base in (parts_of(model.api_name)[0], parts_of(model.id)[0])
+    if not served or is_free or model.provider == "program" or (is_requested and (model.price or not model.is_direct)):
         return price
-    return (_listed_price(model.provider, base + release) if model.is_direct else None) or (price if is_asked else None)
+    return (_listed_price(model.provider, base + release) if model.is_direct else None) or (
+        price if is_requested else None
+    )
 
 
 def answer_cost(model: Model, price: Price | None, completion: Completion) -> float | None:
-    """Return the cost of an output, by the price of the served model."""
+    """Return the cost of an output in USD, by the price of the served model. Return None if it is unknown."""
     return usage_cost(answer_price(model, price, completion.served_model), completion.usage)
 
 
-def call_cost(model: Model, price: Price | None, made: Replicate) -> float | None:
-    """Return the cost of a call: 0 if it failed, None if a batch lost it, since it may be billed."""
-    if made.completion is not None:
-        return answer_cost(model, price, made.completion)
-    return usage_cost(price, Usage()) if made.error is not None and made.error.reason == LOST else 0.0
+def call_cost(model: Model, price: Price | None, replicate: Replicate) -> float | None:
+    """Return the cost of a call in USD: 0 if it failed, None if unknown or lost in a batch, since it may be billed."""
+    if replicate.completion is not None:
+        return answer_cost(model, price, replicate.completion)
+    return usage_cost(price, Usage()) if replicate.error is not None and replicate.error.reason == LOST else 0.0
 
 
-def dearest_cost(model: Model, price: Price | None, completion: Completion) -> float | None:
-    """Return the cost of an output for a budget: the higher of the requested and the served model's."""
+def budget_cost(model: Model, price: Price | None, completion: Completion) -> float | None:
+    """Return the cost of an output for a budget: the higher cost by the requested and by the served model's price."""
     costs = (usage_cost(price, completion.usage), answer_cost(model, price, completion))
     return max((cost for cost in costs if cost is not None), default=None)
 
 
-@functools.cache  # a plan asks for every component anew
+@functools.cache  # called for every component of a plan
 def _listed_price(provider: str, api_name: str) -> Price | None:
-    import genai_prices  # 0.1 s; only needed for a model of whose price models.yaml leaves something out
+    import genai_prices  # takes 0.1 s; only needed if models.yaml lacks a price
 
     def usd(processing: str = "", **counts: int) -> float:
         usage = genai_prices.Usage(**counts)
         context = {"processing": processing} if processing else None
         price = genai_prices.calc_price(usage, api_name, provider_id=provider, price_context=context)
-        return float(price.total_price * _PER_MILLION / _SAMPLE)
+        return float(price.total_price * _PER_MILLION / _SAMPLE_TOKENS)
 
     try:
         return Price(
-            input=usd(input_tokens=_SAMPLE),
-            output=usd(output_tokens=_SAMPLE),
-            cache_read=usd(input_tokens=_SAMPLE, cache_read_tokens=_SAMPLE),
-            cache_write=usd(input_tokens=_SAMPLE, cache_write_tokens=_SAMPLE),
-            cache_write_1h=usd(input_tokens=_SAMPLE, cache_write_tokens=_SAMPLE, cache_write_1h_tokens=_SAMPLE),
-            batch_cache_read=usd("batch", input_tokens=_SAMPLE, cache_read_tokens=_SAMPLE),
+            input=usd(input_tokens=_SAMPLE_TOKENS),
+            output=usd(output_tokens=_SAMPLE_TOKENS),
+            cache_read=usd(input_tokens=_SAMPLE_TOKENS, cache_read_tokens=_SAMPLE_TOKENS),
+            cache_write=usd(input_tokens=_SAMPLE_TOKENS, cache_write_tokens=_SAMPLE_TOKENS),
+            cache_write_1h=usd(
+                input_tokens=_SAMPLE_TOKENS, cache_write_tokens=_SAMPLE_TOKENS, cache_write_1h_tokens=_SAMPLE_TOKENS
+            ),
+            batch_cache_read=usd("batch", input_tokens=_SAMPLE_TOKENS, cache_read_tokens=_SAMPLE_TOKENS),
         )
     except LookupError:
         return None
 
 
 def context_of(model: Model, kind: ProviderKind) -> int | None:
-    """Return the tokens that a model can read in one call: its limit, else what the price library knows, else None."""
+    """Return a model's context length in tokens: from its limits, else from the price library, else None."""
     if model.limits.context_tokens is not None or not model.is_direct or model.price is not None:
         return model.limits.context_tokens
     if kind.context_tokens is not None:
@@ -268,10 +272,10 @@ def _listed_context(provider: str, api_name: str) -> int | None:
 
 
 def usage_cost(price: Price | None, usage: Usage) -> float | None:
-    """Return the cost of one call in USD, ≥ 0; None when it is unknown, since price, a count or their product is.
+    """Return the cost of one call in USD, at least 0. Return None if the price or a token count is unknown.
 
-    A price of zero needs no count. Input of which no count says that a cache was read or written costs what all input
-    does. So does a read whose price nobody says; a write then costs what the dearest vendor takes.
+    A free price needs no counts. Input without cache counts has the price of uncached input. If the price of cache
+    reads is unknown, they have the price of input; writes then have the highest factor of any vendor.
     """
     if price is None:
         return None
@@ -280,66 +284,66 @@ def usage_cost(price: Price | None, usage: Usage) -> float | None:
     if usage.input_tokens is None or usage.output_tokens is None:
         return None
     read, written = usage.cache_read_tokens or 0, usage.cache_write_tokens or 0
-    for_an_hour = usage.cache_write_1h_tokens or 0
+    written_1h = usage.cache_write_1h_tokens or 0
     cost = (usage.input_tokens - read - written) * price.input + usage.output_tokens * price.output
-    cost += (written - for_an_hour) * _or(price.cache_write, _WRITE * price.input)
-    cost += for_an_hour * _or(price.cache_write_1h, _WRITE_1H * price.input)
-    of_read = _or(price.cache_read, price.input)
+    cost += (written - written_1h) * _price_or(price.cache_write, _WRITE_FACTOR * price.input)
+    cost += written_1h * _price_or(price.cache_write_1h, _WRITE_1H_FACTOR * price.input)
+    read_price = _price_or(price.cache_read, price.input)
     if usage.batch:
-        cost, of_read = cost * _BATCH, _or(price.batch_cache_read, of_read)
-    cost = (cost + read * of_read) / _PER_MILLION
+        cost, read_price = cost * _BATCH_FACTOR, _price_or(price.batch_cache_read, read_price)
+    cost = (cost + read * read_price) / _PER_MILLION
     return cost if 0 <= cost < math.inf else None
 
 
 def _is_free(price: Price) -> bool:
-    return not (price.input or price.output or any(usd for _, usd in price))  # the last takes long
+    return not (price.input or price.output or any(usd for _, usd in price))  # iterating over all prices is slow
 
 
 def hit_rate(usages: Sequence[Usage]) -> float | None:
-    """Return the share of input tokens read from a prompt cache, or None if any count is missing.
+    """Return the share of input tokens read from a prompt cache. Return None if any count is missing.
 
     >>> hit_rate([Usage(input_tokens=100, cache_read_tokens=80), Usage(input_tokens=100, cache_read_tokens=0)])
     0.4
     """
-    given, read = (
+    total, read = (
         total_or_none(getattr(usage, part) for usage in usages) for part in ("input_tokens", "cache_read_tokens")
     )
-    return None if read is None or not given else round(read / given, 4)
+    return None if read is None or not total else round(read / total, 4)
 
 
-def _or(price: float | None, other: float) -> float:
-    return other if price is None else price
+def _price_or(price: float | None, default: float) -> float:
+    return default if price is None else price
 
 
-def most_cost(price: Price | None, input_tokens: int, output_tokens: int, *, batch: bool = False) -> float | None:
-    """Return the maximum cost of a call with these tokens, whether its input is uncached, read or written."""
+def max_call_cost(price: Price | None, input_tokens: int, output_tokens: int, *, batch: bool = False) -> float | None:
+    """Return the maximum cost of a call with these tokens: uncached, read from a cache, or written to one."""
     read, written = {"cache_read_tokens": input_tokens}, {"cache_write_tokens": input_tokens}
     usages = [
-        Usage(input_tokens=input_tokens, output_tokens=output_tokens, batch=batch, **part)
-        for part in ({}, read, written)
+        Usage(input_tokens=input_tokens, output_tokens=output_tokens, batch=batch, **counts)
+        for counts in ({}, read, written)
     ]
     costs = [cost for usage in usages if (cost := usage_cost(price, usage)) is not None]
     return max(costs, default=None)
 
 
 def refuse_unpriced(models: Sequence[Model], kinds: Kinds) -> None:
-    """Raise ConfigError for a model without a price: a cap on the cost could not be kept for it."""
+    """Raise ConfigError if a model has no price, because its cost cannot be capped."""
     for model in models:
         if price_of(model, kinds[model.provider]) is None:
             raise ConfigError(
-                f"--max-cost cannot be kept: no price is known for '{model.id}'; "
-                "give it price: {input, output} in models.yaml, or leave it out"
+                f"--max-cost requires a price for '{model.id}'; "
+                "set price: {input, output} in models.yaml, or run without this model"
             )
 
 
-COST_OF_BATCHES = "the costs are those of batches, half of what they are without --batch; answers come within a day"
+COST_OF_BATCHES = "the costs are for batches, half of the costs without --batch; outputs arrive within a day"
 
 
 class Forecast(FrozenModel):
-    """What a model's calls cost at most in USD, or those of all models (`model_id` null), in each way of asking.
+    """The maximum cost in USD of a model's calls, or of all models (`model_id` null), by transport.
 
-    A cost is null where no price is known; `batch_usd` also where the model has no batch API. In all, the calls of such
-    a model count as asked directly.
+    A cost is null if the price is unknown, `batch_usd` also if the model has no batch API. The total counts the calls
+    of such a model as direct.
     """
 
     model_id: ModelId | None
@@ -350,13 +354,14 @@ class Forecast(FrozenModel):
 
 
 def forecasts_of(estimates: Iterable[tuple[str, Estimate]]) -> list[Forecast]:
-    """Return the cost forecast of each model, then of all models together."""
-    sums = {model_id: sum_of(mine) for model_id, mine in by_key(estimates).items()}
-    in_batches = (
-        whole.cost_uncached_usd if whole.cost_batch_usd is None else whole.cost_batch_usd for whole in sums.values()
+    """Build the cost forecast of each model, then of all models together."""
+    sums = {model_id: sum_of(model_estimates) for model_id, model_estimates in by_key(estimates).items()}
+    batch_costs = (
+        estimate.cost_uncached_usd if estimate.cost_batch_usd is None else estimate.cost_batch_usd
+        for estimate in sums.values()
     )
-    in_all = _forecast(None, sum_of(list(sums.values()))).model_copy(update={"batch_usd": total_or_none(in_batches)})
-    return [*(_forecast(model_id, whole) for model_id, whole in sums.items()), in_all]
+    total = _forecast(None, sum_of(list(sums.values()))).model_copy(update={"batch_usd": total_or_none(batch_costs)})
+    return [*(_forecast(model_id, estimate) for model_id, estimate in sums.items()), total]
 
 
 def _forecast(model_id: str | None, estimate: Estimate) -> Forecast:

@@ -40,8 +40,16 @@ from skill_evaluator.runner.engine import (
     limits_of,
     prompt_of,
 )
-from skill_evaluator.runner.journal import MANIFEST, Journal, Run, create_run, outcomes, read_manifest, refuse_other
-from skill_evaluator.runner.prices import dearest_cost, price_of
+from skill_evaluator.runner.journal import (
+    MANIFEST,
+    Journal,
+    Run,
+    check_same_inputs,
+    create_run,
+    outcomes,
+    read_manifest,
+)
+from skill_evaluator.runner.prices import budget_cost, price_of
 from skill_evaluator.runner.schedule import Call, Replicate, Shard, calls_in_flight, interleaved, schedule_calls
 
 if TYPE_CHECKING:
@@ -227,7 +235,7 @@ class _RunningRun:
         run = self.run
         if run.folder.exists():
             self._hold()
-            refuse_other(run.folder, run.manifest)
+            check_same_inputs(run.folder, run.manifest)
         journal = outcomes(run.folder)
         earlier = [call for call in self.schedule if call in journal]
         for call in earlier:
@@ -235,7 +243,7 @@ class _RunningRun:
             if replicate.completion is None:
                 self._errors[call] = replicate
             else:
-                cost = dearest_cost(run.model, self.price, replicate.completion)
+                cost = budget_cost(run.model, self.price, replicate.completion)
                 if cost is None:  # nobody told
                     batch = run.manifest.transport == "batch"
                     cost = Most.of(self.request_for(call), self.price, batch=batch).usd

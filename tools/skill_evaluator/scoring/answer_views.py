@@ -24,10 +24,10 @@ from skill_evaluator.scoring.answers import TOO_COSTLY, CheckScore, CheckScores,
 from skill_evaluator.stats import by_key
 from skill_evaluator.text import ValueChange, canonical_json, count_leaves, differences, key_path, nearest_path
 
-_LONGEST_MARKED = 200_000  # characters: longer outputs are not marked value by value
-_MOST_LEAVES = 2_000  # of ground truth and output together
-MOST_OUTPUTS = 8  # distinct outputs shown per case
-_LONGEST_COMPARED = 50_000  # characters: longer outputs are not compared, which would take minutes
+_MAX_MARKED_CHARS = 200_000  # longer outputs are not compared value by value
+_MAX_VALUES = 2_000  # values of ground truth and output together
+MAX_OUTPUTS = 8  # distinct outputs shown per case
+_MAX_COMPARED_CHARS = 50_000  # comparing longer outputs could take minutes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,7 @@ class Answer:
 
     @property
     def text(self) -> str | None:
-        """The raw text, or None if the model returned nothing."""
+        """The raw text. It is None if the model returned no output."""
         return self.replicate.completion.text if self.replicate and self.replicate.completion else None
 
     @property
@@ -55,12 +55,12 @@ class Answer:
 
     @property
     def scored(self) -> Parsed | None:
-        """The parsed output if it was scored, else None."""
+        """The parsed output. It is None if the output was not scored."""
         return self.parsed if self.outcome == SCORED else None
 
     @property
     def reason(self) -> str | None:
-        """The reason why it was not scored, as counted in records, or None."""
+        """The reason why the output was not scored, as counted in records. It is None if it was scored."""
         if self.too_costly:
             return TOO_COSTLY
         failure = self.replicate.failure if self.replicate else None
@@ -72,11 +72,11 @@ def read_answers(
     case: Case,
     replicates: Iterable[Replicate | None],
     outcome_of: Callable[[int, str], str] = lambda index, text: SCORED,
-    longest: int | None = None,
+    max_chars: int | None = None,
 ) -> list[Answer]:
     """Determine the outcome of each call of a case, and parse its output unless it was too costly to score.
 
-    `outcome_of` returns the recorded outcome of a text. Texts longer than `longest` characters are not parsed.
+    `outcome_of` returns the recorded outcome of a text. Texts longer than `max_chars` are not parsed.
     """
     answers = []
     for index, replicate in enumerate(replicates):
@@ -86,12 +86,12 @@ def read_answers(
             continue
         text = replicate.completion.text
         outcome = outcome_of(index, text)
-        parsed = None if longest and len(text) > longest else parse_case_output(component, case, text)
+        parsed = None if max_chars and len(text) > max_chars else parse_case_output(component, case, text)
         too_costly = outcome == UNPARSEABLE and parsed is not None and parsed.found is not None
-        if outcome == SCORED and parsed is not None and parsed.found is None:  # its schema was different at that time
+        if outcome == SCORED and parsed is not None and parsed.found is None:  # the schema changed since the run
             outcome = UNPARSEABLE
-        kept = None if too_costly else parsed
-        answers.append(Answer(index=index, outcome=outcome, replicate=replicate, parsed=kept, too_costly=too_costly))
+        shown = None if too_costly else parsed
+        answers.append(Answer(index=index, outcome=outcome, replicate=replicate, parsed=shown, too_costly=too_costly))
     return answers
 
 
@@ -119,8 +119,8 @@ class Leaf:
 class DistinctOutput:
     """Equal outputs of a case, compared with the ground truth once.
 
-    `answer` is the first of them and `texts` are their distinct texts. Leaves and schema errors are empty if no output
-    was parsed, or if `unmarked` has a reason not to compare it.
+    `answer` is the first output, `texts` are the distinct texts. Leaves and schema errors are empty if the output was
+    not parsed, or if `unmarked` has a reason not to compare it.
     """
 
     answer: Answer
@@ -143,9 +143,9 @@ class FieldValue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseView:
-    """A case and its distinct outputs, most frequent first;
+    """A case and its distinct outputs, most frequent first.
 
-    `others` counts outputs not shown, in `others_replicates`.
+    `others` counts the distinct outputs that are not shown, `others_replicates` their replicates.
     """
 
     case: Case
@@ -157,58 +157,60 @@ class CaseView:
     @property
     def fields(self) -> dict[str, list[FieldValue]]:
         """The distinct values of each field by its path with indexes."""
-        found: dict[str, dict[Hashable, FieldValue]] = {}
+        fields: dict[str, dict[Hashable, FieldValue]] = {}
         for output in self.outputs:
             for leaf in output.leaves:
-                values = found.setdefault(leaf.at, {})
-                same = leaf.outcome, canonical_json(leaf.row.output)
-                before = values[same].replicates if same in values else ()
-                values[same] = FieldValue(leaf=leaf, replicates=tuple(sorted({*before, *output.replicates})))
-        return {place: list(values.values()) for place, values in found.items()}
+                values = fields.setdefault(leaf.at, {})
+                key = leaf.outcome, canonical_json(leaf.row.output)
+                replicates = values[key].replicates if key in values else ()
+                values[key] = FieldValue(leaf=leaf, replicates=tuple(sorted({*replicates, *output.replicates})))
+        return {path: list(values.values()) for path, values in fields.items()}
 
 
-Known = Callable[[Answer], tuple[Mapping[str, float | None] | None, CheckScores]]
+ScoresOf = Callable[[Answer], tuple[Mapping[str, float | None] | None, CheckScores]]
 
 
 def case_view(
     component: Component,
     case: Case,
     answers: Sequence[Answer],
-    known: Known,
-    why_unmarked: Callable[[Answer], str | None] = lambda _: None,
-    most: int | None = None,
+    scores_of: ScoresOf,
+    unmarked_reason: Callable[[Answer], str | None] = lambda _: None,
+    max_outputs: int | None = None,
 ) -> CaseView:
-    """Group equal outputs of a case, and compare the first `most` groups with the ground truth.
+    """Group equal outputs of a case, and compare the `max_outputs` most frequent with the ground truth.
 
-    `known` returns the scores of an answer, or None to compute them, and its check scores.
+    `scores_of` returns the scores of an output, or None to compute them, and its check scores.
     """
 
     def content(answer: Answer) -> Hashable:
-        checks = [score for _, score in sorted(known(answer)[1].items())]  # checks examine the text
+        checks = [score for _, score in sorted(scores_of(answer)[1].items())]  # checks examine the text
         if answer.scored:
             return canonical_json(component.plan.with_numbers(answer.scored.value)), *checks
         return (answer.outcome, answer.reason, answer.text, *checks)
 
     ranked = _grouped(answers, content)
     outputs = []
-    for group in ranked[:most]:
-        why = why_unmarked(group[0]) if group[0].outcome == SCORED else None
-        output = _compared(component, case, group, known, None if why else group[0].scored)
-        outputs.append(replace(output, unmarked=why))
-    rest = ranked[len(outputs) :]
-    others = sum(map(len, rest))
-    return CaseView(case=case, answers=(*answers,), outputs=(*outputs,), others=len(rest), others_replicates=others)
+    for group in ranked[:max_outputs]:
+        reason = unmarked_reason(group[0]) if group[0].outcome == SCORED else None
+        output = _compared(component, case, group, scores_of, None if reason else group[0].scored)
+        outputs.append(replace(output, unmarked=reason))
+    hidden = ranked[len(outputs) :]
+    hidden_replicates = sum(map(len, hidden))
+    return CaseView(
+        case=case, answers=(*answers,), outputs=(*outputs,), others=len(hidden), others_replicates=hidden_replicates
+    )
 
 
 def _compared(
-    component: Component, case: Case, group: Sequence[Answer], known: Known, parsed: Parsed | None
+    component: Component, case: Case, group: Sequence[Answer], scores_of: ScoresOf, parsed: Parsed | None
 ) -> DistinctOutput:
     answer = group[0]
-    scores, checks = known(answer)
+    scores, checks = scores_of(answer)
     output = DistinctOutput(
         answer=answer,
-        replicates=tuple(one.index for one in group),
-        texts=tuple(dict.fromkeys(one.text for one in group if one.text is not None)),
+        replicates=tuple(member.index for member in group),
+        texts=tuple(dict.fromkeys(member.text for member in group if member.text is not None)),
         metrics=scores or {},
         checks=tuple((check, checks[check.id]) for check in case.checks if check.id in checks),
     )
@@ -233,38 +235,44 @@ def recorded_case_view(
     component: Component,
     case: Case,
     replicates: Iterable[Replicate | None],
-    kept: CaseRecord,
+    recorded: CaseRecord,
     changed: str | None,
-    most: int = MOST_OUTPUTS,
+    max_outputs: int = MAX_OUTPUTS,
 ) -> CaseView:
-    """Return the view of a case with its recorded scores; `changed` is a reason not to compare the outputs."""
-    outcomes = dict(enumerate(kept.outcomes))
-    now = {check.id: check.digest for check in case.checks}
-    kept_checks = {name: check.scores for name, check in kept.checks.items() if now.get(name) == check.digest}
+    """Build the view of a case with its recorded scores. `changed` is a reason not to compare the outputs."""
+    outcomes = dict(enumerate(recorded.outcomes))
+    digests = {check.id: check.digest for check in case.checks}
+    recorded_checks = {
+        name: check.scores for name, check in recorded.checks.items() if digests.get(name) == check.digest
+    }
     answers = read_answers(
-        component, case, replicates, lambda index, _: outcomes.get(index, NOT_RUN), longest=_LONGEST_MARKED
+        component, case, replicates, lambda index, _: outcomes.get(index, NOT_RUN), max_chars=_MAX_MARKED_CHARS
     )
 
-    def known(answer: Answer) -> tuple[dict[str, float | None], dict[str, CheckScore]]:
-        scores = {name: dict(enumerate(values)).get(answer.index) for name, values in kept.replicates.items()}
-        checks = {name: CheckScore(dict(enumerate(each)).get(answer.index)) for name, each in kept_checks.items()}
+    def recorded_scores(answer: Answer) -> tuple[dict[str, float | None], dict[str, CheckScore]]:
+        scores = {name: dict(enumerate(values)).get(answer.index) for name, values in recorded.replicates.items()}
+        checks = {
+            name: CheckScore(dict(enumerate(scores)).get(answer.index)) for name, scores in recorded_checks.items()
+        }
         return scores, checks
 
-    return case_view(component, case, answers, known, lambda answer: changed or _why_unmarked(case, answer), most)
+    return case_view(
+        component, case, answers, recorded_scores, lambda answer: changed or _unmarked_reason(case, answer), max_outputs
+    )
 
 
-def _why_unmarked(case: Case, answer: Answer) -> str | None:
+def _unmarked_reason(case: Case, answer: Answer) -> str | None:
     if answer.parsed is None:
         length = len(answer.text or "")
-        return f"it has {length:,} characters, and what is longer than {_LONGEST_MARKED:,} is not marked here"
+        return f"it has {length:,} characters, more than the {_MAX_MARKED_CHARS:,} that are compared here"
     leaves = count_leaves(case.truth) + count_leaves(answer.parsed.value)
-    if leaves > _MOST_LEAVES:
-        return f"it and the truth hold {leaves:,} values, and more than {_MOST_LEAVES:,} are not marked here"
+    if leaves > _MAX_VALUES:
+        return f"output and ground truth have {leaves:,} values, more than the {_MAX_VALUES:,} that are compared here"
     return None
 
 
 def only_field(views: Sequence[CaseView], component: Component, path: str) -> list[CaseView]:
-    """Return the views with only one field or check; raise RunError if no output has this path."""
+    """Reduce the views to one field or check; raise RunError if no output has this path."""
     paths = {*component.plan.leaves}
     for view in views:
         paths |= {check_path(check.id) for check in view.case.checks}
@@ -282,7 +290,7 @@ def _only(output: DistinctOutput, path: str) -> DistinctOutput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommonAnswer:
-    """The most frequent answer to a case, `times` of `n`. `value` is None for a failure, whose kind is `failure`."""
+    """The most frequent output of a case: `times` of `n`. For a failure, `value` is None and `failure` is its kind."""
 
     value: Any
     failure: str | None
@@ -292,9 +300,9 @@ class CommonAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerChange:
-    """A case whose most frequent answer changed, with the primary metric's strict mean before and after.
+    """A case whose most frequent output changed, with the primary metric's strict mean before and after.
 
-    `values` is empty if either answer has no value or is too long to compare.
+    `values` is empty if either output has no value or is too long to compare.
     """
 
     case_id: str
@@ -307,7 +315,7 @@ class AnswerChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangedAnswers:
-    """The changed answers of a model since its baseline; `absent` is the reason if there are none to compare."""
+    """The changed outputs of a model since its baseline. `absent` is the reason if there are no outputs to compare."""
 
     model_id: str
     baseline: str
@@ -322,22 +330,28 @@ Answers = Mapping[Call, Replicate]
 def answer_changes(
     component: Component, cases: Sequence[Case], baseline: Record, candidate: Record, answers: tuple[Answers, Answers]
 ) -> Iterator[AnswerChange]:
-    """Yield the changed answers of cases that are equal in both runs; `answers` are those of baseline and candidate."""
+    """Yield the changed outputs of cases that are equal in both runs; `answers` has baseline and candidate outputs."""
     before = {case.case_id: case for case in baseline.per_case}
     after = {case.case_id: case for case in candidate.per_case}
     case_of = attrgetter("case_id")
-    asked = [{name: [*calls] for name, calls in groupby(sorted(each, key=case_of), case_of)} for each in answers]
+    calls_of_case = [
+        {name: [*calls] for name, calls in groupby(sorted(answers_of_run, key=case_of), case_of)}
+        for answers_of_run in answers
+    ]
     for case in cases:
         rows = before.get(case.id), after.get(case.id)
-        if rows[0] is None or rows[1] is None or not rows[1].asks_what(rows[0]):
+        if rows[0] is None or rows[1] is None or not rows[1].has_same_inputs(rows[0]):
             continue
-        given = ([made[call] for call in calls.get(case.id, ())] for made, calls in zip(answers, asked, strict=True))
-        old, new = (_commonest(component, case, of_run) for of_run in given)
+        replicates = (
+            [answers_of_run[call] for call in calls.get(case.id, ())]
+            for answers_of_run, calls in zip(answers, calls_of_case, strict=True)
+        )
+        old, new = (_commonest(component, case, replicates_of_run) for replicates_of_run in replicates)
         texts = canonical_json(old.value), canonical_json(new.value)
         if (old.failure, texts[0]) == (new.failure, texts[1]):
             continue
         scores = [row.accuracy.get(candidate.primary_metric) for row in rows if row is not None]
-        is_compared = old.failure is new.failure is None and max(map(len, texts)) <= _LONGEST_COMPARED
+        is_compared = old.failure is new.failure is None and max(map(len, texts)) <= _MAX_COMPARED_CHARS
         yield AnswerChange(
             case_id=case.id,
             before=old,
@@ -349,16 +363,18 @@ def answer_changes(
 
 
 def _commonest(component: Component, case: Case, replicates: Sequence[Replicate]) -> CommonAnswer:
-    """Return the most frequent answer, the first in a tie; failures of one kind count as one answer."""
-    given, plan = read_answers(component, case, replicates), component.plan
-    if not given:
+    """Return the most frequent output, the first in a tie. Failures of the same kind count as equal."""
+    answers, plan = read_answers(component, case, replicates), component.plan
+    if not answers:
         return CommonAnswer(value=None, failure=NOT_RUN, times=0, n=0)
-    values = {answer.index: plan.with_numbers(answer.scored.value) for answer in given if answer.scored}
-    commonest = _grouped(given, lambda one: canonical_json(values[one.index]) if one.scored else (one.outcome,))[0]
+    values = {answer.index: plan.with_numbers(answer.scored.value) for answer in answers if answer.scored}
+    commonest = _grouped(
+        answers, lambda answer: canonical_json(values[answer.index]) if answer.scored else (answer.outcome,)
+    )[0]
     first = commonest[0]
     return CommonAnswer(
         value=values.get(first.index),
         failure=None if first.outcome == SCORED else first.outcome,
         times=len(commonest),
-        n=len(given),
+        n=len(answers),
     )

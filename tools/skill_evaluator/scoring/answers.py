@@ -1,6 +1,6 @@
 """Score one text: parse it, validate it with the schema, compare it with the ground truth, and run its checks.
 
-Workers do this (`scoring/parallel.py`). `CaseScore` and `Scorecard` summarize a run's scores.
+`CaseScore` and `Scorecard` summarize the scores of a run.
 """
 
 import math
@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 from skill_evaluator.checks.declared import Check, passes
 from skill_evaluator.checks.programs import call_function
+from skill_evaluator.comparing.array_items import MemoizedValue
 from skill_evaluator.comparing.comparators import COMPARATORS
-from skill_evaluator.comparing.sides import Side
 from skill_evaluator.library.cases import Case, parse_case_output
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.prompts import File
@@ -44,23 +44,25 @@ from skill_evaluator.text import count_leaves, digest
 
 
 class CheckScore(NamedTuple):
-    """The result of a check for one output: a score in [0, 1], or None if not measured yet, and optionally a reason."""
+    """The result of a check for one output: a score in [0, 1] and a reason. The score is None if not measured yet."""
 
     score: float | None
     reason: str | None = None
 
 
 CheckScores = Mapping[str, CheckScore]
-"""By check id."""
+"""Check results by check id."""
 
 
 def check_text(case: Case, text: str, expected: Expected = ANY_VALUE) -> dict[str, CheckScore]:
     """Run the checks of a case on a text; checks that need a process or a judge get no score."""
     text = split_reasoning(text)[1]
-    in_places = any(check.at is not None for check in case.checks)
-    parsed = parse_output(text, "json", (), expected) if in_places else Parsed()
+    has_paths = any(check.at is not None for check in case.checks)
+    parsed = parse_output(text, "json", (), expected) if has_paths else Parsed()
     passed = {check.id: passes(check, text, parsed) for check in case.checks}
-    return {check_id: CheckScore(None if whether is None else float(whether)) for check_id, whether in passed.items()}
+    return {
+        check_id: CheckScore(None if is_passed is None else float(is_passed)) for check_id, is_passed in passed.items()
+    }
 
 
 def takes_programs(case: Case) -> bool:
@@ -75,15 +77,15 @@ def run_programs(case: Case, text: str, answer: Any, scores: CheckScores, until:
         "inputs": {name: str(value) if isinstance(value, File) else value for name, value in case.inputs.items()},
         "truth": case.truth,
     }
-    called = dict(scores)
+    results = dict(scores)
     for check in case.checks:
         if check.kind == "python" and scores[check.id].score is None:
             if time.monotonic() >= until:
-                called[check.id] = CheckScore(0.0, "there was no time left")
+                results[check.id] = CheckScore(0.0, "the time for scoring was used up")
                 continue
-            judged = call_function(check, split_reasoning(text)[1], context)
-            called[check.id] = CheckScore(judged.score, judged.reason or None)
-    return called
+            result = call_function(check, split_reasoning(text)[1], context)
+            results[check.id] = CheckScore(result.score, result.reason or None)
+    return results
 
 
 def all_failed(case: Case) -> dict[str, CheckScore]:
@@ -116,12 +118,12 @@ class CheckedCase:
 
     @property
     def total(self) -> FieldTotal:
-        """The check as a field whose value is right if it passed."""
+        """The counts of the check as a field: a passed output is right, a failed output wrong."""
         return FieldTotal(counts=FieldCounts(right=self.passed[True], wrong=self.passed[False]))
 
     @property
     def stability(self) -> float | None:
-        """The share of the more frequent result, or None with fewer than two outputs."""
+        """The share of the more frequent result. It is None for fewer than two outputs."""
         n = self.passed.total()
         return max(self.passed.values()) / n if n > 1 else None
 
@@ -134,11 +136,11 @@ class CheckedCase:
 
 
 TOO_COSTLY = "too_costly_to_score"
-TOO_COSTLY_TO_COMPARE = "too_costly_to_compare"  # comparing the outputs of a case with each other
+TOO_COSTLY_TO_COMPARE = "too_costly_to_compare"  # outputs of a case with each other
 NO_FIELDS = FieldScores()
 _SHORT = 2_000  # bounds characters × schemas tried per value
-_MAX_KEPT_TEXT = 100  # characters of a field's value
-_TRUTHS_KEPT = 32  # cases; a prepared ground truth takes about ten times its own memory
+_MAX_VALUE_CHARS = 100
+_MAX_CACHED_TRUTHS = 32  # a prepared ground truth takes about ten times its own memory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,7 +158,7 @@ CONTRACT_KEPT = OutputContract()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scored:
-    """The scores of one distinct text; `canonical` is its output as canonical JSON, if any."""
+    """The scores of one distinct text; `canonical` is its parsed output as canonical JSON, if it was parsed."""
 
     outcome: str
     metrics: Mapping[str, float | None]
@@ -221,10 +223,10 @@ class CaseScore:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scorecard:
-    """All cases of one run, and what its calls used. `reasons` counts every failure by its stable word, and `faults`
-    says where they are.
+    """The scores of all cases of a run, and the usage of its calls.
 
-    `answers` is the digest of all that was answered, `served` what each of the `usages` says that answered.
+    `reasons` counts failures by reason; `faults` locates them. `answers` is the digest of all outputs. `served` has the
+    served model of each output in `usages`.
     """
 
     cases: tuple[CaseScore, ...]
@@ -249,13 +251,13 @@ class Scorecard:
 
     @property
     def failures(self) -> dict[str, int]:
-        """The calls that were not scored, by kind; with the scored ones they add up to `planned`."""
+        """The number of calls that were not scored, by kind. Scored calls and failures add up to `planned`."""
         counts = Counter(outcome for case in self.cases for outcome in case.outcomes if outcome != SCORED)
         return dict(sorted(counts.items()))
 
 
 def agreement_of(answers: CaseAnswers, metrics: Mapping[str, AgreementMetric] | None) -> Agreement:
-    """Compare the outputs of a case with each other; without metrics, only the parts that need no pairs."""
+    """Compare the outputs of a case with each other. If `metrics` is None, compute only values that need no pairs."""
     values = field_values(answers)
     return Agreement(
         metrics=None if metrics is None else {name: metric.score(answers) for name, metric in metrics.items()},
@@ -269,10 +271,10 @@ def agreement_of(answers: CaseAnswers, metrics: Mapping[str, AgreementMetric] | 
 
 
 def _shortened(value: Hashable) -> Hashable:
-    """Reduce several values to one text and a long text to a digest, to save memory."""
+    """Replace a set of values by one text, and a long text by its digest, to save memory."""
     if isinstance(value, frozenset):
         value = repr(sorted(value, key=repr))
-    return digest(value) if isinstance(value, str) and len(value) > _MAX_KEPT_TEXT else value
+    return digest(value) if isinstance(value, str) and len(value) > _MAX_VALUE_CHARS else value
 
 
 def unparseable(
@@ -282,22 +284,22 @@ def unparseable(
     problem: str | None = None,
     checks: CheckScores | None = None,
 ) -> Scored:
-    """Return the scores of an output that is not compared; without `checks`, it fails all checks."""
+    """Build the scores of an output that is not compared. If `checks` is None, it fails all checks."""
     scores = all_failed(case) if checks is None else checks
     metrics = with_checks({name: metric.unparseable for name, metric in component.metrics.items()}, case, scores)
     return Scored(outcome=outcome, metrics=metrics, problem=problem, checks=scores)
 
 
 class AnswerScorer:
-    """Scores texts as outputs of the cases of one component, synchronously in this process."""
+    """Scorer of texts as outputs of a component's cases, in this process."""
 
     def __init__(self, component: Component, cases: Iterable[Case], until: float = math.inf) -> None:
-        """Score by a component; no check program starts after `until` on the monotonic clock."""
+        """Prepare the scorer; no check program starts after the time `until` on the monotonic clock."""
         self.component = component
         self._until = until
         self._programs: ThreadPoolExecutor | None = None
         self.cases = {case.id: case for case in cases}
-        self._truths: dict[str, Side] = {}
+        self._truths: dict[str, MemoizedValue] = {}
         self._names = top_names(component.schema)
         self._undefined: dict[str, frozenset[str]] = {}
         compared = {rule.compare or "exact" for rule in component.plan.leaves.values()}
@@ -305,20 +307,20 @@ class AnswerScorer:
         self.may_last = not is_shipped  # a plugin's metric or comparator may never end
 
     def begin(self, case_id: str, text: str) -> Scored | Future[Scored]:
-        """Begin to score a text as the output of a case."""
+        """Begin to score a text as the output of a case. Return a future if a program or worker is needed."""
         return self._then_programs(case_id, text, self.score(case_id, text))
 
-    def _then_programs(self, case_id: str, text: str, begun: Scored | Future[Scored]) -> Scored | Future[Scored]:
+    def _then_programs(self, case_id: str, text: str, scoring: Scored | Future[Scored]) -> Scored | Future[Scored]:
         """Add the scores of checks that run programs, in a thread pool."""
         case = self.cases[case_id]
         if not takes_programs(case):
-            return begun
+            return scoring
 
         def scored() -> Scored:
-            before = begun.result() if isinstance(begun, Future) else begun
+            scored_text = scoring.result() if isinstance(scoring, Future) else scoring
             answer = parse_case_output(self.component, case, text).value
-            checks = run_programs(case, text, answer, before.checks, self._until)
-            return replace(before, checks=checks, metrics=with_checks(before.metrics, case, checks))
+            checks = run_programs(case, text, answer, scored_text.checks, self._until)
+            return replace(scored_text, checks=checks, metrics=with_checks(scored_text.metrics, case, checks))
 
         self._programs = self._programs or ThreadPoolExecutor(os.cpu_count())
         return self._programs.submit(scored)
@@ -343,8 +345,8 @@ class AnswerScorer:
         checks = check_text(case, text, component.contract.expected.or_type_of(case.truth))
         if parsed.found is None:
             return unparseable(component, case, problem=parsed.problem, checks=checks)
-        most = component.limits.answer_leaves
-        if len(text) > most and count_leaves(parsed.value) > most:
+        max_leaves = component.limits.answer_leaves
+        if len(text) > max_leaves and count_leaves(parsed.value) > max_leaves:
             return unparseable(component, case, problem=TOO_COSTLY)
         contract = self._contract(parsed.value)
         comparison = self._comparison(case_id, parsed.value, contract.holds)
@@ -360,10 +362,10 @@ class AnswerScorer:
         )
 
     def undefined(self, case_id: str) -> frozenset[str]:
-        """Return the metrics that have no value for a case for any output.
+        """Return the metrics that are undefined for a case, whatever the output.
 
-        For example, `jaccard` has no value if the ground truth has no array. Raise FixtureError if the truth is too
-        costly.
+        For example, `jaccard` is undefined if the ground truth has no array. Raise FixtureError if the ground truth is
+        too costly to score.
         """
         if case_id not in self._undefined:
             case = self.cases[case_id]
@@ -379,21 +381,21 @@ class AnswerScorer:
         drift = name_drift(output, self._names)
         if self.component.contract.conforms(output):
             return CONTRACT_KEPT if drift is NO_DRIFT else OutputContract(drift=drift)
-        # listing the errors is slower, so it is done only for invalid outputs
-        most = self.component.limits.schema_errors
-        violations = self.component.contract.violations(output, most)
+        # listing errors is slower than checking conformance
+        max_errors = self.component.limits.schema_errors
+        violations = self.component.contract.violations(output, max_errors)
         return OutputContract(
             holds=False,
             holds_but_for_extra_keys=only_extra_keys(violations),
             # one error may name any number of extra keys
-            errors=contract_errors(violations, self.component.plan)[:most],
+            errors=contract_errors(violations, self.component.plan)[:max_errors],
             drift=drift,
         )
 
     def _comparison(self, case_id: str, output: Any, holds: bool) -> Comparison:
         truth = self._truths.get(case_id)
         if truth is None:
-            if len(self._truths) >= _TRUTHS_KEPT:
+            if len(self._truths) >= _MAX_CACHED_TRUTHS:
                 self._truths.clear()
-            truth = self._truths[case_id] = Side(self.cases[case_id].truth, self.component.plan)
+            truth = self._truths[case_id] = MemoizedValue(self.cases[case_id].truth, self.component.plan)
         return Comparison(truth.value, output, self.component.plan, lambda _: holds, truth)

@@ -24,7 +24,7 @@ from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
-from skill_evaluator.comparing.sides import arrays_in, pairs_by_best
+from skill_evaluator.comparing.array_items import arrays_in, pairs_by_best
 from skill_evaluator.display import with_progress
 from skill_evaluator.errors import ConfigError, FixtureError, SkillEvaluatorError
 from skill_evaluator.library.config import SafetyLimits
@@ -34,36 +34,36 @@ from skill_evaluator.scoring.answers import TOO_COSTLY, Agreement, AnswerScorer,
 if sys.platform != "win32":  # Windows has neither resource nor fork
     import resource
 
-_CLOCK_SECONDS = 10  # wall-clock seconds per second of processor time, for work that waits
-_ATTEMPTS = 2
-_MAX_FILES = 4096  # open files of this process, closed in a worker
+_CLOCK_SECONDS = 10  # maximum wall-clock seconds per second of processor time
+_MAX_ATTEMPTS = 2
+_MAX_FILES = 4096  # inherited files that a worker closes
 _DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of Linux's prctl
-_LITTLE = 10**8  # pairs × characters²: ten answers of 1.5 kB take about 10 ms
-_WORTH_IT = 16  # with fewer items, starting processes takes longer than the work
+_MAX_LOCAL_EFFORT = 10**8  # pairs × characters²: ten outputs of 1.5 kB take about 10 ms
+_MIN_ITEMS = 16  # for fewer items, starting processes takes longer than the work
 _work: list[Callable[[Any], Any]] = []  # the function to call, inherited by forked processes
-_MANY = 10  # items that are probably paired by scipy; fewer are often equal or paired by trying all orders
+_MIN_ARRAY_ITEMS = 10  # shorter arrays are usually aligned without scipy
 
 ItemT = TypeVar("ItemT")
 DoneT = TypeVar("DoneT")
 
 
-def side_by_side(
-    work: Callable[[ItemT], DoneT], items: Sequence[ItemT], what: str = "components", *, large: bool = False
+def map_in_processes(
+    work: Callable[[ItemT], DoneT], items: Sequence[ItemT], label: str = "components", *, large: bool = False
 ) -> Iterator[DoneT]:
-    """Call `work` for each item and yield the results in order, on all cores if there are many; `what` names the items.
+    """Call `work` for each item and yield the results in order; `label` names the items in the progress.
 
-    `large` items use all cores from two per core. Nested calls run in one process.
+    Use all cores if there are at least 16 items or, if items are `large`, two per core. Nested calls use one process.
     """
     cores = os.cpu_count() or 1
-    many = min(_WORTH_IT, 2 * cores) if large else _WORTH_IT
-    if len(items) < many or cores == 1 or not hasattr(os, "fork") or parent_process():
-        yield from with_progress(map(work, items), len(items), what)
+    min_items = min(_MIN_ITEMS, 2 * cores) if large else _MIN_ITEMS
+    if len(items) < min_items or cores == 1 or not hasattr(os, "fork") or parent_process():
+        yield from with_progress(map(work, items), len(items), label)
         return
     _work[:] = [work]  # forked processes inherit it, and ignore Ctrl-C
-    leave = (signal.SIGINT, signal.SIG_IGN)
-    with ProcessPoolExecutor(cores, get_context("fork"), initializer=signal.signal, initargs=leave) as pool:
-        share = min(8, 1 + len(items) // (16 * cores))  # small enough that all processes end at about the same time
-        yield from with_progress(pool.map(_done, items, chunksize=share), len(items), what)
+    ignore_interrupts = (signal.SIGINT, signal.SIG_IGN)
+    with ProcessPoolExecutor(cores, get_context("fork"), initializer=signal.signal, initargs=ignore_interrupts) as pool:
+        chunk = min(8, 1 + len(items) // (16 * cores))  # small chunks balance the load
+        yield from with_progress(pool.map(_done, items, chunksize=chunk), len(items), label)
 
 
 def _done(item: Any) -> Any:
@@ -73,24 +73,28 @@ def _done(item: Any) -> Any:
 
 @contextlib.contextmanager
 def open_workers(scorer: AnswerScorer, short: Container[str], calls: int, until: float) -> Iterator[AnswerScorer]:
-    """Score outputs in worker processes, except those of cases with a `short` ground truth; see `open_scores`."""
+    """Open a scorer that uses worker processes, except for cases with a `short` ground truth; see `open_scores`."""
     component = scorer.component
 
-    def work(what: str, *arguments: Any) -> object:
+    def work(task: str, *arguments: Any) -> object:
         tasks: Mapping[str, Callable[..., object]] = {
             "score": scorer.score,
             "undefined": scorer.undefined,
-            "agreement": lambda *counted: scorer.begin_agreement(CaseAnswers(component.plan, *counted)),
+            "agreement": lambda *arguments_of_task: scorer.begin_agreement(
+                CaseAnswers(component.plan, *arguments_of_task)
+            ),
         }
         try:
-            return tasks[what](*arguments)
+            return tasks[task](*arguments)
         except ConfigError as problem:  # raised by a plugin's metric or comparator
             raise ConfigError(
-                f"case {arguments[0]!r:.60}: {problem}" if what != "agreement" else str(problem)
+                f"case {arguments[0]!r:.60}: {problem}" if task != "agreement" else str(problem)
             ) from None
 
     arrays = (array for case in scorer.cases.values() for array in arrays_in(case.truth, component.plan))
-    if calls and any(len(items) >= _MANY and pairs_by_best(field.array_rule(*items), field) for field, items in arrays):
+    if calls and any(
+        len(items) >= _MIN_ARRAY_ITEMS and pairs_by_best(field.array_rule(*items), field) for field, items in arrays
+    ):
         import scipy.optimize  # noqa: F401 - imported once here instead of in every worker
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     with (
@@ -117,16 +121,16 @@ class _WorkerScores(AnswerScorer):
         if case_id in self._short and self.is_short(text):
             return super().begin(case_id, text)
         too_costly = partial(unparseable, self.component, self.cases[case_id], problem=TOO_COSTLY)
-        begun = self._workers.submit(("score", case_id, text), too_costly, until=self._until)
-        return self._then_programs(case_id, text, begun)
+        scoring = self._workers.submit(("score", case_id, text), too_costly, until=self._until)
+        return self._then_programs(case_id, text, scoring)
 
     def undefined(self, case_id: str) -> frozenset[str]:
-        begun = self._begun.get(case_id)
-        return super().undefined(case_id) if begun is None else begun.result()
+        pending = self._begun.get(case_id)
+        return super().undefined(case_id) if pending is None else pending.result()
 
     def begin_agreement(self, answers: CaseAnswers) -> Agreement | Future[Agreement]:
         longest = max(map(len, answers.groups), default=0)
-        if not self.may_last and (len(answers.groups) < 2 or answers.pairs * longest**2 <= _LITTLE):
+        if not self.may_last and (len(answers.groups) < 2 or answers.pairs * longest**2 <= _MAX_LOCAL_EFFORT):
             return super().begin_agreement(answers)
         task = ("agreement", answers.groups, answers.raw, answers.n)
         too_costly = partial(agreement_of, answers, None)
@@ -135,7 +139,7 @@ class _WorkerScores(AnswerScorer):
     def _refuse_truth(self, case_id: str) -> NoReturn:
         limits = self.component.limits
         raise FixtureError(
-            f"case '{case_id}' of '{self.component.name}': its ground truth is too costly to score, it takes more than "
+            f"case '{case_id}' of '{self.component.name}': its ground truth is too costly to score; it takes more than "
             f"{limits.score_seconds:g} s or {limits.score_megabytes:,} MB; make it smaller, align its arrays by key in "
             "evals/datasets.json, or raise limits.score_seconds or score_megabytes in settings.yaml"
         )
@@ -144,7 +148,7 @@ class _WorkerScores(AnswerScorer):
 class Workers:
     """A pool of `count` forked processes that call `work` with limits on processor time and memory per task.
 
-    Open it while this process has no other thread. Close it, or use it in a `with`; unfinished tasks are then dropped.
+    Open it while this process has no other thread. Closing it, or leaving its `with` block, drops unfinished tasks.
     """
 
     def __init__(self, work: Callable[..., Any], limits: SafetyLimits, count: int) -> None:
@@ -184,7 +188,7 @@ class Workers:
         self.close()
 
     def _do(self, task: tuple[int, tuple[Any, ...]], too_costly: Callable[[], Any], until: float) -> Any:
-        for _ in range(_ATTEMPTS if time.monotonic() < until else 0):
+        for _ in range(_MAX_ATTEMPTS if time.monotonic() < until else 0):
             if self._is_closed:
                 break
             worker = self._idle.get()
@@ -195,7 +199,7 @@ class Workers:
                 code = self._replace(worker)
                 if code > 0:
                     raise RuntimeError(f"a scoring process ended with exit code {code}") from None
-                if code == -signal.SIGKILL:  # killed from outside, such as by the system when memory is short
+                if code == -signal.SIGKILL:  # killed by the system, for example when memory is short
                     continue
                 break
             if isinstance(problem, MemoryError):
@@ -263,7 +267,7 @@ def _serve(connection: Connection, work: Callable[..., Any], limits: SafetyLimit
 
 
 def _become_worker(connection: Connection, megabytes: int) -> None:
-    """Make this forked process end only by its limits or with its parent, and close the parent's files."""
+    """Limit this forked process, let it end with its parent, and close the parent's files."""
     for number in (signal.SIGINT, signal.SIGTERM):  # sent to all processes of a terminal or a job
         signal.signal(number, signal.SIG_IGN)
     for number in (signal.SIGPROF, signal.SIGALRM):

@@ -35,7 +35,7 @@ from skill_evaluator.stats import quantile, rounded, total_or_none
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """The commits of a run's inputs; None outside git."""
+    """The commits of a run's prompt and cases. They are None outside git."""
 
     prompt_commit: str | None = None
     dataset_commit: str | None = None
@@ -73,7 +73,7 @@ class Recorder:
         stopped: str | None = None,
         judge: JudgedChecks | None = None,
     ) -> Record:
-        """Return the record of one run; `stopped` is the reason for an early end, `judge` describes its judge."""
+        """Build the record of one run. `stopped` is the reason for an early end; `judge` describes the judge."""
         component, server = self.component, manifest.server
         price, latencies = price_of(model, self.kinds[model.provider]), scorecard.latencies_s
         answers = list(zip(scorecard.served, scorecard.usages, strict=True))
@@ -110,10 +110,12 @@ class Recorder:
     def _settings_of(self, model: Model) -> ModelSettings:
         kind = self.kinds[model.provider]
         sampling = kind.sampling(model)
-        own_choice = "temperature" in sampling.unavailable and not kind.free  # the vendor's default temperature applies
+        has_vendor_default = (
+            "temperature" in sampling.unavailable and not kind.free
+        )  # the vendor's default temperature applies
         return ModelSettings(
             api_model=model.api_name,
-            profile="unset" if own_choice and model.profile == "deterministic" else model.profile,
+            profile="unset" if has_vendor_default and model.profile == "deterministic" else model.profile,
             structured_output=model.structured_output,
             max_output_tokens=model.params.max_output_tokens,
             sent=dict(sampling.sent),
@@ -129,10 +131,10 @@ class Recorder:
 def counts_of(
     scorecard: Scorecard, latencies_s: Sequence[float], required_coverage: float, stopped: str | None = None
 ) -> dict[str, Any]:
-    """Return the record keys that count the outcomes of calls."""
+    """Compute the record keys that count the outcomes of calls."""
     coverage, failures = scorecard.answered / scorecard.planned, scorecard.failures
     scored = scorecard.planned - sum(failures.values())
-    usable, whole = scored / scorecard.planned, stopped is None and coverage >= required_coverage
+    usable, has_all_calls = scored / scorecard.planned, stopped is None and coverage >= required_coverage
     p50, p95 = (rounded(quantile(latencies_s, share), 3) for share in (0.5, 0.95))
     return {
         "replicates": scorecard.replicates,
@@ -140,8 +142,8 @@ def counts_of(
         "planned": scorecard.planned,
         "scored": scored,
         "coverage": round(coverage, 6),
-        "complete": whole and usable >= MIN_USABLE,
-        "usable": round(usable, 6) if whole and usable < MIN_USABLE else None,
+        "complete": has_all_calls and usable >= MIN_USABLE,
+        "usable": round(usable, 6) if has_all_calls and usable < MIN_USABLE else None,
         "stopped": stopped,
         "failures": failures,
         "reasons": dict(scorecard.reasons),
@@ -152,9 +154,9 @@ def counts_of(
 
 
 def case_record(case: CaseScore, digest: str, inputs: Sequence[str] = ()) -> CaseRecord:
-    """Return the record of one case, for a version that uses these inputs."""
+    """Build the record of one case, for a version that uses these inputs."""
     parts = {name: part for name, part in case.parts.items() if name in (*inputs, TURNS)}
-    kept = {value: rounded(value) for values in case.metrics.values() for value in values}
+    rounded_values = {value: rounded(value) for values in case.metrics.values() for value in values}
     return CaseRecord(
         case_id=case.case_id,
         accuracy=summaries.case_accuracy(case),
@@ -163,7 +165,7 @@ def case_record(case: CaseScore, digest: str, inputs: Sequence[str] = ()) -> Cas
         digest=digest,
         parts={} if parts == {DOCUMENT: digest} else parts,
         outcomes=list(case.outcomes),
-        replicates={name: [kept[value] for value in values] for name, values in case.metrics.items()},
+        replicates={name: [rounded_values[value] for value in values] for name, values in case.metrics.items()},
         fields={path: FieldCount(right=total.counts.right, n=total.counts.n) for path, total in case.fields.items()},
         profile=dict(case.profile),
         arrays={
@@ -172,33 +174,33 @@ def case_record(case: CaseScore, digest: str, inputs: Sequence[str] = ()) -> Cas
         },
         exact=case.exact,
         checks={
-            one.check.id: CheckRecord(
-                digest=one.check.digest,
-                scores=[rounded(score) for score in one.scores],
-                weight=one.check.weight,
-                tier=one.check.tier,
-                judged=one.check.kind == "expect",
+            check.check.id: CheckRecord(
+                digest=check.check.digest,
+                scores=[rounded(score) for score in check.scores],
+                weight=check.check.weight,
+                tier=check.check.tier,
+                judged=check.check.kind == "expect",
             )
-            for one in case.checks
+            for check in case.checks
         },
     )
 
 
 def _tokens(usages: Sequence[Usage]) -> Tokens:
     read, written = [_total(usages, part) for part in ("cache_read_tokens", "cache_write_tokens")]
-    given = _total(usages, "input_tokens")
+    total = _total(usages, "input_tokens")
     cached = None if read is None and written is None else (read or 0) + (written or 0)
     return Tokens(
-        input=given,
+        input=total,
         output=_total(usages, "output_tokens"),
         cache_read=read,
         cache_write=written,
-        uncached=None if given is None or cached is None else given - cached,
+        uncached=None if total is None or cached is None else total - cached,
         hit_rate=hit_rate(usages),
     )
 
 
 def _total(usages: Sequence[Usage], name: str) -> int | None:
-    """Return the sum of a token count, or None if it is missing for any output or there are no outputs."""
+    """Return the sum of a token count. Return None if it is missing for any output, or if there are no outputs."""
     counted = [count for usage in usages if (count := getattr(usage, name)) is not None]
     return sum(counted) if counted and len(counted) == len(usages) else None

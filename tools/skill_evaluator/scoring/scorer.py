@@ -1,7 +1,7 @@
-"""Reduce the replicates of a run to a scorecard: every output is scored once, and every planned call counted.
+"""Reduce the replicates of a run to a scorecard.
 
-`Scorer` receives replicates one by one, from a running engine or a journal, and keeps their scores. Equal texts of a
-case are scored once and counted with their frequency.
+`Scorer` receives replicates one by one, from a running engine or a journal. Equal texts of a case are scored once and
+counted with their frequency. Every planned call is counted.
 """
 
 import hashlib
@@ -41,19 +41,20 @@ from skill_evaluator.scoring.parallel import open_workers
 from skill_evaluator.text import canonical_json
 
 _READ = (SCORED, UNPARSEABLE)  # outcomes of outputs that checks examine
-_AHEAD = 32  # outputs sent to be scored before waiting for the first
-_COMPARED_AHEAD = 4  # cases
-_NAMED = 5  # cases of a fault
-_MESSAGE = 300  # characters of its message
-_WAITING = 256  # outputs; only matters if thousands arrive at once, because calls take longer than scoring
+_MAX_AHEAD = 32  # outputs sent to the workers before waiting for the first
+_MAX_CASES_AHEAD = 4
+_MAX_FAULT_CASES = 5
+_MAX_MESSAGE_CHARS = 300
+_MAX_PENDING = 256  # outputs; reached only if thousands of outputs arrive at once
 T = TypeVar("T")
 
 
 @dataclass(slots=True)
 class _CaseScores:
-    """The replicates of one case: `failed` ones have no text; `texts` has the digests of the others.
+    """The replicates of one case: the failure kind of `failed` replicates, and the digest of the text of the rest.
 
-    `scores` are by digest, so equal texts share them; `unusable` are those of refused or truncated replicates.
+    `scores` has the scores by digest, so that equal texts share them, `unusable` the scores of refused and truncated
+    replicates.
     """
 
     case: Case
@@ -71,19 +72,19 @@ class _CaseScores:
 
 
 class Scorer:
-    """Scores the replicates of one run as they arrive; each call may be added once.
+    """Scorer of the replicates of one run as they arrive. Each call may be added once.
 
-    `scores` computes the scores; by default they are computed synchronously.
+    `scores` computes the scores; the default computes them in this process.
     """
 
     def __init__(
         self, component: Component, cases: Iterable[Case], replicates: int, scores: AnswerScorer | None = None
     ) -> None:
-        mine = list(cases)
+        run_cases = list(cases)
         self._component = component
         self._replicates = replicates
-        self._scores = scores or AnswerScorer(component, mine)
-        self._cases = {case.id: _CaseScores(case) for case in mine}
+        self._scores = scores or AnswerScorer(component, run_cases)
+        self._cases = {case.id: _CaseScores(case) for case in run_cases}
         self._pending: deque[tuple[_CaseScores, Call, bytes]] = deque()
         self._usages: list[Usage] = []
         self._distinct: dict[Usage, Usage] = {}  # thousands of calls share equal usages
@@ -96,7 +97,7 @@ class Scorer:
     def add(self, replicate: Replicate) -> Future[Scored] | None:
         """Count a replicate and begin to score it.
 
-        Return a future to wait for before adding the next one, if many are pending.
+        If many are pending, return a future to wait for before the next call.
         """
         case = self._cases[replicate.call.case_id]
         self._retries += replicate.attempts - 1
@@ -118,11 +119,11 @@ class Scorer:
             case.texts[index] = _digest(text)
             case.unusable[index] = unparseable(self._component, case.case, failure.kind)
         while self._pending:
-            first, _, waiting = self._pending[0]
-            begun = first.scores[waiting]
+            first, _, text_digest = self._pending[0]
+            scoring = first.scores[text_digest]
             # exceptions are raised when the result is awaited
-            if isinstance(begun, Future) and (not begun.done() or begun.exception()):
-                return begun if len(self._pending) > _WAITING else None
+            if isinstance(scoring, Future) and (not scoring.done() or scoring.exception()):
+                return scoring if len(self._pending) > _MAX_PENDING else None
             self._count_first()
         return None
 
@@ -130,7 +131,7 @@ class Scorer:
         """Count replicates, and limit the number of pending scores."""
         for replicate in replicates:
             self.add(replicate)
-            while len(self._pending) > _AHEAD:
+            while len(self._pending) > _MAX_AHEAD:
                 self._count_first()
 
     def begin(self, case_id: str, text: str) -> None:
@@ -145,14 +146,14 @@ class Scorer:
         return scored
 
     def take(self, judged: Mapping[tuple[str, str], CheckScores]) -> None:
-        """Set the scores of judged checks, by case and text; failed outputs stay failed."""
+        """Add the scores of judged checks, by case and text. Refused and truncated outputs stay failed."""
         for (case_id, text), scores in judged.items():
             case, digest = self._cases[case_id], _digest(text)
-            before = _wait_for(case.scores[digest]) if digest in case.scores else None
-            if before is not None and before.outcome in _READ:
-                checks = {**before.checks, **scores}
-                metrics = with_checks(before.metrics, case.case, checks)
-                case.scores[digest] = replace(before, checks=checks, metrics=metrics)
+            scored = _wait_for(case.scores[digest]) if digest in case.scores else None
+            if scored is not None and scored.outcome in _READ:
+                checks = {**scored.checks, **scores}
+                metrics = with_checks(scored.metrics, case.case, checks)
+                case.scores[digest] = replace(scored, checks=checks, metrics=metrics)
 
     def scorecard(self) -> Scorecard:
         """Wait for all scores and reduce the replicates to a scorecard; calls without an outcome are `not_run`.
@@ -178,13 +179,18 @@ class Scorer:
         )
 
     def _fault_list(self) -> Iterator[FailedCalls]:
-        places = {case_id: place for place, case_id in enumerate(self._cases)}
+        positions = {case_id: position for position, case_id in enumerate(self._cases)}
         for (kind, reason), calls in self._faults.items():
-            first = min(calls, key=lambda call: (places[call.case_id], call.replicate))
-            cases = sorted({call.case_id for call in calls}, key=places.__getitem__)
-            message = calls[first][:_MESSAGE]
+            first = min(calls, key=lambda call: (positions[call.case_id], call.replicate))
+            cases = sorted({call.case_id for call in calls}, key=positions.__getitem__)
+            message = calls[first][:_MAX_MESSAGE_CHARS]
             yield FailedCalls(
-                kind=kind, reason=reason, count=len(calls), n_cases=len(cases), cases=cases[:_NAMED], message=message
+                kind=kind,
+                reason=reason,
+                count=len(calls),
+                n_cases=len(cases),
+                cases=cases[:_MAX_FAULT_CASES],
+                message=message,
             )
 
     def _begin(self, case: _CaseScores, text: str) -> bytes:
@@ -206,27 +212,27 @@ class Scorer:
             several[call] = "one of several values was scored"
 
     def _case_scores(self) -> Iterator[tuple[CaseScore, bool]]:
-        """Yield the score of each case and whether its outputs could be compared; workers compare ahead."""
-        begun: deque[tuple[_CaseScores, CaseAnswers, Agreement | Future[Agreement]]] = deque()
+        """Yield the score of each case, and whether its outputs could be compared. Workers compare some cases ahead."""
+        pending: deque[tuple[_CaseScores, CaseAnswers, Agreement | Future[Agreement]]] = deque()
         for case in self._cases.values():
             answers = CaseAnswers(self._component.plan)
             for index, scored in case.by_replicate().items():
                 answers.add(case.texts[index], scored.canonical if scored.outcome == SCORED else None)
-            begun.append((case, answers, self._scores.begin_agreement(answers)))
-            while begun and (len(begun) > _COMPARED_AHEAD or not isinstance(begun[0][-1], Future)):
-                yield self._case_score(*begun.popleft())
-        while begun:
-            yield self._case_score(*begun.popleft())
+            pending.append((case, answers, self._scores.begin_agreement(answers)))
+            while pending and (len(pending) > _MAX_CASES_AHEAD or not isinstance(pending[0][-1], Future)):
+                yield self._case_score(*pending.popleft())
+        while pending:
+            yield self._case_score(*pending.popleft())
 
     def _case_score(
-        self, case: _CaseScores, answers: CaseAnswers, begun: Agreement | Future[Agreement]
+        self, case: _CaseScores, answers: CaseAnswers, comparison: Agreement | Future[Agreement]
     ) -> tuple[CaseScore, bool]:
-        labelled, agreement, planned = case.case.labelled, _wait_for(begun), range(self._replicates)
+        labelled, agreement, planned = case.case.labelled, _wait_for(comparison), range(self._replicates)
         by_replicate = case.by_replicate()
         times = Counter(case.texts[index] for index, scored in by_replicate.items() if scored.outcome == SCORED)
         parsed = [(_wait_for(case.scores[digest]), count) for digest, count in times.items()]
         reproducibility = agreement.metrics
-        if reproducibility is None:  # the model's fault
+        if reproducibility is None:  # too costly to compare: the worst values
             metrics = self._component.agreement
             reproducibility = {name: float(answers.n) if metric.is_count else 0.0 for name, metric in metrics.items()}
         fields = [(scored.fields, count) for scored, count in parsed]
@@ -240,7 +246,7 @@ class Scorer:
             )
             for check in case.case.checks
         ]
-        checked = {check_path(one.check.id): one for one in checks}
+        checked = {check_path(checked_case.check.id): checked_case for checked_case in checks}
         score = CaseScore(
             case_id=case.case.id,
             labelled=labelled,
@@ -249,15 +255,15 @@ class Scorer:
                 name: tuple(by_replicate[index].metrics[name] if index in by_replicate else None for index in planned)
                 for name in self._component.metrics
             },
-            fields=total_fields(fields) | {path: one.total for path, one in checked.items()},
+            fields=total_fields(fields) | {path: checked_case.total for path, checked_case in checked.items()},
             reproducibility=reproducibility,
             stability={
                 **agreement.stability,
-                **{path: one.stability for path, one in checked.items() if one.stability},
+                **{path: checked_case.stability for path, checked_case in checked.items() if checked_case.stability},
             },
             profile=field_profile(answers, agreement.values, flawed_fields(fields) if labelled else None)
-            | {path: one.standing for path, one in checked.items()},
-            values={**agreement.values, **{path: one.passed for path, one in checked.items()}},
+            | {path: checked_case.standing for path, checked_case in checked.items()},
+            values={**agreement.values, **{path: checked_case.passed for path, checked_case in checked.items()}},
             filled=filled_fields(fields) if labelled else {},
             arrays=agreement.arrays,
             exact=answers.groups[canonical_json(answers.plan.with_numbers(case.case.truth))] if labelled else None,
@@ -269,8 +275,8 @@ class Scorer:
         return score, agreement.metrics is not None
 
 
-def _wait_for(begun: T | Future[T]) -> T:
-    return begun.result() if isinstance(begun, Future) else begun
+def _wait_for(result: T | Future[T]) -> T:
+    return result.result() if isinstance(result, Future) else result
 
 
 def _digest(text: str) -> bytes:
@@ -289,8 +295,8 @@ def open_scores(
     """
     scorer = AnswerScorer(component, cases, until)
     short = frozenset(case.id for case in scorer.cases.values() if scorer.is_short(canonical_json(case.truth)))
-    few = not calls and short == scorer.cases.keys()
-    if few or (component.output == "choice" and not scorer.may_last) or not hasattr(os, "fork"):
+    needs_no_workers = not calls and short == scorer.cases.keys()
+    if needs_no_workers or (component.output == "choice" and not scorer.may_last) or not hasattr(os, "fork"):
         with closing(scorer):
             yield scorer
         return

@@ -10,10 +10,10 @@ from enum import Enum
 from functools import cached_property, lru_cache
 from typing import Any, Final
 
-from skill_evaluator.comparing.comparison import At, ComparedLeaf, LeafOutcome
+from skill_evaluator.comparing.array_items import MemoizedValue
+from skill_evaluator.comparing.comparison import ComparedLeaf, LeafOutcome, ValuePath
 from skill_evaluator.comparing.declarations import field_rules
 from skill_evaluator.comparing.field_plan import FieldPlan, plan_fields
-from skill_evaluator.comparing.sides import Side
 from skill_evaluator.display.safe_text import value_text
 from skill_evaluator.errors import ComponentError, SkillEvaluatorError
 from skill_evaluator.library.contract import Contract
@@ -26,7 +26,7 @@ from skill_evaluator.text import key_path
 _WHERE = "the arguments"
 _TOO_LARGE = 10**4300
 _PLAIN = frozenset({str, bool, type(None)})
-_KEPT = 32  # ground truths per scorer, and scorers
+_MAX_CACHED = 32  # ground truths per scorer, and scorers
 FieldSettings = Mapping[str, Mapping[str, Any]]
 
 
@@ -39,21 +39,21 @@ NO_TRUTH: Final = _NoTruth.NO_TRUTH
 
 
 class NotJsonError(SkillEvaluatorError):
-    """A ground truth or output contains other than JSON values, or is nested too deeply to compare."""
+    """A ground truth or output has values that are not JSON, or is nested too deeply to compare."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeafRow:
-    """One leaf of the ground truth or output: its place, the compared values, and the outcome (`verdict`).
+    """One value of the ground truth or output, with its path, the compared values, and the outcome (`verdict`).
 
-    `path` names the field (`lines[].price`). `truth_at` and `output_at` are its places (`("lines", 2, "price")`), or
-    None if it is absent. `compare` is the comparator's name. `weight` is the weight in `field_level_f1`, or 0 for a
-    leaf that is excluded (free text without a threshold).
+    `path` names the field (`lines[].price`). `truth_at` and `output_at` locate the value (`("lines", 2, "price")`) and
+    are None if it is absent. `compare` is the comparator's name. `weight` is the weight in `field_level_f1`, or 0 for
+    an excluded value (free text without a threshold).
     """
 
     path: str
-    truth_at: At | None
-    output_at: At | None
+    truth_at: ValuePath | None
+    output_at: ValuePath | None
     truth: Any
     output: Any
     compare: str
@@ -63,16 +63,16 @@ class LeafRow:
     def __str__(self) -> str:
         """Return one line for a test message."""
         if self.verdict == "right":
-            what = f"{value_text(self.truth)} is expected, and {value_text(self.output)} is right"
+            message = f"{value_text(self.truth)} is expected, and {value_text(self.output)} is right"
         elif self.verdict == "missing":
-            what = f"{value_text(self.truth)} is expected"
+            message = f"{value_text(self.truth)} is expected"
         elif self.verdict == "extra":
-            what = f"{value_text(self.output)} is not expected"
+            message = f"{value_text(self.output)} is not expected"
         else:
-            what = f"{value_text(self.truth)} is expected, not {value_text(self.output)}"
-        places = [key_path(at) or "the top" for at in (self.truth_at, self.output_at) if at is not None]
-        place = places[0] if len(set(places)) == 1 else f"{places[0]}, in the output {places[1]}"
-        return f"{self.verdict} at {place}: {what} (compared as {self.compare})"
+            message = f"{value_text(self.truth)} is expected, not {value_text(self.output)}"
+        paths = [key_path(at) or "the top" for at in (self.truth_at, self.output_at) if at is not None]
+        location = paths[0] if len(set(paths)) == 1 else f"{paths[0]}, in the output {paths[1]}"
+        return f"{self.verdict} at {location}: {message} (compared as {self.compare})"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +80,7 @@ class OutputScores:
     """The scores of one output.
 
     `scores` has every metric by name: a number in [0, 1], or None if it was not measured. `valid` is None without a
-    schema. `found` is how the output was found in a raw text, and `problem` the reason if it is missing.
+    schema. `found` is the form in which a raw text holds the output, and `problem` the reason if there is none.
     """
 
     scores: Mapping[str, float | None]
@@ -92,17 +92,17 @@ class OutputScores:
 
     @cached_property
     def rows(self) -> tuple[LeafRow, ...]:
-        """The leaves in the order of the ground truth; empty without a ground truth or output."""
+        """The values in the order of the ground truth; empty if there is no ground truth or no output."""
         return tuple(map(_row_of, self.compared))  # built lazily: they cost as much as the comparison
 
     @property
     def mistakes(self) -> tuple[LeafRow, ...]:
-        """The rows that lower the score: not right, and with a weight above 0."""
+        """The rows that lower the score: rows that are not right and have a weight above 0."""
         wrong = (leaf for leaf in self.compared if leaf.outcome != "right")
         return tuple(row for row in map(_row_of, wrong) if row.weight)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return dicts, lists and scalars for `json.dumps`; values of the output are not copied."""
+        """Return the scores as dicts, lists and scalars for `json.dumps`. Values of the output are not copied."""
         members = {**_members(self), "scores": dict(self.scores), "rows": [_members(row) for row in self.rows]}
         del members["compared"]
         return members
@@ -129,14 +129,14 @@ class OutputScorer:
         `fields` are those of evals/datasets.json: path → settings; without a schema each must have `compare` or
         `align`. `metrics` default to the standard ones, with `schema_valid` only if there is a schema.
         """
-        self._contract = None if schema is None else Contract(schema, "the schema given")
+        self._contract = None if schema is None else Contract(schema, "the schema argument")
         self._plan = _plan(schema, fields or {})
         if metrics is None:
             metrics = [name for name in DEFAULT_METRICS if schema is not None or name != "schema_valid"]
         self._metrics = accuracy_metrics([metrics] if isinstance(metrics, str) else metrics, _WHERE)
         if schema is None and "schema_valid" in self._metrics:
-            raise ComponentError(f"schema_valid among the metrics of {_WHERE}, and no schema to validate against")
-        self._truths: dict[bytes, Side] = {}
+            raise ComponentError(f"the metric schema_valid in {_WHERE} requires a schema")
+        self._truths: dict[bytes, MemoizedValue] = {}
 
     def score(self, truth: Any, output: Any) -> OutputScores:
         """Score a parsed output, which may be any JSON value: a `str` is a JSON string. `truth` may be `NO_TRUTH`."""
@@ -147,7 +147,7 @@ class OutputScorer:
         """Score the raw text of an output: JSON alone, in a code fence, or inside other text."""
         if not isinstance(text, str):
             kind = type(text).__name__
-            raise NotJsonError(f"the text of the answer is a {kind}, not a str; use score_output for a parsed answer")
+            raise NotJsonError(f"the text of the output is a {kind}, not a str; use score_output for a parsed output")
         expected = ANY_VALUE if self._contract is None else self._contract.expected
         parsed = parse_output(text, "json", (), expected.or_type_of(truth))
         if parsed.found is None:
@@ -158,7 +158,7 @@ class OutputScorer:
             )
         return self._score(truth, parsed.value, parsed.found)
 
-    def _score(self, truth: Any, output: Any, found: FoundBy | None) -> OutputScores:
+    def _score(self, truth: Any, output: Any, found_by: FoundBy | None) -> OutputScores:
         labelled = truth is not NO_TRUTH
         try:
             errors = [] if self._contract is None else self._contract.errors(output)
@@ -169,29 +169,29 @@ class OutputScorer:
                 compared=tuple(comparison.rows) if labelled else (),
                 valid=None if self._contract is None else not errors,
                 schema_errors=tuple(errors),
-                found=found,
+                found=found_by,
             )
         except RecursionError:
             raise NotJsonError("truth or output is nested too deeply to be compared") from None
         if content is not None:
-            if len(self._truths) >= _KEPT:
+            if len(self._truths) >= _MAX_CACHED:
                 self._truths.clear()
             self._truths[content] = side
         return scores
 
-    def _prepared(self, truth: Any) -> tuple[bytes | None, Side]:
+    def _prepared(self, truth: Any) -> tuple[bytes | None, MemoizedValue]:
         """Take a prepared ground truth out of the cache, so that no other thread uses it, or prepare it.
 
-        The cache holds a copy, keyed by content, because the caller may change its own object.
+        The cache has copies, keyed by content, because the caller may change its own object.
         """
         content = _content(truth)
         side = None if content is None else self._truths.pop(content, None)
         if side is None:
             _refuse_non_json(truth, "truth")
             copied = None if content is None else marshal.loads(content)  # noqa: S302 - written just above
-            if copied != truth:  # a number type of another library
+            if copied != truth:  # for example numbers of another library
                 content, copied = None, truth
-            side = Side(copied, self._plan)
+            side = MemoizedValue(copied, self._plan)
         return content, side
 
 
@@ -235,13 +235,16 @@ def _scorer(
     return OutputScorer(schema, fields, metrics) if content is None else _scorer_of(content)
 
 
-@lru_cache(_KEPT)
+@lru_cache(_MAX_CACHED)
 def _scorer_of(content: bytes) -> OutputScorer:
     return OutputScorer(*marshal.loads(content))  # noqa: S302 - written by the caller from its own arguments
 
 
 def _content(value: Any) -> bytes | None:
-    """Return bytes that are equal only for equal values, types and order; None if the value is not plain JSON."""
+    """Serialize plain JSON to bytes that are equal only for equal values, types and order.
+
+    Return None for other values.
+    """
     try:
         return marshal.dumps(value, 2)  # later versions encode object identity
     except ValueError:
@@ -256,33 +259,33 @@ def _plan(schema: Mapping[str, Any] | None, fields: FieldSettings) -> FieldPlan:
     return plan_fields(schema, rules, _WHERE)
 
 
-def _refuse_non_json(value: Any, place: str) -> None:
-    """Raise NotJsonError naming the place for values that JSON cannot represent: NaN, a tuple, a date, a key 1."""
+def _refuse_non_json(value: Any, name: str) -> None:
+    """Raise NotJsonError, with the path, for a value that JSON cannot represent: NaN, a tuple, a date, a key 1."""
     try:
-        _walk(value, place)
+        _walk(value, name)
     except RecursionError:
-        raise NotJsonError(f"{place} is nested too deeply to be compared") from None
+        raise NotJsonError(f"{name} is nested too deeply to be compared") from None
 
 
-def _walk(value: Any, place: str) -> None:
+def _walk(value: Any, path: str) -> None:
     if isinstance(value, dict):
         for key, child in value.items():
             if not isinstance(key, str):
-                raise NotJsonError(f"the key {key!r} of {place} is not a str; pass values as json.loads returns them")
+                raise NotJsonError(f"the key {key!r} of {path} is not a str; pass values as json.loads returns them")
             if child.__class__ not in _PLAIN:
-                _walk(child, f"{place}.{key}")
+                _walk(child, f"{path}.{key}")
     elif isinstance(value, list):
         for index, child in enumerate(value):
             if child.__class__ not in _PLAIN:
-                _walk(child, f"{place}[{index}]")
+                _walk(child, f"{path}[{index}]")
     elif isinstance(value, float):
         if not math.isfinite(value):
-            raise NotJsonError(f"{place} is {value}, which is not a JSON value")
+            raise NotJsonError(f"{path} is {value}, which is not a JSON value")
     elif isinstance(value, int) and abs(value) >= _TOO_LARGE:
-        raise NotJsonError(f"{place} is an integer of more than 4,300 digits, which json.loads does not read")
+        raise NotJsonError(f"{path} is an integer of more than 4,300 digits, which json.loads does not read")
     elif not (value is None or isinstance(value, str | int)):
         raise NotJsonError(
-            f"{place} is a {type(value).__name__}, not a JSON value; pass values as json.loads returns them"
+            f"{path} is a {type(value).__name__}, not a JSON value; pass values as json.loads returns them"
         )
 
 

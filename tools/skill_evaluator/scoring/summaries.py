@@ -28,7 +28,7 @@ from skill_evaluator.scoring.answers import CaseScore, Scorecard
 from skill_evaluator.stats import by_key, mean_or_none, rounded, stdev_or_none, unit_interval
 
 _DIGITS = 6
-_NO_LABEL = "null"
+_NULL_LABEL = "null"
 Values = Sequence[float | None]
 KeyT = TypeVar("KeyT", str, tuple[str, str])
 
@@ -210,7 +210,7 @@ def _summarize_field(cases: Sequence[CaseScore], path: str, compare: str) -> Fie
         rouge_l=rounded(sum(total.rouge_l for total in totals) / texts if texts else None),
         confusion=by_truth or None,
         macro_f1=rounded(macro_f1({(_label(truth), _label(out)): count for (truth, out), count in confusion.items()})),
-        # if no output of a case has the path, all outputs agree on nothing
+        # outputs without the path agree with each other
         alpha=rounded(krippendorff_alpha(case.values.get(path, {None: case.parsed}) for case in cases)),
         filled=filled if parsed else None,
         profile=Profile.model_validate(Counter(case.profile[path] for case in cases if path in case.profile)),
@@ -218,7 +218,7 @@ def _summarize_field(cases: Sequence[CaseScore], path: str, compare: str) -> Fie
 
 
 def _label(label: str) -> str | None:
-    return None if label == _NO_LABEL else label
+    return None if label == _NULL_LABEL else label
 
 
 def arrays(scorecard: Scorecard) -> dict[str, ArraySummary]:

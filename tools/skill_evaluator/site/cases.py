@@ -33,9 +33,9 @@ from skill_evaluator.records.record import (
 )
 from skill_evaluator.records.selection import newest_of_versions
 from skill_evaluator.reports.explanation import FOUND_AS, how_compared, ranges
-from skill_evaluator.runner.journal import ANSWERS, Manifest, has_other_answers, outcomes, read_component_manifest
+from skill_evaluator.runner.journal import ANSWERS, Manifest, has_other_outputs, outcomes, read_component_manifest
 from skill_evaluator.runner.schedule import Call, Replicate
-from skill_evaluator.scoring.answer_views import MOST_OUTPUTS, CaseView, DistinctOutput, Leaf, recorded_case_view
+from skill_evaluator.scoring.answer_views import MAX_OUTPUTS, CaseView, DistinctOutput, Leaf, recorded_case_view
 from skill_evaluator.site.component import is_flawless
 from skill_evaluator.site.public import PublicNames
 from skill_evaluator.site.rendering import Pages
@@ -243,7 +243,7 @@ def _part(record: Record, kept: CaseRecord) -> dict[str, Any]:
         "planned": len(kept.outcomes),
         "spread": _spread(record, kept),
         "standing": Counter(kept.profile.values()),
-        "checks": kept.words(record.primary_metric) if kept.checks else None,
+        "checks": kept.pass_text(record.primary_metric) if kept.checks else None,
         "fields": [
             {"field": path or WHOLE, "standing": standing, "right": counts.right, "n": counts.n}
             for path, standing in list(kept.profile.items())[:_MAX_FIELDS]
@@ -402,11 +402,11 @@ class ShownRun:
         remarks = []
         if changed:
             remarks.append(f"Changed since these outputs were scored, and marked by the new files: {listed(changed)}.")
-        if has_other_answers(self.record, self._folder, *self._outcomes):
+        if has_other_outputs(self.record, self._folder, *self._outcomes):
             remarks.append("The record was made from other outputs: one of the two was edited.")
         return remarks
 
-    def part(self, case_id: str, case: Case | None, most: int = MOST_OUTPUTS) -> dict[str, Any]:
+    def part(self, case_id: str, case: Case | None, most: int = MAX_OUTPUTS) -> dict[str, Any]:
         """Return the scores of a case, with at most `most` distinct outputs if they are here."""
         record, kept = self.record, self._kept[case_id]
         part = _part(record, kept)

@@ -257,7 +257,7 @@ def _benchmark_text(used: BenchmarkUsed) -> str:
 def _figures_text(figures: BenchmarkFigures | None) -> str:
     """Format grade, fluctuation and ability on one benchmark; mark a fluctuation that noise explains.
 
-    >>> _on_benchmark(BenchmarkFigures(ability=66.7, fluctuation=2.67, grade="AA", corrected=0.0))
+    >>> _figures_text(BenchmarkFigures(ability=66.7, fluctuation=2.67, grade="AA", corrected=0.0))
     'AA 2.67 (noise), 66.7'
     """
     if figures is None:

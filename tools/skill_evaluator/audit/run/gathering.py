@@ -29,7 +29,14 @@ from skill_evaluator.errors import AuditError, RunError
 from skill_evaluator.library.config import load_models
 from skill_evaluator.providers import kinds_of
 from skill_evaluator.records.record import ANSWERED, NOT_RUN, SCORED, strict_score
-from skill_evaluator.runner.journal import MANIFEST, TOLD_LATER, Manifest, merged_outcomes, read_answers, read_manifest
+from skill_evaluator.runner.journal import (
+    MANIFEST,
+    SET_DURING_RUN,
+    Manifest,
+    merged_outcomes,
+    read_answers,
+    read_manifest,
+)
 from skill_evaluator.runner.prices import Priced, call_cost, hit_rate, price_of
 from skill_evaluator.runner.schedule import Replicate
 from skill_evaluator.scoring.scorer import Scorer, open_scores
@@ -227,7 +234,7 @@ def _read_run(folder: Path, audit: AuditManifest) -> Manifest:
         owner = f"the audit {run.audit}" if run.audit else f"'{run.skill}'"
         raise AuditError(f"{folder} is a run of {owner}, not of the audit {audit.id}")
     planned = audit.run(run.model_id, run.provider, audit.models.get(run.model_id, "none"))
-    fields = Manifest.model_fields.keys() - {"evaluator_version", *TOLD_LATER}
+    fields = Manifest.model_fields.keys() - {"evaluator_version", *SET_DURING_RUN}
     changed = sorted(name for name in fields if getattr(run, name) != getattr(planned, name))
     if changed:
         raise AuditError(f"{folder} differs from {AUDIT} of the audit {audit.id} in: {', '.join(changed)}")
@@ -239,7 +246,7 @@ def _answers(folder: Path, run: Manifest, remarks: list[str]) -> Iterator[Replic
     unplanned = 0
     try:
         for replicate in read_answers(folder, remarks.append):
-            unplanned += not run.asks(replicate.call)
+            unplanned += not run.includes(replicate.call)
             yield replicate
     except RunError as problem:
         remarks.append(str(problem))

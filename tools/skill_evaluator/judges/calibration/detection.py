@@ -1,4 +1,4 @@
-"""Regression judges: corruption tests, batches of which people labelled some pairs, corrected rates and alerts.
+"""Measure regression judges: corruption tests, partly labelled batches, corrected rates and alerts.
 
 A regression is reported if both orders call the candidate worse. A verdict counts if both orders have a usable output.
 """
@@ -34,26 +34,28 @@ from skill_evaluator.judges.statistics import cohen_kappa, confusion, corrected_
 from skill_evaluator.library.config import JudgePolicy
 from skill_evaluator.stats import by_key
 
-ALL = "all dimensions"
+ALL_DIMENSIONS = "all dimensions"
 _WORSE = "candidate_worse"
 _WINNERS: Mapping[str | None, int | str] = {_WORSE: 1, "same": "tie", "candidate_better": 2}  # baseline, candidate
 
 
-def _reports(pair: PairResult) -> dict[str, bool]:
-    """Return whether a regression is reported, by dimension and in any; empty if no dimension counts."""
+def _reported_dimensions(pair: PairResult) -> dict[str, bool]:
+    """Return a mapping that tells by dimension, and for `any`, if a regression is reported; empty if none counts."""
     reports = {one.dimension: one.verdict == _WORSE for one in pair.counted}
     return {**reports, ANY: any(reports.values())} if reports else {}
 
 
 def detection_of(pairs: Sequence[CorruptedPair], judged: Sequence[PairResult]) -> DetectionResult:
-    """Measure a judge on corrupted pairs and controls, in the same order, by dimension and kind of corruption."""
-    reports = [(pair, report) for pair, one in zip(pairs, judged, strict=True) if (report := _reports(one))]
+    """Measure a judge on corrupted pairs and controls by dimension and kind; `judged` is in the order of `pairs`."""
+    reports = [
+        (pair, report) for pair, result in zip(pairs, judged, strict=True) if (report := _reported_dimensions(result))
+    ]
     dimensions = []
     for name in (*sorted({pair.dimension for pair, _ in reports if pair.dimension}), ANY):
-        given = [(pair, report.get(name, False)) for pair, report in reports]
-        found = [worse for pair, worse in given if pair.dimension and name in (pair.dimension, ANY)]
-        quiet = [not worse for pair, worse in given if pair.corruption == CONTROL]
-        sensitivity, specificity = rate(sum(found), len(found)), rate(sum(quiet), len(quiet))
+        reported = [(pair, report.get(name, False)) for pair, report in reports]
+        detected = [worse for pair, worse in reported if pair.dimension and name in (pair.dimension, ANY)]
+        unreported = [not worse for pair, worse in reported if pair.corruption == CONTROL]
+        sensitivity, specificity = rate(sum(detected), len(detected)), rate(sum(unreported), len(unreported))
         dimensions.append(DimensionDetection(dimension=name, sensitivity=sensitivity, specificity=specificity))
     kinds = {
         kind: [report.get(pair.dimension or "", False) for pair, report in reports if pair.corruption == kind]
@@ -61,13 +63,13 @@ def detection_of(pairs: Sequence[CorruptedPair], judged: Sequence[PairResult]) -
     }
     return DetectionResult(
         dimensions=dimensions,
-        kinds={kind: rate(sum(found), len(found)) for kind, found in kinds.items() if found},
+        kinds={kind: rate(sum(detected), len(detected)) for kind, detected in kinds.items() if detected},
         unscored=len(pairs) - len(reports),
     )
 
 
 def batch_result(judge: JudgeRegressions, labels: Labels, bar: float) -> JudgeResult:
-    """Measure a judge of a batch by labels of some pairs. Raise JudgeError if none of its verdicts is labelled."""
+    """Measure a judge of a batch by labels of some pairs. Raise JudgeError if no verdict is labelled."""
     model_id = judge.judge.model_id
     if judge.unusable is not None:
         return JudgeResult(judge=model_id, unusable=judge.unusable, record=judge.judge)
@@ -76,41 +78,41 @@ def batch_result(judge: JudgeRegressions, labels: Labels, bar: float) -> JudgeRe
     labelled = [(one, label_of[name, one.dimension]) for name, one in rows if (name, one.dimension) in label_of]
     if not labelled:
         raise JudgeError(f"{labels.path} has no label of a pair and dimension of the batch")
-    units = by_key((one.dimension, _unit(one, label)) for one, label in labelled)
+    units = by_key((one.dimension, _labelled_unit(one, label)) for one, label in labelled)
     by_dimension = by_key((one.dimension, one) for _, one in rows)
     agreement = {name: measure("regression", name, units[name], bar) for name in by_dimension if name in units}
     rated = [
         (_severity(label.human, label.impact), _severity(one.verdict, one.impact))
         for one, label in labelled
-        if label.impact or label.human != _WORSE  # a worse candidate may be unrated
+        if label.impact or label.human != _WORSE  # the impact of a worse candidate is optional
     ]
     pairs = len({name for name, _ in rows})
     result = BatchResult(
         pairs=pairs,
         too_few=pairs < MIN_PAIRS,
-        dimensions=[_rate(verdicts, agreement.get(name)) for name, verdicts in by_dimension.items()],
-        rated={level: {given: rated.count((level, given)) for given in SEVERITIES} for level in SEVERITIES},
+        dimensions=[_dimension_rate(verdicts, agreement.get(name)) for name, verdicts in by_dimension.items()],
+        rated={level: {rating: rated.count((level, rating)) for rating in SEVERITIES} for level in SEVERITIES},
         rated_kappa=cohen_kappa(
-            confusion([given for _, given in rated], [level for level, _ in rated], SEVERITIES), "linear"
+            confusion([rating for _, rating in rated], [level for level, _ in rated], SEVERITIES), "linear"
         ),
     )
-    whole = measure("regression", ALL, [_unit(*one) for one in labelled], bar)
-    return JudgeResult(judge=model_id, agreement=[whole, *agreement.values()], batch=result, record=judge.judge)
+    overall = measure("regression", ALL_DIMENSIONS, [_labelled_unit(*one) for one in labelled], bar)
+    return JudgeResult(judge=model_id, agreement=[overall, *agreement.values()], batch=result, record=judge.judge)
 
 
 def _severity(verdict: str, impact: str | None) -> str:
     return impact if impact is not None and verdict == _WORSE else NONE
 
 
-def _unit(dimension: DimensionResult, label: RegressionLabel) -> Unit:
-    """Join a verdict with people's finding; a worse candidate is a win of the baseline, output 1."""
+def _labelled_unit(dimension: DimensionResult, label: RegressionLabel) -> Unit:
+    """Join a verdict with its human label. A worse candidate is a win of the baseline, output 1."""
     orders = [[_WINNERS[verdict]] for verdict in dimension.by_order]
     verdict = _WINNERS.get(dimension.verdict, dimension.verdict)
     return Unit(people=[_WINNERS[label.human]], requests=orders, verdict=verdict)
 
 
-def _rate(verdicts: Sequence[DimensionResult], errors: LabelAgreement | None) -> DimensionRate:
-    """Return the reported rate of a dimension, and the corrected one if people labelled it."""
+def _dimension_rate(verdicts: Sequence[DimensionResult], errors: LabelAgreement | None) -> DimensionRate:
+    """Return the reported rate of a dimension, and the corrected rate if the dimension is labelled."""
     reported = rate(sum(one.verdict == _WORSE for one in verdicts), len(verdicts))
     corrected = None if errors is None else corrected_rate(reported, errors.sensitivity, errors.specificity)
     return DimensionRate(dimension=verdicts[0].dimension, reported=reported, corrected=corrected)
@@ -119,7 +121,7 @@ def _rate(verdicts: Sequence[DimensionResult], errors: LabelAgreement | None) ->
 def with_alerts(
     results: RegressionResults, policy: JudgePolicy, calibration: JudgeCalibration | None
 ) -> RegressionResults:
-    """Add an alert for each rate that the policy limits; it is above the limit if its whole interval is."""
+    """Add an alert for each rate that the policy limits. A rate is above the limit if its whole interval is."""
     alerts = []
     for judge in results.judges:
         errors, problem = _measured_errors(judge.judge, results.judging.prompts, calibration)
@@ -129,19 +131,19 @@ def with_alerts(
             corrected = None
             if reported_rate is not None and row is not None:
                 corrected = corrected_rate(reported_rate, row.sensitivity, row.specificity)
-            known = corrected is not None and corrected.value is not None
+            is_known = corrected is not None and corrected.value is not None
             alerts.append(
                 RateAlert(
                     judge=judge.judge.model_id,
                     dimension=dimension,
                     allowed=allowed,
-                    above=corrected.ci95[0] > allowed if known and corrected and corrected.ci95 else None,
+                    above=corrected.ci95[0] > allowed if is_known and corrected and corrected.ci95 else None,
                     reported=reported_rate,
-                    corrected=corrected if known else None,
+                    corrected=corrected if is_known else None,
                     sensitivity=None if row is None else row.sensitivity,
                     specificity=None if row is None else row.specificity,
                     calibration=calibration.judging.id if calibration and calibration.judging else None,
-                    problem="" if known else problem,
+                    problem="" if is_known else problem,
                 )
             )
     return results.model_copy(update={"alerts": alerts})
@@ -150,11 +152,11 @@ def with_alerts(
 def _measured_errors(
     judge: JudgeRecord, prompts: Sequence[PromptIdentity], calibration: JudgeCalibration | None
 ) -> tuple[Mapping[str, DimensionDetection], str]:
-    """Return the corruption test of a judge by dimension, and why a rate cannot be corrected by it."""
+    """Return the corruption test of a judge by dimension, and the reason for rates that it cannot correct."""
     if calibration is None or calibration.judging is None:
         return {}, "name the results of `judge calibrate --corrupt N` as policy.judge.calibration in settings.yaml"
     measured = {(one.judge, one.record.settings): one.detection for one in calibration.judges if one.record}
     detection = measured.get((judge.model_id, judge.settings))
     if detection is None or not {one.digest for one in prompts} <= {one.digest for one in calibration.judging.prompts}:
         return {}, "the calibration has no corruption test of this judge with this prompt and these settings"
-    return {row.dimension: row for row in detection.dimensions}, "the batch or the corruption test says nothing of it"
+    return {row.dimension: row for row in detection.dimensions}, "the batch or the corruption test lacks this dimension"

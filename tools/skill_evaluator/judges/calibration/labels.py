@@ -1,7 +1,7 @@
-"""Labels of people and verdicts of judges: JSON Lines, one checked value a line, and both joined by item.
+"""Read human labels and judges' verdicts (JSON Lines, each line validated), and join them by item.
 
-A file of labels may hold pairs, scored outputs, findings of regressions and sentences. The texts may be omitted, so
-that labels and verdicts can be shared where the texts cannot.
+A file of labels may contain pairs, scored outputs, regression findings and sentences. Texts are optional, so that
+labels and verdicts can be shared if the texts are confidential.
 """
 
 import sys
@@ -29,14 +29,14 @@ Scores = Annotated[tuple[Level, ...], _AsTuple, Field(min_length=1)]
 
 
 class LabelledItem(StrictModel):
-    """The fields that all labels of an item have."""
+    """The fields that the labels of all kinds of items share."""
 
     id: Label = Field(min_length=1)
     stratum: Label = Field(default="all", description="the kind of item; a judge is measured by kind")
     input: str | None = None
 
     def as_item(self, kind: type[ItemT]) -> ItemT:
-        """Return the item as judges get it. Raise JudgeError if its texts are omitted."""
+        """Return the item in the form for judges. Raise JudgeError if its texts are omitted."""
         try:
             return kind.model_validate(self.model_dump(exclude_none=True))
         except ValidationError:
@@ -44,7 +44,7 @@ class LabelledItem(StrictModel):
 
 
 class ScoredItem(LabelledItem):
-    """An output with people's scores by criterion; `model` wrote it."""
+    """An output with human scores by criterion; `model` wrote it."""
 
     scores: dict[Label, Scores] = Field(min_length=1, description="by criterion a score, or one score of each person")
     output: str | None = None
@@ -75,18 +75,18 @@ class LabelledPair(LabelledItem):
     @model_validator(mode="after")
     def _need_a_label(self) -> Self:
         if self.human is None and not self.criteria:
-            raise ValueError("human is needed: the output that people prefer, 1, 2 or tie; or criteria")
+            raise ValueError("expected human (the preferred output: 1, 2 or tie) or criteria")
         return self
 
     @property
     def labels(self) -> Mapping[str, tuple[Winner, ...]]:
         """The preferred output by criterion, `overall` first."""
-        named = self.criteria if self.human is None else {OVERALL: self.human, **self.criteria}
-        return {name: (winner,) for name, winner in named.items()}
+        preferences = self.criteria if self.human is None else {OVERALL: self.human, **self.criteria}
+        return {name: (winner,) for name, winner in preferences.items()}
 
 
 class RegressionLabel(StrictModel):
-    """People's finding about a pair in one dimension; a worse candidate has an impact."""
+    """The human finding about a pair in one dimension; a worse candidate may have an impact."""
 
     id: Label = Field(min_length=1, description="that of the pair")
     dimension: Label = Field(min_length=1)
@@ -95,7 +95,7 @@ class RegressionLabel(StrictModel):
 
 
 class SentenceLabel(LabelledItem):
-    """Whether a sentence holds for an output; `id` is that of the output."""
+    """The human verdict on whether a sentence holds for an output; `id` is the output's id."""
 
     sentence: str = Field(min_length=1)
     human: bool = Field(strict=True, description="whether it holds")
@@ -105,7 +105,15 @@ class SentenceLabel(LabelledItem):
 LabelLine = LabelledPair | ScoredItem | RegressionLabel | SentenceLabel
 KindT = TypeVar("KindT", bound=LabelLine)
 LineT = TypeVar("LineT", bound=LabelLine | StoredScore | StoredVerdict)
-_KEYS = ("id", "judge", "order", "criterion", "replicate", "dimension", "sentence")  # no two lines have the same
+_IDENTITY_KEYS = (
+    "id",
+    "judge",
+    "order",
+    "criterion",
+    "replicate",
+    "dimension",
+    "sentence",
+)  # no two lines have the same
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,11 +129,11 @@ class Labels:
 
 
 def read_labels(path: Path) -> Labels:
-    """Read a file of labels. Raise JudgeError with file and line for an invalid or repeated one."""
-    return Labels(path=path, lines=[line for _, line in _lines(path, _label)])
+    """Read a file of labels. Raise JudgeError with file and line for an invalid or repeated label."""
+    return Labels(path=path, lines=[line for _, line in _unique_lines(path, _parse_label)])
 
 
-def _label(value: Any) -> LabelLine:
+def _parse_label(value: Any) -> LabelLine:
     keys = value if isinstance(value, dict) else ()
     if "scores" in keys:
         return ScoredItem.model_validate(value)
@@ -135,42 +143,45 @@ def _label(value: Any) -> LabelLine:
 
 
 def read_verdicts(path: Path, labels: Labels) -> list[StoredVerdict | StoredScore]:
-    """Read the verdicts and scores of labelled items. Raise JudgeError with file and line for an invalid one."""
-    known = {(line.mode, line.id) for line in labels.lines if isinstance(line, LabelledPair | ScoredItem)}
-    verdicts, others = list[StoredVerdict | StoredScore](), dict[str, int]()
-    for number, line in _lines(path, _verdict):
-        if ("score" if isinstance(line, StoredScore) else "pairwise", line.id) in known:
+    """Read the verdicts and scores of labelled items; other items are skipped with a note on stderr.
+
+    Raise JudgeError with file and line for an invalid line, or if no item is labelled.
+    """
+    labelled = {(line.mode, line.id) for line in labels.lines if isinstance(line, LabelledPair | ScoredItem)}
+    verdicts, unlabelled = list[StoredVerdict | StoredScore](), dict[str, int]()
+    for number, line in _unique_lines(path, _parse_verdict):
+        if ("score" if isinstance(line, StoredScore) else "pairwise", line.id) in labelled:
             verdicts.append(line)
         else:
-            others.setdefault(line.id, number)
-    for name, number in others.items():
+            unlabelled.setdefault(line.id, number)
+    for name, number in unlabelled.items():
         if not verdicts:
             raise JudgeError(f"{path}:{number}: id '{name}' has no label in {labels.path}")
-    if others:
-        print(f"{counted(len(others), 'item')} of {path} without a label in {labels.path} skipped", file=sys.stderr)
+    if unlabelled:
+        print(f"{counted(len(unlabelled), 'item')} of {path} without a label in {labels.path} skipped", file=sys.stderr)
     return verdicts
 
 
-def _verdict(value: Any) -> StoredScore | StoredVerdict:
+def _parse_verdict(value: Any) -> StoredScore | StoredVerdict:
     scored = isinstance(value, dict) and "score" in value
     return (StoredScore if scored else StoredVerdict).model_validate(value)
 
 
-def _lines(path: Path, check: Callable[[Any], LineT]) -> Iterator[tuple[int, LineT]]:
+def _unique_lines(path: Path, check: Callable[[Any], LineT]) -> Iterator[tuple[int, LineT]]:
     """Yield the lines of a file. Raise JudgeError for an empty file and for an invalid or repeated line."""
-    first: dict[tuple[type, str], int] = {}
+    first_lines: dict[tuple[type, str], int] = {}
     for number, line in read_checked(path, check, JudgeError):
-        name = ", ".join(f"{key} '{getattr(line, key)}'" for key in _KEYS if hasattr(line, key))
-        if first.setdefault((type(line), name), number) != number:
-            raise JudgeError(f"{path}:{number}: {name} repeats line {first[type(line), name]}")
+        name = ", ".join(f"{key} '{getattr(line, key)}'" for key in _IDENTITY_KEYS if hasattr(line, key))
+        if first_lines.setdefault((type(line), name), number) != number:
+            raise JudgeError(f"{path}:{number}: {name} repeats line {first_lines[type(line), name]}")
         yield number, line
-    if not first:
+    if not first_lines:
         raise JudgeError(f"{path} is empty; expected a JSON object on each line")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
-    """A labelled item: people's labels by one criterion, and a judge's verdicts on each request and on all."""
+    """A labelled item: the human labels on one criterion, and a judge's verdicts by request and overall."""
 
     line: LabelledPair | ScoredItem | None = None
     people: Sequence[Any]
@@ -180,12 +191,12 @@ class Unit:
 
     @property
     def label(self) -> Any:
-        """People's label, the mean of several scores."""
+        """The human label; the mean if several people scored the item."""
         return self.people[0] if len(self.people) == 1 else fmean(self.people)
 
     @property
     def in_both_orders(self) -> bool:
-        """Whether the judge was called about a pair in both orders."""
+        """Whether the judge was called in both orders."""
         return len(self.requests) == len(ORDERS)
 
 
@@ -193,43 +204,43 @@ def join_labels(
     labels: Labels, verdicts: Iterable[StoredVerdict | StoredScore]
 ) -> dict[tuple[LabelMode, str], list[Unit]]:
     """Join labelled pairs and outputs with a judge's verdicts on them, by mode and criterion."""
-    given = by_key(_by_criterion(sorted(verdicts, key=lambda one: one.replicate)))
+    verdicts_by_item = by_key(_answers_by_criterion(sorted(verdicts, key=lambda one: one.replicate)))
     units = list[tuple[tuple[LabelMode, str], Unit]]()
     for line in labels.lines:
         if isinstance(line, LabelledPair | ScoredItem):
             for criterion, people in line.labels.items():
-                unit = _unit(line, people, given.get((line.mode, criterion, line.id), []))
+                unit = _unit(line, people, verdicts_by_item.get((line.mode, criterion, line.id), []))
                 units.append(((line.mode, criterion), unit))
     return by_key(units)
 
 
 Answer = tuple[int, Any, float | None]
-"""The order, the winner or score, and the confidence, which only overall winners and scores have."""
+"""Order, winner or score, and confidence. Only overall winners and scores have a confidence."""
 
 
-def _by_criterion(
+def _answers_by_criterion(
     verdicts: Iterable[StoredVerdict | StoredScore],
 ) -> Iterator[tuple[tuple[LabelMode, str, str], Answer]]:
-    """Yield every winner and score after its mode, criterion and item."""
-    for one in verdicts:
-        if isinstance(one, StoredScore):
-            yield ("score", one.criterion, one.id), (1, one.score, one.confidence)
+    """Yield each winner and score with its key: mode, criterion and item."""
+    for verdict in verdicts:
+        if isinstance(verdict, StoredScore):
+            yield ("score", verdict.criterion, verdict.id), (1, verdict.score, verdict.confidence)
         else:
-            yield ("pairwise", OVERALL, one.id), (one.order, one.winner, one.confidence)
-            for name, winner in one.criteria.items():
-                yield ("pairwise", name, one.id), (one.order, winner, None)
+            yield ("pairwise", OVERALL, verdict.id), (verdict.order, verdict.winner, verdict.confidence)
+            for name, winner in verdict.criteria.items():
+                yield ("pairwise", name, verdict.id), (verdict.order, winner, None)
 
 
 def _unit(line: LabelledPair | ScoredItem, people: Sequence[Any], answers: Sequence[Answer]) -> Unit:
-    """Join the labels and answers of an item; two different winners in the two orders are a tie."""
+    """Join the labels and answers of an item. Different winners in the two orders are a tie."""
     orders = by_key((order, (verdict, confidence)) for order, verdict, confidence in answers)
     requests = [orders[order] for order in sorted(orders)]
     verdicts = {replicates[0][0] for replicates in requests}
-    sure = [replicates[0][1] for replicates in requests if replicates[0][1] is not None]
+    confidences = [replicates[0][1] for replicates in requests if replicates[0][1] is not None]
     return Unit(
         line=line,
         people=people,
         requests=[[verdict for verdict, _ in replicates] for replicates in requests],
         verdict=None if None in verdicts or not verdicts else verdicts.pop() if len(verdicts) == 1 else "tie",
-        confidence=fmean(sure) if len(sure) == line.requests else None,
+        confidence=fmean(confidences) if len(confidences) == line.requests else None,
     )

@@ -1,4 +1,4 @@
-"""Results of `judge calibrate`: agreement with people, biases, corruption tests and the rates of a batch."""
+"""Results of `judge calibrate`: agreement with human labels, biases, corruption tests and the rates of a batch."""
 
 from pathlib import Path
 from typing import Literal
@@ -19,7 +19,7 @@ LabelMode = Literal["pairwise", "score", "regression", "sentences"]
 
 
 class Position(FrozenModel):
-    """Order flips, the share of verdicts for the output that stands first, and agreement with people in each order."""
+    """Order flips, the share of verdicts for the output shown first, and agreement with people in each order."""
 
     flips: Figure
     first: Figure
@@ -27,7 +27,7 @@ class Position(FrozenModel):
 
 
 class MeanConfidence(FrozenModel):
-    """Mean confidence of the verdicts that agree with people, and of the others; null if there are none."""
+    """Mean confidence of the verdicts that agree with people (`right`) and of the others; null if there are none."""
 
     right: float | None
     wrong: float | None
@@ -36,14 +36,14 @@ class MeanConfidence(FrozenModel):
 class LabelAgreement(FrozenModel):
     """Agreement of a judge with human labels by one criterion, over all items and by `strata`.
 
-    `labels` counts human labels, `n` those with a verdict of the judge, and `unusable` outputs of the judge that could
-    not be read: of pairs they are in `n` as disagreement, of others they are not. Several people may score an item:
-    each counts alike.
+    `labels` counts human labels, `n` the labels with a verdict of the judge, and `unusable` the judge's unreadable
+    outputs. Unreadable outputs on pairs are in `n` as disagreement; those on other items are not. If several people
+    scored an item, each has the same weight.
 
-    `agreement`: share of verdicts that are people's; of a pair the verdict of both orders, a tie if they differ.
-    `correlation`: Spearman's ρ of scores with the mean of people. `sensitivity` and `specificity` are the true positive
-    and true negative rates. Positive is: output 1 preferred (negative: output 2), a score above the middle of the
-    scale, a regression, a sentence that holds.
+    `agreement`: share of verdicts equal to the human label; a pair whose two orders differ is a tie. `correlation`:
+    Spearman's ρ with the mean human score. `sensitivity` and `specificity` are the true positive and true negative
+    rates. Positive means: output 1 preferred (negative: output 2), a score above the middle of the scale, a regression,
+    a sentence that holds.
     """
 
     mode: LabelMode
@@ -62,11 +62,11 @@ class LabelAgreement(FrozenModel):
 
 
 class BiasResult(FrozenModel):
-    """The effect of something that should not matter on a judge's verdicts.
+    """The bias of a judge's verdicts from one cause.
 
-    `shift`: from −1 to 1; of `position` the share of verdicts for the first output minus that for the second, of
-    `length` and `self_preference` the preference beyond people's, of `noise` the share of replicates that differ, of
-    `leniency` and of probes a share of the scale. `present`: whether the interval excludes 0; null without one.
+    `shift` is from −1 to 1. `position`: the share of verdicts for the first output minus that for the second. `length`
+    and `self_preference`: the judge's preference minus the human one. `noise`: the share of replicates that differ.
+    `leniency` and probes: a share of the scale. `present`: whether the interval excludes 0; null without an interval.
     """
 
     bias: Label
@@ -77,7 +77,7 @@ class BiasResult(FrozenModel):
 
 
 class DimensionDetection(FrozenModel):
-    """The shares of corruptions that are called worse in a dimension, or `any`, and of controls that are not."""
+    """The share of corruptions called worse in a dimension or in `any`, and the share of controls not called worse."""
 
     dimension: Label
     sensitivity: Figure
@@ -85,7 +85,7 @@ class DimensionDetection(FrozenModel):
 
 
 class DetectionResult(FrozenModel):
-    """A corruption test. `kinds`: share found by kind of corruption. `unscored`: pairs without a usable output."""
+    """A corruption test. `kinds`: detected share by kind of corruption. `unscored`: pairs without a usable output."""
 
     dimensions: list[DimensionDetection]
     kinds: dict[Label, Figure] = {}
@@ -101,7 +101,7 @@ class DimensionRate(FrozenModel):
 
 
 class BatchResult(FrozenModel):
-    """A batch with labelled pairs. `rated`: by the severity that people rate, how often the judge gives which."""
+    """A batch with labelled pairs. `rated`: the number of pairs by human severity, then by the judge's severity."""
 
     pairs: NonNegativeInt
     too_few: bool
@@ -111,7 +111,7 @@ class BatchResult(FrozenModel):
 
 
 class SentenceErrors(FrozenModel):
-    """Verdicts on labelled sentences that hold (`yes`) and do not hold (`no`); `lost` ones were never settled."""
+    """Counts of verdicts on sentences that hold (`yes`) and do not hold (`no`); `lost` verdicts were not settled."""
 
     yes: NonNegativeInt = 0
     yes_right: NonNegativeInt = 0
@@ -125,12 +125,12 @@ class SentenceErrors(FrozenModel):
         return self.yes + self.no
 
     def corrected(self, passed: int, n: int) -> Figure | None:
-        """Return the true share behind `passed` of n outputs. Return None if one kind of label is missing."""
+        """Correct the share `passed` of n outputs for the judge's errors. Return None if a kind of label is missing."""
         return corrected_rate(rate(passed, n), rate(self.yes_right, self.yes), rate(self.no_right, self.no))
 
 
 class JudgeResult(FrozenModel):
-    """One judge. `sentences`: errors by sentence, under `""` all. `unusable`: why the judge has no figures."""
+    """One judge. `sentences`: errors by sentence, and of all under `""`. `unusable`: the reason for missing figures."""
 
     judge: str
     agreement: list[LabelAgreement] = []
@@ -143,7 +143,7 @@ class JudgeResult(FrozenModel):
 
 
 class JudgeCalibration(FrozenModel):
-    """All judges. `judging` and the `record` of each judge are null if stored verdicts were read."""
+    """The calibration of all judges. `judging` and each `record` are null if stored verdicts were read."""
 
     bar: float
     judging: JudgeRunHead | None = None
@@ -156,7 +156,10 @@ class JudgeCalibration(FrozenModel):
 
 
 def read_calibration(config: Path, settings: Settings) -> JudgeCalibration | None:
-    """Read the calibration that the settings name, a file in their folder. Raise JudgeError for an invalid one."""
+    """Read the calibration file that the settings name. Return None if they name none.
+
+    Raise JudgeError for an invalid file.
+    """
     name = settings.policy.judge.calibration
     if name is None:
         return None

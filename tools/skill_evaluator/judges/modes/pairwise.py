@@ -1,4 +1,4 @@
-"""`judge pairwise`: matches of two outputs, asked about in both orders; the verdicts and their figures."""
+"""`judge pairwise`: matches of two outputs, judged in both orders; the verdicts and their figures."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,7 +12,7 @@ from pydantic import NonNegativeInt, PositiveFloat, model_validator
 
 from skill_evaluator.files import FrozenModel, replace_blocks
 from skill_evaluator.identifiers import Label, Share
-from skill_evaluator.judges.modes.results import NOTHING, JudgeFigures, Judgement, ModeResults
+from skill_evaluator.judges.modes.results import NO_FIGURE, JudgeFigures, Judgement, ModeResults
 from skill_evaluator.judges.prompting.criteria import NamedRubric, criteria_text, mitigations_of
 from skill_evaluator.judges.prompting.items import JudgedItem, JudgedText
 from skill_evaluator.judges.prompting.questions import (
@@ -35,7 +35,7 @@ from skill_evaluator.library.rubrics import Criterion
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.stats import by_key, mean_or_none, rounded
 
-ORDERS: tuple[Order, Order] = (1, 2)  # output 2 stands first in the second order
+ORDERS: tuple[Order, Order] = (1, 2)  # the number of the output that is shown first
 PAIR = ("1", "2")
 
 
@@ -51,16 +51,16 @@ class PairItem(JudgedItem):
 
     @model_validator(mode="after")
     def _require_two_outputs(self) -> Self:
-        given = [output for output in (self.output_1, self.output_2) if output]
-        if not ((len(given) == 2 and not self.outputs) or (not given and len(self.outputs) > 1)):
-            raise ValueError("output_1 and output_2 are needed, or outputs with two texts or more by name")
+        pair = [output for output in (self.output_1, self.output_2) if output]
+        if not ((len(pair) == 2 and not self.outputs) or (not pair and len(self.outputs) > 1)):
+            raise ValueError("expected output_1 and output_2, or outputs with at least two named texts")
         if not all(self.outputs.values()):
             raise ValueError("an output is empty")
         return self
 
     @property
     def texts(self) -> Mapping[str, str]:
-        """The outputs by name; those of a pair are called 1 and 2."""
+        """The outputs by name; the outputs of a pair are named 1 and 2."""
         return self.outputs or dict(zip(PAIR, (self.output_1 or "", self.output_2 or ""), strict=True))
 
     @property
@@ -73,7 +73,7 @@ class PairItem(JudgedItem):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairMatch:
-    """Two outputs of an item by name, and the questions about them: in order, then swapped."""
+    """Two outputs of an item by name, and the questions on them: in order, then swapped."""
 
     item: PairItem
     names: tuple[str, str]
@@ -81,7 +81,7 @@ class PairMatch:
 
 
 def make_matches(rubric: NamedRubric, items: Sequence[PairItem], seed: int) -> tuple[list[PairMatch], JudgePrompt]:
-    """Return the prompt, and the matches of all pairs of outputs of each item."""
+    """Return the matches of all pairs of outputs of each item, and the prompt."""
     prompt, form = load_prompt("pairwise"), preference_form(rubric.criteria)
     instructions = {"criteria": criteria_text(rubric.rubric, rubric.criteria, prompt.mitigations, scored=False)}
 
@@ -91,15 +91,15 @@ def make_matches(rubric: NamedRubric, items: Sequence[PairItem], seed: int) -> t
 
     matches = []
     for item in items:
-        for (place, left), (other_place, right) in combinations(enumerate(item.texts, 1), 2):
-            name = f"{item.id}/{place}-{other_place}" if item.outputs else item.id
-            both = (question(item, f"{name}/1", left, right), question(item, f"{name}/2", right, left))
-            matches.append(PairMatch(item=item, names=(left, right), questions=both))
+        for (number, left), (other_number, right) in combinations(enumerate(item.texts, 1), 2):
+            name = f"{item.id}/{number}-{other_number}" if item.outputs else item.id
+            match_questions = (question(item, f"{name}/1", left, right), question(item, f"{name}/2", right, left))
+            matches.append(PairMatch(item=item, names=(left, right), questions=match_questions))
     return matches, prompt
 
 
 def preference_form(criteria: Sequence[Criterion]) -> Form:
-    """Return the form of an output; the order of its keys has the judge argue before it decides."""
+    """Return the form of an output. The order of its keys makes the judge argue before it decides."""
     by_criterion = {}
     for criterion in criteria:
         grounds = {**dict.fromkeys(_EVIDENCE, TEXTS), "justification": TEXT}
@@ -109,7 +109,7 @@ def preference_form(criteria: Sequence[Criterion]) -> Form:
 
 
 def winners_of(criterion: Criterion) -> list[str]:
-    """Return the words for a winner that a criterion allows."""
+    """Return the values of `winner` that a criterion allows."""
     return ["first", "second", *(["tie"] if "ties_allowed" in mitigations_of(criterion) else [])]
 
 
@@ -118,13 +118,13 @@ Preferred = Literal[1, 2, "tie"]
 
 
 class OrderJudgement(Judgement):
-    """A judge's verdict in one order. `winner` is mapped back to the outputs; null if the verdict does not count."""
+    """A judge's verdict in one order. `winner` is the number of the output; null if the verdict does not count."""
 
     winner: Preferred | None = None
 
 
 class PairJudgement(FrozenModel):
-    """The verdict of both orders by one criterion or overall; its winner is null unless both orders count."""
+    """The joint verdict of both orders on one criterion or overall; `winner` is null unless both orders count."""
 
     criterion: Label
     replicate: NonNegativeInt
@@ -135,7 +135,7 @@ class PairJudgement(FrozenModel):
 
 
 class MatchResult(FrozenModel):
-    """Two outputs of an item, by name; `shares`: by criterion the mean share of the first, over replicates."""
+    """Two outputs of an item, by name; `shares`: the first output's mean share over replicates, by criterion."""
 
     item: Label
     stratum: Label
@@ -145,33 +145,33 @@ class MatchResult(FrozenModel):
 
 
 def pair_results(matches: Sequence[MatchResult]) -> list[MatchResult]:
-    """Return the results of items with just two outputs, called 1 and 2."""
+    """Return the results of items with exactly two outputs, named 1 and 2."""
     several = {match.item for match in matches if match.names != PAIR}
     return [match for match in matches if match.item not in several]
 
 
 def winner_of(share: float | None) -> Preferred | None:
-    """Return the winner by output 1's mean share over replicates; a tie if they differ. Return None for None."""
+    """Return the winner from output 1's mean share over replicates, a tie if they differ. Return None for None."""
     return None if share is None else 1 if share == 1 else 2 if share == 0 else "tie"
 
 
 class PairwiseCriterion(FrozenModel):
     """One criterion over all matches, or all criteria together (`overall`).
 
-    `wins`: how often output 1 wins, a tie being half a win; `similar_length`: the same among pairs whose lengths differ
-    by at most 20 %; `longer`: how often the longer of two outputs of other length wins. All three are over items with
-    two outputs. `counts`: judgements by winner; `disagreed`: ties because the orders differ; `unsure`: those below the
-    threshold of confidence.
+    `wins`: share of wins of output 1, a tie counting half; `similar_length`: the same for pairs whose lengths differ by
+    at most 20 %; `longer`: share of wins of the longer output. All three are over items with two outputs. `counts`:
+    judgements by winner; `disagreed`: ties because the orders differ; `unsure`: judgements below the confidence
+    threshold.
 
     `flips` is the share of the matches whose verdict changes with the order, `picks_first` the share of verdicts for
-    the output that stands first, `lean` that minus the share for the second. `noise`: how often two replicates differ.
+    the output shown first, `lean` that minus the share for the second output. `noise`: share of replicates that differ.
     """
 
     criterion: Label
     weight: PositiveFloat
     wins: Figure
-    similar_length: Figure = NOTHING
-    longer: Figure = NOTHING
+    similar_length: Figure = NO_FIGURE
+    longer: Figure = NO_FIGURE
     counts: dict[str, NonNegativeInt]
     disagreed: NonNegativeInt
     unscored: dict[UnscoredReason, NonNegativeInt]
@@ -193,7 +193,7 @@ class JudgePreferences(JudgeFigures):
 
     @property
     def shown(self) -> list[PairwiseCriterion]:
-        """The criteria worth showing: with one criterion the overall figures are the same."""
+        """The criteria to show; with one criterion the overall figures are the same and are skipped."""
         return self.criteria[:1] if len(self.criteria) == 2 else self.criteria
 
 
@@ -204,15 +204,15 @@ class PairwiseResults(ModeResults):
 
 
 _EVIDENCE = ("evidence_first", "evidence_second")
-_UNDECIDED = 0.5
-_MAX_LENGTH_DIFFERENCE = 0.2  # a share of the longer output
-SHARES: Mapping[object, float] = {1: 1.0, 2: 0.0, "tie": _UNDECIDED}
+_TIE_SHARE = 0.5
+_MAX_LENGTH_DIFFERENCE = 0.2  # share of the longer output's length
+SHARES: Mapping[object, float] = {1: 1.0, 2: 0.0, "tie": _TIE_SHARE}
 
 
 def judge_match(
     match: PairMatch, criteria: Sequence[Criterion], answers: Mapping[Call, Replicate], replicates: int
 ) -> MatchResult:
-    """Read both orders of a match in each replicate: the judgement by each criterion, then `overall`."""
+    """Read both orders of a match in each replicate: the judgement on each criterion, then overall."""
     texts = [text for text in (*(match.item.texts[name] for name in match.names), match.item.input) if text]
     judgements = []
     for replicate in range(replicates):
@@ -221,14 +221,14 @@ def judge_match(
             for order, question in zip(ORDERS, match.questions, strict=True)
         )
         judgements += [combine(name, replicate, [first[name], second[name]]) for name in first]
-    shares: dict[str, list[float]] = {one.criterion: [] for one in judgements}
-    for one in judgements:
-        shares[one.criterion] += [] if one.winner is None else [SHARES[one.winner]]
+    shares: dict[str, list[float]] = {judgement.criterion: [] for judgement in judgements}
+    for judgement in judgements:
+        shares[judgement.criterion] += [] if judgement.winner is None else [SHARES[judgement.winner]]
     return MatchResult(
         item=match.item.id,
         stratum=match.item.stratum,
         names=match.names,
-        shares={name: rounded(mean_or_none(given)) for name, given in shares.items()},
+        shares={name: rounded(mean_or_none(values)) for name, values in shares.items()},
         judgements=judgements,
     )
 
@@ -236,7 +236,7 @@ def judge_match(
 def read_order(
     answer: str | Unscored, criteria: Sequence[Criterion], texts: Sequence[str], order: Order
 ) -> dict[str, OrderJudgement]:
-    """Read an output by criterion and, last, overall; the winner is mapped back to the outputs."""
+    """Read a judge's output by criterion and, last, overall. `winner` is the number of the output."""
     written = read_criteria(answer, [criterion.id for criterion in criteria], texts)
     outputs: dict[object, Preferred] = {"first": order, "second": 2 if order == 1 else 1, "tie": "tie"}
     judgements = {}
@@ -247,21 +247,21 @@ def read_order(
 
 
 def weigh(judgements: Mapping[str, OrderJudgement], criteria: Sequence[Criterion]) -> OrderJudgement:
-    """Return the overall verdict of one order by the criteria's weights. It counts only if every criterion does."""
+    """Return the overall verdict of one order, weighted by criterion. It counts only if every criterion counts."""
     total = sum(criterion.weight for criterion in criteria)
-    balance = sure = 0.0
+    balance = confidence = 0.0
     for criterion in criteria:
         judgement = judgements[criterion.id]
         if judgement.winner is None:
             return OrderJudgement(unscored=judgement.unscored, detail=judgement.detail)
-        balance += criterion.weight * (SHARES[judgement.winner] - _UNDECIDED)
-        sure += criterion.weight * (judgement.confidence or 0.0)
+        balance += criterion.weight * (SHARES[judgement.winner] - _TIE_SHARE)
+        confidence += criterion.weight * (judgement.confidence or 0.0)
     winner: Preferred = "tie" if abs(balance) < 1e-9 else 1 if balance > 0 else 2
-    return OrderJudgement(winner=winner, confidence=rounded(min(1.0, sure / total)))
+    return OrderJudgement(winner=winner, confidence=rounded(min(1.0, confidence / total)))
 
 
 def combine(criterion: str, replicate: int, orders: list[OrderJudgement]) -> PairJudgement:
-    """Return the verdict of both orders."""
+    """Return the joint verdict of both orders; a tie if they differ."""
     first, second = (order.winner for order in orders)
     if first is None or second is None:
         return PairJudgement(criterion=criterion, replicate=replicate, orders=orders)
@@ -270,7 +270,7 @@ def combine(criterion: str, replicate: int, orders: list[OrderJudgement]) -> Pai
         criterion=criterion,
         replicate=replicate,
         winner=first if agreed else "tie",
-        confidence=rounded(fmean(order.confidence or 0.0 for order in orders)) if agreed else _UNDECIDED,
+        confidence=rounded(fmean(order.confidence or 0.0 for order in orders)) if agreed else _TIE_SHARE,
         agreed=agreed,
         orders=orders,
     )
@@ -283,15 +283,21 @@ def reduce_matches(
     replicates: int,
     judge: JudgeRecord,
 ) -> JudgePreferences:
-    """Return one judge's verdicts on matches, and their figures."""
+    """Compute one judge's verdicts on matches, and their figures."""
     results = [judge_match(match, criteria, answers, replicates) for match in matches]
-    orders = [order for one in results for said in one.judgements if said.criterion == OVERALL for order in said.orders]
+    orders = [
+        order
+        for one in results
+        for judgement in one.judgements
+        if judgement.criterion == OVERALL
+        for order in judgement.orders
+    ]
     unscored = Counter(one.unscored for one in orders if one.unscored is not None)
     unusable = no_usable_output(unscored, len(orders), texts_of(answers.values()))
     judged = list(zip(matches, results, strict=True))
-    figures = [_figures(one.id, one.weight, one.confidence_threshold, judged) for one in criteria]
+    figures = [_criterion_figures(one.id, one.weight, one.confidence_threshold, judged) for one in criteria]
     strictest = max(criterion.confidence_threshold for criterion in criteria)
-    figures.append(_figures(OVERALL, sum(one.weight for one in criteria), strictest, judged))
+    figures.append(_criterion_figures(OVERALL, sum(one.weight for one in criteria), strictest, judged))
     pairs = pair_results(results)
     by_stratum = by_key((pair.stratum, share) for pair in pairs if (share := pair.shares[OVERALL]) is not None)
     return JudgePreferences(
@@ -304,10 +310,10 @@ def reduce_matches(
     )
 
 
-def _figures(
+def _criterion_figures(
     name: str, weight: float, threshold: float, judged: Sequence[tuple[PairMatch, MatchResult]]
 ) -> PairwiseCriterion:
-    """Return the figures of one criterion. Position bias is that of the first replicate; noise needs a second one."""
+    """Return the figures of one criterion. Position bias uses the first replicate; noise requires two replicates."""
     by_match = [[one for one in result.judgements if one.criterion == name] for _, result in judged]
     judgements = [one for match in by_match for one in match]
     pairs = [
@@ -315,9 +321,15 @@ def _figures(
         for match, result in judged
         if tuple(match.item.texts) == PAIR and (share := result.shares[name]) is not None
     ]
-    firsts = [match[0].orders for match in by_match if match[0].winner is not None]
-    position = position_bias([in_order.winner for in_order, _ in firsts], [swapped.winner for _, swapped in firsts])
-    counting = [known for match in by_match if (known := [one for one in match if one.winner is not None])]
+    first_replicates = [match[0].orders for match in by_match if match[0].winner is not None]
+    position = position_bias(
+        [in_order.winner for in_order, _ in first_replicates], [swapped.winner for _, swapped in first_replicates]
+    )
+    judged_matches = [
+        judged_replicates
+        for match in by_match
+        if (judged_replicates := [one for one in match if one.winner is not None])
+    ]
     return PairwiseCriterion.view(
         position,
         criterion=name,
@@ -329,24 +341,26 @@ def _figures(
         longer=mean_within([share if left > right else 1 - share for share, left, right in pairs if left != right]),
         counts=dict(Counter(str(one.winner) for one in judgements if one.winner is not None)),
         disagreed=sum(one.agreed is False for one in judgements),
-        unscored=dict(Counter(said.unscored for one in judgements for said in one.orders if said.unscored is not None)),
-        confidence=mean_within([fmean(one.confidence or 0.0 for one in match) for match in counting]),
+        unscored=dict(
+            Counter(order.unscored for one in judgements for order in one.orders if order.unscored is not None)
+        ),
+        confidence=mean_within([fmean(one.confidence or 0.0 for one in match) for match in judged_matches]),
         unsure=sum(bool(one.agreed) and (one.confidence or 0.0) < threshold for one in judgements),
         noise=own_noise(
-            [[one.orders[place].winner for one in match if one.orders[place].winner] for place in (0, 1)]
+            [[one.orders[index].winner for one in match if one.orders[index].winner] for index in (0, 1)]
             for match in by_match
         ),
     )
 
 
 def rank_outputs(results: Sequence[tuple[str, Sequence[str], float | None]]) -> dict[str, Figure]:
-    """Return the win rates of outputs by name, best first, from the item, names and first share of each match."""
+    """Return the win rates of outputs by name, best first. A result has item, names and the first output's share."""
     shares: dict[str, dict[str, list[float]]] = {}  # keys: name, item
     for item, (left, right), share in results:
         if share is not None:
             shares.setdefault(left, {}).setdefault(item, []).append(share)
             shares.setdefault(right, {}).setdefault(item, []).append(1 - share)
-    wins = {name: mean_within([fmean(given) for given in by_item.values()]) for name, by_item in shares.items()}
+    wins = {name: mean_within([fmean(values) for values in by_item.values()]) for name, by_item in shares.items()}
     return dict(sorted(wins.items(), key=lambda row: -(row[1].value or 0.0)))
 
 
@@ -354,24 +368,24 @@ VERDICTS = "verdicts.jsonl"
 
 
 def write_verdicts(folder: Path, results: PairwiseResults) -> None:
-    """Write the verdicts of every output about an item with two outputs; raise StorageError."""
+    """Write the verdicts on items with two outputs to verdicts.jsonl; raise StorageError."""
     verdicts = (verdict for judge in results.judges for verdict in verdicts_of(judge))
     replace_blocks(folder / VERDICTS, (f"{verdict.model_dump_json(exclude_none=False)}\n" for verdict in verdicts))
 
 
 def verdicts_of(judge: JudgePreferences) -> Iterator[StoredVerdict]:
-    """Yield the verdict of every output about an item with two outputs: overall, and by each criterion."""
+    """Yield a judge's verdicts on items with two outputs: overall, and on each criterion."""
     for match in pair_results(judge.matches):
         for replicate, judgements in by_key((one.replicate, one) for one in match.judgements).items():
             *criteria, overall = judgements
-            for place, said in enumerate(overall.orders):
-                if said.unscored != "not_answered":  # a call that was not made is no verdict
+            for index, order_judgement in enumerate(overall.orders):
+                if order_judgement.unscored != "not_answered":  # the call was not made
                     yield StoredVerdict(
                         id=match.item,
                         judge=judge.judge.model_id,
-                        order=ORDERS[place],
-                        winner=said.winner,
-                        confidence=said.confidence,
+                        order=ORDERS[index],
+                        winner=order_judgement.winner,
+                        confidence=order_judgement.confidence,
                         replicate=replicate,
-                        criteria={one.criterion: one.orders[place].winner for one in criteria},
+                        criteria={one.criterion: one.orders[index].winner for one in criteria},
                     )

@@ -1,8 +1,8 @@
-"""`judge regression`: pairs of outputs → questions in both orders, and a judge's output → findings.
+"""`judge regression`: make the questions on pairs of outputs in both orders, and read the findings of a judge.
 
-The keys of an output stand in the order in which the judge writes: findings and their evidence before the decision. An
-output that is not whole (a dimension missing or repeated, an unknown word) is unscored with its reason. A further key,
-capital letters, null for no evidence and the impact of a verdict other than worse are ignored.
+The keys of an output are in the order in which the judge writes them: findings with evidence before the decision. An
+incomplete output (a dimension missing or repeated, an unknown value) is unscored with its reason. Extra keys, capital
+letters, null for no evidence and the impact of a verdict other than worse are ignored.
 """
 
 from collections import Counter
@@ -43,21 +43,21 @@ from skill_evaluator.judges.prompting.questions import (
     mark_of,
     one_of,
 )
-from skill_evaluator.judges.prompting.reading import Unscored, UnscoredReason, last_whole, shows_difference
+from skill_evaluator.judges.prompting.reading import Unscored, UnscoredReason, last_valid_verdict, shows_difference
 from skill_evaluator.judges.prompting.results import JudgeText, Order
 from skill_evaluator.text import canonical_json, digest
 
-ORDERS: tuple[Order, Order] = (1, 2)  # 1: the baseline stands first, 2: the candidate does
+ORDERS: tuple[Order, Order] = (1, 2)  # 1: the baseline is shown first; 2: the candidate
 MAX_BASIS_WORDS = 40
 _NAME_DIGITS = 12
-_WORDS = ("dimension", "verdict", "impact", "regression_severity", "ship_decision")
+_NAME_KEYS = ("dimension", "verdict", "impact", "regression_severity", "ship_decision")
 
 
 class RegressionItem(JudgedItem):
-    """A line: a prompt with the output in use and the new one. Without `id` a digest of the line names it.
+    """A line of a file of pairs: a prompt with two outputs. The default `id` is a digest of the line.
 
-    `regression_dimensions`, a list or a text with commas, are those of this pair, whatever the command names.
-    `baseline_model` and `candidate_model` wrote the outputs, if that is known.
+    `regression_dimensions`, a list or a text with commas, replaces the command's dimensions for this pair.
+    `baseline_model` and `candidate_model` name the models that wrote the outputs, if known.
     """
 
     input: JudgedText = Field(min_length=1, validation_alias=AliasChoices("prompt", "input"))
@@ -71,7 +71,7 @@ class RegressionItem(JudgedItem):
 
     @property
     def writers(self) -> list[str]:
-        """The models that wrote the outputs, as far as they are known."""
+        """The known models that wrote the outputs."""
         return [name for name in (self.baseline_model, self.candidate_model) if name is not None]
 
     @model_validator(mode="before")
@@ -103,13 +103,18 @@ class JudgedPair:
 def pairs_of(
     items: Mapping[str, RegressionItem], names: Sequence[str], preset: str, blocking: Collection[str]
 ) -> tuple[JudgedPair, ...]:
-    """Return items with their own dimensions, the named ones or the preset's. Raise ConfigError or JudgeError."""
-    usual = dimensions_of(names, preset, blocking)
+    """Pair each item with its own dimensions, or with the named ones or the preset's.
+
+    Raise ConfigError for invalid names, and JudgeError for invalid dimensions of an item.
+    """
+    default_dimensions = dimensions_of(names, preset, blocking)
     pairs = []
     for item in items.values():
         try:
-            own = any(name.strip() for name in item.regression_dimensions)
-            dimensions = dimensions_of(item.regression_dimensions, blocking=blocking) if own else usual
+            has_dimensions = any(name.strip() for name in item.regression_dimensions)
+            dimensions = (
+                dimensions_of(item.regression_dimensions, blocking=blocking) if has_dimensions else default_dimensions
+            )
         except ConfigError as problem:
             raise JudgeError(f"item '{item.id}': {problem}") from None
         pairs.append(JudgedPair(item=item, dimensions=dimensions))
@@ -119,7 +124,7 @@ def pairs_of(
 def regression_questions(
     pairs: Sequence[JudgedPair], rules: ShipRules, seed: int
 ) -> tuple[list[JudgeQuestion], JudgePrompt]:
-    """Return the prompt, and two questions for each pair, `<pair>/1` and `<pair>/2`; none for identical outputs."""
+    """Return two questions per pair, `<pair>/1` and `<pair>/2`, and the prompt. Identical outputs have no question."""
     prompt = load_prompt("regression")
     questions = []
     for pair in pairs:
@@ -146,7 +151,7 @@ def regression_questions(
 
 
 def question_id(pair: str, order: int) -> str:
-    """Return the id under which a judge run has the question of a pair in an order."""
+    """Return the id of the question on a pair in one order."""
     return f"{pair}/{order}"
 
 
@@ -163,7 +168,7 @@ def _instructions(dimensions: Sequence[Dimension], rules: ShipRules, form: Form)
 
 
 def regression_form(dimensions: Sequence[Dimension]) -> Form:
-    """Return the form of an output; the order of its keys has the judge look before it concludes."""
+    """Return the form of an output. The order of its keys makes the judge collect findings before it concludes."""
     names = [dimension.name for dimension in dimensions]
     finding, shown = form_of(
         {
@@ -205,7 +210,10 @@ class DimensionFinding(FrozenModel):
 
 
 class Conclusion(FrozenModel):
-    """A judge's own conclusion from its findings; code decides again. The answer keeps the findings."""
+    """A judge's own conclusion from its findings, which code only compares with its decision.
+
+    `per_dimension` is not stored; the answer has the findings.
+    """
 
     regression_detected: StrictBool
     regression_severity: RegressionSeverity
@@ -219,10 +227,10 @@ Mismatch = Literal["regression_detected", "regression_severity", "ship_decision"
 
 
 class RegressionAnswer(FrozenModel):
-    """One output of a judge: in order 1 the baseline stood first, in order 2 the candidate.
+    """One output of a judge: in order 1 the baseline was shown first, in order 2 the candidate.
 
-    `unscored` says why it does not count. `mismatches` name the fields of the conclusion that do not follow from the
-    findings, or a decision_basis that is too long. `unrequested` names further dimensions, which count for nothing.
+    `unscored` is the reason why it does not count. `mismatches` lists the fields of the conclusion that contradict the
+    findings, and `decision_basis` if it is too long. `unrequested` lists further dimensions, which are ignored.
     """
 
     order: Literal[1, 2]
@@ -242,25 +250,27 @@ class RegressionAnswer(FrozenModel):
 def read_answer(
     text: str | Unscored, pair: JudgedPair, rules: ShipRules, order: Order = 1, replicate: int = 0
 ) -> RegressionAnswer:
-    """Read a judge's output on a pair: the last whole answer that is not copied from a judged text."""
+    """Read a judge's output on a pair: the last valid answer that is not copied from a judged text."""
     judged = (pair.item.input, pair.item.baseline_output, pair.item.candidate_output)
     answer = (
-        text if isinstance(text, Unscored) else last_whole(text, lambda value: _checked(value, pair, rules), judged)
+        text
+        if isinstance(text, Unscored)
+        else last_valid_verdict(text, lambda value: _check_answer(value, pair, rules), judged)
     )
     if isinstance(answer, Unscored):
         return RegressionAnswer(order=order, replicate=replicate, unscored=answer.reason, detail=answer.detail)
     return answer.model_copy(update={"order": order, "replicate": replicate})
 
 
-def _checked(value: object, pair: JudgedPair, rules: ShipRules) -> RegressionAnswer | Unscored:
+def _check_answer(value: object, pair: JudgedPair, rules: ShipRules) -> RegressionAnswer | Unscored:
     requested = [dimension.name for dimension in pair.dimensions]
     unrequested: list[str] = []
     if isinstance(value, dict) and isinstance(findings := value.get("per_dimension"), list):
-        findings = [_plain(finding) if isinstance(finding, dict) else finding for finding in findings]
+        findings = [_normalized(finding) if isinstance(finding, dict) else finding for finding in findings]
         names = [finding.get("dimension") if isinstance(finding, dict) else None for finding in findings]
         unrequested = [name for name in names if isinstance(name, str) and name not in requested]
         requested_findings = [finding for finding, name in zip(findings, names, strict=True) if name not in unrequested]
-        value = {**_plain(value), "per_dimension": requested_findings}
+        value = {**_normalized(value), "per_dimension": requested_findings}
     try:
         conclusion = Conclusion.model_validate(value)
     except ValidationError as problem:
@@ -269,8 +279,8 @@ def _checked(value: object, pair: JudgedPair, rules: ShipRules) -> RegressionAns
     counts = Counter(finding.dimension for finding in conclusion.per_dimension)
     if repeated := [name for name, count in counts.items() if count > 1]:
         return Unscored(reason="repeated_dimension", detail=", ".join(repeated))
-    if missing := [name for name in requested if name not in counts]:
-        return Unscored(reason="missing_dimension", detail=", ".join(missing))
+    if absent := [name for name in requested if name not in counts]:
+        return Unscored(reason="missing_dimension", detail=", ".join(absent))
     by_name = {finding.dimension: finding for finding in conclusion.per_dimension}
     outputs = (pair.item.baseline_output, pair.item.candidate_output)
     verified = {
@@ -287,10 +297,10 @@ def _checked(value: object, pair: JudgedPair, rules: ShipRules) -> RegressionAns
     )
 
 
-def _plain(members: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the members that say something, with words as records have them."""
+def _normalized(members: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the members that are not null, with names in the form of records."""
     plain = {
-        key: dimension_name(value) if key in _WORDS and isinstance(value, str) else value
+        key: dimension_name(value) if key in _NAME_KEYS and isinstance(value, str) else value
         for key, value in members.items()
         if value is not None and key != "verified"
     }
@@ -300,13 +310,13 @@ def _plain(members: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _mismatches(conclusion: Conclusion, pair: JudgedPair, rules: ShipRules, *, complete: bool) -> list[Mismatch]:
-    """Name the fields of a conclusion that do not follow from the findings; if not `complete`, only its length."""
+    """List the fields of a conclusion that contradict the findings. If not `complete`, check only its length."""
     worse = {finding.dimension: finding.impact for finding in conclusion.per_dimension if finding.impact is not None}
-    right: dict[Mismatch, object] = {
+    expected: dict[Mismatch, object] = {
         "regression_detected": bool(worse),
         "regression_severity": severity_of(worse.values()),
         "ship_decision": decide(worse, pair.dimensions, ShipRules(one_low=rules.one_low))[0],
     }
-    wrong = [name for name, value in right.items() if complete and getattr(conclusion, name) != value]
+    mismatches = [name for name, value in expected.items() if complete and getattr(conclusion, name) != value]
     too_long = len(conclusion.decision_basis.split()) > MAX_BASIS_WORDS
-    return [*wrong, "decision_basis"] if too_long else wrong
+    return [*mismatches, "decision_basis"] if too_long else mismatches

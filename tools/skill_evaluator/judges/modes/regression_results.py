@@ -1,8 +1,8 @@
-"""The results of `judge regression`: answers → the verdict on each pair, the rates of the batch, the decision.
+"""The results of `judge regression`: the verdict on each pair, the rates of the batch, and the decision.
 
-The replicates of an order vote. A verdict that only one order gives is *uncertain*, and a person decides; a regression
-of high impact still blocks if no answer of the other order counts. A regression without a quotation that shows the
-difference counts like every other, and is marked as unverified.
+The majority of an order's replicates decides the order. If the orders disagree, the verdict is *uncertain* and a person
+decides; a regression of high impact still blocks if the other order has no usable answer. A regression without a
+quotation that shows the difference counts like any other, and is marked as unverified.
 """
 
 from collections import Counter
@@ -25,7 +25,7 @@ from skill_evaluator.judges.modes.regression import (
     question_id,
     read_answer,
 )
-from skill_evaluator.judges.modes.results import NOTHING, RESULTS_VERSION, JudgeFigures, ModeResults
+from skill_evaluator.judges.modes.results import NO_FIGURE, RESULTS_VERSION, JudgeFigures, ModeResults
 from skill_evaluator.judges.modes.ship_rules import (
     IMPACTS,
     NONE,
@@ -104,8 +104,8 @@ class PairResult(FrozenModel):
 class DimensionSummary(FrozenModel):
     """A dimension over the pairs in which both orders count.
 
-    `worse`: the share of regressions, by impact in `impacts`; `unverified` counts those without a quotation that shows
-    the difference. `flips`: the share in which the orders disagree.
+    `worse`: the share of regressions; `impacts` counts them by impact, `unverified` those without a quotation that
+    shows the difference. `flips`: the share of pairs whose orders disagree.
     """
 
     dimension: Label
@@ -122,10 +122,10 @@ class DimensionSummary(FrozenModel):
 class JudgeRegressions(JudgeFigures):
     """One judge. The shares of `decisions` and the `flips` are over the pairs in which both orders count.
 
-    `undecided` counts pairs without an answer that counts. `lean`, from -1 to 1, is how much better an output is judged
-    when it stands first. `repeats`: how often two replicates agree in every dimension. `mismatches` counts answers
-    whose conclusion does not follow from their findings, `unrequested` answers by further dimensions. `unverified`: the
-    share of regressions without a quotation that shows the difference.
+    `undecided` counts pairs without a usable answer. `lean`, from -1 to 1, is the advantage of the output shown first.
+    `repeats`: share of replicates that agree in every dimension. `mismatches` counts answers whose conclusion
+    contradicts their findings, `unrequested` counts further dimensions. `unverified`: share of regressions without a
+    quotation that shows the difference.
     """
 
     declared_strong: bool
@@ -136,7 +136,7 @@ class JudgeRegressions(JudgeFigures):
     flips: Figure
     lean: Figure
     repeats: Figure
-    unverified: Figure = NOTHING
+    unverified: Figure = NO_FIGURE
     answers: NonNegativeInt
     unscored: dict[UnscoredReason, NonNegativeInt]
     mismatches: dict[Mismatch, NonNegativeInt]
@@ -146,10 +146,10 @@ class JudgeRegressions(JudgeFigures):
 
 
 class RateAlert(FrozenModel):
-    """A judge's rate of regressions in a dimension, corrected for its errors, against the rate that the policy allows.
+    """A judge's rate of regressions in a dimension, corrected for its errors, and the rate that the policy allows.
 
-    `above`: whether the whole interval of `corrected` is above `allowed`; null if `problem` says why it is not known.
-    `sensitivity` and `specificity` are those of the judge in the judge run `calibration`.
+    `above`: whether the whole interval of `corrected` is above `allowed`; null if unknown, with the reason in
+    `problem`. `sensitivity` and `specificity` are from the judge run `calibration`.
     """
 
     judge: ModelId
@@ -195,7 +195,7 @@ class RegressionResults(ModeResults):
 
     @property
     def exit_code(self) -> int:
-        """3 for a block, an alert or a risen rate, 4 if a person must look or a judge is unusable, 0 to ship."""
+        """3 for a block, an alert or a risen rate; 4 if review is required or a judge is unusable; 0 to ship."""
         if self.alerting or self.ship_decision == "block":
             return EXIT_REGRESSED
         ships = self.ship_decision == "ship" and not any(judge.unusable for judge in self.judges)
@@ -208,9 +208,9 @@ def read_regressions(path: Path) -> RegressionResults:
 
 
 def most_careful(decisions: Sequence[ShipDecision | None]) -> ShipDecision | None:
-    """Return the most careful decision of pairs or judges, null without any.
+    """Return the most careful decision of pairs or judges, or None if there is no decision.
 
-    A missing decision beside others means that a person must look.
+    If some decisions are missing, the result is at least `review_required`.
 
     >>> most_careful(["ship", None]), most_careful([None])
     ('review_required', None)
@@ -220,11 +220,11 @@ def most_careful(decisions: Sequence[ShipDecision | None]) -> ShipDecision | Non
 
 
 def combine_orders(pair: JudgedPair, answers: Sequence[RegressionAnswer], rules: ShipRules) -> PairResult:
-    """Return the verdict of a judge's answers on a pair, in both orders and all replicates."""
+    """Combine a judge's answers on a pair over both orders and all replicates."""
     if pair.identical:
-        same = [DimensionFinding(dimension=dimension.name, verdict="same") for dimension in pair.dimensions]
-        answers = [RegressionAnswer(order=order, findings=same) for order in ORDERS]
-    dimensions = [_combine(dimension.name, answers) for dimension in pair.dimensions]
+        findings = [DimensionFinding(dimension=dimension.name, verdict="same") for dimension in pair.dimensions]
+        answers = [RegressionAnswer(order=order, findings=findings) for order in ORDERS]
+    dimensions = [_combine_dimension(dimension.name, answers) for dimension in pair.dimensions]
     worse = {one.dimension: one.impact for one in dimensions if one.impact is not None}
     decision, reason = decide(worse, pair.dimensions, rules)
     doubts = list(_doubts(dimensions, answers))
@@ -248,7 +248,7 @@ def combine_orders(pair: JudgedPair, answers: Sequence[RegressionAnswer], rules:
 
 
 def _doubts(dimensions: Sequence[DimensionResult], answers: Sequence[RegressionAnswer]) -> Iterator[str]:
-    """Yield the reasons why a pair without a regression does not ship."""
+    """Yield the reasons that keep a pair without a regression from shipping."""
     yield from (
         f"uncertain: {one.dimension} ({', then '.join(map(str, one.by_order))})" for one in dimensions if one.flipped
     )
@@ -261,20 +261,20 @@ def _doubts(dimensions: Sequence[DimensionResult], answers: Sequence[RegressionA
     )
 
 
-def _combine(name: str, answers: Sequence[RegressionAnswer]) -> DimensionResult:
+def _combine_dimension(name: str, answers: Sequence[RegressionAnswer]) -> DimensionResult:
     by_order = [
         [finding for answer in answers if answer.order == order and (finding := answer.finding(name)) is not None]
         for order in ORDERS
     ]
-    votes = [_vote(findings) for findings in by_order]
-    counting = [vote for vote in votes if vote is not None]
-    verdicts = {verdict for verdict, _ in counting}
+    votes = [_majority_finding(findings) for findings in by_order]
+    order_votes = [vote for vote in votes if vote is not None]
+    verdicts = {verdict for verdict, _ in order_votes}
     impact = highest(one.impact for findings in by_order for one in findings if one.impact is not None)
     verdict: PairVerdict = "uncertain"
-    confidence = 0.5 if counting else 0.0
+    confidence = 0.5 if order_votes else 0.0
     blocks = verdicts == {"candidate_worse"} and impact == "high"
-    if len(verdicts) == 1 and (len(counting) == len(ORDERS) or blocks):
-        verdict, confidence = counting[0][0], sum(share for _, share in counting) / len(ORDERS)
+    if len(verdicts) == 1 and (len(order_votes) == len(ORDERS) or blocks):
+        verdict, confidence = order_votes[0][0], sum(share for _, share in order_votes) / len(ORDERS)
     worse = verdict == "candidate_worse"
     return DimensionResult(
         dimension=name,
@@ -286,8 +286,11 @@ def _combine(name: str, answers: Sequence[RegressionAnswer]) -> DimensionResult:
     )
 
 
-def _vote(findings: Sequence[DimensionFinding]) -> tuple[Finding, float] | None:
-    """Return the majority of one order's findings and its share of them; a tie is *same* with half the share."""
+def _majority_finding(findings: Sequence[DimensionFinding]) -> tuple[Finding, float] | None:
+    """Return the majority of one order's findings and its share; a tie is *same* with half the share.
+
+    Return None without findings.
+    """
     if not findings:
         return None
     (verdict, votes), *others = Counter(finding.verdict for finding in findings).most_common(2)
@@ -304,16 +307,16 @@ def reduce_regressions(
     *,
     declared_strong: bool,
 ) -> JudgeRegressions:
-    """Return a judge's verdicts on pairs, and their rates."""
-    results = [combine_orders(pair, _read(pair, answers, replicates, rules), rules) for pair in pairs]
+    """Compute a judge's verdicts on pairs, and their rates."""
+    results = [combine_orders(pair, _read_answers(pair, answers, replicates, rules), rules) for pair in pairs]
     all_answers = [answer for result in results for answer in result.answers]
     unscored = Counter(answer.unscored for answer in all_answers if answer.unscored is not None)
     unusable = no_usable_output(unscored, len(all_answers), texts_of(answers.values()))
-    compared = [result for result in results if result.compared]  # half an answer would count as less
+    compared = [result for result in results if result.compared]  # both orders count
     decided = [result.ship_decision for result in compared]
     dimensions = {one.name: one.blocking for pair in pairs for one in pair.dimensions}
     worse = [one for result in compared for one in result.dimensions if one.verified is not None]
-    repeats = [_repeats(result) for result in results]
+    repeats = [_replicate_agreement(result) for result in results]
     severities = [result.regression_severity or NONE for result in compared]
     return JudgeRegressions(
         judge=judge,
@@ -321,9 +324,11 @@ def reduce_regressions(
         ship_decision=most_careful([result.ship_decision for result in results]),
         decisions={} if unusable else {name: rate(decided.count(name), len(decided)) for name in DECISIONS},
         undecided=[result.ship_decision for result in results].count(None),
-        dimensions=[] if unusable else [_summary(name, blocks, compared) for name, blocks in dimensions.items()],
+        dimensions=[]
+        if unusable
+        else [_dimension_summary(name, blocks, compared) for name, blocks in dimensions.items()],
         flips=rate(sum(any(one.flipped for one in result.dimensions) for result in compared), len(compared)),
-        lean=mean_within([_lean(result) for result in compared if not result.identical], -1.0, 1.0),
+        lean=mean_within([_position_advantage(result) for result in compared if not result.identical], -1.0, 1.0),
         repeats=mean_within([share for share in repeats if share is not None]),
         unverified=rate(sum(not one.verified for one in worse), len(worse)),
         answers=len(all_answers),
@@ -336,7 +341,7 @@ def reduce_regressions(
     )
 
 
-def _read(
+def _read_answers(
     pair: JudgedPair, answers: Mapping[Call, Replicate], replicates: int, rules: ShipRules
 ) -> list[RegressionAnswer]:
     return [
@@ -346,20 +351,20 @@ def _read(
     ]
 
 
-def _lean(result: PairResult) -> float:
-    """Return the advantage of the first place on a pair, from -1 to 1; the mean over dimensions."""
+def _position_advantage(result: PairResult) -> float:
+    """Return the advantage of the output shown first on a pair, from -1 to 1, as a mean over dimensions."""
     by_order = [dimension.by_order for dimension in result.dimensions]
     return fmean((_POINTS[second] - _POINTS[first]) / 2 for first, second in by_order if first and second)
 
 
-def _repeats(result: PairResult) -> float | None:
-    """Return the share of replicate pairs that agree in every dimension. Return None if fewer than two count."""
+def _replicate_agreement(result: PairResult) -> float | None:
+    """Return the share of pairs of replicates that agree in every dimension. Return None if fewer than two count."""
     counting = [answer for answer in result.answers if answer.unscored is None]
     verdicts = by_key((answer.order, tuple(one.verdict for one in answer.findings)) for answer in counting)
     return repeatability(list(verdicts.values())).value
 
 
-def _summary(name: str, blocking: bool, compared: Sequence[PairResult]) -> DimensionSummary:
+def _dimension_summary(name: str, blocking: bool, compared: Sequence[PairResult]) -> DimensionSummary:
     verdicts = [one for result in compared for one in result.dimensions if one.dimension == name]
     worse = [one for one in verdicts if one.verdict == "candidate_worse"]
     counts = Counter(one.verdict for one in verdicts)
@@ -377,20 +382,20 @@ def _summary(name: str, blocking: bool, compared: Sequence[PairResult]) -> Dimen
 
 
 def refuse_incomparable(earlier: RegressionResults, judges: dict[str, str], prompt: str) -> None:
-    """Raise JudgeError if the earlier batch was judged otherwise: `judges` are settings digests by model."""
-    before = {judge.judge.model_id: judge.judge.settings for judge in earlier.judges}
+    """Raise JudgeError if the earlier batch has other judges, settings (`judges` has digests by model) or prompt."""
+    earlier_settings = {judge.judge.model_id: judge.judge.settings for judge in earlier.judges}
     name = f"--against {earlier.judging.id}"
     for model_id, settings in judges.items():
-        if model_id not in before:
-            raise JudgeError(f"{name}: {model_id} did not judge it; its judges are {', '.join(before)}")
-        if before[model_id] != settings:
+        if model_id not in earlier_settings:
+            raise JudgeError(f"{name}: {model_id} did not judge it; its judges are {', '.join(earlier_settings)}")
+        if earlier_settings[model_id] != settings:
             raise JudgeError(f"{name}: the settings of {model_id} changed since; judge that batch again")
     if prompt not in {one.digest for one in earlier.judging.prompts}:
         raise JudgeError(f"{name}: the judge's prompt changed since; judge that batch again")
 
 
-def rate_changes(later: Sequence[JudgeRegressions], earlier: Sequence[JudgeRegressions]) -> list[RateChange]:
-    """Return the change of each judge's rate of regressions by dimension; dimensions of one batch alone are left out.
+def rate_changes(later: Sequence[JudgeRegressions], earlier_results: Sequence[JudgeRegressions]) -> list[RateChange]:
+    """Return the change of each judge's rate of regressions by dimension. Dimensions of only one batch are skipped.
 
     Fisher's exact test (1935) compares the two rates; the p-values of a judge are adjusted over its dimensions by the
     step-up procedure of Benjamini and Hochberg (1995, doi:10.1111/j.2517-6161.1995.tb02031.x).
@@ -398,15 +403,17 @@ def rate_changes(later: Sequence[JudgeRegressions], earlier: Sequence[JudgeRegre
     import numpy as np
     from scipy.stats import fisher_exact
 
-    before = {(judge.judge.model_id, one.dimension): one.worse for judge in earlier for one in judge.dimensions}
+    earlier_rates = {
+        (judge.judge.model_id, one.dimension): one.worse for judge in earlier_results for one in judge.dimensions
+    }
     changes = []
     for judge in later:
         model_id = judge.judge.model_id
-        known = [(one, before.get((model_id, one.dimension))) for one in judge.dimensions]
-        both = [(one, old) for one, old in known if old is not None and old.n and one.worse.n]
-        tables = (np.array([_counts(one.worse), _counts(old)]) for one, old in both)
+        pairs = [(one, earlier_rates.get((model_id, one.dimension))) for one in judge.dimensions]
+        comparable = [(one, old) for one, old in pairs if old is not None and old.n and one.worse.n]
+        tables = (np.array([_counts(one.worse), _counts(old)]) for one, old in comparable)
         p_values = [min(1.0, float(fisher_exact(table).pvalue)) for table in tables]
-        for (one, old), p, q in zip(both, p_values, benjamini_hochberg(p_values), strict=True):
+        for (one, old), p, q in zip(comparable, p_values, benjamini_hochberg(p_values), strict=True):
             change = difference(one.worse, old)
             rose = q < _ALPHA and (change.value or 0.0) > 0
             rates = {"earlier": old, "later": one.worse, "difference": change}
@@ -415,6 +422,6 @@ def rate_changes(later: Sequence[JudgeRegressions], earlier: Sequence[JudgeRegre
 
 
 def _counts(worse: Figure) -> tuple[int, int]:
-    """Return the number of regressions and of other verdicts."""
+    """Return the numbers of regressions and of other verdicts."""
     count = round((worse.value or 0.0) * worse.n)
     return count, worse.n - count

@@ -14,13 +14,13 @@ from skill_evaluator.judges.prompting.results import JudgeRecord, JudgeText, NoU
 from skill_evaluator.judges.statistics import Figure, rate
 
 RESULTS_VERSION = 1
-NOTHING = rate(0, 0)  # older results lack a figure
+NO_FIGURE = rate(0, 0)  # default for fields that older results lack
 PEOPLE = "people"
 Verdict = int | float | str
 
 
 class Judgement(FrozenModel):
-    """A judge's verdict with its grounds; `quotes` counts the pieces of evidence that were found in the texts."""
+    """A judge's verdict with its grounds; `quotes` counts the pieces of evidence that quote the texts."""
 
     evidence: list[JudgeText] = []
     justification: JudgeText = ""
@@ -31,14 +31,14 @@ class Judgement(FrozenModel):
 
 
 class JudgeFigures(FrozenModel):
-    """The part of one judge. `unusable` says why it has no figures."""
+    """The results of one judge. `unusable`: the reason why it has no figures."""
 
     judge: JudgeRecord
     unusable: NoUsableOutput | None = None
 
 
 class Decision(FrozenModel):
-    """The verdict on an item: a ship decision, a winner or its share, or a score from 0 to 1, with its reasons."""
+    """The verdict on an item with its reasons: a ship decision, a winner or its share, or a score from 0 to 1."""
 
     item: Label
     names: tuple[Label, ...] = ()
@@ -47,14 +47,14 @@ class Decision(FrozenModel):
 
 
 class PanelDecision(Decision):
-    """The verdict of a panel; `verdicts` by criterion or dimension, with the `votes` of the judges that have one."""
+    """The verdict of a panel; `verdicts` and `votes` (verdicts by judge) are by criterion or dimension."""
 
     verdicts: Mapping[Label, Verdict | None]
     votes: Mapping[Label, Mapping[ModelId, Verdict]]
 
 
 class JudgeAgreement(FrozenModel):
-    """A judge of a panel: its weight, and how often its verdict is the panel's."""
+    """A judge of a panel: its weight, and the share of its verdicts that equal the panel's."""
 
     judge: ModelId
     weight: PositiveFloat
@@ -62,11 +62,11 @@ class JudgeAgreement(FrozenModel):
 
 
 class PanelResult(FrozenModel):
-    """Several judges as one. `agreement`: the share of verdicts on which all judges agree.
+    """The combined result of several judges. `agreement`: the share of verdicts on which all judges agree.
 
     `figures`: the mean score or the win rate of output 1 by criterion, or the share of each ship decision. `summary`:
-    the mean weighted score from 0 to 1. `win_rates` of several outputs: by name, best first. Of matches the overall
-    verdicts are compared for the agreement; scores agree if they are less than a level apart.
+    the mean weighted score from 0 to 1. `win_rates`: of more than two outputs by name, best first. Agreement on matches
+    compares the overall verdicts; scores agree if they are less than a level apart.
     """
 
     figures: Mapping[Label, Figure] = {}
@@ -78,7 +78,7 @@ class PanelResult(FrozenModel):
 
 
 class CascadeStage(FrozenModel):
-    """A judge of a cascade: the number of outputs, pairs or matches that it judged, and that it decided."""
+    """A judge of a cascade: the numbers of items that it judged (`asked`) and decided."""
 
     judge: ModelId
     asked: NonNegativeInt
@@ -86,13 +86,13 @@ class CascadeStage(FrozenModel):
 
 
 class CascadeDecision(Decision):
-    """The verdict of a cascade, and who decided."""
+    """The verdict of a cascade; `by` is the judge that decided, or `people`."""
 
     by: ModelId | Literal["people"]
 
 
 class CascadeResult(FrozenModel):
-    """The cheap judge, then the strong one, then people. `people` counts what is left to them."""
+    """The result of a cascade: the cheap judge, then the strong judge. `people` counts the items for human review."""
 
     stages: tuple[CascadeStage, CascadeStage]
     people: NonNegativeInt
@@ -100,7 +100,7 @@ class CascadeResult(FrozenModel):
 
 
 class ModeResults(FrozenModel):
-    """The file of results. `left_out`: by id, the reason why an output or pair could not be judged."""
+    """The file of results. `left_out`: the reason why an output or pair was not judged, by id."""
 
     results_version: int = RESULTS_VERSION
     judging: JudgeRunHead

@@ -1,4 +1,4 @@
-"""The outputs to judge: items of a file, outputs of runs, and pinned outputs."""
+"""Read the outputs to judge: from a file of items, from runs, and from pinned outputs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,7 +25,7 @@ from skill_evaluator.runner.journal import find_run, outcomes, read_component_ma
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedOutputs:
-    """Items to compare. `left_out`: by case, why it is not compared; `source`: the file or run of the outputs."""
+    """Items to compare. `left_out`: the reason for each skipped case; `source`: the file or run of the outputs."""
 
     items: Mapping[str, RegressionItem]
     left_out: Mapping[str, str] = field(default_factory=dict)
@@ -36,34 +36,40 @@ class ComparedOutputs:
     notes: Sequence[str] = ()
 
 
-NOT_APPLICABLE = "not applicable to the model"  # planned out, so that nobody need look at it
-_CHANGED_FOR = "the case is not as it was for the {}"
+NOT_APPLICABLE = "not applicable to the model"  # skipped by plan, so no review is required
+_CASE_CHANGED = "the case changed since the {} was run"
 
 
 def outputs_of_run(folder: Path) -> tuple[PinnedOutputs, dict[str, str]]:
-    """Return the first output of each case of a run, and why others have none. Raise RunError or JudgeError."""
+    """Return the first output of each case of a run, and the reason for each case without one.
+
+    Raise RunError if the run is unreadable, and JudgeError if it has no output or is an audit scenario's.
+    """
     manifest = read_component_manifest(folder)
     if manifest.scenario is not None:
-        raise JudgeError(f"{folder} was run under the scenario '{manifest.scenario}': use a run of the prompt alone")
+        raise JudgeError(f"{folder} used the scenario '{manifest.scenario}': use a run without a scenario")
     outputs: dict[str, PinnedOutput] = {}
-    missing = dict.fromkeys(manifest.cases, "not answered") | dict.fromkeys(manifest.not_applicable, NOT_APPLICABLE)
+    reasons = dict.fromkeys(manifest.cases, "not answered") | dict.fromkeys(manifest.not_applicable, NOT_APPLICABLE)
     for call, replicate in sorted(outcomes(folder).items(), key=lambda item: item[0].replicate):
         if call.case_id not in manifest.cases or call.case_id in outputs:
             continue
         if replicate.failure is not None:
-            missing[call.case_id] = replicate.failure.kind
+            reasons[call.case_id] = replicate.failure.kind
         elif replicate.completion is not None:
             outputs[call.case_id] = PinnedOutput.of(manifest.cases[call.case_id], replicate.output)
-            del missing[call.case_id]
+            del reasons[call.case_id]
     if not outputs:
-        raise JudgeError(f"{folder} has no output: {next(iter(missing.values()))}")
-    return PinnedOutputs.view(manifest, outputs=outputs), missing
+        raise JudgeError(f"{folder} has no output: {next(iter(reasons.values()))}")
+    return PinnedOutputs.view(manifest, outputs=outputs), reasons
 
 
 def read_outputs(
     request: ScoreRequest, rubric: NamedRubric, limits: SafetyLimits
 ) -> tuple[dict[str, OutputItem], dict[str, str], str | None]:
-    """Return the outputs to score by id, the reasons why cases have none, and the component of a run."""
+    """Return the outputs to score by id, the reason for each skipped case, and the component of a run.
+
+    The component is None for items from a file. Raise JudgeError if there is no output to judge.
+    """
     if (request.items is None) == (request.run is None):
         raise JudgeError("use either --items FILE, or --run RUN for the outputs of a component's run")
     if request.items is not None:
@@ -99,14 +105,14 @@ def read_compared(request: RegressionRequest, limits: SafetyLimits) -> ComparedO
         return ComparedOutputs(items=read_items(request.items, RegressionItem), source=str(request.items))
     candidate, unanswered = outputs_of_run(find_run(request.candidate or "", request.components))
     component = load_component(request.components, candidate.skill, limits, request.fixtures)
-    missing: Mapping[str, str] = {}
+    baseline_reasons: Mapping[str, str] = {}
     if request.baseline is None:
         baseline = pinned_of_model(component.folder, component.name, candidate.model_id)
     else:
-        baseline, missing = outputs_of_run(find_run(request.baseline, request.components))
+        baseline, baseline_reasons = outputs_of_run(find_run(request.baseline, request.components))
     cases = load_cases(component, request.fixtures)
     items, left_out = pairs_of_outputs(component, cases, baseline, candidate, unanswered)
-    for case_id, reason in missing.items():
+    for case_id, reason in baseline_reasons.items():
         left_out[case_id] = reason if reason == NOT_APPLICABLE else f"baseline: {reason}"
     sides = (("baseline", baseline), ("candidate", candidate))
     return ComparedOutputs(
@@ -127,14 +133,17 @@ def pairs_of_outputs(
     candidate: PinnedOutputs,
     unanswered: Mapping[str, str],
 ) -> tuple[dict[str, RegressionItem], dict[str, str]]:
-    """Return a pair for each case of the baseline, and why others cannot be compared. Raise JudgeError."""
+    """Pair the outputs of each case of the baseline, and return the reason for each skipped case.
+
+    Raise JudgeError if no pair can be compared.
+    """
     if baseline.skill != component.name:
         raise JudgeError(
             f"the baseline {baseline.run_id} is of '{baseline.skill}', the candidate of '{component.name}'"
         )
     if candidate.digests.get("prompt") != component.digests["prompt"]:
         raise JudgeError(
-            f"the prompt of '{component.name}' is not that of the candidate {candidate.run_id}; check out its commit"
+            f"the prompt of '{component.name}' changed since the candidate {candidate.run_id}; check out its commit"
         )
     by_id = {case.id: case for case in cases}
     items: dict[str, RegressionItem] = {}
@@ -142,14 +151,14 @@ def pairs_of_outputs(
     for case_id, before in baseline.outputs.items():
         case, after = by_id.get(case_id), candidate.outputs.get(case_id)
         if case is None:
-            left_out[case_id] = "the case is no longer there"
+            left_out[case_id] = "the case was deleted"
         elif not case.was(before.case):
-            left_out[case_id] = _CHANGED_FOR.format("baseline")
+            left_out[case_id] = _CASE_CHANGED.format("baseline")
         elif after is None:
-            why = unanswered.get(case_id, "not asked")
-            left_out[case_id] = why if why == NOT_APPLICABLE else f"candidate: {why}"
+            reason = unanswered.get(case_id, "not in the run")
+            left_out[case_id] = reason if reason == NOT_APPLICABLE else f"candidate: {reason}"
         elif case.digest != after.case:
-            left_out[case_id] = _CHANGED_FOR.format("candidate")
+            left_out[case_id] = _CASE_CHANGED.format("candidate")
         elif not before.text.strip():
             left_out[case_id] = "baseline: empty"
         else:
@@ -167,7 +176,10 @@ def pairs_of_outputs(
 
 
 def pin_outputs(folder: Path, component: Component, cases: Sequence[Case]) -> PinReport:
-    """Pin a run's first outputs of these cases, in place of those of the same model. Raise JudgeError."""
+    """Pin a run's first outputs of these cases; they replace the pinned outputs of the same model.
+
+    Raise JudgeError if the run is a draft, or if an output is missing or its case has changed.
+    """
     if read_component_manifest(folder).draft:
         raise JudgeError(f"{folder} is a draft, which cannot be a baseline; pin a run of a recorded version")
     run, unanswered = outputs_of_run(folder)
@@ -175,13 +187,13 @@ def pin_outputs(folder: Path, component: Component, cases: Sequence[Case]) -> Pi
     for case in cases:
         if case.id in unanswered:
             reason = unanswered[case.id]
-            raise JudgeError(f"case '{case.id}' of {folder} has no answer ({reason}); name others with --case")
+            raise JudgeError(f"case '{case.id}' of {folder} has no output ({reason}); name other cases with --case")
         if case.id in run.outputs:
             if not case.was(run.outputs[case.id].case):
                 raise JudgeError(f"case '{case.id}' changed since {folder} was run; pin a newer run")
             pinned[case.id] = run.outputs[case.id]
     if not pinned:
-        raise JudgeError(f"{folder} asked none of these cases")
+        raise JudgeError(f"{folder} has none of these cases")
     path = pinned_folder(component.folder) / f"{slug(run.model_id)}.json"
     write_pinned(path, run.model_copy(update={"outputs": pinned}))
     return PinReport(**run.model_dump(exclude={"outputs"}), path=path.as_posix(), cases=list(pinned))

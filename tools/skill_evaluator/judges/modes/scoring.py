@@ -1,4 +1,4 @@
-"""`judge score`: items and criteria → questions, one for each item and method; the scores and their figures."""
+"""`judge score`: make a question for each item and method, read the scores, and compute their figures."""
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -38,7 +38,7 @@ PROMPTS: Mapping[MethodName, str] = {"direct_scoring": "direct", "reference_base
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreQuestion:
-    """A question with its item, and the criteria by which one method scores it."""
+    """A question with its item, its method and the criteria of that method."""
 
     item: OutputItem
     method: MethodName
@@ -47,7 +47,7 @@ class ScoreQuestion:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """The texts that the judge is shown."""
+        """The texts shown to the judge."""
         shown = (self.item.output, self.item.reference, self.item.source, self.item.input)
         return tuple(text for text in shown if text)
 
@@ -55,13 +55,13 @@ class ScoreQuestion:
 def score_questions(
     rubric: NamedRubric, items: Sequence[OutputItem], seed: int
 ) -> tuple[list[ScoreQuestion], list[JudgePrompt]]:
-    """Return the questions and their prompts. Raise JudgeError if a needed source or reference is missing."""
+    """Return the questions and their prompts. Raise JudgeError if a required source or reference is missing."""
     by_method = by_key((one.primary_method, one) for one in rubric.criteria)
-    bare = next((item.id for item in items if not item.source and not item.reference), None)
-    if bare is not None and "reference_based" in by_method:
+    unsourced_id = next((item.id for item in items if not item.source and not item.reference), None)
+    if unsourced_id is not None and "reference_based" in by_method:
         raise JudgeError(
-            f"'{by_method['reference_based'][0].id}' is scored beside a source or a right answer, and item '{bare}' "
-            'has neither; give it "source" or "reference"'
+            f"'{by_method['reference_based'][0].id}' requires a source or a right answer: add \"source\" or "
+            f"\"reference\" to item '{unsourced_id}'"
         )
     questions, prompts = [], []
     for method, criteria in by_method.items():
@@ -71,7 +71,7 @@ def score_questions(
         for item in items:
             texts = {"input": item.input, "output": item.output, "source": item.source, "reference": item.reference}
             if method == "reference_based" and item.source == item.input:
-                texts["input"] = ""  # shown once
+                texts["input"] = ""  # the source already shows it
             case_id, mark = f"{item.id}/{PROMPTS[method]}", mark_of(seed, item.digest)
             question = make_question(case_id, prompt, instructions, texts, form, mark)
             questions.append(ScoreQuestion(item=item, method=method, criteria=criteria, question=question))
@@ -79,7 +79,7 @@ def score_questions(
 
 
 def score_form(criteria: Sequence[Criterion]) -> Form:
-    """Return the form of an output; the order of its keys has the judge argue before it scores."""
+    """Return the form of an output. The order of its keys makes the judge argue before it scores."""
     by_criterion = {}
     for criterion in criteria:
         schema = {"type": "integer", "enum": list(range(1, criterion.highest + 1))}
@@ -90,7 +90,7 @@ def score_form(criteria: Sequence[Criterion]) -> Form:
 
 
 class ScoreJudgement(Judgement):
-    """A judge's score of an item by one criterion; null if it does not count."""
+    """A judge's score of an item on one criterion; `score` is null if it does not count."""
 
     criterion: Label
     replicate: NonNegativeInt
@@ -111,9 +111,9 @@ class ItemScores(FrozenModel):
 class CriterionScores(FrozenModel):
     """One criterion over all items, which are the units of the intervals.
 
-    `score` is on the scale 1 to `highest`. `counts`: judgements by score. `unsure`: those
-    below the criterion's threshold of confidence. `quoted`: share of them with a quote that was found. `length`: how
-    scores rise with the length of the output (Spearman). `repeats`: how often two replicates agree.
+    `score` is on the scale 1 to `highest`. `counts`: judgements by score. `unsure`: judgements below the criterion's
+    confidence threshold. `quoted`: share of judgements with a quotation from the texts. `length`: Spearman's ρ of score
+    and output length. `repeats`: share of replicates that agree.
     """
 
     criterion: Label
@@ -131,7 +131,7 @@ class CriterionScores(FrozenModel):
 
 
 class JudgeScores(JudgeFigures):
-    """One judge; `summary` over the items that have a score on every criterion, and the same by stratum."""
+    """One judge; `summary` is over the items with a score on every criterion, `strata` has it by stratum."""
 
     summary: Figure
     strata: dict[Label, Figure]
@@ -151,7 +151,7 @@ SCORES = "scores.jsonl"
 def read_scores(
     answer: str | Unscored, criteria: Sequence[Criterion], texts: Sequence[str], replicate: int = 0
 ) -> list[ScoreJudgement]:
-    """Read what an output says of each criterion; `texts` are those that the judge was shown."""
+    """Read the score on each criterion from a judge's output; `texts` were shown to the judge."""
     written = read_criteria(answer, [criterion.id for criterion in criteria], texts)
     judgements = []
     for one in criteria:
@@ -166,7 +166,7 @@ def reduce_scores(
     replicates: int,
     judge: JudgeRecord,
 ) -> JudgeScores:
-    """Return one judge's scores, and their figures by criterion."""
+    """Compute one judge's scores, and their figures by criterion."""
     judgements: dict[str, list[ScoreJudgement]] = defaultdict(list)
     for part in questions:
         for replicate in range(replicates):
@@ -204,7 +204,7 @@ def _item(item: OutputItem, judgements: Sequence[ScoreJudgement], criteria: Coll
 
 
 def weighted_summary(scores: Mapping[str, float | None], criteria: Collection[Criterion]) -> float | None:
-    """Return the mean of scores from 0 to 1 by the weights of their criteria; None if a criterion has no score."""
+    """Return the weighted mean of scores rescaled to 0 to 1. Return None if a criterion has no score."""
     shares = []
     for criterion in criteria:
         score = scores[criterion.id]
@@ -218,8 +218,10 @@ def _criterion(
     criterion: Criterion, method: MethodName, items: Sequence[ItemScores], lengths: Sequence[int]
 ) -> CriterionScores:
     by_item = [[one for one in item.judgements if one.criterion == criterion.id] for item in items]
-    judgements = [one for given in by_item for one in given]
-    scored = [given for each in by_item if (given := [one for one in each if one.score is not None])]
+    judgements = [one for judgements_of_item in by_item for one in judgements_of_item]
+    scored = [
+        judgements_of_item for each in by_item if (judgements_of_item := [one for one in each if one.score is not None])
+    ]
     sizes = [size for size, item in zip(lengths, items, strict=True) if item.scores[criterion.id] is not None]
     values = [score for item in items if (score := item.scores[criterion.id]) is not None]
     return CriterionScores(
@@ -230,23 +232,29 @@ def _criterion(
         score=mean_within(values, 1.0, float(criterion.highest)),
         counts=dict(sorted(Counter(one.score for one in judgements if one.score is not None).items())),
         unscored=dict(Counter(one.unscored for one in judgements if one.unscored is not None)),
-        confidence=mean_within([fmean(one.confidence or 0.0 for one in given) for given in scored]),
-        unsure=sum((one.confidence or 0.0) < criterion.confidence_threshold for given in scored for one in given),
-        quoted=mean_within([fmean(one.quotes > 0 for one in given) for given in scored]),
+        confidence=mean_within(
+            [fmean(one.confidence or 0.0 for one in judgements_of_item) for judgements_of_item in scored]
+        ),
+        unsure=sum(
+            (one.confidence or 0.0) < criterion.confidence_threshold
+            for judgements_of_item in scored
+            for one in judgements_of_item
+        ),
+        quoted=mean_within([fmean(one.quotes > 0 for one in judgements_of_item) for judgements_of_item in scored]),
         length=spearman(sizes, values),
-        repeats=repeatability([[one.score for one in given] for given in by_item]),
+        repeats=repeatability([[one.score for one in judgements_of_item] for judgements_of_item in by_item]),
     )
 
 
 def scores_of(judge: JudgeScores) -> Iterator[StoredScore]:
-    """Yield the score of every output by each criterion, in the form that `judge calibrate` reads."""
+    """Yield the score of each output on each criterion, in the form that `judge calibrate` reads."""
     for item in judge.items:
         for one in item.judgements:
-            if one.unscored != "not_answered":  # nothing was said, which is no score
+            if one.unscored != "not_answered":  # the call was not made
                 yield StoredScore.view(one, id=item.id, judge=judge.judge.model_id)
 
 
 def write_scores(folder: Path, judges: Iterable[JudgeScores]) -> None:
-    """Write scores.jsonl, which `judge calibrate` compares with people's scores; raise StorageError."""
+    """Write scores.jsonl, which `judge calibrate` compares with human scores; raise StorageError."""
     scores = (score for judge in judges for score in scores_of(judge))
     replace_blocks(folder / SCORES, (f"{score.model_dump_json()}\n" for score in scores))

@@ -1,6 +1,6 @@
 """The dimensions of a regression, and the rules that turn its impacts into a severity and a ship decision.
 
-No model applies these rules. They stand in one place so that a person can read what ships.
+Code applies these rules, not a model, and they are all in this module.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -15,14 +15,14 @@ Finding = Literal["candidate_better", "same", "candidate_worse"]
 Impact = Literal["low", "medium", "high"]
 RegressionSeverity = Literal["none", "low", "medium", "high"]
 ShipDecision = Literal["ship", "review_required", "block"]
-IMPACTS: tuple[Impact, ...] = ("low", "medium", "high")  # least first
+IMPACTS: tuple[Impact, ...] = ("low", "medium", "high")  # ascending
 NONE = "none"
 SEVERITIES = (NONE, *IMPACTS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dimension:
-    """One quality with the question for the judge. A regression in a `blocking` dimension blocks at any impact."""
+    """A quality with its question for the judge. A regression in a `blocking` dimension blocks at any impact."""
 
     name: str
     question: str
@@ -39,7 +39,7 @@ _QUESTIONS: Mapping[str, str] = {
     "correctness": "Does the code do what is demanded, for every input allowed?",
     "efficiency": "Does the code take no more time and memory than it has to?",
 }
-_OTHER_QUESTION = "Is it as good as the other in this respect?"
+_DEFAULT_QUESTION = "Is it as good as the other in this respect?"
 PRESETS: Mapping[str, Sequence[str]] = MappingProxyType(
     {
         "default": ("factuality", "completeness", "format_adherence"),
@@ -54,10 +54,10 @@ _MAX_NAME = 100  # characters
 def dimensions_of(
     names: Sequence[str] = (), preset: str = "default", blocking: Collection[str] = ()
 ) -> tuple[Dimension, ...]:
-    """Return the named dimensions (repeated, or separated by commas), by default those of a preset.
+    """Return the named dimensions (repeated, or separated by commas), or those of a preset.
 
-    An unknown name is a dimension of the team's own. Factuality blocks, in the preset `code` correctness does, and so
-    do the `blocking` dimensions; other names among these are ignored. Raise ConfigError for an unknown preset and for a
+    An unknown name defines a new dimension. Factuality and the `blocking` dimensions block, and correctness in the
+    preset `code`; `blocking` names without a dimension are ignored. Raise ConfigError for an unknown preset and for a
     repeated or unprintable name.
 
     >>> [dimension.name for dimension in dimensions_of(["factuality, Format Adherence"])]
@@ -65,23 +65,23 @@ def dimensions_of(
     """
     if preset not in PRESETS:
         raise ConfigError(f"unknown preset '{preset}' {nearest(preset, PRESETS)}")
-    named = [dimension_name(part) for name in names for part in name.split(",") if part.strip()]
-    for name in named:
-        if named.count(name) > 1:
+    dimension_names = [dimension_name(part) for name in names for part in name.split(",") if part.strip()]
+    for name in dimension_names:
+        if dimension_names.count(name) > 1:
             raise ConfigError(f"the dimension '{name}' is named twice")
         if not name.isprintable() or len(name) > _MAX_NAME:
             raise ConfigError(f"{name[:_MAX_NAME]!a} is not a dimension: use at most {_MAX_NAME} printable characters")
-    blocks = {"factuality", *map(dimension_name, blocking)}
-    if preset == "code" and not named:
-        blocks.add("correctness")
+    blocking_names = {"factuality", *map(dimension_name, blocking)}
+    if preset == "code" and not dimension_names:
+        blocking_names.add("correctness")
     return tuple(
-        Dimension(name=name, question=_QUESTIONS.get(name, _OTHER_QUESTION), blocking=name in blocks)
-        for name in named or PRESETS[preset]
+        Dimension(name=name, question=_QUESTIONS.get(name, _DEFAULT_QUESTION), blocking=name in blocking_names)
+        for name in dimension_names or PRESETS[preset]
     )
 
 
 def dimension_name(text: str) -> str:
-    """Return a name as records have it.
+    """Return the name of a dimension in the form of records.
 
     >>> dimension_name(" Format-Adherence ")
     'format_adherence'
@@ -101,7 +101,7 @@ def blocking_sentence(dimensions: Sequence[Dimension]) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShipRules:
-    """The decision on one regression of low impact, and whether a person must always agree (`high_stakes`)."""
+    """The decision on one regression of low impact, and whether a person must always approve (`high_stakes`)."""
 
     one_low: Literal["ship", "review_required"] = "review_required"
     high_stakes: bool = False
@@ -113,27 +113,27 @@ def highest(impacts: Iterable[Impact]) -> Impact | None:
 
 
 def severity_of(impacts: Iterable[Impact]) -> RegressionSeverity:
-    """Return the highest impact, or `none` without a regression."""
+    """Return the highest impact, or `none` if there is no regression."""
     return highest(impacts) or "none"
 
 
 def decide(worse: Mapping[str, Impact], dimensions: Sequence[Dimension], rules: ShipRules) -> tuple[ShipDecision, str]:
-    """Return the decision on these regressions and its reason: the first rule that holds.
+    """Return the decision on these regressions and its reason, by the first rule that applies.
 
     >>> decide({"tone": "low"}, [], ShipRules())
     ('review_required', 'one regression of low impact: tone')
     """
     blocking = [dimension.name for dimension in dimensions if dimension.blocking and dimension.name in worse]
     high, medium = ([name for name, impact in worse.items() if impact == level] for level in ("high", "medium"))
-    in_order: list[tuple[ShipDecision, str, Collection[str]]] = [
+    rules_in_order: list[tuple[ShipDecision, str, Collection[str]]] = [
         ("block", "a regression of high impact", high),
         ("block", "a regression in a blocking dimension", blocking),
         ("review_required", "a regression of medium impact", medium),
         ("review_required", "several regressions of low impact", worse if len(worse) > 1 else ()),
         (rules.one_low, "one regression of low impact", worse),
     ]
-    found = ((decision, f"{reason}: {', '.join(names)}") for decision, reason, names in in_order if names)
-    decision, reason = next(found, ("ship", "no regression"))
+    decisions = ((decision, f"{reason}: {', '.join(names)}") for decision, reason, names in rules_in_order if names)
+    decision, reason = next(decisions, ("ship", "no regression"))
     if decision == "ship" and rules.high_stakes:
         return "review_required", "the stakes are high: a person must agree"
     return decision, reason

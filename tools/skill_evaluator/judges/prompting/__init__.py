@@ -1,1 +1,1 @@
-"""What all modes share: rubrics, questions with delimited texts, the reading of outputs, a judge run and its files."""
+"""The parts that all judge modes share: criteria, questions, the reading of outputs, a judge run and its files."""

@@ -1,4 +1,4 @@
-"""The criteria of a rubric that a mode judges, their text for the judge, and the families of models."""
+"""Select the criteria of a rubric, format them for the judge, and find the families of models."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -11,10 +11,10 @@ from skill_evaluator.library.config import Model
 from skill_evaluator.library.rubrics import Criterion, MethodName, Mitigation, Rubric
 from skill_evaluator.text import nearest
 
-_COMMANDS: Mapping[MethodName, str] = {
-    "pairwise_comparison": "judge pairwise compares two outputs by it",
-    "direct_scoring": "judge score scores one output by it",
-    "reference_based": "judge score scores one output by it, beside its source",
+_COMMAND_OF_METHOD: Mapping[MethodName, str] = {
+    "pairwise_comparison": "use judge pairwise, which compares two outputs",
+    "direct_scoring": "use judge score, which scores one output",
+    "reference_based": "use judge score, which scores one output with its source",
 }
 
 
@@ -30,38 +30,44 @@ class NamedRubric:
     def paper(self) -> dict[str, Any]:
         """The content of evaluation_rubric.json."""
         judged = [criterion.id for criterion in self.criteria]
-        whole = self.rubric.model_dump(mode="json")
-        return {"file": self.file, "digest": self.rubric.digest, "judged": judged, **whole}
+        content = self.rubric.model_dump(mode="json")
+        return {"file": self.file, "digest": self.rubric.digest, "judged": judged, **content}
 
     def field_of(self, component: str) -> str:
-        """Return the field that the criteria judge, empty for the whole output. Raise JudgeError if there are two."""
+        """Return the field that the criteria judge; empty means the whole output.
+
+        Raise JudgeError if they judge different fields or another component.
+        """
         targets = {one.id: one.applies_to for one in self.criteria if one.applies_to is not None}
         for name, target in targets.items():
             if target.component != component:
                 raise JudgeError(
-                    f"'{name}' in {self.file} is for the component '{target.component}', not '{component}'"
+                    f"'{name}' in {self.file} applies to the component '{target.component}', not '{component}'"
                 )
         fields = sorted({target.field for target in targets.values()})
         if len(fields) > 1:
-            which = f"the criteria of {self.file} are for different fields ({', '.join(fields)})"
-            raise JudgeError(f"{which}; judge them one after the other: --criterion ID")
+            problem = f"the criteria of {self.file} apply to different fields ({', '.join(fields)})"
+            raise JudgeError(f"{problem}; judge one field at a time with --criterion ID")
         return fields[0] if fields else ""
 
 
-def choose_criteria(file: str, rubric: Rubric, wanted: Sequence[str], methods: Sequence[MethodName]) -> NamedRubric:
-    """Return the named criteria, or all; raise JudgeError if one is unknown or of a different method."""
+def choose_criteria(file: str, rubric: Rubric, names: Sequence[str], methods: Sequence[MethodName]) -> NamedRubric:
+    """Select the named criteria, or all criteria if `names` is empty.
+
+    Raise JudgeError if a criterion is unknown, or if its method is not one of `methods`.
+    """
     by_id = {criterion.id: criterion for criterion in rubric.criteria}
-    for name in wanted:
+    for name in names:
         if name not in by_id:
             raise JudgeError(f"no criterion '{name}' in {file} {nearest(name, by_id)}")
-    chosen = [by_id[name] for name in dict.fromkeys(wanted)] or list(rubric.criteria)
+    chosen = [by_id[name] for name in dict.fromkeys(names)] or list(rubric.criteria)
     for criterion in chosen:
         if criterion.primary_method not in methods:
             others = [other.id for other in rubric.criteria if other.primary_method in methods]
-            rest = f"; for the others here add --criterion {' --criterion '.join(others)}" if others else ""
+            suggestion = f"; for the other criteria add --criterion {' --criterion '.join(others)}" if others else ""
             raise JudgeError(
                 f"the method of '{criterion.id}' in {file} is {criterion.primary_method}: "
-                f"{_COMMANDS[criterion.primary_method]}{rest}"
+                f"{_COMMAND_OF_METHOD[criterion.primary_method]}{suggestion}"
             )
     return NamedRubric(file=file, rubric=rubric, criteria=chosen)
 
@@ -72,14 +78,14 @@ def mitigations_of(criterion: Criterion) -> frozenset[Mitigation]:
 
 
 def criteria_text(rubric: Rubric, criteria: Sequence[Criterion], sentences: Mapping[str, str], *, scored: bool) -> str:
-    """Return the criteria as Markdown for the judge; `sentences` are the prompt's, by bias mitigation."""
-    parts = ["\n".join(_lines(criterion, sentences, scored=scored)) for criterion in criteria]
+    """Format the criteria as Markdown for the judge; `sentences` has the prompt's sentence by bias mitigation."""
+    parts = ["\n".join(_criterion_lines(criterion, sentences, scored=scored)) for criterion in criteria]
     if rubric.scoring_guidelines:
         parts.append("\n".join(["## For all criteria", *(f"- {line}" for line in rubric.scoring_guidelines)]))
     return "\n\n".join(parts)
 
 
-def _lines(criterion: Criterion, sentences: Mapping[str, str], *, scored: bool) -> Iterator[str]:
+def _criterion_lines(criterion: Criterion, sentences: Mapping[str, str], *, scored: bool) -> Iterator[str]:
     yield f"## {criterion.id}: {criterion.name}"
     yield criterion.description
     yield f"Scale: whole numbers from 1 to {criterion.highest}." if scored else "From worse to better:"
@@ -93,7 +99,7 @@ def _lines(criterion: Criterion, sentences: Mapping[str, str], *, scored: bool) 
     yield from (f"- {sentence}" for name, sentence in sentences.items() if name in declared)
 
 
-_FAMILIES = {  # a word of the model's name begins so
+_FAMILIES = {  # family → pattern that a word of the model's name begins with
     "claude": "claude",
     "gpt": "gpt|chatgpt|o1|o3|o4",
     "palmyra": "palmyra",
@@ -108,7 +114,7 @@ _VENDORS = {"anthropic": "claude", "openai": "gpt", "google": "gemini"}
 
 
 def family_of(name: str, families: Mapping[str, str] = MappingProxyType({})) -> str:
-    """Return the family of a model: that of `families`, by id, or by its name, or the first word of its name.
+    """Return the family of a model: from `families`, else from its name, else the first word of its name.
 
     >>> family_of("openai/gpt-5-mini"), family_of("smollm2-135m-instruct-greedy"), family_of("our-own")
     ('gpt', 'smollm', 'our')
@@ -118,12 +124,12 @@ def family_of(name: str, families: Mapping[str, str] = MappingProxyType({})) -> 
 
 
 def _known_family(name: str) -> str | None:
-    known = (family for family, words in _FAMILIES.items() if re.search(f"(?<![a-z])({words})", name.lower()))
-    return next(known, None)
+    matches = (family for family, words in _FAMILIES.items() if re.search(f"(?<![a-z])({words})", name.lower()))
+    return next(matches, None)
 
 
 def families_of(models: Sequence[Model]) -> dict[str, str]:
-    """Return the family of each model by id: as declared in models.yaml, or by its name, or by the vendor's API.
+    """Return the family of each model by id: as declared in models.yaml, else from its name, else the API's vendor.
 
     >>> families_of([Model(id="our-judge", provider="anthropic")])
     {'our-judge': 'claude'}
@@ -139,7 +145,7 @@ def families_of(models: Sequence[Model]) -> dict[str, str]:
 def family_warnings(
     judges: Sequence[Model], models: Sequence[Model], writers: Iterable[str | None], demand: str, *, refuse: bool
 ) -> list[str]:
-    """Warn of each judge of a writer's family. If `refuse`, raise JudgeError with the `demand` instead."""
+    """Return a warning for each judge of a writer's family. If `refuse`, raise JudgeError with `demand` instead."""
     families = families_of([*models, *judges])
     by_family = {family_of(name, families): name for name in dict.fromkeys(writers) if name is not None}
     warnings = [

@@ -1,4 +1,4 @@
-"""A judge run in `judgements/<id>/`: judging.json for resuming it, the judges' journals, results, files for people."""
+"""A judge run in `judgements/<id>/`: judging.json for resuming it, the judges' journals, results and reports."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,21 +17,21 @@ from skill_evaluator.runner.journal import Manifest, Run, Transport, run_id_of
 from skill_evaluator.text import listed, nearest
 
 JUDGING = "judging.json"
-RUNS = "runs"  # has one folder a judge
+RUNS = "runs"  # one folder per judge
 RUBRIC = "evaluation_rubric.json"
 PROMPT = "evaluation_prompt.md"
 RESULTS = "evaluation_results.json"
 BIAS = "bias_analysis_report.md"
 JUDGING_VERSION = 1
 JudgeMode = Literal["score", "pairwise", "regression", "calibrate", "rubric", "scenarios"]
-_SHAPING = ("mode", "rubric", "criteria", "prompts", "seed", "replicates")
-_MAX_CHANGES = 3  # named in an error
+_COMPARED_FIELDS = ("mode", "rubric", "criteria", "prompts", "seed", "replicates")
+_MAX_CHANGES_NAMED = 3
 
 
 class JudgeRunFields(FrozenModel):
     """The fields of a judge run that its results repeat. `rubric`: the digest of the rubric.
 
-    `skill`: the component whose outputs are judged; null for items of a file. `source`: the file or the run. Two judge
+    `skill`: the component whose outputs are judged; null for items from a file. `source`: the file or the run. Judge
     runs are comparable if rubric, prompts and the judge's settings are equal.
     """
 
@@ -48,17 +48,17 @@ class JudgeRunFields(FrozenModel):
 
 
 class JudgeRunHead(JudgeRunFields):
-    """The judge run in a file of results, with the file of the rubric and the number of items."""
+    """The head of a results file: the judge run, the file of its rubric and the number of items."""
 
     rubric_file: str
     items: NonNegativeInt
 
 
 class JudgeRun(JudgeRunFields):
-    """The file judging.json. `criteria`: their ids, or the dimensions; `items`: by id, a digest of the texts.
+    """The file judging.json. `criteria`: ids of criteria or dimensions; `items`: digest of the texts by id.
 
-    `questions`: by id, a digest of all that a judge reads; empty if all outputs are identical. `judges`: by id, a
-    digest of the model's settings.
+    `questions`: digest of the judge's input by id; empty if all outputs are identical. `judges`: digest of the model's
+    settings by id.
     """
 
     judging_version: int = JUDGING_VERSION
@@ -69,25 +69,24 @@ class JudgeRun(JudgeRunFields):
     evaluator_version: Label
 
     def head(self, rubric_file: str) -> JudgeRunHead:
-        """Return the head of the results."""
+        """Return the head of the results file."""
         return JudgeRunHead.view(self, rubric_file=rubric_file, items=len(self.items))
 
     def changes_since(self, earlier: "JudgeRun") -> list[str]:
-        """Name the differences from an earlier judge run, down to the item."""
-        here, there = self.model_dump(), earlier.model_dump()
-        changed = [name for name in _SHAPING if here[name] != there[name]]
+        """List the differences from an earlier judge run, with the id of each changed judge and item."""
+        current, previous = self.model_dump(), earlier.model_dump()
+        changed = [name for name in _COMPARED_FIELDS if current[name] != previous[name]]
         for name in ("judges", "items"):
-            ids = {**here[name], **there[name]}
-            changed += [f"{name[:-1]} '{key}'" for key in ids if here[name].get(key) != there[name].get(key)]
-        return changed or ([] if here["questions"] == there["questions"] else ["how the questions are put"])
+            ids = {**current[name], **previous[name]}
+            changed += [f"{name[:-1]} '{key}'" for key in ids if current[name].get(key) != previous[name].get(key)]
+        return changed or ([] if current["questions"] == previous["questions"] else ["the texts of the questions"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeTask:
-    """The questions of a mode, and what they were made from. `items`: by id, a digest of the texts.
+    """The questions of a mode and their inputs. `items`: digest of the texts by id; `rubric`: digest of the rubric.
 
-    `paper` is the content of evaluation_rubric.json, `rubric` a digest. `notes` are sentences for the dry run,
-    `warnings` for every run.
+    `paper` is the content of evaluation_rubric.json. A dry run prints `notes`, every run prints `warnings`.
     """
 
     mode: JudgeMode
@@ -103,27 +102,30 @@ class JudgeTask:
     source: str | None = None
 
 
-def find_judge_run(wanted: str, place: Path, mode: JudgeMode) -> Path:
-    """Return the folder of a judge run: a folder, an id, or `latest` of this mode. Raise JudgeError."""
-    if (Path(wanted) / JUDGING).is_file():
-        return Path(wanted)
-    ids = sorted(path.parent.name for path in place.glob(f"*/{JUDGING}"))
-    newest = (name for name in reversed(ids) if read_judge_run(place / name).mode == mode)
-    judging_id = next(newest, wanted) if wanted == "latest" else wanted
+def find_judge_run(reference: str, out: Path, mode: JudgeMode) -> Path:
+    """Find the folder of a judge run by its folder, its id, or `latest` for the newest of this mode.
+
+    Raise JudgeError if there is none.
+    """
+    if (Path(reference) / JUDGING).is_file():
+        return Path(reference)
+    ids = sorted(path.parent.name for path in out.glob(f"*/{JUDGING}"))
+    newest = (name for name in reversed(ids) if read_judge_run(out / name).mode == mode)
+    judging_id = next(newest, reference) if reference == "latest" else reference
     if judging_id not in ids:
-        raise JudgeError(f"no judge run '{judging_id}' in {place} {nearest(judging_id, ids)}")
-    return place / judging_id
+        raise JudgeError(f"no judge run '{judging_id}' in {out} {nearest(judging_id, ids)}")
+    return out / judging_id
 
 
-def resumed_judge_run(planned: JudgeRun, wanted: str, place: Path) -> tuple[JudgeRun, Path]:
-    """Return the judge run to resume and its folder. Raise JudgeError if it differs from the planned one."""
-    folder = find_judge_run(wanted, place, planned.mode)
+def resumed_judge_run(planned: JudgeRun, reference: str, out: Path) -> tuple[JudgeRun, Path]:
+    """Return the judge run to resume and its folder. Raise JudgeError if its inputs differ from the planned run."""
+    folder = find_judge_run(reference, out, planned.mode)
     earlier = read_judge_run(folder)
     if changes := planned.changes_since(earlier):
-        names = listed(changes, _MAX_CHANGES)
+        names = listed(changes, _MAX_CHANGES_NAMED)
         raise JudgeError(f"cannot resume {folder}: changed since it began: {names}; start a new judge run")
     if planned.transport == "batch" and earlier.transport != "batch":
-        raise JudgeError(f"cannot resume {folder} with --batch: it was begun without it")
+        raise JudgeError(f"cannot resume {folder} with --batch: it was started without it")
     return earlier, folder
 
 
@@ -138,7 +140,7 @@ def write_judge_run(folder: Path, judging: JudgeRun) -> None:
 
 
 def judge_runs(judging: JudgeRun, models: Sequence[Model], folder: Path) -> list[Run]:
-    """Return the run of each judge, begun or new."""
+    """Return the run of each judge."""
     prompts = {prompt.name: prompt.digest for prompt in judging.prompts}
     runs = []
     for model in models:
@@ -166,12 +168,12 @@ def write_papers(folder: Path, task: JudgeTask, results: FrozenModel, bias: str)
 
 
 def _prompt_page(task: JudgeTask) -> str:
-    parts = ["# What the judge was told\n"]
+    parts = ["# Prompt of the judge\n"]
     for prompt in task.prompts:
-        one = prompt.identity
-        parts.append(f"Prompt `{one.name}` {one.version}, `{one.digest}`.\n")
+        identity = prompt.identity
+        parts.append(f"Prompt `{identity.name}` {identity.version}, `{identity.digest}`.\n")
     for system in dict.fromkeys(question.system for question in task.questions):
         parts.append(f"## Instructions, the same for every item\n\n{code_block(system)}\n")
     for prompt in task.prompts:
-        parts.append(f"## Where the texts of an item go: {prompt.identity.name}\n\n{code_block(prompt.texts)}\n")
+        parts.append(f"## Template for the texts of an item: {prompt.identity.name}\n\n{code_block(prompt.texts)}\n")
     return "\n".join(parts)

@@ -1,4 +1,4 @@
-"""A judge's output → the verdict in it with its evidence, or the reason why it does not count.
+"""Read the verdict and its evidence from a judge's output, or the reason why the output does not count.
 
 Quotations in the evidence are looked up in the texts that the judge was shown.
 """
@@ -18,16 +18,16 @@ from skill_evaluator.parsing.answer import embedded_values, parse_output, split_
 from skill_evaluator.runner.schedule import Replicate
 from skill_evaluator.text import normalise
 
-_MAX_QUOTATIONS = 12  # looked up in one piece of evidence
-_MIN_LETTERS = 4  # a shorter word without a digit proves nothing
+_MAX_QUOTATIONS = 12  # per piece of evidence
+_MIN_LETTERS = 4  # shorter words without a digit occur in almost any text
 _QUOTED = re.compile(r'"([^"]+)"|(?<!\w)\'([^\']+)\'(?!\w)')
-_AROUND_WORDS = re.compile(r"(?<!\w)[\"']|[\"'](?!\w)")  # a quotation mark, not an apostrophe inside a word
+_OUTER_QUOTATION_MARK = re.compile(r"(?<!\w)[\"']|[\"'](?!\w)")  # a quotation mark, not an apostrophe inside a word
 _GAP = re.compile(r"\[?(?:\.\.\.|…)\]?")
 _STRAIGHT = str.maketrans({"“": '"', "”": '"', "„": '"', "«": '"', "»": '"', "‘": "'", "’": "'", "–": "-", "—": "-"})
 _ESCAPED = re.compile(r"\\+u([0-9a-fA-F]{4})")
-_NOT_SAID = re.compile(r"\\+[bfnrt]|[\\\s]")  # white space, also escaped
+_IGNORED_CHARACTERS = re.compile(r"\\+[bfnrt]|[\\\s]")  # white space, also escaped
 _MAX_DETAIL = 200  # characters
-_MAX_SEARCHED = 20  # pieces of evidence; searching a long text takes a while
+_MAX_EVIDENCE_SEARCHED = 20  # bounds the time of searching long texts
 
 VerdictT = TypeVar("VerdictT")
 UnscoredReason = Literal[
@@ -70,43 +70,50 @@ def text_of(replicate: Replicate | None) -> str | Unscored:
 
 
 def commonest_failure(answers: Iterable[Replicate]) -> str:
-    """Return the most frequent failure of calls with its count, or an empty text."""
-    failures = Counter(f"{made.failure.reason}: {made.failure.message}" for made in answers if made.failure is not None)
+    """Format the most frequent failure of the calls with its count; empty if no call failed."""
+    failures = Counter(
+        f"{replicate.failure.reason}: {replicate.failure.message}"
+        for replicate in answers
+        if replicate.failure is not None
+    )
     return "".join(f"{count} × {words}" for words, count in failures.most_common(1))
 
 
-def last_whole(
+def last_valid_verdict(
     text: str, check: Callable[[Any], VerdictT | Unscored], judged: Sequence[str] = ()
 ) -> VerdictT | Unscored:
-    """Return the last verdict in a text that `check` accepts and that is not copied from a `judged` text."""
+    """Return the last verdict in a text that `check` accepts and that is not copied from a `judged` text.
+
+    If there is none, return the reason.
+    """
     text = split_reasoning(text)[1]
     first = parse_output(text, "json")
     if first.problem is not None:
         return Unscored(reason="empty" if first.problem == "empty" else "not_json")
     quoted = [value for source in judged for _, value in embedded_values(source)]
-    sources = [_unescaped(source) for source in judged]
+    sources = [_without_escapes(source) for source in judged]
     refusals: list[Unscored] = []
-    for written, value in reversed(list(embedded_values(text)) or [(text, first.value)]):
+    for source_text, value in reversed(list(embedded_values(text)) or [(text, first.value)]):
         checked = check(value)
         if isinstance(checked, Unscored):
             refusals.append(checked)
-        elif value in quoted or any(_unescaped(written) in source for source in sources):
-            refusals.append(Unscored(reason="copied", detail="the verdict stands in the text that is judged"))
+        elif value in quoted or any(_without_escapes(source_text) in source for source in sources):
+            refusals.append(Unscored(reason="copied", detail="the judged text contains this verdict"))
         else:
             return checked
     return refusals[0]
 
 
-def _unescaped(text: str) -> str:
-    """Return a text without white space and escapes, which makes JSON equal to JSON inside a string."""
+def _without_escapes(text: str) -> str:
+    """Remove white space and escapes from a text, so that JSON equals the same JSON inside a string."""
     plain = _ESCAPED.sub(lambda escape: chr(int(escape[1], 16)), text)
-    return _NOT_SAID.sub("", plain).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return _IGNORED_CHARACTERS.sub("", plain).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def read_criteria(
     answer: str | Unscored, criteria: Sequence[str], judged: Sequence[str]
 ) -> dict[str, Mapping[str, Any] | Unscored]:
-    """Return the object of each criterion in an output {"criteria": {id: {…}}}, or the reason why it is missing."""
+    """Read the object of each criterion from an output {"criteria": {id: {…}}}, or the reason why it is missing."""
 
     def check(value: Any) -> Mapping[str, Any] | Unscored:
         written = value.get("criteria") if isinstance(value, dict) else None
@@ -116,7 +123,7 @@ def read_criteria(
             return Unscored(reason="missing_criterion", detail=", ".join(criteria))
         return written
 
-    verdict = answer if isinstance(answer, Unscored) else last_whole(answer, check, judged)
+    verdict = answer if isinstance(answer, Unscored) else last_valid_verdict(answer, check, judged)
     if isinstance(verdict, Unscored):
         return dict.fromkeys(criteria, verdict)
     parts = {name: verdict.get(name) for name in criteria}
@@ -127,7 +134,7 @@ def read_criteria(
 
 
 def read_judgement(
-    written: Mapping[str, Any] | Unscored,
+    members: Mapping[str, Any] | Unscored,
     decision: str,
     allowed: Sequence[int | str],
     evidence: Sequence[str],
@@ -136,44 +143,44 @@ def read_judgement(
 ) -> dict[str, Any]:
     """Return the fields of a judgement: a decision with its grounds, or the reason why it does not count.
 
-    `decision` is its key, `score` or `winner`; each key of `evidence` must have some. `quotes` counts the pieces that
-    quote the `texts`, which the judge was shown.
+    `decision` is the decision's key, `score` or `winner`. Each key of `evidence` requires at least one piece of
+    evidence. `quotes` counts the pieces that quote one of the `texts` shown to the judge.
     """
-    if isinstance(written, Unscored):
-        return {"unscored": written.reason, "detail": written.detail}
-    value, confidence, justification = (written.get(key) for key in (decision, "confidence", "justification"))
-    mitigations, keys = mitigations_of(criterion), list(written)
-    pieces = {key: _pieces(written.get(key)) for key in evidence}
-    every = [piece for some in pieces.values() for piece in some]
-    quotes = sum(any(has_quotation(piece, text) for text in texts) for piece in every[:_MAX_SEARCHED])
+    if isinstance(members, Unscored):
+        return {"unscored": members.reason, "detail": members.detail}
+    value, confidence, justification = (members.get(key) for key in (decision, "confidence", "justification"))
+    mitigations, keys = mitigations_of(criterion), list(members)
+    pieces = {key: _evidence_pieces(members.get(key)) for key in evidence}
+    all_pieces = [piece for some in pieces.values() for piece in some]
+    quotes = sum(any(has_quotation(piece, text) for text in texts) for piece in all_pieces[:_MAX_EVIDENCE_SEARCHED])
     unscored: UnscoredReason | None = None
     detail = ""
     if isinstance(value, bool) or value not in allowed:
-        unscored, detail = "off_scale", f"{decision} {value!r} is none of {', '.join(map(str, allowed))}"
+        unscored, detail = "off_scale", f"{decision} {value!r} is not one of {', '.join(map(str, allowed))}"
     elif isinstance(confidence, bool) or not isinstance(confidence, int | float) or not 0 <= confidence <= 1:
         unscored, detail = "off_scale", f"confidence {confidence!r} is not from 0 to 1"
     elif not all(pieces.values()):
         unscored, detail = "no_evidence", ", ".join(key for key, some in pieces.items() if not some)
-    elif not _says_something(justification):
+    elif not _has_content(justification):
         unscored = "no_justification"
     elif "require_justification_first" in mitigations and keys.index(decision) < keys.index("justification"):
         unscored = "score_before_justification"
     elif "evidence_required" in mitigations and not quotes:
-        unscored, detail = "evidence_not_in_text", every[0]
+        unscored, detail = "evidence_not_in_text", all_pieces[0]
     if unscored is not None:
         return {"unscored": unscored, "detail": detail[:_MAX_DETAIL]}
-    named = {key: written.get(key) for key in ("justification", "suggestion")}
-    prose = {key: text.strip() for key, text in named.items() if isinstance(text, str)}
-    return {**prose, decision: value, "evidence": every, "confidence": confidence, "quotes": quotes}
+    fields = {key: members.get(key) for key in ("justification", "suggestion")}
+    prose = {key: text.strip() for key, text in fields.items() if isinstance(text, str)}
+    return {**prose, decision: value, "evidence": all_pieces, "confidence": confidence, "quotes": quotes}
 
 
-def _pieces(value: Any) -> list[str]:
-    return [piece.strip() for piece in (value if isinstance(value, list) else [value]) if _says_something(piece)]
+def _evidence_pieces(value: Any) -> list[str]:
+    return [piece.strip() for piece in (value if isinstance(value, list) else [value]) if _has_content(piece)]
 
 
-def _says_something(value: Any) -> TypeGuard[str]:
-    """Return whether a JSON value is a text with a letter or digit; the form's `…`, copied, has none."""
-    return isinstance(value, str) and any(mark.isalnum() for mark in value)
+def _has_content(value: Any) -> TypeGuard[str]:
+    """Return whether a JSON value is a text with a letter or digit; a copied placeholder `…` is not."""
+    return isinstance(value, str) and any(character.isalnum() for character in value)
 
 
 def contains_quotation(text: str, quotation: str) -> bool:
@@ -184,42 +191,44 @@ def contains_quotation(text: str, quotation: str) -> bool:
     >>> contains_quotation("It opened in 1999.", "opened … 1999"), contains_quotation("It opened.", "It closed")
     (True, False)
     """
-    plain = _plain(text)
-    parts = [part for part in (_plain(part).strip(" .,;:!?-") for part in _GAP.split(quotation)) if part]
-    proves = any(len(part) >= _MIN_LETTERS or any(mark.isdigit() for mark in part) for part in parts)
-    return proves and all(re.search(rf"(?<!\w){re.escape(part)}(?!\w)", plain) for part in parts)
+    plain = _plain_text(text)
+    parts = [part for part in (_plain_text(part).strip(" .,;:!?-") for part in _GAP.split(quotation)) if part]
+    is_evidence = any(len(part) >= _MIN_LETTERS or any(character.isdigit() for character in part) for part in parts)
+    return is_evidence and all(re.search(rf"(?<!\w){re.escape(part)}(?!\w)", plain) for part in parts)
 
 
 def has_quotation(evidence: str, text: str) -> bool:
-    """Return whether a piece of evidence is a quotation from a text, or has one between quotation marks."""
-    return any(contains_quotation(text, quotation) for quotation in (evidence, *_marked(evidence)))
+    """Return whether a piece of evidence is a quotation from a text, or contains one between quotation marks."""
+    return any(contains_quotation(text, quotation) for quotation in (evidence, *_quoted_passages(evidence)))
 
 
 def invented_quotations(evidence: str, texts: Sequence[str]) -> list[str]:
-    """Return the passages between quotation marks that are in none of the texts."""
+    """Return the passages between quotation marks that do not occur in any of the texts."""
     if any(contains_quotation(text, evidence) for text in texts):
         return []
-    return [marked for marked in _marked(evidence) if not any(contains_quotation(text, marked) for text in texts)]
+    return [
+        marked for marked in _quoted_passages(evidence) if not any(contains_quotation(text, marked) for text in texts)
+    ]
 
 
-def shows_difference(evidence: Sequence[str], left: str, right: str) -> bool:
-    """Return whether some quotation of the evidence is in one of two texts and not in the other.
+def shows_difference(evidence: Sequence[str], baseline: str, candidate: str) -> bool:
+    """Return whether the evidence quotes a passage that occurs in only one of the two texts.
 
     >>> shows_difference(["opened in 1999"], "It opened in 1999.", "It opened in 1998.")
     True
     >>> shows_difference(["It opened"], "It opened in 1999.", "It opened in 1998.")
     False
     """
-    quotations = (quotation for text in evidence for quotation in (text, *_marked(text)))
-    return any(contains_quotation(left, one) != contains_quotation(right, one) for one in quotations)
+    quotations = (quotation for text in evidence for quotation in (text, *_quoted_passages(text)))
+    return any(contains_quotation(baseline, one) != contains_quotation(candidate, one) for one in quotations)
 
 
-def _marked(evidence: str) -> list[str]:
+def _quoted_passages(evidence: str) -> list[str]:
     marks = islice(_QUOTED.finditer(evidence.translate(_STRAIGHT)), _MAX_QUOTATIONS)
     return [mark[1] or mark[2] for mark in marks]
 
 
 @lru_cache(maxsize=8)  # the same few outputs are searched for each piece of evidence
-def _plain(text: str) -> str:
+def _plain_text(text: str) -> str:
     straight = unicodedata.normalize("NFKC", text).translate(_STRAIGHT)
-    return normalise(_AROUND_WORDS.sub("", straight)).casefold()
+    return normalise(_OUTER_QUOTATION_MARK.sub("", straight)).casefold()

@@ -16,12 +16,12 @@ from skill_evaluator.stats import rounded, total_or_none
 
 
 def _refuse_booleans(value: object) -> object:
-    if isinstance(value, bool):  # they equal 1 and 0
-        raise ValueError("1 or 2 is expected, and no boolean")
+    if isinstance(value, bool):  # True equals 1 in Python
+        raise ValueError("expected 1 or 2, not a boolean")
     return value
 
 
-def _encodable(text: object) -> object:
+def _without_surrogates(text: object) -> object:
     return text.encode("utf-8", "backslashreplace").decode() if isinstance(text, str) else text
 
 
@@ -29,18 +29,18 @@ Winner = Annotated[Literal[1, 2, "tie"], BeforeValidator(_refuse_booleans)]
 Order = Annotated[Literal[1, 2], BeforeValidator(_refuse_booleans)]
 Index = Annotated[int, Field(ge=0, strict=True)]
 Level = Annotated[int, Field(ge=1, le=10, strict=True)]
-JudgeText = Annotated[str, BeforeValidator(_encodable)]
-"""A text of a judge: JSON may hold half of a surrogate pair, which no file can."""
+JudgeText = Annotated[str, BeforeValidator(_without_surrogates)]
+"""A text of a judge. JSON can contain half of a surrogate pair, which UTF-8 files cannot, so it is escaped."""
 _MAX_EXAMPLE = 400  # characters
 
 
 class StoredVerdict(StrictModel):
-    """A line of the verdicts: a judge's verdict on a pair in one order, mapped back to the outputs."""
+    """A line of verdicts.jsonl: a judge's verdict on a pair in one order, mapped back to the outputs."""
 
     id: Label = Field(min_length=1, description="that of the item")
     judge: Label = Field(min_length=1)
     order: Order = Field(description="1: output 1 was shown first; 2: output 2 was")
-    winner: Winner | None = Field(description="the output it prefers, or tie; null: the answer could not be parsed")
+    winner: Winner | None = Field(description="the preferred output, or tie; null: the answer could not be parsed")
     replicate: Index = Field(default=0, description="further answers to the same request: 1, 2, and so on")
     confidence: Share | None = None
     criteria: dict[Label, Winner | None] = Field(default={}, description="the winner by each criterion")
@@ -48,7 +48,7 @@ class StoredVerdict(StrictModel):
 
 
 class StoredScore(StrictModel):
-    """A line of the verdicts: how a judge scored an output by one criterion."""
+    """A line of scores.jsonl: a judge's score of an output on one criterion."""
 
     id: Label = Field(min_length=1, description="that of the item")
     judge: Label = Field(min_length=1)
@@ -75,7 +75,7 @@ class JudgeRecord(FrozenModel):
 
 
 class NoUsableOutput(FrozenModel):
-    """The reasons why no output of a judge counts, with their counts, and the beginning of an output."""
+    """The reasons why no output of a judge counts, each with its count, and the beginning of one output."""
 
     unscored: dict[UnscoredReason, NonNegativeInt]
     example: JudgeText = ""
@@ -84,20 +84,20 @@ class NoUsableOutput(FrozenModel):
 def no_usable_output(
     unscored: Mapping[UnscoredReason, int], expected: int, texts: Iterable[str]
 ) -> NoUsableOutput | None:
-    """Describe a judge of which no output counts, with an example. Return None if one of the `expected` does."""
+    """Describe a judge without a usable output, with an example. Return None if an `expected` output counts."""
     if sum(unscored.values()) < expected or not expected:
         return None
     return NoUsableOutput(unscored=dict(unscored), example=next(iter(texts), "")[:_MAX_EXAMPLE])
 
 
 def texts_of(answers: Iterable[Replicate]) -> Iterator[str]:
-    """Yield the text of each answer that a judge wrote."""
-    return (made.completion.text for made in answers if made.completion is not None)
+    """Yield the text of each completed call."""
+    return (replicate.completion.text for replicate in answers if replicate.completion is not None)
 
 
 def record_of(run: Run, answers: Mapping[Call, Replicate], price: Price | None, stopped: str | None) -> JudgeRecord:
-    """Return the record of a judge and its calls."""
-    completions = [made.completion for made in answers.values() if made.completion is not None]
+    """Build the record of a judge and its calls."""
+    completions = [replicate.completion for replicate in answers.values() if replicate.completion is not None]
     usage = [completion.usage for completion in completions]
     inputs = total_or_none(one.input_tokens for one in usage)
     outputs = total_or_none(one.output_tokens for one in usage)
@@ -110,7 +110,7 @@ def record_of(run: Run, answers: Mapping[Call, Replicate], price: Price | None, 
         answered=len(completions),
         input_tokens=None if inputs is None else int(inputs),
         output_tokens=None if outputs is None else int(outputs),
-        cost_usd=rounded(total_or_none(call_cost(run.model, price, made) for made in answers.values())),
+        cost_usd=rounded(total_or_none(call_cost(run.model, price, replicate) for replicate in answers.values())),
         hit_rate=hit_rate(usage),
         stopped=stopped,
     )

@@ -1,4 +1,4 @@
-"""The session of a command that calls judges: the size of its calls, or the calls with their journals."""
+"""The session of a command that calls judges: estimate the calls, or make them and journal their outputs."""
 
 import datetime
 import sys
@@ -42,7 +42,7 @@ class JudgeRunSize:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeCalls:
-    """One judge of a judge run: its outputs by call, and the failure that stopped its calls, if any."""
+    """One judge of a judge run: its outputs by call, and the failure that stopped its calls, or None."""
 
     run: Run
     answers: Mapping[Call, Replicate]
@@ -51,7 +51,7 @@ class JudgeCalls:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeResults:
-    """A judge run after its calls, with its folder; the session's budget has what is left."""
+    """A judge run after its calls, with its folder and its session."""
 
     judging: JudgeRun
     folder: Path
@@ -60,23 +60,24 @@ class JudgeResults:
 
     @property
     def complete(self) -> bool:
-        """Whether every judge was called, and answered the share of the calls that `required_coverage` demands."""
+        """Whether every judge was called and reached the share of answered calls that `required_coverage` demands."""
         planned = len(self.judging.questions) * self.judging.replicates
         required = self.session.configuration.settings.required_coverage * planned
         return len(self.runs) == len(self.judging.judges) and all(
-            run.stopped is None and sum(made.answered for made in run.answers.values()) >= required for run in self.runs
+            run.stopped is None and sum(replicate.answered for replicate in run.answers.values()) >= required
+            for run in self.runs
         )
 
     @property
     def stopped(self) -> list[str]:
-        """The reasons why calls were not made, or failed, one sentence a judge."""
-        halted = [
+        """The reasons why calls were not made or failed, one sentence per judge."""
+        stopped_judges = [
             f"{run.run.model.id} stopped: {run.stopped.reason}: {run.stopped.message}"
             for run in self.runs
             if run.stopped is not None
         ]
         failures = [(run.run.model.id, commonest_failure(run.answers.values())) for run in self.runs]
-        return [*halted, *(f"{model_id} failed: {words}" for model_id, words in failures if words)]
+        return [*stopped_judges, *(f"{model_id} failed: {failure}" for model_id, failure in failures if failure)]
 
     def record_of(self, part: JudgeCalls) -> JudgeRecord:
         """Return the record of a judge and its calls."""
@@ -87,7 +88,7 @@ class JudgeResults:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeSession:
-    """The judges of a command and its options. `watch` shows progress; without it nothing is shown."""
+    """The judges of a command and its options. `watch` shows progress; None shows nothing."""
 
     request: JudgeRequest
     configuration: Configuration
@@ -98,17 +99,20 @@ class JudgeSession:
     def of(
         cls, request: JudgeRequest, watch: Watch | None = None, judges: tuple[str, ...] | None = None
     ) -> "JudgeSession":
-        """Read the configuration and the judges, by default those of the request; raise ConfigError or JudgeError."""
+        """Read the configuration and the judges; `judges` replaces those of the request.
+
+        Raise ConfigError or JudgeError for invalid input.
+        """
         counts = {"--replicates": request.replicates, "--concurrency": request.concurrency}
         refuse_amounts(counts, request.max_calls, request.max_cost)
         if request.dry_run and request.resumed is not None:
             raise JudgeError("--dry-run cannot be combined with --resume or --judge-run")
         configuration = read_configuration(request.config)
-        named = judges or request.judges
-        if not named:
+        judge_ids = judges or request.judges
+        if not judge_ids:
             ids = ", ".join(model.id for model in configuration.models)
             raise JudgeError(f"no judge: name one of models.yaml with --judge ID, such as {ids}")
-        models = select_models(configuration.models, named)
+        models = select_models(configuration.models, judge_ids)
         judge_session = cls(request=request, configuration=configuration, models=models, watch=watch)
         if judge_session.transport == "batch":
             refuse_unbatched(models)
@@ -125,17 +129,17 @@ class JudgeSession:
         return "batch" if isinstance(self.request, BatchJudgeRequest) and self.request.batch else "direct"
 
     def planned(self, task: JudgeTask) -> JudgeRun:
-        """Return a new judge run of these questions; raise JudgeError if two have one id."""
+        """Return a new judge run of these questions. Raise JudgeError if two questions have the same id."""
         questions: dict[str, str] = {}
         for question in task.questions:
             if question.case_id in questions:
-                raise JudgeError(f"two questions would have the id '{question.case_id}'; rename the items")
+                raise JudgeError(f"two questions have the id '{question.case_id}'; rename the items")
             questions[question.case_id] = question.digest
-        now = datetime.datetime.now(datetime.UTC)
+        created = datetime.datetime.now(datetime.UTC)
         return JudgeRun.view(
             task,
-            id=new_invocation(now),
-            created=f"{now:%Y-%m-%dT%H:%M:%SZ}",
+            id=new_invocation(created),
+            created=f"{created:%Y-%m-%dT%H:%M:%SZ}",
             prompts=[prompt.identity for prompt in task.prompts],
             judges={model.id: settings_digest(model) for model in self.models},
             questions=questions,
@@ -146,8 +150,8 @@ class JudgeSession:
         )
 
     def size(self, task: JudgeTask) -> JudgeRunSize:
-        """Return the size of a judge run; requires no key, makes no call and writes nothing."""
-        _warn(task)
+        """Estimate the size of a judge run. This requires no key, makes no call and writes nothing."""
+        _print_warnings(task)
         sizes, batch = question_sizes(task.questions), self.transport == "batch"
         judges = []
         for model in self.models:
@@ -159,20 +163,20 @@ class JudgeSession:
         return JudgeRunSize(judging=self.planned(task), judges=judges, notes=notes)
 
     def session(self, *, budget: Budget | None = None) -> Session:
-        """Return a session that calls models within a budget, by default that of the options."""
+        """Return a session that calls models within a budget; None means the budget of the request."""
         return Session(
             configuration=self.configuration,
-            watch=self.watch or _unseen,
+            watch=self.watch or _watch_nothing,
             budget=budget or Budget(self.request.max_cost, self.request.max_calls),
             concurrency=self.request.concurrency,
         )
 
-    def begin(self, task: JudgeTask, inside: Path | None = None) -> tuple[JudgeRun, Path, list[Model]]:
-        """Begin or resume a judge run; return it with its folder and its models with their keys."""
+    def begin(self, task: JudgeTask, stage_folder: Path | None = None) -> tuple[JudgeRun, Path, list[Model]]:
+        """Start or resume a judge run. Return it with its folder and the models that have a key."""
         judging = self.planned(task)
-        folder, resumed = inside or self.request.out / judging.id, self.request.resumed
-        if inside is not None:
-            resumed = str(inside) if (inside / JUDGING).exists() else None
+        folder, resumed = stage_folder or self.request.out / judging.id, self.request.resumed
+        if stage_folder is not None:
+            resumed = str(stage_folder) if (stage_folder / JUDGING).exists() else None
         if resumed is not None:
             judging, folder = resumed_judge_run(judging, resumed, self.request.out)
         models = list(with_keys(self.models, self.configuration).values())
@@ -181,27 +185,32 @@ class JudgeSession:
             write_judge_run(folder, judging)
         return judging, folder, models
 
-    def ask(self, task: JudgeTask, *, inside: Path | None = None, budget: Budget | None = None) -> JudgeResults:
-        """Make all calls that have no output yet; `inside` is the folder of a further stage. Raise JudgeError."""
-        _warn(task)
-        judging, folder, models = self.begin(task, inside)
+    def ask(self, task: JudgeTask, *, stage_folder: Path | None = None, budget: Budget | None = None) -> JudgeResults:
+        """Make all calls that have no output yet; `stage_folder` is the folder of a cascade's second stage.
+
+        Raise JudgeError if the judge run cannot be resumed.
+        """
+        _print_warnings(task)
+        judging, folder, models = self.begin(task, stage_folder)
         session = self.session(budget=budget)
         runs = judge_runs(judging, models, folder)
         questions = {question.case_id: question for question in task.questions}
-        ask = Questions(
+        judge_questions = Questions(
             request_for=lambda run, call: questions[call.case_id].request(
                 call.replicate, run.manifest.seed, run.model.params.max_output_tokens
             )
         )
-        halted = session.ask(runs, ask).halted
-        parts = [JudgeCalls(run=run, answers=outcomes(run.folder), stopped=halted[run.manifest.run_id]) for run in runs]
+        failures = session.ask(runs, judge_questions).halted
+        parts = [
+            JudgeCalls(run=run, answers=outcomes(run.folder), stopped=failures[run.manifest.run_id]) for run in runs
+        ]
         return JudgeResults(judging=judging, folder=folder, runs=parts, session=session)
 
 
-def _warn(task: JudgeTask) -> None:
+def _print_warnings(task: JudgeTask) -> None:
     for warning in task.warnings:
         print(f"warning: {warning}", file=sys.stderr)
 
 
-async def _unseen(_: object, stop: Stop) -> None:
+async def _watch_nothing(_: object, stop: Stop) -> None:
     await stop.event.wait()

@@ -1,1 +1,1 @@
-"""Human review: a queue of items, a local page to label them, and the export of labels."""
+"""Human review: the queue of items, the local page for labels, and the export of labels."""

@@ -1,6 +1,6 @@
-"""Items of the review queue: outputs with questions for people, and the reasons why an item is queued.
+"""Items of the review queue: outputs with questions for reviewers, and the reasons why an item is queued.
 
-An item names no model and no judge, so that a reviewer who reads the file is as blind as one who reads the page.
+An item names no model and no judge, so that a review is blind even if the reviewer reads the file.
 """
 
 import random
@@ -31,17 +31,17 @@ ReviewId = Annotated[str, Field(pattern="^[0-9a-f]{20}$")]
 
 
 class ReviewQuestion(StrictModel):
-    """A question about an item: which of two outputs is better or, if it has `levels`, which score an output has."""
+    """A question about an item: which of two outputs is better or, if there are `levels`, the score of an output."""
 
     name: Label = Field(min_length=1, description="a criterion, a dimension, or overall")
     text: str = ""
     levels: dict[Annotated[int, Field(ge=1, le=10)], str] = Field(
-        default_factory=dict, description="of a score: each score of the scale with what it means"
+        default_factory=dict, description="each score of the scale with its meaning; empty for two outputs"
     )
 
 
 class ReviewItem(StrictModel):
-    """A line of queue.jsonl. `id` is a digest of what a reviewer sees, so that equal texts are one item."""
+    """A line of queue.jsonl. `id` is a digest of the shown texts and questions, so that equal texts are one item."""
 
     id: ReviewId
     kind: ReviewKind
@@ -49,14 +49,14 @@ class ReviewItem(StrictModel):
     judging: Label | None = Field(default=None, description="the id of the judge run")
     stratum: Label = Field(default="all", description="the kind of item, for the calibration")
     reasons: tuple[ReviewReason, ...] = Field(min_length=1, description="why it is queued")
-    document: str = Field(default="", description="the prompt, or what the outputs answer")
-    reference: str = Field(default="", description="a right answer or a source, where there is one")
+    document: str = Field(default="", description="the prompt or input of the outputs")
+    reference: str = Field(default="", description="a right answer or a source; empty if unknown")
     outputs: tuple[str, ...] = Field(min_length=1, max_length=2)
     questions: tuple[ReviewQuestion, ...] = Field(min_length=1)
 
     @property
     def is_random(self) -> bool:
-        """Whether the item was drawn at random from all items, so that its label measures a judge."""
+        """Whether the item was drawn at random from all items, so that its label can measure a judge."""
         return "random" in self.reasons and not (self.kind == "regression" and self.judging)
 
     @model_validator(mode="after")
@@ -74,7 +74,7 @@ class ReviewItem(StrictModel):
 def review_item(
     kind: ReviewKind, item: str, outputs: tuple[str, ...], questions: Iterable[ReviewQuestion], **more: Any
 ) -> ReviewItem:
-    """Build an item with its id. `more` has further fields; without `reasons` the item was drawn at random."""
+    """Build an item with its id. `more` has further fields; by default `reasons` is `random`."""
     fields: dict[str, Any] = {"kind": kind, "item": item, "outputs": outputs, "questions": tuple(questions)}
     fields |= {"reasons": ("random",), **more}
     return ReviewItem.model_validate({"id": ReviewItem.model_construct(id="", **fields).content_id(), **fields})
@@ -89,30 +89,30 @@ def scored_item(item: OutputItem, criteria: Sequence[Criterion], judging: str | 
         text = f"{criterion.name}: {criterion.description}"
         questions.append(ReviewQuestion(name=criterion.id, text=text, levels=scale))
     reference = "\n\n".join(text for text in (item.reference, item.source) if text and text != item.input)
-    return review_item("score", item.id, (item.output,), questions, reference=reference, **_origin(item, judging))
+    return review_item("score", item.id, (item.output,), questions, reference=reference, **_item_fields(item, judging))
 
 
 def paired_item(
     item: PairItem, names: tuple[str, str], criteria: Sequence[Criterion] = (), judging: str | None = None
 ) -> ReviewItem:
-    """Build the item for comparing two outputs; its id never has their names, which may be those of models."""
+    """Build the item for comparing two outputs. Its id omits the outputs' names, which may name models."""
     texts = [(criterion.id, f"{criterion.name}: {criterion.description}") for criterion in criteria]
     texts = [(OVERALL, texts[0][1])] if len(texts) == 1 else [*texts, (OVERALL, "Which output is better?")]
     first, second = (list(item.texts).index(name) + 1 for name in names)
     item_id = item.id if tuple(item.texts) == PAIR else f"{item.id}/{first}-{second}"
     outputs = (item.texts[names[0]], item.texts[names[1]])
     questions = (ReviewQuestion(name=name, text=text) for name, text in texts)
-    return review_item("pairwise", item_id, outputs, questions, **_origin(item, judging))
+    return review_item("pairwise", item_id, outputs, questions, **_item_fields(item, judging))
 
 
 def regression_item(pair: JudgedPair, judging: str | None = None) -> ReviewItem:
     """Build the item for comparing a candidate with its baseline in each dimension."""
     outputs = (pair.item.baseline_output, pair.item.candidate_output)
     questions = [ReviewQuestion(name=dimension.name, text=dimension.question) for dimension in pair.dimensions]
-    return review_item("regression", pair.id, outputs, questions, **_origin(pair.item, judging))
+    return review_item("regression", pair.id, outputs, questions, **_item_fields(pair.item, judging))
 
 
-def _origin(item: JudgedItem, judging: str | None) -> dict[str, Any]:
+def _item_fields(item: JudgedItem, judging: str | None) -> dict[str, Any]:
     return {"document": item.input, "stratum": item.stratum, "judging": judging}
 
 
@@ -127,55 +127,58 @@ def items_from(path: Path, dimensions: Sequence[str] = ()) -> list[ReviewItem]:
 Doubts = Sequence[tuple[ReviewItem, Sequence[ReviewReason]]]  # all judged items, each with its reasons for review
 
 
-def for_people(doubts: Doubts, sample: int, seed: int) -> list[ReviewItem]:
-    """Return the items in doubt with their reasons, and a random sample with the reason `random`.
+def select_for_review(doubts: Doubts, sample: int, seed: int) -> list[ReviewItem]:
+    """Return the doubtful items with their reasons, and a random sample with the reason `random`.
 
-    The sample of pairs and scores is drawn from all items, so that their labels measure the judge. The sample of
-    regressions is drawn from those without a doubt, to verify what ships.
+    Pairs and scores are sampled from all items, so that their labels measure the judge. Regressions are sampled from
+    the items without a doubt, to verify the outputs that ship.
     """
-    drawn_from = [item for item, reasons in doubts if item.kind != "regression" or not reasons]
-    drawn = random.Random(seed).sample([item.id for item in drawn_from], min(sample, len(drawn_from)))  # noqa: S311
-    queued = [(item, (*reasons, *["random"] * (item.id in drawn))) for item, reasons in doubts]
-    return [item.model_copy(update={"reasons": reasons}) for item, reasons in queued if reasons]
+    candidates = [item for item, reasons in doubts if item.kind != "regression" or not reasons]
+    sampled_ids = random.Random(seed).sample([item.id for item in candidates], min(sample, len(candidates)))  # noqa: S311
+    with_reasons = [(item, (*reasons, *["random"] * (item.id in sampled_ids))) for item, reasons in doubts]
+    return [item.model_copy(update={"reasons": reasons}) for item, reasons in with_reasons if reasons]
 
 
 def reasons_of_scores(outcomes: Sequence[ItemScores], criteria: Sequence[Criterion]) -> list[ReviewReason]:
-    """Return the reasons to send an output to a person. Scores that are two levels apart are a disagreement."""
+    """Return the reasons to send an output to human review. Scores that are two levels apart are a disagreement."""
     thresholds = {criterion.id: criterion.confidence_threshold for criterion in criteria}
-    made = [one for scores in outcomes for one in scores.judgements]
-    levels = by_key((one.criterion, one.score) for one in made if one.score is not None)
+    judgements = [one for scores in outcomes for one in scores.judgements]
+    levels = by_key((one.criterion, one.score) for one in judgements if one.score is not None)
     return _reasons(
-        low_confidence=any(one.confidence is not None and one.confidence < thresholds[one.criterion] for one in made),
+        low_confidence=any(
+            one.confidence is not None and one.confidence < thresholds[one.criterion] for one in judgements
+        ),
         disagreement=any(max(scores) - min(scores) >= 2 for scores in levels.values()),
-        unscored=any(one.unscored is not None for one in made),
+        unscored=any(one.unscored is not None for one in judgements),
     )
 
 
 def reasons_of_match(outcomes: Sequence[MatchResult], criteria: Sequence[Criterion]) -> list[ReviewReason]:
-    """Return the reasons to send a match to a person; the confidence counts only if both orders agree."""
+    """Return the reasons to send a match to human review; the confidence counts only if both orders agree."""
     thresholds = {criterion.id: criterion.confidence_threshold for criterion in criteria}
-    made = [one for result in outcomes for one in result.judgements if one.criterion in thresholds]
-    winners = by_key((one.criterion, one.winner) for one in made if one.winner is not None)
-    agreed = [(one.confidence, thresholds[one.criterion]) for one in made if one.agreed]
+    judgements = [one for result in outcomes for one in result.judgements if one.criterion in thresholds]
+    winners = by_key((one.criterion, one.winner) for one in judgements if one.winner is not None)
+    agreed = [(one.confidence, thresholds[one.criterion]) for one in judgements if one.agreed]
     return _reasons(
         low_confidence=any(confidence is not None and confidence < threshold for confidence, threshold in agreed),
-        disagreement=any(one.agreed is False for one in made) or any(len(set(each)) > 1 for each in winners.values()),
-        unscored=any(one.winner is None for one in made),
+        disagreement=any(one.agreed is False for one in judgements)
+        or any(len(set(each)) > 1 for each in winners.values()),
+        unscored=any(one.winner is None for one in judgements),
     )
 
 
 def reasons_of_regression(outcomes: Sequence[PairResult], *, high_stakes: bool) -> list[ReviewReason]:
-    """Return the reasons to send a pair to a person; none if it ships."""
-    decisions = {one.ship_decision for one in outcomes}
-    found = [dimension for one in outcomes for dimension in one.dimensions]
-    answers = [answer for one in outcomes for answer in one.answers]
+    """Return the reasons to send a pair to human review; empty if it ships."""
+    decisions = {result.ship_decision for result in outcomes}
+    dimensions = [dimension for result in outcomes for dimension in result.dimensions]
+    answers = [answer for result in outcomes for answer in result.answers]
     return _reasons(
         block="block" in decisions,
-        regression=any(one.ship_decision == "review_required" and one.regression_detected for one in outcomes),
-        disagreement=len(decisions) > 1 or any(one.flipped for one in found),
-        unverified=any(one.verified is False for one in found),
+        regression=any(result.ship_decision == "review_required" and result.regression_detected for result in outcomes),
+        disagreement=len(decisions) > 1 or any(result.flipped for result in dimensions),
+        unverified=any(result.verified is False for result in dimensions),
         unrequested=any(answer.unrequested for answer in answers),
-        low_confidence=any(one.confidence < USUAL_THRESHOLD for one in outcomes),
+        low_confidence=any(result.confidence < USUAL_THRESHOLD for result in outcomes),
         unscored=any(answer.unscored is not None for answer in answers),
         stakes=high_stakes,
     )

@@ -1,7 +1,7 @@
-"""The review queue in the repository: `reviews/queue.jsonl` holds the items, `reviews/labels.jsonl` their labels.
+"""The review queue in the repository: `reviews/queue.jsonl` has the items, `reviews/labels.jsonl` their labels.
 
-Lines are only appended, under a lock, because several people and programs may write at once. A line that is repeated,
-as after a merge, counts once. A judge is calibrated with the labels on which reviewers agree.
+Lines are only appended, under a lock, because several people and programs may write at once. Repeated lines, which a
+merge can leave, count once. A judge is calibrated with the labels on which reviewers agree.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ from skill_evaluator.text import counted, listed, nearest
 
 QUEUE = "queue.jsonl"
 LABELS = "labels.jsonl"
-_IF_BETTER = {1: "candidate_worse", 2: "candidate_better"}  # output 1 is the baseline
+_FINDING_IF_BETTER = {1: "candidate_worse", 2: "candidate_better"}  # output 1 is the baseline
 
 
 class ReviewAnswer(StrictModel):
@@ -35,7 +35,7 @@ class ReviewAnswer(StrictModel):
 
     question: Label = Field(min_length=1)
     answer: Label = Field(min_length=1)
-    impact: Impact | None = Field(default=None, description="of a regression: how much the difference matters")
+    impact: Impact | None = Field(default=None, description="the impact of a regression")
 
     def __str__(self) -> str:
         return self.answer if self.impact is None else f"{self.answer} ({self.impact})"
@@ -49,17 +49,17 @@ class ReviewLabel(StrictModel):
     at: Timestamp
     first: Order | None = Field(default=None, description="the output that the reviewer saw first")
     answers: tuple[ReviewAnswer, ...] = Field(min_length=1)
-    note: str = Field(default="", max_length=10_000, description="what made it hard: it may become an edge case")
+    note: str = Field(default="", max_length=10_000, description="the difficulty; it may become an edge case")
 
 
 def first_shown(item: ReviewItem, reviewer: str) -> Order:
-    """Draw the output that a reviewer sees as A, always the same one for the same item and reviewer."""
-    drawn = hashlib.sha256(f"{reviewer}/{item.id}".encode("utf-8", "surrogatepass")).digest()[0] % 2
-    return 2 if drawn and item.kind != "score" else 1
+    """Draw the output that a reviewer sees as A. The draw depends only on the item and the reviewer."""
+    is_swapped = hashlib.sha256(f"{reviewer}/{item.id}".encode("utf-8", "surrogatepass")).digest()[0] % 2
+    return 2 if is_swapped and item.kind != "score" else 1
 
 
 def choices(item: ReviewItem, question: ReviewQuestion, first: Order = 1) -> list[tuple[str, ReviewAnswer]]:
-    """Return the choices with their texts, for a reviewer who sees output `first` as A."""
+    """Return the choices, each with its text, for a reviewer who sees output `first` as A."""
     sides = (("A", first), ("B", 3 - first))  # the outputs by their letters
     rows: list[tuple[str, str, Impact | None]] = []  # text, answer, impact
     if item.kind == "score":
@@ -68,13 +68,13 @@ def choices(item: ReviewItem, question: ReviewQuestion, first: Order = 1) -> lis
         rows = [*((f"{name} is better", str(output), None) for name, output in sides), ("neither", "tie", None)]
     else:
         for (name, output), impact in product(sides, IMPACTS):
-            rows.append((f"{name} is better, {impact} impact", _IF_BETTER[output], impact))
+            rows.append((f"{name} is better, {impact} impact", _FINDING_IF_BETTER[output], impact))
         rows.append(("the same", "same", None))
     return [(text, ReviewAnswer(question=question.name, answer=answer, impact=impact)) for text, answer, impact in rows]
 
 
 def refuse_misfit(label: ReviewLabel, items: Mapping[str, ReviewItem], where: str = "") -> None:
-    """Raise JudgeError unless a label answers every question of a queued item once, with one of the choices."""
+    """Raise JudgeError unless the label answers every question of its item once with a valid choice."""
     item = item_of(items, label.item, where)
     allowed = {question.name: [answer for _, answer in choices(item, question)] for question in item.questions}
     name = f"{where}the label of {item.id} by {label.reviewer}"
@@ -82,16 +82,16 @@ def refuse_misfit(label: ReviewLabel, items: Mapping[str, ReviewItem], where: st
         raise JudgeError(f"{name} must have one answer to each of {listed(list(allowed), 10)}")
     for answer in label.answers:
         if answer not in allowed[answer.question]:
-            known = listed(list(map(str, allowed[answer.question])), 10)
-            raise JudgeError(f"{name}: '{answer}' is not an answer to '{answer.question}' (one of {known})")
+            choices_text = listed(list(map(str, allowed[answer.question])), 10)
+            raise JudgeError(f"{name}: '{answer}' is not an answer to '{answer.question}' (one of {choices_text})")
 
 
 def latest(labels: Iterable[ReviewLabel]) -> dict[str, dict[str, ReviewLabel]]:
-    """Return the latest label of each reviewer by item id; among labels of equal time the later line counts."""
-    counting: dict[str, dict[str, ReviewLabel]] = {}
+    """Return the latest label of each reviewer by item id; at equal times the later line counts."""
+    labels_by_item: dict[str, dict[str, ReviewLabel]] = {}
     for label in sorted(labels, key=lambda label: label.at):
-        counting.setdefault(label.item, {})[label.reviewer] = label
-    return counting
+        labels_by_item.setdefault(label.item, {})[label.reviewer] = label
+    return labels_by_item
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,10 +131,10 @@ class ReviewQueue:
 
 
 def queue_in(config: Path, *, begun: bool = False) -> ReviewQueue:
-    """Return the queue of a configuration folder. If `begun`, raise JudgeError if nothing was ever queued."""
+    """Return the queue of a configuration folder. If `begun`, raise JudgeError if the queue does not exist."""
     queue = ReviewQueue(folder=config / "reviews")
     if begun and not (queue.folder / QUEUE).exists():
-        raise JudgeError(f"{queue.folder / QUEUE} does not exist; queue something with `review add FILE`")
+        raise JudgeError(f"{queue.folder / QUEUE} does not exist; add items with `review add FILE`")
     return queue
 
 
@@ -159,28 +159,28 @@ def _lines(path: Path, model: type[ModelT]) -> Iterator[tuple[int, ModelT]]:
 def export_labels(queue: ReviewQueue, path: Path) -> tuple[int, int, int]:
     """Write the labels on which reviewers agree into a file of labels, replacing the labels of the same items.
 
-    Only items that were drawn at random are exported, because items in doubt are harder than the rest. Return the
-    numbers of exported labels, of questions without a majority and of items that were not drawn at random. Raise
-    JudgeError for an invalid file, and StorageError.
+    Only items drawn at random are exported, because doubtful items are harder than average. Return the numbers of
+    exported labels, of questions without a majority, and of items that were not drawn at random. Raise JudgeError for
+    an invalid file, and StorageError.
     """
     items = queue.items()
     labels = latest(queue.labels(items))
-    drawn = [items[item_id] for item_id in labels if items[item_id].is_random]
+    random_items = [items[item_id] for item_id in labels if items[item_id].is_random]
     fresh: dict[object, LabelLine] = {}
     disputed = 0
-    for item in drawn:
+    for item in random_items:
         lines, differing = _label_lines(item, labels[item.id])
         disputed += differing
         for line in lines:
-            fresh[_key(line)] = _merged(fresh.get(_key(line)), line)
+            fresh[_key(line)] = _merge_scores(fresh.get(_key(line)), line)
     if fresh:
         existing = read_labels(path).lines if path.exists() else ()
         merged = {_key(line): line for line in (*existing, *fresh.values())}
         replace_blocks(path, (f"{line.model_dump_json(exclude_none=True)}\n" for line in merged.values()))
-    return len(fresh), disputed, len(labels) - len(drawn)
+    return len(fresh), disputed, len(labels) - len(random_items)
 
 
-def _answers(labels: Mapping[str, ReviewLabel]) -> dict[str, dict[str, ReviewAnswer]]:
+def _answers_by_question(labels: Mapping[str, ReviewLabel]) -> dict[str, dict[str, ReviewAnswer]]:
     answers: dict[str, dict[str, ReviewAnswer]] = defaultdict(dict)  # keys: question, reviewer
     for reviewer, label in sorted(labels.items()):
         for answer in label.answers:
@@ -190,16 +190,21 @@ def _answers(labels: Mapping[str, ReviewLabel]) -> dict[str, dict[str, ReviewAns
 
 def _label_lines(item: ReviewItem, labels: Mapping[str, ReviewLabel]) -> tuple[list[LabelLine], int]:
     """Return the lines for a file of labels, and the number of questions without a majority."""
-    answers = _answers(labels)
+    answers = _answers_by_question(labels)
     line: dict[str, Any] = {"id": item.item, "stratum": item.stratum, "input": item.document or None}
     if item.kind == "score":
-        line["scores"] = {name: [int(answer.answer) for answer in given.values()] for name, given in answers.items()}
+        line["scores"] = {
+            name: [int(answer.answer) for answer in answers_by_reviewer.values()]
+            for name, answers_by_reviewer in answers.items()
+        }
         return [ScoredItem(**line, output=item.outputs[0], reference=item.reference or None)], 0
     agreed = {}
-    for name, given in answers.items():
-        finding, count = Counter(answer.answer for answer in given.values()).most_common(1)[0]
-        impacts = [answer.impact for answer in given.values() if answer.answer == finding and answer.impact]
-        if 2 * count > len(given):
+    for name, answers_by_reviewer in answers.items():
+        finding, count = Counter(answer.answer for answer in answers_by_reviewer.values()).most_common(1)[0]
+        impacts = [
+            answer.impact for answer in answers_by_reviewer.values() if answer.answer == finding and answer.impact
+        ]
+        if 2 * count > len(answers_by_reviewer):
             agreed[name] = finding, max(impacts, key=IMPACTS.index, default=None)
     disputed = len(answers) - len(agreed)
     if item.kind == "regression":
@@ -214,30 +219,31 @@ def _key(line: LabelLine) -> object:
     return type(line), line.id, getattr(line, "dimension", None), getattr(line, "sentence", None)
 
 
-def _merged(earlier: LabelLine | None, line: LabelLine) -> LabelLine:
-    """Return a line with the scores of an earlier line for the same output. Raise JudgeError for two other lines."""
+def _merge_scores(earlier: LabelLine | None, line: LabelLine) -> LabelLine:
+    """Merge the scores of an earlier line for the same output into a line. Raise JudgeError if the lines conflict."""
     if isinstance(earlier, ScoredItem) and isinstance(line, ScoredItem):
         line = line.model_copy(update={"scores": {**earlier.scores, **line.scores}})
         earlier = earlier.model_copy(update={"scores": line.scores})
     if earlier not in (None, line):
-        raise JudgeError(f"two items of the queue differ and share the id '{line.id}'; rename one")
+        raise JudgeError(f"two different items of the queue have the id '{line.id}'; rename one")
     return line
 
 
 def status_lines(items: Mapping[str, ReviewItem], labels: Sequence[ReviewLabel]) -> list[str]:
-    """Describe the queue: items without a label, labels by reviewer, and the questions on which reviewers differ."""
-    counting = latest(labels)
-    by_reviewer = Counter(reviewer for item_labels in counting.values() for reviewer in item_labels)
+    """Format the status of the queue: items without a label, labels by reviewer, and disputed questions."""
+    labels_by_item = latest(labels)
+    by_reviewer = Counter(reviewer for item_labels in labels_by_item.values() for reviewer in item_labels)
     shared, disputed = 0, []
-    for item_id, item_labels in counting.items():
+    for item_id, item_labels in labels_by_item.items():
         notes = {name: f" ({label.note})" if label.note else "" for name, label in item_labels.items()}
-        for question, answers in _answers(item_labels).items():
+        for question, answers in _answers_by_question(item_labels).items():
             shared += len(answers) > 1
             if len({answer.answer for answer in answers.values()}) > 1:
                 texts = [f"{name} says {answer.answer}{notes[name]}" for name, answer in answers.items()]
                 disputed.append(f"differ on {items[item_id].item}, {question}: {', '.join(texts)}")
     return [
-        f"{counted(len(items), 'item')}: {len(counting)} labelled, {len(items) - len(counting)} without a label",
+        f"{counted(len(items), 'item')}: {len(labels_by_item)} labelled, "
+        f"{len(items) - len(labels_by_item)} without a label",
         *(f"{name}: {counted(count, 'label')}" for name, count in sorted(by_reviewer.items())),
         *([f"reviewers agree on {shared - len(disputed)} of {counted(shared, 'question')}"] if shared else []),
         *disputed,

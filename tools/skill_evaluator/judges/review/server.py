@@ -1,6 +1,6 @@
-"""The server of the review page: static files and JSON, for this machine alone.
+"""The local server of the review page: static files and JSON.
 
-It shows no reason why an item is queued: a reviewer who knows that a judge would block looks for a reason to block.
+It does not show why an item is queued: a reviewer who knows that a judge would block looks for a reason to block.
 """
 
 import json
@@ -20,7 +20,7 @@ _FILES = {"": ("index.html", "html"), "review.css": ("review.css", "css"), "revi
 
 
 def item_screen(item: ReviewItem, reviewer: str, label: ReviewLabel | None = None) -> dict[str, Any]:
-    """Return an item as the page shows it, with the answers and the note of the reviewer's earlier label."""
+    """Return the page's data for an item, with the answers and the note of the reviewer's earlier label."""
     first = reviews.first_shown(item, reviewer)
     outputs = item.outputs if first == 1 else item.outputs[::-1]
     return {
@@ -37,7 +37,7 @@ def item_screen(item: ReviewItem, reviewer: str, label: ReviewLabel | None = Non
 
 
 class ReviewServer(loopback.LoopbackServer):
-    """The server for one queue. Port 0 takes a free port. Raises ConfigError if the port is taken."""
+    """The server for one queue. Port 0 selects a free port. Raise ConfigError if the port is in use."""
 
     def __init__(self, queue: ReviewQueue, port: int = 0) -> None:
         self.queue = queue
@@ -53,7 +53,7 @@ class _ReviewHandler(loopback.PageHandler):
         "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
     )
 
-    def do_GET(self) -> None:  # noqa: N802 (the name is given)
+    def do_GET(self) -> None:  # noqa: N802 (http.server calls this name)
         """Send a file of the page, the queue or an item, or store a label."""
         status, kind = HTTPStatus.OK, "application/json"
         try:
@@ -82,12 +82,16 @@ class _ReviewHandler(loopback.PageHandler):
             queue.label(loopback.sent(self, ReviewLabel, "label"))
             return {}
         if self.command != "GET" or not (path == "queue" or path.startswith("items/")):
-            raise loopback.RefusedError(HTTPStatus.NOT_FOUND, "there is nothing here")
+            raise loopback.RefusedError(HTTPStatus.NOT_FOUND, "page not found")
         items = queue.items()
         labels = queue.labels(items)
-        own = {item_id: given[reviewer] for item_id, given in reviews.latest(labels).items() if reviewer in given}
+        reviewer_labels = {
+            item_id: item_labels[reviewer]
+            for item_id, item_labels in reviews.latest(labels).items()
+            if reviewer in item_labels
+        }
         if path == "queue":
-            rows = [{"id": item_id, "labelled": item_id in own} for item_id in items]
+            rows = [{"id": item_id, "labelled": item_id in reviewer_labels} for item_id in items]
             return {"items": rows, "status": reviews.status_lines(items, labels)}
         item = reviews.item_of(items, path.removeprefix("items/"))
-        return item_screen(item, reviewer, own.get(item.id))
+        return item_screen(item, reviewer, reviewer_labels.get(item.id))

@@ -1,7 +1,7 @@
-"""The workflow of `judge calibrate`: labels → verdicts, read once → figures → decision.
+"""The workflow of `judge calibrate`: read labels, read or make verdicts, and compute figures.
 
-Without --judge the verdicts are stored ones. With it, one judge run asks about labelled items, corrupted outputs and
-probes. Judges of sentences are called as for checks.
+Without --judge, stored verdicts are read. With it, one judge run covers labelled items, corrupted outputs and probes.
+Judges of sentences are called in the same way as for checks.
 """
 
 from collections import Counter
@@ -35,7 +35,7 @@ from skill_evaluator.judges.prompting.questions import JudgePrompt
 from skill_evaluator.judges.prompting.reading import UnscoredReason
 from skill_evaluator.judges.prompting.results import JudgeRecord, StoredScore, StoredVerdict, no_usable_output, texts_of
 from skill_evaluator.judges.prompting.session import JudgeCalls, JudgeRunSize, JudgeSession
-from skill_evaluator.judges.workflows.judging import Drawn, Judged, again_of
+from skill_evaluator.judges.workflows.judging import BiasReport, Judged, resume_command
 from skill_evaluator.judges.workflows.requests import CalibrateRequest
 from skill_evaluator.library.config import load_settings
 from skill_evaluator.library.rubrics import Rubric, load_rubric
@@ -45,20 +45,25 @@ from skill_evaluator.text import canonical_json, counted, digest
 
 CORRUPTED = "corrupted.jsonl"
 _CALLS_NOTE = "at most: a sentence that the judge denies is judged up to twice more; usually a third of these calls"
-_MIN_SENTENCE_LABELS = 30  # fewer labels do not show the errors of a single sentence
+_MIN_SENTENCE_LABELS = 30  # fewer labels give no useful error rate of one sentence
 
 
-def calibrate(request: CalibrateRequest, watch: Watch | None, drawn: Drawn) -> Judged | JudgeRunSize:
-    """Measure judges against human labels by stored verdicts or by calling them. Raise JudgeError."""
+def calibrate(request: CalibrateRequest, watch: Watch | None, draw_report: BiasReport) -> Judged | JudgeRunSize:
+    """Measure judges against human labels, from stored verdicts or by calling them; return the size for a dry run.
+
+    Raise JudgeError for invalid input.
+    """
     if request.labels is None:
-        raise JudgeError("name the file of human labels: --labels FILE")
+        raise JudgeError("--labels FILE is required: the file of human labels")
     labels = read_labels(request.labels)
     stored = request.verdicts is not None or request.batch is not None
     if request.judges:
         if stored:
             raise JudgeError("--verdicts and --batch read stored results and cannot be combined with --judge")
         judge_session = JudgeSession.of(request, watch)
-        return (_call_about_sentences if labels.of(SentenceLabel) else _call)(request, judge_session, labels, drawn)
+        return (_calibrate_sentences if labels.of(SentenceLabel) else _calibrate_by_rubric)(
+            request, judge_session, labels, draw_report
+        )
     if request.probes or request.corrupt:
         raise JudgeError("--probe and --corrupt require --judge ID")
     if not stored:
@@ -66,7 +71,7 @@ def calibrate(request: CalibrateRequest, watch: Watch | None, drawn: Drawn) -> J
     results = list[JudgeResult]()
     if request.verdicts is not None:
         results += label_results(
-            labels, read_verdicts(request.verdicts, labels), request.bar, _scales(_rubric(request))
+            labels, read_verdicts(request.verdicts, labels), request.bar, _highest_scores(_rubric(request))
         )
     if request.batch is not None:
         batch = regression_results.read_regressions(request.batch)
@@ -81,13 +86,13 @@ def _rubric(request: CalibrateRequest) -> Rubric | None:
     return load_rubric(request.rubric, follow_links=load_settings(request.config).limits.follow_links)
 
 
-def _scales(rubric: Rubric | NamedRubric | None) -> dict[str, int]:
+def _highest_scores(rubric: Rubric | NamedRubric | None) -> dict[str, int]:
     return {} if rubric is None else {criterion.id: criterion.highest for criterion in rubric.criteria}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationTask:
-    """The questions about labelled pairs or outputs with their probes, by a rubric, and about corrupted outputs."""
+    """The questions on labelled pairs or outputs with their probes, by a rubric, and on corrupted outputs."""
 
     task: JudgeTask
     labels: Labels
@@ -98,8 +103,8 @@ class CalibrationTask:
     compared: Sequence[regression.JudgedPair]
 
 
-def _task(request: CalibrateRequest, labels: Labels) -> CalibrationTask:
-    """Make the questions about labelled items, probes and corrupted outputs."""
+def _make_task(request: CalibrateRequest, labels: Labels) -> CalibrationTask:
+    """Make the questions on labelled items, probes and corrupted outputs."""
     matches, scores, prompts = list[pairwise.PairMatch](), list[scoring.ScoreQuestion](), list[JudgePrompt]()
     rubric, judged = _judged_labels(request, labels)
     parts = [judged, *(with_probe(name, judged) for name in dict.fromkeys(request.probes))]
@@ -121,7 +126,7 @@ def _task(request: CalibrateRequest, labels: Labels) -> CalibrationTask:
     task = JudgeTask(
         mode="calibrate",
         rubric=digest(canonical_json(paper)),
-        criteria=[*_scales(rubric), *paper["dimensions"]],
+        criteria=[*_highest_scores(rubric), *paper["dimensions"]],
         prompts=[*prompts, *([prompt] if compared else [])],
         items={item.id: item.digest for item in (*pairs, *outputs, *corrupted)},
         questions=[
@@ -138,18 +143,18 @@ def _task(request: CalibrateRequest, labels: Labels) -> CalibrationTask:
 
 
 def _judged_labels(request: CalibrateRequest, labels: Labels) -> tuple[NamedRubric | None, Labels]:
-    """Return the criteria and the labels that they judge: pairs if the rubric compares, else scored outputs."""
+    """Return the criteria and the labels for them: pairs if the rubric compares outputs, else scored outputs."""
     rubric, name = _rubric(request), str(request.rubric)
     if rubric is None:
         return None, replace(labels, lines=[])
     pairs, outputs = labels.of(LabelledPair), labels.of(ScoredItem)
-    comparing = [one.id for one in rubric.criteria if one.primary_method == "pairwise_comparison"]
-    if pairs and (comparing or not outputs):
-        return choose_criteria(name, rubric, comparing, ("pairwise_comparison",)), replace(labels, lines=pairs)
-    people = dict.fromkeys(criterion for output in outputs for criterion in output.scores)
-    scoring = [one for one in rubric.criteria if one.id in people and one.id not in comparing]
+    pairwise_criteria = [one.id for one in rubric.criteria if one.primary_method == "pairwise_comparison"]
+    if pairs and (pairwise_criteria or not outputs):
+        return choose_criteria(name, rubric, pairwise_criteria, ("pairwise_comparison",)), replace(labels, lines=pairs)
+    scored_criteria = dict.fromkeys(criterion for output in outputs for criterion in output.scores)
+    scoring = [one for one in rubric.criteria if one.id in scored_criteria and one.id not in pairwise_criteria]
     if not scoring:
-        raise JudgeError(f"people scored {labels.path} by {', '.join(people)}, and {name} scores by none of these")
+        raise JudgeError(f"{name} has no criterion for the scores in {labels.path} ({', '.join(scored_criteria)})")
     return NamedRubric(file=name, rubric=rubric, criteria=scoring), replace(labels, lines=outputs)
 
 
@@ -166,20 +171,20 @@ def _corrupted_pairs(request: CalibrateRequest, labels: Labels) -> list[Corrupte
     return corrupted
 
 
-def _call(
-    request: CalibrateRequest, judge_session: JudgeSession, labels: Labels, drawn: Drawn
+def _calibrate_by_rubric(
+    request: CalibrateRequest, judge_session: JudgeSession, labels: Labels, draw_report: BiasReport
 ) -> Judged | JudgeRunSize:
-    """Call judges about labelled items, corrupted outputs and probes, and measure their outputs."""
+    """Call judges on labelled items, corrupted outputs and probes, and measure their outputs."""
     if request.rubric is None and (request.probes or not request.corrupt):
         raise JudgeError(
             "--probe requires --rubric FILE" if request.probes else "--judge requires --rubric FILE or --corrupt N"
         )
-    task = _task(request, labels)
+    task = _make_task(request, labels)
     if request.dry_run:
         return judge_session.size(task.task)
     judge_results = judge_session.ask(task.task)
     head = judge_results.judging.head("dimensions" if task.rubric is None else task.rubric.file)
-    families, scales = families_of(judge_session.configuration.models), _scales(task.rubric)
+    families, scales = families_of(judge_session.configuration.models), _highest_scores(task.rubric)
     results, lines = list[JudgeResult](), list[StoredVerdict | StoredScore]()
     for part in judge_results.runs:
         verdicts, outputs = _read_outputs(task, part, judge_results.record_of(part), head.replicates)
@@ -189,20 +194,20 @@ def _call(
         results.append(result.model_copy(update={**outputs, "biases": biases}))
         lines += verdicts
     ids = {line.id for line in task.labels.lines}  # verdicts on probed items are not stored
-    kept = by_key(
+    by_file = by_key(
         (scoring.SCORES if isinstance(one, StoredScore) else pairwise.VERDICTS, one) for one in lines if one.id in ids
     )
-    for name, written in {**kept, **({CORRUPTED: task.corrupted} if task.corrupted else {})}.items():
-        replace_blocks(judge_results.folder / name, (f"{line.model_dump_json()}\n" for line in written))
+    for name, file_lines in {**by_file, **({CORRUPTED: task.corrupted} if task.corrupted else {})}.items():
+        replace_blocks(judge_results.folder / name, (f"{line.model_dump_json()}\n" for line in file_lines))
     calibration = JudgeCalibration(bar=request.bar, judging=head, judges=results)
-    write_papers(judge_results.folder, task.task, calibration, drawn(calibration))
+    write_papers(judge_results.folder, task.task, calibration, draw_report(calibration))
     return Judged.of(request, judge_results, calibration)
 
 
 def _read_outputs(
     task: CalibrationTask, part: JudgeCalls, record: JudgeRecord, replicates: int
 ) -> tuple[list[StoredVerdict | StoredScore], dict[str, Any]]:
-    """Return a judge's verdicts on items, and the record, corruption test and unusable outputs of its result."""
+    """Return a judge's verdicts on items, and the fields of its result: record, corruption test, unusable outputs."""
     verdicts, detection, unusable = list[StoredVerdict | StoredScore](), None, []
     if task.rubric is not None and task.matches:
         preferences = pairwise.reduce_matches(task.matches, task.rubric.criteria, part.answers, replicates, record)
@@ -221,10 +226,10 @@ def _read_outputs(
     return verdicts, {"record": record, "detection": detection, "unusable": next(filter(None, unusable), None)}
 
 
-def _call_about_sentences(
-    request: CalibrateRequest, judge_session: JudgeSession, labels: Labels, drawn: Drawn
+def _calibrate_sentences(
+    request: CalibrateRequest, judge_session: JudgeSession, labels: Labels, draw_report: BiasReport
 ) -> Judged | JudgeRunSize:
-    """Call one judge about labelled sentences as for checks, and measure how often it errs."""
+    """Call one judge on labelled sentences in the same way as for checks, and measure its error rates."""
     if len(judge_session.models) > 1 or request.rubric or request.corrupt or request.probes or request.replicates > 1:
         raise JudgeError("labels of sentences require one --judge ID, without --rubric, --corrupt, --probe and -n")
     items = _sentence_items(labels)
@@ -233,22 +238,22 @@ def _call_about_sentences(
         return replace(judge_session, request=replace(request, replicates=judged_sentences.MAX_VOTES)).size(task)
     judging, folder, (model,) = judge_session.begin(task)
     session = judge_session.session()
-    judge = judged_sentences.SentencesJudge(model=model, asked_for=judging.id, seed=judging.seed, folder=folder / RUNS)
-    asked = judged_sentences.ask_sentences(list(items.values()), judge, session)
+    judge = judged_sentences.SentencesJudge(model=model, judged_run=judging.id, seed=judging.seed, folder=folder / RUNS)
+    calls = judged_sentences.ask_sentences(list(items.values()), judge, session)
     votes = {
         (output_id, sentence): vote
         for output_id, item in items.items()
-        for sentence, vote in votes_on(item, asked.answered, judging.seed).verdicts.items()
+        for sentence, vote in votes_on(item, calls.answered, judging.seed).verdicts.items()
     }
-    result = sentence_result(model.id, labels, votes, texts_of(asked.answered.values()), request.bar)
-    result = result.model_copy(update={"record": asked.record(model, session)})
+    result = sentence_result(model.id, labels, votes, texts_of(calls.answered.values()), request.bar)
+    result = result.model_copy(update={"record": calls.record(model, session)})
     calibration = JudgeCalibration(bar=request.bar, judging=judging.head("sentences"), judges=[result])
-    write_papers(folder, task, calibration, drawn(calibration))
-    if asked.stopped is None:
+    write_papers(folder, task, calibration, draw_report(calibration))
+    if calls.stopped is None:
         return Judged(results=calibration, folder=folder, code=calibration.exit_code)
-    stopped = [f"{model.id} stopped: {asked.stopped}"]
-    again = again_of(request, judging, folder, stopped)
-    return Judged(results=calibration, folder=folder, code=EXIT_INCOMPLETE, stopped=stopped, again=again)
+    stopped = [f"{model.id} stopped: {calls.stopped}"]
+    command = resume_command(request, judging, folder, stopped)
+    return Judged(results=calibration, folder=folder, code=EXIT_INCOMPLETE, stopped=stopped, again=command)
 
 
 def _sentence_items(labels: Labels) -> dict[str, SentencesItem]:
@@ -280,7 +285,7 @@ def _sentence_task(items: Mapping[str, SentencesItem], seed: int) -> JudgeTask:
 def sentence_result(
     judge: str, labels: Labels, votes: Mapping[tuple[str, str], Vote], texts: Iterable[str], bar: float
 ) -> JudgeResult:
-    """Measure a judge of sentences: over all, and the errors of each sentence with enough labels."""
+    """Measure a judge of sentences: its agreement, and its errors over all and by sentence with enough labels."""
     labelled = [(label, votes[label.id, label.sentence]) for label in labels.of(SentenceLabel)]
     by_sentence = by_key((label.sentence, (label.human, vote.holds)) for label, vote in labelled)
     errors = {name: _sentence_errors(part) for name, part in by_sentence.items()}
@@ -303,7 +308,7 @@ def sentence_result(
 
 
 def _sentence_errors(verdicts: Sequence[tuple[bool, bool | None]]) -> SentenceErrors:
-    """Count the verdicts, each after people's."""
+    """Count verdicts by human label; each pair has the human label, then the judge's verdict."""
     settled = [(human, holds) for human, holds in verdicts if holds is not None]
     return SentenceErrors(
         yes=sum(human for human, _ in settled),

@@ -1,4 +1,4 @@
-"""The drafting of a text by a model, and `judge rubric`: a sentence → a rubric, marked as unreviewed."""
+"""Have a model draft a text; `judge rubric` drafts a rubric from a sentence and marks it as unreviewed."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
@@ -11,7 +11,7 @@ from skill_evaluator.identifiers import is_component_name
 from skill_evaluator.judges.prompting import questions
 from skill_evaluator.judges.prompting.judging import JudgeMode, JudgeTask
 from skill_evaluator.judges.prompting.questions import TEXT, TEXTS, Form, form_of, list_of, one_of
-from skill_evaluator.judges.prompting.reading import Unscored, last_whole, text_of
+from skill_evaluator.judges.prompting.reading import Unscored, last_valid_verdict, text_of
 from skill_evaluator.judges.prompting.session import JudgeRunSize, JudgeSession
 from skill_evaluator.judges.workflows.requests import JudgeRequest, RubricDraftRequest
 from skill_evaluator.library.reading import yaml_text
@@ -38,19 +38,22 @@ _RUBRIC = form_of(
 
 
 class NoAnswerError(JudgeError):
-    """A model that was to draft something gave no answer: one line, exit code 4."""
+    """The model that drafts gave no output (exit code 4)."""
 
     exit_code = EXIT_INCOMPLETE
     label = ""
 
 
 def draft_rubric(request: RubricDraftRequest, watch: Watch | None = None) -> JudgeRunSize | None:
-    """Have a model draft a rubric and write it. Raise JudgeError if the file exists or there is no rubric."""
+    """Have a model draft a rubric and write it; return the size for a dry run.
+
+    Raise JudgeError if the file exists or the output contains no rubric.
+    """
     out = request.out
     if out.exists():
         raise JudgeError(f"{out} exists already; name a new file")
     if not request.draft.strip():
-        raise JudgeError("--draft is empty: say what should be judged")
+        raise JudgeError("--draft is empty: describe what should be judged")
     if out.suffix not in (".yaml", ".yml") or not is_component_name(out.stem):
         raise JudgeError(f"--out {out}: expected a .yaml file named like an id: letters, digits, `.`, `_` and `-`")
     task = draft_task("rubric", out.stem, _RUBRIC, {"wish": request.draft}, request.seed)
@@ -72,7 +75,7 @@ def draft_rubric(request: RubricDraftRequest, watch: Watch | None = None) -> Jud
 def _rubric_of(value: Any, name: str) -> Rubric:
     drafted = RubricLevels.model_validate(value)
     if sorted(level.score for level in drafted.levels) != [1, 2, 3, 4, 5] or not drafted.edgeCases:
-        raise ValueError("the levels 1 to 5, each once, and an edge case are needed")
+        raise ValueError("expected the levels 1 to 5, each once, and at least one edge case")
     primary = USUAL_METHOD[drafted.type or "objective"]
     further = ["position_swap", "ties_allowed"] if primary == "pairwise_comparison" else ["evidence_required"]
     method = {"primary": primary, "bias_mitigations": ["require_justification_first", *further]}
@@ -81,18 +84,21 @@ def _rubric_of(value: Any, name: str) -> Rubric:
 
 
 def draft_task(mode: JudgeMode, name: str, form: Form, texts: Mapping[str, str], seed: int) -> JudgeTask:
-    """Return the one question to a model that drafts something of this form; `texts` say what."""
+    """Build the question to a model that drafts a value of this form; `texts` describe the value."""
     prompt, wish = questions.load_prompt(mode), digest("".join(texts.values()))
     mark = questions.mark_of(seed, wish)
-    asked = questions.make_question("draft", prompt, {"slot": SLOT}, texts, form, mark)
+    question = questions.make_question("draft", prompt, {"slot": SLOT}, texts, form, mark)
     items = {"draft": wish}
-    return JudgeTask(mode=mode, rubric=wish, criteria=[name], prompts=[prompt], items=items, questions=[asked])
+    return JudgeTask(mode=mode, rubric=wish, criteria=[name], prompts=[prompt], items=items, questions=[question])
 
 
 def draft(
     request: JudgeRequest, task: JudgeTask, read: Callable[[Any], DraftT], watch: Watch | None
 ) -> DraftT | JudgeRunSize:
-    """Call a model and read its draft; for a dry run return the size. `read` raises ValueError for no draft."""
+    """Call a model and read its draft; return the size for a dry run. `read` raises ValueError for an invalid draft.
+
+    Raise NoAnswerError if the call failed, and JudgeError if the output contains no valid draft.
+    """
     session = JudgeSession.of(request, watch)
     if request.dry_run:
         return session.size(task)
@@ -106,11 +112,11 @@ def draft(
             return Unscored(reason="wrong_format", detail=detail)
 
     text = text_of(part.answers.get(Call("draft", 0)))
-    drafted = last_whole(text, check) if isinstance(text, str) else text
+    drafted = last_valid_verdict(text, check) if isinstance(text, str) else text
     if not isinstance(drafted, Unscored):
         return drafted
     if drafted.reason == "not_answered":
         reason = f"{part.stopped.reason}: {part.stopped.message}" if part.stopped else drafted.detail
         raise NoAnswerError(f"{request.judges[0]} gave no answer: {reason}")
     noun = "rubric" if task.mode == "rubric" else "family of scenarios"
-    raise JudgeError(f"the answer holds no {noun}: {drafted.reason}: {drafted.detail}")
+    raise JudgeError(f"the answer contains no {noun}: {drafted.reason}: {drafted.detail}")

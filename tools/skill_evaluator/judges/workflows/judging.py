@@ -1,8 +1,8 @@
 """The workflow of `judge score`, `pairwise` and `regression`: the task of a mode, the calls, the decision, the files.
 
-A panel of judges is called about everything. In a cascade a cheap judge is called about everything, a strong judge
-about what the cheap one leaves open, and people judge the rest. The second stage is a judge run in the folder of the
-first, so that each resumes by itself.
+A panel calls all judges on all items. A cascade calls a cheap judge on all items, then a strong judge on the items that
+the cheap judge leaves in doubt; people judge the remaining items. The second stage is a judge run in the folder of the
+first, so that the stages resume independently.
 """
 
 import sys
@@ -38,7 +38,7 @@ from skill_evaluator.judges.prompting.questions import JudgeQuestion
 from skill_evaluator.judges.prompting.results import JudgeRecord
 from skill_evaluator.judges.prompting.session import JudgeResults, JudgeRunSize, JudgeSession
 from skill_evaluator.judges.review import items as review
-from skill_evaluator.judges.review.items import ReviewItem, ReviewReason, for_people
+from skill_evaluator.judges.review.items import ReviewItem, ReviewReason, select_for_review
 from skill_evaluator.judges.review.queue import queue_in
 from skill_evaluator.judges.workflows.requests import (
     BatchJudgeRequest,
@@ -60,21 +60,21 @@ Key = tuple[str, ...]
 JudgeT = TypeVar("JudgeT")
 OutcomeT = TypeVar("OutcomeT")
 JudgedResults = ScoreResults | PairwiseResults | RegressionResults
-STRONG = "strong"  # the folder of the second stage of a cascade
-_SETTLED: frozenset[ReviewReason] = frozenset({"block", "regression", "stakes"})  # reasons that leave no doubt
-_NOT_AGAIN = {"resume", "judge_run", "dry_run", "batch", "format"}  # options that the command to resume leaves out
-Drawn = Callable[[Any], str]
-"""Draws bias_analysis_report.md from the results."""
+STRONG = "strong"  # folder of a cascade's second stage
+_SETTLED: frozenset[ReviewReason] = frozenset({"block", "regression", "stakes"})  # reasons other than doubt
+_OMITTED_OPTIONS = {"resume", "judge_run", "dry_run", "batch", "format"}  # of the command that resumes a run
+BiasReport = Callable[[Any], str]
+"""A function that formats bias_analysis_report.md from the results."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModeTask(Generic[JudgeT, OutcomeT]):
     """The questions of a judge run by item or match, and the functions of its mode.
 
-    `reduce` returns one judge's part of the results about some keys, `outcomes` its outcome on each of them. `reasons`
-    returns the reasons to send a key to human review, from the outcomes of all judges. `verdict` returns an outcome in
-    short: a ship decision, or a score or share from 0 to 1. `panel` joins several judges, and `build` makes the
-    results of their head, judges, panel and cascade.
+    `reduce` returns one judge's results on some keys, `outcomes` its outcome on each key. `reasons` returns the reasons
+    to send a key to human review, from the outcomes of all judges. `verdict` summarizes an outcome as a ship decision,
+    or as a score or share from 0 to 1. `panel` combines several judges; `build` makes the results from head, judges,
+    panel and cascade.
     """
 
     task: JudgeTask
@@ -89,21 +89,24 @@ class ModeTask(Generic[JudgeT, OutcomeT]):
     rubric_file: str = "dimensions"
 
     def results(self, judging: JudgeRun, judges: Sequence[JudgeT], cascade: CascadeResult | None) -> JudgedResults:
-        """Return the results of a judge run; several judges are a panel, unless they are the stages of a cascade."""
+        """Build the results of a judge run. Several judges form a panel, unless they are the stages of a cascade."""
         panel = self.panel(judges) if len(judges) > 1 and cascade is None else None
         head = judging.head(self.rubric_file)
         return self.build(judging=head, judges=list(judges), panel=panel, cascade=cascade)
 
 
 def make_task(request: JudgedRequest, session: JudgeSession) -> ModeTask[Any, Any]:
-    """Read the items and make the questions. Raise JudgeError, RunError, ComponentError, FixtureError, ConfigError."""
+    """Read the items and make the questions of the request's mode.
+
+    Raise JudgeError, RunError, ComponentError, FixtureError or ConfigError for invalid input.
+    """
     if isinstance(request, ScoreRequest):
         return score_task(request, session)
     return pair_task(request, session) if isinstance(request, PairwiseRequest) else regression_task(request, session)
 
 
 def score_task(request: ScoreRequest, session: JudgeSession) -> ModeTask[JudgeScores, ItemScores]:
-    """Return the task of `judge score`."""
+    """Build the task of `judge score`."""
     rubric = _load_criteria(request, session, ("direct_scoring", "reference_based"))
     criteria, weights = rubric.criteria, session.configuration.settings.policy.judge.panel.weights
     items, left_out, skill = read_outputs(request, rubric, session.configuration.settings.limits)
@@ -137,7 +140,7 @@ def score_task(request: ScoreRequest, session: JudgeSession) -> ModeTask[JudgeSc
 
 
 def pair_task(request: PairwiseRequest, session: JudgeSession) -> ModeTask[JudgePreferences, MatchResult]:
-    """Return the task of `judge pairwise`."""
+    """Build the task of `judge pairwise`."""
     rubric = _load_criteria(request, session, ("pairwise_comparison",))
     criteria, weights = rubric.criteria, session.configuration.settings.policy.judge.panel.weights
     items = list(read_items(request.items, pairwise.PairItem).values())
@@ -172,18 +175,18 @@ def pair_task(request: PairwiseRequest, session: JudgeSession) -> ModeTask[Judge
 
 
 def regression_task(request: RegressionRequest, session: JudgeSession) -> ModeTask[JudgeRegressions, PairResult]:
-    """Return the task of `judge regression`. The stakes are high by the request or by the policy of the component."""
+    """Build the task of `judge regression`. The request or the component's policy can set high stakes."""
     settings, models = session.configuration.settings, {model.id: model for model in session.models}
     policy = settings.policy.judge
     compared = read_compared(request, settings.limits)
     component = settings.policy.components.get(compared.skill or "")
     high_stakes = "high" in (request.stakes, component.stakes if component else "normal")
     rules = ShipRules(one_low=policy.one_low, high_stakes=high_stakes)
-    every = regression.pairs_of(compared.items, request.dimensions, request.preset, policy.blocking)
+    all_pairs = regression.pairs_of(compared.items, request.dimensions, request.preset, policy.blocking)
     calibration = read_calibration(request.config, settings)
-    task = _regression_questions(compared, every, rules, session)
+    task = _regression_questions(compared, all_pairs, rules, session)
     earlier = _read_earlier(request, session, task)
-    pairs: dict[Key, JudgedPair] = {(pair.id,): pair for pair in every}
+    pairs: dict[Key, JudgedPair] = {(pair.id,): pair for pair in all_pairs}
     questions: dict[Key, list[JudgeQuestion]] = by_key(
         ((question.case_id.rpartition("/")[0],), question) for question in task.questions
     )
@@ -202,7 +205,7 @@ def regression_task(request: RegressionRequest, session: JudgeSession) -> ModeTa
         reasons=lambda outcomes: review.reasons_of_regression(outcomes, high_stakes=high_stakes),
         verdict=lambda pair: pair.ship_decision,
         review_item=lambda key, judging: review.regression_item(pairs[key], judging),
-        panel=lambda judges: panel_regressions(judges, every, rules, policy.panel.weights),
+        panel=lambda judges: panel_regressions(judges, all_pairs, rules, policy.panel.weights),
         build=partial(_regression_results, compared, earlier, policy, calibration),
     )
 
@@ -216,7 +219,7 @@ def _regression_results(
 ) -> RegressionResults:
     """Build the results with the decision, the changes since an earlier batch and, without a cascade, the alerts."""
 
-    whole = RegressionResults(
+    results = RegressionResults(
         **shared,
         baseline=compared.baseline,
         candidate=compared.candidate,
@@ -225,14 +228,14 @@ def _regression_results(
         against=None if earlier is None else earlier.judging.id,
         changes=[] if earlier is None else regression_results.rate_changes(shared["judges"], earlier.judges),
     )
-    whole = whole.model_copy(update={"ship_decision": _ship_decision(whole)})
-    return whole if whole.cascade is not None else with_alerts(whole, policy, calibration)
+    results = results.model_copy(update={"ship_decision": _ship_decision(results)})
+    return results if results.cascade is not None else with_alerts(results, policy, calibration)
 
 
 def _regression_questions(
     compared: ComparedOutputs, pairs: Sequence[JudgedPair], rules: ShipRules, session: JudgeSession
 ) -> JudgeTask:
-    """Return the questions about the pairs; dimensions and rules stand in place of a rubric."""
+    """Build the questions on the pairs; the dimensions and rules take the place of a rubric."""
     questions, prompt = regression.regression_questions(pairs, rules, session.request.seed)
     dimensions = {
         one.name: {"question": one.question, "blocking": one.blocking} for pair in pairs for one in pair.dimensions
@@ -256,13 +259,13 @@ def _regression_questions(
 
 
 def _ship_decision(results: RegressionResults) -> ShipDecision | None:
-    """Return the decision of the panel, of the cascade, or of the one judge; a case that is left out needs a person."""
+    """Return the decision of the panel, of the cascade or of the only judge. Skipped cases require a person."""
     decisions = [judge.ship_decision for judge in results.judges]
-    joint = results.panel.by_item if results.panel else results.cascade.decisions if results.cascade else ()
-    if joint:
-        decisions = [next((name for name in DECISIONS if name == one.verdict), None) for one in joint]
-    unseen = [None] if set(results.left_out.values()) - {NOT_APPLICABLE} else []
-    return regression_results.most_careful([*decisions, *unseen])
+    joint_decisions = results.panel.by_item if results.panel else results.cascade.decisions if results.cascade else ()
+    if joint_decisions:
+        decisions = [next((name for name in DECISIONS if name == one.verdict), None) for one in joint_decisions]
+    undecided = [None] if set(results.left_out.values()) - {NOT_APPLICABLE} else []
+    return regression_results.most_careful([*decisions, *undecided])
 
 
 def _load_criteria(
@@ -273,11 +276,11 @@ def _load_criteria(
 
 
 def _writer_warnings(session: JudgeSession, rubric: NamedRubric, writers: Sequence[str | None]) -> list[str]:
-    """Return warnings on judges of a writer's family if a criterion forbids it; raise JudgeError to refuse."""
-    strict = [one.id for one in rubric.criteria if "different_model_family" in mitigations_of(one)]
-    if not strict:
+    """Warn of judges of a writer's family if a criterion forbids them; raise JudgeError if the policy refuses them."""
+    demanding = [one.id for one in rubric.criteria if "different_model_family" in mitigations_of(one)]
+    if not demanding:
         return []
-    demand = f"'{strict[0]}' requires a judge of another family (different_model_family)"
+    demand = f"'{demanding[0]}' requires a judge of another family (different_model_family)"
     refuse = session.configuration.settings.policy.judge.panel.same_family == "refuse"
     warnings = family_warnings(session.models, session.configuration.models, writers, demand, refuse=refuse)
     if None in writers:
@@ -307,7 +310,7 @@ def _read_earlier(request: RegressionRequest, session: JudgeSession, task: Judge
     if request.against is None:
         return None
     if not request.judges:
-        raise JudgeError("--against compares the rates of each judge, which a cascade does not have; use --judge")
+        raise JudgeError("--against cannot be combined with a cascade; use --judge")
     path = Path(request.against)
     if not path.is_file():
         path = find_judge_run(request.against, request.out, "regression") / RESULTS
@@ -320,7 +323,7 @@ def _read_earlier(request: RegressionRequest, session: JudgeSession, task: Judge
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """The results of a judge run and its folder. `stopped`: why calls were not made; `again`: the command to resume."""
+    """The results of a judge run and its folder. `stopped`: reasons for missing calls; `again`: the resume command."""
 
     results: Any
     folder: Path
@@ -329,19 +332,19 @@ class Judged:
     again: Sequence[str] = ()
 
     @classmethod
-    def of(cls, request: JudgeRequest, asked: JudgeResults, results: Any, last: JudgeResults | None = None) -> "Judged":
-        """Return the results of a judge run; `last` is its last stage, by default the run itself."""
-        last = last or asked
+    def of(cls, request: JudgeRequest, first: JudgeResults, results: Any, last: JudgeResults | None = None) -> "Judged":
+        """Build the result of a command; `last` is the last stage of a cascade, None if there is one stage."""
+        last = last or first
         code = EXIT_OK if results is None else results.exit_code
         if not last.complete and code != EXIT_REGRESSED:
             code = EXIT_INCOMPLETE
-        again = [] if last.complete else again_of(request, asked.judging, asked.folder, last.stopped)
-        return cls(results=results, folder=asked.folder, code=code, stopped=last.stopped, again=again)
+        again = [] if last.complete else resume_command(request, first.judging, first.folder, last.stopped)
+        return cls(results=results, folder=first.folder, code=code, stopped=last.stopped, again=again)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalledJudges(Generic[JudgeT, OutcomeT]):
-    """The judges' parts of the results, and by item the outcomes that count; `first` and `last` are the stages."""
+    """The results by judge, and the outcomes that count by item; `first` and `last` are the stages."""
 
     first: JudgeResults
     last: JudgeResults
@@ -350,50 +353,50 @@ class CalledJudges(Generic[JudgeT, OutcomeT]):
     cascade: CascadeResult | None = None
 
 
-def judge(request: JudgedRequest, watch: Watch | None, drawn: Drawn) -> Judged | JudgeRunSize:
+def judge(request: JudgedRequest, watch: Watch | None, draw_report: BiasReport) -> Judged | JudgeRunSize:
     """Call the judges of a request, decide, save the results and queue items for review."""
     judges = cascade_judges(request)
     session = JudgeSession.of(request, watch, judges)
     mode = make_task(request, session)
     if request.dry_run:
-        notes = [] if judges is None else ["at most: {1} is called only about what {0} leaves open".format(*judges)]
+        notes = [] if judges is None else ["at most: {1} is called only if {0} is in doubt".format(*judges)]
         return session.size(replace(mode.task, notes=[*mode.task.notes, *notes]))
     called = call_panel(mode, session) if judges is None else call_cascade(mode, session)
     first, last, results = called.first, called.last, None
     if called.judges:
         results = mode.results(first.judging, called.judges, called.cascade)
-        write_papers(first.folder, mode.task, results, drawn(results))
+        write_papers(first.folder, mode.task, results, draw_report(results))
         if isinstance(results, ScoreResults):
             write_scores(first.folder, results.judges)
         elif isinstance(results, PairwiseResults):
             write_verdicts(first.folder, results)
     if request.review and not last.complete:
-        print("nothing is queued for review until the judge run is complete", file=sys.stderr)
+        print("items are queued for review once the judge run is complete", file=sys.stderr)
     elif last.complete and (request.review or called.cascade is not None):
         _queue(mode, called, request)
     return Judged.of(request, first, results, last)
 
 
 def _queue(mode: ModeTask[JudgeT, OutcomeT], called: CalledJudges[JudgeT, OutcomeT], request: JudgedRequest) -> None:
-    """Queue the items in doubt and, with --review, a sample of the others."""
+    """Queue the doubtful items for review and, with --review, a random sample."""
     judging = called.first.judging
     doubts = [(mode.review_item(key, judging.id), mode.reasons(called.outcomes.get(key, []))) for key in mode.questions]
-    people = for_people(doubts, request.review_sample if request.review else 0, judging.seed)
-    if people or request.review:
+    queued = select_for_review(doubts, request.review_sample if request.review else 0, judging.seed)
+    if queued or request.review:
         queue = queue_in(request.config)
-        print(f"{counted(len(queue.add(people)), 'item')} queued for review in {queue.folder}", file=sys.stderr)
+        print(f"{counted(len(queue.add(queued)), 'item')} queued for review in {queue.folder}", file=sys.stderr)
 
 
-def again_of(request: JudgeRequest, judging: JudgeRun, folder: Path, stopped: Sequence[str]) -> list[str]:
-    """Return the command to resume a judge run; if the cost limit stopped it, with a limit twice as high."""
+def resume_command(request: JudgeRequest, judging: JudgeRun, folder: Path, stopped: Sequence[str]) -> list[str]:
+    """Return the command that resumes a judge run, with twice the cost limit if that limit stopped the run."""
     if request.max_cost is not None and any("stopped: max_cost" in sentence for sentence in stopped):
         request = replace(request, max_cost=2 * request.max_cost)
-    words = words_of(request, *(request.__dataclass_fields__.keys() - _NOT_AGAIN))
-    return ["skill-evaluator", "judge", judging.mode, *words, "--judge-run", str(folder)]
+    options = words_of(request, *(request.__dataclass_fields__.keys() - _OMITTED_OPTIONS))
+    return ["skill-evaluator", "judge", judging.mode, *options, "--judge-run", str(folder)]
 
 
 def call_panel(mode: ModeTask[JudgeT, OutcomeT], session: JudgeSession) -> CalledJudges[JudgeT, OutcomeT]:
-    """Call one judge or several about everything."""
+    """Call each judge on all items."""
     results = session.ask(mode.task)
     judges = _reduce(mode, results, mode.questions)
     outcomes = by_key(outcome for judge in judges for outcome in mode.outcomes(judge).items())
@@ -405,7 +408,10 @@ def _reduce(mode: ModeTask[JudgeT, OutcomeT], results: JudgeResults, keys: Colle
 
 
 def cascade_judges(request: JudgedRequest) -> tuple[str, ...] | None:
-    """Return the two judges of a cascade, from the option or the settings. Return None if --judge names others."""
+    """Return the two judges of a cascade from the option or the settings. Return None if there is no cascade.
+
+    Raise JudgeError if the option is invalid.
+    """
     if request.cascade is None:
         return None if request.judges else load_settings(request.config).policy.judge.cascade
     names = tuple(name.strip() for name in request.cascade.split(","))
@@ -415,43 +421,43 @@ def cascade_judges(request: JudgedRequest) -> tuple[str, ...] | None:
 
 
 def call_cascade(mode: ModeTask[JudgeT, OutcomeT], session: JudgeSession) -> CalledJudges[JudgeT, OutcomeT]:
-    """Call the cheap judge about everything, then the strong one about what the cheap one leaves open."""
+    """Call the cheap judge on all items, then the strong judge on the items that are still in doubt."""
     cheap, strong = session.models
     first = last = replace(session, models=[cheap]).ask(mode.task)
     if not first.complete:
-        print(f"{strong.id} is called once {cheap.id} has judged everything", file=sys.stderr)
+        print(f"{strong.id} is called once {cheap.id} has judged all items", file=sys.stderr)
         return CalledJudges(first=first, last=first)
     judges = _reduce(mode, first, mode.questions)
     outcomes = dict(mode.outcomes(judges[0]))
-    further = [key for key, outcome in outcomes.items() if mode.questions[key] and not _is_settled(mode, outcome)]
-    if further:
-        last = _call_strong(mode, session, first, further)
-        judges += _reduce(mode, last, further)
+    open_keys = [key for key, outcome in outcomes.items() if mode.questions[key] and not _is_settled(mode, outcome)]
+    if open_keys:
+        last = _call_strong(mode, session, first, open_keys)
+        judges += _reduce(mode, last, open_keys)
         outcomes.update(*(mode.outcomes(judge) for judge in judges[1:]))
-    decisions = [_decide(mode, key, outcomes[key], strong.id if key in further else cheap.id) for key in outcomes]
-    decided = [decision.by for decision in decisions]
+    decisions = [_decide(mode, key, outcomes[key], strong.id if key in open_keys else cheap.id) for key in outcomes]
+    deciders = [decision.by for decision in decisions]
     stages = (
-        CascadeStage(judge=cheap.id, asked=len(decisions), decided=decided.count(cheap.id)),
-        CascadeStage(judge=strong.id, asked=len(further), decided=decided.count(strong.id)),
+        CascadeStage(judge=cheap.id, asked=len(decisions), decided=deciders.count(cheap.id)),
+        CascadeStage(judge=strong.id, asked=len(open_keys), decided=deciders.count(strong.id)),
     )
     return CalledJudges(
         first=first,
         last=last,
         judges=judges,
         outcomes={key: [outcome] for key, outcome in outcomes.items()},
-        cascade=CascadeResult(stages=stages, people=decided.count(PEOPLE), decisions=decisions),
+        cascade=CascadeResult(stages=stages, people=deciders.count(PEOPLE), decisions=decisions),
     )
 
 
 def _is_settled(mode: ModeTask[JudgeT, OutcomeT], outcome: OutcomeT) -> bool:
-    """Return whether a judge is sure enough, says the same in both orders, and gave an output that counts."""
+    """Return whether an outcome has no reason for doubt, such as low confidence or disagreeing orders."""
     return set(mode.reasons([outcome])) <= _SETTLED
 
 
 def _call_strong(
     mode: ModeTask[JudgeT, OutcomeT], session: JudgeSession, first: JudgeResults, keys: Sequence[Key]
 ) -> JudgeResults:
-    """Call the strong judge about these keys, with what the first stage left of the budget."""
+    """Call the strong judge on these keys with the remaining budget of the first stage."""
     names = {key[0] for key in keys}
     task = replace(
         mode.task,
@@ -460,16 +466,16 @@ def _call_strong(
         warnings=(),
     )
     request = session.request
-    if isinstance(request, BatchJudgeRequest):  # --resume need not repeat --batch
+    if isinstance(request, BatchJudgeRequest):  # a resumed run keeps its transport without --batch
         request = replace(request, batch=first.judging.transport == "batch")
     stage = replace(session, models=session.models[1:], request=request)
-    return stage.ask(task, inside=first.folder / STRONG, budget=first.session.budget)
+    return stage.ask(task, stage_folder=first.folder / STRONG, budget=first.session.budget)
 
 
 def _decide(mode: ModeTask[JudgeT, OutcomeT], key: Key, outcome: OutcomeT, judge_id: str) -> CascadeDecision:
     settled, verdict = _is_settled(mode, outcome), mode.verdict(outcome)
     reasons: list[str] = list(mode.reasons([outcome]))
-    if not settled:  # the decision on a regression stands, but nothing ships
+    if not settled:  # a doubtful block stays a block, but nothing ships
         verdict = "review_required" if verdict == "ship" else verdict if isinstance(verdict, str) else None
     by = judge_id if settled else PEOPLE
     return CascadeDecision(item=key[0], names=key[1:], by=by, verdict=verdict, reasons=reasons)

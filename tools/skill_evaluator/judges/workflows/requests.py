@@ -1,4 +1,4 @@
-"""The options of the judge commands; help and completion import this alone."""
+"""The options of the judge commands. Help and completion import only this module."""
 
 from pathlib import Path
 from typing import Literal
@@ -31,15 +31,15 @@ class JudgeRequest(ConfigOption, FormatOption):
     """The options of every command that calls judges."""
 
     judges: tuple[str, ...] = option("A model that judges; repeatable.", (), "--judge", "-j", metavar="ID")
-    replicates: int = option("Calls for each question; replicates vote.", 1, "-n")
-    seed: int = rare("Seed of the texts' marks and of the replicates' seeds.", 0)
+    replicates: int = option("Calls per question; the majority decides.", 1, "-n")
+    seed: int = rare("Seed of the marks around texts and of the calls.", 0)
     max_cost: MaxCost = None
     max_calls: MaxCalls = None
     concurrency: Concurrency = None
     resume: bool = flag("Continue the newest judge run.")
     judge_run: str | None = option("Continue this judge run: its id or folder.", metavar="ID")
     dry_run: bool = flag("Check inputs and print the maximum cost; make no call.")
-    review: bool = flag("Queue what the judges leave open for human review.")
+    review: bool = flag("Queue doubtful items for human review.")
     review_sample: int = rare("With --review: also queue N random items.", 5, metavar="N", min=0)
     out: Path = rare("The folder of judge runs.", JUDGEMENTS, metavar="DIR")
 
@@ -54,12 +54,12 @@ class BatchJudgeRequest(JudgeRequest):
     """The options of the commands that judge outputs."""
 
     batch: Batch = False
-    cascade: str | None = option("Call STRONG about what CHEAP leaves open.", metavar="CHEAP,STRONG")
+    cascade: str | None = option("Call STRONG only if CHEAP is in doubt.", metavar="CHEAP,STRONG")
 
 
 @options
 class RubricJudgeRequest(BatchJudgeRequest):
-    """The options of a command that judges by a rubric."""
+    """The options of the commands that judge by a rubric."""
 
     rubric: Path = argument("The rubric, YAML or JSON.")
     criteria: tuple[str, ...] = option("Only this criterion; repeatable.", (), "--criterion", metavar="ID")
@@ -67,30 +67,30 @@ class RubricJudgeRequest(BatchJudgeRequest):
 
 @options
 class ScoreRequest(RubricJudgeRequest, ComponentsOption, FixturesOption):
-    """The outputs to score."""
+    """The options of `judge score`."""
 
     items: Path | None = option("JSON Lines: id, input, output, reference or source.", metavar="FILE")
-    run: str | None = option("Instead of --items: a run of a component, folder or id.", metavar="RUN")
+    run: str | None = option("A run of a component (folder or id), instead of --items.", metavar="RUN")
     field: str = rare("With --run: the field to judge; default: applies_to.", "", metavar="PATH")
 
 
 @options
 class PairwiseRequest(RubricJudgeRequest):
-    """The outputs to compare."""
+    """The options of `judge pairwise`."""
 
     items: Path = option("JSON Lines: id, input, output_1, output_2.", ..., metavar="FILE")
 
 
 @options
 class RegressionRequest(BatchJudgeRequest, ComponentsOption, FixturesOption):
-    """The outputs to compare, and the dimensions."""
+    """The options of `judge regression`."""
 
     items: Path | None = option("JSON Lines: id, prompt, baseline_output, candidate_output.", metavar="FILE")
-    candidate: str | None = option("Instead of --items: a run of a component, folder or id.", metavar="RUN")
+    candidate: str | None = option("A run of a component (folder or id), instead of --items.", metavar="RUN")
     baseline: str | None = option("The run to compare with; default: the pinned outputs.", metavar="RUN")
-    dimensions: tuple[str, ...] = option("The dimensions; commas between, or repeated.", (), metavar="NAMES")
+    dimensions: tuple[str, ...] = option("Dimensions, separated by commas; repeatable.", (), metavar="NAMES")
     preset: str = rare(f"Named dimensions: {', '.join(PRESETS)}.", "default", metavar="NAME")
-    stakes: Stakes = option("high: a person must agree before anything ships.", "normal")
+    stakes: Stakes = option("high: a person must approve before a version ships.", "normal")
     against: str | None = option("Compare rates with an earlier judge run: folder, id or file.", metavar="RUN")
 
 
@@ -99,24 +99,24 @@ JudgedRequest = ScoreRequest | PairwiseRequest | RegressionRequest
 
 @options
 class CalibrateRequest(JudgeRequest):
-    """The human labels, and the verdicts or judges that are measured by them."""
+    """The options of `judge calibrate`."""
 
     labels: Path | None = option("JSON Lines of human labels.", metavar="FILE")
-    rubric: Path | None = option("With --judge: the rubric by which items are judged.", metavar="FILE")
-    corrupt: int = option("With --judge: test it on N corrupted outputs, too.", 0, metavar="N", min=0)
+    rubric: Path | None = option("With --judge: the rubric for the labelled items.", metavar="FILE")
+    corrupt: int = option("With --judge: also test it on N corrupted outputs.", 0, metavar="N", min=0)
     probes: tuple[str, ...] = option("Judge again with verbosity or authority added.", (), "--probe", metavar="NAME")
-    bar: float = rare("The κ with people that a trusted judge reaches.", BAR, min=0.0, max=0.99)
+    bar: float = rare("The κ with human labels that makes a judge trusted.", BAR, min=0.0, max=0.99)
     verdicts: Path | None = option("JSON Lines of stored verdicts.", metavar="FILE")
     batch: Path | None = option("Results of `judge regression` on labelled pairs.", metavar="FILE")
 
 
 @options
 class RubricDraftRequest(ConfigOption, FormatOption):
-    """The rubric that a model drafts."""
+    """The options of `judge rubric`."""
 
-    draft: str = option("What should be judged, in a sentence or two.", ..., metavar="TEXT")
-    judge: str = option("The model of models.yaml that drafts.", ..., "-j", metavar="ID")
-    out: Path = option("The new file, .yaml; its name is the id.", ..., metavar="FILE")
+    draft: str = option("Description of what should be judged.", ..., metavar="TEXT")
+    judge: str = option("The model that drafts; an id of models.yaml.", ..., "-j", metavar="ID")
+    out: Path = option("The new .yaml file; its name is the id.", ..., metavar="FILE")
     seed: int = rare("Seed of the call.", 0)
     max_cost: MaxCost = None
     dry_run: bool = flag("Print the maximum cost; make no call.")

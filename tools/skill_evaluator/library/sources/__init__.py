@@ -34,7 +34,7 @@ NOT_READ: Mapping[str, str] = {
 }
 """Unsupported formats by file name pattern: a description and advice."""
 HOME = ".evaluator"
-BOARD_SIZE = SizeLimit(most=500_000_000)
+BOARD_SIZE = SizeLimit(max_bytes=500_000_000)
 _CONTENT = ("prompt", "schema")  # the digests that identify a version
 _UNSAFE = re.compile(r"[^A-Za-z0-9_]+")
 _LONGEST = 80

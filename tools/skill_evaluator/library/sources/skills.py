@@ -312,7 +312,7 @@ def _read_routing(tree: FileTree) -> Written:
     text = "\n".join([_QUESTION, *(f"- {name}: {words}" for name, words in choices.items())])
     most, size = tree.limits.size_of("prompt_bytes"), len(text.encode())
     files = list(filter(_asks_for_skill, tree.paths))
-    if not names or not files or size > most.most:
+    if not names or not files or size > most.max_bytes:
         problem = f"have {size:,} bytes; {most}" if names and files else "or the queries for them are missing"
         raise ComponentError(f"the descriptions of the skills in {tree.where} {problem}")
     by_base = {(posixpath.basename(folder), name) for folder, name in names.items()}

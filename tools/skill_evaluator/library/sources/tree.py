@@ -18,7 +18,7 @@ import semver
 from skill_evaluator.checks.declared import DeclaredCheck
 from skill_evaluator.errors import ComponentError
 from skill_evaluator.files import decoded, parse_json, read_text
-from skill_evaluator.identifiers import LONGEST_VERSION
+from skill_evaluator.identifiers import MAX_VERSION
 from skill_evaluator.library.config import SafetyLimits
 from skill_evaluator.library.programs import ProgramUnderTest
 from skill_evaluator.library.prompts import TURNS, Prompt
@@ -114,7 +114,7 @@ def commit_tree(repository: Repository, commit: str, folder: str, limits: Safety
             alike = [blob for other, blob in blobs.items() if posixpath.basename(other) == name]
             contents.update(repository.contents(alike))
         content = contents[blobs[path]]
-        if len(content) > most.most:
+        if len(content) > most.max_bytes:
             raise ComponentError(f"{where / path} has {len(content):,} bytes; {most}")
         return decoded(content, where / path, ComponentError)
 
@@ -192,7 +192,7 @@ def semver_of(text: str) -> str | None:
     ('1.0.0', '2.1.0-rc.1', None)
     """
     with suppress(ValueError):
-        if len(text) <= LONGEST_VERSION:
+        if len(text) <= MAX_VERSION:
             return str(semver.Version.parse(text.strip().removeprefix("v"), optional_minor_and_patch=True))
     return None
 

@@ -1,1 +1,1 @@
-"""Metrics of one output against the truth, one file a metric."""
+"""Metrics that compare one output with the ground truth, one file per metric."""

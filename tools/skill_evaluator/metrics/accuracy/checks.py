@@ -1,4 +1,4 @@
-"""How many of a case's checks does an answer pass?"""
+"""The weighted share of a case's checks that an answer passes."""
 
 from collections.abc import Iterable
 
@@ -6,10 +6,10 @@ from skill_evaluator.metrics.base import Comparison
 
 
 def checks(comparison: Comparison) -> float | None:
-    """Return the mean score of the checks by weight: Σ weight · score ÷ Σ weight, a score being 1 for passed.
+    """Return the weighted mean score of the checks: Σ weight · score ÷ Σ weight; a passed check scores 1.
 
-    Checks look at the raw text, so that an answer that cannot be parsed has a value, too. Range 0 to 1, 1 is best;
-    undefined where a case has no check, or one was not measured. Needs no ground truth.
+    Checks read the raw text, so that an unparseable answer has a value, too. Range 0 to 1, 1 is best; undefined if a
+    case has no check, or if a check was not measured. Needs no ground truth.
 
     >>> checks(Comparison(None, "ok", checks=[(1.0, 1.0), (3.0, 0.0)]))
     0.25
@@ -18,7 +18,7 @@ def checks(comparison: Comparison) -> float | None:
 
 
 def share_passed(checks: Iterable[tuple[float, float | None]]) -> float | None:
-    """Return the mean of scores by weight, from (weight, score); None of no check, and where one was not measured."""
+    """Return the weighted mean of (weight, score) pairs. Return None without checks or if a score is None."""
     total, passed = 0.0, 0.0
     for weight, score in checks:
         if score is None:

@@ -1,15 +1,15 @@
-"""How many leaves are right, counting what is missing and what was invented."""
+"""F1 of the leaves, which counts missing and extra leaves as errors."""
 
 from skill_evaluator.comparing.comparison import counted_weight
 from skill_evaluator.metrics.base import Comparison
 
 
 def field_level_f1(comparison: Comparison) -> float | None:
-    """Return F1 of aligned leaves, by weight: 2·matched ÷ (leaves of truth + leaves of output).
+    """Return the weighted F1 of aligned leaves: 2·matched ÷ (leaves of truth + leaves of output).
 
-    A wrong leaf costs precision and recall, a missing one recall, an extra one precision. Ignored fields, and free
-    text without a threshold, stay out. Range 0 to 1, 1 is best; both sides empty → 1; undefined without truth, or where
-    all fields stay out.
+    A wrong leaf costs precision and recall, a missing leaf recall, an extra leaf precision. Ignored fields, and free
+    text without a threshold, do not count. Range 0 to 1, 1 is best; both sides empty → 1; undefined without truth, or
+    if no field counts.
     van Rijsbergen 1979, Information Retrieval, ch. 7 (micro-averaged over leaves).
 
     >>> field_level_f1(Comparison({"a": 1, "b": 2}, {"a": 1, "b": 3}))

@@ -1,4 +1,4 @@
-"""Would k answers in a row all be right?"""
+"""The probability that k answers in a row are all right."""
 
 from math import comb
 
@@ -8,8 +8,8 @@ KS = (1, 2, 3, 5, 10)
 def pass_hat_k(successes: int, n: int, k: int) -> float | None:
     """Return the probability that k of a case's n answers, drawn without replacement, all succeed: C(c, k) ÷ C(n, k).
 
-    The unbiased estimate of the chance that k further answers all succeed; a run's pass^k is its mean over cases. With
-    k = 1 it is the share of successes. Range 0 to 1, 1 is best; falls with k; undefined for k > n.
+    This is an unbiased estimate of the chance that k further answers all succeed; a run's pass^k is the mean over its
+    cases. With k = 1 it is the share of successes. Range 0 to 1, 1 is best; it falls with k; undefined for k > n.
     Yao et al. 2024 (τ-bench), https://arxiv.org/abs/2406.12045.
 
     >>> [pass_hat_k(3, 4, k) for k in (1, 2, 4)]

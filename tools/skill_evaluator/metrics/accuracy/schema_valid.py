@@ -1,4 +1,4 @@
-"""Does the output keep its contract?"""
+"""Validity of the output under the component's schema."""
 
 from skill_evaluator.metrics.base import Comparison
 

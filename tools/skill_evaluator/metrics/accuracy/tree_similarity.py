@@ -1,21 +1,20 @@
-"""How much of the truth's tree is in the output's, order and nesting included?"""
+"""Similarity of the trees of truth and output, including order and nesting."""
 
 from skill_evaluator.comparing.tree_distance import tree_distance, trees
 from skill_evaluator.metrics.base import Comparison
 
 
 def tree_similarity(comparison: Comparison) -> float | None:
-    """Return 1 − (tree edit distance) ÷ (nodes of truth + nodes of output), whatever the field rules say.
+    """Return 1 − (tree edit distance) ÷ (nodes of truth + nodes of output); field rules do not apply.
 
-    A node per object, array and scalar, labelled with its key (none for array items and the root) and its kind or
-    value; inserting, deleting or relabelling a node costs 1. Members stand in the order of their keys, so key order
-    never matters; that of array items does. Null members are absent and null items are nodes; a null root is no node.
+    Each object, array and scalar is a node, labelled with its key (none for array items and the root) and its kind or
+    value; inserting, deleting or relabelling a node costs 1. Members are sorted by key, so that key order does not
+    matter; the order of array items does. Null members are absent, null items are nodes, a null root has no node.
 
-    Range 0 to 1, 1 is best; both null → 1. Two trees of one size with nothing in common score about 0.5: every node
-    is relabelled. Undefined without truth, and where finding the exact distance would take longer than about 10 s.
-    That is so for trees of more than 10,000 nodes each unless they differ in one place only, and for smaller ones, from
-    about 1,000 nodes, only if they are nested at random and very different. Zhang and Shasha 1989,
-    https://doi.org/10.1137/0218082.
+    Range 0 to 1, 1 is best; both null → 1. Two trees of equal size with nothing in common score about 0.5, since every
+    node is relabelled. Undefined without truth, and if the exact distance would take longer than about 10 s: for trees
+    of more than 10,000 nodes each unless they differ in a single place, and for smaller trees, from about 1,000 nodes,
+    only if they are nested at random and very different. Zhang and Shasha 1989, https://doi.org/10.1137/0218082.
 
     >>> tree_similarity(Comparison({"a": 1, "b": 2}, {"b": 3, "a": 1.0}))  # 1 − 1 ÷ (3 + 3)
     0.8333333333333334

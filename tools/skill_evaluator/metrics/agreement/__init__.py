@@ -1,1 +1,1 @@
-"""Metrics of the answers to one case among each other."""
+"""Metrics that compare the answers to one case with each other."""

@@ -1,4 +1,4 @@
-"""How much does the number of items vary between the answers to one document?"""
+"""Stability of the number of array items over the answers to one case."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -8,7 +8,10 @@ from skill_evaluator.metrics.base import CaseAnswers
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArrayLengths:
-    """One array over a case's answers: the share of the commonest length, and the extremes (None: nothing parsed)."""
+    """One array over a case's answers: the share of the most frequent length, and the extremes.
+
+    The extremes are None if no answer was parsed.
+    """
 
     stability: float
     shortest: int | None
@@ -46,7 +49,7 @@ def array_lengths(answers: CaseAnswers) -> dict[str, ArrayLengths]:
 def array_length_stability(answers: CaseAnswers) -> float | None:
     """Return the mean of `array_lengths(…).stability` over the arrays.
 
-    Range 0 to 1, 1 is best; undefined for fewer than two answers, or where neither schema nor answers have an array.
+    Range 0 to 1, 1 is best; undefined for fewer than two answers, or if neither schema nor answers have an array.
 
     >>> answers = CaseAnswers()
     >>> for text in ('{"a":[1],"b":[]}', '{"a":[2],"b":[3]}'): answers.add(text, text)

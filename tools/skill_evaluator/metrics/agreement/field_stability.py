@@ -1,15 +1,15 @@
-"""How steady is each field over the answers to one document?"""
+"""Stability of each field over the answers to one case."""
 
 from skill_evaluator.metrics.base import CaseAnswers
 from skill_evaluator.metrics.diagnosis.field_profile import field_values
 
 
 def field_stability_by_path(answers: CaseAnswers) -> dict[str, float]:
-    """Return the share of the modal value by leaf path: the answers with the commonest value ÷ all answers.
+    """Return the share of the modal value by leaf path: answers with the most frequent value ÷ all answers.
 
-    Values are compared by canonical form (an array path by its multiset of values; tolerances do not apply), absent
-    is a value too, an unparseable answer shares no value. Range 1/N (0 if nothing was parsed) to 1, 1 is best; empty
-    for fewer than two answers.
+    Values are compared by canonical form (an array path by its multiset of values; tolerances do not apply). Absent is
+    a value; an unparseable answer shares no value. Range 1/N (0 if no answer was parsed) to 1, 1 is best; empty for
+    fewer than two answers.
 
     >>> answers = CaseAnswers()
     >>> for text in ('{"a":1}', '{"a":1}', '{"a":2}'): answers.add(text, text)

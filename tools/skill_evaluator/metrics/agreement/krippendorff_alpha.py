@@ -1,17 +1,16 @@
-"""Do the answers to a document agree more than answers to different documents would by chance?"""
+"""Agreement of the answers to a case, corrected for agreement by chance."""
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
 
 
 def krippendorff_alpha(units: Iterable[Mapping[Hashable, int]]) -> float | None:
-    """Return nominal α = 1 − observed ÷ expected disagreement; a unit counts how often it has each value.
+    """Return nominal α = 1 − observed ÷ expected disagreement. A unit maps each value to its count.
 
-    Values are the pairable ones: those of units that have two or more. With n of them, n_c of value c, and n_uc of
-    value c in unit u with m_u values, α = [(n − 1) Σ_u Σ_c n_uc (n_uc − 1) ÷ (m_u − 1) − Σ_c n_c (n_c − 1)] ÷
-    [n (n − 1) − Σ_c n_c (n_c − 1)]. Units may have different numbers of values (missing ones). Range −1 to 1, 1 is
-    best, 0 is chance; undefined where no unit has two values, and where all values are the same: without variation
-    there is no disagreement to be expected.
+    Only units with two or more values count. With n values, n_c of value c, and n_uc of value c in unit u with m_u
+    values, α = [(n − 1) Σ_u Σ_c n_uc (n_uc − 1) ÷ (m_u − 1) − Σ_c n_c (n_c − 1)] ÷ [n (n − 1) − Σ_c n_c (n_c − 1)].
+    Units may have different numbers of values. Range −1 to 1, 1 is best, 0 is chance. α is undefined if no unit has two
+    values, or if all values are equal, since the expected disagreement is then 0.
     Krippendorff 2011, https://repository.upenn.edu/asc_papers/43.
 
     >>> krippendorff_alpha([{"yes": 2}, {"no": 2}])
@@ -22,11 +21,11 @@ def krippendorff_alpha(units: Iterable[Mapping[Hashable, int]]) -> float | None:
     totals: Counter[Hashable] = Counter()
     agreeing = 0.0
     for unit in units:
-        given = sum(unit.values())
-        if given > 1:
-            agreeing += sum(count * (count - 1) for count in unit.values()) / (given - 1)
+        count_of_unit = sum(unit.values())
+        if count_of_unit > 1:
+            agreeing += sum(count * (count - 1) for count in unit.values()) / (count_of_unit - 1)
             totals.update(unit)
     n = totals.total()
-    by_chance = sum(count * (count - 1) for count in totals.values())
-    possible = n * (n - 1) - by_chance
-    return ((n - 1) * agreeing - by_chance) / possible if possible else None
+    chance_pairs = sum(count * (count - 1) for count in totals.values())
+    possible = n * (n - 1) - chance_pairs
+    return ((n - 1) * agreeing - chance_pairs) / possible if possible else None

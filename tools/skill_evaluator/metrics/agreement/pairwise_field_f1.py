@@ -1,4 +1,4 @@
-"""How much of two answers to the same document agrees, leaf by leaf?"""
+"""The agreement of the leaves of two answers to the same case."""
 
 import json
 import random
@@ -7,44 +7,51 @@ from itertools import combinations
 from math import fsum
 from operator import mul
 
-from skill_evaluator.comparing.comparison import compare_sides, counted_weight
-from skill_evaluator.comparing.sides import Side
+from skill_evaluator.comparing.array_items import MemoizedValue
+from skill_evaluator.comparing.comparison import compare_values, counted_weight
 from skill_evaluator.metrics.base import CaseAnswers
 
-Given = tuple[Side, int]  # with how often it was given
-_PAIRS = 2_000
-_MOST = 63  # different answers, all pairs of which are compared
+CountedAnswer = tuple[MemoizedValue, int]  # an answer and its count
+_SAMPLED_PAIRS = 2_000
+_MAX_ANSWERS_FOR_ALL_PAIRS = 63  # with more distinct answers, pairs are sampled
 
 
 def pairwise_field_f1(answers: CaseAnswers) -> float | None:
     """Return the mean of `field_level_f1` over the N(N−1)/2 pairs of a case's answers.
 
-    One of a pair is taken as the truth of the other; the result is symmetric. Range 0 to 1, 1 is best; a pair with an
-    unparseable answer scores 0; undefined for fewer than two answers, or where no field of any of them counts. Of more
-    than 63 different answers about 2,000 pairs stand for all: every answer is in as many, and they are always the same.
+    One answer of a pair serves as the ground truth of the other; the result is symmetric. Range 0 to 1, 1 is best; a
+    pair with an unparseable answer scores 0; undefined for fewer than two answers, or if no field of any answer counts.
+    With more than 63 distinct answers, about 2,000 pairs are sampled: every answer is in the same number of pairs, and
+    the sample is always the same.
 
     >>> answers = CaseAnswers()
     >>> for text in ('{"a":1,"b":0}', '{"a":2,"b":0}'): answers.add(text, text)
     >>> pairwise_field_f1(answers)
     0.5
     """
-    given = [(Side(json.loads(text), answers.plan), count) for text, count in sorted(answers.groups.items())]
-    counts = answers.plan.counts or any(counted_weight(compare_sides(side, side))[1] for side, _ in given)
+    counted_answers = [
+        (MemoizedValue(json.loads(text), answers.plan), count) for text, count in sorted(answers.groups.items())
+    ]
+    counts = answers.plan.counts or any(counted_weight(compare_values(side, side))[1] for side, _ in counted_answers)
     if not answers.pairs or not counts:
         return None
     agreed = float(answers.equal_pairs)
-    if len(given) > 1:
-        pairs = list(combinations(given, 2) if len(given) <= _MOST else _some_pairs(given))
-        times = [count * other_count for (_, count), (_, other_count) in pairs]
-        weights = [counted_weight(compare_sides(side, other)) for (side, _), (other, _) in pairs]
-        shares = [2 * matched / (one + other) if one + other else 1.0 for matched, one, other in weights]
+    if len(counted_answers) > 1:
+        pairs = list(
+            combinations(counted_answers, 2)
+            if len(counted_answers) <= _MAX_ANSWERS_FOR_ALL_PAIRS
+            else _sampled_pairs(counted_answers)
+        )
+        times = [first_count * second_count for (_, first_count), (_, second_count) in pairs]
+        weights = [counted_weight(compare_values(first, second)) for (first, _), (second, _) in pairs]
+        shares = [2 * matched / (first + second) if first + second else 1.0 for matched, first, second in weights]
         different = answers.groups.total() * (answers.groups.total() - 1) // 2 - answers.equal_pairs
         agreed += different * fsum(map(mul, times, shares)) / sum(times)
     return min(1.0, agreed / answers.pairs)
 
 
-def _some_pairs(given: list[Given]) -> Iterator[tuple[Given, Given]]:
-    """Yield pairs in which every answer is as often as the others, the same ones for the same answers."""
-    order = random.Random(0).sample(given, len(given))  # noqa: S311 - no secret hangs on it
-    for distance in range(1, max(2, _PAIRS // len(order) + 1)):
+def _sampled_pairs(counted_answers: list[CountedAnswer]) -> Iterator[tuple[CountedAnswer, CountedAnswer]]:
+    """Yield pairs in which every answer occurs equally often. The same answers always give the same pairs."""
+    order = random.Random(0).sample(counted_answers, len(counted_answers))  # noqa: S311 (no secret)
+    for distance in range(1, max(2, _SAMPLED_PAIRS // len(order) + 1)):
         yield from zip(order, order[distance:] + order[:distance], strict=True)

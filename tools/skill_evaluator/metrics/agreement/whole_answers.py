@@ -1,4 +1,4 @@
-"""How often are answers to one document the same as a whole: two of them, all of them, how many differ?"""
+"""Equality of whole answers to one case: of pairs, of all answers, and the number of distinct answers."""
 
 from skill_evaluator.metrics.base import CaseAnswers
 
@@ -6,7 +6,7 @@ from skill_evaluator.metrics.base import CaseAnswers
 def pairwise_exact_match(answers: CaseAnswers) -> float | None:
     """Return the share of the N(N−1)/2 pairs of a case's answers whose parsed outputs are equal JSON values.
 
-    Range 0 to 1, 1 is best; unparseable answers agree with nothing; undefined for fewer than two answers.
+    Range 0 to 1, 1 is best; an unparseable answer equals no other; undefined for fewer than two answers.
 
     >>> answers = CaseAnswers()
     >>> for text in ("1", "1", "2"): answers.add(text, text)
@@ -17,7 +17,7 @@ def pairwise_exact_match(answers: CaseAnswers) -> float | None:
 
 
 def distinct_outputs(answers: CaseAnswers) -> float | None:
-    """Return the number of distinct outputs among a case's answers; every unparseable answer is one of its own.
+    """Return the number of distinct outputs among a case's answers. Each unparseable answer counts as distinct.
 
     Range 1 to N, 1 is best; undefined for fewer than two answers.
 

@@ -1,1 +1,1 @@
-"""Where and why answers are wrong: fields, contracts, names."""
+"""Diagnosis of wrong answers: by field, by schema error, and by key name."""

@@ -1,7 +1,7 @@
-"""How an output breaks its contract, in forms that add up over many outputs.
+"""Schema errors of an output, in forms that can be summed over many outputs.
 
-The errors of the schema by path, rule and message; whether they are extra keys only; and by which names the output
-calls things: a renamed key is one missing and one extra.
+Errors have path, rule and message. Errors that concern only extra keys, and renamed keys (one missing and one extra
+key), are recognized.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,13 +12,13 @@ from skill_evaluator.comparing.declarations import same_value
 from skill_evaluator.comparing.field_plan import FieldPlan
 
 _EXTRA_KEYS = ("additionalProperties", "unevaluatedProperties")
-_BRANCHES = ("anyOf", "oneOf")
-_COMBINED = ("allOf", *_BRANCHES, "if", "then", "else")
-_LONGEST = 200  # a message quotes the value it is about
+_BRANCH_KEYWORDS = ("anyOf", "oneOf")
+_COMBINING_KEYWORDS = ("allOf", *_BRANCH_KEYWORDS, "if", "then", "else")
+_MAX_MESSAGE = 200  # characters; a message quotes the invalid value
 
 
 class ContractError(NamedTuple):
-    """One rule broken: where (array items as `[]`; of a missing or extra key, the key), which keyword, in words."""
+    """One schema error: its path (`[]` for array items; the key if missing or extra), its keyword and its message."""
 
     path: str
     rule: str
@@ -26,7 +26,7 @@ class ContractError(NamedTuple):
 
 
 def contract_errors(errors: Iterable[Any], plan: FieldPlan) -> tuple[ContractError, ...]:
-    """Return the errors of a `jsonschema_rs` validator as `ContractError`s; one for each key where several are extra.
+    """Convert the errors of a `jsonschema_rs` validator to `ContractError`s, one for each extra key.
 
     >>> import jsonschema_rs
     >>> rows = {"items": {"properties": {"sum": {"type": "number"}}, "required": ["sum"]}}
@@ -37,21 +37,21 @@ def contract_errors(errors: Iterable[Any], plan: FieldPlan) -> tuple[ContractErr
     """
     broken = []
     for error in errors:
-        rule, message, places = error.kind.name, error.message, [error.instance_path]
+        rule, message, error_paths = error.kind.name, error.message, [error.instance_path]
         if rule == "required":
-            places = [[*error.instance_path, error.kind.property]]
+            error_paths = [[*error.instance_path, error.kind.property]]
         elif rule in _EXTRA_KEYS:
-            places = [[*error.instance_path, key] for key in error.kind.unexpected]
-        if len(message) > _LONGEST:
-            message = f"{message[: _LONGEST - 1]}…"
-        broken += [ContractError(plan.field("").at(steps).path, rule, message) for steps in places]
+            error_paths = [[*error.instance_path, key] for key in error.kind.unexpected]
+        if len(message) > _MAX_MESSAGE:
+            message = f"{message[: _MAX_MESSAGE - 1]}…"
+        broken += [ContractError(plan.field("").descendant(steps).path, rule, message) for steps in error_paths]
     return tuple(broken)
 
 
 def only_extra_keys(errors: Sequence[Any]) -> bool:
-    """Return whether all errors are of keys the schema does not allow; of `anyOf` and `oneOf`, in some branch."""
+    """Return whether all errors concern extra keys; for `anyOf` and `oneOf`, in at least one branch."""
     for error in errors:
-        if error.kind.name in _BRANCHES:
+        if error.kind.name in _BRANCH_KEYWORDS:
             if not any(branch and only_extra_keys(branch) for branch in getattr(error.kind, "context", ())):
                 return False
         elif error.kind.name not in _EXTRA_KEYS:
@@ -61,14 +61,14 @@ def only_extra_keys(errors: Sequence[Any]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class TopNames:
-    """The top-level keys of a schema: those it requires, those it names (None: it allows names by pattern)."""
+    """The required and the named top-level keys of a schema; `named` is None if the schema allows keys by pattern."""
 
     required: frozenset[str] = frozenset()
     named: frozenset[str] | None = None
 
 
 class NameDrift(NamedTuple):
-    """Top-level keys that an output lacks, and those the schema does not name."""
+    """The missing and the extra top-level keys of an output."""
 
     missing: frozenset[str] = frozenset()
     extra: frozenset[str] = frozenset()
@@ -80,8 +80,8 @@ NO_DRIFT = NameDrift()
 def name_drift(output: Any, names: TopNames) -> NameDrift:
     """Return the required top-level keys that the output lacks, and its keys that the schema does not name.
 
-    An unnamed key counts, forbidden or not; a key whose value is null is there. Both empty is best, and all there is
-    for an output that is no object.
+    An unnamed key counts even if the schema allows it; a key with the value null is present. Both sets are empty for an
+    output that is not an object.
 
     >>> drift = name_drift({"vendor": "A", "total": 9}, TopNames(frozenset({"shop"}), frozenset({"shop", "total"})))
     >>> sorted(drift.missing), sorted(drift.extra)
@@ -89,9 +89,9 @@ def name_drift(output: Any, names: TopNames) -> NameDrift:
     """
     if not isinstance(output, dict):
         return NO_DRIFT
-    missing = names.required - output.keys()
-    extra = output.keys() - names.named if names.named is not None else frozenset()
-    return NameDrift(missing, frozenset(extra)) if missing or extra else NO_DRIFT
+    missing_keys = names.required - output.keys()
+    extra_keys = output.keys() - names.named if names.named is not None else frozenset()
+    return NameDrift(missing_keys, frozenset(extra_keys)) if missing_keys or extra_keys else NO_DRIFT
 
 
 def top_names(schema: Mapping[str, Any] | None) -> TopNames:
@@ -101,12 +101,12 @@ def top_names(schema: Mapping[str, Any] | None) -> TopNames:
     >>> sorted(names.required), sorted(names.named or ())
     (['shop'], ['shop', 'total'])
     """
-    nodes = [node for node in same_value(schema, schema or {}, _COMBINED) if isinstance(node, Mapping)]
+    nodes = [node for node in same_value(schema, schema or {}, _COMBINING_KEYWORDS) if isinstance(node, Mapping)]
     certain = [node for node in same_value(schema, schema or {}, ("allOf",)) if isinstance(node, Mapping)]
-    named = frozenset(name for node in nodes for name in node.get("properties", ()))
+    property_names = frozenset(name for node in nodes for name in node.get("properties", ()))
     required = frozenset(name for node in certain for name in node.get("required", ()))
     by_pattern = any("patternProperties" in node or _is_open(node) for node in nodes)
-    return TopNames(required, named if named and not by_pattern else None)
+    return TopNames(required, property_names if property_names and not by_pattern else None)
 
 
 def _is_open(node: Mapping[str, Any]) -> bool:

@@ -1,7 +1,7 @@
-"""Is a field always right, always wrong in the same way, or now this, now that?
+"""Stability of a field over the answers to a case: always right, always wrong in the same way, or flaky.
 
-Stable-wrong wants a better prompt, flaky a clearer contract or more samples. The values of a field by how often they
-were given are counted here, for the profile, stability and α.
+A stable wrong field needs a better prompt, a flaky field a clearer schema or more samples. The counts of a field's
+values are computed here for the profile, the stability and α.
 """
 
 from collections import Counter
@@ -27,8 +27,8 @@ def field_values(answers: CaseAnswers) -> dict[str, Counter[Hashable]]:
     paths = (path for path, rule in answers.plan.leaves.items() if rule.compare != "ignore")
     values: dict[str, Counter[Hashable]] = {path: Counter() for path in paths}
     parsed = answers.groups.total()
-    for path, given in answers.tally().values.items():
-        values.setdefault(path, Counter()).update(given)
+    for path, path_values in answers.tally().values.items():
+        values.setdefault(path, Counter()).update(path_values)
     for counts in values.values():
         absent = parsed - counts.total()
         if absent:
@@ -40,16 +40,16 @@ Standing = Literal["stable_right", "stable_wrong", "stable", "flaky", "unscored"
 
 
 def field_profile(answers: CaseAnswers, values: FieldValues, flawed: Mapping[str, int] | None) -> dict[str, Standing]:
-    """Return the standing of every leaf path of one case, from its answers and their `field_values`.
+    """Return the stability of each leaf path of one case, from its answers and their `field_values`.
 
-    - `unscored`: fewer than two answers, none of them parsed, or free text that does not count (no `threshold`);
-    - `stable_right`: every answer was parsed, and right by the field's rule (an array path: all its leaves);
-    - `stable_wrong`: every answer was parsed, they gave the same canonical value, and none was right;
-    - `flaky`: anything else, so also where an answer could not be parsed.
+    - `unscored`: fewer than two answers, none parsed, or free text that does not count (no `threshold`);
+    - `stable_right`: every answer was parsed, and right by the field's rule (all leaves of an array path);
+    - `stable_wrong`: every answer was parsed, all have the same canonical value, and none was right;
+    - `flaky`: otherwise, for example if an answer could not be parsed.
 
-    `flawed` counts the parsed answers that are not right; without it (no ground truth) a field is `stable` where every
-    answer was parsed and gave the same canonical value. Absent is a value. An array path is compared by the multiset
-    of its values; where that stays the same but items swap values between answers, the field is `flaky`.
+    `flawed` counts the parsed answers that are not right. If it is None (no ground truth), a field is `stable` if every
+    answer was parsed and has the same canonical value. Absent is a value. An array path is compared by the multiset of
+    its values; if items swap values between answers, the field is `flaky`.
 
     >>> from skill_evaluator.metrics.diagnosis.field_profile import field_values
     >>> answers = CaseAnswers()
@@ -60,17 +60,17 @@ def field_profile(answers: CaseAnswers, values: FieldValues, flawed: Mapping[str
     parsed = answers.groups.total()
     standings: dict[str, Standing] = {}
     for path in dict.fromkeys((*values, *(flawed or ()))):
-        same = len(values.get(path, ())) < 2  # a path of the truth alone: absent from every answer
+        is_constant = len(values.get(path, ())) < 2  # a path only in the truth has no values
         if answers.n < 2 or not parsed or not answers.plan.leaf(path).counts:
             standings[path] = "unscored"
         elif parsed < answers.n:
             standings[path] = "flaky"
         elif flawed is None:
-            standings[path] = "stable" if same else "flaky"
+            standings[path] = "stable" if is_constant else "flaky"
         elif not flawed.get(path):
             standings[path] = "stable_right"
         else:
-            standings[path] = "stable_wrong" if same and flawed[path] == answers.n else "flaky"
+            standings[path] = "stable_wrong" if is_constant and flawed[path] == answers.n else "flaky"
     return standings
 
 

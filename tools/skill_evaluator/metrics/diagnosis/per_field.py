@@ -1,6 +1,4 @@
-"""What became of each field: right, wrong, missing or extra leaves, confused categories, agreement of texts, and how
-often answers and truth fill it.
-"""
+"""Results by field: right, wrong, missing and extra leaves, confused categories, agreement of texts, and fill rates."""
 
 import re
 from collections import Counter
@@ -14,11 +12,11 @@ from skill_evaluator.text import canonical_json, normalise
 
 
 def macro_f1(confusion: Mapping[tuple[str | None, str | None], int]) -> float | None:
-    """Return the mean over labels of 2·TP ÷ (2·TP + FP + FN), from counts of (truth, output); None stands for no label.
+    """Return the mean over labels of 2·TP ÷ (2·TP + FP + FN), from counts of (truth, output); None means no label.
 
-    The labels are those that occur in truth or output. «No label» is not one of them: a label missed is a false
-    negative of that label, one invented a false positive. Range 0 to 1, 1 is best; undefined without labels.
-    Opitz and Burst 2019, https://arxiv.org/abs/1911.03347 (the mean of F1 scores).
+    The mean is over the labels in truth or output. A missed label is a false negative, an invented label a false
+    positive. Range 0 to 1, 1 is best; undefined without labels. Opitz and Burst 2019, https://arxiv.org/abs/1911.03347
+    (the mean of F1 scores).
 
     >>> round(macro_f1({("sale", "sale"): 3, ("sale", "refund"): 1, ("refund", None): 1}), 3)
     0.429
@@ -26,13 +24,13 @@ def macro_f1(confusion: Mapping[tuple[str | None, str | None], int]) -> float | 
     labels = {label for pair in confusion for label in pair if label is not None}
     scores = []
     for label in labels:
-        given = sum(count for pair, count in confusion.items() for side in pair if side == label)
-        scores.append(2 * confusion.get((label, label), 0) / given)
+        label_count = sum(count for pair, count in confusion.items() for side in pair if side == label)
+        scores.append(2 * confusion.get((label, label), 0) / label_count)
     return sum(scores) / len(scores) if scores else None
 
 
 class FieldCounts(NamedTuple):
-    """What became of the leaves of one path in one output."""
+    """The number of leaves of one path in one output, by outcome."""
 
     right: int = 0
     wrong: int = 0
@@ -41,12 +39,12 @@ class FieldCounts(NamedTuple):
 
     @property
     def n(self) -> int:
-        """Leaves that stood in truth or output."""
+        """The number of leaves in truth or output."""
         return sum(self)
 
 
 class TextOverlap(NamedTuple):
-    """Agreement of one free-text value."""
+    """The agreement of one free-text value with its ground truth."""
 
     path: str
     token_f1: float
@@ -54,7 +52,7 @@ class TextOverlap(NamedTuple):
 
 
 class Confusion(NamedTuple):
-    """One category leaf: what it was, what it was taken for."""
+    """One category leaf: its true and its predicted label."""
 
     path: str
     truth: str
@@ -88,26 +86,26 @@ def per_field(rows: Iterable[ComparedLeaf]) -> FieldScores:
     texts: list[TextOverlap] = []
     confusions: list[Confusion] = []
     for row in rows:
-        of_path = counted.get(row.path)
-        if of_path is None:
-            of_path = counted[row.path] = {}
-        of_path[row.outcome] = of_path.get(row.outcome, 0) + 1
-        how = row.rule.compare
-        if how == "category":
+        outcomes = counted.get(row.path)
+        if outcomes is None:
+            outcomes = counted[row.path] = {}
+        outcomes[row.outcome] = outcomes.get(row.outcome, 0) + 1
+        comparator = row.rule.compare
+        if comparator == "category":
             confusions.append(Confusion(row.path, label(row.truth), label(row.output)))
-        elif how == "text":
-            texts.append(_overlap(row))
-    counts = {path: FieldCounts(**of_path) for path, of_path in counted.items()}
+        elif comparator == "text":
+            texts.append(_text_overlap(row))
+    counts = {path: FieldCounts(**outcomes) for path, outcomes in counted.items()}
     return FieldScores(counts, tuple(texts), tuple(confusions))
 
 
-def added(left: FieldCounts, right: FieldCounts, times: int = 1) -> FieldCounts:
-    """Add element by element, the right side `times` over."""
-    return FieldCounts(*(one + other * times for one, other in zip(left, right, strict=True)))
+def sum_counts(total: FieldCounts, counts: FieldCounts, times: int = 1) -> FieldCounts:
+    """Add `times` the counts to a total, element by element."""
+    return FieldCounts(*(one + other * times for one, other in zip(total, counts, strict=True)))
 
 
 def text_similarity(row: ComparedLeaf) -> float | None:
-    """Return the token F1 of a free text and its ground truth; None for any other value.
+    """Return the token F1 of a free text and its ground truth. Return None for other values.
 
     >>> from skill_evaluator.comparing.comparison import compare
     >>> from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule
@@ -117,10 +115,10 @@ def text_similarity(row: ComparedLeaf) -> float | None:
     """
     if row.rule.compare != "text" or row.outcome in ("missing", "extra"):
         return None
-    return _overlap(row).token_f1
+    return _text_overlap(row).token_f1
 
 
-def _overlap(row: ComparedLeaf) -> TextOverlap:
+def _text_overlap(row: ComparedLeaf) -> TextOverlap:
     if row.outcome in ("missing", "extra"):
         return TextOverlap(row.path, 0.0, 0.0)
     left, right = (value if isinstance(value, str) else str(value) for value in (row.truth, row.output))
@@ -128,7 +126,7 @@ def _overlap(row: ComparedLeaf) -> TextOverlap:
 
 
 def label(value: object) -> str:
-    """Name a value, equal ones alike: text as it is compared; anything else, and text that looks like it, as JSON.
+    """Format a value so that equal values have equal texts: text normalised, other values and texts like them as JSON.
 
     >>> [label(value) for value in (" for  sale", None, "null", 5.0, "5")]
     ['for sale', 'null', '"null"', '5', '"5"']
@@ -151,12 +149,12 @@ class FieldTotal:
 
 
 def total_fields(outputs: Iterable[tuple[FieldScores, int]]) -> dict[str, FieldTotal]:
-    """Sum (fields of an output, its count) by path; texts as sums, to be divided by `texts`."""
+    """Sum (fields of an output, its count) by path. Divide the sums of text scores by `texts` for means."""
     totals: dict[str, FieldTotal] = {}
     for scores, times in outputs:
         for path, counts in scores.counts.items():
             total = totals.setdefault(path, FieldTotal())
-            total.counts = added(total.counts, counts, times)
+            total.counts = sum_counts(total.counts, counts, times)
         for text in scores.texts:
             total = totals[text.path]
             total.texts += times
@@ -168,18 +166,17 @@ def total_fields(outputs: Iterable[tuple[FieldScores, int]]) -> dict[str, FieldT
 
 
 class FilledCounts(NamedTuple):
-    """In how many outputs a field has a value, and for how many of these outputs the truth has one."""
+    """The number of outputs in which a field has a value, and of outputs whose truth has one."""
 
     output: int = 0
     truth: int = 0
 
 
 def filled_fields(outputs: Iterable[tuple[FieldScores, int]]) -> dict[str, FilledCounts]:
-    """Sum (fields of an output, its count) by leaf path; divided by the outputs it is a share, 0 to 1.
+    """Count by leaf path the outputs and truths with a value, from (fields of an output, its count).
 
-    A field has a value where a leaf at its path is not null; of array items, where one item has. A path that nobody
-    fills is left out. Best is the truth's own share: less is passed over, more invented (where it is the same, per
-    field counts tell whether it was the right documents).
+    A field has a value if a leaf at its path is not null; for array items, if any item has one. Paths without a value
+    are omitted. The truth's count is best: fewer values were missed, more were invented.
 
     >>> from skill_evaluator.comparing.comparison import compare
     >>> from skill_evaluator.comparing.field_plan import FieldPlan
@@ -190,8 +187,9 @@ def filled_fields(outputs: Iterable[tuple[FieldScores, int]]) -> dict[str, Fille
     filled: dict[str, FilledCounts] = {}
     for scores, times in outputs:
         for path, counts in scores.counts.items():
-            before = filled.get(path, FilledCounts())
+            previous = filled.get(path, FilledCounts())
             filled[path] = FilledCounts(
-                before.output + times * (counts.n > counts.missing), before.truth + times * (counts.n > counts.extra)
+                previous.output + times * (counts.n > counts.missing),
+                previous.truth + times * (counts.n > counts.extra),
             )
     return filled

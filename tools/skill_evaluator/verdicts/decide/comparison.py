@@ -103,7 +103,7 @@ def _turns(common: Common, primary_metric: str) -> tuple[list[CaseTurn], list[Ca
     """
     turns = []
     for before, after in common.cases if any(case.checks for _, case in common.cases) else ():
-        if (was := before.words(primary_metric)) and (now := after.words(primary_metric)):
+        if (was := before.pass_text(primary_metric)) and (now := after.pass_text(primary_metric)):
             rise = fmean(after.passed(primary_metric)) - fmean(before.passed(primary_metric))
             turns.append((rise, CaseTurn(case_id=after.case_id, before=was, after=now)))
     turns.sort(key=lambda turn: turn[0])

@@ -27,9 +27,9 @@ from skill_evaluator.records.record import (
     Served,
     served_text,
     strict_score,
-    unusable_words,
+    unusable_text,
 )
-from skill_evaluator.records.summaries import FEWEST_LABELS
+from skill_evaluator.records.summaries import MIN_LABELS
 from skill_evaluator.stats import unseen_share
 from skill_evaluator.text import listed
 from skill_evaluator.verdicts.decide.comparability import CasePairs, Kind, field_scores
@@ -302,7 +302,7 @@ class RunSummary(FrozenModel):
             hit_rate=record.tokens.hit_rate,
             latency_p50_s=record.latency_s.p50,
             latency_p95_s=record.latency_s.p95,
-            unusable=unusable_words(record),
+            unusable=unusable_text(record),
             model_id=None if beside is None or beside.model_id == record.model_id else record.model_id,
         )
 
@@ -317,7 +317,7 @@ def calibration_words(judge: str) -> str:
     """Return the instructions to calibrate a judge, or to trust it without labels."""
     calibrate = f"skill-evaluator judge calibrate --labels labels.jsonl --judge {shlex.quote(judge)}"
     return (
-        f"label {FEWEST_LABELS} outputs in labels.jsonl, run `{calibrate} --format json > .evaluator/calibration.json` "
+        f"label {MIN_LABELS} outputs in labels.jsonl, run `{calibrate} --format json > .evaluator/calibration.json` "
         "and set `policy.judge.calibration: calibration.json` in settings.yaml, "
         f"or trust it without labels: `policy.judge.trusted: [{judge}]`"
     )

@@ -11,7 +11,7 @@ from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_REGRESSED
 from skill_evaluator.identifiers import Tier
 from skill_evaluator.library.config import ComponentPolicy, MetricPolicy, Policy, Settings, VerdictName
 from skill_evaluator.records.record import Record
-from skill_evaluator.records.summaries import FEWEST_LABELS
+from skill_evaluator.records.summaries import MIN_LABELS
 from skill_evaluator.stats import ROUNDING
 from skill_evaluator.verdicts.decide.comparability import Measure, Pair
 from skill_evaluator.verdicts.decide.measuring import Compared, Effect, Measured
@@ -65,7 +65,7 @@ class VerdictRules:
         trusted.
         """
         judged = candidate.judged
-        if judged is None or judged.labels >= FEWEST_LABELS or judged.model_id in self.policy.judge.trusted:
+        if judged is None or judged.labels >= MIN_LABELS or judged.model_id in self.policy.judge.trusted:
             return None
         return judged.model_id
 

@@ -11,19 +11,19 @@ from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Policy, Settings
 from skill_evaluator.library.scenarios import SCHEMA_ALONE
 from skill_evaluator.records.archive import Archive, RecordedRun, entry_of, precedence
-from skill_evaluator.records.record import Record, unusable_words
+from skill_evaluator.records.record import Record, unusable_text
 from skill_evaluator.records.selection import (
     choose,
+    default_baseline,
     last_accepted,
+    lower_version_runs,
     newest_of_versions,
-    next_lower,
-    passed_over,
-    runs_alike,
-    runs_below,
+    next_lower_version,
+    runs_like,
     runs_of_models,
     runs_of_versions,
     same_series,
-    usual_baseline,
+    skipped_run_notes,
     versions_patched_to,
 )
 from skill_evaluator.runner.journal import MANIFEST, is_unfinished, read_component_manifest
@@ -90,7 +90,7 @@ def rest_of_family(shown: Iterable[Pair], archive: Archive, policy: Policy, base
 
     The models of a version are one family, whichever of them are shown.
     """
-    usual, pairs = partial(usual_baseline, archive=archive, policy=policy), []
+    usual, pairs = partial(default_baseline, archive=archive, policy=policy), []
     for record, lower in other_models([pair.candidate for pair in shown], archive, baseline, usual):
         with suppress(LeaderboardError):  # a record may be unreadable
             pairs += [] if lower is None else [pair_of(record, lower, archive, policy)]
@@ -127,8 +127,8 @@ def pair_of(
     the anchor. If `anchored` is false there is no anchor.
     """
     entry = entry_of(candidate)
-    skipped = list(passed_over(archive.entries, entry, baseline))
-    if candidate.beside is not None and archive.baseline_beside(entry) is None:
+    skipped = list(skipped_run_notes(archive.entries, entry, baseline))
+    if candidate.beside is not None and archive.interleaved_baseline(entry) is None:
         skipped.insert(0, _HALF)
     beside = baseline is not None and baseline.run_id == entry.beside
     anchor = _anchor_of(candidate, archive, policy) if anchored else None
@@ -160,7 +160,7 @@ def _again(record: Record, archive: Archive, *, patched: bool = False) -> tuple[
     versions = versions_patched_to(archive.entries, run.version) if patched else {run.version}
     others = [
         archive.record(other)
-        for other in runs_alike(archive.runs_of(run.model_id), run)
+        for other in runs_like(archive.runs_of(run.model_id), run)
         if other.version in versions
         and other.run_id != run.run_id
         and not other.draft
@@ -195,7 +195,7 @@ def _anchor_of(candidate: Record, archive: Archive, policy: Policy) -> RecordedR
     if accepted is not None:
         return accepted
     stretch = []
-    for _, runs in groupby(runs_below(archive.entries, entry), key=lambda run: run.version):
+    for _, runs in groupby(lower_version_runs(archive.entries, entry), key=lambda run: run.version):
         newest = next((run for run in runs if run.is_comparable(entry)), None)
         if newest is None:
             break
@@ -301,7 +301,7 @@ class RecordedComponent:
     def _why_incomplete(self, run: RecordedRun) -> str:
         """Describe the newest run of a model without complete runs."""
         record, version = self.archive.record(run), self.component.version
-        why = unusable_words(record) or f"{record.scored} of {record.planned} outputs are scored"
+        why = unusable_text(record) or f"{record.scored} of {record.planned} outputs are scored"
         on_disk = "" if version == run.version else f"; {version_words(version)} on disk is not measured"
         return f"no run is complete; {version_words(run.version)}: {why}{on_disk}"
 
@@ -338,7 +338,7 @@ class RecordedComponent:
             model_id: [
                 pair_of(
                     archive.record(run),
-                    archive.baseline_beside(run) or next_lower(archive.entries, run),
+                    archive.interleaved_baseline(run) or next_lower_version(archive.entries, run),
                     archive,
                     policy,
                     anchored=run is newest[-1],
@@ -385,7 +385,7 @@ class RecordedComponent:
             runs,
             entry_of(candidate) if isinstance(candidate, Record) else candidate,
             entry_of(baseline) if isinstance(baseline, Record) else baseline,
-            usual=lambda run: usual_baseline(run, archive, policy),
+            usual=lambda run: default_baseline(run, archive, policy),
         )
         pairs, family = [], []
         for choice in choices.choices:
@@ -450,7 +450,7 @@ class RecordedComponent:
         archive, policy = self.archive, self.settings.policy
         archive.add(records)
         chosen = [
-            (record, usual_baseline(entry, archive, policy))
+            (record, default_baseline(entry, archive, policy))
             for record in records
             if record.scenario != SCHEMA_ALONE and not (entry := entry_of(record)).is_baseline
         ]

@@ -10,7 +10,7 @@ from skill_evaluator.display import WHOLE, arrow
 from skill_evaluator.files import FrozenModel
 from skill_evaluator.library.config import VerdictName
 from skill_evaluator.records.archive import precedence
-from skill_evaluator.scoring.parallel import side_by_side
+from skill_evaluator.scoring.parallel import map_in_processes
 from skill_evaluator.stats import by_key, mean_or_none, rounded
 from skill_evaluator.text import version_words
 from skill_evaluator.verdicts.decide.comparability import Pair, pooled, strict_scores
@@ -185,7 +185,7 @@ def history_of(skill: str, by_model: Mapping[str, Sequence[Pair]], rules: Verdic
         return {model.candidate.run_id: Step.of(model, rules.primary_metric) for model in models}
 
     steps: dict[str, Step] = {}
-    for of_family in side_by_side(steps_of, list(families.values()), "versions"):
+    for of_family in map_in_processes(steps_of, list(families.values()), "versions"):
         steps |= of_family
     models = [
         ModelHistory(

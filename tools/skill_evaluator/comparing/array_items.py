@@ -1,6 +1,6 @@
-"""One value that is compared: what the items of its arrays are known by, what they say, and its values by path.
+"""The arrays of a compared value: identities and leaves of items, canonical texts, and values by path.
 
-A `Side` works each of these out once, so that a truth serves any number of outputs.
+A `MemoizedValue` computes each of these once, so that a truth is reused for any number of outputs.
 """
 
 from collections import Counter, defaultdict
@@ -14,48 +14,49 @@ from skill_evaluator.comparing.field_plan import Field, FieldPlan
 from skill_evaluator.text import canonical_json, frozen, with_nfc_keys
 
 _CONTAINERS = (dict, list)
-Place = tuple[Hashable, ...]
-Leaf = tuple[Place, Hashable, float]
+Steps = tuple[Hashable, ...]
+Leaf = tuple[Steps, Hashable, float]
 T = TypeVar("T")
 
 
 class ItemLeaves(NamedTuple):
-    """The leaves of an array item as (place in the item, canonical value, weight).
+    """The leaves of an array item as (steps from the item, canonical value, weight).
 
-    `plain`: the weight that it shares with a second item is that of the leaves both have. Otherwise it has an array
-    whose items are to be paired, which is one member here, or a leaf equal by closeness, which is like no other.
+    If `plain`, the weight that two items share is the weight of their common leaves. Otherwise the item contains an
+    array whose items need pairing, here represented by one leaf, or a leaf compared with tolerance, here unequal to
+    all others.
     """
 
     leaves: frozenset[Leaf]
     plain: bool
 
 
-class Side:
-    """A value and its part of the work of comparing it."""
+class MemoizedValue:
+    """A value with cached intermediate results of its comparison."""
 
     def __init__(self, value: Any, plan: FieldPlan) -> None:
         self.value = plan.with_numbers(value)
         self.plan = plan
         self._kept: dict[tuple[Callable[..., Any], int, str], Any] = {}
 
-    def once(self, work: Callable[..., T], part: Any, field: Field, *more: Any) -> T:
-        """Return the cached result of `work` for a part of this value, an item or an array."""
+    def once(self, work: Callable[..., T], part: Any, field: Field, *arguments: Any) -> T:
+        """Return the cached result of `work` for a part of this value, such as an item or an array."""
         key = (work, id(part), field.path)
-        kept: T | None = self._kept.get(key)
-        if kept is None:
-            kept = self._kept[key] = work(part, field, *more)
-        return kept
+        cached: T | None = self._kept.get(key)
+        if cached is None:
+            cached = self._kept[key] = work(part, field, *arguments)
+        return cached
 
     @cached_property
     def canonical_text(self) -> str:
-        """One text for all values equal to this one."""
+        """The canonical text, the same for all equal values."""
         return canonical_json(self.value)
 
     @cached_property
     def item_counts(self) -> Mapping[str, Counter[Hashable]]:
-        """By array path, how often each item stands in it; arrays inside array items are pooled.
+        """The counts of items by array path; arrays inside array items are pooled.
 
-        An item that has none of its key fields is known by the whole of it.
+        An item without any of its key fields is identified by its whole value.
         """
         counts: dict[str, Counter[Hashable]] = {}
         for field, items in arrays_in(self.value, self.plan):
@@ -63,7 +64,7 @@ class Side:
             known_by = self.once(identities, items, field, rule)
             if rule.align == "key":
                 nothing = (None,) * len(rule.key)
-                known_by = [  # a set is like no tuple of keys
+                known_by = [  # a frozenset never equals a tuple of keys
                     frozenset(_canonicals([item], field.item)) if who == nothing else who
                     for who, item in zip(known_by, items, strict=True)
                 ]
@@ -72,7 +73,7 @@ class Side:
 
 
 def pairs_by_best(rule: FieldRule, field: Field) -> bool:
-    """Return whether which items meet depends on all of them: `best`, and scalars that are equal by closeness."""
+    """Return whether pairing requires an assignment of all items: for `best`, and for scalars with a tolerance."""
     return rule.align == "best" or (
         rule.align == "set" and field.item.rule is not None and not field.item.rule.exact_equality
     )
@@ -82,12 +83,14 @@ def identities(items: list[Any], field: Field, rule: FieldRule) -> list[Hashable
     """Return the identity of each array item: the canonical values of its key fields, or of the whole item."""
     if rule.align != "key":
         return _canonicals(items, field.item)
-    columns = [_canonicals([key_value(item, key) for item in items], field.item.at(key.split("."))) for key in rule.key]
+    columns = [
+        _canonicals([key_value(item, key) for item in items], field.item.descendant(key.split("."))) for key in rule.key
+    ]
     return list(zip(*columns, strict=True))
 
 
 def key_value(item: Any, key: str) -> Any:
-    """Return the value of a key field of an array item, which may be a dotted path, or None if it is absent."""
+    """Return the value of an item's key field, which may be a dotted path. Return None if it is absent."""
     value = item.get(key) if isinstance(item, dict) else None
     if value is None and "." in key:
         value = item
@@ -97,7 +100,7 @@ def key_value(item: Any, key: str) -> Any:
 
 
 def arrays_in(value: Any, plan: FieldPlan) -> Iterator[tuple[Field, list[Any]]]:
-    """Yield every array in a value: `FieldPlan.walk` without the leaves, which would slow `jaccard`."""
+    """Yield every array in a value. It is `FieldPlan.walk` without leaves, for speed."""
     stack = [(value, plan.field(""))]
     while stack:
         value, field = stack.pop()
@@ -114,19 +117,22 @@ def arrays_in(value: Any, plan: FieldPlan) -> Iterator[tuple[Field, list[Any]]]:
 def values_by_path(value: Any, plan: FieldPlan) -> tuple[dict[str, Hashable], dict[str, int]]:
     """Map leaf paths to canonical values, and array paths to their numbers of items.
 
-    If a path has several values, it is the multiset of them.
+    Several values of one path become their multiset.
     """
     forms: defaultdict[str, list[Hashable]] = defaultdict(list)
     lengths: dict[str, int] = {}
     _gather_values(value, plan.field(""), (), forms, lengths)
-    values = {path: found[0] if len(found) == 1 else frozenset(Counter(found).items()) for path, found in forms.items()}
+    values = {
+        path: path_forms[0] if len(path_forms) == 1 else frozenset(Counter(path_forms).items())
+        for path, path_forms in forms.items()
+    }
     return values, lengths
 
 
 def _gather_values(
-    value: Any, field: Field, star: Place, forms: Mapping[str, list[Hashable]], lengths: dict[str, int]
+    value: Any, field: Field, star: Steps, forms: Mapping[str, list[Hashable]], lengths: dict[str, int]
 ) -> None:
-    """Note all below a value; `star` are the keys that stand for each `*` of the path: they tell values apart."""
+    """Collect the values below a value; `star` has the keys for each `*` of the path, which keep values apart."""
     if field.rule is None and isinstance(value, dict):
         for key, child in with_nfc_keys(value).items():
             if child is not None:
@@ -146,7 +152,7 @@ def _canonicals(values: Iterable[Any], field: Field) -> list[Hashable]:
 
 
 def item_leaves(items: list[Any], field: Field) -> list[ItemLeaves]:
-    """Return the leaves of each item of an array."""
+    """Return the leaves of each array item."""
     return [_leaves(item, field.item) for item in items]
 
 
@@ -156,36 +162,36 @@ def _leaves(item: Any, field: Field) -> ItemLeaves:
     return ItemLeaves(frozenset(leaves), plain)
 
 
-def _gather_leaves(value: Any, field: Field, place: Place, into: list[Leaf]) -> bool:
-    """Add the leaves below a value; return whether they are all plain. One frame per level of nesting."""
+def _gather_leaves(value: Any, field: Field, steps: Steps, collected: list[Leaf]) -> bool:
+    """Collect the leaves below a value, and return whether all are plain. Recursive, one frame per level of nesting."""
     plain = True
     if value is None or field.ignored:
         pass
     elif field.rule is None and isinstance(value, dict):
         for key, child in with_nfc_keys(value).items():
             below = field.children.get(key) or field.child(key)
-            plain &= _gather_leaves(child, below, (*place, key), into)
+            plain &= _gather_leaves(child, below, (*steps, key), collected)
     elif field.rule is None and isinstance(value, list):
         rule = field.array_rule(*value)
         if rule.align == "ordered":
             for index, item in enumerate(value):
-                plain &= _gather_leaves(item, field.item, (*place, index), into)
+                plain &= _gather_leaves(item, field.item, (*steps, index), collected)
         elif items := Counter(leaves for item in value if (leaves := _leaves(item, field.item).leaves)):
             plain = False
-            into.append((place, frozenset(items.items()), 0.0))
+            collected.append((steps, frozenset(items.items()), 0.0))
     elif field.by_closeness:
         plain = False
-        into.append((place, object(), 0.0))
+        collected.append((steps, object(), 0.0))
     else:
         rule = field.leaf_rule(value)
-        into.append((place, canonical(value, rule), rule.weight if rule.counts else 0.0))
+        collected.append((steps, canonical(value, rule), rule.weight if rule.counts else 0.0))
     return plain
 
 
 def text_of(value: Any, field: Field) -> str:
-    """Write the canonical text of a value: keys sorted, and the items of arrays without order.
+    """Return the canonical text of a value, with keys and the items of unordered arrays sorted.
 
-    It puts items in an order that hangs on nothing else. One frame per level of nesting.
+    It serves as a stable sort key of items. Recursive, one frame per level of nesting.
     """
     if field.rule is None and isinstance(value, dict):
         members = with_nfc_keys(value)

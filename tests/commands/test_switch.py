@@ -1,4 +1,4 @@
-"""`switch`: rows of components, models that cannot be called any more, and exit codes."""
+"""`switch`: rows of components, models that can no longer be called, and exit codes."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -78,7 +78,7 @@ def test_removed_or_retired_model_is_compared_by_its_record(
     new = {"id": "new", "provider": "openai", "base_url": server.url, "price": PRICE}
     two.models(new, *([] if entry is None else [entry]))
     (row,) = two.call("switch", "old", "new", "--format", "json").json["components"]
-    assert row["remark"].startswith("old cannot be called any more; compared with its run")
+    assert row["remark"].startswith("old can no longer be called; compared with its run")
     assert (row["calls"], row["verdict"] is not None) == (6, True)
 
 

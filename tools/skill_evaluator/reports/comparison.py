@@ -90,7 +90,8 @@ def comparison_section(
     moved = {model.model_id: _moved_sheet(model, page) for model in models}
     reasons = dict[str, list[str]]()
     for model in models:
-        for reason in _open_reasons(model)[: 1 if several else _MAX_REASONS]:
+        open_reasons = [reason for reason in _open_reasons(model) if reason not in conclusion.lost]
+        for reason in open_reasons[: 1 if several else _MAX_REASONS]:
             reasons.setdefault(reason, []).append(model.model_id)
     left_out = [f"{model_id} is skipped: {reason}" for model_id, reason in result.left_out.items()]
     blocks: list[Block] = [

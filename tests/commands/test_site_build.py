@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 from skill_evaluator.records.record import read_record
-from skill_evaluator.site.writing import MARKER
 
 from tests.support.git import GitRepository
 from tests.support.library import SKILL, Library
@@ -73,7 +72,6 @@ def test_repeated_build_writes_only_changed_pages(built: Library) -> None:
         f"components/{SKILL}.html",
         *(f"verdicts/{SKILL}/{version}.html" for version in ("1.0.0", "1.1.0", "1.2.0")),
         *(f"compare/{SKILL}/{version}.html" for version in ("1.1.0", "1.2.0", "m--n")),
-        ".skill-evaluator-site",
         *(f"cases/{SKILL}/{case_id}.html" for case_id in CASES),
     }
 
@@ -93,10 +91,10 @@ def test_build_changes_no_file_that_it_did_not_write(built: Library) -> None:
     mine = built.write("papers/thesis.md", "mine")
     assert built.call("site", "build", "--out", "papers").refuses("holds no site")
     assert [path.name for path in mine.parent.iterdir()] == ["thesis.md"]
-    (built.root / "site" / MARKER).write_text("../keep.txt\n/etc/hostname\n")
-    keep_file = built.write("keep.txt", "keep")
+    linked = built.write("elsewhere/keep.txt", "keep")
+    (built.root / "site" / "judges").symlink_to(linked.parent)
     assert built.call("site", "build", "--out", "site").code == 0
-    assert keep_file.exists()
+    assert linked.exists()
     assert built.call("site", "build", "--components", "nowhere").refuses("name their folder with --components DIR")
 
 

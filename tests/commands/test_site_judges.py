@@ -82,7 +82,11 @@ def test_unreadable_judge_runs_hide_no_other(site: JudgedSite) -> None:
     (folders["score"] / "evaluation_results.json").unlink()
     folders["calibrate"].rename(site.judgements / "a <b>")
     ended = site.call("site", "build", "--out", "site")
-    assert (ended.code, f"judging {folders['pairwise'].name}" in ended.err, "rename it" in ended.err) == (4, True, True)
+    assert (ended.code, f"judge run {folders['pairwise'].name}" in ended.err, "rename it" in ended.err) == (
+        4,
+        True,
+        True,
+    )
     index = words(site_page(site.root / "site", "judges.html").main)
     assert f"{folders['pairwise'].name} cannot be read" in index
     assert "a <b> cannot be read" in index

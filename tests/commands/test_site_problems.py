@@ -74,7 +74,7 @@ def test_unreadable_component_is_listed_and_hides_no_other(library: Library, bro
     assert ended.code == 4
     where = str(path.relative_to(library.root))
     assert where in ended.err
-    assert "mend the file that is named, or take it back from git" in ended.err
+    assert "repair the named file, or restore it from git" in ended.err
     lines = states(library.root / "site")
     assert (where in words(lines[SKILL]), lines[SKILL].a) == (True, None)
     assert lines[OTHER].a is not None

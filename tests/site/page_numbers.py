@@ -1,7 +1,7 @@
-"""Every number of a page of the site beside the figure it must be: of a record, or of what `history` and so on say.
+"""The expected figure of every number on a page of the site, from a record, `history` or `leaderboard`.
 
-A table is known by its caption and a column by its title. A number in a column that no source is named for is an error:
-a new table says here where its numbers come from.
+A caption identifies a table, and a title its column. A number in a column without a source is an error: add the source
+of a new table here.
 """
 
 import re
@@ -12,6 +12,7 @@ from itertools import zip_longest
 from typing import Any
 
 from bs4 import BeautifulSoup, Tag
+from skill_evaluator.stats import unseen_share
 
 from tests.support.library import Library, read
 
@@ -84,8 +85,8 @@ def _of_cell(cell: Row, where: str, figures: Mapping[str, Sequence[Figure]]) -> 
     texts = [text for part in cell["texts"] for text in _NUMBER.findall(part)]
     if cell["title"] in _NAMES and cell["title"] not in figures:
         return
-    known = [figure for figure in figures.get(cell["title"], ()) if figure is not None]
-    for text, figure in zip_longest(texts, known):
+    recorded = [figure for figure in figures.get(cell["title"], ()) if figure is not None]
+    for text, figure in zip_longest(texts, recorded):
         yield Shown(where, text or "", figure)
 
 
@@ -153,23 +154,33 @@ def _spreads(record: Row) -> dict[str, Sequence[Figure]]:
     }
 
 
-def _of_ranking(known: Recorded, row: Row) -> Mapping[str, Sequence[Figure]]:
-    model = next(model for model in known.ranking["models"] if model["model_id"] == _text(row, "Model"))
+def _of_ranking(recorded: Recorded, row: Row) -> Mapping[str, Sequence[Figure]]:
+    model = next(model for model in recorded.ranking["models"] if model["model_id"] == _text(row, "Model"))
     scores = {name: [score["strict_mean"]] for name, score in model["accuracy"].items()}
-    scores[known.ranking["metric"]] += model["accuracy"][known.ranking["metric"]]["ci95"]
+    scores[recorded.ranking["metric"]] += model["accuracy"][recorded.ranking["metric"]]["ci95"]
     return {
         **scores,
         "Place": [model["place"]],
         AGREEMENT: [model["reproducibility"][AGREEMENT]],
         "USD per 1,000": [model["usd_per_1000_cases"]],
         "Median s": [model["latency_p50_s"]],
-        "Change": _change(known, _text(row, "Model")),
+        "Change": _change(recorded, _text(row, "Model")),
     }
 
 
-def _change(known: Recorded, model: str) -> Sequence[Figure]:
+def _of_overview(recorded: Recorded, row: Row) -> Mapping[str, Sequence[Figure]]:
+    """Return the figures of the newest run; accuracy and reproducibility are those of the ranking."""
+    name = _text(row, "Model")
+    figures = {**_run(recorded.newest(name)), "Change": _change(recorded, name)}
+    if any(model["model_id"] == name for model in recorded.ranking["models"]):
+        ranked = _of_ranking(recorded, row)
+        figures |= {"Accuracy": ranked[recorded.ranking["metric"]], "Reproducibility": ranked[AGREEMENT]}
+    return figures
+
+
+def _change(recorded: Recorded, model: str) -> Sequence[Figure]:
     """Return by how much a model's highest version moved, since the accepted version first if that decides."""
-    points = next(one["points"] for one in known.history["models"] if one["model_id"] == model)
+    points = next(one["points"] for one in recorded.history["models"] if one["model_id"] == model)
     step = points[-1]["step"]
     if step is None:
         return []
@@ -179,36 +190,36 @@ def _change(known: Recorded, model: str) -> Sequence[Figure]:
     return figures[::-1] if since and (step["verdict"] == "improved" or since["verdict"] == "regressed") else figures
 
 
-def _of_version(known: Recorded, row: Row) -> Mapping[str, Sequence[Figure]]:
-    """Return the figures of one run, known by its version, model and moment, and of its version's pooled runs."""
+def _of_version(recorded: Recorded, row: Row) -> Mapping[str, Sequence[Figure]]:
+    """Return the figures of one run, recorded by its version, model and moment, and of its version's pooled runs."""
     key = _text(row, "Model"), _text(row, "Version")
     record = next(
         record
-        for record in known.records
+        for record in recorded.records
         if (record["model_id"], record["skill_version"], record["timestamp"]) == (*key, row["Measured"]["time"])
     )
-    point = known.steps.get(key)
+    point = recorded.steps.get(key)
     pooled = [point["strict_mean"], point["runs"]] if point and point["runs"] > 1 and record["complete"] else []
     return {**_run(record), "All runs of it": pooled}
 
 
-def _of_field(known: Recorded, row: Row) -> Mapping[str, Sequence[Figure]]:
-    field = known.newest(_text(row, "Model"))["per_field"][_text(row, "Field")]
+def _of_field(recorded: Recorded, row: Row) -> Mapping[str, Sequence[Figure]]:
+    field = recorded.newest(_text(row, "Model"))["per_field"][_text(row, "Field")]
     counts = {name: [field[name]] for name in ("n", "right", "wrong", "missing", "extra", "stability")}
     return {**counts, "right ÷ n": [field["accuracy"]]}
 
 
-def _of_map(known: Recorded, row: Row) -> Mapping[str, Sequence[Figure]]:
+def _of_map(recorded: Recorded, row: Row) -> Mapping[str, Sequence[Figure]]:
     """Return how many cases a field stands right, wrong and so on in, by the model that heads the column."""
     figures = {}
     for model in row.keys() - {"Field"}:
-        profile = known.newest(model)["per_field"][_text(row, "Field")]["profile"] or {}
+        profile = recorded.newest(model)["per_field"][_text(row, "Field")]["profile"] or {}
         figures[model] = [profile.get(name) or None for name in _STANDINGS]
     return figures
 
 
-def _of_array(known: Recorded, row: Row) -> Mapping[str, Sequence[Figure]]:
-    array = known.newest(_text(row, "Model"))["per_array"][_text(row, "Array")]
+def _of_array(recorded: Recorded, row: Row) -> Mapping[str, Sequence[Figure]]:
+    array = recorded.newest(_text(row, "Model"))["per_array"][_text(row, "Array")]
     return {
         "steady length": [array["stability"]],
         "cases that varied": [array["varied"], array["n_cases"]],
@@ -216,46 +227,55 @@ def _of_array(known: Recorded, row: Row) -> Mapping[str, Sequence[Figure]]:
     }
 
 
-def _of_items(known: Recorded, row: Row) -> Mapping[str, Sequence[Figure]]:
-    fields = known.newest(_text(row, "Model"))["per_field"]
+def _of_items(recorded: Recorded, row: Row) -> Mapping[str, Sequence[Figure]]:
+    fields = recorded.newest(_text(row, "Model"))["per_field"]
     leaves = [field for path, field in fields.items() if path.rpartition("[]")[0] == _text(row, "Array")]
     counts = {name: [sum(leaf[name] for leaf in leaves)] for name in ("right", "wrong", "missing", "extra")}
     drawn = [count or None for (count,) in counts.values()]  # the words of its bar
     return {**counts, "n": [sum(count for (count,) in counts.values())], "Outcomes": drawn}
 
 
-def _of_card(known: Recorded, row: Row) -> Mapping[str, Sequence[Figure]]:
+def _of_card(recorded: Recorded, row: Row) -> Mapping[str, Sequence[Figure]]:
     """Return the difference and its interval that a verdict on one version of one model was drawn by."""
     texts = [*row["of"]["texts"], *row.get("finding", {"texts": ()})["texts"]]
     version = next(match[1] for match in map(_VERSION.match, texts) if match)
-    step = next(known.steps[name, version]["step"] for name, _ in known.steps if name in texts)
-    return {"finding": [] if step is None else [step["difference"], *(step["ci95"] or ())]}
+    point = next(recorded.steps[name, version] for name, _ in recorded.steps if name in texts)
+    step, cases = point["step"], point["n_cases"]
+    if step is None:
+        return {"finding": []}
+    q = [] if step["q"] is None else [max(step["q"], 0.001)]  # a smaller one is written as <0.001
+    new_cases = [round(100 * unseen_share(cases)), 100] if step["verdict"] in ("improved", "unchanged") else []
+    return {"finding": [step["difference"], *step["ci95"], *q, cases, *new_cases]}
 
 
-def _of_fact(known: Recorded, row: Row) -> Mapping[str, Sequence[Figure]]:
+def _of_fact(recorded: Recorded, row: Row) -> Mapping[str, Sequence[Figure]]:
     """Return how many models and versions there are, or how many models have a verdict."""
     name = " ".join(row["fact"]["texts"])
-    models = {record["model_id"] for record in known.records if record["complete"]}
+    models = {record["model_id"] for record in recorded.records if record["complete"]}
     if "Models" in name:
         return {"fact": [len(models)]}
     if "Measured versions" in name:
-        return {"fact": [len({record["skill_version"] for record in known.records})]}
+        return {"fact": [len({record["skill_version"] for record in recorded.records})]}
     if "Version" in name or "metric" in name:
         return {"fact": []}
-    ranked = {model["model_id"]: model["verdict"] for model in known.ranking["models"]}
-    newest = {model["model_id"]: model["points"][-1]["step"] for model in known.history["models"]}
-    verdicts = [ranked.get(model, step and step["verdict"]) or "first" for model, step in newest.items()]
-    for place, step in enumerate(newest.values()):
-        if verdicts[place] == "improved" and step and step["since_accepted"]:  # not only on the version before
-            verdicts[place] = step["since_accepted"]["verdict"]
-    return {"fact": [sum(verdict in name for verdict in verdicts)]}
+    steps = [model["points"][-1]["step"] for model in recorded.history["models"]]
+    verdicts = [_verdicts(step) for step in steps]
+    return {"fact": [sum(any(verdict in name for verdict in pair) for pair in verdicts)]}
 
 
-def _of_cases(known: Recorded, row: Row) -> Mapping[str, Sequence[Figure]]:
+def _verdicts(step: Row | None) -> set[str]:
+    """Return the verdicts on a step since the version before and since the accepted one."""
+    if step is None:
+        return {"first"}
+    since = step["since_accepted"]
+    return {step["verdict"], *([since["verdict"]] if since else [])}
+
+
+def _of_cases(recorded: Recorded, row: Row) -> Mapping[str, Sequence[Figure]]:
     """Return each model's score of a case in its newest run, and in how many fields that stands how."""
     figures = {}
     for model in row.keys() - {"Case"}:
-        record = known.newest(model)
+        record = recorded.newest(model)
         case = next(case for case in record["per_case"] if case["case_id"] == _text(row, "Case"))
         standings = Counter(case["profile"].values())
         score = case["accuracy"][record["primary_metric"]]["strict_mean"]
@@ -263,9 +283,9 @@ def _of_cases(known: Recorded, row: Row) -> Mapping[str, Sequence[Figure]]:
     return figures
 
 
-def _confusion(known: Recorded, caption: str, row: Row) -> Mapping[str, Sequence[Figure]]:
+def _confusion(recorded: Recorded, caption: str, row: Row) -> Mapping[str, Sequence[Figure]]:
     """Return the counts of a truth by the category that was answered; the caption names the field and the model."""
-    for record in {record["model_id"]: known.newest(record["model_id"]) for record in known.records}.values():
+    for record in {record["model_id"]: recorded.newest(record["model_id"]) for record in recorded.records}.values():
         for path, field in record["per_field"].items():
             if field["confusion"] and caption.startswith(f"{path}, {record['model_id']}"):
                 counts = field["confusion"][_text(row, "truth")]
@@ -278,21 +298,18 @@ def _failed_of_1000(record: Mapping[str, Any], row: Row) -> float:
 
 
 _TABLES: Mapping[str, Callable[[Recorded, Row], Mapping[str, Sequence[Figure]]]] = {
-    "Components beside models": lambda known, row: {
-        **_run(known.newest(_text(row, "Model"))),
-        "Change": _change(known, _text(row, "Model")),
-    },
+    "Components beside models": _of_overview,
     "Models, the best first": _of_ranking,
     "More of each model": _of_ranking,
     "Every version of every model": _of_version,
-    "The figures": lambda known, row: _run(known.newest(_text(row, "Model"))),
-    "Failures": lambda known, row: {"Of 1,000 calls": [_failed_of_1000(known.newest(_text(row, "Model")), row)]},
+    "The figures": lambda recorded, row: _run(recorded.newest(_text(row, "Model"))),
+    "Failures": lambda recorded, row: {"Of 1,000 calls": [_failed_of_1000(recorded.newest(_text(row, "Model")), row)]},
     "Fields beside models": _of_map,
     "Values of each field": _of_field,
     "Lengths of arrays": _of_array,
     "Values in arrays": _of_items,
-    "Figures of this version": lambda known, row: _run(
-        next(one for one in known.records if one["run_id"] == _text(row, "Run"))
+    "Figures of this version": lambda recorded, row: _run(
+        next(one for one in recorded.records if one["run_id"] == _text(row, "Run"))
     ),
     "Cases beside models": _of_cases,
     "card": _of_card,

@@ -4,12 +4,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from skill_evaluator.site.server import SiteServer
 
 from tests.judges.review.review_page import chromium
 from tests.site.conftest import serious
 from tests.site.judged_library import JudgedSite
-from tests.support.http_server import serving
 from tests.support.library import SKILL
 from tests.support.sites import watched
 
@@ -38,25 +36,20 @@ def root_of(judged: JudgedSite) -> str:
     return f"file://{judged.root}/site/"
 
 
-def places(judged: JudgedSite) -> list[str]:
+def pages_of(judged: JudgedSite) -> list[str]:
     ids = [judged.results_of(mode)["judging"]["id"] for mode in MODES]
     return ["judges.html", *(f"judges/{name}.html" for name in ids)]
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("way", ["file", "http"])
 def test_every_page_of_judges_is_drawn_without_an_error_or_a_request_elsewhere(
-    browser: Any, judged: JudgedSite, scheme: str, way: str
+    browser: Any, judged: JudgedSite
 ) -> None:
-    server = SiteServer(judged.root / "site")
-    with serving(server):
-        place = server.address if way == "http" else root_of(judged)
-        with watched(browser, place, color_scheme=scheme) as watch:
-            for name in places(judged):
-                page = watch.open_unfolded(name)
-                assert page.locator("h1").count() == 1
-                assert page.locator(".chart .notice").count() == 0
-            assert (watch.errors, watch.left) == ([], [])
+    with watched(browser, root_of(judged), color_scheme="dark") as watch:
+        for name in pages_of(judged):
+            page = watch.open_unfolded(name)
+            assert page.locator("h1").count() == 1
+            assert page.locator(".chart .notice").count() == 0
+        assert (watch.errors, watch.left) == ([], [])
 
 
 def test_component_leads_to_its_judge_runs(browser: Any, judged: JudgedSite) -> None:
@@ -71,7 +64,7 @@ def test_component_leads_to_its_judge_runs(browser: Any, judged: JudgedSite) -> 
 
 def test_hostile_names_are_text_and_what_judges_wrote_is_nowhere(browser: Any, judged: JudgedSite) -> None:
     with watched(browser, root_of(judged), viewport={"width": 390, "height": 800}) as watch:
-        for place in places(judged):
+        for place in pages_of(judged):
             page = watch.open_unfolded(place)
             assert page.evaluate("window.ran") is None
             assert page.locator("main [onload], main script").count() == 0
@@ -87,5 +80,5 @@ def test_hostile_names_are_text_and_what_judges_wrote_is_nowhere(browser: Any, j
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_serious_on_the_pages_of_judges(browser: Any, judged: JudgedSite, scheme: str) -> None:
     with watched(browser, root_of(judged), color_scheme=scheme) as watch:
-        for name in places(judged):
+        for name in pages_of(judged):
             assert serious(watch.open_unfolded(name)) == []

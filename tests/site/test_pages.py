@@ -1,6 +1,5 @@
 """The site in Chromium: from the file system and over HTTP, by keyboard and on a phone; nothing foreign runs."""
 
-import base64
 import signal
 import subprocess
 import sys
@@ -29,13 +28,28 @@ PAGES = (
     "cases/receipts/service-charge.html",
     "runs/receipts/20260103T090000Z-000003-receipts-example-small.html",
 )
+STATE = (
+    "receipts 1.2.0: ship with example-large",
+    "improved since 1.1.0",
+    "nothing lost with example-large since 1.1.0",
+    "95 % confidence interval +0.116 to +0.259, adjusted p-value <0.001, 10 cases",
+    "skill-evaluator accept receipts 1.2.0",
+)
 FIRST_SCREENS = {
-    "index.html": ("1.2.0", "ship with example-large", "improved since 1.1.0", "1.1.0 had regressed since 1.0.0"),
-    "components/receipts.html": ("1.2.0", "ship with example-large", "1.1.0 had regressed since 1.0.0"),
-    "compare/receipts/1.1.0.html": ("1.2.0", "ship with example-large", "regressed on these 10 cases"),
-    "verdicts/receipts/1.1.0.html": ("date 1.000 → 0.275", "field_level_f1 -0.156", "to ship: 1.2.0", "tip-and-total"),
+    "index.html": (*STATE, "1.1.0 had regressed since 1.0.0"),
+    "changes.html": STATE,
+    "components/receipts.html": (*STATE, "1.1.0 had regressed since 1.0.0"),
+    "compare/receipts/1.1.0.html": (*STATE, "1.1.0: regressed on these 10 cases · lost: field date"),
+    "verdicts/receipts/1.1.0.html": (*STATE, "Do not ship 1.1.0 with example-large"),
+    "cases/receipts/service-charge.html": (*STATE, "This case: better with example-small since 1.1.0"),
+    "runs/receipts/20260102T090000Z-000002-receipts-example-small.html": (
+        *STATE,
+        "a run of an earlier version",
+    ),
+    "judges.html": ("skill-evaluator judge regression", "overview"),
 }
-IN_SIGHT = """() => [...document.querySelectorAll("main p, main h1, main h2, main td, main li")].filter((place) => {
+IN_SIGHT = """() => [...document.querySelectorAll("main p, main h1, main h2, main td, main li, main dd, main summary")]
+.filter((place) => {
   const { top, bottom, left, right, width } = place.getBoundingClientRect();
   return width && top >= 0 && bottom <= innerHeight && left >= 0 && right <= innerWidth;
 }).map((place) => place.innerText).join(" | ")"""
@@ -65,18 +79,18 @@ def served(root: Path) -> Iterator[str]:
             assert process.wait(20) == 0
 
 
-@pytest.mark.parametrize("way", ["file", "http"])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("way", "scheme", "width"), [("http", "dark", 1280), ("file", "light", 360)])
 def test_every_page_is_drawn_without_an_error_or_a_request_elsewhere(
-    browser: Any, root: Path, served: str, way: str, scheme: str
+    browser: Any, root: Path, served: str, way: str, scheme: str, width: int
 ) -> None:
-    """On a phone none needs scrolling to the side."""
-    place, width = (served, 1280) if way == "http" else (f"file://{root}/site/", 360)
-    with watched(browser, place, color_scheme=scheme, viewport={"width": width, "height": 740}) as watch:
+    address = served if way == "http" else f"file://{root}/site/"
+    with watched(browser, address, color_scheme=scheme, viewport={"width": width, "height": 740}) as watch:
         for name in PAGES:
             page = watch.open_unfolded(name)
             assert page.locator("h1").count() == 1
             assert page.evaluate("document.documentElement.scrollWidth") <= width, name
+            ground = page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
+            assert ground == {"light": "rgb(250, 251, 252)", "dark": "rgb(17, 22, 27)"}[scheme]
         assert (watch.errors, watch.left) == ([], [])
 
 
@@ -138,43 +152,6 @@ def test_a_verdict_prints_on_two_pages_at_most(browser: Any, root: Path) -> None
     with watched(browser, f"file://{root}/site/", color_scheme="dark") as watch:
         page = watch.open("verdicts/receipts/1.1.0.html")
         assert 1 <= page.pdf().count(b"/Type /Page\n") <= 2
-
-
-LOOK_AT = """async (data) => {
-  const picture = new Image();
-  picture.src = data;
-  await picture.decode();
-  const { width, height } = picture;
-  const canvas = Object.assign(document.createElement("canvas"), { width, height });
-  const context = canvas.getContext("2d");
-  context.drawImage(picture, 0, 0);
-  const pixels = new Uint32Array(context.getImageData(0, 0, width, height).data.buffer);
-  const ground = pixels[width * 10 + 10]; // the first and last rows may touch a line of what is around
-  let drawn = 0, atEdge = 0;
-  pixels.forEach((pixel, place) => {
-    const row = Math.floor(place / width);
-    if (pixel === ground || row < 4 || row >= height - 4) return;
-    drawn += 1;
-    atEdge += place % width < 4 || place % width >= width - 4;
-  });
-  return { ground: ground & 255, drawn: drawn / pixels.length, atEdge };
-}"""
-
-
-@pytest.mark.parametrize("width", [390, 1280])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_screenshot_shows_a_page_on_its_ground_and_nothing_cut_at_an_edge(
-    browser: Any, root: Path, scheme: str, width: int
-) -> None:
-    view = {"color_scheme": scheme, "viewport": {"width": width, "height": 900}}
-    with watched(browser, f"file://{root}/site/", **view) as watch, watched(browser, "about:blank") as other:
-        for name in PAGES:
-            picture = watch.open_unfolded(name).locator("main").screenshot()
-            seen = other.page.evaluate(LOOK_AT, f"data:image/png;base64,{base64.b64encode(picture).decode()}")
-            assert (seen["ground"] > 230) == (scheme == "light"), name
-            assert (seen["ground"] < 40) == (scheme == "dark"), name
-            assert seen["drawn"] > 0.01, name
-            assert seen["atEdge"] == 0, name
 
 
 def test_hostile_names_are_text(browser: Any, tmp_path: Path) -> None:

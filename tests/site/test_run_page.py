@@ -88,7 +88,7 @@ def test_run_page_counts_outputs_that_have_no_room(measured: Library, tmp_path: 
     library = measured.copy(tmp_path)
     for path in run_pages(library.root / "site"):
         path.unlink()
-    with patch("skill_evaluator.site.run._MAX_ROWS", 900), patch("skill_evaluator.site.run._MAX_TEXTS", 400):
+    with patch("skill_evaluator.site.cases._MAX_RUN_ROWS", 3), patch("skill_evaluator.site.cases._MAX_RUN_TEXTS", 400):
         site = built_site(library)
     rows = run_rows(site)
     assert 0 < len(rows) < 5

@@ -22,10 +22,25 @@ def test_regression_of_the_newest_version_is_an_alarm_with_one_baseline(tmp_path
     keep(library, a_run("1.0.0", 1, RIGHT), a_run("1.1.0", 2, RIGHT), a_run("1.2.0", 3, WORSE))
     line = state(library)
     assert "regressed" in line["class"]
-    first, where, following = (words(part) for part in line.find_all("p"))
-    assert first.startswith(f"{SKILL} 1.2.0 : ship 1.1.0 with m instead · ▼ regressed since 1.1.0")
-    assert following == "Next: look at case case-0"
-    assert where.startswith("With m since 1.1.0, on these 12 cases: field_level_f1 -0.700, 95 % confidence interval -")
+    assert words(line.p).startswith(f"{SKILL} 1.2.0 : ship 1.1.0 with m instead · ▼ regressed since 1.1.0")
+    where, sure, following = (words(answer) for answer in line.find_all("dd"))
+    assert where == "cases case-0 , case-1 , case-10 and 9 more with m since 1.1.0"
+    assert sure.startswith("field_level_f1 -0.700, 95 % confidence interval -")
+    assert sure.endswith(", adjusted p-value <0.001, 12 cases")
+    assert following == "look at case case-0 and the comparison"
+    assert [link["href"] for link in line.find_all("dd")[2].find_all("a")] == [
+        f"cases/{SKILL}/case-0.html",
+        f"compare/{SKILL}/1.2.0.html",
+    ]
+
+
+def test_evidence_is_that_of_the_model_to_ship_when_no_model_lost(tmp_path: Path) -> None:
+    library = Library(tmp_path)
+    for day, (model, scores) in enumerate({"m": RIGHT, "n": WORSE}.items()):
+        keep(library, a_run("1.0.0", 1 + day, scores, model_id=model), a_run("1.1.0", 5 + day, scores, model_id=model))
+    where, _, following = (words(answer) for answer in state(library).find_all("dd"))
+    assert where == "nothing lost with m since 1.0.0"
+    assert following.startswith("nothing is in the way of 1.1.0; skill-evaluator accept")
 
 
 def test_fixed_regression_stands_below_the_newest_version(tmp_path: Path) -> None:
@@ -33,20 +48,20 @@ def test_fixed_regression_stands_below_the_newest_version(tmp_path: Path) -> Non
     keep(library, a_run("1.0.0", 1, RIGHT), a_run("1.1.0", 2, WORSE), a_run("1.2.0", 3, RIGHT))
     line = state(library)
     assert "regressed" not in line["class"]
-    assert words(line) == f"{SKILL} 1.2.0 : ship with m · ▲ improved since 1.1.0, unchanged since 1.0.0"
+    assert words(line.p) == f"{SKILL} 1.2.0 : ship with m · ▲ improved since 1.1.0, unchanged since 1.0.0"
     past = site_page(tmp_path / "site", "index.html").find(class_="past")
     assert words(past).startswith(f"{SKILL} 1.1.0 had regressed since 1.0.0 with m (")
     assert words(past).endswith("; fixed in 1.2.0")
 
 
 @pytest.mark.parametrize(
-    ("usable", "alarm", "why"), [(0.0, True, "could not be measured"), (None, False, "not finished")]
+    ("usable", "alarm", "reason"), [(0.0, True, "could not be measured"), (None, False, "not finished")]
 )
 def test_unread_outputs_are_an_alarm_and_an_unfinished_run_is_none(
-    usable: float | None, alarm: bool, why: str, tmp_path: Path
+    usable: float | None, alarm: bool, reason: str, tmp_path: Path
 ) -> None:
     library = Library(tmp_path)
     keep(library, a_run("1.0.0", 1, RIGHT), a_run("1.1.0", 2, WORSE, complete=False, usable=usable))
     line = state(library)
     assert ("regressed" in line["class"]) == alarm
-    assert f"1.1.0 with m: {why}" in words(line)
+    assert f"1.1.0 with m: {reason}" in words(line)

@@ -55,6 +55,8 @@ def not_evaluated(linted: Sequence[Linted]) -> list[str]:
     waiting = sum(len(component.waiting) for component in linted)
     counts = [f"{left_out} of {counted(len(linted), 'component')}"] if left_out else []
     counts += [f"{counted(waiting, 'case')} without a document"] if waiting else []
+    drafts = sum(len(component.unreviewed) for component in linted)
+    counts += [f"{counted(drafts, 'unreviewed case')} (see `skill-evaluator review cases COMPONENT`)"] if drafts else []
     return [f"not evaluated: {' and '.join(counts)}"] if counts else []
 
 
@@ -68,7 +70,7 @@ def _component_json(linted: Linted) -> dict[str, Any]:
         fields.append({"path": line.path, "kind": line.kind, **how, **weight, "why": line.why})
     checks = [{name: getattr(check, name) for name in ("id", "words", "weight", "tier")} for check in linted.checks]
     first = ("version", "output", "metrics", "primary_metric", "cases", "labelled")
-    last = ("not_evaluated", "waiting", "hints", "problems")
+    last = ("not_evaluated", "waiting", "unreviewed", "hints", "problems")
     return {
         "component": linted.name,
         **{name: getattr(linted, name) for name in first},
@@ -119,9 +121,10 @@ def _component_blocks(linted: Linted) -> Iterator[Block]:
 
 def _skipped_reasons(linted: Linted) -> list[str]:
     """Return the reason that a component or a case is not evaluated."""
+    drafts = [f"case '{case_id}' is not evaluated yet: it is an unreviewed draft" for case_id in linted.unreviewed]
     if linted.not_evaluated is not None:
-        return [linted.not_evaluated]
-    return [f"case '{case_id}' is not evaluated yet: it has no document" for case_id in linted.waiting]
+        return [linted.not_evaluated, *drafts]
+    return [*drafts, *(f"case '{case_id}' is not evaluated yet: it has no document" for case_id in linted.waiting)]
 
 
 def print_rubric_lint(linted: RubricLint, form: Format) -> None:

@@ -13,7 +13,7 @@ from skill_evaluator.evaluation.many import ManyPlanned
 from skill_evaluator.evaluation.pipeline import EvaluationResult
 from skill_evaluator.evaluation.switching import Switch, SwitchedComponent
 from skill_evaluator.reports.evaluation import evaluation_summary
-from skill_evaluator.reports.summary import MARKS, STYLES, ComparisonSummary, Reader, conclude
+from skill_evaluator.reports.summary import MARKS, STYLES, ComparisonSummary, Reader, amount_words, conclude
 from skill_evaluator.text import counted, listed, version_words
 from skill_evaluator.verdicts.decide.results import MeasureResult
 from skill_evaluator.verdicts.decide.rules import WORST_FIRST
@@ -23,11 +23,13 @@ _Results = Mapping[str, EvaluationResult | SkillEvaluatorError]
 
 
 def print_planned(planned: ManyPlanned) -> None:
-    """Print to stderr the calls and the maximum cost of each component, and the components that are skipped."""
+    """Print to stderr the calls and the maximum cost of each component, its problems, and the skipped components."""
     for each in planned.ready:
         for estimate in each.estimates:
             size = f"{counted(estimate.calls, 'call')}, at most {cost_words(estimate.cost_upper_usd)}"
             print(f"{visible(each.component.name)} on {visible(estimate.model_id)}: {size}", file=sys.stderr)
+        for problem in each.problems:
+            print(f"problem: {visible(problem)}", file=sys.stderr)
     for name, reason in planned.left_out.items():
         print(f"skipped: {visible(name)}: {visible(str(reason))}", file=sys.stderr)
     total = f"{counted(planned.calls, 'call')}, at most {cost_words(planned.cost_at_most_usd)}"
@@ -55,7 +57,9 @@ def many_page(done: _Results, planned: ManyPlanned, folders: Sequence[str]) -> P
     summaries = [evaluation_summary(each, folders) for each in worse or measured]
     left_out = [f"skipped: {name}: {reason}" for name, reason in planned.left_out.items()]
     closings = [summary.closing for summary in summaries if summary is not None]
-    return page_of("components", [Sheet(columns=_COLUMNS, rows=cells), *closings, Lines(left_out)])
+    sound = [each.verdict for each in measured if each.verdict and each not in worse] if worse else []
+    amounts = [f"{verdict.skill}: {text}" for verdict in sound if (text := amount_words(verdict))]
+    return page_of("components", [Sheet(columns=_COLUMNS, rows=cells), *closings, Lines([*amounts, *left_out])])
 
 
 def _run_rows(done: _Results) -> Iterator[dict[str, Any]]:

@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from skill_evaluator.display import WHOLE, arrow, interval, plain, probability, signed
+from skill_evaluator.display import WHOLE, arrow, interval, plain, probability, relative_change, signed
 from skill_evaluator.display.pages import Closing, Line
 from skill_evaluator.records.record import Record, unusable_text
 from skill_evaluator.text import counted, listed, version_words
@@ -63,11 +63,15 @@ class Reader:
 
 @dataclass(frozen=True, kw_only=True)
 class ComparisonSummary:
-    """Sentences on a component; `lost`, `sure` and `ship` are "" if there is nothing to report."""
+    """Sentences on a component; all but `verdict` and `next` are "" if there is nothing to report.
+
+    `amounts` has the output tokens, cost and latency that moved.
+    """
 
     verdict: str
     lost: str = ""
     sure: str = ""
+    amounts: str = ""
     ship: str = ""
     next: str
     style: str = field(default="bold")
@@ -76,7 +80,7 @@ class ComparisonSummary:
     def lines(self) -> list[str]:
         """The sentences, each with its label."""
         sure = f"how sure: {self.sure}" if self.sure else ""
-        return [line for line in (self.verdict, self.lost, sure, self.ship, f"next: {self.next}") if line]
+        return [line for line in (self.verdict, self.lost, sure, self.amounts, self.ship, f"next: {self.next}") if line]
 
     @property
     def closing(self) -> Closing:
@@ -99,10 +103,13 @@ def conclude(result: ComparisonResult, reader: Reader) -> ComparisonSummary:
     if result.asked_again and worst.verdict in ("improved", "unchanged"):
         following = f"run all cases, because the record stays as it is: {reader.command('evaluate', result.skill)}"
     unusable = next((model.candidate.unusable for model in (worst, *others) if model.candidate.unusable), None)
+    lost = unusable or "; ".join(filter(None, (loss_words(worst), less_repeatable(worst.metrics))))
+    amounts = amount_words(result)
     return ComparisonSummary(
         verdict=f"{MARKS[result.verdict]} {result.skill} {title}: {scope}",
-        lost=unusable or "; ".join(filter(None, (loss_words(worst), less_repeatable(worst.metrics)))),
+        lost=lost,
         sure=sure_words(worst, is_named=bool(others)),
+        amounts="" if amounts in lost else amounts,
         ship=result.ship,
         next=following,
         style=STYLES.get(result.verdict, "bold"),
@@ -197,6 +204,8 @@ def loss_words(model: ModelVerdict) -> str:
     if since is not None:
         return f"lost by all changes since {since.version}: {since.metric} {signed(since.difference)}"
     fell = [one for one in (*model.metrics, *model.fields) if one.verdict == "regressed" and one.tier != "advisory"]
+    if rose := [one.words(model.candidate.planned) for one in model.amounts if one.verdict == "regressed"]:
+        return f"lost: {listed(rose)}"
     if not fell:  # an earlier run of the version regressed
         return f"lost: {model.reasons[0]}"
     fell.sort(key=lambda measure: _TIERS.index(measure.tier))
@@ -216,6 +225,11 @@ def sure_words(model: ModelVerdict, *, is_named: bool = True) -> str:
         return f"{since_accepted_words(since)}{named}"
     if model.verdict == "incomparable" or measure is None:
         return ""
+    rose = next((one for one in model.amounts if one.verdict == "regressed" == model.verdict), None)
+    if rose is not None and measure.verdict != "regressed" and not measure.harmed:
+        low, high = ("–", "–") if rose.ci95 is None else [relative_change(1.0, 1.0 + end) for end in rose.ci95]
+        within = f"95 % confidence interval {low} to {high}, adjusted p-value {probability(rose.q)}"
+        return f"{rose.amount}{named} on {counted(rose.n_cases, 'case')} ({within})"
     name = f"field {measure.metric or WHOLE}" if measure.kind == "field" else measure.metric
     evidence = f"adjusted p-value {probability(measure.q)}"
     if model.verdict == "unchanged" or measure.q is None:
@@ -238,6 +252,13 @@ def _deciding_measure(model: ModelVerdict) -> MeasureResult | None:
         key=lambda each: (each.verdict != model.verdict and not each.harmed, _TIERS.index(each.tier)),
         default=None,
     )
+
+
+def amount_words(result: ComparisonResult) -> str:
+    """Return the output tokens, cost and latency that moved, by model if there are several; "" if none did."""
+    moved = {model.model_id: model.amount_words for model in result.models if model.amount_words}
+    several = len(result.models) > 1
+    return listed([f"{name}: {words}" if several else words for name, words in moved.items()], _MAX_FELL)
 
 
 def fell_most_words(model: ModelVerdict) -> str:
@@ -312,6 +333,7 @@ def _where_to_look(skill: str, model: ModelVerdict, reader: Reader) -> str:
     if since is not None and reader.has_library:
         command = reader.command("compare", skill, "--baseline", since.version)
         return f"compare with the accepted baseline: {command}"
+    cases += [one.rose_most for one in model.amounts if one.verdict == "regressed"]
     if model.lost_fields or (fields and not cases):
         kind, name = "field", next(iter(model.lost_fields), fields[0].metric if fields else "")
     elif cases:

@@ -45,37 +45,35 @@ from skill_evaluator.records.archive import Archive, load_leaderboard
 from skill_evaluator.records.record import Row
 from skill_evaluator.reports.summary import Reader
 from skill_evaluator.repository import Repository
-from skill_evaluator.site.cases import case_list, write_cases
-from skill_evaluator.site.changes import version_changes, write_changes
+from skill_evaluator.site.cases import case_list, write_cases, write_runs
 from skill_evaluator.site.compare import ComparedComponent, write_comparisons
 from skill_evaluator.site.component import component_page, overview_rows
 from skill_evaluator.site.judges import write_judges
-from skill_evaluator.site.overview import write_overview
 from skill_evaluator.site.public import PublicNames
 from skill_evaluator.site.rendering import Pages
-from skill_evaluator.site.run import write_runs
-from skill_evaluator.site.state import component_state
+from skill_evaluator.site.state import ComponentState, component_state
+from skill_evaluator.site.versions import version_changes, write_changes, write_overview, write_verdicts
 from skill_evaluator.site.writing import SiteFolder, refuse_page_name
 from skill_evaluator.text import counted, nearest
 from skill_evaluator.verdicts.history.component import RecordedComponent
 
 _HERE = Path(__file__).parent
 _MAX_AUDIT_TEXT = 5_000  # characters; the sentence on a cohort names many figures
-_REMEDY = "mend the file that is named, or take it back from git (git checkout -- FILE), and build again"
+_REMEDY = "repair the named file, or restore it from git (git checkout -- FILE), and build again"
 _ASSETS = ("site.css", "tables.js")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
-    """A component's part of the overview and of *What changed*."""
+class ComponentEntries:
+    """The entries of a component on the overview and on the page of changes."""
 
-    state: dict[str, Any]
+    state: ComponentState
     rows: list[dict[str, Any]] = field(default_factory=list)
     changes: list[dict[str, Any]] = field(default_factory=list)
 
 
 def write_audits(pages: "Pages", folder: Path) -> dict[str, str | None]:
-    """Write the page of each audit that was reported on; return the grades of the newest that can be read."""
+    """Write the page of each reported audit. Return the grades of the newest audit that can be read, by model."""
     results: dict[str, AuditResult] = {}
     for path in sorted(folder.glob(f"*/{REPORTED}"), reverse=True):
         name = path.parent.name
@@ -97,13 +95,13 @@ def write_audits(pages: "Pages", folder: Path) -> dict[str, str | None]:
     for name, result in results.items():
         others = [row for row in listed if row["name"] != name]
         page = {"name": name, "others": others, **site_audit(result)}
-        pages.write(addresses[name], "audit.html", longest=_MAX_AUDIT_TEXT, **page)
+        pages.write(addresses[name], "audit.html", max_text=_MAX_AUDIT_TEXT, **page)
     return {model.model: model.grade for model in results[newest].models}
 
 
 @options
 class SiteBuild(ComponentsOption, FixturesOption, ConfigOption):
-    """The folders of a library and of its site, and whether outputs are included."""
+    """Options of `site build`."""
 
     out: Path = option("An empty folder, or one that holds an earlier build.", Path("site"), metavar="DIR")
     recorded: tuple[str, ...] = rare("A branch that also holds records; repeatable.", (), metavar="REF")
@@ -113,14 +111,14 @@ class SiteBuild(ComponentsOption, FixturesOption, ConfigOption):
 
 
 def build_site(build: SiteBuild) -> SiteFolder:
-    """Write the site; raise ComponentError if there is no component."""
+    """Write the site. Raise ComponentError if there is no component."""
     settings = load_settings(build.config)
     names = component_names(build.components)
     if not names:
         raise ComponentError(f"no component in {build.components}; name their folder with --components DIR")
     for name in sorted(settings.site.components.keys() - set(names)):
         where = f"site.components.{name} in {build.config / 'settings.yaml'}"
-        print(f"warning: {where} is no component {nearest(name, names)}", file=sys.stderr)
+        print(f"warning: {where} does not name a component {nearest(name, names)}", file=sys.stderr)
     if build.outputs:
         documents = dict.fromkeys(names, ComponentSite(documents=True))
         settings = settings.model_copy(update={"site": settings.site.model_copy(update={"components": documents})})
@@ -129,7 +127,7 @@ def build_site(build: SiteBuild) -> SiteFolder:
     for asset in _ASSETS:
         site.write(f"assets/{asset}", (_HERE / "assets" / asset).read_text("utf-8"))
     grades = write_audits(pages, build.audits)
-    components: list[Shown] = []
+    components: list[ComponentEntries] = []
     for name in with_progress(names, len(names), "pages of components"):
         result = attempted(name, partial(_write_component, pages, build, name, settings, grades))
         if isinstance(result, StorageError):  # the site itself cannot be written
@@ -137,16 +135,16 @@ def build_site(build: SiteBuild) -> SiteFolder:
         if isinstance(result, SkillEvaluatorError):
             if not isinstance(result, NotEvaluatedError):
                 site.note(name, result)
-            result = _unmeasured(name, str(result), alarm=not isinstance(result, NotEvaluatedError))
+            result = _unmeasured_entries(name, str(result), alarm=not isinstance(result, NotEvaluatedError))
         components.append(result)
     write_judges(pages, build.judgements, build.config, settings)
-    leaving: list[str] = []
+    retiring_models: list[str] = []
     with suppress(ConfigError):  # a site needs no models.yaml
-        leaving = retiring(load_models(build.config, settings.limits))
-    problems = [{"name": name, "why": str(why)} for name, why in site.problems.items() if name not in names]
+        retiring_models = retiring(load_models(build.config, settings.limits))
+    problems = [{"name": name, "reason": str(error)} for name, error in site.problems.items() if name not in names]
     rows = [row for one in components for row in one.rows]
-    write_overview(pages, [one.state for one in components], rows, problems, leaving)
-    write_changes(pages, [change for one in components for change in one.changes])
+    write_overview(pages, [one.state for one in components], rows, problems, retiring_models)
+    write_changes(pages, [change for one in components for change in one.changes], [one.state for one in components])
     site.finish()
     bugs = sum(isinstance(problem, InternalError) for problem in site.problems.values())
     if unread := len(site.problems) - bugs:
@@ -156,7 +154,7 @@ def build_site(build: SiteBuild) -> SiteFolder:
     return site
 
 
-def _recorded(build: SiteBuild, settings: Settings, name: str) -> RecordedComponent:
+def _read_component(build: SiteBuild, settings: Settings, name: str) -> RecordedComponent:
     component = load_component(build.components, name, settings.limits)
     archive = Archive(component, Repository(build.components) if build.recorded else None, build.recorded)
     return RecordedComponent(component=component, archive=archive, settings=settings)
@@ -164,13 +162,13 @@ def _recorded(build: SiteBuild, settings: Settings, name: str) -> RecordedCompon
 
 def _write_component(
     pages: "Pages", build: SiteBuild, name: str, settings: Settings, grades: Mapping[str, str | None]
-) -> Shown:
-    """Write the pages of a component; return its part of the overview."""
-    recorded = _recorded(build, settings, name)
-    component, standing, runs = recorded.component, recorded.standing(), _rows(recorded)
+) -> ComponentEntries:
+    """Write the pages of a component, and return its entries on other pages."""
+    recorded = _read_component(build, settings, name)
+    component, standing, runs = recorded.component, recorded.standing(), _run_rows(recorded)
     if standing is None:
-        why, alarm = _why_unmeasured(recorded, runs, build.fixtures)
-        return _unmeasured(name, why, alarm=alarm)
+        reason, alarm = _reason_unmeasured(recorded, runs, build.fixtures)
+        return _unmeasured_entries(name, reason, alarm=alarm)
     names = None if settings.site.publishes_documents(name) else PublicNames(component)
     remarks = [] if names is None else names.remarks(standing)
     standing = standing if names is None else names.standing(standing)
@@ -186,7 +184,8 @@ def _write_component(
         shows_outputs=names is None,
     )
     write_comparisons(pages, compared)
-    answered, cases = write_cases(pages, recorded, runs, state, build.fixtures, names)
+    write_verdicts(pages, compared)
+    answered, cases = write_cases(pages, compared, names)
     write_runs(pages, answered, cases, state)
     page = component_page(component.version, standing, runs)
     pages.write(
@@ -204,15 +203,15 @@ def _write_component(
         private=names is not None,
         judged=any(build.judgements.glob(f"*/{JUDGING}")),
     )
-    return Shown(
+    return ComponentEntries(
         state=state,
         rows=overview_rows(name, standing, runs, grades),
-        changes=list(version_changes(state, standing)),
+        changes=list(version_changes(name, standing)),
     )
 
 
-def _why_unmeasured(recorded: RecordedComponent, runs: Sequence[Row], fixtures: Path | None) -> tuple[str, bool]:
-    """Explain a missing complete run. The flag is set if too few outputs could be read."""
+def _reason_unmeasured(recorded: RecordedComponent, runs: Sequence[Row], fixtures: Path | None) -> tuple[str, bool]:
+    """Return the reason why no run is complete, and whether it is that too few outputs could be read."""
     component = recorded.component
     try:
         find_cases(component, fixtures)
@@ -224,15 +223,15 @@ def _why_unmeasured(recorded: RecordedComponent, runs: Sequence[Row], fixtures: 
     return "no run of it is complete" if recorded.archive.entries else never, False
 
 
-def _unmeasured(name: str, why: str, *, alarm: bool) -> Shown:
-    return Shown(state={"component": name, "version": "", "why": why, "alarm": alarm})
+def _unmeasured_entries(name: str, reason: str, *, alarm: bool) -> ComponentEntries:
+    return ComponentEntries(state=ComponentState(component=name, reason=reason, alarm=alarm))
 
 
-def _rows(recorded: RecordedComponent) -> list[Row]:
+def _run_rows(recorded: RecordedComponent) -> list[Row]:
     """Return the rows of an archive's runs: those of the leaderboard, then of runs recorded elsewhere."""
     component, archive = recorded.component, recorded.archive
-    known = {entry.run_id for entry in archive.entries}  # none whose version is no version
+    run_ids = {entry.run_id for entry in archive.entries}  # the archive skips versions that are not semver
     board = load_leaderboard(component.leaderboard_path, component.name, component.formerly)
-    rows = [row for row in board.runs if row.run_id in known]
+    rows = [row for row in board.runs if row.run_id in run_ids]
     here = {row.run_id for row in rows}
     return [*rows, *(archive.record(entry).row() for entry in archive.entries if entry.run_id not in here)]

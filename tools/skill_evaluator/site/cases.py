@@ -1,19 +1,20 @@
-"""The page of a case: its document and ground truth, and for each run the scores and the outputs, differences marked.
+"""The pages of cases and runs: outputs beside the ground truth, with the differences marked.
 
-Every text is cut at a bound, and the page says so.
+Long texts are cut, and the page says so.
 """
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from skill_evaluator.checks.declared import Check
-from skill_evaluator.display import WHOLE, number
+from skill_evaluator.display import WHOLE, arrow, number
 from skill_evaluator.display.addresses import case_address, field_anchor, run_address
 from skill_evaluator.display.safe_text import abridged, value_pair, visible
 from skill_evaluator.errors import SkillEvaluatorError
@@ -36,11 +37,14 @@ from skill_evaluator.reports.explanation import FOUND_AS, how_compared, ranges
 from skill_evaluator.runner.journal import ANSWERS, Manifest, has_other_outputs, outcomes, read_component_manifest
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.scoring.answer_views import MAX_OUTPUTS, CaseView, DistinctOutput, Leaf, recorded_case_view
+from skill_evaluator.site.compare import ComparedComponent
 from skill_evaluator.site.component import is_flawless
 from skill_evaluator.site.public import PublicNames
 from skill_evaluator.site.rendering import Pages
-from skill_evaluator.site.writing import SiteFolder, fitting
-from skill_evaluator.text import counted, listed, marked_differences
+from skill_evaluator.site.state import ComponentState
+from skill_evaluator.site.writing import SiteFolder, first_rows
+from skill_evaluator.text import counted, listed, marked_differences, version_words
+from skill_evaluator.verdicts.decide.results import ComparisonResult, ModelVerdict
 from skill_evaluator.verdicts.history.component import RecordedComponent
 
 _MAX_DOCUMENT = 100_000  # characters
@@ -55,56 +59,65 @@ _MAX_TEXTS = 2  # texts that parse to the same output
 _MAX_REPLICATES = 50
 _MAX_FIELDS = 300
 _MAX_RUN, _MAX_RUNS = 200_000, 500_000  # characters of one run and of all runs on a page
-_MAX_CASES = 45_000  # characters of the data of the list of cases
-_MAX_LINKS = 60_000  # characters of the data of links to cases
+_MAX_CASES = 600  # a row of the list of cases has one case with one model
+_MAX_LINKS = 500
+_MAX_FIELDS_WITH_CASES = 40
 _MAX_CASES_OF_A_FIELD = 12
 _VERSIONS = 2  # the newest versions of each model whose outputs are shown
 _NOT_READ = FieldCount(right=0, n=0)
 _MARKS = {"right": "✓", "wrong": "✗", "missing": "∅", "extra": "+", "unscored": "·"}
-_STANDINGS = {
+_STABILITIES = {
     "stable_right": "right in every output",
     "stable_wrong": "wrong in every output",
     "flaky": "flaky: now right, now wrong",
     "stable": "equal in every output, without a ground truth",
     "unscored": "not scored: a single output, or text that does not count",
 }
+# The page of a run.
+_MAX_OUTPUTS = 50  # distinct outputs of a case
+_MAX_RUN_ROWS = 300
+_MAX_RUN_TEXTS = 300_000  # characters of all outputs; each has an equal part
+_MAX_DIFFERING = 5  # values of an output that differ
+_MAX_SHORT_VALUE = 60  # characters
+_BEGINNING = 160  # characters of an output in its row
 _JUDGED_BY = ("schema", "contract", "datasets")
 
 
 def case_list(component: str, newest: Mapping[str, Record]) -> dict[str, Any]:
     """Return the cases with each model's score and field stability, the worst first, and the cases of each field.
 
-    `sound` are cases that are right in every output, `rest` those that have no room in the table, and `left` counts the
-    cases without a link.
+    `sound` has the cases that are right in every output, `rest` those for which the table has no room. `left` is the
+    number of cases without a link.
     """
     rows: dict[str, dict[str, Any]] = {}
     for model_id, record in newest.items():
-        for kept in record.per_case:
-            score = kept.accuracy.get(record.primary_metric)
-            case = {"id": kept.case_id, "address": case_address(component, kept.case_id), "models": {}}
-            models = rows.setdefault(kept.case_id, case)["models"]
-            models[model_id] = [score and score.strict_mean, Counter(kept.profile.values())]
-    ordered = sorted(rows.values(), key=lambda row: (_lowest(row), row["id"]))
-    is_sound = [all(is_flawless(profile) for _, profile in row["models"].values()) for row in ordered]
-    worst = [row for row, sound in zip(ordered, is_sound, strict=True) if not sound]
-    shown, _ = fitting(worst, _MAX_CASES)
-    rest, left = _links(worst[len(shown) :])
-    sound, sound_left = _links(row for row, sound in zip(ordered, is_sound, strict=True) if sound)
+        for case_record in record.per_case:
+            score = case_record.accuracy.get(record.primary_metric)
+            case = {"id": case_record.case_id, "address": case_address(component, case_record.case_id), "models": {}}
+            models = rows.setdefault(case_record.case_id, case)["models"]
+            models[model_id] = [score and score.strict_mean, Counter(case_record.profile.values())]
+    ordered = sorted(rows.values(), key=lambda row: (_lowest_score(row), row["id"]))
+    sound = [row for row in ordered if _is_sound(row)]
+    worst = [row for row in ordered if not _is_sound(row)]
+    shown, _ = first_rows(worst, _MAX_CASES // len(newest))
+    rest, rest_left = first_rows(worst[len(shown) :], _MAX_LINKS)
+    sound, sound_left = first_rows(sound, _MAX_LINKS)
     return {
         "metric": ", ".join(sorted({record.primary_metric for record in newest.values()})),
         "rows": shown,
         "sound": sound,
         "rest": rest,
-        "left": left + sound_left,
-        "by_field": fitting(_cases_by_field(component, newest), _MAX_LINKS)[0],
+        "left": rest_left + sound_left,
+        "by_field": first_rows(_cases_by_field(component, newest), _MAX_FIELDS_WITH_CASES)[0],
     }
 
 
-def _links(rows: Iterable[Mapping[str, Any]]) -> tuple[list[Any], int]:
-    return fitting(({"id": row["id"], "address": row["address"]} for row in rows), _MAX_LINKS)
+def _is_sound(row: Mapping[str, Any]) -> bool:
+    """Return whether a case is right in every output of every model."""
+    return all(is_flawless(profile) for _, profile in row["models"].values())
 
 
-def _lowest(row: Mapping[str, Any]) -> float:
+def _lowest_score(row: Mapping[str, Any]) -> float:
     """Return the lowest score of a case with any model; a case that is not measured comes last."""
     return min(2.0 if score is None else score for score, _ in row["models"].values())
 
@@ -113,63 +126,60 @@ def _cases_by_field(component: str, newest: Mapping[str, Record]) -> Iterator[di
     """Yield each field that is wrong or flaky in a case, with these cases by model."""
     fields: dict[str, list[dict[str, Any]]] = {}
     for model_id, record in newest.items():
-        for standing, words in (("stable_wrong", "wrong"), ("flaky", "flaky fields")):
+        for stability, title in (("stable_wrong", "wrong"), ("flaky", "flaky fields")):
             by_path: dict[str, list[str]] = {}
-            for kept in record.per_case:
-                for path in [path for path, stands in kept.profile.items() if stands == standing]:
-                    by_path.setdefault(path, []).append(kept.case_id)
+            for case_record in record.per_case:
+                for path in [path for path, value in case_record.profile.items() if value == stability]:
+                    by_path.setdefault(path, []).append(case_record.case_id)
             for path, ids in by_path.items():
                 shown = [{"id": name, "address": case_address(component, name)} for name in ids[:_MAX_CASES_OF_A_FIELD]]
-                part = {"standing": words, "model": model_id, "cases": shown, "left": max(0, len(ids) - len(shown))}
+                part = {"title": title, "model": model_id, "cases": shown, "left": max(0, len(ids) - len(shown))}
                 fields.setdefault(path, []).append(part)
     for path, parts in fields.items():
         yield {"field": path or WHOLE, "anchor": field_anchor(path), "parts": parts}
 
 
 def write_cases(
-    pages: "Pages",
-    recorded: RecordedComponent,
-    rows: Sequence[Row],
-    state: Mapping[str, Any],
-    fixtures: Path | None,
-    names: PublicNames | None,
+    pages: Pages, compared: ComparedComponent, names: PublicNames | None
 ) -> tuple[list["ShownRun"], Mapping[str, Case]]:
-    """Write the page of each case. Return the runs whose outputs are here, and the cases by id.
+    """Write the page of each case. Return the runs whose outputs are on this machine, and the cases by id.
 
-    With `names` documents and outputs are private: only these names are on the pages, and no run is returned.
+    If `names` is not None, documents and outputs are private: pages have only these names, and no run is returned.
     """
-    component = recorded.component
-    runs = list(_shown_runs(recorded, rows, names))
+    component = compared.recorded.component
+    runs = list(_shown_runs(compared.recorded, compared.rows, names))
     answered = [run for run in runs if names is None and run.has_outputs]
+    comparison = compared.comparisons.versions.get(compared.state.version)
     cases: Mapping[str, Case] = {}
-    why = None
+    notice = None
     if names is None:
         try:
-            cases = {case.id: case for case in load_cases(component, fixtures)}
+            cases = {case.id: case for case in load_cases(component, compared.fixtures)}
         except SkillEvaluatorError as problem:
-            why = f"The documents cannot be read: {problem}"
+            notice = f"The documents cannot be read: {problem}"
     ids = sorted({case_id for run in runs for case_id in run.case_ids})
     for case_id, *neighbours in zip(ids, [None, *ids], [*ids[1:], None], strict=False):
         case = cases.get(case_id)
         gone = f"Case '{case_id}' is no longer among the fixtures." if names is None and case is None else None
         here = [run for run in runs if case_id in run.case_ids]
-        parts = [_fitted(run.part(case_id, case), min(_MAX_RUN, _MAX_RUNS // len(here))) for run in here]
+        parts = [_fit_outputs(run.part(case_id, case), min(_MAX_RUN, _MAX_RUNS // len(here))) for run in here]
         pages.write(
             case_address(component.name, case_id),
             "case.html",
             component=component.name,
-            state=state,
+            state=compared.state,
             case=case_id,
             private=names is not None,
-            why=why or gone,
+            notice=notice or gone,
             neighbours=[None if other is None else case_address(component.name, other) for other in neighbours],
             runs=parts,
-            opened=_opened(parts),
+            opened=_expanded_model(parts),
+            changes=_changes_of_case(case_id, parts, comparison),
             files=[] if case is None else list(_copied_files(pages.site, case)),
             addresses={run.id: run_address(component.name, run.id) for run in here if run in answered},
             marks=_MARKS,
-            standings=_STANDINGS,
-            **_texts_of(case),
+            stabilities=_STABILITIES,
+            **_document_and_truth(case),
         )
     return answered, cases
 
@@ -192,65 +202,96 @@ def _copied_files(site: SiteFolder, case: Case) -> Iterator[tuple[str, str, str,
             yield address, file.kind, file.path.name, str(file)
 
 
-def _texts_of(case: Case | None) -> dict[str, Any]:
+def _document_and_truth(case: Case | None) -> dict[str, Any]:
     """Return the document and the ground truth of a case as the page shows them; None if they are private."""
     if case is None:
         return {"document": None, "title": "", "truth": None}
     truth = case.truth if isinstance(case.truth, str) else json.dumps(case.truth, indent=2, ensure_ascii=False)
     return {
-        "document": _cut(case.document, _MAX_DOCUMENT),
+        "document": _cut_text(case.document, _MAX_DOCUMENT),
         "title": case.shown_as.capitalize(),
-        "truth": _cut(truth, _MAX_TRUTH) if case.labelled else None,
+        "truth": _cut_text(truth, _MAX_TRUTH) if case.labelled else None,
     }
 
 
-def _opened(parts: Sequence[Mapping[str, Any]]) -> str:
-    """Return the model whose runs are unfolded: the first with a field that is wrong or flaky."""
-    lost = [part for part in parts if part["standing"]["stable_wrong"] or part["standing"]["flaky"]]
+def _changes_of_case(
+    case_id: str, parts: Sequence[Mapping[str, Any]], comparison: ComparisonResult | None
+) -> list[str]:
+    """Describe for each model the change of a case since its version before, the largest loss first."""
+    changes = []
+    for newest, before in pairwise(parts):
+        scores = before["score"], newest["score"]
+        if newest["model"] != before["model"] or newest["digest"] != before["digest"] or None in scores:
+            continue
+        model = None if comparison is None else comparison.on_run(newest["run"])
+        difference = newest["score"] - before["score"]
+        verdict = "worse" if difference < 0 else "better" if difference > 0 else "as before"
+        change = f"{verdict} with {newest['model']} since {version_words(before['version'])}: {arrow(*scores)}"
+        changes.append((difference, change + (_significance(case_id, model) if difference else "")))
+    return [change for _, change in sorted(changes)]
+
+
+def _significance(case_id: str, model: ModelVerdict | None) -> str:
+    """Describe how certain the change of a case is. Return "" if the version is not compared."""
+    if model is None or model.baseline is None:
+        return ""
+    if any(change.case_id == case_id for change in (*model.cases.broke, *model.cases.fixed)):
+        return ", significant by itself"
+    return " in every output" if case_id in model.cases.every_answer_worse else ", within noise"
+
+
+def _expanded_model(parts: Sequence[Mapping[str, Any]]) -> str:
+    """Return the model whose runs are expanded: the first with a field that is wrong or flaky."""
+    lost = [part for part in parts if part["stability"]["stable_wrong"] or part["stability"]["flaky"]]
     return str([*lost, *parts][0]["model"])
 
 
-def _fitted(part: dict[str, Any], room: int) -> dict[str, Any]:
+def _fit_outputs(part: dict[str, Any], room: int) -> dict[str, Any]:
     """Drop the last outputs and fields of a run until it takes at most `room` characters."""
-    while part["outputs"] and _size(part) > room:
+    while part["outputs"] and _html_size(part) > room:
         others = "Not every output has room here; the run folder has all of them."
         part = {**part, "outputs": part["outputs"][:-1], "others": others}
-    while part["fields"] and _size(part) > room:
-        kept = part["fields"][: len(part["fields"]) // 2]
-        part = {**part, "fields": kept, "more_fields": part["more_fields"] + len(part["fields"]) - len(kept)}
+    while part["fields"] and _html_size(part) > room:
+        case_record = part["fields"][: len(part["fields"]) // 2]
+        part = {
+            **part,
+            "fields": case_record,
+            "more_fields": part["more_fields"] + len(part["fields"]) - len(case_record),
+        }
     return part
 
 
-def _size(part: Mapping[str, Any]) -> int:
+def _html_size(part: Mapping[str, Any]) -> int:
     """Estimate the characters of a part of a page: every quote of the JSON counts as an escape."""
     return len(escape(json.dumps(part, ensure_ascii=False)))
 
 
-def _part(record: Record, kept: CaseRecord) -> dict[str, Any]:
+def _case_scores(record: Record, case_record: CaseRecord) -> dict[str, Any]:
     """Return the scores of a case in a run, as its record has them."""
-    score = kept.accuracy.get(record.primary_metric)
+    score = case_record.accuracy.get(record.primary_metric)
     return {
         "run": record.run_id,
         "model": record.model_id,
         "version": record.skill_version,
+        "digest": case_record.digest,
         "metric": record.primary_metric,
         "score": None if score is None else score.strict_mean,
-        "metrics": list(kept.replicates),
+        "metrics": list(case_record.replicates),
         "replicates": [
-            [outcome, *(values[at] if at < len(values) else None for values in kept.replicates.values())]
-            for at, outcome in enumerate(kept.outcomes[:_MAX_REPLICATES])
+            [outcome, *(values[at] if at < len(values) else None for values in case_record.replicates.values())]
+            for at, outcome in enumerate(case_record.outcomes[:_MAX_REPLICATES])
         ],
-        "planned": len(kept.outcomes),
-        "spread": _spread(record, kept),
-        "standing": Counter(kept.profile.values()),
-        "checks": kept.pass_text(record.primary_metric) if kept.checks else None,
+        "planned": len(case_record.outcomes),
+        "spread": _score_counts(record, case_record),
+        "stability": Counter(case_record.profile.values()),
+        "checks": case_record.pass_text(record.primary_metric) if case_record.checks else None,
         "fields": [
-            {"field": path or WHOLE, "standing": standing, "right": counts.right, "n": counts.n}
-            for path, standing in list(kept.profile.items())[:_MAX_FIELDS]
-            for counts in [kept.fields.get(path, _NOT_READ)]
+            {"field": path or WHOLE, "stability": stability, "right": counts.right, "n": counts.n}
+            for path, stability in list(case_record.profile.items())[:_MAX_FIELDS]
+            for counts in [case_record.fields.get(path, _NOT_READ)]
         ],
-        "more_fields": max(0, len(kept.profile) - _MAX_FIELDS),
-        "why": None,
+        "more_fields": max(0, len(case_record.profile) - _MAX_FIELDS),
+        "notice": None,
         "remarks": [],
         "settings": [],
         "outputs": [],
@@ -258,7 +299,7 @@ def _part(record: Record, kept: CaseRecord) -> dict[str, Any]:
     }
 
 
-def _outputs(record: Record, view: CaseView) -> dict[str, Any]:
+def _case_outputs(record: Record, view: CaseView) -> dict[str, Any]:
     """Return the distinct outputs of a case in a run, and the settings of its requests."""
     settings = {} if record.settings is None else record.settings.model_dump(mode="json")
     served = served_text(record.served_model)
@@ -274,30 +315,31 @@ def _outputs(record: Record, view: CaseView) -> dict[str, Any]:
     )
     return {
         "settings": [(name, abridged(text, 4 * _MAX_VALUE)) for name, text in texts.items()],
-        "outputs": [_output(record, output) for output in view.outputs],
+        "outputs": [_output_entry(record, output) for output in view.outputs],
         "others": others if view.others else "",
         "fields": [],
         "more_fields": 0,
     }
 
 
-def _spread(record: Record, kept: CaseRecord) -> str:
+def _score_counts(record: Record, case_record: CaseRecord) -> str:
     """Count each score, or the outcome of a call without a score, the commonest first."""
-    scores = kept.replicates.get(record.primary_metric, [])
+    scores = case_record.replicates.get(record.primary_metric, [])
     times = Counter(
-        number(score) if score is not None else outcome for score, outcome in zip(scores, kept.outcomes, strict=False)
+        number(score) if score is not None else outcome
+        for score, outcome in zip(scores, case_record.outcomes, strict=False)
     )
     return listed([f"{many} × {words}" for words, many in times.most_common()], 4)
 
 
-def _output(record: Record, output: DistinctOutput) -> dict[str, Any]:
+def _output_entry(record: Record, output: DistinctOutput) -> dict[str, Any]:
     """Return a distinct output: its values and ground truth, differences first, and its texts."""
     answer = output.answer
     failure = answer.replicate.failure if answer.replicate else None
     longest = max(_MAX_VALUE, _MAX_VALUES // max(1, len(output.leaves)))
-    checks = [_check(check, score) for check, (score, _) in output.checks if score is not None][:_MAX_SHOWN_VALUES]
+    checks = [_check_row(check, score) for check, (score, _) in output.checks if score is not None][:_MAX_SHOWN_VALUES]
     leaves = sorted(output.leaves, key=lambda leaf: leaf.outcome in ("right", "unscored"))
-    values = [*checks, *(_value(leaf, longest) for leaf in leaves[:_MAX_SHOWN_VALUES])]
+    values = [*checks, *(_value_row(leaf, longest) for leaf in leaves[:_MAX_SHOWN_VALUES])]
     differing = [value for value in values if value["outcome"] not in ("right", "unscored")]
     return {
         "replicates": ranges(output.replicates),
@@ -315,12 +357,12 @@ def _output(record: Record, output: DistinctOutput) -> dict[str, Any]:
         "counts": Counter([*(leaf.outcome for leaf in output.leaves), *(one["outcome"] for one in checks)]),
         "left": max(0, len(output.leaves) - _MAX_SHOWN_VALUES),
         "errors": [abridged(error, 2 * _MAX_VALUE) for error in output.schema_errors[:_MAX_ERRORS]],
-        "texts": [_cut(text, _MAX_TEXT) for text in output.texts[:_MAX_TEXTS]],
+        "texts": [_cut_text(text, _MAX_TEXT) for text in output.texts[:_MAX_TEXTS]],
         "others": len(output.texts) - min(len(output.texts), _MAX_TEXTS),
     }
 
 
-def _check(check: Check, score: float) -> dict[str, Any]:
+def _check_row(check: Check, score: float) -> dict[str, Any]:
     passed = score >= PASSED_FROM
     return {
         "at": check_path(check.id),
@@ -332,7 +374,7 @@ def _check(check: Check, score: float) -> dict[str, Any]:
     }
 
 
-def _value(leaf: Leaf, longest: int) -> dict[str, Any]:
+def _value_row(leaf: Leaf, longest: int) -> dict[str, Any]:
     """Return a value and its ground truth; differing characters are marked if the two have a word in common."""
     texts = value_pair(leaf.row.truth, leaf.row.output, longest)
     parts = marked_differences(*texts) if leaf.outcome == "wrong" else ([], [])
@@ -348,18 +390,18 @@ def _value(leaf: Leaf, longest: int) -> dict[str, Any]:
     }
 
 
-def _cut(text: str, most: int) -> dict[str, Any]:
-    """Return the beginning of a text with every character visible, and the length of the text."""
-    whole = visible(text[:most], keep="\n\t")
-    shown = whole[: 2 * most]
-    while len(escape(shown).encode("utf-8", "backslashreplace")) > 3 * most:
+def _cut_text(text: str, limit: int) -> dict[str, Any]:
+    """Return the beginning of a text with every character visible, the length of the text, and whether it was cut."""
+    whole = visible(text[:limit], keep="\n\t")
+    shown = whole[: 2 * limit]
+    while len(escape(shown).encode("utf-8", "backslashreplace")) > 3 * limit:
         shown = shown[: len(shown) * 3 // 4]
-    return {"text": shown, "length": len(text), "cut": len(text) > most or len(shown) < len(whole)}
+    return {"text": shown, "length": len(text), "cut": len(text) > limit or len(shown) < len(whole)}
 
 
 @dataclass(frozen=True, kw_only=True)
 class ShownRun:
-    """A run on the pages of cases; its record and its outputs are read when they are needed."""
+    """A run on the pages of cases. Its record and outputs are read on demand; `names` are the public names, if any."""
 
     entry: RecordedRun
     case_ids: frozenset[str]
@@ -377,18 +419,18 @@ class ShownRun:
 
     @property
     def has_outputs(self) -> bool:
-        """Whether the folder with its outputs is here."""
+        """Whether the folder with its outputs is on this machine."""
         return (self._folder / ANSWERS).is_file()
 
     @cached_property
     def record(self) -> Record:
-        """The record of the run, without the names that are private."""
+        """The record of the run, without private names."""
         record = self.recorded.archive.record(self.entry)
         return record if self.names is None else self.names.record(record)
 
     @cached_property
-    def _kept(self) -> Mapping[str, CaseRecord]:
-        return {kept.case_id: kept for kept in self.record.per_case}
+    def _case_records(self) -> Mapping[str, CaseRecord]:
+        return {case_record.case_id: case_record for case_record in self.record.per_case}
 
     @cached_property
     def _outcomes(self) -> tuple[Manifest, Mapping[Call, Replicate]]:
@@ -401,25 +443,102 @@ class ShownRun:
         changed = [name for name in _JUDGED_BY if self.record.digests.get(name) != digests.get(name)]
         remarks = []
         if changed:
-            remarks.append(f"Changed since these outputs were scored, and marked by the new files: {listed(changed)}.")
+            remarks.append(
+                f"Changed since these outputs were scored: {listed(changed)}. The marks are by the new files."
+            )
         if has_other_outputs(self.record, self._folder, *self._outcomes):
-            remarks.append("The record was made from other outputs: one of the two was edited.")
+            remarks.append("The record does not match these outputs: the record or the outputs were edited.")
         return remarks
 
-    def part(self, case_id: str, case: Case | None, most: int = MAX_OUTPUTS) -> dict[str, Any]:
-        """Return the scores of a case, with at most `most` distinct outputs if they are here."""
-        record, kept = self.record, self._kept[case_id]
-        part = _part(record, kept)
+    def part(self, case_id: str, case: Case | None, limit: int = MAX_OUTPUTS) -> dict[str, Any]:
+        """Return the scores of a case, with at most `limit` distinct outputs if they are on this machine."""
+        record, case_record = self.record, self._case_records[case_id]
+        part = _case_scores(record, case_record)
         if case is None:
             return part
         if not self.has_outputs:
-            why = f"The outputs of this run are not here (evals/results/{record.run_id}): these are its scores."
-            return {**part, "why": why}
+            notice = f"The outputs of this run are not here (evals/results/{record.run_id}): these are its scores."
+            return {**part, "notice": notice}
         try:
             _, journal = self._outcomes
-            changed = None if case.was(kept.digest) else "the case was changed since the run"
-            replicates = [journal.get(Call(case_id, index)) for index in range(len(kept.outcomes))]
-            view = recorded_case_view(self.recorded.component, case, replicates, kept, changed, most)
-            return {**part, "remarks": self._remarks, **_outputs(record, view)}
+            changed = None if case.was(case_record.digest) else "the case was changed since the run"
+            replicates = [journal.get(Call(case_id, index)) for index in range(len(case_record.outcomes))]
+            view = recorded_case_view(self.recorded.component, case, replicates, case_record, changed, limit)
+            return {**part, "remarks": self._remarks, **_case_outputs(record, view)}
         except SkillEvaluatorError as problem:
-            return {**part, "why": f"The outputs cannot be shown: {problem}"}
+            return {**part, "notice": f"The outputs cannot be shown: {problem}"}
+
+
+def write_runs(pages: Pages, runs: Sequence[ShownRun], cases: Mapping[str, Case], state: ComponentState) -> None:
+    """Write the page of each run; `cases` are those of the outputs."""
+    newest = {run.entry.model_id: run for run in reversed(runs)}
+    for run in runs:
+        later = newest[run.entry.model_id]
+        pages.write(
+            run_address(state.component, run.id),
+            "run.html",
+            component=state.component,
+            state=state,
+            newest_run="" if later is run else run_address(state.component, later.id),
+            **_run_page(run, cases),
+        )
+
+
+def _run_page(run: ShownRun, cases: Mapping[str, Case]) -> dict[str, Any]:
+    """Return the rows of a run, and notices on outputs that are missing."""
+    record, notices = run.record, dict[str, list[str]]()
+    rows: list[dict[str, Any]] = []
+    for case_id in sorted(run.case_ids):
+        part = run.part(case_id, cases.get(case_id), _MAX_OUTPUTS)
+        rows += [_output_row(run, case_id, part["planned"], output) for output in part["outputs"]]
+        gone = [] if case_id in cases else ["no longer among the fixtures."]
+        for notice in filter(None, (*gone, part["notice"], part["others"], *part["remarks"])):
+            notices.setdefault(notice, []).append(case_id)
+    rows.sort(key=_by_failure_and_score)
+    score = record.accuracy.get(record.primary_metric)
+    shown, more = first_rows(rows, _MAX_RUN_ROWS)
+    room = _MAX_RUN_TEXTS // max(1, len(shown))
+    return {
+        "model": record.model_id,
+        "version": record.skill_version,
+        "metric": record.primary_metric,
+        "score": None if score is None else score.strict_mean,
+        "planned": record.planned,
+        "remarks": [
+            notice if len(ids) == len(run.case_ids) else f"{listed(sorted(ids), 4)}: {notice}"
+            for notice, ids in notices.items()
+        ],
+        "rows": [
+            {**row, "text": row["text"][:_BEGINNING], "whole": row["text"][:room] if row["length"] > _BEGINNING else ""}
+            for row in shown
+        ],
+        "more": more,
+    }
+
+
+def _output_row(run: ShownRun, case_id: str, planned: int, output: Mapping[str, Any]) -> dict[str, Any]:
+    text = output["texts"][0] if output["texts"] else {"text": output["message"], "length": len(output["message"])}
+    differing = []
+    for value in output["differing"]:
+        shown = [abridged("".join(part for part, _ in value[side]), _MAX_SHORT_VALUE) for side in ("truth", "output")]
+        differing.append({"at": value["at"], "outcome": value["outcome"], "truth": shown[0], "output": shown[1]})
+    is_right = output["outcome"] == "scored" and not differing and output["score"] in (None, 1.0)
+    kinds = ["not scored"] * (output["outcome"] != "scored") + ["not right"] * (not is_right)
+    return {
+        "case": case_id,
+        "address": f"{case_address(run.recorded.component.name, case_id)}#run-{run.id}",
+        **{name: output[name] for name in ("replicates", "times", "outcome", "reason", "score")},
+        "planned": planned,
+        "differing": differing[:_MAX_DIFFERING],
+        "fields": sorted({value["field"] for value in output["differing"]}),
+        "kinds": kinds,
+        "more": max(0, len(differing) - _MAX_DIFFERING) + output["left"],
+        "text": text["text"],
+        "length": text["length"],
+    }
+
+
+def _by_failure_and_score(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return the sort key of a row: outputs that are not scored first, then the lowest scores."""
+    score = 2.0 if row["score"] is None else row["score"]
+    return row["outcome"] == "scored", score, -len(row["differing"]), row["case"], -row["times"]

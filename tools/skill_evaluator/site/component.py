@@ -1,91 +1,114 @@
 """The page of a component: its ranking, its trend, and the fields in which its models are right, wrong or flaky."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
+
+import altair as alt
 
 from skill_evaluator.display import WHOLE, amount, ends, number
 from skill_evaluator.display.addresses import field_anchor
+from skill_evaluator.display.chart_style import COLOURS, PageChart, drawn_from, page_svg, series_legend
+from skill_evaluator.display.safe_text import visible
 from skill_evaluator.records.archive import precedence
 from skill_evaluator.records.record import Record, Row
 from skill_evaluator.records.summaries import values_of_arrays
 from skill_evaluator.reports.summary import since_accepted_words
-from skill_evaluator.site.writing import fitting
+from skill_evaluator.site.writing import cut_name, first_rows
 from skill_evaluator.stats import rounded
-from skill_evaluator.text import counted, listed, version_words
+from skill_evaluator.text import counted, version_words
 from skill_evaluator.verdicts.decide.results import per_1000
 from skill_evaluator.verdicts.history.component import ComponentStanding
 from skill_evaluator.verdicts.history.series import History, Point
+from skill_evaluator.verdicts.planning.advice import RankedModel
 
 _OF_A_FIELD = {"compare", "accuracy", "stability", "n", "right", "wrong", "missing", "extra", "profile"}
 _MAX_CATEGORIES = 12  # the record has all
-# Characters of the page's data, so that a page stays below 1 MB whatever a record holds.
-_MAX_DATA = {
-    "trend": 60_000,
-    "fields": 70_000,
-    "arrays": 15_000,
-    "items": 15_000,
-    "confusions": 20_000,
-    "failures": 8_000,
+_MAX_ROWS = {"trend": 150, "arrays": 60, "items": 60, "confusions": 20, "failures": 40}
+_MAX_FIELD_ROWS = 400  # a row has one field with one model
+
+_VERDICT_SHAPES = {
+    "regressed": "triangle-down",
+    "improved": "triangle-up",
+    "unchanged": "circle",
+    "inconclusive": "diamond",
+    "incomparable": "cross",
+    "first": "square",
 }
+_WORDS: dict[str, Any] = {"description": "words:N"}
+_WIDE, _NARROW = 1_000, 300  # pixels
+_FIT = {"type": "fit-x", "contains": "padding"}
+_MAX_NAME = 100  # characters; vl-convert aborts the process for texts of very many
 
 
 def component_page(version: str, standing: ComponentStanding, rows: Sequence[Row]) -> dict[str, Any]:
     """Return all that the page of a component shows; `rows` are those of its leaderboard."""
     history = standing.history
     points = list(_trend_points(history, rows))
-    long = {
+    long: dict[str, Iterable[Any]] = {
         "trend": sorted(points, key=lambda point: point["timestamp"], reverse=True),
-        "fields": _fields(standing),
-        "arrays": _arrays(standing),
-        "items": _items(standing),
-        "confusions": _confusions(standing),
-        "failures": _failures(standing),
+        "fields": _field_rows(standing),
+        "arrays": _array_rows(standing),
+        "items": _item_rows(standing),
+        "confusions": _confusion_matrices(standing),
+        "failures": _failure_rows(standing),
     }
-    parts = {name: fitting(values, _MAX_DATA[name]) for name, values in long.items()}
+    versions, models = sorted({point["version"] for point in points}, key=precedence), list(standing.newest)
+    limits = {**_MAX_ROWS, "fields": _MAX_FIELD_ROWS // len(models)}
+    parts = {name: first_rows(values, limits[name]) for name, values in long.items()}
     newest = {point["run"] for point in parts["trend"][0]}
+    trend = [point for point in points if point["run"] in newest]
     figures = [
-        {**of_run, **verdict_of(model_id, standing), **_spreads(standing.newest[model_id])}
+        {**of_run, **verdict_of(model_id, standing), **_percentiles(standing.newest[model_id])}
         for model_id, of_run in newest_figures(standing, rows).items()
     ]
     return {
         "disk_version": version,
         "metric": history.metric,
         "agreement": AGREEMENT,
-        "models": list(standing.newest),
-        "versions": sorted({point["version"] for point in points}, key=precedence),
-        "ranking": _ranking(standing),
+        "models": models,
+        "versions": versions,
+        "ranking": _ranking_table(standing),
         "newest": figures,
         **{name: kept for name, (kept, _) in parts.items()},
-        "trend": [point for point in points if point["run"] in newest],
-        "map": _field_map(parts["fields"][0], list(standing.newest)),
+        "trend": trend,
+        "map": _field_map(parts["fields"][0], models),
         "left": {name: left for name, (_, left) in parts.items()},
         "ship": standing.ranking.advice.words,
-        "titles": _titles(standing, figures),
-        "remarks": list(_remarks(history)),
+        "chart": _trend_chart(trend, versions, models, history.metric) if len(versions) > 1 else None,
+        "latency": _lowest_and_highest(figures, "p50"),
+        "cost": _lowest_and_highest(figures, "usd"),
+        "remarks": list(_history_remarks(history)),
     }
 
 
-def _ranking(standing: ComponentStanding) -> dict[str, Any]:
+def _ranking_table(standing: ComponentStanding) -> dict[str, Any]:
     """Return the ranked models with their scores, and the names of the other metrics."""
     ranking = standing.ranking
     others = sorted({name for model in ranking.models for name in model.accuracy} - {ranking.metric})
     models = []
     for model in ranking.models:
-        score = model.accuracy.get(ranking.metric)
-        low, high = ends(score.ci95, score.n_cases) if score else (None, None)
         models.append(
             {
                 **model.model_dump(mode="json"),
-                "value": score.strict_mean if score else None,
-                "low": low,
-                "high": high,
+                **_ranked_score(standing, model),
                 "moved": verdict_of(model.model_id, standing),
                 "others": [model.accuracy[name].strict_mean if name in model.accuracy else None for name in others],
-                "agreement": model.reproducibility.get(AGREEMENT),
             }
         )
     facts = ranking.model_dump(mode="json", include={"n_cases", "alpha", "tolerance", "left_out"})
-    return {**facts, "models": models, "others": others, "named": ranking.advice.model_id is not None}
+    return {**facts, "models": models, "others": others}
+
+
+def _ranked_score(standing: ComponentStanding, model: RankedModel) -> dict[str, float | None]:
+    """Return the accuracy, with its confidence interval, and reproducibility of a model over all runs of a version."""
+    score, reproducibility = model.accuracy.get(standing.ranking.metric), model.reproducibility.get(AGREEMENT)
+    low, high = ends(score.ci95, score.n_cases) if score else (None, None)
+    return {
+        "accuracy": score.strict_mean if score else None,
+        "low": low,
+        "high": high,
+        "reproducibility": reproducibility,
+    }
 
 
 def _field_map(fields: Sequence[Sequence[Mapping[str, Any]]], models: Sequence[str]) -> list[dict[str, Any]]:
@@ -108,23 +131,11 @@ def is_flawless(profile: Mapping[str, int]) -> bool:
     )
 
 
-def _titles(standing: ComponentStanding, figures: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """Return the titles of the charts. Only differences of accuracy are tested."""
-    best = [model.model_id for model in standing.ranking.models if model.like_best]
-    tied = f"{listed(best, 3)} do not differ significantly in how often they are right"
-    first = standing.ranking.models[0].model_id if standing.ranking.models else ""
-
-    def reach(key: str) -> str:
-        known = sorted((row for row in figures if row[key] is not None), key=lambda row: float(row[key]))
-        shown = {row["model"]: row for row in (*known[:1], *known[-1:])}.values()
-        return " to ".join(f"{amount(row[key])} ({row['model']})" for row in shown)
-
-    return {
-        "trend": f"{standing.history.metric} of each version",
-        "balance": tied if len(best) > 1 else f"{first} is right most often",
-        "latency": f"Median seconds to an output: {reach('p50')}",
-        "cost": f"USD for 1,000 outputs: {reach('usd')}",
-    }
+def _lowest_and_highest(figures: Sequence[Mapping[str, Any]], key: str) -> str:
+    """Return the lowest and the highest amount with their models, in words."""
+    measured = sorted((row for row in figures if row[key] is not None), key=lambda row: float(row[key]))
+    shown = {row["model"]: row for row in (*measured[:1], *measured[-1:])}.values()
+    return " to ".join(f"{amount(row[key])} ({row['model']})" for row in shown)
 
 
 def _trend_points(history: History, rows: Sequence[Row]) -> Iterator[dict[str, Any]]:
@@ -140,26 +151,26 @@ def _trend_points(history: History, rows: Sequence[Row]) -> Iterator[dict[str, A
                     **run_figures(row),
                     "complete": row.complete,
                     "segment": f"{model.model_id} {stretch}",
-                    **_judged(point),
+                    **_point_verdict(point),
                 }
     for row in rows:
         if not row.complete and row.scenario is None:
             state = "not finished, " if row.usable is None else "too few outputs could be read: "
-            words = f"{row.model_id} {row.skill_version}: {state}{row.scored} of {counted(row.planned, 'call')}"
+            tooltip = f"{row.model_id} {row.skill_version}: {state}{row.scored} of {counted(row.planned, 'call')}"
             nothing = {"complete": False, "segment": None, "verdict": None, "before": None, "runs": 1}
-            yield {**run_figures(row), **nothing, "words": words}
+            yield {**run_figures(row), **nothing, "words": tooltip}
 
 
-def _moved(point: Point) -> dict[str, Any]:
+def _point_change(point: Point) -> dict[str, Any]:
     """Return the score of the version before, and the difference to it; both None if there is none."""
     before, difference = (point.step.before, point.step.difference) if point.step else (None, None)
     return {"before": before, "difference": difference}
 
 
-def _judged(point: Point) -> dict[str, Any]:
+def _point_verdict(point: Point) -> dict[str, Any]:
     verdict, against = ("first", "") if point.step is None else (point.step.verdict, f" against {point.step.before}")
     return {
-        **_moved(point),
+        **_point_change(point),
         "verdict": verdict,
         "reasons": [] if point.step is None else point.step.reasons,
         "runs": point.runs,
@@ -168,7 +179,7 @@ def _judged(point: Point) -> dict[str, Any]:
     }
 
 
-def _spreads(record: Record) -> dict[str, Any]:
+def _percentiles(record: Record) -> dict[str, Any]:
     """Return percentiles of the seconds of a call and of the USD for 1,000 outputs. Each is None if not recorded."""
     calls = record.calls
     latency = calls.latency_s.model_dump() if calls and calls.latency_s else None
@@ -177,7 +188,7 @@ def _spreads(record: Record) -> dict[str, Any]:
     return {"seconds": latency, "dollars": thousand}
 
 
-def _remarks(history: History) -> Iterator[str]:
+def _history_remarks(history: History) -> Iterator[str]:
     for model in history.models:
         highest = model.points[-1].step
         if highest is not None and highest.since_accepted is not None:
@@ -185,7 +196,7 @@ def _remarks(history: History) -> Iterator[str]:
         yield from (f"{model.model_id}: {remark}" for remark in model.remarks)
 
 
-def _fields(standing: ComponentStanding) -> Iterator[list[dict[str, Any]]]:
+def _field_rows(standing: ComponentStanding) -> Iterator[list[dict[str, Any]]]:
     """Yield the rows of each field, one a model."""
     for path in dict.fromkeys(path for record in standing.newest.values() for path in record.per_field):
         yield [
@@ -200,13 +211,13 @@ def _fields(standing: ComponentStanding) -> Iterator[list[dict[str, Any]]]:
         ]
 
 
-def _arrays(standing: ComponentStanding) -> Iterator[dict[str, Any]]:
+def _array_rows(standing: ComponentStanding) -> Iterator[dict[str, Any]]:
     for model_id, record in standing.newest.items():
         for path, array in record.per_array.items():
             yield {"array": path, "model": model_id, **array.model_dump(mode="json")}
 
 
-def _items(standing: ComponentStanding) -> Iterator[dict[str, Any]]:
+def _item_rows(standing: ComponentStanding) -> Iterator[dict[str, Any]]:
     """Yield the counts of right, wrong, missing and extra values in the items of each array, one row a model."""
     by_model = {model_id: values_of_arrays(record.per_field) for model_id, record in standing.newest.items()}
     for path in dict.fromkeys(path for arrays in by_model.values() for path in arrays):
@@ -215,14 +226,14 @@ def _items(standing: ComponentStanding) -> Iterator[dict[str, Any]]:
                 yield {"array": path or WHOLE, "model": model_id, **arrays[path]}
 
 
-def _failures(standing: ComponentStanding) -> Iterator[dict[str, Any]]:
+def _failure_rows(standing: ComponentStanding) -> Iterator[dict[str, Any]]:
     for model_id, record in standing.newest.items():
         for kind, count in record.failures.items():
             if count:
                 yield {"model": model_id, "kind": kind, "count": rounded(per_1000(count, record.planned), 1)}
 
 
-def _confusions(standing: ComponentStanding) -> Iterator[dict[str, Any]]:
+def _confusion_matrices(standing: ComponentStanding) -> Iterator[dict[str, Any]]:
     """Yield the confusion matrix of each category: a row a truth, the commonest first, and cells as the record has."""
     for model_id, record in standing.newest.items():
         for path, field in record.per_field.items():
@@ -251,10 +262,12 @@ def overview_rows(
 ) -> list[dict[str, Any]]:
     """Return a row for each model: the figures of its newest complete run of its highest version."""
     points = {model.model_id: model.points[-_DRAWN:] for model in standing.history.models}
+    scores = {model.model_id: _ranked_score(standing, model) for model in standing.ranking.models}
     return [
         {
             "component": name,
             **figures,
+            **scores.get(model_id, {}),
             **verdict_of(model_id, standing),
             "scores": [point.strict_mean for point in points[model_id]],
             "grade": grades.get(model_id),
@@ -273,6 +286,7 @@ def run_figures(row: Row) -> dict[str, Any]:
     """Return the figures of a run as a whole, by the names that the pages use."""
     accuracy = row.accuracy.get(row.primary_metric)
     low, high = ends(accuracy.ci95 if accuracy else None, row.n_cases)
+    outputs = round(row.coverage * row.planned)
     return {
         "run": row.run_id,
         "model": row.model_id,
@@ -284,7 +298,8 @@ def run_figures(row: Row) -> dict[str, Any]:
         "high": high,
         "reproducibility": row.reproducibility.get(AGREEMENT),
         "coverage": row.coverage,
-        "usd": per_1000(row.cost_usd, round(row.coverage * row.planned)),
+        "usd": per_1000(row.cost_usd, outputs),
+        "tokens": None if row.tokens.output is None or not outputs else round(row.tokens.output / outputs, 1),
         "p50": row.latency_s.p50,
         "p95": row.latency_s.p95,
     }
@@ -300,7 +315,7 @@ def verdict_of(model_id: str, standing: ComponentStanding) -> dict[str, Any]:
     ranked = next((model for model in standing.ranking.models if model.model_id == model_id), None)
     point = next(model.points[-1] for model in standing.history.models if model.model_id == model_id)
     verdict = ranked.verdict if ranked is not None else point.step.verdict if point.step is not None else None
-    last = {**_moved(point), "verdict": verdict, "also": None}
+    last = {**_point_change(point), "verdict": verdict, "also": None}
     if point.step is None or (since := point.step.since_accepted) is None:
         return last
     same = standing.history.metric == since.metric
@@ -309,3 +324,45 @@ def verdict_of(model_id: str, standing: ComponentStanding) -> dict[str, Any]:
     stands, also = (whole, last) if verdict == "improved" or fell else (last, whole)
     differs = stands["verdict"] != also["verdict"] and stands["before"] != also["before"]
     return {**stands, "also": also if differs else None}
+
+
+def _trend_chart(
+    points: Sequence[Mapping[str, Any]], versions: Sequence[str], models: Sequence[str], metric: str
+) -> PageChart:
+    """Draw each model over the versions: lines end where versions cannot be compared, unfinished runs are hollow."""
+    texts = ("model", "segment", "words")
+    rows = [{**point, **{name: _short_name(point[name]) for name in texts}} for point in points]
+    rows = [{**row, "version": version_words(row["version"])} for row in rows]
+    verdicts = list(dict.fromkeys(row["verdict"] for row in rows if row["verdict"]))
+    lowest = min(value for row in rows for value in (row["accuracy"], row["low"], 1.0) if value is not None)
+    scale = alt.Scale(domain=[0 if lowest < 0.5 else 0.5, 1])  # so that no step looks larger than it is
+    title = f"strict mean of {_short_name(metric)}"
+    x = alt.X(
+        "version:N",
+        sort=[*map(version_words, versions)],
+        title="version",
+        axis=alt.Axis(labelAngle=-35, labelOverlap=True),
+    )
+    value = alt.Y("accuracy:Q", title=title, scale=scale, axis=alt.Axis(format=".1f", tickCount=5))
+    colours = alt.Scale(domain=[*map(_short_name, models)], range=list(COLOURS))
+    base = drawn_from(rows).encode(x=x, color=alt.Color("model:N", scale=colours, legend=series_legend()))
+    complete = base.transform_filter("datum.complete")
+    shapes = alt.Scale(domain=list(_VERDICT_SHAPES), range=list(_VERDICT_SHAPES.values()))
+    shape = alt.Shape("verdict:N", scale=shapes, legend=series_legend(values=verdicts))
+    spans = base.transform_filter("datum.low !== null").mark_rule(strokeWidth=1.5, opacity=0.45, aria=False)
+    hollow = base.transform_filter("!datum.complete").mark_point(filled=False, size=80, strokeWidth=2, opacity=1)
+    chart = alt.layer(
+        spans.encode(y=alt.Y("low:Q", title=title, scale=scale), y2="high:Q"),
+        complete.mark_line(strokeWidth=2, aria=False).encode(y=value, detail="segment:N"),
+        complete.mark_point(filled=True, size=90, opacity=1).encode(y=value, shape=shape, **_WORDS),
+        hollow.encode(y=value, **_WORDS),
+    )
+    wide, narrow = (chart.properties(height=height).to_dict(validate=False) for height in (320, 190))
+    return PageChart(
+        page_svg({**wide, "width": _WIDE, "autosize": _FIT}, "trend"),
+        page_svg({**narrow, "width": _NARROW, "autosize": _FIT}, "trend-n"),
+    )
+
+
+def _short_name(text: str | None) -> str | None:
+    return None if text is None else visible(cut_name(text, _MAX_NAME))

@@ -1,6 +1,6 @@
 """The list of the newest judge runs of a folder, and the page of each.
 
-Evidence, justifications and judged texts are not on the pages; the folder of the judge run has them.
+Evidence, justifications and judged texts are only in the folder of the judge run.
 """
 
 from collections.abc import Iterable, Mapping
@@ -26,14 +26,14 @@ from skill_evaluator.site.rendering import Pages
 from skill_evaluator.site.writing import SiteFolder, refuse_page_name
 from skill_evaluator.text import counted
 
-JudgingResults = ScoreResults | PairwiseResults | RegressionResults | JudgeCalibration
-_KINDS: Mapping[JudgeMode, type[JudgingResults]] = {  # drafts are judge runs, too, without results
+JudgeRunResults = ScoreResults | PairwiseResults | RegressionResults | JudgeCalibration
+_KINDS: Mapping[JudgeMode, type[JudgeRunResults]] = {  # the other modes have no results
     "score": ScoreResults,
     "pairwise": PairwiseResults,
     "regression": RegressionResults,
     "calibrate": JudgeCalibration,
 }
-_MAX_JUDGINGS = 100  # the newest ones
+_MAX_JUDGE_RUNS = 100  # the newest ones
 _MODES: Mapping[str, str] = {
     "regression": "regressions",
     "score": "scores",
@@ -43,8 +43,8 @@ _MODES: Mapping[str, str] = {
 _MOODS = {"ship": "improved", "block": "regressed"}
 
 
-def read_recorded(folder: Path) -> JudgingResults | None:
-    """Read the results of a judge run. Return None if it has none, as a draft. Raise JudgeError if they are invalid."""
+def read_recorded(folder: Path) -> JudgeRunResults | None:
+    """Read the results of a judge run. Return None if it has no results. Raise JudgeError if they are invalid."""
     mode, path = read_judge_run(folder).mode, folder / RESULTS
     if mode not in _KINDS or not path.exists():
         return None
@@ -56,16 +56,18 @@ def read_recorded(folder: Path) -> JudgingResults | None:
         raise JudgeError(f"{path} has results_version {version}, this evaluator knows {RESULTS_VERSION}; upgrade it")
     results = validated(_KINDS[mode], value, path, JudgeError)
     if results.judging is None:
-        raise JudgeError(f"{path} does not name its judging")
+        raise JudgeError(f"{path} does not name its judge run")
     return results
 
 
-def write_judges(pages: "Pages", place: Path, config: Path, settings: Settings) -> None:
+def write_judges(pages: Pages, judgements: Path, config: Path, settings: Settings) -> None:
     """Write the list of the newest judge runs and a page for each, and one for the calibration in the settings."""
     site = pages.site
-    folders = sorted((path.parent for path in place.glob(f"*/{JUDGING}")), reverse=True)  # names begin with the time
+    folders = sorted(
+        (path.parent for path in judgements.glob(f"*/{JUDGING}")), reverse=True
+    )  # names begin with the time
     rows, problems, unfinished = [], [], []
-    for folder in folders[:_MAX_JUDGINGS]:
+    for folder in folders[:_MAX_JUDGE_RUNS]:
         try:
             row = _write_judge_run(pages, folder)
             if row is not None:
@@ -73,8 +75,8 @@ def write_judges(pages: "Pages", place: Path, config: Path, settings: Settings) 
             elif read_judge_run(folder).mode in _KINDS:
                 unfinished.append(folder.name)
         except JudgeError as problem:
-            problems.append({"name": folder.name, "why": str(problem)})
-            site.note(f"judging {folder.name}", problem)
+            problems.append({"name": folder.name, "reason": str(problem)})
+            site.note(f"judge run {folder.name}", problem)
     pages.write(
         "judges.html",
         "judges.html",
@@ -82,12 +84,12 @@ def write_judges(pages: "Pages", place: Path, config: Path, settings: Settings) 
         calibration=_write_calibration(pages, config, settings),
         problems=problems,
         unfinished=unfinished,
-        left_out=max(0, len(folders) - _MAX_JUDGINGS),
-        queue=_queue(site, config),
+        left_out=max(0, len(folders) - _MAX_JUDGE_RUNS),
+        queue=_queue_status(site, config),
     )
 
 
-def _write_calibration(pages: "Pages", config: Path, settings: Settings) -> tuple[str, str | None] | None:
+def _write_calibration(pages: Pages, config: Path, settings: Settings) -> tuple[str, str | None] | None:
     """Write the page of the calibration in the settings. Return its outcome, or None if there is none to read."""
     try:
         calibration = read_calibration(config, settings)
@@ -96,20 +98,20 @@ def _write_calibration(pages: "Pages", config: Path, settings: Settings) -> tupl
         return None
     if calibration is None:
         return None
-    words, mood = calibration_words(calibration)
-    head = {"id": settings.policy.judge.calibration, "of": "", "outcome": words, "mood": mood}
+    outcome, mood = calibration_words(calibration)
+    head = {"id": settings.policy.judge.calibration, "of": "", "outcome": outcome, "mood": mood}
     pages.write("calibration.html", "judge_run.html", row=head, page_blocks=calibration_page(calibration).blocks)
-    return words, mood
+    return outcome, mood
 
 
-def _write_judge_run(pages: "Pages", folder: Path) -> dict[str, Any] | None:
+def _write_judge_run(pages: Pages, folder: Path) -> dict[str, Any] | None:
     """Write the page of a judge run. Return its row in the list of all, or None if it has no results."""
     refuse_page_name(folder.name, JudgeError)
     results = read_recorded(folder)
     if results is None or results.judging is None:
         return None
     address = judge_run_address(folder.name)
-    row = {**_row(results.judging, results), "id": folder.name, "address": address}
+    row = {**_judge_run_row(results.judging, results), "id": folder.name, "address": address}
     blocks: Iterable[Block] = (
         calibration_page(results).blocks
         if isinstance(results, JudgeCalibration)
@@ -119,13 +121,13 @@ def _write_judge_run(pages: "Pages", folder: Path) -> dict[str, Any] | None:
     return row
 
 
-def _row(head: JudgeRunHead, results: JudgingResults) -> dict[str, Any]:
+def _judge_run_row(head: JudgeRunHead, results: JudgeRunResults) -> dict[str, Any]:
     """Return the row of a judge run in the list of all."""
-    words, mood = _outcome(results)
+    outcome, mood = _outcome_and_verdict(results)
     records = [judge.record if isinstance(judge, JudgeResult) else judge.judge for judge in results.judges]
     if any(record is not None and record.stopped for record in records):
         made = counted(sum(record.answered for record in records if record is not None), "answer")
-        words, mood = f"incomplete, with {made}: {words}", "inconclusive"
+        outcome, mood = f"incomplete, with {made}: {outcome}", "inconclusive"
     return {
         "created": head.created,
         "mode": head.mode,
@@ -134,13 +136,13 @@ def _row(head: JudgeRunHead, results: JudgingResults) -> dict[str, Any]:
         "judges": [judge.judge if isinstance(judge.judge, str) else judge.judge.model_id for judge in results.judges],
         "items": head.items,
         "rubric": Path(head.rubric_file).name,
-        "outcome": words,
+        "outcome": outcome,
         "mood": mood,
     }
 
 
-def _outcome(results: JudgingResults) -> tuple[str, str | None]:
-    """Return the outcome of a judge run in a few words, and its colour."""
+def _outcome_and_verdict(results: JudgeRunResults) -> tuple[str, str | None]:
+    """Return the outcome of a judge run in a few words, and the verdict whose colour it has."""
     if isinstance(results, JudgeCalibration):
         return calibration_words(results)
     if isinstance(results, RegressionResults):
@@ -153,8 +155,8 @@ def _outcome(results: JudgingResults) -> tuple[str, str | None]:
     return f"output 1 wins: {'; '.join(wins)}", None
 
 
-def _queue(site: SiteFolder, config: Path) -> list[str] | None:
-    """Return the status of the review queue without the names of reviewers and their notes; None if it is empty."""
+def _queue_status(site: SiteFolder, config: Path) -> list[str] | None:
+    """Return the status of the review queue with numbered reviewers and no notes. Return None if it is empty."""
     queue = queue_in(config)
     try:
         items = queue.items()

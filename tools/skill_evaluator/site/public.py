@@ -1,7 +1,7 @@
-"""What a site may name of a component whose documents are private: what its schema names, not what an answer made up.
+"""The names of a component that a site may show if its documents are private: those that its schema declares.
 
-Where a schema allows any key, a path is text of a truth or an answer; where it allows any text, so is the label of a
-category.
+If a schema allows any key, a path may be text of a ground truth or an output. If it allows any text, so may the label
+of a category.
 """
 
 from collections.abc import Mapping
@@ -26,29 +26,29 @@ ValueT = TypeVar("ValueT")
 
 
 class PublicNames:
-    """The paths and labels of a component that its files declare; what else a record names is left out or folded."""
+    """The paths and labels that the files of a component declare. Other names are removed from records and verdicts."""
 
     def __init__(self, component: Component) -> None:
-        places = {} if component.schema is None else schema_places(component.schema)
+        schema_paths = {} if component.schema is None else schema_places(component.schema)
         plan = component.plan
         checks = {check.id for check in component.checks}  # the id of a case's check may quote its ground truth
         of_cases = [dict(check) for _, _, row in component.rows.rows for check in row.get("checks") or ()]
         checks |= {name for check in of_cases if (name := check.pop("id", None)) and check_of(check).id not in name}
-        self._paths = {"", *places, *plan.leaves, *plan.arrays, *plan.declared, *map(check_path, checks)}
+        self._paths = {"", *schema_paths, *plan.leaves, *plan.arrays, *plan.declared, *map(check_path, checks)}
         self._labels = {
             path: {
                 label(value)
                 for node in place.nodes
                 for value in node.get("enum", [node["const"]] if "const" in node else [])
             }
-            for path, place in places.items()
+            for path, place in schema_paths.items()
         }
         self._choices = component.schema is None  # labels of a multiple-choice question are its options
 
     def standing(self, standing: ComponentStanding) -> ComponentStanding:
-        """Return the standing without names that are values."""
+        """Return the standing without private names."""
         history = standing.history
-        models = [one.model_copy(update={"points": [*map(self._point, one.points)]}) for one in history.models]
+        models = [one.model_copy(update={"points": [*map(self._public_point, one.points)]}) for one in history.models]
         return replace(
             standing,
             newest={model_id: self.record(record) for model_id, record in standing.newest.items()},
@@ -56,38 +56,41 @@ class PublicNames:
         )
 
     def remarks(self, standing: ComponentStanding) -> list[str]:
-        """Count the fields of the newest records that are left out."""
+        """Return a remark with the number of fields of the newest records that are not shown."""
         every = {path for record in standing.newest.values() for path in record.per_field}
         hidden = len(every - self._paths)
         hint = "The name may be text of an answer."
         return [f"Not shown: {counted(hidden, 'field')} that the schema does not name. {hint}"] if hidden else []
 
     def record(self, record: Record) -> Record:
-        """Return a record without fields that the schema does not name, and with the labels it names."""
+        """Return a record with only the fields and labels that the schema names."""
         return record.model_copy(
             update={
-                "per_field": {path: self._summary(path, field) for path, field in self._of(record.per_field).items()},
-                "per_array": self._of(record.per_array),
-                "per_case": [self._case(case) for case in record.per_case],
+                "per_field": {
+                    path: self._public_field(path, field)
+                    for path, field in self._public_paths(record.per_field).items()
+                },
+                "per_array": self._public_paths(record.per_array),
+                "per_case": [self._public_case(case) for case in record.per_case],
             }
         )
 
     def comparisons(self, comparisons: Comparisons) -> Comparisons:
-        """Return comparisons without names that are values."""
-        versions = {version: self._result(result) for version, result in comparisons.versions.items()}
-        models = [self._result(result) for result in comparisons.models]
+        """Return comparisons without private names."""
+        versions = {version: self._public_result(result) for version, result in comparisons.versions.items()}
+        models = [self._public_result(result) for result in comparisons.models]
         return comparisons.model_copy(update={"versions": versions, "models": models})
 
-    def _of(self, by_path: Mapping[str, ValueT]) -> dict[str, ValueT]:
+    def _public_paths(self, by_path: Mapping[str, ValueT]) -> dict[str, ValueT]:
         return {path: value for path, value in by_path.items() if path in self._paths}
 
-    def _case(self, case: CaseRecord) -> CaseRecord:
+    def _public_case(self, case: CaseRecord) -> CaseRecord:
         checks = {check_id: check for check_id, check in case.checks.items() if check_path(check_id) in self._paths}
-        by_path = {"profile": self._of(case.profile), "fields": self._of(case.fields)}
+        by_path = {"profile": self._public_paths(case.profile), "fields": self._public_paths(case.fields)}
         return case.model_copy(update={**by_path, "checks": checks})
 
-    def _summary(self, path: str, field: FieldSummary) -> FieldSummary:
-        """Return a field with its confusion folded; without one where no truth is a label of the schema."""
+    def _public_field(self, path: str, field: FieldSummary) -> FieldSummary:
+        """Merge undeclared labels of a field's confusion matrix. Remove it if no truth is a declared label."""
         if field.confusion is None or self._choices:
             return field
         named = self._labels.get(path, set()) | {label(None)}
@@ -100,17 +103,17 @@ class PublicNames:
         is_declared = bool(folded.keys() & self._labels.get(path, set()))
         return field.model_copy(update={"confusion": folded if is_declared else None})
 
-    def _point(self, point: Point) -> Point:
+    def _public_point(self, point: Point) -> Point:
         if point.step is None:
             return point
         return point.model_copy(update={"step": point.step.model_copy(update=self._public_reasons(point.step))})
 
-    def _result(self, result: ComparisonResult) -> ComparisonResult:
-        return result.model_copy(update={"models": [self._verdict(model) for model in result.models]})
+    def _public_result(self, result: ComparisonResult) -> ComparisonResult:
+        return result.model_copy(update={"models": [self._public_verdict(model) for model in result.models]})
 
-    def _verdict(self, model: ModelVerdict) -> ModelVerdict:
+    def _public_verdict(self, model: ModelVerdict) -> ModelVerdict:
         cases = {
-            name: [change.model_copy(update={"fields": self._of(change.fields)}) for change in changes]
+            name: [change.model_copy(update={"fields": self._public_paths(change.fields)}) for change in changes]
             for name, changes in (("broke", model.cases.broke), ("fixed", model.cases.fixed))
         }
         return model.model_copy(
@@ -123,11 +126,11 @@ class PublicNames:
         )
 
     def _public_reasons(self, verdict: ModelVerdict | Step) -> dict[str, Any]:
-        """Return the reasons and falls of a verdict; the one reason that names fields which nobody declared, anew."""
+        """Return the reasons and falls of a verdict, with undeclared fields described instead of named."""
         unnamed = {
             path: _UNNAMED[path.startswith(check_path(""))] for path, _ in verdict.falls if path not in self._paths
         }
-        known = [(unnamed.get(path, path), words) for path, words in verdict.falls]
-        before, after = joined_falls(verdict.falls), joined_falls(known)
+        public = [(unnamed.get(path, path), words) for path, words in verdict.falls]
+        before, after = joined_falls(verdict.falls), joined_falls(public)
         reasons = [one.replace(before, after) if before else one for one in verdict.reasons]
-        return {"reasons": [APART if one.startswith(APART) else one for one in reasons], "falls": known}
+        return {"reasons": [APART if one.startswith(APART) else one for one in reasons], "falls": public}

@@ -14,12 +14,11 @@ from markupsafe import Markup, escape
 
 from skill_evaluator import __version__
 from skill_evaluator.display import amount, number, signed
-from skill_evaluator.display.chart_style import PageChart, page_chart
+from skill_evaluator.display.chart_style import page_chart
 from skill_evaluator.display.pages import Chart, html_columns, mood_of, sections_of
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.reports.summary import MARKS
-from skill_evaluator.site import drawings
-from skill_evaluator.site.writing import LONGEST, POLICY, SiteFolder, cut_name
+from skill_evaluator.site.writing import MAX_TEXT, POLICY, SiteFolder, cut_name
 from skill_evaluator.text import counted, version_words
 
 NAVIGATION: Mapping[str, str] = {
@@ -28,8 +27,6 @@ NAVIGATION: Mapping[str, str] = {
     "audit.html": "Audit",
     "judges.html": "Judges",
 }
-_DRAWN = frozenset({"trend", "newest", "models", "versions", "metric", "agreement"})
-_MAX_NAME = 100  # characters of a name in a chart
 _HERE = Path(__file__).parent
 
 
@@ -39,17 +36,17 @@ class Pages:
     def __init__(self, site: SiteFolder) -> None:
         self.site = site
 
-    def write(self, place: str, template: str, *, longest: int = LONGEST, **shown: Any) -> None:
-        """Render a page; texts are cut to `longest` characters."""
+    def write(self, address: str, template: str, *, max_text: int = MAX_TEXT, **shown: Any) -> None:
+        """Render a page; texts are cut to `max_text` characters."""
         page = {
-            "place": place,
-            "root": "../" * place.count("/"),
-            "longest": longest,
+            "place": address,
+            "root": "../" * address.count("/"),
+            "max_text": max_text,
             "navigation": NAVIGATION,
             "policy": POLICY,
             "program": __version__,
         }
-        self.site.write(place, self.templates.get_template(template).render(**page, **shown) + "\n")
+        self.site.write(address, self.templates.get_template(template).render(**page, **shown) + "\n")
 
     @cached_property
     def templates(self) -> jinja2.Environment:
@@ -60,14 +57,14 @@ class Pages:
             trim_blocks=True,
             lstrip_blocks=True,
             undefined=jinja2.StrictUndefined,
-            finalize=jinja2.pass_context(_shown),
+            finalize=jinja2.pass_context(_printable),
         )
-        environment.globals |= {"MARKS": MARKS, "counted": counted, "drawings": _component_chart}
+        environment.globals |= {"MARKS": MARKS, "counted": counted}
         environment.filters |= {
             "amount": amount,
             "columns": html_columns,
             "date": lambda timestamp: timestamp[:10],
-            "drawings": _drawings,
+            "drawings": _drawn_charts,
             "kind": lambda block: type(block).__name__,
             "mood": mood_of,
             "number": number,
@@ -75,29 +72,29 @@ class Pages:
             "prose": _prose,
             "sections": sections_of,
             "signed": signed,
-            "url": _url,
+            "url": _link,
             "version": version_words,
-            "whole": _whole,
+            "whole": _uncut,
         }
         environment.tests["gt_number"] = lambda value, limit: value is not None and value > limit
         return environment
 
 
-def _shown(context: Any, value: Any) -> Any:
+def _printable(context: Any, value: Any) -> Any:
     """Cut a text that a template prints and make every character visible; keep markup and numbers."""
     if isinstance(value, str) and not hasattr(value, "__html__"):
-        return visible(cut_name(value, context.get("longest", LONGEST)), keep="\n\t")
+        return visible(cut_name(value, context.get("max_text", MAX_TEXT)), keep="\n\t")
     return "" if value is None else value
 
 
-def _whole(text: str) -> Markup:
-    """Return a text that is not cut, because the page has room for it."""
+def _uncut(text: str) -> Markup:
+    """Return a text without a cut to the length of other texts."""
     return escape(visible(text, keep="\n\t"))
 
 
-def _url(address: str, root: str = "") -> Markup:
-    """Return an address on the site, seen from a page whose way to the root is `root`."""
-    return escape(root + address)
+def _link(address: str, root: str = "") -> Markup:
+    """Return the link to a page of the site from a page whose path to the root is `root`."""
+    return escape(root + address.removeprefix("./"))
 
 
 def _prose(text: str) -> Markup:
@@ -107,24 +104,9 @@ def _prose(text: str) -> Markup:
     return Markup("").join(marked)
 
 
-def _drawings(block: Chart) -> Sequence[Any]:
+def _drawn_charts(block: Chart) -> Sequence[Any]:
     """Return each drawing of a chart with its title, note and SVG."""
     return [
         (drawing, page_chart(drawing.draw(), f"{block.name}{at}", narrowed=block.name != "heat"))
         for at, drawing in enumerate(block.drawings)
     ]
-
-
-def _component_chart(name: str, page: Mapping[str, Any]) -> PageChart:
-    """Draw a chart of a component's page; vl-convert aborts the process for names of very many characters."""
-    shown: dict[str, Any] = {key: _short_names(value) for key, value in page.items() if key in _DRAWN}
-    return drawings.trend(shown) if name == "trend" else drawings.balance(shown)
-
-
-def _short_names(value: Any) -> Any:
-    """Return a value whose texts are short and have only characters that print."""
-    if isinstance(value, str):
-        return visible(cut_name(value, _MAX_NAME))
-    if isinstance(value, dict):
-        return {key: _short_names(member) for key, member in value.items()}
-    return [_short_names(member) for member in value] if isinstance(value, list) else value

@@ -1,4 +1,4 @@
-"""The site on this machine, for those who have its address: a different site in the same browser has no token."""
+"""The site served on this machine, at an address with a token that other sites in the same browser do not know."""
 
 import tempfile
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ class SiteServer(loopback.LoopbackServer):
     """A folder with a site; `port` 0 takes a free one. Raises ConfigError if the port is taken."""
 
     def __init__(self, folder: Path, port: int = 0) -> None:
-        """Listen; requests are answered by `serve_forever`."""
+        """Listen on a port; `serve_forever` answers requests."""
         super().__init__(port, partial(_Request, directory=str(folder)))
 
 
@@ -40,7 +40,7 @@ class _Request(loopback.PageHandler, SimpleHTTPRequestHandler):
     policy = f"{POLICY}; frame-ancestors 'none'"
 
     def send_head(self) -> Any:
-        """Take the token off the path, refuse whoever lacks it, and send a file or nothing."""
+        """Send a file of the site. Refuse requests without the token, folders and missing files."""
         try:
             name = self.server.path_inside(self).partition("?")[0] or "index.html"
         except loopback.RefusedError as problem:
@@ -55,7 +55,7 @@ class _Request(loopback.PageHandler, SimpleHTTPRequestHandler):
 
 @options
 class ServedSite(ComponentsOption, FixturesOption, ConfigOption):
-    """The folders of a library, and the port of the server."""
+    """Options of `site serve`."""
 
     port: int = option("Port of the page; 0: any free one.", 0, min=0, max=65535)
     audits: Audits = AUDITS
@@ -65,8 +65,8 @@ class ServedSite(ComponentsOption, FixturesOption, ConfigOption):
 @contextmanager
 def serving(request: ServedSite) -> Iterator[SiteServer]:
     """Build a site with outputs into a temporary folder and listen; the folder is deleted at the end."""
-    places = {name: value for name, value in vars(request).items() if name != "port"}
+    folders = {name: value for name, value in vars(request).items() if name != "port"}
     with tempfile.TemporaryDirectory(prefix="skill-evaluator-site-") as folder:
-        build_site(SiteBuild(out=Path(folder), outputs=True, **places))
+        build_site(SiteBuild(out=Path(folder), outputs=True, **folders))
         with SiteServer(Path(folder), request.port) as server:
             yield server

@@ -1,10 +1,12 @@
-"""The state of a component: its newest version, what to ship, whether that version is worse, where, and what to do."""
+"""The state of a component: what to ship, and whether its newest version is worse, where, how sure, and what to do."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from dataclasses import dataclass, field
 
-from skill_evaluator.display import ends, signed
-from skill_evaluator.display.addresses import component_address, verdict_address
+from skill_evaluator.display import MIN_CASES_FOR_INTERVAL, WHOLE, interval, probability, signed
+from skill_evaluator.display.addresses import case_address, compare_address, component_address, verdict_address
+from skill_evaluator.display.pages import Line, Words
+from skill_evaluator.display.sheets import Cell
 from skill_evaluator.records.archive import precedence
 from skill_evaluator.records.record import Row
 from skill_evaluator.reports.summary import Reader, conclude, fall_words, try_step
@@ -17,40 +19,84 @@ from skill_evaluator.verdicts.history.series import History
 from skill_evaluator.verdicts.planning.sizing import can_show
 
 SOUND = ("improved", "unchanged")
-_MAX_NAMED = 2  # models or cases
+_MAX_NAMED = 2  # models
+_MAX_CASES = 3
 _NEWEST = 5  # versions of a model
-_LARGE_DROP = 0.1  # the overview names a field that fell further even if the verdict is sound
+_LARGE_DROP = 0.1  # a field that fell further is named even if the verdict is improved or unchanged
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PastRegression:
+    """An earlier version that regressed; the description names the version that fixed it."""
+
+    version: str
+    address: str
+    description: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComponentState:
+    """The state of a component; `version` is "" if it was never measured, with the `reason`.
+
+    `alarm`: the newest version regressed or could not be measured. `verdicts` are the verdicts on it and the versions
+    they are against. `where` names the largest loss, `sure` the evidence and `next` the next step, all of one model
+    since one version; they are not urgent if the state is `calm`.
+    """
+
+    component: str
+    version: str = ""
+    reason: str = ""
+    alarm: bool = False
+    calm: bool = False
+    ship: str = ""
+    verdicts: Sequence[tuple[str, str]] = ()
+    where: Line = field(default_factory=Line)
+    sure: str = ""
+    next: Line = field(default_factory=Line)
+    unmeasured: Sequence[str] = ()
+    past: Sequence[PastRegression] = ()
+
+    @property
+    def address(self) -> str:
+        """The page of the component."""
+        return component_address(self.component)
+
+    @property
+    def verdict_address(self) -> str:
+        """The page of the verdict on the newest version."""
+        return verdict_address(self.component, self.version)
 
 
 def component_state(
     name: str, standing: ComponentStanding, comparisons: Comparisons, rows: Sequence[Row]
-) -> dict[str, Any]:
-    """Return the state of a component, in words.
-
-    It is an `alarm` if the newest version regressed or could not be measured. `verdicts` are those since the version
-    before and since the accepted one. `where` names the largest loss with one model since one version and its
-    confidence interval, `next` the next step; the overview shows neither if the state is `calm`. `past` are regressions
-    of earlier versions.
-    """
-    newest = standing.history.newest
-    verdicts = list(_verdicts(standing))
-    unmeasured, failed = _unmeasured(standing, rows)
-    regressed = any(one["verdict"] == "regressed" for one in verdicts)
-    where, following, calm = _finding(name, standing, comparisons.versions.get(newest))
-    return {
-        "component": name,
-        "address": component_address(name),
-        "version": newest,
-        "verdict_address": verdict_address(name, newest),
-        "alarm": regressed or failed,
-        "ship": ship_words(standing),
-        "verdicts": verdicts,
-        "where": where,
-        "next": following,
-        "calm": calm and not regressed,
-        "unmeasured": unmeasured,
-        "past": list(_past(name, standing.history)),
-    }
+) -> ComponentState:
+    """Return the state of a measured component; `rows` are all its runs."""
+    newest, metric = standing.history.newest, standing.history.metric
+    verdicts = list(_verdicts_since(standing))
+    unmeasured, failed = _unmeasured_runs(standing, rows)
+    regressed = any(verdict == "regressed" for verdict, _ in verdicts)
+    result = comparisons.versions.get(newest)
+    model = None if result is None else _deciding_model(result, standing)
+    if result is None or model is None:
+        where = Line("there is no lower version to compare it with")
+        sure = can_show(min(record.n_cases for record in standing.newest.values()))
+        following, calm = Line(try_step(name, Reader())), True
+    else:
+        where, sure, following = where_line(name, model), certainty(model, metric), next_line(result, model)
+        calm = model.verdict in SOUND and _largest_fall(model) > -_LARGE_DROP
+    return ComponentState(
+        component=name,
+        version=newest,
+        alarm=regressed or failed,
+        calm=calm and not regressed,
+        ship=ship_words(standing),
+        verdicts=verdicts,
+        where=where,
+        sure=sure,
+        next=following,
+        unmeasured=unmeasured,
+        past=list(_past_regressions(name, standing.history)),
+    )
 
 
 def ship_words(standing: ComponentStanding) -> str:
@@ -58,30 +104,43 @@ def ship_words(standing: ComponentStanding) -> str:
     advice, newest = standing.ranking.advice, standing.history.newest
     models = [advice.model_id] if advice.model_id else list(standing.newest)
     model = f" with {models[0]}" if len(models) == 1 else ""
+    unnamed = "" if model else " (no model stands out)"
     if advice.version in (None, newest):
-        return f"ship{model or ' (no model named)'}"
-    return f"ship {version_words(advice.version or '')}{model} instead"
+        return f"ship{model}{unnamed}"
+    return f"ship {version_words(advice.version or '')}{model} instead{unnamed}"
 
 
-def _verdicts(standing: ComponentStanding) -> Iterator[dict[str, Any]]:
+def _deciding_model(result: ComparisonResult, standing: ComponentStanding) -> ModelVerdict | None:
+    """Return the model whose figures stand for a version: the worst if it lost, else the model to ship."""
+    models = [model for model in result.models if model.baseline is not None]
+    if not models:
+        return None
+    worst = min(models, key=lambda model: (WORST_FIRST.index(model.verdict), _largest_fall(model)))
+    fell = min(models, key=_largest_fall)
+    if worst.verdict == "regressed":
+        return worst
+    if _largest_fall(fell) <= -_LARGE_DROP:
+        return fell
+    return next((model for model in models if model.model_id == standing.ranking.advice.model_id), worst)
+
+
+def _verdicts_since(standing: ComponentStanding) -> Iterator[tuple[str, str]]:
     """Yield each verdict on the newest version with its models and the version it is against, the latest first."""
     models = list(standing.history.newest_steps)
     by_verdict: dict[tuple[str, str | None], list[str]] = {}
     for model in models:
-        stands = verdict_of(model, standing)
-        for one in (stands, stands["also"]):
-            if one is not None:
-                by_verdict.setdefault((one["verdict"] or "first", one["before"]), []).append(model)
+        current = verdict_of(model, standing)
+        for verdict in filter(None, (current, current["also"])):
+            by_verdict.setdefault((verdict["verdict"] or "first", verdict["before"]), []).append(model)
     rank = ["first", *WORST_FIRST]
     ordered = sorted(by_verdict, key=lambda pair: rank.index(pair[0]))
     for verdict, before in sorted(ordered, key=lambda pair: precedence(pair[1] or "0.0.0"), reverse=True):
         named = by_verdict[verdict, before]
-        words = f" since {version_words(before)}" if before else ""
-        words += "" if len(named) == len(models) else f" with {listed(named, _MAX_NAMED)}"
-        yield {"verdict": verdict, "since": words}
+        since = f" since {version_words(before)}" if before else ""
+        yield verdict, since + ("" if len(named) == len(models) else f" with {listed(named, _MAX_NAMED)}")
 
 
-def _unmeasured(standing: ComponentStanding, rows: Sequence[Row]) -> tuple[list[str], bool]:
+def _unmeasured_runs(standing: ComponentStanding, rows: Sequence[Row]) -> tuple[list[str], bool]:
     """Return the reasons why runs of the newest version do not count, and True if outputs could not be read."""
     newest = precedence(standing.history.newest)
     measured = {(record.model_id, record.skill_version) for record in standing.newest.values()}
@@ -90,60 +149,104 @@ def _unmeasured(standing: ComponentStanding, rows: Sequence[Row]) -> tuple[list[
         for row in rows
         if not row.complete and row.scenario is None and precedence(row.skill_version) >= newest
     }
-    words, failed = [], False
+    reasons, failed = [], False
     for (model, version), row in lacking.items():
         if (model, version) not in measured:
             failed = failed or row.usable is not None
-            why = "not finished" if row.usable is None else "could not be measured, too few outputs could be read"
+            reason = "not finished" if row.usable is None else "could not be measured, too few outputs could be read"
             scored = f"{row.scored} of {counted(row.planned, 'call')} scored"
-            words.append(f"{version_words(version)} with {model}: {why} ({scored})")
-    return words, failed
+            reasons.append(f"{version_words(version)} with {model}: {reason} ({scored})")
+    return reasons, failed
 
 
-def _finding(name: str, standing: ComponentStanding, result: ComparisonResult | None) -> tuple[str, str, bool]:
-    """Return where the newest version lost most, the next step, and whether nothing of that is urgent."""
-    models = [] if result is None else [model for model in result.models if model.baseline is not None]
-    if result is None or not models:
-        cases = min(record.n_cases for record in standing.newest.values())
-        return can_show(cases), try_step(name, Reader()), True
-    worst = min(models, key=lambda model: (WORST_FIRST.index(model.verdict), _fall(model)))
-    if worst.verdict in SOUND:
-        worst = min(models, key=_fall)
-    calm = worst.verdict in SOUND and _fall(worst) > -_LARGE_DROP
-    return where_words(worst, standing.history.metric), next_words(result, worst), calm
-
-
-def _fall(model: ModelVerdict) -> float:
+def _largest_fall(model: ModelVerdict) -> float:
     """Return the difference of the field that fell most; 0 if none fell beyond its tolerance."""
-    field = model.fell_most
-    return 0.0 if field is None else field.difference or 0.0
-
-
-def change_words(metric: str, difference: float, low: float | None, high: float | None) -> str:
-    """Format the change of a metric, with its confidence interval if there is one."""
-    words = f"{metric} {signed(difference)}"
-    return words if low is None else f"{words}, 95 % confidence interval {signed(low)} to {signed(high)}"
-
-
-def where_words(model: ModelVerdict, metric: str) -> str:
-    """Describe the loss of a model since its baseline, with its confidence interval, in one sentence."""
-    assert model.baseline is not None  # noqa: S101  (callers choose compared models)
-    against = f"With {model.model_id} since {version_words(model.baseline.skill_version)}"
-    if model.verdict == "incomparable":
-        return f"{against}: {next(iter(model.reasons), 'nothing was compared')}"
-    since = model.only_since_accepted
-    if since is not None:
-        figures = change_words(since.metric, since.difference, *since.ci95)
-        return f"With {model.model_id} since {version_words(since.version)}: {figures}"
     fell = model.fell_most
-    parts = [fall_words(fell) if fell else "nothing lost" if model.verdict in SOUND else ""]
-    primary = next((one for one in model.metrics if one.metric == metric), None)
-    if primary is not None and primary.difference is not None:
-        parts.append(change_words(metric, primary.difference, *ends(primary.ci95, primary.n_cases)))
-    cases = [case.case_id for case in model.cases.broke] or model.cases.every_answer_worse
-    parts.append(f"cases {listed(cases, _MAX_NAMED)}" if cases else "")
-    parts.append(new_cases_words(model.n_cases) if model.verdict in SOUND else "")
-    return f"{against}, on these {counted(model.n_cases, 'case')}: {'; '.join(filter(None, parts))}"
+    return 0.0 if fell is None else fell.difference or 0.0
+
+
+def where_line(name: str, model: ModelVerdict) -> Line:
+    """Name the field and the cases in which a model lost most since its baseline, with links to their outputs."""
+    assert model.baseline is not None  # noqa: S101  (callers choose compared models)
+    against = f" with {model.model_id} since {version_words(model.baseline.skill_version)}"
+    if model.verdict == "incomparable":
+        return Line(f"nothing was compared{against}: {next(iter(model.reasons), 'no case is the same')}")
+    parts: list[Words] = []
+    if model.fell_most is not None:
+        parts.append(Cell(fall_words(model.fell_most), link=component_address(name, model.fell_most.metric)))
+    cases = worse_cases(model)
+    if cases:
+        parts.append("; cases " if parts else "cases ")
+        parts += links([(case_id, case_address(name, case_id)) for case_id in cases], _MAX_CASES)
+    nothing = "nothing lost" if model.verdict in SOUND else "no field and no case fell"
+    return Line(*(parts or [nothing]), against)
+
+
+def links(pages: Sequence[tuple[str, str]], limit: int) -> list[Words]:
+    """List the first `limit` pages, each with its name and address, and count the others."""
+    parts: list[Words] = []
+    for name, address in pages[:limit]:
+        parts += [", ", Cell(name, link=address)]
+    return parts[1:] + ([f" and {len(pages) - limit} more"] if len(pages) > limit else [])
+
+
+def worse_cases(model: ModelVerdict) -> list[str]:
+    """Return the cases that broke, else those whose every output is worse than any before."""
+    return [case.case_id for case in model.cases.broke] or model.cases.every_answer_worse
+
+
+def certainty(model: ModelVerdict, metric: str) -> str:
+    """Return the change that decides a verdict, with its confidence interval, adjusted p-value and number of cases."""
+    since = model.only_since_accepted
+    primary = next((measure for measure in model.metrics if measure.metric == metric), None)
+    fell = [measure for measure in (*model.metrics, *model.fields) if measure.verdict == "regressed" or measure.harmed]
+    measure = primary if primary in fell else next(iter(fell), primary)
+    if since is not None:
+        change = change_words(since.metric, since.difference, since.ci95, since.q, model.n_cases)
+        return f"since {version_words(since.version)}: {change}"
+    if measure is None or measure.difference is None:
+        return "no figure can be compared"
+    return change_words(
+        measure.metric or WHOLE, measure.difference, measure.ci95, measure.q, measure.n_cases, model.verdict
+    )
+
+
+def change_words(
+    metric: str,
+    difference: float | None,
+    ci95: tuple[float, float] | None,
+    q: float | None,
+    cases: int,
+    verdict: str = "",
+) -> str:
+    """Format a change with its confidence interval, adjusted p-value and number of cases.
+
+    If the verdict is improved or unchanged, the words also say how many new cases may get worse.
+    """
+    spread = "too few cases for a confidence interval"
+    if cases >= MIN_CASES_FOR_INTERVAL:
+        spread = f"95 % confidence interval {interval(ci95, cases, signed)}"
+    chance = "" if q is None else f"adjusted p-value {probability(q)}"
+    change = ", ".join(filter(None, [f"{metric} {signed(difference)}", spread, chance, counted(cases, "case")]))
+    return f"{change}; {new_cases_words(cases)}" if verdict in SOUND else change
+
+
+def next_line(result: ComparisonResult, model: ModelVerdict) -> Line:
+    """Return the next step for a model, with its command or a link."""
+    name, version = result.skill, model.candidate.skill_version
+    comparison = Cell("the comparison", link=compare_address(name, version))
+    if model.verdict == "regressed" or (model.verdict == "inconclusive" and model.lost_cases):
+        cases = [*model.lost_cases, *worse_cases(model)]
+        if model.fell_most is not None:
+            path = model.fell_most.metric
+            lost = Cell(f"the cases of field {path}" if path else "the cases", link=component_address(name, path))
+        elif cases:
+            lost = Cell(f"case {cases[0]}", link=case_address(name, cases[0]))
+        else:
+            return Line("look at ", comparison)
+        return Line("look at ", lost, " and ", comparison)
+    step = conclude(judged_alone(result, model), Reader(outputs={})).next
+    return Line(step) if "`" in step else Line(step, "; see ", comparison)
 
 
 def judged_alone(result: ComparisonResult, model: ModelVerdict) -> ComparisonResult:
@@ -151,22 +254,18 @@ def judged_alone(result: ComparisonResult, model: ModelVerdict) -> ComparisonRes
     return result.model_copy(update={"models": [model], "verdict": model.verdict})
 
 
-def next_words(result: ComparisonResult, model: ModelVerdict) -> str:
-    """Return the next step for a model; the pages link to its outputs, so that no command shows them."""
-    answers: dict[str, str] | None = None if model.verdict in ("regressed", "inconclusive") else {}
-    return conclude(judged_alone(result, model), Reader(outputs=answers)).next
-
-
-def _past(name: str, history: History) -> Iterator[dict[str, str]]:
+def _past_regressions(name: str, history: History) -> Iterator[PastRegression]:
     """Yield each earlier version that regressed, the latest first, and the version that fixed it."""
     fell: dict[tuple[str, str], list[tuple[str, str]]] = {}
     dates: dict[str, str] = {}
     for model in history.models:
-        for at, point in enumerate(model.points[-_NEWEST:]):
-            step, later = point.step, model.points[-_NEWEST:][at + 1 :]
+        newest = model.points[-_NEWEST:]
+        for index, point in enumerate(newest):
+            step = point.step
             if step is None or step.verdict != "regressed" or point.version == history.newest:
                 continue
-            fixed = next((one.version for one in later if one.step and one.step.verdict == "improved"), "")
+            later = newest[index + 1 :]
+            fixed = next((point.version for point in later if point.step and point.step.verdict == "improved"), "")
             fell.setdefault((point.version, step.before), []).append((model.model_id, fixed))
             dates[point.version] = max(dates.get(point.version, ""), point.timestamp[:10])
     for version, before in sorted(fell, key=lambda pair: precedence(pair[0]), reverse=True):
@@ -174,5 +273,5 @@ def _past(name: str, history: History) -> Iterator[dict[str, str]]:
         fixes = {fixed for _, fixed in models}
         end = "no later version is better" if "" in fixes else f"fixed in {version_words(max(fixes, key=precedence))}"
         named = listed([model for model, _ in models], _MAX_NAMED)
-        words = f"had regressed since {version_words(before)} with {named} ({dates[version]}); {end}"
-        yield {"version": version, "address": verdict_address(name, version), "words": words}
+        description = f"had regressed since {version_words(before)} with {named} ({dates[version]}); {end}"
+        yield PastRegression(version=version, address=verdict_address(name, version), description=description)

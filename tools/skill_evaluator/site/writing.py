@@ -1,16 +1,13 @@
-"""The folder of a site: files that did not change stay untouched, and files of earlier builds are removed."""
+"""The folder of a site: files that did not change stay untouched, and pages of earlier builds are removed."""
 
-import json
 import sys
-from bisect import bisect_right
 from collections.abc import Iterable
-from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 from skill_evaluator.display.safe_text import abridged, visible
 from skill_evaluator.errors import SkillEvaluatorError, StorageError
-from skill_evaluator.files import read_text, replace_blocks, replace_text, storing
+from skill_evaluator.files import replace_blocks, replace_text, storing
 from skill_evaluator.identifiers import is_file_name
 from skill_evaluator.text import digest
 
@@ -18,9 +15,14 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'"
 )
 MARKER = ".skill-evaluator-site"
-LONGEST = 300  # characters of a name or a sentence; the records have the whole
+# What a build removes if it did not write it: everything in the folders of a site, and the page that it may not have.
+_OF_A_SITE = frozenset(
+    ("assets", "audits", "cases", "compare", "components", "files", "judges", "runs", "verdicts", "calibration.html")
+)
+MAX_TEXT = 300  # characters of a name or a sentence; the records have the whole
 _MAX_FILE_NAME = 200  # bytes
 _MAX_PROBLEM = 1_000  # characters of a problem on stderr
+_Row = TypeVar("_Row")
 
 
 class SiteFolder:
@@ -32,96 +34,63 @@ class SiteFolder:
     def __init__(self, folder: Path) -> None:
         """Take an empty or new folder, or a folder with a site; raise StorageError for any other."""
         self._folder = folder
-        self._names: set[str] = set()
+        self._names = {MARKER}
         self.written = 0
         self.removed = 0
         self.problems: dict[str, Exception] = {}
         marker = folder / MARKER
-        if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not marker.exists())):
+        if marker.exists():
+            return
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise StorageError(f"{folder} is not empty and holds no site; name an empty folder with --out DIR")
-        self._before = set(read_text(marker, StorageError).split("\n")) if marker.exists() else set()
+        replace_text(marker, "")
 
     def note(self, name: str, problem: Exception) -> None:
-        """Keep and print why a part of the library is not on the pages."""
+        """Record and print the reason why a part of the library is not on the pages."""
         self.problems[name] = problem
         print(f"{abridged(visible(name))}: {abridged(visible(str(problem)), _MAX_PROBLEM)}", file=sys.stderr)
 
     def write(self, name: str, text: str | bytes) -> None:
-        """Write a file, unless it is there with these very bytes."""
+        """Write a file, unless it is there with the same content."""
         self._names.add(name)
         path = self._folder / name
         content = text if isinstance(text, bytes) else text.encode("utf-8", "backslashreplace")
         with storing(path):
             if path.is_file() and path.stat().st_size == len(content) and path.read_bytes() == content:
                 return
-        self._claim(name)
         replace_blocks(path, [content])
         self.written += 1
 
-    def _claim(self, name: str) -> None:
-        """Record a file in the marker before it is written, so that an interrupted build leaves no unknown file."""
-        if name not in self._before:
-            marker = self._folder / MARKER
-            with storing(marker):
-                self._folder.mkdir(parents=True, exist_ok=True)
-                with marker.open("a", encoding="utf-8") as file:
-                    file.write(f"{name}\n")
-            self._before.add(name)
-
     def finish(self) -> None:
-        """Remove files of an earlier build that this one did not write, such as documents that are private now."""
-        for name in self._before - self._names - {""}:
-            path = self._folder / name
-            if path.resolve().is_relative_to(self._folder.resolve()) and path.is_file():
-                with storing(path):
-                    path.unlink()
-                self.removed += 1
-        self._remove_halves()
-        text = "\n".join(sorted(self._names)) + "\n"
-        marker = self._folder / MARKER
-        if not marker.exists() or read_text(marker, StorageError) != text:
-            replace_text(marker, text)
-
-    def _remove_halves(self) -> None:
-        """Remove unfinished files of a killed build: they may hold documents that are private now."""
-        names = {Path(name).name for name in (self._before | self._names) - {""}}
-        for path in self._folder.rglob(".*"):
-            if path.name[1:].rpartition(".")[0] in names:
+        """Remove files of earlier builds that this build did not write, such as documents that are private now."""
+        for path in self._folder.rglob("*"):  # does not follow symbolic links
+            name = path.relative_to(self._folder)
+            is_of_a_site = name.parts[0] in _OF_A_SITE
+            if is_of_a_site and path.is_file() and name.as_posix() not in self._names:
                 with storing(path):
                     path.unlink()
                 self.removed += 1
 
 
 def refuse_page_name(name: str, error: type[SkillEvaluatorError]) -> None:
-    """Raise `error` for the name of a folder that cannot be that of a page."""
+    """Raise `error` if the name of a folder cannot be the name of a page."""
     if not is_file_name(name) or len(name.encode()) > _MAX_FILE_NAME:
-        alone = f"letters, digits, '@._+-' alone, {_MAX_FILE_NAME} bytes at most"
-        raise error(f"rename its folder; a page can be called by {alone}")
+        allowed = f"letters, digits and '@._+-', at most {_MAX_FILE_NAME} bytes"
+        raise error(f"rename its folder; the name of a page may have {allowed}")
 
 
-def fitting(rows: Iterable[Any], most: int) -> tuple[list[Any], int]:
-    """Return the first rows, up to a number of characters in all, and how many more there are.
+def first_rows(rows: Iterable[_Row], limit: int) -> tuple[list[_Row], int]:
+    """Return the first rows of a table, and the number of rows for which a page of at most 1 MB has no room.
 
-    >>> fitting([{"n": 1}, {"n": 2}, {"n": 3}], 14)
-    ([{'n': 1}, {'n': 2}], 1)
+    >>> first_rows("abc", 2)
+    (['a', 'b'], 1)
     """
     every = list(rows)
-    sizes = accumulate(len(json.dumps(_cut_texts(row), separators=(",", ":"))) for row in every)
-    kept = bisect_right(list(sizes), most)
-    return every[:kept], len(every) - kept
+    return every[:limit], max(0, len(every) - limit)
 
 
-def _cut_texts(value: Any) -> Any:
-    """Return a value with every text as a page shows it: cut, and with every character visible."""
-    if isinstance(value, str):
-        return visible(cut_name(value), keep="\n\t")
-    if isinstance(value, dict):
-        return {_cut_texts(key): _cut_texts(member) for key, member in value.items()}
-    return [_cut_texts(member) for member in value] if isinstance(value, list | tuple) else value
-
-
-def cut_name(text: str, longest: int = LONGEST) -> str:
+def cut_name(text: str, limit: int = MAX_TEXT) -> str:
     """Shorten a long text to its beginning, its length, and a digest that distinguishes it from similar texts."""
-    if len(text) <= longest:
+    if len(text) <= limit:
         return text
-    return f"{text[:longest]}… ({len(text):,} characters, {digest(text).partition(':')[2][:8]})"
+    return f"{text[:limit]}… ({len(text):,} characters, {digest(text).partition(':')[2][:8]})"

@@ -80,7 +80,7 @@ class ComparisonSummary:
     def lines(self) -> list[str]:
         """The sentences, each with its label."""
         sure = f"how sure: {self.sure}" if self.sure else ""
-        return [line for line in (self.verdict, self.lost, sure, self.amounts, self.ship, f"next: {self.next}") if line]
+        return [line for line in (self.verdict, self.lost, self.amounts, sure, self.ship, f"next: {self.next}") if line]
 
     @property
     def closing(self) -> Closing:

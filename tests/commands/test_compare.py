@@ -42,7 +42,7 @@ def test_model_without_the_version_is_skipped_and_named(library: Library) -> Non
     runs = {one["model_id"]: (one["baseline"]["run_id"], one["candidate"]["run_id"]) for one in found["models"]}
     assert runs == {"m": (the_id(1), the_id(2)), "n": (the_id(3, "n"), the_id(4, "n"))}
     assert found["left_out"] == {"retired": "no complete run of 2.0.0"}
-    assert "retired is left out: no complete run of 2.0.0" in compare(library).out
+    assert "retired is skipped: no complete run of 2.0.0" in compare(library).out
     keep(library, a_run("1.5.0", 6, GOOD))
     assert "there is no complete record of 1.5.0" in compare(library, "--baseline", "1.5.0").out
 
@@ -52,7 +52,7 @@ def test_two_files_need_no_component(regressed: Library, tmp_path: Path) -> None
     arguments = ("compare", "--baseline", f"{records / the_id(1)}.json", "--candidate", f"{records / the_id(2)}.json")
     found = regressed.call(*arguments, "--config", str(tmp_path / "none"))
     assert found.code == 3
-    assert f"{SKILL}: regressed" in found.out
+    assert f"{SKILL} 1.1.0: regressed against 1.0.0" in found.out
 
 
 @pytest.mark.parametrize(

@@ -127,7 +127,7 @@ def test_doctor_without_a_login_names_what_it_could_not_check(doctor: Doctor) ->
     assert ended.code == 4
     assert ended.out.splitlines()[-3:] == [
         "problem: claude has no key here, and the secrets of CI cannot be read: set ANTHROPIC_API_KEY",
-        "not looked at: GitHub: gh is not logged in; run `gh auth login`, or set GH_TOKEN",
+        "not checked: GitHub: gh is not logged in; run `gh auth login`, or set GH_TOKEN",
         "1 problem",
     ]
     assert doctor(None, OPENAI_API_KEY="one", ANTHROPIC_API_KEY="another").code == 0

@@ -91,7 +91,7 @@ def test_drifted_model_is_reported_and_starts_a_new_series(recorded: Library, ve
     assert "year 1.000 → 0.000" in moved.drift.moved
     page = _page(recorded, 2)
     assert page.code == 3
-    assert "▼ the model moved though the prompt did not: notice-extraction on served" in page.out
+    assert "▼ drift, the model changed though the prompt did not: notice-extraction on served" in page.out
     assert "field_level_f1 1.000 → 0.500" in page.out
     assert "served: the vendor served model-1, then model-2" in page.out
     since, model = _asked_again(recorded, day=3)
@@ -150,4 +150,4 @@ def test_drift_is_not_blamed_on_the_prompt(recorded: Library, vendor: Vendor) ->
     moved = "the model moved after 1.0.0 was asked, though the prompt did not (exact_match 1.000 → 0.000)"
     assert f"not comparable: {moved}" in compared.out
     assert "if the model did not move" not in compared.out
-    assert "runs both versions side by side" in compared.out
+    assert "run both versions interleaved" in compared.out

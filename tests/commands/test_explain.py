@@ -69,7 +69,7 @@ def test_field_is_shown_in_every_case(library: Library) -> None:
     out = explain(library, "--field", "year").out
     assert re.search(r"^alpha +right +year .* 0 +number.*\nalpha +wrong +year .* 1 +number", out, re.M), out
     assert re.search(r"^beta +wrong +year .* 0-1 ", out, re.M)
-    assert re.search(r"^gamma +unparseable +\(the whole answer\) +– +– +0", out, re.M)
+    assert re.search(r"^gamma +unparseable +\(the whole output\) +– +– +0", out, re.M)
 
 
 def test_unparseable_output_is_shown_as_received(library: Library) -> None:

@@ -108,7 +108,7 @@ def test_the_next_command_of_init_runs_as_printed(root: Path, models: Sequence[A
     (command,) = re.findall(r"(?m)^Next: skill-evaluator (.*)$", done.out)
     assert command == "evaluate invoices --dry-run"
     dry = skill_evaluator(root, *command.split())
-    assert (dry.code, "all in order" in dry.out) == (0, True), dry.err
+    assert (dry.code, "valid" in dry.out) == (0, True), dry.err
     (command,) = re.findall(r"`skill-evaluator (init .*)` adds", done.out)
     assert "written  .github/workflows/evaluate.yml" in skill_evaluator(root, *command.split()).out
     assert skill_evaluator(root, "lint", "--strict").code == 0

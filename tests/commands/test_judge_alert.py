@@ -59,7 +59,7 @@ def test_rate_above_the_policy_alerts_with_its_figures(library: JudgingLibrary) 
     assert done.code == ALERT, done.err
     assert "ALERT: completeness by recorded: corrected rate of regressions 0.750 (0.6" in done.out
     assert "at most 0.1 is allowed; reported 0.750, corrected by sensitivity 1.000 of " in done.out
-    assert done.out.endswith("review_required, and a rate of regressions is too high or rose\n")
+    assert done.out.endswith("review_required; a rate of regressions is too high or rose\n")
     alerts = {alert["dimension"]: alert["above"] for alert in library.judged()["alerts"]}
     assert alerts == {"factuality": False, "completeness": True, "format_adherence": False}
 
@@ -97,7 +97,7 @@ def test_cascade_computes_no_alert_and_says_so(library: JudgingLibrary) -> None:
     library.settings(policy={"judge": {"alert_above": 0.1, "calibration": "calibration.json"}})
     done = library.call("judge", "regression", "--items", PAIRS, "--cascade", "recorded,strong")
     assert done.code == REVIEW, done.err
-    assert "no alert is computed for a cascade: its judges see different pairs" in done.out
+    assert "no alert is computed for a cascade, because its judges see different pairs" in done.out
 
 
 @pytest.mark.parametrize(("name", "content"), [("calibration.json", "{}"), ("gone.json", ""), ("../out.json", "{}")])

@@ -67,7 +67,7 @@ def test_report_has_six_lines_and_a_decision_for_each_judge(library: Library) ->
     assert lines[9].startswith("by stratum: natural trusted, κ 0.864 (0.732–0.933); neighbor undecided")
     assert sum(line.startswith("LLaMA2") for line in lines) == 1
     assert "LLaMA2, pairs  not trusted" in lines
-    assert "Labels must be of items drawn at random" in lines[-1]
+    assert "The labelled items must be a random sample" in lines[-1]
     assert "more labels would decide" in of_stored(library, "--bar", "0.7", judges=("GPT-4",)).out
 
 
@@ -83,7 +83,7 @@ def test_items_without_a_label_are_skipped_and_counted(library: Library) -> None
     library.lines("items.jsonl", *map(pair, range(5)))
     library.lines("verdicts.jsonl", *(verdict(number, order, 1) for number in range(7) for order in (1, 2)))
     done = of_files(library)
-    assert "undecided: labels or verdicts are all the same" in done.out
+    assert "undecided: all labels or all verdicts are the same" in done.out
     assert "2 items of verdicts.jsonl without a label in items.jsonl skipped" in done.err
 
 

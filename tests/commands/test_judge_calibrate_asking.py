@@ -89,7 +89,7 @@ def test_labelled_pairs_and_corrupted_outputs_are_measured_together(library: Jud
     assert (row["n"], row["agreement"]["value"], row["trust"]["trusted"]) == (12, 1.0, None)
     assert judge["detection"]["kinds"]["fact_changed"]["value"] == 1.0
     assert judge["record"]["answered"] == 24 + 2 * 20
-    assert re.search(r"served, found: 0\.\d+ \(.*\) of corruptions \(fact_changed 2 of 2, part_removed", done.out)
+    assert re.search(r"served, detected: 0\.\d+ \(.*\) of corruptions \(fact_changed 2 of 2, part_removed", done.out)
     assert "served, false alarms: 0.000 (0.000–0.2" in done.out
 
 

@@ -65,7 +65,7 @@ def test_unsure_or_flipped_comparisons_go_to_the_strong_judge_then_to_people(lib
     assert library.reasons() == {"i5": ["disagreement"]}
     library.settings(policy={"judge": {"cascade": ["cheap", "strong"]}})
     text = library.judge("pairwise").out
-    assert "cascade: cheap decided 3 of 6, strong decided 2 of 3; left to people: 1" in text
+    assert "cascade: cheap decided 3 of 6, strong decided 2 of 3; sent to human review: 1" in text
     assert "both judges together: 0.600 " in text
 
 

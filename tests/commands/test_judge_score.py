@@ -48,14 +48,14 @@ def test_judge_run_writes_four_files_beside_its_journal(library: JudgingLibrary)
     done = library.judge("score", "--judge", JUDGE)
     assert done.code == 0, done.err
     folder = library.judging()
-    assert f"all results are in judgements/{folder.name}" in done.out
+    assert f"results: judgements/{folder.name}" in done.out
     results, judging = read(folder / "evaluation_results.json"), read(folder / "judging.json")
     assert results["judging"]["rubric"] == read(folder / "evaluation_rubric.json")["digest"] == judging["rubric"]
     assert results["judges"][0]["judge"]["settings"] == judging["judges"][JUDGE]
     prompt = (folder / "evaluation_prompt.md").read_text()
     assert judging["prompts"][0]["digest"] in prompt
     assert "## totals: Right totals" in prompt
-    assert "No judge was compared with people here" in (folder / "bias_analysis_report.md").read_text()
+    assert "These figures need no human labels" in (folder / "bias_analysis_report.md").read_text()
 
 
 @pytest.mark.parametrize(

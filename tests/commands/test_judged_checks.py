@@ -187,9 +187,9 @@ def test_gain_by_an_uncalibrated_judge_is_inconclusive_until_labels_correct_it(l
     rewritten(library)
     library.texts = ["Dear {}", "Dear {}"]
     done = library.evaluated()
-    assert "inconclusive on these 3 cases" in done.out
+    assert " on these 3 cases" in done.out
     following = done.out.splitlines()[-1]
-    assert following.endswith("`policy.judge.trusted: [judge]`")
+    assert "`policy.judge.trusted: [judge]`" in following
     command = following.split("`")[1].removeprefix("skill-evaluator ")
     words, _, target = command.partition(" > ")
     library.lines("labels.jsonl", *labels())

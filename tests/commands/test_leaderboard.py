@@ -43,7 +43,9 @@ def test_ranking_has_cost_verdict_and_advice(two_models: Library) -> None:
     assert (big["frontier"], small["frontier"]) == (True, True)
     advice = ranking["advice"]
     assert (advice["version"], advice["model_id"]) == ("1.0.0", "small")
-    assert advice["reason"].startswith("1.1.0: regressed against 1.0.0 on small; small is not shown to differ from big")
+    assert advice["reason"].startswith(
+        "1.1.0: regressed against 1.0.0 on small; over all runs of 1.0.0, small is not shown to differ from big"
+    )
     assert advice == two_models.call("history", SKILL, "--format", "json").json["advice"]
     assert ranking["left_out"] == {"retired": "no complete run of 1.1.0"}
 
@@ -51,17 +53,14 @@ def test_ranking_has_cost_verdict_and_advice(two_models: Library) -> None:
 def test_text_says_what_to_ship(two_models: Library) -> None:
     shown = two_models.call("leaderboard")
     assert shown.code == 0
-    assert f"{SKILL}: 2 models on the same 12 cases" in shown.out
+    assert f"{SKILL} 1.1.0: field_level_f1 of 2 models on the same 12 cases" in shown.out
     advice = next(line for line in shown.out.splitlines() if line.startswith("to ship: 1.0.0 with small (1.1.0: regr"))
     lower = two_models.call("leaderboard", "--version", "1.0.0").out
     assert advice in lower
-    assert (
-        lower.splitlines()[-1] == f"next: `skill-evaluator compare {SKILL} --models big small` shows where they differ"
-    )
+    assert f"next: compare the two models: `skill-evaluator compare {SKILL} --models big small`" in lower.splitlines()
     assert advice in two_models.call("history", SKILL).out
-    following = f"next: `skill-evaluator compare {SKILL}` shows where, and what to do about it"
-    assert shown.out.splitlines()[-1] == following
-    assert "retired is left out: no complete run of 1.1.0" in shown.out
+    assert f"next: compare the two versions: `skill-evaluator compare {SKILL}`" in shown.out.splitlines()
+    assert "retired is skipped: no complete run of 1.1.0" in shown.out
     assert two_models.call("leaderboard", SKILL, "--model", "bigg").refuses("(did you mean 'big'?)")
 
 
@@ -73,7 +72,7 @@ def test_two_models_are_compared_like_two_versions(two_models: Library) -> None:
     assert "the models differ: big and small" in model["reasons"]
     assert "1.1.0 (big) → 1.1.0" in two_models.call("compare", SKILL, "--models", "big", "small").out
     better = two_models.call("compare", SKILL, "--models", "small", "big")
-    assert f"{SKILL}: improved" in better.out
+    assert f"{SKILL} 1.1.0 with big: improved against 1.1.0 (small)" in better.out
     equal = two_models.call("compare", SKILL, "--models", "small", "big", "--candidate", "1.0.0")
     assert "0.902 → 0.902" in equal.out
 

@@ -60,7 +60,7 @@ def test_failing_cases_are_run_again_with_both_versions(served: Served) -> None:
     served.rude.clear()
     chance = library.evaluate_here("--failing")
     assert "beta failed in 2" in chance.err
-    assert "on this case, asked again" in chance.out
+    assert "on this case, run again" in chance.out
     assert "turned" not in chance.out
     assert library.leaderboard.read_bytes() == rows
     assert sorted((library.component / "evals/records").iterdir()) == records
@@ -72,6 +72,6 @@ def test_stopped_rerun_of_failing_cases_has_no_verdict_until_resumed(served: Ser
     library.evaluate_here("--recorded-baseline")
     stopped = library.evaluate_here("--failing", "--max-calls", "5")
     assert stopped.code == 4
-    assert "asked again" not in stopped.out
+    assert "run again" not in stopped.out
     again = library.call(*stopped.to_go_on())
-    assert "asked again" in again.out, again.err
+    assert "run again" in again.out, again.err

@@ -108,9 +108,9 @@ def detect(library: Library, drop: str = "0.05", *arguments: str) -> Ended:
 def test_detect_says_whether_the_cases_suffice(recorded: Library) -> None:
     found = detect(recorded)
     assert found.code == 0, found.err
-    assert f"{SKILL}: what shows a drop of 0.05 with 80 % power at α 0.05" in found.out
-    assert "m: its 12 cases × 5 show a drop of about 0.04" in found.out
-    assert "3 replicates of these cases would show 0.05" in found.out
+    assert f"{SKILL}: cases that detect a drop of 0.05 with 80 % power at α 0.05" in found.out
+    assert "m: its 12 cases × 5 detect a drop of about 0.04" in found.out
+    assert "3 replicates of these cases would detect 0.05" in found.out
     assert "n: its record has one replicate a case: evaluate with --replicates 2 or more" in found.out
     assert max(map(len, found.out.splitlines())) <= 110
     assert not (recorded.root / "plan.json").exists()

@@ -60,18 +60,19 @@ def test_runs_of_two_served_models_are_incomparable(library: Library, vendor: Ve
     library.settings(replicates=REPLICATES, policy={"fail_on": []})  # it says nothing of what answered
     done = evaluate(library, "1.1.0")
     assert done.code == 4
-    assert f"≠ {SKILL}: incomparable: {ANSWERED}" in done.out
+    assert f"≠ {SKILL} 1.1.0: incomparable with 1.0.0: {ANSWERED}" in done.out
     assert f"not comparable: {ANSWERED}: served, then other; `evaluate` asks both versions" in ending(done)
-    assert "next: `skill-evaluator evaluate" in ending(done)
+    assert "next: run both versions interleaved: `skill-evaluator evaluate" in ending(done)
     shown = library.call("compare", SKILL, "--format", "json")
     (model,) = shown.json["models"]
     assert (shown.code, shown.json["verdict"], model["served"]) == (4, "incomparable", "model")
     page = library.call("compare", SKILL, "--format", "markdown")
-    assert f"≠ {SKILL}: incomparable: {ANSWERED}" in page.out
+    assert f"≠ {SKILL} 1.1.0: incomparable with 1.0.0: {ANSWERED}" in page.out
 
 
 @pytest.mark.parametrize(
-    ("then", "code", "words"), [("other", 0, "unchanged on these 8 cases"), ("third", 4, f"incomparable: {ANSWERED}")]
+    ("then", "code", "words"),
+    [("other", 0, "unchanged against 1.0.0 on"), ("third", 4, f"incomparable with 1.0.0: {ANSWERED}")],
 )
 def test_interleaved_runs_of_one_served_model_have_a_verdict(
     library: Library, vendor: Vendor, then: str, code: int, words: str
@@ -82,7 +83,7 @@ def test_interleaved_runs_of_one_served_model_have_a_verdict(
     library.settings(replicates=REPLICATES, concurrency=1, policy={"design": "beside"})
     vendor.serve("other", then=then, after=CALLS // 2)
     done = evaluate(library, "1.1.0", "--with-baseline")
-    assert (done.code, f"{SKILL}: {words}" in done.out) == (code, True), done.out
+    assert (done.code, f"{SKILL} 1.1.0: {words}" in done.out) == (code, True), done.out
     assert "next: " in ending(done)
 
 

@@ -56,7 +56,7 @@ def test_page_shows_the_figures_of_the_results(built: JudgedSite) -> None:
     (preferences,) = built.results_of("pairwise")["judges"]
     wins = number(preferences["criteria"][0]["wins"]["value"])
     assert f"judge: output 1 wins {wins} " in page_of(built, "pairwise")
-    assert "Pairs that do not ship" in page_of(built, "regression")
+    assert "Pairs without the decision to ship" in page_of(built, "regression")
     assert "false alarms" in page_of(built, "calibrate")
 
 

@@ -1,4 +1,4 @@
-"""`switch`: rows of components, models that cannot be called any more, and exit codes."""
+"""`switch`: rows of components, models that can no longer be called, and exit codes."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -37,17 +37,21 @@ def test_switch_reports_a_worse_model_and_records_both(two: Library, server: Cha
     ended = two.call("switch", "old", "new", "-n", "4")
     assert ended.code == 3
     row = next(line for line in ended.out.splitlines() if line.startswith(SKILL))
-    assert "  field year  " in row
-    assert row.split()[1:6] == ["72", "0.66", "regressed", "0.08", "0.08"]
-    *_, answer, following = ended.out.splitlines()
-    assert answer == "may we switch from old to new? no, notice-extraction regressed"
-    assert following == "next: `skill-evaluator compare notice-extraction --models old new` shows where"
+    assert row.split()[1:6] == ["▼", "regressed", "0.833", "→", "0.500"]
+    *_, answer, lost, sure, ship, following = ended.out.splitlines()
+    assert answer == "may the library switch from old to new? no, notice-extraction regressed"
+    assert lost == "notice-extraction: lost: field year (0.667 → 0.000)"
+    assert sure.startswith(
+        "how sure: notice-extraction: field_level_f1 -0.333 on 9 cases (95 % confidence interval -0."
+    )
+    assert ship == "to ship: notice-extraction 1.0.0 with old"
+    assert following == "next: compare the two models: `skill-evaluator compare notice-extraction --models old new`"
     assert {row["model_id"]: row["replicates"] for row in two.rows()} == {"old": 4, "new": 4}
     assert two.call("compare", SKILL, "--models", "old", "new", "--format", "json").json["verdict"] == "regressed"
     back = two.call("switch", "new", "old", "--format", "json")
     assert back.code == 0
     assert back.json["components"][0]["verdict"] == "improved"
-    assert back.json["conclusion"][0] == "may we switch from new to old? yes"
+    assert back.json["conclusion"][0] == "may the library switch from new to old? yes"
 
 
 def test_switch_dry_run_calls_and_writes_nothing(two: Library, server: ChatServer) -> None:

@@ -32,7 +32,7 @@ def test_try_compares_an_edit_and_records_nothing(library: Library) -> None:
     assert "1.2.0 → 1.2.0 (draft)" in done.out
     assert "2 cases × 3 replicates" in done.out
     assert "no longer there" not in done.out
-    assert "the commonest answer changed in 2 of 2 cases\n" in done.out
+    assert "the most frequent output changed in 2 of 2 cases\n" in done.out
     (line,) = (line for line in done.out.splitlines() if line.startswith("alpha "))
     assert line.split() == ["alpha", "0.500", "→", "1.000", "year", "1999", "2024"]
 
@@ -60,7 +60,7 @@ def test_try_compares_scores_without_the_recorded_outputs(library: Library) -> N
     write(library, "1.2.0", "Extract title and year.", WRONG)  # as it was recorded
     assert library.call(*remedy.split()).code == 0
     write(library, "1.2.0", EDITED, RIGHT)
-    assert "the commonest answer changed in 3 of 3 cases\n" in library.call("try", SKILL).out
+    assert "the most frequent output changed in 3 of 3 cases\n" in library.call("try", SKILL).out
 
 
 def test_stopped_try_resumes_and_records_nothing(library: Library) -> None:

@@ -30,7 +30,7 @@ PAGE = Page(
                 Captioned(SHEET, "Every model", "of one run"),
                 Only(("markdown",), [Chart("map", [MAP])]),
                 Closing([Line("all in all")]),
-                Lines(["first", Line("second")], "1."),
+                Lines(["first", Line("second")], "[ ]"),
                 Lines([], "-"),
                 Fold("More", [Lines(["a remark"], "-")], brief=["a start"]),
                 Only(("terminal",), [Line("see --format markdown")]),
@@ -44,7 +44,7 @@ def test_markdown_has_all_blocks_in_order() -> None:
     table = "| model | score |\n| ---|---: |\n| `ash` | 0.5 |"
     assert PAGE.markdown() == (
         f"## Scores of `ash`\n\n**It is able**`, but <b>`\n\nEvery model:\n\n{table}\n\nof one run\n\n"
-        "all in all\n\n1. first\n2. second\n\n"
+        "all in all\n\n- [ ] first\n- [ ] second\n\n"
         "a start\n\n<details><summary>More</summary>\n\n- a remark\n\n</details>\n"
     )
     assert "![Map of 1 model](charts/map.svg)" in PAGE.markdown("charts")
@@ -54,7 +54,7 @@ def test_markdown_has_all_blocks_in_order() -> None:
 
 
 def test_terminal_ends_with_the_closing_and_opens_folds_if_full(capsys: pytest.CaptureFixture[str]) -> None:
-    print_page("text", json=dict, page=lambda: PAGE)
+    print_page("text", json=dict, page=lambda: PAGE, full=False)
     assert capsys.readouterr().out.splitlines() == [
         "Scores of ash",
         "It is able, but <b>",
@@ -64,10 +64,11 @@ def test_terminal_ends_with_the_closing_and_opens_folds_if_full(capsys: pytest.C
         "ash      0.5",
         "of one run",
         "",
-        "  1. first",
-        "  2. second",
+        "  - first",
+        "  - second",
         "a start",
         "see --format markdown",
+        "--full shows all",
         "",
         "all in all",
     ]

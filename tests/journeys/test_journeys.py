@@ -24,7 +24,7 @@ from tests.support.rubrics import some_criterion
 CARELESS = f"{PROMPT} Do it carelessly."
 
 
-def last_lines(text: str, count: int = 4) -> str:
+def last_lines(text: str, count: int = 5) -> str:
     return "\n".join(text.splitlines()[-count:])
 
 
@@ -38,19 +38,19 @@ def test_own_table_becomes_cases_a_run_and_a_verdict(folder: Folder) -> None:
     (row,) = folder.rows("receipts")
     assert (first.code, row["complete"], row["accuracy"]["exact_match"]["strict_mean"]) == (0, True, 1.0), first.err
     alone = folder.here("compare", "receipts")
-    assert "receipts: nothing to compare with yet" in last_lines(alone.out)
+    assert "receipts 1.0.0: nothing to compare with yet" in last_lines(alone.out)
     assert folder.next_step(first) == folder.next_step(alone) == ["try", "receipts"]
     folder.commit()
 
     folder.prompt("receipts", prompt=CARELESS)
     tried = folder.here("try", "receipts")
     assert (tried.code, len(folder.rows("receipts"))) == (3, 1)
-    assert "receipts: regressed" in last_lines(tried.out)
+    assert "receipts 1.0.0 (draft): regressed" in last_lines(tried.out)
     folder.prompt("receipts", "1.1.0", CARELESS)
     assert folder.here("evaluate", "receipts").code == 3
     compared = folder.here("compare", "receipts")
     assert compared.code == 3
-    assert "receipts: regressed" in last_lines(compared.out)
+    assert "receipts 1.1.0: regressed" in last_lines(compared.out)
     explained = folder.here(*folder.next_step(compared))
     assert explained.code == 0, explained.err
     assert "total" in explained.out
@@ -103,7 +103,7 @@ def test_model_without_its_key_is_skipped_and_ranked_once_it_has_one(folder: Fol
     both = folder.here("evaluate", "receipts")
     assert both.code == 0, both.err
     ranked = folder.here("leaderboard", "receipts")
-    assert "receipts: 2 models on the same 3 cases" in ranked.out
+    assert "receipts 1.0.0: field_level_f1 of 2 models on the same 3 cases" in ranked.out
     no_key = folder.here("evaluate", "receipts", keys={})
     assert no_key.code == 2
     assert last_lines(no_key.err, 1).startswith("error: no model can run")
@@ -125,8 +125,8 @@ def test_free_text_component_stops_neither_its_neighbours_nor_the_pages(folder: 
     assert len(folder.rows("letters")) == len(folder.rows("receipts")) == 4
     ranked, built = folder.here("leaderboard"), folder.here("site", "build")
     assert (ranked.code, built.code) == (0, 0), ranked.err + built.err
-    assert "letters: " in ranked.out
-    assert "receipts: 2 models on the same 3 cases" in ranked.out
+    assert "letters 1.0.0: " in ranked.out
+    assert "receipts 1.0.0: field_level_f1 of 2 models on the same 3 cases" in ranked.out
 
 
 def test_run_is_interrupted_and_resumed_and_nothing_is_paid_twice(folder: Folder, vendor: Vendor) -> None:

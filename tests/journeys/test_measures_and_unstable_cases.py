@@ -33,12 +33,12 @@ def test_dearer_version_is_named_and_gated_by_a_policy(folder: Folder, vendor: V
     assert done.code == 0
     words = "output tokens 58 → 12,008 a call (× 207), cost $0.0013 → $0.19 a run (× 145)"
     assert f"nothing lost\n{words}" in done.out
-    assert "= receipts: unchanged" in done.out
+    assert "= receipts 1.1.0: unchanged against 1.0.0" in done.out
 
     gate(folder, metrics={"cost_usd": {"tier": "critical", "tolerance": 0.5}})
     compared = folder.here("compare", "receipts")
     assert compared.code == 3
-    assert "receipts: regressed" in compared.out
+    assert "receipts 1.1.0: regressed against 1.0.0" in compared.out
     assert "lost: cost $0.0013 → $0.19 a run" in compared.out
     assert folder.here(*folder.next_step(compared)).code == 0
     gate(folder, metrics={"cost_us": {"tier": "critical"}})
@@ -73,5 +73,5 @@ def test_flaky_case_is_proposed_declared_unstable_and_decides_nothing(folder: Fo
     compared = folder.here("compare", "receipts").out
     assert "1 case left out: acme (" in compared
     assert "unstable until 2999-12-31: the total is torn off" in compared
-    assert "receipts: unchanged on these 3 cases" in compared
+    assert "unchanged against 1.1.0 on these 3 cases" in compared
     assert "flaky with" not in folder.here("history", "receipts").out

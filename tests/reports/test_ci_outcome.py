@@ -133,23 +133,24 @@ def test_comment_answers_on_its_first_screen_and_collapses_the_figures() -> None
         "- ! not measured in full, so there is no verdict: lost on m, better on m",
         "- = unchanged, no drop beyond the tolerance (0.05): "
         "better on vendor/model-0, better on vendor/model-1, worse on vendor/model-0",
-        "- – no lower version is recorded to compare with: new on m",
+        "- – no lower version is recorded: new on m",
     ]
     parts = (
-        "▼ worse: regressed on these 30 cases (vendor/model-1, the worst of 2 models)",
+        "▼ worse 1.0.0: regressed against 1.0.0 on these 30 cases (vendor/model-1, the worst of 2 models)",
         "lost: fields",
+        "how sure: ",
         "to ship: 1.0.0 with vendor/model-0",
         "next: look at field",
         "<details>",
         "<summary>Unchanged",
-        "= better: unchanged",
-        "next: not measured in full on m, else nothing is in the way",
+        "= better 1.0.0: unchanged",
+        "next: run the missing calls of m; otherwise nothing is in the way",
         "<summary>Every run",
     )
     places = [page.index(part) for part in parts]
     assert places == sorted(places)
-    assert page[: places[3]].count("\n") < 24
-    assert page[: places[4]].count("\n") <= 60
+    assert page[: places[4]].count("\n") < 24
+    assert page[: places[5]].count("\n") <= 60
     assert page.count("<details>") == page.count("</details>")
 
 

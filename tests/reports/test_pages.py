@@ -90,13 +90,13 @@ def test_the_verdict_comes_first_and_components_fields_and_cases_link_to_the_sit
     page = outcome_page(an_outcome()).markdown()
     parts = (
         "▼ regressed",
-        "▼ invoices: regressed",
+        "▼ invoices 1.0.0: regressed",
         "next: ",
-        "what moved |",
+        "field or case |",
         "<details>",
         "| metric |",
         "| field |",
-        "= receipts: unchanged",
+        "= receipts 1.0.0: unchanged",
         "Every run<",
     )
     places = [page.index(part) for part in parts]

@@ -1,4 +1,4 @@
-"""The conclusion: the verdict with its cases, what was lost, what to ship and what to do next."""
+"""The conclusion: the verdict, what was lost, how sure that is, what to ship and what to do next."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,7 +8,8 @@ from skill_evaluator.display.pages import page_of, terminal_pieces
 from skill_evaluator.reports.summary import ComparisonSummary, Reader, conclude, conclude_first
 from skill_evaluator.verdicts.decide.comparability import Pair
 from skill_evaluator.verdicts.decide.comparison import compare_records
-from skill_evaluator.verdicts.decide.results import ComparisonResult
+from skill_evaluator.verdicts.decide.results import ComparisonResult, SinceAccepted
+from skill_evaluator.verdicts.planning.sizing import can_show
 
 from tests.reports.test_comparison import HOSTILE, hostile_result
 from tests.support.records import Score, a_record
@@ -37,30 +38,43 @@ def lines_of(conclusion: ComparisonSummary) -> list[str]:
     return [str(piece) for piece in terminal_pieces(page_of("", [conclusion.closing]).blocks)][1:]
 
 
+UNCHANGED = "unchanged against 1.0.0 on these 12 cases; up to 22 of 100 new cases may get worse"
+ACCEPT = (
+    "next: accept it as the baseline of later versions: "
+    "`skill-evaluator accept receipts 1.1.0 --reason 'unchanged against 1.0.0'`"
+)
+SAME = "how sure: field_level_f1 0.000 on 12 cases (95 % confidence interval -0.008 to +0.008, tolerance 0.05)"
+LESS = "how sure: field_level_f1 -0.{} on 12 cases (95 % confidence interval -0.{} to -0.{}, adjusted p-value <0.001)"
+
+
 @pytest.mark.parametrize(
     ("result", "lines"),
     [
         (
             compared(GOOD, BAD, {"fields": RIGHT}, fields=WRONG),
             (
-                "▼ receipts: regressed on these 12 cases",
-                "lost: field total",
+                "▼ receipts 1.1.0: regressed against 1.0.0 on these 12 cases",
+                "lost: field total (1.000 → 0.000)",
+                LESS.format("700", "882", "518"),
                 "next: look at field total: `skill-evaluator explain new --field total`",
             ),
         ),
         (
             compared(GOOD, BAD, {"fields": {"": RIGHT["total"]}}, fields={"": WRONG["total"]}),
             (
-                "▼ receipts: regressed on these 12 cases",
-                "lost: field (the whole answer)",
-                "next: look at (the whole answer): `skill-evaluator explain new`",
+                "▼ receipts 1.1.0: regressed against 1.0.0 on these 12 cases",
+                "lost: field (the whole output) (1.000 → 0.000)",
+                LESS.format("700", "882", "518"),
+                "next: look at (the whole output): `skill-evaluator explain new`",
             ),
         ),
         (
             compared(MANY, MANY | {"c03": [0.0] * 3}),
             (
-                "? receipts: inconclusive on these 40 cases",
+                "? receipts 1.1.0: inconclusive against 1.0.0 on these 40 cases",
                 "lost: case c03",
+                "how sure: field_level_f1 -0.023 on 40 cases "
+                "(95 % confidence interval -0.049 to +0.003, adjusted p-value 0.038)",
                 "next: look at case c03: `skill-evaluator explain new --case c03`",
             ),
         ),
@@ -73,60 +87,46 @@ def lines_of(conclusion: ComparisonSummary) -> list[str]:
                 skill_version="1.0.0",
             ),
             (
-                "= receipts: unchanged on these 12 cases; up to 22 of 100 new cases may get worse",
+                f"= receipts 1.0.0: {UNCHANGED}",
                 "nothing lost; less repeatable: pairwise_exact_match 1.000 → 0.310",
-                "next: nothing is in the way",
-            ),
-        ),
-        (
-            compared(GOOD, LOWER),
-            (
-                "▼ receipts: regressed on these 12 cases",
-                "lost: field_level_f1 0.920 → 0.720",
-                "next: look at case c00: `skill-evaluator explain new --case c00`",
+                SAME,
+                "next: nothing is in the way; rank the models: `skill-evaluator leaderboard receipts`",
             ),
         ),
         (
             compared(GOOD, LOWER, {"fields": RIGHT}, fields={"total": RIGHT["total"] | {"c00": (1, 3)}}),
             (
-                "▼ receipts: regressed on these 12 cases",
+                "▼ receipts 1.1.0: regressed against 1.0.0 on these 12 cases",
                 "lost: field_level_f1 0.920 → 0.720, most in field total 1.000 → 0.944",
+                LESS.format("200", "253", "147"),
                 "next: look at case c00: `skill-evaluator explain new --case c00`",
             ),
         ),
         (
             compared(GOOD, GOOD, {"fields": RIGHT}, fields={"total": RIGHT["total"] | {"c00": (0, 3)}}),
             (
-                "= receipts: unchanged on these 12 cases; up to 22 of 100 new cases may get worse",
+                f"= receipts 1.1.0: {UNCHANGED}",
                 "nothing lost; fell most, not significantly: field total 1.000 → 0.917",
-                "next: nothing is in the way of 1.1.0; `skill-evaluator accept receipts 1.1.0 --reason …` makes it "
-                "the baseline of later versions",
-            ),
-        ),
-        (
-            compared(GOOD, GOOD),
-            (
-                "= receipts: unchanged on these 12 cases; up to 22 of 100 new cases may get worse",
-                "nothing lost",
-                "next: nothing is in the way of 1.1.0; `skill-evaluator accept receipts 1.1.0 --reason …` makes it "
-                "the baseline of later versions",
+                SAME,
+                ACCEPT,
             ),
         ),
         (
             compared(GOOD, GOOD, draft=True),
             (
-                "= receipts: unchanged on these 12 cases; up to 22 of 100 new cases may get worse",
+                f"= receipts 1.1.0 (draft): {UNCHANGED}",
                 "nothing lost",
-                "next: `skill-evaluator evaluate receipts` records it",
+                SAME,
+                "next: record the version: `skill-evaluator evaluate receipts`",
             ),
         ),
         (
             compared(GOOD, GOOD, scorer_version=0),
             (
-                "≠ receipts: incomparable",
+                "≠ receipts 1.1.0: incomparable with 1.0.0",
                 "nothing was compared: not comparable: they were scored by different rules (scorer 1 and 0); "
                 "`skill-evaluator evaluate receipts` runs both versions again",
-                "next: `skill-evaluator evaluate receipts` runs both versions side by side, by today's files",
+                "next: run both versions interleaved: `skill-evaluator evaluate receipts`",
             ),
         ),
     ],
@@ -135,40 +135,61 @@ def lines_of(conclusion: ComparisonSummary) -> list[str]:
         "all is lost",
         "a case is lost",
         "less repeatable",
-        "spread",
-        "one field",
-        "a field falls by chance",
-        "unchanged",
+        "a metric fell",
+        "a field fell by chance",
         "a draft",
         "incomparable",
     ],
 )
-def test_conclusion_has_verdict_loss_and_next_step(result: ComparisonResult, lines: tuple[str, str, str]) -> None:
+def test_conclusion_has_verdict_loss_evidence_and_next_step(result: ComparisonResult, lines: tuple[str, ...]) -> None:
     assert lines_of(conclude(result, HERE)) == list(lines)
 
 
-def test_inconclusive_conclusion_names_what_would_decide_it() -> None:
-    conclusion = conclude(compared(FLAKY, FLAKY), HERE)
-    assert conclusion.verdict == "? receipts: inconclusive on these 12 cases"
-    assert conclusion.lost == "no loss is shown, and none is ruled out"
-    assert conclusion.next.startswith("about ")
-    assert conclusion.next.endswith("would decide it, if the difference stays")
-
-
-def test_inconclusive_conclusion_names_the_field_that_fell_most() -> None:
+def test_inconclusive_conclusion_names_what_would_decide_it_and_what_fell_most() -> None:
     result = compared(FLAKY, FLAKY, {"fields": RIGHT}, fields={"total": RIGHT["total"] | {"c00": (0, 3)}})
+    conclusion = conclude(result, HERE)
     fell = "fell most, not significantly: field total 1.000 → 0.917"
-    assert conclude(result, HERE).lost == f"no loss is shown, and none is ruled out; {fell}"
+    assert conclusion.lost == f"a loss is neither significant nor ruled out; {fell}"
+    assert conclusion.next.startswith("about ")
+    assert conclusion.next.endswith(
+        "would decide it, if the difference stays; then run `skill-evaluator evaluate receipts`"
+    )
+
+
+def test_regression_since_the_accepted_version_alone_names_that_version() -> None:
+    since = SinceAccepted(
+        version="0.9.0", run_id="r", metric="exact", difference=-0.1, ci95=(-0.2, -0.05), q=0.01, verdict="regressed"
+    )
+    same = compared(GOOD, GOOD)
+    worse = {"verdict": "regressed", "since_accepted": since}
+    result = same.model_copy(
+        update={"verdict": "regressed", "models": [model.model_copy(update=worse) for model in same.models]}
+    )
+    conclusion = conclude(result, HERE)
+    assert conclusion.verdict == "▼ receipts 1.1.0: regressed against 0.9.0 on these 12 cases"
+    assert conclusion.lost == "lost by all changes since 0.9.0: exact -0.100"
+    assert conclusion.sure == (
+        "all changes since 0.9.0: exact -0.100 (95 % confidence interval -0.200 to -0.050, adjusted p-value 0.010), "
+        "regressed"
+    )
+    command = "`skill-evaluator compare receipts --baseline 0.9.0`"
+    assert conclusion.next == f"compare with the accepted baseline: {command}"
+
+
+def test_few_cases_have_no_interval() -> None:
+    result = compared({"a": [0.9, 0.8]}, {"a": [0.9, 0.8]})
+    assert "on 1 case (too few cases for a confidence interval" in conclude(result, HERE).sure
 
 
 def test_what_to_ship_is_named_before_the_next_step() -> None:
     result = compared(GOOD, GOOD).model_copy(update={"ship": "to ship: 1.1.0 with m"})
-    assert lines_of(conclude(result, HERE))[2] == "to ship: 1.1.0 with m"
+    assert lines_of(conclude(result, HERE))[-2] == "to ship: 1.1.0 with m"
 
 
 def test_next_step_names_only_commands_that_work() -> None:
     worse, same = compared(GOOD, BAD), compared(GOOD, GOOD)
-    assert conclude(worse, Reader(outputs={})).next == "look at case c00; the answers are not on this machine"
+    elsewhere = "the outputs are not on this machine: `skill-evaluator compare receipts` has the scores"
+    assert conclude(worse, Reader(outputs={})).next == f"look at case c00; {elsewhere}"
     assert conclude(worse, Reader()).next == "look at case c00"
     assert conclude(same, Reader()).next == "nothing is in the way"
     reader = Reader(outputs={"new": "new"}, folders=["--components", "my prompts"])
@@ -176,19 +197,23 @@ def test_next_step_names_only_commands_that_work() -> None:
     assert conclude(worse, reader).next == f"look at case c00: {command}"
 
 
-def test_next_step_in_ci_names_where_the_outputs_are() -> None:
-    worse = compared(GOOD, BAD)
-    after = "after a pull, `skill-evaluator compare receipts` shows where"
-    assert conclude(worse, Reader(in_ci=True)).next == f"look at case c00; {after}"
-    draft = conclude(worse, Reader(in_ci=True, draft=True))
-    assert draft.next == "look at case c00; the artifacts of this run have the outputs"
+def test_next_step_in_ci_works_in_a_clone() -> None:
+    worse, same = compared(GOOD, BAD), compared(GOOD, GOOD)
+    merged, draft = Reader(in_ci=True), Reader(in_ci=True, draft=True)
+    compare = "compare the two versions: `git pull && skill-evaluator compare receipts`"
+    assert conclude(worse, merged).next == f"look at case c00; {compare}"
+    artifacts = "its outputs are artifacts of this run; compare a new prompt: `skill-evaluator try receipts`"
+    assert conclude(worse, draft).next == f"look at case c00; {artifacts}"
+    assert "`git pull && skill-evaluator accept receipts 1.1.0 " in conclude(same, merged).next
+    assert conclude(same, draft).next == "merge, nothing is in the way"
 
 
 def test_conclusion_of_several_models_is_about_the_worst() -> None:
     fine, worse = compared(GOOD, GOOD, {"model_id": "a"}, model_id="a"), compared(GOOD, BAD)
     both = worse.model_copy(update={"models": [*fine.models, *worse.models]})
     conclusion = conclude(both, HERE)
-    assert conclusion.verdict == "▼ receipts: regressed on these 12 cases (m, the worst of 2 models)"
+    assert conclusion.verdict.endswith("regressed against 1.0.0 on these 12 cases (m, the worst of 2 models)")
+    assert conclusion.sure.startswith("field_level_f1 -0.700 with m on 12 cases (")
     assert "look at case c00" in conclusion.next
     alike = worse.model_copy(update={"models": [*worse.models, *worse.models]})
     assert conclude(alike, HERE).verdict.endswith("(each of 2 models)")
@@ -197,16 +222,17 @@ def test_conclusion_of_several_models_is_about_the_worst() -> None:
 def test_names_from_outside_add_no_line() -> None:
     reader = Reader(outputs={"2" + HOSTILE: HOSTILE}, folders=["--components", HOSTILE])
     lines = lines_of(conclude(hostile_result(), reader))
-    assert len(lines) == 3
+    assert len(lines) == 4
     assert all(line.isprintable() for line in lines)
 
 
 def test_first_run_concludes_with_the_drop_that_it_could_detect() -> None:
     record = a_record({name: [0.9, 0.8] for name in "abc"}, skill="receipts")
-    assert lines_of(conclude_first(record, HERE, is_recorded=True)) == [
+    assert lines_of(conclude_first(record, HERE, is_recorded=True, ship="to ship: 1.0.0 with m")) == [
         "receipts 1.0.0: measured on 3 cases; there is no lower version to compare it with",
-        "3 cases can detect a drop of 0.42 or the loss of a field; about 30 cases could detect a drop of 0.05",
-        "next: change the prompt, and `skill-evaluator try receipts` compares it with this run",
+        f"how sure: {can_show(3)}",
+        "to ship: 1.0.0 with m",
+        "next: change the prompt and compare it with this run: `skill-evaluator try receipts`",
     ]
     not_recorded = conclude_first(record, HERE, is_recorded=False)
-    assert not_recorded.next == "`skill-evaluator evaluate receipts` records a baseline for later versions"
+    assert not_recorded.next == "record a baseline for later versions: `skill-evaluator evaluate receipts`"

@@ -91,6 +91,6 @@ def test_field_of_a_component_that_has_but_one_is_named(tmp_path: Path) -> None:
     right, wrong = ({"": dict.fromkeys(RIGHT, (at, 2))} for at in (2, 0))
     keep(library, a_run("1.0.0", 1, RIGHT, fields=right), a_run("1.1.0", 2, WORSE, fields=wrong))
     model = site_page(built_site(library), f"compare/{SKILL}/1.1.0.html").find("details", class_="compared")
-    assert "(the whole answer)" in differences(model)
+    assert "(the whole output)" in differences(model)
     fields = model.find("caption", string="Fields").parent
-    assert "(the whole answer)" in words(fields)
+    assert "(the whole output)" in words(fields)

@@ -92,10 +92,10 @@ def test_no_key_or_label_of_an_answer_is_on_a_site_without_documents(measured: L
     """Nor on that of a build after one that showed documents, which alone has both answers to a case."""
     site, private = built(measured, documents=False)
     page, compared = f"components/{SKILL}.html", f"compare/{SKILL}/1.1.0.html"
-    assert "the commonest answer changed in" not in words(site_page(site, compared))
+    assert "the most frequent output changed in" not in words(site_page(site, compared))
     _, public = built(measured, documents=True)
     changed = site_page(site, compared)
-    assert "the commonest answer changed in" in words(changed)
+    assert "the most frequent output changed in" in words(changed)
     assert changed.find("caption", string="Outputs that changed") is not None
     _, again = built(measured, documents=False)
     for secret in (TRUTH_KEY, "Elm St", "ACME", MADE_UP, "copied from", "A topic"):

@@ -40,7 +40,7 @@ def test_evidence_is_that_of_the_model_to_ship_when_no_model_lost(tmp_path: Path
         keep(library, a_run("1.0.0", 1 + day, scores, model_id=model), a_run("1.1.0", 5 + day, scores, model_id=model))
     where, _, following = (words(answer) for answer in state(library).find_all("dd"))
     assert where == "nothing lost with m since 1.0.0"
-    assert following.startswith("nothing is in the way of 1.1.0; skill-evaluator accept")
+    assert following.startswith("accept it as the baseline of later versions: skill-evaluator accept")
 
 
 def test_fixed_regression_stands_below_the_newest_version(tmp_path: Path) -> None:

@@ -133,7 +133,8 @@ def test_the_quickest_is_advised_where_a_cost_is_not_known_or_costs_are_equal() 
 def test_none_is_advised_where_neither_score_nor_cost_nor_time_tells() -> None:
     advice = rank(model("x", LEVEL[0], cost_usd=None), model("y", LEVEL[1], cost_usd=None)).advice
     assert advice.model_id is None
-    assert advice.reason == "x, y are not shown to differ, and neither cost nor time tells which to take"
+    assert advice.reason == "x, y do not differ significantly in score, cost or latency"
+    assert advice.words.startswith("best model: x or y (")
     assert rank(model("x", LEVEL[0])).advice.model_id is None
 
 

@@ -122,7 +122,7 @@ def test_bump_that_cannot_be_evaluated_fails_and_is_named(forge: Forge) -> None:
         "publish": "failure",
     }
     (comment,) = forge.world["comments"]
-    assert "### Wrong, so not evaluated" in comment
+    assert "### Not evaluated because of errors" in comment
     assert "components/one/prompt.md" in comment
     assert "components/two/leaderboard.json" in comment
     assert forge.rows("three")[0]["skill_version"] == "1.1.0"

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field
 
 _COMPONENT_NAME = "^[A-Za-z0-9][A-Za-z0-9._-]*$"
+UNNAMED = "unnamed"  # the model of imported results that name none
 _MAX_FILE_NAME = 240  # characters; file systems allow 255 bytes including a suffix
 _FILE_NAME = re.compile(rf"(?!\.)[\w@.+-]{{1,{_MAX_FILE_NAME}}}")
 BASELINE = "baseline"  # suffix of the run id of an interleaved baseline, after an @

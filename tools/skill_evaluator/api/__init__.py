@@ -324,7 +324,7 @@ class Library:
         result = (chosen.apart() if different_days else chosen).judged(self.settings)
         shown = [model.candidate.skill_version for model in result.models]
         unmeasured = recorded.unmeasured(shown) if recorded and candidate is None else ""
-        ship = recorded.ship_words() if recorded and between is None else ""
+        ship = recorded.ship_words() if recorded else ""
         return result.model_copy(update={"unmeasured": unmeasured, "ship": ship})
 
     def exit_code(self, results: Sequence[ComparisonResult], fail_on: Sequence[str] = ()) -> int:

@@ -1,9 +1,9 @@
-"""`skill-evaluator leaderboard`: which model should we ship? Recorded models beside each other. Makes no call."""
+"""`skill-evaluator leaderboard`: which model should we ship? Ranks recorded models and makes no call."""
 
 import sys
 
 from skill_evaluator.api import Library
-from skill_evaluator.display.options import SKILLS, OnlyModels, RecordOptions, argument, option, options, words_of
+from skill_evaluator.display.options import SKILLS, Full, OnlyModels, RecordOptions, argument, option, options, words_of
 from skill_evaluator.display.pages import print_page
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import EXIT_OK, SkillEvaluatorError
@@ -19,6 +19,7 @@ class LeaderboardOptions(RecordOptions):
     skills: tuple[str, ...] = argument(SKILLS, (), "COMPONENT")
     models: OnlyModels = ()
     version: str | None = option("Version to rank on; default: the highest of each model.", metavar="VERSION")
+    full: Full = False
 
 
 def leaderboard(options: LeaderboardOptions) -> int:
@@ -29,7 +30,8 @@ def leaderboard(options: LeaderboardOptions) -> int:
         options.skills, models=options.models, version=options.version, on_problem=problems.append
     )
     if rankings:
-        print_page(options.format, json=lambda: rankings, page=lambda: rankings_page(rankings, words_of(options)))
+        page = rankings_page(rankings, words_of(options))
+        print_page(options.format, json=lambda: rankings, page=lambda: page, full=options.full)
     for problem in problems:
         print(f"{problem.label}{visible(str(problem))}", file=sys.stderr)
     return min((problem.exit_code for problem in problems), default=EXIT_OK)

@@ -1,7 +1,7 @@
-"""`skill-evaluator switch`: may every component move to a new model? Both models are asked, in the same minutes."""
+"""`skill-evaluator switch`: may every component move to a new model? Both models are called in the same minutes."""
 
 from skill_evaluator.api import Library
-from skill_evaluator.display.options import folders_of, keywords_of
+from skill_evaluator.display.options import folders_of, keywords_of, words_of
 from skill_evaluator.display.pages import print_page
 from skill_evaluator.evaluation.request import SwitchRequest
 from skill_evaluator.reports.live import watch
@@ -17,5 +17,6 @@ def switch(options: SwitchRequest) -> int:
     The results are recorded. If the old model does not answer, its newest record is used.
     """
     result = Library(**folders_of(options)).switch(**keywords_of(options, SwitchRequest), watch=watch)
-    print_page(options.format, json=lambda: switch_json(result), page=lambda: switch_page(result))
+    folders = words_of(options)
+    print_page(options.format, json=lambda: switch_json(result, folders), page=lambda: switch_page(result, folders))
     return result.exit_code

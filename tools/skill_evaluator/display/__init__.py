@@ -1,4 +1,4 @@
-"""How results are shown: reports, tables, safe text and chart style; this module formats every number."""
+"""The display of results: reports, tables, safe text and chart style; this module formats every number."""
 
 import sys
 import threading
@@ -7,16 +7,16 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
-MIN_CASES_FOR_INTERVAL = 5  # an interval of fewer cases is not shown
-WHOLE = "(the whole answer)"  # the name of the field whose path is empty
+MIN_CASES_FOR_INTERVAL = 5
+WHOLE = "(the whole output)"  # the name of the field whose path is empty
 _SLOW_S = 2.0
 _T = TypeVar("_T")
 
 
 @contextmanager
-def notice_when_slow(words: str) -> Iterator[None]:
+def notice_when_slow(notice: str) -> Iterator[None]:
     """Print a notice to stderr if the block takes longer than two seconds."""
-    timer = threading.Timer(_SLOW_S, lambda: print(words, file=sys.stderr, flush=True))
+    timer = threading.Timer(_SLOW_S, lambda: print(notice, file=sys.stderr, flush=True))
     timer.daemon = True
     timer.start()
     try:
@@ -134,7 +134,7 @@ def seconds(value: float | None) -> str:
 
 
 def relative_change(before: float | None, after: float | None) -> str:
-    """Format by how many percent an amount changed.
+    """Format the relative change of an amount in percent.
 
     >>> relative_change(2.0, 3.0), relative_change(2.0, 2.0), relative_change(0.0, 3.0), relative_change(None, 3.0)
     ('+50 %', '=', '+3', '')
@@ -172,7 +172,7 @@ def cost_words(usd: float | None, hit_rate: float | None = None, *, digits: int 
 
 
 def stability_words(stability: str, replicates: int) -> str:
-    """Name the stability of a field in a case; one replicate cannot tell whether the next would be the same.
+    """Name the stability of a field in a case; with one replicate, agreement is unknown.
 
     >>> stability_words("stable_right", 3), stability_words("unscored", 1)
     ('right', 'answered once')

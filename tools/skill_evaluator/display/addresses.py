@@ -1,4 +1,4 @@
-"""Where on a published site the page of a component, a case or a field is: the one place that knows."""
+"""The addresses of the pages of a published site."""
 
 import re
 from dataclasses import dataclass
@@ -62,25 +62,25 @@ def judge_run_address(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A published site; without an address nothing is linked."""
+    """A published site; if it has no address, reports have no links."""
 
     address: str | None = None
 
     def page(self, skill: str, *, case: str | None = None, field: str | None = None) -> str:
-        """Return the address of a component's page, of a case's, or of a field's cases; empty without a site.
+        """Return the address of the page of a component, a case, or the cases of a field; "" without a site.
 
         >>> Site("https://example.com/site").page("receipts", field="total")
         'https://example.com/site/components/receipts.html#field-total'
         """
         if self.address is None:
             return ""
-        place = component_address(skill, field) if case is None else case_address(skill, case)
-        return f"{self.address.rstrip('/')}/{place}"
+        path = component_address(skill, field) if case is None else case_address(skill, case)
+        return f"{self.address.rstrip('/')}/{path}"
 
 
 NO_SITE = Site()
 
 
-def linked(words: str, address: str) -> str:
-    """Write Markdown as a link, or as it is without an address."""
-    return f"[{words}]({address})" if address else words
+def linked(text: str, address: str) -> str:
+    """Write Markdown as a link; without an address, return it unchanged."""
+    return f"[{text}]({address})" if address else text

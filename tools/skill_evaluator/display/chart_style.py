@@ -1,4 +1,4 @@
-"""The look of charts: colours that the colour-blind tell apart, a white ground under any theme, a generic font.
+"""The style of charts: colours that colour-blind readers can distinguish, a white background, a generic font.
 
 A finished altair chart in, SVG out.
 """
@@ -26,7 +26,7 @@ _FEW = ("#0072b2", "#009e73", "#e69f00", "#d55e00")  # Okabe and Ito's
 _SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross")
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#8f6fd1", "#8c8c8c")  # Okabe and Ito's
 SHAPES = ("circle", "square", "diamond", "triangle-up", "cross", "triangle-down", "triangle-right", "triangle-left")
-# Models begin alike and end differently, so a name that is too long loses its middle; it is whole in the table.
+# Model names often share a beginning and differ at the end, so the middle of a long name is cut.
 _SHORT_LABEL = "length(datum.label) > 26 ? slice(datum.label, 0, 11) + '…' + slice(datum.label, -14) : datum.label"
 NAME_AXIS = alt.Axis(labelLimit=190, labelExpr=_SHORT_LABEL, labelPadding=12, domain=False, ticks=False)
 _MAX_TEXT = 100  # characters in a chart; vl-convert aborts the process for very many
@@ -53,13 +53,13 @@ def grade_legend() -> alt.Legend:
 
 
 def short_name(name: str) -> str:
-    """Cut a name to the length of a label beside a point; the table has it in full."""
+    """Cut a name to the length of a label beside a point; the table has the whole name."""
     text = name_text(name)
     return text if len(text) <= _MAX_NAME else f"{text[: _MAX_NAME - 1]}…"
 
 
 def text_width(text: str) -> float:
-    """Estimate how many pixels a label takes, rather too many than too few."""
+    """Estimate the width of a label in pixels, rather too wide than too narrow."""
     return FONT_SIZE * sum(_WIDE if unicodedata.east_asian_width(mark) in "WF" else _NARROW for mark in text)
 
 
@@ -70,7 +70,7 @@ def title(text: str, *remarks: str, width: float = 800) -> alt.TitleParams:
 
 
 def drawn_from(values: Sequence[Any]) -> alt.Chart:
-    """Return a layer that holds its values, since a chart reads no file."""
+    """Return a chart layer with inline values, because a chart reads no file."""
     return alt.Chart(alt.InlineData(values=list(values)))
 
 
@@ -85,7 +85,7 @@ class PageChart:
 
 
 def page_chart(chart: Any, name: str, *, narrowed: bool) -> PageChart:
-    """Draw a chart for an HTML page, without its title; `name` keeps its ids apart from those of other charts."""
+    """Draw a chart for an HTML page, without its title; `name` is the prefix of its ids."""
     spec = chart.to_dict(validate=False)
     heading = spec.pop("title")
     narrow = ""
@@ -150,7 +150,7 @@ def series_legend(**more: Any) -> alt.Legend:
 
 
 def svg(chart: Any) -> str:
-    """Draw a chart as SVG, which loads nothing from elsewhere."""
+    """Draw a chart as SVG without external resources."""
     spec = chart.configure(
         background="white",
         font="sans-serif",

@@ -1,4 +1,4 @@
-"""The server of a page on this machine: on 127.0.0.1 alone, for whoever has the address with its token.
+"""The server of a page on this machine, on 127.0.0.1 only; the address contains a token.
 
 A different site in the same browser can write nothing: the token is in no page of its own, a foreign Host (DNS
 rebinding), Origin or Sec-Fetch-Site is refused, and what is sent must be JSON, which no form can send.
@@ -34,8 +34,8 @@ _MAX_DIGITS = 20  # Python refuses to read an integer of thousands of digits
 class RefusedError(Exception):
     """A refused request, with its status and the reason."""
 
-    def __init__(self, status: HTTPStatus, why: str) -> None:
-        super().__init__(why)
+    def __init__(self, status: HTTPStatus, reason: str) -> None:
+        super().__init__(reason)
         self.status = status
 
 
@@ -70,7 +70,7 @@ class LoopbackServer(ThreadingHTTPServer):
         """Return the path after the token. Raise RefusedError if the host is foreign or the token is missing."""
         hosts = request.headers.get_all("Host", [])
         if len(hosts) != 1 or hosts[0] not in self.hosts:
-            raise RefusedError(HTTPStatus.FORBIDDEN, "this page is on no such host")
+            raise RefusedError(HTTPStatus.FORBIDDEN, "unknown host")
         token, slash, path = request.path.removeprefix("/").partition("/")
         if not slash or not hmac.compare_digest(token.encode(), self.token.encode()):
             raise RefusedError(HTTPStatus.FORBIDDEN, "the address lacks its token; copy all of it from the terminal")
@@ -100,16 +100,16 @@ def refuse_other_sites(request: BaseHTTPRequestHandler) -> None:
     host, origins = request.headers.get("Host"), request.headers.get_all("Origin", [])
     of_others = request.headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin")
     if of_others or any(origin != f"http://{host}" for origin in origins):
-        raise RefusedError(HTTPStatus.FORBIDDEN, "another site may not ask for this")
+        raise RefusedError(HTTPStatus.FORBIDDEN, "requests of other sites are refused")
 
 
 def sent(request: BaseHTTPRequestHandler, model: type[ModelT], what: str) -> ModelT:
     """Parse the JSON that a page sends. Raise RefusedError if it is not valid."""
     if request.headers.get_content_type() != "application/json":
-        raise RefusedError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"a {what} is sent as application/json")
+        raise RefusedError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"a {what} must be sent as application/json")
     length = request.headers.get("Content-Length", "")
     if not (length.isascii() and length.isdigit() and len(length) <= _MAX_DIGITS):
-        raise RefusedError(HTTPStatus.BAD_REQUEST, f"a {what} is sent with its length")
+        raise RefusedError(HTTPStatus.BAD_REQUEST, f"a {what} must be sent with its Content-Length")
     if int(length) > _MAX_BODY:
         raise RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a {what} has at most {_MAX_BODY:,} bytes")
     try:

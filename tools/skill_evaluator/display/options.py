@@ -1,7 +1,7 @@
-"""How the options of a command are declared: a frozen dataclass with an `option("help", default)` a line.
+"""The options of a command: a frozen dataclass with one `option("help", default)` per line.
 
-It stands on the ground so that each package declares what its own use case takes; cyclopts reads the command line into
-it. Here are also the options that several commands share: one wording and one default.
+Each package declares the options of its use cases, and cyclopts parses the command line into them. Options that several
+commands share are declared here, with one help text and one default.
 """
 
 import dataclasses
@@ -31,7 +31,7 @@ _Options = TypeVar("_Options")
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 def options(cls: type[_Options]) -> type[_Options]:
-    """Make a class of annotated fields the options of a command. The program alone sets a field without `option`."""
+    """Make a class of annotated fields the options of a command. A field without `option` is set by the program."""
     for name, hint in cls.__annotations__.items():
         metadata = getattr(cls.__dict__.get(name), "metadata", {})
         if not hasattr(hint, "__metadata__"):  # nor is it `Annotated` already
@@ -44,7 +44,7 @@ def option(
 ) -> Any:
     """Declare an option. Its flag is the field's name; `flags` adds a short one or sets a different one.
 
-    `...` as default makes it required. Put into `how` what else `cyclopts.Parameter` takes.
+    `...` as default makes it required. `how` has further arguments of `cyclopts.Parameter`.
 
     >>> option("Calls per case and model.", 3, "-n").default
     3
@@ -67,7 +67,7 @@ def flag(help: str, *flags: str) -> Any:
 
 
 def rare(help: str, default: Any = None, *flags: str, **how: Any) -> Any:
-    """Declare an option that workflows type and people hardly ever: only `--help --all` explains it."""
+    """Declare an option for workflows, which only `--help --all` shows."""
     return option(help, default, *flags, group=RARE, **how)
 
 
@@ -100,7 +100,7 @@ class ConfigOption:
 
 @options
 class PlatformOption:
-    """A command that CI runs, too."""
+    """A command that CI also runs."""
 
     platform: PlatformName | None = rare("Also write outputs, summary and annotations of this CI.")
 
@@ -144,7 +144,7 @@ SKILLS = "Components, by name or folder; default: all."
 
 
 def declared(kind: type) -> Iterator[tuple[dataclasses.Field[Any], Any, Any]]:
-    """Yield the options that can be typed: the field, its parameter and its type."""
+    """Yield the field, the parameter and the type of each command-line option."""
     hints = get_type_hints(kind, include_extras=True)
     for field in dataclasses.fields(kind):
         hint, parameter = get_args(hints[field.name])
@@ -153,7 +153,7 @@ def declared(kind: type) -> Iterator[tuple[dataclasses.Field[Any], Any, Any]]:
 
 
 def help_of(kind: type) -> dict[str, list[tuple[str, str]]]:
-    """Return the rows of the help by section: what is typed, and its help with the default."""
+    """Return the rows of the help by section: the option and its help text with the default."""
     rows = {section: list[tuple[str, str]]() for section in SECTIONS}
     for field, parameter, hint in declared(kind):
         value = parameter.metavar or (_value(hint) if field.kw_only else field.name.upper())
@@ -172,7 +172,7 @@ def flags_of(field: dataclasses.Field[Any], parameter: Any) -> tuple[str, ...]:
 
 
 def _value(hint: Any) -> str:
-    """Return the placeholder of an option's value in the help: a word for its type, or its choices."""
+    """Return the placeholder of an option's value in the help: its type or its choices."""
     members = [member for member in get_args(hint) if member is not NoneType]
     if get_origin(hint) is Literal:
         return "|".join(map(str, members))
@@ -180,8 +180,8 @@ def _value(hint: Any) -> str:
 
 
 def words_of(options: Any, *names: str) -> list[str]:
-    """Return the words that give options again (all of the library, unless named), without those at their default."""
-    arguments, words = list[str](), list[str]()
+    """Return the command-line words of the named options, by default of the library's folders, without defaults."""
+    arguments, parts = list[str](), list[str]()
     for field, parameter, _ in declared(type(options)):
         value = getattr(options, field.name)
         if field.name not in (names or FOLDERS) or value == field.default:
@@ -189,14 +189,14 @@ def words_of(options: Any, *names: str) -> list[str]:
         values = value if isinstance(value, tuple) else (value,)
         if field.kw_only:
             flag = flags_of(field, parameter)[0]
-            words += [word for item in values for word in (flag, *([] if item is True else [str(item)]))]
+            parts += [word for item in values for word in (flag, *([] if item is True else [str(item)]))]
         else:
             arguments += map(str, values)
-    return arguments + words
+    return arguments + parts
 
 
 def folders_of(options: Any) -> dict[str, Any]:
-    """Return the folders of the library that the options of a command name, as `Library` takes them."""
+    """Return the folders of the library in the options of a command, as keyword arguments of `Library`."""
     return {name: getattr(options, name) for name in FOLDERS if hasattr(options, name)}
 
 
@@ -207,7 +207,7 @@ def keywords_of(options: Any, request: type, *left_out: str) -> dict[str, Any]:
 
 
 def request_of(kind: type[_Options], library: Any = None, /, **given: Any) -> _Options:
-    """Make the options of a command from a program: a text may stand for a path, one name or a list for several.
+    """Make the options of a command from keyword arguments: a path may be a text, several values may be one value.
 
     Its folders are those of the library. Raise ConfigError for an option that is unknown or of a different type.
 
@@ -217,12 +217,12 @@ def request_of(kind: type[_Options], library: Any = None, /, **given: Any) -> _O
     hints = get_type_hints(kind)
     for name in given.keys() - hints:
         raise ConfigError(f"there is no option '{name}' {nearest(name, hints)}")
-    places = {name: getattr(library, name) for name in FOLDERS if library and name in hints}
-    return kind(**{name: _fitting(name, hints[name], value) for name, value in (places | given).items()})
+    folders = {name: getattr(library, name) for name in FOLDERS if library and name in hints}
+    return kind(**{name: _fitting(name, hints[name], value) for name, value in (folders | given).items()})
 
 
 def _fitting(name: str, hint: Any, value: Any) -> Any:
-    """Return a value as an option of this type has it; raise ConfigError."""
+    """Convert a value to the type of an option. Raise ConfigError if it has a different type."""
     members = get_args(hint)
     if get_origin(hint) is tuple:
         values = value if isinstance(value, Iterable) and not isinstance(value, str) else [value]
@@ -240,7 +240,7 @@ def _fitting(name: str, hint: Any, value: Any) -> Any:
 
 @options
 class LimitsOption:
-    """A command that asks models."""
+    """A command that calls models."""
 
     concurrency: Concurrency = None
     max_cost: MaxCost = None

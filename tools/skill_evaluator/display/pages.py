@@ -1,7 +1,7 @@
 """A report: one list of blocks, rendered on a terminal, as Markdown and as HTML.
 
-Text from outside is safe in every rendering: it is never mark-up. A Markdown page can be fitted to a size: sections for
-which there is no room are left out whole and named.
+Text from outside is safe in every rendering: it is never mark-up. A Markdown page can be limited to a size; it then
+names the sections that it omits.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 Medium = Literal["terminal", "markdown", "site"]
-Words = str | Cell  # a Cell may be code, a link, bold or italic
+Words = str | Cell  # a Cell may be code, a link or bold
 MOST_ROWS = 200  # rows of a table on the site; the result files have all
 _MOODS = {"green": "improved", "red": "regressed", "yellow": "inconclusive"}
 _MAX_NAMED = 5
@@ -51,7 +51,7 @@ class Lines:
     """A list of sentences; a terminal indents them only if there is a mark."""
 
     lines: Sequence[Line | str]
-    mark: Literal["", "-", "[ ]", "1."] = ""
+    mark: Literal["", "-", "[ ]"] = ""
     style: str = ""
 
 
@@ -84,7 +84,7 @@ class Drawing:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """Drawings of which a site shows one at a time; Markdown has them if their files lie beside the page."""
+    """Drawings of which a site shows one at a time; Markdown shows them if their files are in its folder."""
 
     name: str
     drawings: Sequence[Drawing]
@@ -104,7 +104,7 @@ class Fold:
 
 @dataclass(frozen=True, slots=True)
 class Closing:
-    """Blocks that a terminal shows last, where its reader looks first; other media show them in place."""
+    """Blocks that a terminal shows last, because its reader looks there first; other media show them in place."""
 
     blocks: "Sequence[Block]"
 
@@ -123,7 +123,7 @@ Block = str | Line | Lines | Code | Sheet | Captioned | Chart | Fold | Closing |
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """A part of a page that is shown or left out as a whole; the remark on what was left out has its `name`."""
+    """A part of a page that is shown or omitted as a whole; a remark on omitted sections has its `name`."""
 
     name: str
     blocks: Sequence[Block] = ()
@@ -131,7 +131,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A report; the last sections are the first to be left out if there is no room."""
+    """A report; the last sections are omitted first if there is no room."""
 
     sections: Sequence[Section] = field(default_factory=tuple)
 
@@ -145,9 +145,9 @@ class Page:
         return _blocks_markdown(self.blocks, charts)
 
     def within(self, limit: int, size: Callable[[str], int] = len) -> str:
-        """Render the page in at most `limit`, as `size` counts; name the sections that have no room.
+        """Render the page in at most `limit`, as `size` counts; name the sections that are omitted.
 
-        The collapsed details are left out first, from the last section to the first, then whole sections.
+        The collapsed details are omitted first, from the last section to the first, then whole sections.
         """
         texts = [_blocks_markdown(section.blocks) for section in self.sections]
         if size(_joined(texts)) <= limit:
@@ -155,26 +155,26 @@ class Page:
         room = limit - min(_ROOM_FOR_NOTE, limit // 4)
         needed = sum(size(text) + 2 for text in texts)
         without_details, left_out = list[str](), list[str]()
-        for at in reversed(range(len(texts))):
+        for index in reversed(range(len(texts))):
             if needed <= room:
                 break
-            bare = _blocks_markdown([block for block in self.sections[at].blocks if not isinstance(block, Fold)])
-            if bare != texts[at]:
-                without_details.insert(0, self.sections[at].name)
-                needed -= size(texts[at]) - size(bare)
-                texts[at] = bare
-        for at in reversed(range(1, len(texts))):
+            bare = _blocks_markdown([block for block in self.sections[index].blocks if not isinstance(block, Fold)])
+            if bare != texts[index]:
+                without_details.insert(0, self.sections[index].name)
+                needed -= size(texts[index]) - size(bare)
+                texts[index] = bare
+        for index in reversed(range(1, len(texts))):
             if needed <= room:
                 break
-            left_out.insert(0, self.sections[at].name)
-            needed -= size(texts[at]) + 2
-            texts[at] = ""
+            left_out.insert(0, self.sections[index].name)
+            needed -= size(texts[index]) + 2
+            texts[index] = ""
         if needed > room:
             return _first_lines(texts[0], limit, size)
         details = [name for name in without_details if name not in left_out]
-        words = [f"{counted(len(left_out), 'section')} ({_names(left_out)})"] if left_out else []
-        words += [f"the details of {counted(len(details), 'section')} ({_names(details)})"] if details else []
-        note = f"*Left out here for want of room: {' and '.join(words)}. The run's artifacts have everything.*"
+        remarks = [f"{counted(len(left_out), 'section')} ({_names(left_out)})"] if left_out else []
+        remarks += [f"the details of {counted(len(details), 'section')} ({_names(details)})"] if details else []
+        note = f"*Left out here for want of room: {' and '.join(remarks)}. The run's artifacts have everything.*"
         return _joined([*texts, note])
 
 
@@ -183,8 +183,11 @@ def page_of(name: str, blocks: Iterable[Block]) -> Page:
     return Page([Section(name=name, blocks=list(blocks))])
 
 
-def print_page(form: Format, *, json: Callable[[], Any], page: Callable[[], Page], full: bool = False) -> None:
-    """Print a report to stdout in the requested form; `full` opens the collapsed details on a terminal."""
+def print_page(form: Format, *, json: Callable[[], Any], page: Callable[[], Page], full: bool | None = None) -> None:
+    """Print a report to stdout in the requested form; `full` opens the collapsed details on a terminal.
+
+    `full` is None for a command without the option `--full`.
+    """
     if form == "json":
         write(dumps(json(), indent=2, default=lambda model: model.model_dump(mode="json")) + "\n")
     elif form == "markdown":
@@ -215,8 +218,8 @@ def _markdown(block: Block, charts: str) -> str:
         case Line() | str():
             return _line_markdown(block) if block else ""
         case Lines():
-            mark = {"[ ]": "- [ ]", "1.": "{}."}.get(block.mark, "-")
-            return "\n".join(f"{mark.format(at)} {_line_markdown(line)}" for at, line in enumerate(block.lines, 1))
+            mark = "- [ ]" if block.mark == "[ ]" else "-"
+            return "\n".join(f"{mark} {_line_markdown(line)}" for line in block.lines)
         case Captioned():
             table = _markdown(block.sheet, charts)
             caption = prose(f"{block.caption}:") if block.caption else ""
@@ -235,24 +238,27 @@ def _markdown(block: Block, charts: str) -> str:
 
 
 def _line_markdown(line: Line | str) -> str:
-    """Render a sentence; words that could be mark-up become code."""
+    """Render a remarks; words that could be mark-up become code."""
     if isinstance(line, str):
         return prose(line)
     text = ""
     for word in line.words:
         cell = Cell(word) if isinstance(word, str) else word
         shown = linked(code_span(cell.text) if cell.code else prose(cell.text, bool(text)), cell.link)
-        mark = "**" if "bold" in cell.style else "*" if "italic" in cell.style else ""
+        mark = "**" if "bold" in cell.style else ""
         text += f"{mark}{shown}{mark}" if shown else ""
     return f"**{text}**" if line.style.startswith("bold") and not isinstance(line, Heading) else text
 
 
-def terminal_pieces(blocks: Iterable[Block], *, full: bool = False) -> "Iterator[Sheet | Text | str]":
-    """Yield the tables and texts of a terminal, with blank lines around tables and above headings."""
+def terminal_pieces(blocks: Iterable[Block], *, full: bool | None = None) -> "Iterator[Sheet | Text | str]":
+    """Yield the tables and texts of a terminal, with blank lines around tables and above headings.
+
+    If `full` is false, a line names the option that shows the collapsed details.
+    """
     from rich.text import Text
 
     before: Block | None = None
-    for block in _flat(blocks, "terminal", full=full):
+    for block in _terminal_blocks(list(blocks), full):
         sheet = block.sheet if isinstance(block, Captioned) else block
         if not block or (isinstance(block, Lines) and not block.lines) or (isinstance(sheet, Sheet) and not sheet.rows):
             continue
@@ -262,9 +268,8 @@ def terminal_pieces(blocks: Iterable[Block], *, full: bool = False) -> "Iterator
             yield from () if is_blank else (Text(),)
         before = block
         if isinstance(block, Lines):
-            for at, line in enumerate(block.lines, 1):
-                mark = {"": "", "1.": f"  {at}. "}.get(block.mark, "  - ")
-                yield Text(mark).append_text(_terminal_line(line, block.style))
+            for line in block.lines:
+                yield Text("  - " if block.mark else "").append_text(_terminal_line(line, block.style))
         elif isinstance(sheet, Sheet):
             if isinstance(block, Captioned) and block.caption:
                 yield Text(visible(block.caption), style="bold")
@@ -287,13 +292,21 @@ def _terminal_line(line: Line | str, style: str = "") -> "Text":
     return text
 
 
+def _terminal_blocks(blocks: Sequence[Block], full: bool | None) -> Iterator[Block]:
+    """Yield the blocks of a terminal: those inside folds if `full`, and the closing blocks last."""
+    shown = list(_flat(blocks, "terminal", full=bool(full)))
+    yield from (block for block in shown if not isinstance(block, Closing))
+    if full is False and any(isinstance(block, Fold) and block.blocks for block in blocks):
+        yield Line("--full shows all", style="dim")
+    for closing in shown:
+        if isinstance(closing, Closing):
+            yield from (Line(), *closing.blocks)
+
+
 def _flat(blocks: Iterable[Block], medium: Medium, *, full: bool = False) -> Iterator[Block]:
-    """Yield the blocks that a medium shows; on a terminal also those inside folds that are open."""
-    closing = list[Block]()
+    """Yield the blocks that a medium shows; on a terminal also those inside folds if `full`."""
     for block in blocks:
-        if isinstance(block, Closing) and medium == "terminal":
-            closing += block.blocks
-        elif isinstance(block, Closing):
+        if isinstance(block, Closing) and medium != "terminal":
             yield from block.blocks
         elif isinstance(block, Only):
             yield from _flat(block.blocks if medium in block.media else (), medium, full=full)
@@ -302,7 +315,6 @@ def _flat(blocks: Iterable[Block], medium: Medium, *, full: bool = False) -> Ite
             yield from _flat(inside, medium, full=full)
         else:
             yield block
-    yield from (Line(), *closing) if closing else ()
 
 
 def sections_of(blocks: Iterable[Block]) -> list[tuple[str, list[Block]]]:
@@ -330,9 +342,9 @@ def mood_of(cell: Cell) -> str | None:
 
 def html_columns(sheet: Sheet) -> list[int]:
     """Return the order of the columns on an HTML page: grade, quadrant and verdict follow the first."""
-    places = list(range(len(sheet.columns)))
+    indexes = list(range(len(sheet.columns)))
     ahead = [list(sheet.columns).index(name) for name in ("verdict", "quadrant", "grade") if name in sheet.columns[1:]]
-    return [places[0], *ahead, *(at for at in places[1:] if at not in ahead)]
+    return [indexes[0], *ahead, *(at for at in indexes[1:] if at not in ahead)]
 
 
 def draw_charts(blocks: Iterable[Block]) -> Mapping[str, str]:
@@ -358,7 +370,7 @@ def _names(names: Sequence[str]) -> str:
 
 
 def _first_lines(text: str, limit: int, size: Callable[[str], int]) -> str:
-    """Return as many whole lines as there is room for; half a line could leave a code span open."""
+    """Return the lines that fit; no line is split, because that could leave a code span open."""
     room, lines = limit - size(_CUT) - 2, []
     for line in text.splitlines():
         room -= size(line) + 1

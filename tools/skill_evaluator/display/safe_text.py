@@ -1,8 +1,7 @@
-"""Text from outside, made safe to show: all of it visible, none of it mark-up, none of it a command to GitHub Actions.
+"""Text from outside, made safe to show: visible, without mark-up and without commands to GitHub Actions.
 
 What cannot be seen (control characters, bidirectional marks, zero-width spaces, lone surrogates) is written as JSON
-would escape it, so that two values that look alike can be told apart. Its own module because the command line needs it
-before anything else is imported.
+would escape it, so that two values that look alike can be distinguished. The command line imports this module first.
 """
 
 import json
@@ -73,14 +72,14 @@ def abridged(text: str, limit: int = 2 * _SHORT) -> str:
     return text if len(text) <= limit else f"{text[: limit // 2]} … {text[-(limit // 2) :]}"
 
 
-def value_pair(left: Any, right: Any, limit: int | None = _SHORT) -> tuple[str, str]:
+def value_pair(before: Any, after: Any, limit: int | None = _SHORT) -> tuple[str, str]:
     """Write two values, cut alike around the place where they first differ; whole without a limit."""
-    first, second = value_text(left), value_text(right)
+    first, second = value_text(before), value_text(after)
     if limit is None:
         return first, second
     marks = enumerate(zip(first, second, strict=False))
     same = next((place for place, (mark, other) in marks if mark != other), min(len(first), len(second)))
-    differ = same < max(len(first), len(second)) and not (left is None or right is None)
+    differ = same < max(len(first), len(second)) and not (before is None or after is None)
     start = max(0, same - _BEFORE_THE_DIFFERENCE) if differ and same > limit - _BEFORE_THE_DIFFERENCE else 0
     return shortened(first, start, limit), shortened(second, start, limit)
 
@@ -93,7 +92,7 @@ def code_span(text: str) -> str:
 
 
 def prose(text: str, inside: bool = False) -> str:
-    """Write a sentence, or a part `inside` a line, as it is if nothing beside its code could be mark-up, else as code.
+    """Write a sentence, or a part `inside` a line, as code if a part outside of its code could be mark-up.
 
     >>> prose("p <0.001 with 4 models"), prose("<b> is *best*"), prose(", then", inside=True), prose("see `a <b>`")
     ('p <0.001 with 4 models', '`<b> is *best*`', ', then', 'see `a <b>`')
@@ -110,10 +109,10 @@ def code_block(text: str) -> str:
 
 
 class _InertStream:
-    """A stream without commands: a blank parts what would begin one, even when it is written piece by piece.
+    """A stream without commands: a blank splits the beginning of a command, even if it is written in parts.
 
-    Each stream is made inert by itself. The runner reads stdout and stderr apart and in no fixed order (actions/runner,
-    ProcessInvoker), so `::stop-commands::` on one does not stop the other's.
+    The runner reads stdout and stderr separately and in no fixed order (actions/runner, ProcessInvoker), so
+    `::stop-commands::` on one stream does not stop the commands of the other.
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -121,7 +120,7 @@ class _InertStream:
         self._line = ""
 
     def write(self, text: str) -> int:
-        """Write text, with a blank inside whatever would begin a command."""
+        """Write text, with a blank inside each part that would begin a command."""
         parted = _COMMAND.sub(r"\g<0> ", self._line + text)
         self.stream.write(parted[len(self._line) :])
         self._line = _LINE_END.split(parted)[-1]
@@ -133,7 +132,7 @@ class _InertStream:
 
 @contextmanager
 def inert_output() -> Iterator[None]:
-    """Keep whatever is printed inside from being a command to GitHub Actions; change nothing elsewhere."""
+    """Prevent printed text from being a command to GitHub Actions; change nothing outside of GitHub Actions."""
     if os.environ.get("GITHUB_ACTIONS") != "true":
         yield
         return
@@ -146,7 +145,7 @@ def inert_output() -> Iterator[None]:
 
 
 def print_command(name: str, message: str, properties: Mapping[str, str]) -> None:
-    """Print one command on stderr, so that what stdout is piped into never sees it."""
+    """Print a command of GitHub Actions on stderr, so that it is never part of a piped stdout."""
     listed = ",".join(
         f"{key}={_escaped(value).replace(':', '%3A').replace(',', '%2C')}" for key, value in properties.items()
     )

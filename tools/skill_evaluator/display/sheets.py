@@ -1,7 +1,7 @@
 """Tables: fitted and coloured on a terminal, one line per row through a pipe, or as Markdown.
 
-A terminal cuts no word and no number: columns of words are wrapped, and columns for which there is no room go below
-their row.
+A terminal cuts no word and no number: columns of words are wrapped, and columns that do not fit are printed below their
+row.
 """
 
 import re
@@ -24,7 +24,7 @@ Format = Literal["text", "json", "markdown"]
 
 _UNLIMITED = 1_000_000  # cells: the width of a line through a pipe
 _NARROW = 20  # cells: a narrower column of words goes below its row
-_COMMAND = re.compile(r"`(?:skill-evaluator|evaluate|compare|judge|policy|profile)\b[^`]*`")
+_COMMAND = re.compile(r"`(?:git pull && )?(?:skill-evaluator|evaluate|compare|judge|policy|profile)\b[^`]*`")
 _WORDS = re.compile(r"\s*\S+(?: → \S+)*")  # a change stays in a line
 _UNBROKEN = "\ue000"  # replaces a blank at which rich must not break
 _INSIDE_A_WORD = re.compile(r"(?<=[./_,:;=\]-])(?=[^\W\d])")  # a long path or id may be broken here; a number may not
@@ -55,10 +55,10 @@ class Sheet:
     named: frozenset[str] = frozenset()
     below: Sequence[str] = ()
 
-    def only(self, *columns: str, most: int | None = None) -> "Sheet":
-        """Return these columns, with at most `most` rows."""
-        places = [self.columns.index(name) for name in columns]
-        return replace(self, columns=columns, rows=[[row[at] for at in places] for row in self.rows[:most]])
+    def only(self, *columns: str, limit: int | None = None) -> "Sheet":
+        """Return these columns, with at most `limit` rows."""
+        indexes = [self.columns.index(name) for name in columns]
+        return replace(self, columns=columns, rows=[[row[at] for at in indexes] for row in self.rows[:limit]])
 
 
 def cells_of(names: Sequence[str], *values: Cell | str | int | None) -> list[Cell]:
@@ -99,17 +99,35 @@ def print_pieces(pieces: "Iterable[Sheet | Text | str]", console: "Console") -> 
             for line in _fitted(piece, console.width):
                 console.print(line, soft_wrap=True)
         else:
-            text, soft_wrap = (Text(piece), False) if isinstance(piece, str) else (piece, bool(piece.no_wrap))
-            if not isinstance(piece, str) and _COMMAND.search(text.plain):
-                parts = text.split("`")
-                for command in parts[1::2]:
-                    command.stylize("bold")
-                text = Text("").join(parts)
-            text = text.copy()
-            text.plain = text.plain.replace(" → ", f"{_UNBROKEN}→{_UNBROKEN}")
-            for line in [text] if soft_wrap else text.wrap(console, console.width):
-                line.plain = line.plain.replace(_UNBROKEN, " ")
+            text = Text(piece) if isinstance(piece, str) else piece.copy()
+            for line in [text] if text.no_wrap else _lines_of(text, console):
                 console.print(line, soft_wrap=True)
+
+
+def _lines_of(text: "Text", console: "Console") -> "Iterator[Text]":
+    """Yield the lines of a text; a change of scores stays in a line, and so does a command, which people copy."""
+    from rich.text import Text
+
+    line = Text(style=text.style)
+    for index, part in enumerate(text.split("`") if _COMMAND.search(text.plain) else [text]):
+        part.plain = part.plain.replace(" → ", f"{_UNBROKEN}→{_UNBROKEN}")
+        if index % 2:
+            part.plain = part.plain.replace(" ", _UNBROKEN)
+            part.stylize("bold")
+        if index % 2 and cell_len(part.plain) > console.width:
+            yield from _wrapped_lines(line, console)
+            yield from _wrapped_lines(part, console, width=cell_len(part.plain))
+            line = Text(style=text.style)
+        else:
+            line.append_text(part)
+    if line.plain.strip() or not text.plain:
+        yield from _wrapped_lines(line, console)
+
+
+def _wrapped_lines(text: "Text", console: "Console", width: int | None = None) -> "Iterator[Text]":
+    for line in text.wrap(console, width or console.width):
+        line.plain = line.plain.replace(_UNBROKEN, " ")
+        yield line
 
 
 def _fitted(sheet: Sheet, width: int) -> "Iterator[Text]":
@@ -120,27 +138,27 @@ def _fitted(sheet: Sheet, width: int) -> "Iterator[Text]":
     columns = [[cell.text for cell in column] for column in zip(*rows, strict=True)]
     widest = [max(map(cell_len, column)) for column in columns]
     least = [
-        widest[place] if name in sheet.numbers else _least_width(columns[place], width, name in sheet.whole)
-        for place, name in enumerate(sheet.columns)
+        widest[index] if name in sheet.numbers else _least_width(columns[index], width, name in sheet.whole)
+        for index, name in enumerate(sheet.columns)
     ]
     order = [*map(list(sheet.columns).index, sheet.below), *range(len(sheet.columns) - 1, 0, -1)]
     beside, below = list(range(len(sheet.columns))), []
-    for place in dict.fromkeys(order):
+    for index in dict.fromkeys(order):
         if sum(least[at] for at in beside) + 2 * (len(beside) - 1) > width:
-            beside.remove(place)
-            below.append(place)
-    widths = {place: min(widest[place], width) for place in beside}
+            beside.remove(index)
+            below.append(index)
+    widths = {index: min(widest[index], width) for index in beside}
     while sum(widths.values()) > max(width - 2 * (len(beside) - 1), sum(least[at] for at in beside)):
         widths[max((at for at in beside if widths[at] > least[at]), key=widths.__getitem__)] -= 1
     for number, row in enumerate(rows):
-        cells = [wrapped(row[place].text, widths[place]) for place in beside]
+        cells = [wrapped(row[index].text, widths[index]) for index in beside]
         for texts in zip_longest(*cells, fillvalue=""):
             line = Text()
-            for place, text in zip(beside, texts, strict=True):
-                blanks = " " * (widths[place] - cell_len(text))
-                ends_right = sheet.columns[place] in sheet.numbers
-                line.append("  " * bool(place != beside[0]) + blanks * ends_right)
-                line.append(text, row[place].style).append(blanks * (not ends_right))
+            for index, text in zip(beside, texts, strict=True):
+                blanks = " " * (widths[index] - cell_len(text))
+                ends_right = sheet.columns[index] in sheet.numbers
+                line.append("  " * bool(index != beside[0]) + blanks * ends_right)
+                line.append(text, row[index].style).append(blanks * (not ends_right))
             line.rstrip()
             yield line
         filled = [at for at in sorted(below) if number and row[at].text not in ("", "–")]
@@ -149,10 +167,10 @@ def _fitted(sheet: Sheet, width: int) -> "Iterator[Text]":
 
 
 def _least_width(column: Sequence[str], width: int, whole: bool) -> int:
-    """Return the minimum width in which a column of words, or of values that stay whole, can be read."""
-    words = column if whole else [word for text in column for word in text.split()]
-    unbroken = max((cell_len(part) for word in words for part in _INSIDE_A_WORD.split(word)), default=0)
-    longest = max(map(cell_len, words), default=0)
+    """Return the minimum width of a column of words, or of values that are not broken."""
+    parts = column if whole else [word for text in column for word in text.split()]
+    unbroken = max((cell_len(part) for word in parts for part in _INSIDE_A_WORD.split(word)), default=0)
+    longest = max(map(cell_len, parts), default=0)
     if whole:
         return max(unbroken, min(longest, width * 3 // 8))
     return max(unbroken, min(longest, width // 4), min(max(map(cell_len, column)), _NARROW))
@@ -181,7 +199,7 @@ def write(page: str) -> None:
 
 
 def _accept_everything() -> None:
-    """Print the escape of a character that stdout's encoding lacks."""
+    """Make stdout print an escape for each character that its encoding lacks."""
     reconfigure = getattr(sys.stdout, "reconfigure", None)  # a test's stream may lack it
     if reconfigure is not None:
         reconfigure(errors="backslashreplace")

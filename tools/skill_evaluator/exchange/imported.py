@@ -16,7 +16,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from skill_evaluator.display.options import ComponentsOption, ConfigOption, SkipInvalid, argument, option, options
 from skill_evaluator.errors import LeaderboardError, refuse
 from skill_evaluator.files import SizeLimit, read_json, replace_text, validated
-from skill_evaluator.identifiers import Label, is_component_name, now
+from skill_evaluator.identifiers import UNNAMED, Label, is_component_name, now
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import SafetyLimits, Settings
 from skill_evaluator.library.prompts import check_semver
@@ -339,7 +339,7 @@ def record_of(run: ImportedRun, required_coverage: float = 0.9) -> Record:
     scorecard = Scorecard(cases=tuple(scores), replicates=replicates)
     contents = [[each.case_id, each.case, each.outcome, each.scores, each.output] for each in outputs]
     content = digest(canonical_json([run.tool, run.model, contents])).removeprefix("sha256:")[:12]
-    model_id = re.sub("[^A-Za-z0-9._@:/-]+", "-", run.model or "").lstrip(":@/._-") or "unnamed"
+    model_id = re.sub("[^A-Za-z0-9._@:/-]+", "-", run.model or "").lstrip(":@/._-") or UNNAMED
     latencies = [each.seconds for each in outputs if each.seconds is not None]
     n_input_tokens = total_or_none(each.input_tokens for each in outputs)
     n_output_tokens = total_or_none(each.output_tokens for each in outputs)

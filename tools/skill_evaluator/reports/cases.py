@@ -15,14 +15,14 @@ _MAX_NAMED = 5
 
 def mutation_page(result: MutationResult) -> Page:
     """Report mutation testing: the removed parts of a prompt, and the metrics that noticed."""
-    return page_of(result.skill, _blocks(result))
+    return page_of(result.skill, _mutation_blocks(result))
 
 
-def _blocks(result: MutationResult) -> Iterator[Block]:
+def _mutation_blocks(result: MutationResult) -> Iterator[Block]:
     yield Heading(*_headline(result), level=2)
     columns = ("mutant", "removed") if result.dry_run else ("mutant", "removed", "status", "noticed by")
-    yield Sheet(columns=columns, rows=[_row(one)[: len(columns)] for one in result.mutants])
-    yield Lines(list(_notes(result)), style="dim")
+    yield Sheet(columns=columns, rows=[_mutant_row(one)[: len(columns)] for one in result.mutants])
+    yield Lines(list(_mutation_notes(result)), style="dim")
 
 
 def _headline(result: MutationResult) -> Iterator[Words]:
@@ -38,14 +38,14 @@ def _headline(result: MutationResult) -> Iterator[Words]:
     yield f", {counted(result.n_cases, 'case')}, {counted(result.replicates, 'replicate')}"
 
 
-def _row(mutant: MutantResult) -> tuple[Cell, ...]:
+def _mutant_row(mutant: MutantResult) -> tuple[Cell, ...]:
     moved = [f"{one.name} {amount(one.before)} → {amount(one.after)}" for one in mutant.reactions]
     noticed = Cell(listed(moved, _MAX_NAMED) or mutant.reason or "–", code=bool(moved or mutant.reason))
     removed = Cell(shortened(mutant.text), code=True)
     return (Cell(mutant.id, code=True), removed, Cell(mutant.status, _STYLES[mutant.status]), noticed)
 
 
-def _notes(result: MutationResult) -> Iterator[str]:
+def _mutation_notes(result: MutationResult) -> Iterator[str]:
     if result.left_out:
         yield f"not removed: {counted(result.left_out, 'shorter part')} (--mutants)"
     if result.dry_run:

@@ -1,4 +1,4 @@
-"""The reports of CI: a plan, its outcome for a job summary and a comment on a pull request, and `doctor`."""
+"""The reports of CI: a plan, the results of its runs as job summary and pull-request comment, and `doctor`."""
 
 import sys
 from collections import Counter
@@ -36,16 +36,16 @@ _MAX_MESSAGE = 400  # characters
 _STATUSES: tuple[Status, ...] = ("complete", "incomplete", "refused", "missing", "skipped")
 _NO_VERDICT, _NOT_MEASURED, _REFUSED = "–", "not measured", "refused"
 _MEANINGS = {  # the worst first
-    "moved": f"{MARKS['regressed']} the model moved though the prompt did not",
+    "moved": f"{MARKS['regressed']} drift, the model changed though the prompt did not",
     "regressed": f"{MARKS['regressed']} regressed, worse than the recorded version",
     _REFUSED: "✕ refused, the version was recorded with another prompt; raise the version",
     _NOT_MEASURED: "! not measured in full, so there is no verdict",
-    "inconclusive": f"{MARKS['inconclusive']} inconclusive, a drop is neither shown nor ruled out",
-    "incomparable": f"{MARKS['incomparable']} incomparable, not measured as the recorded version was",
+    "inconclusive": f"{MARKS['inconclusive']} inconclusive, a drop is neither significant nor ruled out",
+    "incomparable": f"{MARKS['incomparable']} incomparable, measured differently from the recorded version",
     "improved": f"{MARKS['improved']} improved, better than the recorded version",
     "unchanged": f"{MARKS['unchanged']} unchanged",
     "no drift": f"{MARKS['unchanged']} no drift, another run of the recorded version shows none",
-    _NO_VERDICT: f"{_NO_VERDICT} no lower version is recorded to compare with",
+    _NO_VERDICT: f"{_NO_VERDICT} no lower version is recorded",
 }
 
 
@@ -55,7 +55,7 @@ def print_plan(plan: Plan, form: Format) -> None:
 
 
 def publish_plan(plan: Plan, platform: PlatformName | None, sha256: str) -> None:
-    """Pass a plan and the SHA-256 of its file to the next jobs in CI; show its page and faults."""
+    """Pass a plan and the SHA-256 of its file to the next jobs in CI; show its page and its errors."""
     if platform is not None:
         PLATFORMS[platform].set_outputs({**outputs_of(plan), "sha256": sha256})
         PLATFORMS[platform].add_summary(plan_page(plan))
@@ -70,35 +70,31 @@ def plan_page(plan: Plan) -> Page:
         "Forecast": forecast_sheet(plan.forecast),
         "Not evaluated": _skipped_sheet(plan.skipped),
         "Judged": _judging_sheet(plan),
-        "Wrong, so not evaluated": _fault_sheet(plan.faults),
     }
     first = [
         Heading("Evaluation plan", level=2),
-        f"{_total(plan)}.",
+        f"{_plan_size(plan)}.",
         *chosen,
         Lines([*plan.retiring, *_few_cases(plan)], "-"),
     ]
-    return Page(
-        [
-            Section(name="the plan", blocks=first),
-            *(
-                Section(name=title, blocks=[Heading(title), *cut_table(sheet, _MAX_PLANNED)])
-                for title, sheet in tables.items()
-                if sheet.rows
-            ),
-        ]
-    )
+    sections = [
+        Section(name=title, blocks=[Heading(title), *cut_table(sheet, _MAX_PLANNED)])
+        for title, sheet in tables.items()
+        if sheet.rows
+    ]
+    faults = [_fault_section(plan.faults)] if plan.faults else []
+    return Page([Section(name="the plan", blocks=first), *sections, *faults])
 
 
 def _few_cases(plan: Plan) -> Iterator[str]:
-    """Yield the drop that a component can detect if it has few cases."""
+    """Yield the drop that each component with few cases can detect."""
     for skill, runs in by_key((run.skill, run) for run in plan.runs).items():
         cases = len({case_id for run in runs for case_id in run.cases})
         if 0 < cases < FEW_CASES:
             yield f"{skill}: {can_show(cases)}"
 
 
-def _names(models: Sequence[str]) -> Cell:
+def _names_cell(models: Sequence[str]) -> Cell:
     return Cell(", ".join(models), code=True)
 
 
@@ -106,15 +102,15 @@ def _chosen_sheet(plan: Plan) -> Sheet:
     rows = []
     for chosen in plan.chosen:
         runs = [run for run in plan.runs if run.skill == chosen.skill and run.model_id in chosen.models]
-        size = map(Cell, (str(len(runs)), *_size(runs)))
-        names = (Cell(chosen.skill, code=True), _names(chosen.models))
+        size = map(Cell, (str(len(runs)), *_calls_and_cost(runs)))
+        names = (Cell(chosen.skill, code=True), _names_cell(chosen.models))
         remarks = dict.fromkeys(run.baseline_note for run in runs if run.baseline_note)
         rows.append((*names, *size, Cell("; ".join([chosen.reason, *remarks]), code=True)))
     return Sheet(columns=_PLAN_COLUMNS, rows=rows, numbers=frozenset(_PLAN_COLUMNS[2:5]))
 
 
 def _skipped_sheet(skipped: Sequence[OnModels]) -> Sheet:
-    rows = [[Cell(one.skill, code=True), _names(one.models), Cell(one.reason, code=True)] for one in skipped]
+    rows = [[Cell(one.skill, code=True), _names_cell(one.models), Cell(one.reason, code=True)] for one in skipped]
     return Sheet(columns=("component", "models", "why"), rows=rows)
 
 
@@ -125,28 +121,29 @@ def _judging_sheet(plan: Plan) -> Sheet:
     return Sheet(columns=columns, rows=rows, numbers=frozenset(columns[-1:]))
 
 
-def _fault_sheet(faults: Sequence[Problem]) -> Sheet:
+def _fault_section(faults: Sequence[Problem]) -> Section:
     rows = [cells_of((f"{fault.file}:{fault.line}", abridged(fault.message, _MAX_MESSAGE))) for fault in faults]
-    return Sheet(columns=("file", "what"), rows=rows)
+    table = cut_table(Sheet(columns=("file", "error"), rows=rows), _MAX_RUNS)
+    return Section(name="the errors", blocks=[Heading("Not evaluated because of errors"), *table])
 
 
-def _total(plan: Plan) -> str:
+def _plan_size(plan: Plan) -> str:
     untouched = f"; {counted(plan.untouched, 'component')} untouched" if plan.untouched else ""
     if not plan.runs:
         return f"Nothing to evaluate{untouched}"
     dry = ", as a dry run (no call is made)" if plan.dry_run else ""
-    calls, cost = _size(plan.runs)
+    calls, cost = _calls_and_cost(plan.runs)
     caps = [run.max_cost_usd for run in plan.runs if run.max_cost_usd is not None]
     cap = f", capped at {cost_words(sum(caps), digits=2)}" if caps else ""
     shared = f" of {counted(len(plan.runs), 'run')}" if len(plan.jobs) < len(plan.runs) else ""
     return f"{counted(len(plan.jobs), 'job')}{shared}, {calls} calls, {cost} at most{cap}{dry}{untouched}"
 
 
-def _size(runs: Sequence[PlannedRun]) -> tuple[str, str]:
+def _calls_and_cost(runs: Sequence[PlannedRun]) -> tuple[str, str]:
     """Return the number of calls and their maximum cost."""
     cost = total_or_none(run.cost_upper_usd for run in runs)
-    words = "unknown cost" if cost is None else cost_words(cost, digits=2)
-    return count(sum(run.all_calls for run in runs)), words
+    text = "unknown cost" if cost is None else cost_words(cost, digits=2)
+    return count(sum(run.all_calls for run in runs)), text
 
 
 def print_outcome(outcome: Outcome, form: Format, site: Site = NO_SITE) -> None:
@@ -159,48 +156,48 @@ def outcome_page(outcome: Outcome, published: bool = True, site: Site = NO_SITE)
 
     `published` is False if records did not reach their branch.
     """
-    remark = "" if published else "Not every record reached its branch; the job that collects them says why."
+    remark = "" if published else "Some records were not pushed to their branch; the log of the job has the reason."
     if outcome.draft:
         cost = total_or_none(run.cost_usd for run in outcome.runs if run.scored)
-        remark = f"A draft before the merge, which is not recorded; cost: {cost_words(cost)}."
+        remark = f"A draft before the merge, not recorded; cost: {cost_words(cost)}."
     worst_first = sorted(outcome.verdicts, key=lambda result: WORST_FIRST.index(result.verdict))
     values = {run.run_id: ("", _lost_sheet(run.lost_values)) for run in outcome.runs if run.run_id and run.lost_values}
     missing = _missing_models(outcome)
     compared = [
-        (result, comparison_section(result, _conclusion(result, outcome, missing), site, values))
+        (result, comparison_section(result, _component_conclusion(result, outcome, missing), site, values))
         for result in worst_first
     ]
     changed = [section for result, section in compared if result.verdict != "unchanged"]
     unchanged = [block for result, section in compared if result.verdict == "unchanged" for block in section.blocks]
     runs: list[Block] = cut_table(_run_sheet(outcome, site), _MAX_RUNS) if outcome.runs else []
-    sections = [Section(name="the summary", blocks=[Heading("Evaluation", level=2), *_summary(outcome), remark])]
+    sections = [Section(name="the summary", blocks=[Heading("Evaluation", level=2), *_outcome_blocks(outcome), remark])]
     if outcome.faults:
-        table = cut_table(_fault_sheet(outcome.faults), _MAX_RUNS)
-        sections.append(Section(name="the faults", blocks=[Heading("Wrong, so not evaluated"), *table]))
+        sections.append(_fault_section(outcome.faults))
     sections += changed
     sections += [_drift_section(result, site) for result in outcome.drift]
-    sections += [_collapsed("Unchanged", unchanged), _collapsed("Every run", runs)]
+    sections += [_collapsed_section("Unchanged", unchanged), _collapsed_section("Every run", runs)]
     everything = [*outcome.verdicts, *outcome.drift]
     return Page([*sections, *([legend_section(everything)] if everything else [])])
 
 
-def _collapsed(title: str, blocks: Sequence[Block]) -> Section:
+def _collapsed_section(title: str, blocks: Sequence[Block]) -> Section:
     """Return a section that is collapsed in Markdown; a terminal has it open."""
     fold = Only(("markdown", "site"), [Fold(title, blocks)])
     return Section(name=title.lower(), blocks=[Only(("terminal",), blocks), fold])
 
 
 def _missing_models(outcome: Outcome) -> Mapping[str, list[str]]:
-    """Return the incompletely measured models by component."""
+    """Return the models with missing calls, by component."""
     return by_key((run.skill, run.model_id) for run in outcome.runs if run.status != "complete" and not run.is_baseline)
 
 
-def _conclusion(result: ComparisonResult, outcome: Outcome, missing: Mapping[str, list[str]]) -> ComparisonSummary:
-    """Draw the conclusion of a component; its next step names the models that were not measured in full."""
+def _component_conclusion(
+    result: ComparisonResult, outcome: Outcome, missing: Mapping[str, list[str]]
+) -> ComparisonSummary:
+    """Draw the conclusion from a component; its next step names the models with missing calls."""
     conclusion = conclude(result, Reader(in_ci=True, draft=outcome.draft))
     if models := missing.get(result.skill):
-        following = f"{_NOT_MEASURED} in full on {listed(models)}, else {conclusion.next}"
-        return replace(conclusion, next=following)
+        return replace(conclusion, next=f"run the missing calls of {listed(models)}; otherwise {conclusion.next}")
     return conclusion
 
 
@@ -224,7 +221,7 @@ def require_platform(platform: PlatformName | None) -> None:
 
 
 def announce(page: Page, platform: PlatformName, commits: Sequence[str], number: int | None) -> None:
-    """Show a page as summary, and as comment on a pull request or on those that were merged with the commits."""
+    """Show a page as job summary, and as comment on a pull request or on those merged with the commits."""
     chosen = PLATFORMS[platform]
     chosen.add_summary(page)
     addresses = [chosen.comment_on(number, page)] if number is not None else []
@@ -232,24 +229,24 @@ def announce(page: Page, platform: PlatformName, commits: Sequence[str], number:
     for address in dict.fromkeys(addresses):
         print(f"comment: {address}", file=sys.stderr)
     if commits and not addresses:
-        print("comment: none, as no merged pull request has a commit of this push", file=sys.stderr)
+        print("comment: none, because no merged pull request has a commit of this push", file=sys.stderr)
 
 
 def open_pull_request(outcome: Outcome, platform: PlatformName, branch: str, to: str) -> None:
     """Open the pull request of the records on a branch, if a run has a record."""
     if any(run.run_id for run in outcome.runs):
         address = PLATFORMS[platform].pull_request(branch, to, "Record evaluations")
-        print(f"pull request of the records: {address or 'there is nothing to review'}", file=sys.stderr)
+        print(f"pull request of the records: {address or 'nothing to review'}", file=sys.stderr)
 
 
 def _drift_section(result: ComparisonResult, site: Site) -> Section:
-    """Report for each model what moved, and the served models if they differ; collapsed, the comparison."""
+    """Report the drift of each model, and the served models if they differ; collapsed, the comparison."""
     lines = []
     for model in result.models:
-        words = f"no drift: {model.model_id}; its runs are pooled"
+        text = f"no drift: {model.model_id}; its runs are pooled"
         if model.moved:
-            words = f"the model moved though the prompt did not: {model.model_id}: {', '.join(model.moved)}"
-        lines.append(words)
+            text = f"the model changed though the prompt did not: {model.model_id}: {', '.join(model.moved)}"
+        lines.append(text)
         served = [
             served_text(run.served_model) or "an unnamed model" for run in (model.baseline, model.candidate) if run
         ]
@@ -257,11 +254,11 @@ def _drift_section(result: ComparisonResult, site: Site) -> Section:
             lines.append(f"{model.model_id}: the vendor served {', then '.join(served)}")
     details = comparison_section(result, conclude(result, Reader(in_ci=True)), site).blocks
     heading = Heading(Cell(result.skill, code=True), ": drift", level=2)
-    fold = Fold("The runs side by side", details)
+    fold = Fold("Both runs", details)
     return Section(name=f"{result.skill}: drift", blocks=[heading, Lines(lines, "-"), fold])
 
 
-def _summary(outcome: Outcome) -> Iterator[Block]:
+def _outcome_blocks(outcome: Outcome) -> Iterator[Block]:
     """Yield the runs by verdict, the worst first, and the number of calls."""
     if not outcome.runs:
         yield "No run was made." if outcome.faults else "Nothing was to be evaluated."
@@ -269,12 +266,12 @@ def _summary(outcome: Outcome) -> Iterator[Block]:
     by_verdict = by_key((_verdict_of(run, outcome), run) for run in outcome.runs if not run.is_baseline)
     tolerance = f", {tolerance_words(*(model for result in outcome.verdicts for model in result.models))}"
     lines = []
-    for verdict, words in _MEANINGS.items():
+    for verdict, text in _MEANINGS.items():
         if runs := by_verdict.get(verdict):
             names = listed([f"{run.skill} on {run.model_id}" for run in runs], _MAX_NAMED)
-            lines.append(f"{words}{tolerance * (verdict == 'unchanged')}: {names}")
+            lines.append(f"{text}{tolerance * (verdict == 'unchanged')}: {names}")
     collapsed = (result for result in outcome.verdicts if result.verdict == "unchanged")
-    lines += [f"{result.skill}: {words}" for result in collapsed if (words := amount_words(result))]
+    lines += [f"{result.skill}: {amounts}" for result in collapsed if (amounts := amount_words(result))]
     yield Lines(lines, "-")
     statuses = Counter(run.status for run in outcome.runs)
     kinds = ", ".join(f"{statuses[status]} {status}" for status in _STATUSES if statuses[status])
@@ -294,9 +291,9 @@ def _run_sheet(outcome: Outcome, site: Site = NO_SITE) -> Sheet:
     for run in outcome.runs:
         figures = run.figures
         ci95 = f" ({interval(figures.ci95, 0)})" if figures and figures.ci95 else ""
-        words = [] if run.status == "complete" else [run.status.upper()]
-        words.append(", ".join(f"{times} {kind}" for kind, times in run.failed.items()))
-        remark = "; ".join(filter(None, [*words, abridged(run.reason, _MAX_MESSAGE)]))
+        text = [] if run.status == "complete" else [run.status.upper()]
+        text.append(", ".join(f"{times} {kind}" for kind, times in run.failed.items()))
+        remark = "; ".join(filter(None, [*text, abridged(run.reason, _MAX_MESSAGE)]))
         rows.append(
             (
                 Cell(run.skill, code=True, link=site.page(run.skill)),
@@ -320,7 +317,7 @@ def doctor_blocks(report: DoctorReport) -> list[Block]:
     lines = [
         f"workflows: {workflows}",
         *(f"problem: {line}" for line in report.problems),
-        *(f"not looked at: {line}" for line in report.unseen),
+        *(f"not checked: {line}" for line in report.unseen),
         counted(len(report.problems), "problem"),
     ]
     return [_key_sheet(report), Lines(lines)]
@@ -334,13 +331,11 @@ def _key_sheet(report: DoctorReport) -> Sheet:
         "repository": "repository: {1} set",
         "identity": "identity of {0}",
         "missing": "none in {0}, no {1}",
-        "unknown": "not looked at",
+        "unknown": "not checked",
     }
-    calls = {"answered": "answered", "failed": "failed", "not_made": "not made"}
     rows = []
     for key in report.models:
         set_in_ci = in_ci[key.in_ci].format(key.environment, key.variables_text)
-        rows.append(
-            cells_of([key.id], here.get(key.here) or f"{key.variables_text} not set", set_in_ci, calls[key.call])
-        )
+        set_here = here.get(key.here) or f"{key.variables_text} not set"
+        rows.append(cells_of([key.id], set_here, set_in_ci, key.call.replace("_", " ")))
     return Sheet(columns=("model", "key here", "key in CI", "call"), rows=rows, whole=frozenset({"model"}))

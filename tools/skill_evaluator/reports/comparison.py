@@ -21,8 +21,9 @@ from skill_evaluator.display import (
     times,
 )
 from skill_evaluator.display.addresses import NO_SITE, Site
-from skill_evaluator.display.pages import Block, Fold, Heading, Lines, Only, Page, Section, Words
+from skill_evaluator.display.pages import Block, Fold, Heading, Lines, Page, Section, Words
 from skill_evaluator.display.sheets import Cell, Sheet
+from skill_evaluator.identifiers import UNNAMED
 from skill_evaluator.metrics.diagnosis.field_profile import Standing
 from skill_evaluator.records.record import served_text
 from skill_evaluator.reports.summary import (
@@ -34,7 +35,6 @@ from skill_evaluator.reports.summary import (
     fell_most_words,
     lost_words,
     since_accepted_words,
-    tolerance_words,
     with_served,
     worst_first,
 )
@@ -53,27 +53,27 @@ from skill_evaluator.verdicts.decide.results import (
 )
 
 Example = tuple[str, Sheet]
-"""What became of the outputs of a run, in a sentence ("" if nothing is to be said), and a table of some of them."""
+"""A sentence on the outputs of a run that changed ("" if there is nothing to report), and a table of some of them."""
 
-FULL_HINT = "--full shows all figures"
 _MAX_NAMED = 5
 _MAX_ROWS, _MAX_ROWS_OF_SEVERAL = 4, 2
 _MAX_EXAMPLES, _MAX_REASONS = 3, 2
-_MAX_TABLE_ROWS, _MAX_FIELDS_OF_CASE = 10, 4
+_MAX_TABLE_ROWS, _MAX_FIELDS_OF_CASE = 10, 2
 _LEGEND = (
     "before → after: strict means, critical metrics with a star · detects: the smallest drop found 4 times in 5",
     "p: one-sided; the interval, shown from five cases on, excludes 0 if p ≤ 0.025",
     "per 1,000: of 1,000 outputs, failures of 1,000 calls, so that runs of different sizes can be compared",
-    "n: outputs if each is a draw of its own, else cases",
+    "n: outputs if each is an independent draw, else cases",
 )
 _STABILITIES: tuple[Standing, ...] = ("stable_right", "stable_wrong", "flaky", "stable", "unscored")
 _NUMBERS = frozenset({"before → after", "change", "95 % interval", "p", "detects", "n"})
+_CHANGE = ("before → after", "change", "95 % interval", "verdict")
+_TIER_MARKS = {"critical": " *", "supporting": " (supporting)", "advisory": ""}
 
 
 def comparison_page(result: ComparisonResult, reader: Reader, site: Site = NO_SITE) -> Page:
     """Make the report of one comparison."""
-    section = comparison_section(result, conclude(result, reader), site, hint=FULL_HINT)
-    return Page([section, legend_section([result])])
+    return Page([comparison_section(result, conclude(result, reader), site), legend_section([result])])
 
 
 def comparison_section(
@@ -81,67 +81,60 @@ def comparison_section(
     conclusion: ComparisonSummary,
     site: Site = NO_SITE,
     examples: Mapping[str, Example] = {},
-    hint: str = "",
 ) -> Section:
-    """Report a comparison: the conclusion, the metrics, what moved most and why; collapsed, the figures of each model.
+    """Report a comparison: the conclusion, the metrics, the largest changes and the reasons; collapsed, all figures.
 
     `examples` has outputs that changed, by the run id of the candidate; with a sentence on all changes they replace the
-    table of what moved. The `hint` names the option that shows all figures on a terminal.
+    table of fields and cases.
     """
     models, several = worst_first(result), len(result.models) > 1
     page = partial(site.page, result.skill)
-    measures = {model.model_id: _main_measures(model, several=several) for model in models}
-    moved = {model.model_id: _moved_sheet(model, page) for model in models}
     shown = {model.model_id: examples[run] for model in models if (run := model.candidate.run_id) in examples}
     sentences = [words for words, _ in shown.values() if words]
+    moved = {model.model_id: _moved_sheet(model, page) for model in models}
     reasons = dict[str, list[str]]()
     for model in models:
-        for reason in _open_reasons(model)[: 1 if several else _MAX_REASONS]:
+        open_reasons = [reason for reason in _open_reasons(model) if reason not in conclusion.lost]
+        for reason in open_reasons[: 1 if several else _MAX_REASONS]:
             reasons.setdefault(reason, []).append(model.model_id)
-    closed: list[Block] = [block for model in models for block in _model_blocks(model, result.skill, site)]
-    remarks = [hint] if hint else []
-    if hint and any(one.verdict == "unchanged" for model in models for one in model.metrics):
-        remarks = [f"unchanged: {tolerance_words(*models)} · {hint}"]
+    left_out = [f"{model_id} is skipped: {reason}" for model_id, reason in result.left_out.items()]
     blocks: list[Block] = [
         Lines([result.unmeasured] if result.unmeasured else [], style="yellow"),
         Heading(*_title(result, page()), level=2),
         conclusion.closing,
-        *joined(measures, _MAX_ROWS, 1),
-        *([] if sentences else joined(moved, _MAX_ROWS)),
-        *sentences,
+        *joined({model.model_id: _main_measures(model, several=several) for model in models}, _MAX_ROWS, 1),
+        *(sentences or joined(moved, _MAX_ROWS)),
         *joined({name: sheet for name, (_, sheet) in shown.items()}, _MAX_EXAMPLES),
         Lines([f"{', '.join(names)}: {reason}" if several else reason for reason, names in reasons.items()]),
-        Lines([f"{model_id} is left out: {why}" for model_id, why in result.left_out.items()], style="yellow"),
-        Fold("All figures", closed, brief=[Only(("terminal",), [Lines(remarks, style="dim")])]),
+        Lines(left_out, style="yellow"),
+        Fold("All figures", [block for model in models for block in _model_blocks(model, result.skill, site)]),
     ]
     return Section(name=result.skill, blocks=blocks)
 
 
 def legend_section(results: Sequence[ComparisonResult]) -> Section:
     """Explain the figures of some comparisons, collapsed."""
-    lines = dict.fromkeys((*_LEGEND, *map(_family, results)))
+    lines = dict.fromkeys(line for result in results for line in reading_words(result))
     return Section(name="how to read the figures", blocks=[Fold("How to read the figures", [Lines(list(lines), "-")])])
 
 
 def reading_words(result: ComparisonResult) -> list[str]:
     """Return the sentences that explain the figures of a comparison."""
-    return [*_LEGEND, _family(result)]
-
-
-def _family(result: ComparisonResult) -> str:
-    return f"verdicts: by p adjusted over {result.family}; α {plain(result.alpha)}"
+    return [*_LEGEND, f"verdicts: by p adjusted over {result.family}; α {plain(result.alpha)}"]
 
 
 def _title(result: ComparisonResult, address: str) -> Iterator[Words]:
     """Yield the component, the versions, the metric or model, and the number of cases and replicates."""
-    models, several = worst_first(result), len(result.models) > 1
+    models = worst_first(result)
     versions = listed(list(dict.fromkeys(" → ".join(_versions(model)) for model in models)))
     yield Cell(result.skill, code=True, link=address)
     yield " "
     yield Cell(versions, code=True)
-    metric = next((f"{one.metric} of " for model in models for one in model.metrics if one.tier == "critical"), "")
+    metric = next((one.metric for model in models for one in model.metrics if one.tier == "critical"), "")
+    name = metric if models[0].model_id == UNNAMED else models[0].model_id
+    several = " of ".join(filter(None, [metric, f"{len(models)} models"]))
     yield ": "
-    yield Cell(f"{metric}{len(models)} models" if several else models[0].model_id, code=not several)
+    yield Cell(name, code=True) if len(models) == 1 else several
     counts = {counted(model.candidate.replicates, "replicate") for model in models}
     if result.n_cases is not None:
         size = [counted(result.n_cases, "case"), *(counts if len(counts) == 1 else ())]
@@ -153,7 +146,7 @@ def _open_reasons(model: ModelVerdict) -> list[str]:
     shown = ("less repeatable:", *(f"{one.metric} {verb} from " for one in model.metrics for verb in ("fell", "rose")))
     falls = joined_falls(model.falls) if model.falls else None
     reasons = [one for one in model.reasons if not one.startswith(shown) and not (falls and falls in one)]
-    return [*_turned(model), *reasons]
+    return [*_turned_cases(model), *reasons]
 
 
 def joined(sheets: Mapping[str, Sheet], limit: int, limit_of_several: int = _MAX_ROWS_OF_SEVERAL) -> Iterator[Sheet]:
@@ -171,65 +164,40 @@ def joined(sheets: Mapping[str, Sheet], limit: int, limit_of_several: int = _MAX
 
 def _main_measures(model: ModelVerdict, *, several: bool) -> Sheet:
     """Build the short table of metrics, critical ones first. With several models, add the verdict on the model."""
-    columns = ("metric (* critical)", "before → after", "change", "95 % interval", "verdict")
-    sheet = measure_sheet(model).only("metric", *columns[1:])
+    sheet = measure_sheet(model).only("metric", *_CHANGE)
     rows = sorted((row for row in sheet.rows if row[0].text), key=lambda row: not row[0].text.endswith(" *"))
     if several:
-        verdict = Cell(f"{MARKS[model.verdict]} {_verdict_since(model)}", STYLES.get(model.verdict, ""))
+        since = model.only_since_accepted
+        text = f"regressed since {version_words(since.version)}" if since else str(model.verdict)
+        verdict = Cell(f"{MARKS[model.verdict]} {with_served(model, verdict=text)}", STYLES.get(model.verdict, ""))
         rows = [[*row[:-1], verdict] for row in rows[:1] or [[Cell("–")] * 5]]
+    columns = ("metric (* critical)", *_CHANGE)
     sheet = replace(sheet, columns=columns, rows=rows, below=columns[3:4], whole=frozenset(columns[:1]))
     return sheet.only(*columns[several:])
 
 
-def _verdict_since(model: ModelVerdict) -> str:
-    """Return the verdict on a model; name the accepted version if only all changes since that one are a regression."""
-    since = model.since_accepted
-    fell = any(one.verdict == "regressed" for one in (*model.metrics, *model.fields))
-    words = str(model.verdict)
-    if model.verdict == "regressed" and not fell and since is not None and since.verdict == "regressed":
-        words = f"{words} since {version_words(since.version)}"
-    return with_served(model, words=words)
-
-
-def _always_right(profile: Mapping[str, int] | None) -> str:
-    """Return the number of cases that are right in every output; "–" if it is unknown."""
-    scored = {key: count for key, count in (profile or {}).items() if key != "unscored"}
-    return str(scored.get("stable_right", 0)) if scored else "–"
-
-
 def _moved_sheet(model: ModelVerdict, page: Callable[..., str]) -> Sheet:
     """Build the table of the fields and cases that moved, the significant ones first."""
-    moved: list[tuple[str, str, float | None, float | None, str, str]] = []
-    for field in _moved_fields(model):
-        right = [_always_right(profile) for profile in (field.profile_before, field.profile_after)]
-        path = field.metric or WHOLE
-        counts = f"{right[0]} → {right[1]}"
-        moved.append((field.verdict or "", f"field {path}", field.baseline, field.candidate, counts, page(field=path)))
+    columns = ("before → after", "change", "verdict")
+    fields = _field_sheet(model, _moved_fields(model), page).only("field", *columns)
+    rows = [[replace(row[0], text=f"field {row[0].text}"), *row[1:]] for row in fields.rows]
     for verdict, changes in (("regressed", model.cases.broke), ("improved", model.cases.fixed)):
-        for case in changes:
-            fields = listed([f"{path or WHOLE} {times}" for path, times in case.fields.items()], 2)
-            name = f"case {case.case_id}{': ' * bool(fields)}{fields}"
-            moved.append((verdict, name, case.before, case.after, "–", page(case=case.case_id)))
-    moved.sort(key=lambda row: row[0] not in ("regressed", "improved"))
-    rows = [
-        [
-            Cell(f"{MARKS.get(verdict, '')} {name}", STYLES.get(verdict, ""), code=True, link=link),
-            Cell(arrow(before, after)),
-            Cell(counts),
-        ]
-        for verdict, name, before, after, counts, link in moved
-    ]
-    return Sheet(columns=("what moved", "before → after", "cases right in every answer"), rows=rows)
+        for name, scores, counts in _case_sheet("", changes, page).rows:
+            text = f"case {name.text}" + (f": {counts.text}" if counts.code else "")
+            rows.append([replace(name, text=text), scores, Cell("–"), _verdict_cell(verdict)])
+    rows.sort(key=lambda row: row[-1].text not in ("regressed", "improved"))
+    return Sheet(columns=("field or case", *columns), rows=rows, numbers=_NUMBERS)
 
 
 def _model_blocks(model: ModelVerdict, skill: str, site: Site) -> list[Block]:
     """Return the verdict on a model, all reasons and notes, and its tables."""
     lost = lost_words(model)
-    notes = [*_turned(model), *model.reasons, *_notes(model)]
-    versions, verdict = " → ".join(_versions(model)), f": {with_served(model)}{lost and ' · '}{lost}"
+    size, *notes = model_words(model)
     return [
-        Heading(f"{MARKS[model.verdict]} ", Cell(model.model_id, code=True), verdict),
-        f"{versions} · {_facts_of(model)}",
+        Heading(
+            f"{MARKS[model.verdict]} ", Cell(model.model_id, code=True), f": {with_served(model)}{lost and ' · '}{lost}"
+        ),
+        f"{' → '.join(_versions(model))} · {size}",
         Lines(notes, "-"),
         *all_sheets(model, skill=skill, site=site),
     ]
@@ -237,34 +205,34 @@ def _model_blocks(model: ModelVerdict, skill: str, site: Site) -> list[Block]:
 
 def model_words(model: ModelVerdict) -> list[str]:
     """Return the size of the comparison of one model, its reasons and notes."""
-    return [_facts_of(model), *_turned(model), *model.reasons, *_notes(model)]
+    return [_size_words(model), *_turned_cases(model), *model.reasons, *_model_notes(model)]
 
 
 def _versions(model: ModelVerdict) -> list[str]:
     return [run.title for run in (model.baseline, model.candidate) if run is not None]
 
 
-def _facts_of(model: ModelVerdict) -> str:
-    """Return the cases of a comparison, what they say about new cases, its completion and its runs."""
-    words = [counted(model.n_cases, "case")]
+def _size_words(model: ModelVerdict) -> str:
+    """Return the cases of a comparison, its bound for new cases, its completion and its runs."""
+    parts = [counted(model.n_cases, "case")]
     if model.n_cases and model.verdict in ("improved", "unchanged"):
-        words.append(new_cases_words(model.n_cases))
-    words.append(f"completion {percent(model.coverage)}")
+        parts.append(new_cases_words(model.n_cases))
+    parts.append(f"completion {percent(model.coverage)}")
     if model.baseline is not None and model.baseline_runs + model.candidate_runs > 2:
         counts = zip((model.baseline, model.candidate), (model.baseline_runs, model.candidate_runs), strict=True)
-        words.append("runs: " + ", ".join(f"{runs} of {run.skill_version}" for run, runs in counts))
-    return " · ".join(words)
+        parts.append("runs: " + ", ".join(f"{runs} of {run.skill_version}" for run, runs in counts))
+    return " · ".join(parts)
 
 
-def _turned(model: ModelVerdict) -> Iterator[str]:
-    """Yield the cases that no longer pass as before, and the cases whose baseline is flaky."""
+def _turned_cases(model: ModelVerdict) -> Iterator[str]:
+    """Yield the cases whose pass status changed, and the cases whose baseline is flaky."""
     if turned := [f"{one.case_id} {one.before} → {one.after}" for one in model.cases.turned]:
         yield f"turned: {listed(turned, _MAX_NAMED)}"
     if unreliable := [f"{one.case_id} {one.before}" for one in model.cases.unreliable]:
         yield f"unreliable baseline: {listed(unreliable, _MAX_NAMED)}"
 
 
-def _notes(model: ModelVerdict) -> Iterator[str]:
+def _model_notes(model: ModelVerdict) -> Iterator[str]:
     """Yield the field that fell most, the change since the accepted baseline, and the cases that moved within noise."""
     if fell := fell_most_words(model):
         yield f"fell most: {fell}"
@@ -274,10 +242,9 @@ def _notes(model: ModelVerdict) -> Iterator[str]:
     yield from _amount_notes(model.amounts)
     cases = model.cases
     if cases.within_noise:
-        yield f"cases that moved, though each by itself no more than by noise: {cases.within_noise}"
+        yield f"cases that changed, but not significantly: {cases.within_noise}"
     if cases.every_answer_worse:
-        named = listed(cases.every_answer_worse, _MAX_NAMED)
-        yield f"of these, worse in every output: {named}"
+        yield f"cases in which every output is worse: {listed(cases.every_answer_worse, _MAX_NAMED)}"
 
 
 def _amount_notes(amounts: Sequence[AmountResult]) -> Iterator[str]:
@@ -292,19 +259,19 @@ def _amount_notes(amounts: Sequence[AmountResult]) -> Iterator[str]:
 
 
 def all_sheets(
-    model: ModelVerdict, *, skill: str = "", site: Site = NO_SITE, most: int = _MAX_TABLE_ROWS
+    model: ModelVerdict, *, skill: str = "", site: Site = NO_SITE, limit: int = _MAX_TABLE_ROWS
 ) -> Iterator[Sheet | str]:
     """Yield the tables of metrics, fields, cases and runs of a model, and a sentence on each table that is cut."""
     page, fields = partial(site.page, skill), _moved_fields(model)
     if model.metrics:
         yield measure_sheet(model)
     if fields:
-        yield _field_sheet(model, fields[:most], page)
-        yield from _more(len(fields) - most, " fields")
+        yield _field_sheet(model, fields[:limit], page)
+        yield from _more(len(fields) - limit, " fields")
     for title, changes in (("broke", model.cases.broke), ("fixed", model.cases.fixed)):
         if changes:
-            yield _case_sheet(f"{title}: {len(changes)}", changes[:most], page)
-            yield from _more(len(changes) - most)
+            yield _case_sheet(f"{title}: {len(changes)}", changes[:limit], page)
+            yield from _more(len(changes) - limit)
     yield run_sheet(model)
 
 
@@ -316,7 +283,7 @@ def _case_sheet(title: str, changes: Sequence[CaseChange], page: Callable[..., s
         cell = Cell(listed(counts, _MAX_FIELDS_OF_CASE), code=True) if counts else Cell("–")
         case = Cell(change.case_id, code=True, link=page(case=change.case_id))
         rows.append([case, Cell(arrow(change.before, change.after)), cell])
-    columns = (title, "before → after", "right answers by field, before → after")
+    columns = (title, "before → after", "right outputs by field, before → after")
     return Sheet(columns=columns, rows=rows, numbers=_NUMBERS, whole=frozenset({title}))
 
 
@@ -364,17 +331,16 @@ def _field_sheet(model: ModelVerdict, fields: Sequence[MeasureResult], page: Cal
     figures = ("before → after", "change", "95 % interval", "p")
     rows = []
     for field in fields:
-        mark = {"critical": " *", "supporting": " (supporting)", "advisory": ""}[field.tier]
         chances = (interval(field.ci95, field.n_cases, signed), probability(field.p))
         values = (arrow(field.baseline, field.candidate), signed(field.difference), *chances)
         before, after = field.profile_before or {}, field.profile_after or {}
         counts = {name: (before.get(name, 0), after.get(name, 0)) for name in _STABILITIES}
-        words = (
+        changes = (
             f"{stability_words(name, replicates)} {then} → {now}" for name, (then, now) in counts.items() if then != now
         )
-        changed = ", ".join(words)
+        changed = ", ".join(changes)
         path = field.metric or WHOLE
-        name = Cell(path + mark, code=True, link=page(field=path))
+        name = Cell(path + _TIER_MARKS[field.tier], code=True, link=page(field=path))
         rows.append([name, *map(Cell, values), _verdict_cell(field.verdict), Cell(changed or "as before")])
     columns = ("field", *figures, "verdict", "cases in which it is")
     return Sheet(columns=columns, rows=rows, numbers=_NUMBERS, whole=frozenset({"field"}))
@@ -386,30 +352,30 @@ def run_sheet(model: ModelVerdict) -> Sheet:
     failures = sorted({kind for run in runs for kind, times in run.failures.items() if times})
     failed = {kind: [per_1000(run.failures.get(kind, 0), run.planned) for run in runs] for kind in failures}
     rows = [
-        _facts("run", [run.run_id for run in runs], code=True),
-        _facts("served model", [served_text(run.served_model) or "–" for run in runs], code=True),
-        _facts("replicates", [str(run.replicates) for run in runs]),
-        _facts("answered", [f"{plain(run.coverage * 100, 4)} %" for run in runs]),
-        *(_amounts(f"{kind} per 1,000", shares, partial(plain, digits=4)) for kind, shares in failed.items()),
-        _amounts("input tokens per 1,000", [per_1000(run.input_tokens, run.outputs) for run in runs], count),
-        _amounts("output tokens per 1,000", [per_1000(run.output_tokens, run.outputs) for run in runs], count),
+        _run_facts("run", [run.run_id for run in runs], code=True),
+        _run_facts("served model", [served_text(run.served_model) or "–" for run in runs], code=True),
+        _run_facts("replicates", [str(run.replicates) for run in runs]),
+        _run_facts("completion", [f"{plain(run.coverage * 100, 4)} %" for run in runs]),
+        *(_run_amounts(f"{kind} per 1,000", shares, partial(plain, digits=4)) for kind, shares in failed.items()),
+        _run_amounts("input tokens per 1,000", [per_1000(run.input_tokens, run.outputs) for run in runs], count),
+        _run_amounts("output tokens per 1,000", [per_1000(run.output_tokens, run.outputs) for run in runs], count),
         *(
-            [_facts("read from a cache", [percent(run.hit_rate) for run in runs])]
+            [_run_facts("read from a cache", [percent(run.hit_rate) for run in runs])]
             if any(run.hit_rate for run in runs)
             else []
         ),
-        _amounts("cost per 1,000", [per_1000(run.cost_usd, run.outputs) for run in runs], cost_words),
-        _amounts("latency, median", [run.latency_p50_s for run in runs], seconds),
-        _amounts("latency, 95 % below", [run.latency_p95_s for run in runs], seconds),
+        _run_amounts("cost per 1,000", [per_1000(run.cost_usd, run.outputs) for run in runs], cost_words),
+        _run_amounts("latency, median", [run.latency_p50_s for run in runs], seconds),
+        _run_amounts("latency, 95 % below", [run.latency_p95_s for run in runs], seconds),
     ]
     columns = ("the run", "candidate", "change") if len(runs) == 1 else ("the runs", "before", "after", "change")
     return Sheet(columns=columns, rows=rows, numbers=frozenset({"change"}))
 
 
-def _facts(name: str, values: Sequence[str], *, code: bool = False) -> list[Cell]:
+def _run_facts(name: str, values: Sequence[str], *, code: bool = False) -> list[Cell]:
     return [Cell(name), *(Cell(value, code=code) for value in values), Cell("")]
 
 
-def _amounts(name: str, amounts: Sequence[float | None], write: Callable[[float | None], str]) -> list[Cell]:
+def _run_amounts(name: str, amounts: Sequence[float | None], write: Callable[[float | None], str]) -> list[Cell]:
     change = relative_change(*amounts) if len(amounts) == 2 else ""
     return [Cell(name, code=True), *(Cell(write(amount)) for amount in amounts), Cell(change)]

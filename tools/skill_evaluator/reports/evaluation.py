@@ -7,7 +7,7 @@ from typing import Any
 
 from skill_evaluator.display import WHOLE, cost_words, count, interval, number, percent, seconds, stability_words
 from skill_evaluator.display.addresses import NO_SITE, Site
-from skill_evaluator.display.pages import Block, Closing, Fold, Heading, Line, Lines, Only, Page, Section
+from skill_evaluator.display.pages import Block, Fold, Heading, Lines, Page, Section
 from skill_evaluator.display.safe_text import name_text
 from skill_evaluator.display.sheets import Cell, Sheet
 from skill_evaluator.evaluation.drift import RunSpread
@@ -15,10 +15,10 @@ from skill_evaluator.evaluation.pipeline import EvaluationResult
 from skill_evaluator.files import replace_text
 from skill_evaluator.records.record import SCORED, Record, fault_lines
 from skill_evaluator.records.summaries import MIN_LABELS, FieldSummary
-from skill_evaluator.reports.comparison import FULL_HINT, comparison_section, legend_section
+from skill_evaluator.reports.comparison import comparison_section, legend_section
 from skill_evaluator.reports.explanation import changes_of
 from skill_evaluator.reports.ranking import ranking_blocks
-from skill_evaluator.reports.summary import Reader, conclude, conclude_first
+from skill_evaluator.reports.summary import ComparisonSummary, Reader, conclude, conclude_first
 from skill_evaluator.runner.journal import REPORT
 from skill_evaluator.scoring.answer_views import ChangedAnswers
 from skill_evaluator.scoring.recording import Finished
@@ -26,7 +26,7 @@ from skill_evaluator.text import counted, listed, version_words
 from skill_evaluator.verdicts.decide.results import ComparisonResult
 
 _CASE_KEYS = ("case_id", "accuracy", "reproducibility", "failures")
-_DRAFT = "a draft: in no leaderboard and never a baseline; raise the version and evaluate it to have it recorded"
+_DRAFT = "a draft: not recorded and never a baseline; raise the version and run `evaluate` to record it"
 _MAX_WEAKEST, _MAX_WEAKEST_OPEN = 5, 3
 _MAX_FAULTS = 3
 FIGURES = ("strict mean", "95 % interval", "mean", "stdev", "n")
@@ -69,14 +69,12 @@ def evaluation_page(
 ) -> Page:
     """Report an evaluation with the outputs that changed; `folders` are the options that name the library.
 
-    The metrics of a run stand open only if no comparison or ranking shows them.
+    The metrics of a run are shown only if no comparison or ranking has them; otherwise they are collapsed.
     """
-    verdict, ranking = done.verdict, done.ranking
-    reader = Reader(outputs=run_names(done), folders=folders)
-    conclusion = None if verdict is None else conclude(verdict, reader)
+    verdict, ranking, summary = done.verdict, done.ranking, evaluation_summary(done, folders)
     sections = []
-    if verdict is not None and conclusion is not None:
-        sections.append(comparison_section(verdict, conclusion, site, _changed(verdict, changes), FULL_HINT))
+    if verdict is not None and summary is not None:
+        sections.append(comparison_section(verdict, summary, site, _changed_outputs(verdict, changes)))
     elif ranking is not None:
         sections.append(Section(name="the ranking", blocks=ranking_blocks(ranking)))
     models = () if verdict is None else verdict.models
@@ -86,37 +84,43 @@ def evaluation_page(
     closed = [run for run in done.finished if run not in opened]
     names = [name for run_id, name in run_names(done).items() if run_id not in baselines]
     sections += [run_section(run, site) for run in opened]
-    remark = Only(("terminal",), [] if verdict else [Line(FULL_HINT, style="dim")])
     remarks: list[Block] = [
         Lines([line for run in closed for line in _failure_lines(run.record)], style="yellow"),
         Lines([_spread_words(spread) for spread in done.spreads]),
         ranking.advice.words if verdict and ranking and ranking.advice.version is None else "",
-        f"outputs: {listed(names, 1)}" if names and not (conclusion and names[0] in conclusion.next) else "",
-        Fold("Each run", [block for run in closed for block in run_section(run, site).blocks], brief=[remark]),
+        f"outputs: {listed(names, 1)}" if names and not (summary and names[0] in summary.next) else "",
+        Fold("Each run", [block for run in closed for block in run_section(run, site).blocks]),
+        *([] if verdict or summary is None else [summary.closing]),
     ]
     sections.append(Section(name="the runs", blocks=remarks))
-    if verdict is not None:
-        return Page([*sections, legend_section([verdict])])
-    return Page([*sections, Section(name="the conclusion", blocks=list(_first_conclusion(done, reader)))])
+    return Page([*sections, *([legend_section([verdict])] if verdict else [])])
 
 
-def _first_conclusion(done: EvaluationResult, reader: Reader) -> Iterator[Closing]:
-    """Yield the conclusion of an evaluation without a baseline."""
-    if done.judged and done.request.scenario is None:
-        first = next((record for record in done.judged if not record.complete), done.judged[0])
-        is_recorded = done.is_recorded(first) and not first.draft
-        yield conclude_first(first, reader, is_recorded=is_recorded, incomplete=done.incomplete_below(first)).closing
+def evaluation_summary(done: EvaluationResult, folders: Sequence[str]) -> ComparisonSummary | None:
+    """Draw the conclusion from an evaluation. Return None if it has neither a comparison nor a run to conclude from."""
+    reader = Reader(outputs=run_names(done), folders=folders)
+    if done.verdict is not None:
+        return conclude(done.verdict, reader)
+    if not done.judged or done.request.scenario is not None:
+        return None
+    first = next((record for record in done.judged if not record.complete), done.judged[0])
+    is_recorded = done.is_recorded(first) and first.complete and not first.draft
+    ship = f"to ship: {version_words(first.skill_version)} with {first.model_id}" if is_recorded else ""
+    if done.ranking is not None:
+        ship = ""  # the ranking names it
+    return conclude_first(first, reader, is_recorded=is_recorded, ship=ship, incomplete=done.incomplete_below(first))
 
 
 def run_names(done: EvaluationResult) -> dict[str, str]:
     """Return the argument of `explain` for each run by run id: its id, or its folder if that is elsewhere."""
-    place = done.inputs.component.results_dir
+    results_dir = done.inputs.component.results_dir
     return {
-        run.record.run_id: run.folder.name if run.folder.parent == place else str(run.folder) for run in done.finished
+        run.record.run_id: run.folder.name if run.folder.parent == results_dir else str(run.folder)
+        for run in done.finished
     }
 
 
-def _changed(verdict: ComparisonResult, changes: Sequence[ChangedAnswers]) -> Mapping[str, tuple[str, Sheet]]:
+def _changed_outputs(verdict: ComparisonResult, changes: Sequence[ChangedAnswers]) -> Mapping[str, tuple[str, Sheet]]:
     """Return the outputs that changed, by run id."""
     runs = {model.model_id: model.candidate.run_id for model in verdict.models}
     return {runs[model.model_id]: changes_of(model) for model in changes if model.model_id in runs}
@@ -126,8 +130,8 @@ def _spread_words(spread: RunSpread) -> str:
     """Format the scores of the runs of a version and their standard deviation."""
     times = "once with these settings" if len(spread.scores) == 1 else f"{len(spread.scores)} times"
     scores = ", ".join(map(number, spread.scores.values()))
-    words = f"{spread.model_id} {spread.version}, measured {times}: {spread.metric} {scores}"
-    return words if spread.sigma is None else f"{words}; standard deviation between runs {number(spread.sigma)}"
+    text = f"{spread.model_id} {spread.version}, measured {times}: {spread.metric} {scores}"
+    return text if spread.sigma is None else f"{text}; standard deviation between runs {number(spread.sigma)}"
 
 
 def write_report(finished: Finished, verdict: ComparisonResult | None = None, site: Site = NO_SITE) -> None:
@@ -136,7 +140,7 @@ def write_report(finished: Finished, verdict: ComparisonResult | None = None, si
 
 
 def report_page(finished: Finished, verdict: ComparisonResult | None = None, site: Site = NO_SITE) -> Page:
-    """Report one run: the verdict on it if there is one, then its own figures."""
+    """Report one run: its verdict if there is one, then its figures."""
     model = None if verdict is None else verdict.on_run(finished.record.run_id)
     run = run_section(finished, site)
     if verdict is None or model is None:
@@ -156,17 +160,17 @@ def run_section(finished: Finished, site: Site = NO_SITE) -> Section:
     open_metrics = [name for name, summary in record.accuracy.items() if summary.n] + list(record.reproducibility)[:1]
     every = [*record.accuracy, *record.reproducibility]
     paths = (f"record: {finished.record_path}", f"outputs: {finished.folder}")
-    lines = [*_powers(record), *_contract(record), *paths]
+    lines = [*_pass_powers(record), *_schema_violations(record), *paths]
     return Section(
         name=f"the run of {record.model_id}",
         blocks=[
             Heading(Cell(record.skill, code=True), title, level=2),
             facts(record),
             Lines(_failure_lines(record), style="yellow"),
-            _metrics(record, open_metrics).only("metric", *FIGURES[:2], "n"),
-            weakest.only(*_OPEN_COLUMNS, most=_MAX_WEAKEST_OPEN),
-            Lines(list(_remarks(record)), "-"),
-            Fold("All figures of the run", [_metrics(record, every), weakest, Lines(lines, "-")]),
+            _metric_sheet(record, open_metrics).only("metric", *FIGURES[:2], "n"),
+            weakest.only(*_OPEN_COLUMNS, limit=_MAX_WEAKEST_OPEN),
+            Lines(list(_run_remarks(record)), "-"),
+            Fold("All figures of the run", [_metric_sheet(record, every), weakest, Lines(lines, "-")]),
         ],
     )
 
@@ -180,7 +184,7 @@ def _failure_lines(record: Record) -> list[str]:
     return [scored, *fault_lines(record, str)]
 
 
-def _metrics(record: Record, names: Sequence[str]) -> Sheet:
+def _metric_sheet(record: Record, names: Sequence[str]) -> Sheet:
     """Build the table of some metrics."""
     rows = [
         [
@@ -231,7 +235,7 @@ def incomplete(record: Record) -> str:
 
 
 def weakest_sheet(record: Record, site: Site = NO_SITE) -> Sheet:
-    """Build the table of the fields with the lowest accuracy below 1; free text has its token F1."""
+    """Build the table of the fields with the lowest accuracy below 1; free counts_by_name has its token F1."""
     scored = [(path, field) for path, field in record.per_field.items() if field.n]
     ranked = sorted(scored, key=lambda item: (_field_score(item[1]), item[0]))
     rows = []
@@ -243,18 +247,20 @@ def weakest_sheet(record: Record, site: Site = NO_SITE) -> Sheet:
         counts = (f"{field.right}/{field.n}", str(field.wrong), str(field.missing), str(field.extra))
         name = Cell(name_text(path) or WHOLE, code=True, link=site.page(record.skill, field=path))
         stabilities = field.profile.model_dump() if field.profile else {}
-        words = {stability_words(name, record.replicates): cases for name, cases in stabilities.items() if cases}
-        profile = " · ".join(f"{cases} {word}" for word, cases in words.items())
+        counts_by_name = {
+            stability_words(name, record.replicates): cases for name, cases in stabilities.items() if cases
+        }
+        profile = " · ".join(f"{cases} {word}" for word, cases in counts_by_name.items())
         figures = (number(score) + unit, *counts, number(field.stability), profile if field.profile else "–")
         rows.append((name, *map(Cell, figures)))
     return Sheet(columns=_FIELD_COLUMNS, rows=rows, numbers=frozenset(_FIELD_COLUMNS[1:-1]))
 
 
-def _remarks(record: Record) -> Iterator[str]:
-    """Yield remarks on a run: a draft, the cases that pass, judged shares, and the model that was served."""
+def _run_remarks(record: Record) -> Iterator[str]:
+    """Yield remarks on a run: a draft, passing cases, judged shares, and a different served model."""
     if record.draft:
         yield _DRAFT
-    yield from _passes(record)
+    yield from _pass_statuses(record)
     for sentence, share in record.judged.shares.items() if record.judged else ():
         corrected = f"without the judge's errors {number(share.value)} ({interval(share.ci95, record.planned)})"
         yield f"{sentence or 'all sentences'}: judged {number(share.judged)}, {corrected}"
@@ -262,29 +268,29 @@ def _remarks(record: Record) -> Iterator[str]:
         yield record.served_note
     if record.not_applicable:
         named = [f"{case_id} ({why})" for case_id, why in record.not_applicable.items()]
-        yield f"not applicable to this model, and not run: {listed(named)}"
+        yield f"not applicable to this model: {listed(named)}"
 
 
-def _passes(record: Record) -> Iterator[str]:
-    """Yield the cases of a component with checks that always fail, are flaky, and how many always pass."""
+def _pass_statuses(record: Record) -> Iterator[str]:
+    """Yield the cases of a component with checks that always fail or are flaky, and the number that always pass."""
     by_words: dict[str, list[str]] = {"fails always": [], "flaky": [], "passes always": []}
     for case in record.per_case if any(case.checks for case in record.per_case) else ():
-        if words := case.pass_text(record.primary_metric):
-            kind, _, times = words.partition(" (")
+        if text := case.pass_text(record.primary_metric):
+            kind, _, times = text.partition(" (")
             by_words[kind].append(f"{case.case_id} ({times}" if times else case.case_id)
-    for words, names in by_words.items():
+    for text, names in by_words.items():
         if names:
-            yield f"{words}: {counted(len(names), 'case') if words == 'passes always' else listed(names)}"
+            yield f"{text}: {counted(len(names), 'case') if text == 'passes always' else listed(names)}"
 
 
-def _powers(record: Record) -> Iterator[str]:
+def _pass_powers(record: Record) -> Iterator[str]:
     """Yield the share of cases that are right k times in a row."""
     powers = {k: summary.mean for k, summary in record.pass_hat_k.items() if summary.mean is not None}
     if max(powers, default=1) > 1:
         yield "exact k times in a row (pass^k): " + ", ".join(f"{k}: {number(p)}" for k, p in powers.items())
 
 
-def _contract(record: Record) -> Iterator[str]:
+def _schema_violations(record: Record) -> Iterator[str]:
     """Yield the share of outputs that are valid by the schema, the violated rules, missing and extra keys."""
     contract = record.contract
     if contract is None:

@@ -7,7 +7,7 @@ from typing import Any
 from skill_evaluator.checks.declared import Check
 from skill_evaluator.comparing.declarations import compared_as
 from skill_evaluator.display import WHOLE, arrow, count, number
-from skill_evaluator.display.pages import Block, Code, Fold, Heading, Line, Lines, Only, Page, page_of
+from skill_evaluator.display.pages import Block, Code, Fold, Heading, Lines, Page, page_of
 from skill_evaluator.display.safe_text import abridged, name_text, value_pair, visible
 from skill_evaluator.display.sheets import Cell, Sheet
 from skill_evaluator.parsing import FoundBy
@@ -36,18 +36,17 @@ FOUND_AS: Mapping[FoundBy | None, str] = {
 }
 _STYLES = {"right": "green", "wrong": "red", "missing": "yellow", "extra": "magenta", "unscored": "dim"}
 _MAX_VALUES = 8  # changed values of a case
-_FULL = Only(("terminal",), [Line("--full shows all", style="dim")])
 
 
 def explanation_page(views: Sequence[CaseView], manifest: Manifest, folders: Sequence[str]) -> Page:
     """Report a case of a run, or one field in several cases; `folders` are the options that name the library.
 
-    Long documents and values are cut, and of many fields those that differ are shown; collapsed, all of it.
+    Long documents and values are cut, and many fields are reduced to those that differ; collapsed, everything.
     """
-    return page_of(manifest.run_id, _blocks(views, manifest, Reader(folders=folders)))
+    return page_of(manifest.run_id, _explanation_blocks(views, manifest, Reader(folders=folders)))
 
 
-def _blocks(views: Sequence[CaseView], manifest: Manifest, reader: Reader) -> Iterator[Block]:
+def _explanation_blocks(views: Sequence[CaseView], manifest: Manifest, reader: Reader) -> Iterator[Block]:
     run = f"{manifest.skill} {manifest.skill_version} · {manifest.model_id} · run {manifest.run_id}"
     yield Heading(Cell(run, code=True), level=2)
     if len(views) == 1:
@@ -75,7 +74,7 @@ def _output_blocks(view: CaseView, manifest: Manifest) -> Iterator[Block]:
             yield from _text_blocks(f"{name.replace('_', ' ')} {of}", text)
         unread = answer.parsed is None or answer.parsed.found is None or answer.parsed.several
         if answer.replicate and answer.text is not None and (unread or view.case.options or output.checks):
-            yield from _text_blocks(f"the answer {of} as it came", answer.replicate.output)
+            yield from _text_blocks(f"the output {of} as it came", answer.replicate.output)
     errors = [(ranges(one.replicates), error) for one in view.outputs for error in one.schema_errors]
     if errors:
         yield Heading("schema errors")
@@ -92,13 +91,13 @@ def _output_blocks(view: CaseView, manifest: Manifest) -> Iterator[Block]:
 def _text_blocks(title: str, text: str) -> Iterator[Block]:
     """Yield the beginning of a text under its title, and the rest collapsed."""
     lines = text.splitlines()
-    kept = "\n".join(lines[:_MAX_LINES])[:_MAX_CHARACTERS]
+    beginning = "\n".join(lines[:_MAX_LINES])[:_MAX_CHARACTERS]
     head = Heading(f"{title} ({count(len(text))} characters)")
-    if len(kept) >= len(text.rstrip()):
+    if len(beginning) >= len(text.rstrip()):
         yield from (head, Code(text))
         return
     remark = f"… of {counted(len(lines), 'line')}"
-    yield Fold("The whole text", [head, Code(text)], brief=[head, Code(f"{kept.rstrip()}\n{remark}"), _FULL])
+    yield Fold("The whole text", [head, Code(text)], brief=[head, Code(f"{beginning.rstrip()}\n{remark}")])
 
 
 def _cut_tables(summary: str, short: Sheet, whole: Sheet) -> Iterator[Block]:
@@ -107,7 +106,7 @@ def _cut_tables(summary: str, short: Sheet, whole: Sheet) -> Iterator[Block]:
         yield whole
         return
     more = len(whole.rows) - len(short.rows)
-    yield Fold(summary, [whole], brief=[short, f"… and {more} more" if more else "", _FULL])
+    yield Fold(summary, [whole], brief=[short, f"… and {more} more" if more else ""])
 
 
 def _outcome_lines(output: DistinctOutput, manifest: Manifest) -> list[str]:
@@ -132,7 +131,7 @@ def _differs(value: FieldValue) -> bool:
 
 
 def _field_blocks(views: Sequence[CaseView]) -> Iterator[Block]:
-    """Yield the table of fields and checks, one row per value; of many rows those that are not right."""
+    """Yield the table of fields and checks, one row per value; if there are many rows, those that are not right."""
     short, whole = (list(_field_rows(views, cut=cut)) for cut in (True, False))
     if not whole:
         return
@@ -155,13 +154,13 @@ def _field_rows(views: Sequence[CaseView], *, cut: bool) -> Iterator[tuple[bool,
     """Yield the row of each value and check, and whether it is right."""
     for view in views:
         case = [Cell(view.case.id, code=True)] if len(views) > 1 else []
-        for at, values in view.fields.items():
+        for index, values in view.fields.items():
             for value in values:
                 row = value.leaf.row
                 truth, output = value_pair(row.truth, row.output, *([] if cut else [None]))
                 verdict = Cell(value.leaf.outcome, _STYLES[value.leaf.outcome])
                 how = Cell(how_compared(value.leaf), "dim", code=True)
-                cells = [verdict, _path_cell(at), value_cell(truth), value_cell(output)]
+                cells = [verdict, _path_cell(index), value_cell(truth), value_cell(output)]
                 yield not _differs(value), [*case, *cells, Cell(ranges(value.replicates)), how]
         for distinct in view.outputs:
             replicates = Cell(ranges(distinct.replicates))
@@ -175,23 +174,22 @@ def _field_rows(views: Sequence[CaseView], *, cut: bool) -> Iterator[tuple[bool,
 
 def _check_cells(check: Check, score: CheckScore, replicates: Cell, *, cut: bool) -> list[Cell]:
     """Return the row of a check: its sentence in place of the truth, its reason in place of the output."""
-    verdict = Cell("not asked", "dim")
+    verdict = Cell("not run", "dim")
     if score.score is not None:
         verdict = Cell("passed", "green") if score.score >= PASSED_FROM else Cell("failed", "red")
     texts = [visible(text) for text in (check.words, score.reason or "")]
-    says, why = (Cell(abridged(text) if cut else text, code=bool(text)) for text in texts)
+    says, reason = (Cell(abridged(text) if cut else text, code=bool(text)) for text in texts)
     how = Cell(f"check, scored {number(score.score)}", "dim")
-    return [verdict, _path_cell(check_path(check.id)), says, why, replicates, how]
+    return [verdict, _path_cell(check_path(check.id)), says, reason, replicates, how]
 
 
 def _next_step(manifest: Manifest, wrong: Sequence[str], reader: Reader) -> str:
     """Return the next step for the fields that are wrong."""
-    version = manifest.skill_version
     if not wrong:
-        compare = reader.command("compare", manifest.skill, "--candidate", version)
-        return f"{compare} says whether {version} is worse than the version before"
-    fields, again = listed([name_text(path) or WHOLE for path in wrong], 2), reader.command("try", manifest.skill)
-    return f"say more of {fields} in the prompt, and {again} shows whether that helps"
+        compare = reader.command("compare", manifest.skill, "--candidate", manifest.skill_version)
+        return f"compare {manifest.skill_version} with the version before: {compare}"
+    fields = listed([name_text(path) or WHOLE for path in wrong], 2)
+    return f"describe {fields} more precisely in the prompt, then run {reader.command('try', manifest.skill)}"
 
 
 def _option_sheet(view: CaseView, *, cut: bool) -> Sheet:
@@ -303,23 +301,23 @@ def _leaf_as_json(leaf: Leaf) -> Mapping[str, Any]:
 def changes_of(model: ChangedAnswers) -> tuple[str, Sheet]:
     """Return the number of a model's outputs that changed in a sentence, and their table."""
     columns = ("case", "score", "path", "before", "after")
-    rows = [row for change in model.changes for row in _rows(change)]
-    words = f"the commonest answer changed in {len(model.changes)} of {counted(model.compared, 'case')}"
+    rows = [row for change in model.changes for row in _change_rows(change)]
+    text = f"the most frequent output changed in {len(model.changes)} of {counted(model.compared, 'case')}"
     if model.absent is not None:
-        words = f"which answers changed since {model.baseline} cannot be shown: {model.absent}"
-    return f"{model.model_id}: {words}", Sheet(columns=columns, rows=rows, whole=frozenset({"path"}))
+        text = f"the outputs that changed since {model.baseline} cannot be shown: {model.absent}"
+    return f"{model.model_id}: {text}", Sheet(columns=columns, rows=rows, whole=frozenset({"path"}))
 
 
-def _rows(change: AnswerChange) -> Iterator[list[Cell]]:
+def _change_rows(change: AnswerChange) -> Iterator[list[Cell]]:
     case = Cell(name_text(change.case_id), code=True)
     score = Cell(arrow(change.score_before, change.score_after))
     for value in change.values[:_MAX_VALUES]:
         before, after = value_pair(value.before, value.after)
         yield [case, score, _path_cell(value.path), value_cell(before), value_cell(after)]
         case = score = Cell("")
-    left = len(change.values) - _MAX_VALUES
-    if left > 0:
-        yield [case, score, Cell(f"and {left} more"), Cell(""), Cell("")]
+    remaining = len(change.values) - _MAX_VALUES
+    if remaining > 0:
+        yield [case, score, Cell(f"and {remaining} more"), Cell(""), Cell("")]
     if not change.values:
         before, after = value_pair(change.before.value, change.after.value)
         shown = [

@@ -3,19 +3,19 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from skill_evaluator.display import WHOLE, interval, number, plain, signed
+from skill_evaluator.display import WHOLE, interval, number, plain, probability, signed
 from skill_evaluator.display.addresses import NO_SITE, Site
 from skill_evaluator.display.pages import Block, Heading, Line, Lines, Page, page_of
 from skill_evaluator.display.sheets import Cell, Sheet, cells_of
 from skill_evaluator.records.archive import Acceptance, precedence
 from skill_evaluator.records.selection import Accepted
-from skill_evaluator.reports.summary import MARKS, STYLES, Reader, since_accepted_words
+from skill_evaluator.reports.summary import MARKS, STYLES, Reader, accept_step, since_accepted_words, try_step
 from skill_evaluator.stats import by_key, mean_or_none, rounded
 from skill_evaluator.text import version_words
-from skill_evaluator.verdicts.history.series import History
+from skill_evaluator.verdicts.history.series import History, Point, Step
 
 _MAX_FLAKY = 5
-_MOVED, _VERBS = ("regressed", "improved"), ("fell", "rose")
+_MOVED = {"regressed", "improved"}
 
 
 def history_page(history: History, site: Site = NO_SITE, folders: Sequence[str] = ()) -> Page:
@@ -25,25 +25,27 @@ def history_page(history: History, site: Site = NO_SITE, folders: Sequence[str] 
 
 def _history_blocks(history: History, site: Site, reader: Reader) -> Iterator[Block]:
     yield Lines([history.unmeasured] if history.unmeasured else [], style="yellow")
-    title = f": {history.metric} (strict mean) by version, each against the one before"
+    title = f": {history.metric} (strict mean over all runs of a version)"
     yield Heading(Cell(history.skill, code=True, link=site.page(history.skill)), title, level=2)
-    steps = [point.step for model in history.models for point in model.points if point.step is not None]
-    no_change = [] if any(step.verdict in _MOVED for step in steps) else ["no version regressed or improved"]
-    yield Lines([*_findings(history), *no_change])
-    yield _sheet(history)
+    yield _version_sheet(history)
+    verdicts = {point.step.verdict for model in history.models for point in model.points if point.step}
     within = {"unchanged": f": no drop beyond the tolerance ({plain(history.tolerance)})"}
-    legend = [f"{mark} {name}{within.get(name, '')}" for name, mark in MARKS.items()]
-    yield Line(" · ".join([*legend, f"on these cases, 95 % intervals, α {plain(history.alpha)}"]), style="dim")
+    legend = [f"{mark} {name}{within.get(name, '')}" for name, mark in MARKS.items() if name in verdicts]
+    yield Line(" · ".join([*legend, f"95 % intervals, q: adjusted p-value, α {plain(history.alpha)}"]), style="dim")
+    no_change = [] if verdicts & _MOVED else ["no version regressed or improved"]
+    yield Lines([*_findings(history), *no_change])
     yield Lines(list(_flaky_lines(history)))
     if history.advice is not None:
         yield Line(history.advice.words, style="bold")
     name, newest = history.skill, history.newest
-    if not any(history.newest_steps.values()):
-        following = reader.step("try", name)
+    newest_steps = [step for step in history.newest_steps.values() if step is not None]
+    if not newest_steps:
+        following = try_step(name, reader)
     elif newest != history.to_ship:
-        following = reader.step("compare", name)
+        following = f"compare the two versions: {reader.command('compare', name)}"
     else:
-        following = reader.step("accept", name, newest, "--reason", "…")
+        reason = f"{history.newest_verdict} against {newest_steps[0].before}"
+        following = accept_step(name, newest, reason, reader)
     yield f"next: {following}"
 
 
@@ -55,13 +57,8 @@ def _findings(history: History) -> Iterator[Line]:
             step = point.step
             is_open = step is not None and step.verdict == "inconclusive" and point.version == history.newest
             if step is not None and (step.verdict in _MOVED or is_open):
-                words = f"{MARKS[step.verdict]} {point.version} {step.verdict} against {step.before}"
-                change = f"{signed(step.difference)} ({interval(step.ci95, point.n_cases, signed)})"
-                is_shown = step.why.startswith(tuple(f"{history.metric} {verb} " for verb in _VERBS))
-                why = "" if is_open or is_shown else f"; {step.why}"
-                if step.fell_most and step.fell_most not in why:
-                    why += f"; fell most: {step.fell_most}"
-                yield Line(name, f": {words}: {change}{why}", style=STYLES[step.verdict])
+                style = STYLES[step.verdict]
+                yield Line(name, f": {_step_words(history.metric, point, step, is_open=is_open)}", style=style)
         highest = model.points[-1].step
         since = None if highest is None else highest.since_accepted
         if since is not None:
@@ -80,7 +77,17 @@ def _flaky_lines(history: History) -> Iterator[str]:
         yield f"after a review, `{setting}` in settings.yaml lets such a case decide nothing"
 
 
-def _sheet(history: History) -> Sheet:
+def _step_words(metric: str, point: Point, step: Step, *, is_open: bool) -> str:
+    """Format the verdict on a version with its interval, adjusted p-value, and the field that decided or fell most."""
+    change = f"{signed(step.difference)} ({interval(step.ci95, point.n_cases, signed)}, q {probability(step.q)})"
+    is_shown = step.why.startswith(tuple(f"{metric} {verb} " for verb in ("fell", "rose")))
+    reason = "" if is_open or is_shown else f"; {step.why}"
+    if step.fell_most and step.fell_most not in reason:
+        reason += f"; fell most: {step.fell_most}"
+    return f"{MARKS[step.verdict]} {point.version} {step.verdict} against {step.before}: {change}{reason}"
+
+
+def _version_sheet(history: History) -> Sheet:
     """Build the table of versions by model, the lowest version first; a cell is empty if there is no run."""
     by_model = [{point.version: point for point in model.points} for model in history.models]
     versions = sorted(dict.fromkeys(version for points in by_model for version in points), key=precedence)
@@ -106,7 +113,7 @@ def accepted_json(accepted: Accepted) -> dict[str, Any]:
 
 
 def accepted_page(accepted: Accepted) -> Page:
-    """Report an accepted version: its models with their strict means, and what follows."""
+    """Report an accepted version: its models with their strict means, and the file to commit."""
     acceptance, metric, skill = accepted.acceptance, accepted.records[0].primary_metric, accepted.records[0].skill
     rows = [cells_of([name], runs, number(mean)) for name, (runs, mean) in _strict_means(accepted).items()]
     title = f" {acceptance.version} {'is accepted' if accepted.new else 'was accepted before, for the same reason'}"
@@ -135,9 +142,9 @@ def acceptances_page(skill: str, acceptances: Sequence[Acceptance]) -> Page:
     """Report all accepted versions of a component, the newest last."""
     columns = ("version", "accepted on", "by", "models", "why")
     rows = []
-    for one in acceptances:
-        models = Cell(", ".join(one.models), code=True) if one.models else Cell("all")
-        by, why = Cell(one.by, code=True), Cell(one.why, code=True)
-        rows.append(cells_of([], one.version, one.date.isoformat(), by, models, why))
+    for entry in acceptances:
+        models = Cell(", ".join(entry.models), code=True) if entry.models else Cell("all")
+        by, reason = Cell(entry.by, code=True), Cell(entry.why, code=True)
+        rows.append(cells_of([], entry.version, entry.date.isoformat(), by, models, reason))
     nothing = f"no version of {skill} was accepted; `skill-evaluator accept {skill} --reason TEXT` accepts the highest"
     return page_of(skill, [Sheet(columns=columns, rows=rows, whole=frozenset(columns[:2])) if rows else nothing])

@@ -1,11 +1,11 @@
-"""The report of `judge calibrate`: six lines a judge, its biases, corruption tests and the rates of a batch."""
+"""The report of `judge calibrate`: six figures per judge, biases, corruption tests and the rates of a batch."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from skill_evaluator.display import number
+from skill_evaluator.display import number, plain
 from skill_evaluator.display.pages import (
     Block,
     Captioned,
@@ -42,10 +42,10 @@ _ITEMS: dict[LabelMode, str] = {
     "sentences": "sentences",
 }
 _RULE = (
-    "A judge is trusted if the whole 95 % interval of κ with people is at {bar:.2f} or above, and not trusted if it is "
-    "all below. Labels must be of items drawn at random. A pair has the verdict of both orders, a tie if they differ."
+    "A judge is trusted if the 95 % confidence interval of κ with people is at {bar} or above, and not trusted if it "
+    "is below. The labelled items must be a random sample. If the two orders of a pair differ, its verdict is a tie."
 )
-_BIASES = ("position", "length", "self_preference", "leniency", "noise")  # others are probes
+_BIASES = ("position", "length", "self_preference", "leniency", "noise")  # all other biases are probes
 
 
 def print_calibrated(judged: Judged | JudgeRunSize, form: Format) -> int:
@@ -58,17 +58,17 @@ def print_calibrated(judged: Judged | JudgeRunSize, form: Format) -> int:
 
 
 def bias_report(calibration: JudgeCalibration) -> str:
-    """Return bias_analysis_report.md of a calibration."""
+    """Render bias_analysis_report.md of a calibration."""
     return calibration_page(calibration).markdown()
 
 
 def calibration_page(calibration: JudgeCalibration) -> Page:
     """Build the page of a calibration."""
-    return page_of("the calibration", [Heading("Agreement with people", level=1), *_blocks(calibration)])
+    return page_of("the calibration", [Heading("Agreement with people", level=1), *_calibration_blocks(calibration)])
 
 
 def calibration_words(calibration: JudgeCalibration) -> tuple[str, str | None]:
-    """Describe in a few words how many judges are trusted, with a mood for the site."""
+    """Describe how many judges are trusted, with the verdict whose look the site gives it."""
     counts = Counter(row.trust.trusted for judge in calibration.judges for row in _shown(judge))
     unusable = sum(judge.unusable is not None for judge in calibration.judges)
     parts = [f"{words} {counts[trusted]}" for trusted, words in TRUSTED.items() if counts[trusted]]
@@ -78,21 +78,21 @@ def calibration_words(calibration: JudgeCalibration) -> tuple[str, str | None]:
 
 
 def _shown(judge: JudgeResult) -> Sequence[LabelAgreement]:
-    """Return the agreements with six lines each; dimensions of a batch have a row of its table instead."""
+    """Return the agreements that have six figures; a dimension of a batch has a row of the batch table instead."""
     regressions = [row for row in judge.agreement if row.mode == "regression"][:1]
     return [*(row for row in judge.agreement if row.mode != "regression"), *regressions]
 
 
-def _blocks(calibration: JudgeCalibration) -> Iterator[Block]:
+def _calibration_blocks(calibration: JudgeCalibration) -> Iterator[Block]:
     charted = [(judge.judge, row) for judge in calibration.judges for row in _shown(judge)]
     if charted:
         yield _trust_chart(charted, calibration.bar)
     for judge in calibration.judges:
         if judge.unusable is not None:
-            words = Cell(judge.judge, code=True), f": no usable output: {reasons(judge.unusable.unscored)}"
+            text = Cell(judge.judge, code=True), f": no usable output: {reasons(judge.unusable.unscored)}"
             example = Cell(judge.unusable.example or "no text", code=True)
-            yield Only(("site",), [Line(*words)])
-            yield Only(("terminal", "markdown"), [Line(*words, "; for example: ", example)])
+            yield Only(("site",), [Line(*text)])
+            yield Only(("terminal", "markdown"), [Line(*text, "; for example: ", example)])
         for row in _shown(judge):
             yield Captioned(_six_lines(judge, row))
             if row.strata:
@@ -101,11 +101,11 @@ def _blocks(calibration: JudgeCalibration) -> Iterator[Block]:
         if judge.batch is not None:
             yield from _batch_blocks(judge, judge.batch)
     if charted:
-        yield Line(_RULE.format(bar=calibration.bar))
+        yield Line(_RULE.format(bar=plain(calibration.bar)))
 
 
 def _six_lines(judge: JudgeResult, row: LabelAgreement) -> Sheet:
-    """Build the table of the six figures of a judge; its head has the decision."""
+    """Build the table of the six figures of a judge; the decision is the title of its second column."""
     items = row.criterion if row.mode == "score" else _ITEMS[row.mode]
     if row.mode == "pairwise" and row.criterion != "overall":
         items = f"pairs by {row.criterion}"
@@ -128,15 +128,15 @@ def _six_lines(judge: JudgeResult, row: LabelAgreement) -> Sheet:
     }
     title = f"{judge.judge}, {items}"
     rows = [[Cell(name), Cell(words)] for name, words in lines.items()]
-    return Sheet(columns=(title, _decision(row.trust)), rows=rows, named=frozenset({title}))
+    return Sheet(columns=(title, _decision_text(row.trust)), rows=rows, named=frozenset({title}))
 
 
-def _decision(trust: Trust) -> str:
-    """Return the decision about a judge, with the number of labels that would decide an open one."""
+def _decision_text(trust: Trust) -> str:
+    """Return the decision on a judge, or the number of labels that would decide it."""
     if trust.trusted is not None:
         return TRUSTED[trust.trusted]
     if trust.kappa.ci95 is None:
-        return "undecided: labels or verdicts are all the same"
+        return "undecided: all labels or all verdicts are the same"
     if trust.more_labels is None:
         return "undecided: too close to the bar for any number of labels"
     return f"undecided: about {counted(trust.more_labels, 'more label')} would decide"
@@ -153,8 +153,8 @@ def _order_words(judge: JudgeResult, row: LabelAgreement) -> str:
 
 
 def _strata_words(row: LabelAgreement) -> Iterator[str | Cell]:
-    for place, (stratum, part) in enumerate(row.strata.items()):
-        yield "; " if place else ""
+    for index, (stratum, part) in enumerate(row.strata.items()):
+        yield "; " if index else ""
         yield Cell(stratum, code=True)
         yield f" {TRUSTED[part.trust.trusted]}, κ {share(part.trust.kappa)}"
 
@@ -172,12 +172,12 @@ def _probe_lines(judge: JudgeResult) -> Iterator[Line]:
     significance = {True: "", False: ", not significant", None: ", not measurable"}
     for bias in judge.biases:
         if bias.bias not in _BIASES:
-            words = f"the added text moves the verdict by {share(bias.shift)} of the scale{significance[bias.present]}"
-            yield Line(Cell(judge.judge, code=True), f", {bias.bias}: {words}")
+            text = f"the added text moves the verdict by {share(bias.shift)} of the scale{significance[bias.present]}"
+            yield Line(Cell(judge.judge, code=True), f", {bias.bias}: {text}")
 
 
 def _detection_lines(judge: JudgeResult) -> Iterator[Line]:
-    """Yield the two lines of a corruption test: the share found, and the false alarms."""
+    """Yield the two lines of a corruption test: the share of detected corruptions, and the false alarms."""
     test = judge.detection
     if test is not None:
         alarms = {row.dimension: rate(_misses(row.specificity), row.specificity.n) for row in test.dimensions}
@@ -185,8 +185,8 @@ def _detection_lines(judge: JudgeResult) -> Iterator[Line]:
         kinds = ", ".join(f"{kind} {one.n - _misses(one)} of {one.n}" for kind, one in test.kinds.items())
         others = ", ".join(f"{name} {one.n - _misses(one)} of {one.n}" for name, one in alarms.items() if name != ANY)
         unscored = f"; {counted(test.unscored, 'pair')} without a usable output" if test.unscored else ""
-        found = f"found: {share(whole.sensitivity)} of corruptions ({kinds}){unscored}"
-        yield Line(Cell(judge.judge, code=True), f", {found}")
+        detected = f"detected: {share(whole.sensitivity)} of corruptions ({kinds}){unscored}"
+        yield Line(Cell(judge.judge, code=True), f", {detected}")
         yield Line(Cell(judge.judge, code=True), f", false alarms: {share(alarms[ANY])} of controls ({others})")
 
 
@@ -198,16 +198,16 @@ def _batch_blocks(judge: JudgeResult, batch: BatchResult) -> Iterator[Block]:
     """Yield the rates by dimension, and the table of the judge's impact against the rated severity."""
     errors = {row.criterion: row for row in judge.agreement if row.mode == "regression"}
     cells = []
-    for one in batch.dimensions:
-        row = errors.get(one.dimension)
+    for entry in batch.dimensions:
+        row = errors.get(entry.dimension)
         figures = (None, None, None) if row is None else (row.trust.kappa, row.sensitivity, row.specificity)
         trust = "–" if row is None else trust_cell(row.trust.trusted)
-        cells.append(row_of([one.dimension], one.reported, one.corrected, *figures, trust))
+        cells.append(row_of([entry.dimension], entry.reported, entry.corrected, *figures, trust))
     columns = ("dimension", "reported", "corrected", "κ", "TPR", "TNR", "")
     yield Captioned(
         Sheet(columns=columns, rows=cells, numbers=frozenset(columns[1:6])),
         f"{judge.judge}: rates of regressions in {counted(batch.pairs, 'pair')}",
-        "Corrected: the rate without what the judge misses and makes up (Rogan and Gladen 1978), by TPR and TNR.",
+        "Corrected: the rate corrected for misses and false alarms by TPR and TNR (Rogan and Gladen 1978).",
     )
     if batch.rated_kappa.n:
         impacts = [row_of([], f"people: {level}", *counts.values()) for level, counts in batch.rated.items()]
@@ -220,28 +220,28 @@ def _batch_blocks(judge: JudgeResult, batch: BatchResult) -> Iterator[Block]:
 
 
 def _trust_chart(rows: Sequence[tuple[str, LabelAgreement]], bar: float) -> Only:
-    """Return the site's chart of κ with its interval and the bar, and its table; without κ the table alone."""
+    """Return the site's chart of κ with its interval and the bar, or a table if no judge has a κ."""
     points, cells = list[dict[str, Any]](), []
     for judge, row in rows:
         label, kappa = f"{_ITEMS[row.mode]}: {row.criterion}", row.trust.kappa
         cells.append(row_of([judge], label, kappa, row.n, trust_cell(row.trust.trusted)))
         if kappa.value is not None:
             low, high = kappa.ci95 or (None, None)
-            words = f"{label}, {judge}: {share(kappa)}"
+            text = f"{label}, {judge}: {share(kappa)}"
             points.append(
-                {"label": label, "series": judge, "value": kappa.value, "low": low, "high": high, "words": words}
+                {"label": label, "series": judge, "value": kappa.value, "low": low, "high": high, "words": text}
             )
     columns = ("judge", "on", "κ, 95 % interval", "n", "")
     sheet = Sheet(columns=columns, rows=cells, numbers=frozenset(columns[2:4]))
     if not points:
-        return Only(("site",), [Captioned(sheet, "Agreement with people", _RULE.format(bar=bar))])
+        return Only(("site",), [Captioned(sheet, "Agreement with people", _RULE.format(bar=plain(bar)))])
     counts = Counter(TRUSTED[row.trust.trusted] for _, row in rows)
-    decisions = ", ".join(f"{words} {count}" for words, count in counts.items())
+    decisions = ", ".join(f"{text} {count}" for text, count in counts.items())
 
     def draw() -> Any:
         from skill_evaluator.display.chart_style import interval_chart, title  # imports altair
 
-        marks = {bar: f"the bar, {bar:.2f}", 0.0: "chance"}
-        return interval_chart(points, "κ", marks).properties(title=title(decisions, _RULE.format(bar=bar)))
+        marks = {bar: f"the bar, {plain(bar)}", 0.0: "chance"}
+        return interval_chart(points, "κ", marks).properties(title=title(decisions, _RULE.format(bar=plain(bar))))
 
     return Only(("site",), [Chart("trust", [Drawing(file="", words=decisions, draw=draw, figures=sheet)])])

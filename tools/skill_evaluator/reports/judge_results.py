@@ -1,10 +1,11 @@
-"""The results of a judge run: the decision, the worst outputs with the judge's evidence, and the judge's biases."""
+"""The report of a judge run: the decision, the worst outputs with the judge's evidence, and the biases of the judge."""
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeVar
 
 from skill_evaluator.checking.rubrics import RubricLint
-from skill_evaluator.display import number, probability
+from skill_evaluator.display import number, plain, probability
 from skill_evaluator.display.pages import Block, Captioned, Heading, Line, Lines, Only, page_of, print_page
 from skill_evaluator.display.safe_text import shortened
 from skill_evaluator.display.sheets import Cell, Format, Sheet
@@ -40,17 +41,19 @@ from skill_evaluator.reports.lint import print_rubric_lint
 from skill_evaluator.runner.session import print_resume_command
 from skill_evaluator.text import counted, listed
 
+_Judge = TypeVar("_Judge", bound=JudgeScores | JudgePreferences | JudgeRegressions)
 _STYLES = {"ship": "green", "review_required": "yellow", "block": "red", None: "yellow"}
+_LENGTH_BIAS = ", a length bias unless length is a merit"
 _MAX_PAIRS = 10  # shown with their evidence
 _MAX_EVIDENCE = 160  # characters of each piece
 
 
 def print_judged(judged: Judged | JudgeRunSize, form: Format) -> int:
-    """Print the results, and on stderr the command to resume; for a dry run the size. Return the exit code."""
+    """Print the results, or the size of a dry run, and on stderr the command to resume. Return the exit code."""
     if isinstance(judged, JudgeRunSize):
         print_judge_run_size(judged, form)
         return EXIT_OK
-    results, remarks = judged.results, [f"all results are in {judged.folder}"]
+    results, remarks = judged.results, [f"results: {judged.folder}"]
     if results is not None:
         print_page(
             form,
@@ -65,7 +68,7 @@ def print_judged(judged: Judged | JudgeRunSize, form: Format) -> int:
 
 
 def print_rubric_draft(drafted: RubricLint | JudgeRunSize, form: Format) -> int:
-    """Print the lint of a drafted rubric, or the size of a dry run; return the exit code."""
+    """Print the remarks on a drafted rubric, or the size of a dry run. Return the exit code."""
     if isinstance(drafted, JudgeRunSize):
         return print_judged(drafted, form)
     print_rubric_lint(drafted, form)
@@ -87,41 +90,45 @@ def print_drafted_cases(drafted: DraftedCases | JudgeRunSize) -> int:
 
 
 def print_pinned(report: PinReport, form: Format) -> None:
-    """Print the outputs that were pinned."""
+    """Print the number of pinned outputs and their file."""
     source = Cell(f"{report.skill} {report.skill_version} by {report.model_id}", code=True)
     outputs, path = counted(len(report.cases), "output"), Cell(report.path, code=True)
-    words = Line(f"{outputs} of ", source, " pinned in ", path, "; commit it")
-    print_page(form, json=lambda: report, page=lambda: page_of("the pinned outputs", [words]))
+    text = Line(f"{outputs} of ", source, " pinned in ", path, "; commit it")
+    print_page(form, json=lambda: report, page=lambda: page_of("the pinned outputs", [text]))
 
 
 def judged_blocks(results: JudgedResults, remarks: Sequence[str] = ()) -> Iterator[Block]:
-    """Yield the decision, the worst outputs with the judge's evidence (not on the site), biases and remarks."""
+    """Yield the decision, the worst outputs with the judge's evidence, biases and remarks.
+
+    The site shows no evidence, because it quotes outputs.
+    """
     titles = {"score": "Scores by judges", "pairwise": "Comparisons by judges", "regression": "Regressions by judges"}
     source = f": {results.judging.source}" if results.judging.source else ""
     yield Only(("markdown",), [Heading(titles[results.judging.mode], source, level=2)])
-    yield Only(("site",), [Heading(titles[results.judging.mode])])  # a source may be a path on this machine
+    yield Only(("site",), [Heading(titles[results.judging.mode])])  # the source may be a path on this machine
     if isinstance(results, RegressionResults):
         yield _conclusion(results)
     for judge in results.judges:
         if judge.unusable is not None:
-            words = f"{judge.judge.model_id}: no usable output: {reasons(judge.unusable.unscored)}"
+            text = f"{judge.judge.model_id}: no usable output: {reasons(judge.unusable.unscored)}"
             example = judge.unusable.example
-            quoted: list[str | Cell] = ["; for example: ", _cut(example)] if example else []
-            yield Only(("site",), [Line(words, style="red")])
-            yield Only(("terminal", "markdown"), [Line(words, *quoted, style="red")])
+            quoted: list[str | Cell] = ["; for example: ", _evidence_cell(example)] if example else []
+            yield Only(("site",), [Line(text, style="red")])
+            yield Only(("terminal", "markdown"), [Line(text, *quoted, style="red")])
     if isinstance(results, RegressionResults):
         yield from _regression_blocks(results)
     else:
         yield from _score_blocks(results) if isinstance(results, ScoreResults) else _pair_blocks(results)
     yield from cascade_blocks(results.cascade)
-    yield Lines(list(_notes(results)))
-    biases = [f"{judge.judge.model_id}: {sentence}" for judge in _usable(results) for sentence in _bias(judge)[1]]
+    yield Lines(list(_run_notes(results)))
+    judges = _usable(results.judges)
+    biases = [f"{judge.judge.model_id}: {sentence}" for judge in judges for sentence in _bias_parts(judge)[1]]
     yield Only(("terminal", "markdown"), [Lines([*biases, *remarks])])
     if isinstance(results, RegressionResults):
         yield Only(("terminal",), [_conclusion(results)])
 
 
-def _notes(results: JudgedResults) -> Iterator[str]:
+def _run_notes(results: JudgedResults) -> Iterator[str]:
     if isinstance(results, RegressionResults):
         yield from _regression_notes(results)
     if results.left_out:
@@ -130,20 +137,20 @@ def _notes(results: JudgedResults) -> Iterator[str]:
 
 
 def bias_page(results: JudgedResults) -> str:
-    """Return bias_analysis_report.md."""
+    """Render bias_analysis_report.md of a judge run."""
     return page_of("biases", judged_doubts(results)).markdown()
 
 
 def judged_doubts(results: JudgedResults) -> Iterator[Block]:
-    """Yield the biases of the judges that can be measured without labels."""
-    return bias_blocks((judge.judge.model_id, *_bias(judge)) for judge in _usable(results))
+    """Yield the biases of judges that are measured without labels."""
+    return bias_blocks((judge.judge.model_id, *_bias_parts(judge)) for judge in _usable(results.judges))
 
 
-def _usable(results: JudgedResults) -> list[JudgeScores | JudgePreferences | JudgeRegressions]:
-    return [judge for judge in results.judges if judge.unusable is None]
+def _usable(judges: Sequence[_Judge]) -> list[_Judge]:
+    return [judge for judge in judges if judge.unusable is None]
 
 
-def _bias(judge: JudgeScores | JudgePreferences | JudgeRegressions) -> tuple[Sheet, Iterator[str]]:
+def _bias_parts(judge: JudgeScores | JudgePreferences | JudgeRegressions) -> tuple[Sheet, Iterator[str]]:
     """Return the table and the sentences about the biases of a judge."""
     if isinstance(judge, JudgeScores):
         return _score_bias_sheet(judge), _score_biases(judge)
@@ -152,12 +159,12 @@ def _bias(judge: JudgeScores | JudgePreferences | JudgeRegressions) -> tuple[She
     return _dimension_sheet([judge]), _regression_biases(judge)
 
 
-def _table(names: Sequence[str], numbers: Sequence[str], last: str, rows: list[list[Cell]]) -> Sheet:
-    """Return a table with names, columns of numbers, and a last column."""
+def _judge_table(names: Sequence[str], numbers: Sequence[str], last: str, rows: list[list[Cell]]) -> Sheet:
+    """Build a table of columns of names, columns of numbers, and a last column."""
     return Sheet(columns=(*names, *numbers, last), rows=rows, numbers=frozenset(numbers))
 
 
-def _cut(text: str) -> Cell:
+def _evidence_cell(text: str) -> Cell:
     return Cell(shortened(text, limit=_MAX_EVIDENCE) or "–", code=bool(text))
 
 
@@ -165,7 +172,7 @@ def _cut(text: str) -> Cell:
 
 
 def _score_blocks(results: ScoreResults) -> Iterator[Block]:
-    judges = [judge for judge in results.judges if judge.unusable is None]
+    judges = _usable(results.judges)
     for judge in judges:
         summary = f"{share(judge.summary)} from 0 to 1 over {counted(judge.summary.n, 'output')}"
         yield Line(f"{judge.judge.model_id}: {summary}")
@@ -181,14 +188,14 @@ def _score_blocks(results: ScoreResults) -> Iterator[Block]:
         for one in judge.criteria
     ]
     numbers = ("outputs", "score", "confidence", "unsure")
-    yield Captioned(_table(("judge", "criterion", "method"), numbers, "unscored", rows), "Scores")
+    yield Captioned(_judge_table(("judge", "criterion", "method"), numbers, "unscored", rows), "Scores")
     yield from panel_blocks("mean", results.panel)
     if judges:
         yield Only(("terminal", "markdown"), [Captioned(_worst_scores(judges), "The lowest scores")])
 
 
 def _worst_scores(judges: Sequence[JudgeScores]) -> Sheet:
-    """Return the lowest scores with the judge's evidence."""
+    """Build the table of the lowest scores with the judge's evidence."""
     scored = []
     for judge in judges:
         highest = {criterion.criterion: criterion.highest for criterion in judge.criteria}
@@ -199,7 +206,7 @@ def _worst_scores(judges: Sequence[JudgeScores]) -> Sheet:
             if one.score is not None and one.replicate == 0
         ]
     rows = [
-        row_of([name, item, one.criterion], one.score, *map(_cut, texts))
+        row_of([name, item, one.criterion], one.score, *map(_evidence_cell, texts))
         for _, name, item, one in sorted(scored, key=lambda row: row[0])[:_MAX_PAIRS]
         for texts in [(" … ".join(one.evidence), one.justification, one.suggestion)]
     ]
@@ -209,31 +216,30 @@ def _worst_scores(judges: Sequence[JudgeScores]) -> Sheet:
 
 def _score_bias_sheet(judge: JudgeScores) -> Sheet:
     rows = []
-    for one in judge.criteria:
-        scores = " ".join(f"{score}: {one.counts.get(score, 0)}" for score in range(1, one.highest + 1))
-        rows.append(row_of([one.criterion], scores, one.length, one.repeats, one.confidence, one.quoted))
-    columns = ("criterion", "judgements by score", "length (ρ)", "replicates agree", "confidence", "evidence found")
+    for entry in judge.criteria:
+        scores = " ".join(f"{score}: {entry.counts.get(score, 0)}" for score in range(1, entry.highest + 1))
+        rows.append(row_of([entry.criterion], scores, entry.length, entry.repeats, entry.confidence, entry.quoted))
+    columns = ("criterion", "scores", "length (ρ)", "replicates agree", "confidence", "evidence in the output")
     return Sheet(columns=columns, rows=rows)
 
 
 def _score_biases(judge: JudgeScores) -> Iterator[str]:
-    for one in judge.criteria:
-        if one.length.excludes(0.0):
-            way = "higher" if (one.length.value or 0.0) > 0 else "lower"
-            bias = "length bias, if length is no merit"
-            yield f"{one.criterion}: longer outputs score {way}, significant: ρ {share(one.length)}: {bias}"
+    for entry in judge.criteria:
+        if entry.length.excludes(0.0):
+            way = "higher" if (entry.length.value or 0.0) > 0 else "lower"
+            yield f"{entry.criterion}: longer outputs score significantly {way} (ρ {share(entry.length)}){_LENGTH_BIAS}"
 
 
 # pairwise comparisons
 
 
 def _pair_blocks(results: PairwiseResults) -> Iterator[Block]:
-    judges = [judge for judge in results.judges if judge.unusable is None]
+    judges = _usable(results.judges)
     for judge in judges:
         wins, similar = judge.criteria[-1].wins, judge.criteria[-1].similar_length
         if wins.n:
-            words = f"output 1 wins {share(wins)} of {counted(wins.n, 'pair')}, {share(similar)} of {similar.n}"
-            yield Line(f"{judge.judge.model_id}: {words} of similar length")
+            text = f"output 1 wins {share(wins)} of {counted(wins.n, 'pair')}"
+            yield Line(f"{judge.judge.model_id}: {text}, {share(similar)} of {similar.n} pairs of similar length")
     rows = [
         row_of(
             [judge.judge.model_id, one.criterion],
@@ -243,12 +249,12 @@ def _pair_blocks(results: PairwiseResults) -> Iterator[Block]:
         for judge in judges
         for one in judge.shown
     ]
-    numbers = ("1 better", "2 better", "ties", "of these by order", "unsure", "1 wins", "similar length")
-    yield Captioned(_table(("judge", "criterion"), numbers, "unscored", rows), "Comparisons")
+    numbers = ("1 better", "2 better", "ties", "order flips", "unsure", "1 wins", "1 wins, similar length")
+    yield Captioned(_judge_table(("judge", "criterion"), numbers, "unscored", rows), "Comparisons")
     for judge in judges:
         if judge.win_rates:
             rows = [row_of([name], wins) for name, wins in judge.win_rates.items()]
-            yield Captioned(Sheet(columns=("output", "win rate"), rows=rows), f"{judge.judge.model_id}: best first")
+            yield Captioned(Sheet(columns=("output", "win rate"), rows=rows), f"Win rates by {judge.judge.model_id}")
     yield from panel_blocks("majority, wins of output 1", results.panel)
     uncertain = _uncertain_matches(judges)
     if uncertain.rows:
@@ -263,13 +269,15 @@ def _uncertain_matches(judges: Sequence[JudgePreferences]) -> Sheet:
     rows = []
     for name, match, overall in matches[:_MAX_PAIRS]:
         pair = match.item if match.names == PAIR else f"{match.item}: {' / '.join(match.names)}"
-        orders = [_cut(f"{one.winner or one.unscored}: {one.justification}") for one in match.judgements[0].orders]
+        orders = [
+            _evidence_cell(f"{one.winner or one.unscored}: {one.justification}") for one in match.judgements[0].orders
+        ]
         rows.append(row_of([name, pair], overall.winner, *orders))
     return Sheet(columns=("judge", "pair", "winner", "order 1", "order 2"), rows=rows, below=("order 1", "order 2"))
 
 
 def _pair_bias_sheet(judge: JudgePreferences) -> Sheet:
-    columns = ("criterion", "flips", "noise", "picks first", "lean", "longer wins", "confidence")
+    columns = ("criterion", "order flips", "noise", "first wins", "position bias", "longer wins", "confidence")
     rows = [
         row_of([one.criterion], one.flips, one.noise, one.picks_first, one.lean, one.longer, one.confidence)
         for one in judge.shown
@@ -278,33 +286,33 @@ def _pair_bias_sheet(judge: JudgePreferences) -> Sheet:
 
 
 def _pair_biases(judge: JudgePreferences) -> Iterator[str]:
-    for one in judge.shown:
-        yield f"{one.criterion}: the verdict changes with the order in {share(one.flips)} of pairs"
-        yield from (f"{one.criterion}: {sentence}" for sentence in _position_bias(one.lean))
-        if one.longer.excludes(0.5):
-            wins = one.longer.value or 0.0
+    for entry in judge.shown:
+        yield f"{entry.criterion}: the verdict changes with the order in {share(entry.flips)} of pairs"
+        yield from (f"{entry.criterion}: {sentence}" for sentence in _position_bias(entry.lean))
+        if entry.longer.excludes(0.5):
+            wins = entry.longer.value or 0.0
             which = f"the {'longer' if wins > 0.5 else 'shorter'} output wins in {number(max(wins, 1 - wins))}"
-            yield f"{one.criterion}: {which}, significant: length bias, if length is no merit"
+            yield f"{entry.criterion}: significantly often, {which}{_LENGTH_BIAS}"
 
 
 def _position_bias(lean: Figure) -> Iterator[str]:
     if lean.excludes(0.0):
-        place = "first" if (lean.value or 0.0) > 0 else "second"
-        yield f"position bias to the {place} place, significant: lean {share(lean)}"
+        position = "first" if (lean.value or 0.0) > 0 else "second"
+        yield f"significant position bias to the {position} output: {share(lean)}"
 
 
 # regressions
 
 
 def _conclusion(results: RegressionResults) -> Line:
-    raised = ", and a rate of regressions is too high or rose" if results.alerting else ""
+    raised = "; a rate of regressions is too high or rose" if results.alerting else ""
     style = "red" if results.alerting else _STYLES[results.ship_decision]
     return Line((results.ship_decision or "no decision") + raised, style=style)
 
 
 def _regression_blocks(results: RegressionResults) -> Iterator[Block]:
-    """Yield the shares of the decisions, the worst pairs with the evidence, and the rates by dimension."""
-    judges = [judge for judge in results.judges if judge.unusable is None]
+    """Yield the number of each decision, the worst pairs with the evidence, and the rates by dimension."""
+    judges = _usable(results.judges)
     numbers = ("pairs", *DECISIONS, "undecided", "unverified")
     rows = [
         row_of([one.judge.model_id], len(one.pairs), *one.decisions.values(), one.undecided, one.unverified)
@@ -314,11 +322,11 @@ def _regression_blocks(results: RegressionResults) -> Iterator[Block]:
     held = [(judge.judge.model_id, pair) for judge in judges for pair in judge.pairs if pair.ship_decision != "ship"]
     held.sort(key=lambda row: (row[1].ship_decision != "block", row[1].ship_decision is None))
     if held:
-        caption = f"The worst of {counted(len(held), 'pair')} that do not ship"
+        caption = f"The worst of {counted(len(held), 'pair')} without the decision to ship"
         yield Only(("terminal", "markdown"), [Captioned(_worst_pairs(held[:_MAX_PAIRS]), caption)])
-        rows = [row_of([judge, pair.id], _decision(pair), "; ".join(pair.reasons)) for judge, pair in held]
+        rows = [row_of([judge, pair.id], _decision_cell(pair), "; ".join(pair.reasons)) for judge, pair in held]
         sheet = Sheet(columns=("judge", "pair", "decision", "reasons"), rows=rows)
-        yield Only(("site",), [Captioned(sheet, "Pairs that do not ship")])
+        yield Only(("site",), [Captioned(sheet, "Pairs without the decision to ship")])
     yield Captioned(_dimension_sheet(judges), "Dimensions")
     if results.changes:
         rows = [
@@ -329,36 +337,36 @@ def _regression_blocks(results: RegressionResults) -> Iterator[Block]:
             )
             for one in results.changes
         ]
-        sheet = _table(("judge", "dimension"), ("earlier", "now", "difference", "p", "q"), "", rows)
+        sheet = _judge_table(("judge", "dimension"), ("earlier", "now", "difference", "p", "q"), "", rows)
         yield Captioned(sheet, f"Rates of regressions against {results.against}")
     yield from panel_blocks("majority", results.panel)
 
 
-def _decision(pair: PairResult) -> Cell:
+def _decision_cell(pair: PairResult) -> Cell:
     return Cell(pair.ship_decision or "no decision", style=_STYLES[pair.ship_decision])
 
 
 def _worst_pairs(held: Sequence[tuple[str, PairResult]]) -> Sheet:
-    """Build a row for each regression or disagreement, with the evidence of the first such answer."""
+    """Build a row for each regression or order flip, with the evidence of the first output that has it."""
     rows = []
     for judge, pair in held:
-        found = [one for one in pair.dimensions if "candidate_worse" in (one.verdict, *one.by_order)]
-        for one in found:
-            findings = (answer.finding(one.dimension) for answer in pair.answers)
+        matches = [entry for entry in pair.dimensions if "candidate_worse" in (entry.verdict, *entry.by_order)]
+        for entry in matches:
+            findings = (answer.finding(entry.dimension) for answer in pair.answers)
             worse = next(each for each in findings if each is not None and each.verdict == "candidate_worse")
-            verdict = "worse" if one.verdict == "candidate_worse" else one.verdict
-            mark = ", unverified" * (one.verified is False)
-            words = f"{one.dimension} {verdict} ({one.impact or worse.impact}{mark})"
-            evidence = (_cut(worse.evidence_baseline), _cut(worse.evidence_candidate))
-            rows.append(row_of([judge, pair.id], _decision(pair), words, *evidence))
-        if not found:
-            rows.append(row_of([judge, pair.id], _decision(pair), "; ".join(pair.reasons), "–", "–"))
+            verdict = "worse" if entry.verdict == "candidate_worse" else entry.verdict
+            mark = ", unverified" * (entry.verified is False)
+            text = f"{entry.dimension} {verdict} ({entry.impact or worse.impact}{mark})"
+            evidence = (_evidence_cell(worse.evidence_baseline), _evidence_cell(worse.evidence_candidate))
+            rows.append(row_of([judge, pair.id], _decision_cell(pair), text, *evidence))
+        if not matches:
+            rows.append(row_of([judge, pair.id], _decision_cell(pair), "; ".join(pair.reasons), "–", "–"))
     columns = ("judge", "pair", "decision", "finding", "baseline", "candidate")
     return Sheet(columns=columns, rows=rows, below=("baseline", "candidate"))
 
 
 def _dimension_sheet(judges: Sequence[JudgeRegressions]) -> Sheet:
-    counts = ("pairs", "better", "same", "uncertain", "worse", "low", "medium", "high", "unverified", "flips")
+    counts = ("pairs", "better", "same", "uncertain", "worse", "low", "medium", "high", "unverified", "order flips")
     rows = [
         row_of(
             [judge.judge.model_id, one.dimension],
@@ -375,48 +383,48 @@ def _dimension_sheet(judges: Sequence[JudgeRegressions]) -> Sheet:
 
 
 def _regression_notes(results: RegressionResults) -> Iterator[str]:
-    """Yield the remarks below the tables."""
+    """Yield remarks on too few pairs, alerts, unscored outputs and identical pairs."""
     pairs = results.judging.items
     if pairs < MIN_PAIRS:
         yield f"warning: {counted(pairs, 'pair')}: rates from fewer than {MIN_PAIRS} pairs are uncertain"
     if results.cascade is not None:
-        yield "no alert is computed for a cascade: its judges see different pairs"
+        yield "no alert is computed for a cascade, because its judges see different pairs"
     yield from map(_alert_sentence, sorted(results.alerts, key=lambda alert: not alert.above))
     for judge in results.judges:
         name, identical = judge.judge.model_id, sum(pair.identical for pair in judge.pairs)
         if judge.unscored and judge.unusable is None:
-            yield f"{name}: {reasons(judge.unscored)} of {counted(judge.answers, 'answer')} unscored"
+            yield f"{name}: {reasons(judge.unscored)} of {counted(judge.answers, 'output')} unscored"
         if identical:
-            yield f"{name}: {counted(identical, 'pair')} of identical outputs, the same without a call"
+            yield f"{name}: {counted(identical, 'pair')} of identical outputs, without a call"
 
 
 def _alert_sentence(alert: RateAlert) -> str:
-    """Return a sentence about a rate that the policy bounds."""
+    """Return a sentence about a rate that settings.yaml limits."""
     name = f"{alert.dimension} by {alert.judge}"
     if alert.corrected is None or alert.reported is None:
-        return f"no alert can be computed of {name} (at most {alert.allowed:g} is allowed): {alert.problem}"
+        return f"no alert can be computed for {name} (at most {plain(alert.allowed)} is allowed): {alert.problem}"
     errors = (alert.sensitivity, alert.specificity)
-    found, quiet = (f"{number(one.value)} of {one.n}" for one in errors if one is not None)
+    matches, quiet = (f"{number(one.value)} of {one.n}" for one in errors if one is not None)
     return (
         f"{'ALERT' if alert.above else 'no alert'}: {name}: corrected rate of regressions {share(alert.corrected)}"
-        f", at most {alert.allowed:g} is allowed; reported {number(alert.reported.value)}, corrected by "
-        f"sensitivity {found} and specificity {quiet} (calibration {alert.calibration})"
+        f", at most {plain(alert.allowed)} is allowed; reported {number(alert.reported.value)}, corrected by "
+        f"sensitivity {matches} and specificity {quiet} (calibration {alert.calibration})"
     )
 
 
 def _regression_biases(judge: JudgeRegressions) -> Iterator[str]:
-    yield f"the orders disagree in some dimension in {share(judge.flips)} of pairs"
-    found = list(_position_bias(judge.lean))
-    yield from found or [f"no significant position bias: lean {share(judge.lean)}"]
+    yield f"order flips in some dimension: {share(judge.flips)} of pairs"
+    bias = list(_position_bias(judge.lean))
+    yield from bias or [f"no significant position bias: {share(judge.lean)}"]
     if judge.repeats.n:
         yield f"replicates agree in every dimension in {share(judge.repeats)}"
     if judge.mismatches:
-        mismatches = _counts(judge.mismatches)
-        yield f"conclusions that do not follow from the findings, of {judge.answers} answers: {mismatches}"
+        mismatches = _counts_text(judge.mismatches)
+        yield f"conclusions that contradict the findings, of {counted(judge.answers, 'output')}: {mismatches}"
     if judge.unrequested:
-        yield f"dimensions that were not requested and count for nothing, by answers: {_counts(judge.unrequested)}"
-    yield f"severity: {_counts(judge.severity)}"
+        yield f"ignored dimensions, because they were not requested: {_counts_text(judge.unrequested)}"
+    yield f"severity: {_counts_text(judge.severity)}"
 
 
-def _counts(counts: Mapping[str, int] | Mapping[Mismatch, int]) -> str:
+def _counts_text(counts: Mapping[str, int] | Mapping[Mismatch, int]) -> str:
     return listed([f"{name} {count}" for name, count in counts.items()])

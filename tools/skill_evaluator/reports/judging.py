@@ -1,10 +1,10 @@
-"""Parts that the reports of all judge modes share: figures, trust, panels, cascades, biases and sizes."""
+"""The parts that all judge reports share: rows of figures, trust, panels, cascades, biases and sizes."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 
-from skill_evaluator.display import number
+from skill_evaluator.display import count, number, plain
 from skill_evaluator.display.pages import Block, Captioned, Heading, Line, Lines, page_of, print_page
 from skill_evaluator.display.sheets import Cell, Format, Sheet, cells_of
 from skill_evaluator.judges.modes.results import CascadeResult, PanelResult
@@ -17,14 +17,14 @@ from skill_evaluator.text import counted
 TRUSTED = {True: "trusted", False: "not trusted", None: "undecided"}
 _TRUST_STYLES = {True: "green", False: "red", None: "yellow"}
 _NO_LABELS = Line(
-    "No judge was compared with people here, and one that agrees with itself can still be wrong. ",
+    "These figures need no human labels, so a judge with good figures can still be wrong. ",
     Cell("judge calibrate", code=True),
-    " measures it on labelled items.",
+    " compares judges with human labels.",
 )
 
 
 def interval(figure: Figure) -> str:
-    """Return an interval as `(0.31–0.78)`; a dash if it is missing."""
+    """Format a confidence interval as `(0.310–0.780)`; a dash if there is none."""
     if figure.ci95 is None:
         return "–"
     low, high = figure.ci95
@@ -32,53 +32,53 @@ def interval(figure: Figure) -> str:
 
 
 def share(figure: Figure) -> str:
-    """Return a figure with its interval; a dash where it rests on nothing."""
+    """Format a figure with its confidence interval; a dash if it is based on nothing."""
     return f"{number(figure.value)} {interval(figure)}" if figure.n else "–"
 
 
 def row_of(names: Sequence[str], *values: Cell | Figure | str | int | None) -> list[Cell]:
-    """Return the cells of a row, of a figure with its interval."""
+    """Return the cells of a row: names, which are text from outside, and values; a figure has its interval."""
     return cells_of(names, *(share(value) if isinstance(value, Figure) else value for value in values))
 
 
 def reasons(counts: Mapping[UnscoredReason, int]) -> str:
-    """Return the count of each reason, a dash without any."""
-    return ", ".join(f"{count} {reason}" for reason, count in counts.items()) or "–"
+    """Format the number of unscored outputs by reason; a dash if there are none."""
+    return ", ".join(f"{times} {reason}" for reason, times in counts.items()) or "–"
 
 
 def trust_cell(trusted: bool | None) -> Cell:
-    """Return whether a judge is trusted, coloured."""
+    """Return the cell of the decision whether a judge is trusted."""
     return Cell(TRUSTED[trusted], style=_TRUST_STYLES[trusted])
 
 
-def panel_blocks(words: str, panel: PanelResult | None) -> Iterator[Block]:
-    """Yield the panel's figures, how far its judges agree, and a row for each judge."""
+def panel_blocks(method: str, panel: PanelResult | None) -> Iterator[Block]:
+    """Yield the figures of a panel, the agreement of its judges, and a table of the judges."""
     if panel is None:
         return
     figures = ", ".join(f"{name} {share(one)}" for name, one in panel.figures.items())
     summary = "" if panel.summary is None else f" {share(panel.summary)};"
-    yield Line(f"panel ({words}):{summary} {figures}; all judges agree on {share(panel.agreement)}")
-    rows = [row_of([one.judge], f"{one.weight:g}", one.agrees) for one in panel.judges]
+    yield Line(f"panel ({method}):{summary} {figures}; all judges agree on {share(panel.agreement)}")
+    rows = [row_of([one.judge], plain(one.weight), one.agrees) for one in panel.judges]
     yield Captioned(Sheet(columns=("judge", "weight", "agrees with the panel"), rows=rows), "Panel")
 
 
 def cascade_blocks(cascade: CascadeResult | None) -> Iterator[Block]:
-    """Yield the number of decisions of each judge and of people, and the verdicts in short."""
+    """Yield the number of decisions of each judge and of people, and a summary of the verdicts."""
     if cascade is None:
         return
-    parts = [f"{stage.judge} decided {stage.decided:,} of {stage.asked:,}" for stage in cascade.stages]
-    yield Line(f"cascade: {', '.join(parts)}; left to people: {cascade.people:,}")
+    parts = [f"{stage.judge} decided {count(stage.decided)} of {count(stage.asked)}" for stage in cascade.stages]
+    yield Line(f"cascade: {', '.join(parts)}; sent to human review: {count(cascade.people)}")
     verdicts = [one.verdict for one in cascade.decisions]
     measured = [verdict for verdict in verdicts if isinstance(verdict, int | float)]
     named = Counter(verdict for verdict in verdicts if isinstance(verdict, str))
     if measured:
         yield Line(f"both judges together: {share(mean_within(measured))} over {counted(len(measured), 'verdict')}")
     if named:
-        yield Line(f"both judges together: {', '.join(f'{count} {name}' for name, count in named.items())}")
+        yield Line(f"both judges together: {', '.join(f'{times} {name}' for name, times in named.items())}")
 
 
 def bias_blocks(judges: Iterable[tuple[str, Sheet, Iterable[str]]]) -> Iterator[Block]:
-    """Yield a table and sentences for each judge, by model, and that only labels show how good it is."""
+    """Yield a remark on the missing labels, and for each judge, by model, a table and sentences on its biases."""
     yield Heading("Biases of the judges", level=1)
     yield _NO_LABELS
     for model_id, table, sentences in judges:
@@ -90,11 +90,11 @@ def print_judge_run_size(size: JudgeRunSize, form: Format) -> None:
     """Print the size of a judge run to stdout."""
     judging, judges, notes = size.judging, size.judges, size.notes
     total = sum_of(judges)
-    asked = counted(len(judging.questions), "question")
+    calls = counted(len(judging.questions), "call")
     rows = [cells_of([judge.model_id], judge.provider, judge.key, *judge.amounts) for judge in judges]
     rows.append(cells_of([], "all", "", "", *total.amounts))
     blocks: list[Block] = [
-        Line(f"{counted(len(judging.items), 'item')}, {', '.join(judging.criteria)}: {asked} a judge"),
+        Line(f"{counted(len(judging.items), 'item')}, {', '.join(judging.criteria)}: {calls} per judge"),
         Sheet(columns=("judge", "provider", "key", *AMOUNTS), rows=rows, numbers=frozenset(AMOUNTS)),
         Lines([*notes, "dry run: no call was made, nothing was written"]),
     ]

@@ -1,4 +1,4 @@
-"""The reports of lint: how fields are compared, hints and problems; and what of a library can be evaluated."""
+"""The reports of lint: the comparators of fields, hints and problems; the components that can be evaluated."""
 
 import sys
 from collections import Counter
@@ -24,31 +24,33 @@ _MAX_MESSAGE = 400  # characters; a message may quote a schema
 _COLUMNS = ("path", "compared, aligned", "weight", "in F1", "why")
 
 
-def print_linted(found: LintedLibrary, form: Format) -> None:
+def print_linted(library: LintedLibrary, form: Format) -> None:
     """Print the field plans and problems of components to stdout."""
-    linted = found.components
-    sections = (Section(name=result.name, blocks=list(_blocks(result))) for result in linted)
-    clean = not (found.problems or found.broken or any(result.hints for result in linted))
+    linted = library.components
+    sections = (Section(name=result.name, blocks=list(_component_blocks(result))) for result in linted)
+    clean = not (library.problems or library.broken or any(result.hints for result in linted))
     counts = [*not_evaluated(linted), *[f"no problem in {counted(len(linted), 'component')}"] * clean]
     last = Section(name="the counts", blocks=list(map(Line, counts)))
-    print_page(form, json=lambda: {"components": list(map(_as_json, linted))}, page=lambda: Page([*sections, last]))
+    print_page(
+        form, json=lambda: {"components": list(map(_component_json, linted))}, page=lambda: Page([*sections, last])
+    )
 
 
-def mark_linted(found: LintedLibrary, platform: PlatformName | None) -> None:
+def mark_linted(library: LintedLibrary, platform: PlatformName | None) -> None:
     """Print warnings about edited and stale files to stderr; in CI, annotate the files."""
-    warnings = {**found.edited, **found.stale}
+    warnings = {**library.edited, **library.stale}
     for message in warnings.values():
         print(f"warning: {visible(message)}", file=sys.stderr)
     if platform is not None:
-        for problem in found.problems:
+        for problem in library.problems:
             PLATFORMS[platform].annotate("error", problem.message, problem.file, problem.line)
-        for level, marks in (("error", found.broken), ("warning", warnings)):
+        for level, marks in (("error", library.broken), ("warning", warnings)):
             for path, message in marks.items():
                 PLATFORMS[platform].annotate(level, message, path.as_posix())
 
 
 def not_evaluated(linted: Sequence[Linted]) -> list[str]:
-    """Return the number of components and cases that are not evaluated, as one sentence or none."""
+    """Return a sentence on the components and cases that are not evaluated, or nothing if all are."""
     left_out = sum(component.not_evaluated is not None for component in linted)
     waiting = sum(len(component.waiting) for component in linted)
     counts = [f"{left_out} of {counted(len(linted), 'component')}"] if left_out else []
@@ -58,7 +60,7 @@ def not_evaluated(linted: Sequence[Linted]) -> list[str]:
     return [f"not evaluated: {' and '.join(counts)}"] if counts else []
 
 
-def _as_json(linted: Linted) -> dict[str, Any]:
+def _component_json(linted: Linted) -> dict[str, Any]:
     fields = []
     for line in linted.lines:
         rule = line.rule
@@ -66,28 +68,19 @@ def _as_json(linted: Linted) -> dict[str, Any]:
         how = {"align": rule.align, "key": list(rule.key)} if line.kind == "array" else leaf
         weight = {"weight": rule.weight, "counted": line.counted} if line.kind == "field" else {}
         fields.append({"path": line.path, "kind": line.kind, **how, **weight, "why": line.why})
+    checks = [{name: getattr(check, name) for name in ("id", "words", "weight", "tier")} for check in linted.checks]
+    first = ("version", "output", "metrics", "primary_metric", "cases", "labelled")
+    last = ("not_evaluated", "waiting", "unreviewed", "hints", "problems")
     return {
         "component": linted.name,
-        "version": linted.version,
-        "output": linted.output,
-        "metrics": list(linted.metrics),
-        "primary_metric": linted.primary_metric,
-        "cases": linted.cases,
-        "labelled": linted.labelled,
+        **{name: getattr(linted, name) for name in first},
         "fields": fields,
-        "checks": [
-            {"id": check.id, "words": check.words, "weight": check.weight, "tier": check.tier}
-            for check in linted.checks
-        ],
-        "not_evaluated": linted.not_evaluated,
-        "waiting": list(linted.waiting),
-        "unreviewed": list(linted.unreviewed),
-        "hints": list(linted.hints),
-        "problems": list(linted.problems),
+        "checks": checks,
+        **{name: getattr(linted, name) for name in last},
     }
 
 
-def _sheet(lines: Sequence[PlanLine], checks: Sequence[Check]) -> Sheet:
+def _field_plan_sheet(lines: Sequence[PlanLine], checks: Sequence[Check]) -> Sheet:
     rows = []
     for line in lines:
         if line.kind == "array":
@@ -103,7 +96,7 @@ def _sheet(lines: Sequence[PlanLine], checks: Sequence[Check]) -> Sheet:
     return Sheet(columns=_COLUMNS, rows=rows, numbers=frozenset({"weight"}), whole=frozenset({"path"}))
 
 
-def _facts(linted: Linted) -> str:
+def _component_facts(linted: Linted) -> str:
     fields = sum(line.kind == "field" for line in linted.lines)
     arrays = len(linted.lines) - fields
     checks = f", {counted(len(linted.checks), 'check')}" if linted.checks else ""
@@ -115,18 +108,18 @@ def _facts(linted: Linted) -> str:
     )
 
 
-def _blocks(linted: Linted) -> Iterator[Block]:
+def _component_blocks(linted: Linted) -> Iterator[Block]:
     yield Heading(Cell(linted.name, code=True), f" {version_words(linted.version)}" if linted.version else "", level=2)
     if linted.version:
-        yield Line(_facts(linted))
-        yield _sheet(linted.lines, linted.checks)
-    yield Lines(_left_out(linted))
+        yield Line(_component_facts(linted))
+        yield _field_plan_sheet(linted.lines, linted.checks)
+    yield Lines(_skipped_reasons(linted))
     yield Lines([f"hint: {hint}" for hint in linted.hints], style="yellow")
     problems = (f" {abridged(problem, _MAX_MESSAGE)}" for problem in linted.problems)
     yield Lines([Line(Cell("problem:", "bold"), problem, style="red") for problem in problems])
 
 
-def _left_out(linted: Linted) -> list[str]:
+def _skipped_reasons(linted: Linted) -> list[str]:
     """Return the reason that a component or a case is not evaluated."""
     drafts = [f"case '{case_id}' is not evaluated yet: it is an unreviewed draft" for case_id in linted.unreviewed]
     if linted.not_evaluated is not None:
@@ -156,20 +149,23 @@ def print_rubric_lint(linted: RubricLint, form: Format) -> None:
 
 
 def adoption_sheet(proposal: Proposal) -> Sheet:
-    """Build the table of components that can be evaluated, and why the others cannot."""
+    """Build the table of components that can be evaluated, with the reason for those that cannot."""
     rows = []
     for component in proposal.linted:
         if component.name in proposal.contracts:
-            state, why = "ready", f"with {proposal.contracts[component.name]} as its contract"
+            state, explanation = "ready", f"with {proposal.contracts[component.name]} as its contract"
         elif component.problems:
-            state, why = "wrong", abridged(component.problems[0], _MAX_MESSAGE)
+            state, explanation = "wrong", abridged(component.problems[0], _MAX_MESSAGE)
         elif component.not_evaluated is not None:
             reason = component.not_evaluated.partition(": ")[2]
-            state, why = "not yet", reason.replace(f"/{component.name}/", "/…/")
+            state, explanation = "not yet", reason.replace(f"/{component.name}/", "/…/")
         else:
-            unlabelled = [] if component.labelled or component.checks else ["nothing says which answer is right"]
-            state, why = "ready", "; ".join((counted(component.cases, "case"), *unlabelled, *component.inferred))
-        rows.append((Cell(component.name), Cell(state, "red" if state == "wrong" else ""), Cell(why)))
+            unlabelled = [] if component.labelled or component.checks else ["no ground truth and no check"]
+            state, explanation = (
+                "ready",
+                "; ".join((counted(component.cases, "case"), *unlabelled, *component.inferred)),
+            )
+        rows.append((Cell(component.name), Cell(state, "red" if state == "wrong" else ""), Cell(explanation)))
     return Sheet(columns=("component", "evaluated", "why"), rows=rows)
 
 
@@ -177,5 +173,5 @@ def declared_words(text: str) -> str:
     """Describe a proposed evals/datasets.json: its schema, and the number of fields by comparator."""
     dataset = loads(text)["datasets"][0]
     compared = Counter(rule["compare"] for rule in dataset.get("fields", {}).values())
-    words = [f"contract {dataset['schema']}"] if "schema" in dataset else []
-    return visible(", ".join([*words, *(f"{counted(n, 'field')} compared as {kind}" for kind, n in compared.items())]))
+    parts = [f"contract {dataset['schema']}"] if "schema" in dataset else []
+    return visible(", ".join([*parts, *(f"{counted(n, 'field')} compared as {kind}" for kind, n in compared.items())]))

@@ -35,10 +35,10 @@ async def _redraw(parts: "Sequence[Progress]") -> None:
     from rich.table import Column
 
     name = TextColumn("{task.description}", markup=False, table_column=Column(overflow="fold"))
-    words = TextColumn("{task.fields[words]}", markup=False, table_column=Column(overflow="fold"))
+    text = TextColumn("{task.fields[words]}", markup=False, table_column=Column(overflow="fold"))
     console = Console(stderr=True)
     console.width -= _ECHO_CELLS
-    with Bars(name, BarColumn(_BAR_CELLS), words, console=console, auto_refresh=False) as bars:
+    with Bars(name, BarColumn(_BAR_CELLS), text, console=console, auto_refresh=False) as bars:
         tasks = [bars.add_task(part.model_id, total=part.planned, words="") for part in parts]
 
         def refresh() -> None:
@@ -59,15 +59,15 @@ async def _print_now_and_then(parts: "Sequence[Progress]") -> None:
     try:
         while True:
             await asyncio.sleep(_PLAIN_EVERY_S)
-            if any(any(part.waiting.values()) for part in parts) and _plain(parts) == shown:
+            if any(any(part.waiting.values()) for part in parts) and _progress_lines(parts) == shown:
                 continue  # the state of a batch may stay for a day
-            shown = _plain(parts)
+            shown = _progress_lines(parts)
             print("\n".join(shown), file=sys.stderr, flush=True)
     finally:
-        print("\n".join(_plain(parts)), file=sys.stderr, flush=True)
+        print("\n".join(_progress_lines(parts)), file=sys.stderr, flush=True)
 
 
-def _plain(parts: "Sequence[Progress]") -> list[str]:
+def _progress_lines(parts: "Sequence[Progress]") -> list[str]:
     return [f"{part.model_id}: {describe(part)}" for part in parts]
 
 
@@ -77,7 +77,9 @@ def describe(part: "Progress") -> str:
     The state of batches at a vendor replaces the time left, which is unknown.
     """
     waiting = [state for state in part.waiting.values() if state]
-    left = [f"{clock(part.seconds_left)} left"] if part.seconds_left is not None and part.done < part.planned else []
+    remaining = (
+        [f"{clock(part.seconds_left)} left"] if part.seconds_left is not None and part.done < part.planned else []
+    )
     return ", ".join(
         [
             f"{part.answered_before + part.answered}/{part.planned} answered",
@@ -85,6 +87,6 @@ def describe(part: "Progress") -> str:
             f"{part.retried} retried",
             f"{short_count(part.input_tokens)}+{short_count(part.output_tokens)} tokens",
             "cost unknown" if part.cost_usd is None else cost_words(part.cost_usd),
-            *(waiting or left),
+            *(waiting or remaining),
         ]
     )

@@ -1,11 +1,10 @@
 """The reports of several components: of an evaluation of all, and of a switch to a new model."""
 
-import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from skill_evaluator.display import amount, cost_words, number, signed
+from skill_evaluator.display import amount, arrow, cost_words, interval, number, signed
 from skill_evaluator.display.pages import Block, Lines, Page, page_of
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.display.sheets import Cell, Sheet, cells_of
@@ -13,9 +12,11 @@ from skill_evaluator.errors import SkillEvaluatorError
 from skill_evaluator.evaluation.many import ManyPlanned
 from skill_evaluator.evaluation.pipeline import EvaluationResult
 from skill_evaluator.evaluation.switching import Switch, SwitchedComponent
-from skill_evaluator.reports.evaluation import run_names
-from skill_evaluator.reports.summary import STYLES, Reader, amount_words, conclude
+from skill_evaluator.reports.evaluation import evaluation_summary
+from skill_evaluator.reports.summary import MARKS, STYLES, ComparisonSummary, Reader, amount_words, conclude
 from skill_evaluator.text import counted, listed, version_words
+from skill_evaluator.verdicts.decide.results import MeasureResult
+from skill_evaluator.verdicts.decide.rules import WORST_FIRST
 
 _COLUMNS = ("component", "model", "version", "score", "change", "verdict", "USD")
 _Results = Mapping[str, EvaluationResult | SkillEvaluatorError]
@@ -30,48 +31,46 @@ def print_planned(planned: ManyPlanned) -> None:
         for problem in each.problems:
             print(f"problem: {visible(problem)}", file=sys.stderr)
     for name, reason in planned.left_out.items():
-        print(f"left out: {visible(name)}: {visible(str(reason))}", file=sys.stderr)
+        print(f"skipped: {visible(name)}: {visible(str(reason))}", file=sys.stderr)
     total = f"{counted(planned.calls, 'call')}, at most {cost_words(planned.cost_at_most_usd)}"
     print(f"{counted(len(planned.ready), 'component')}: {total}", file=sys.stderr)
 
 
 def many_json(done: _Results, planned: ManyPlanned) -> dict[str, Any]:
     """Return the runs of several components as JSON, and the components that were skipped."""
-    return {"runs": list(_rows(done)), "left_out": {name: str(reason) for name, reason in planned.left_out.items()}}
+    return {"runs": list(_run_rows(done)), "left_out": {name: str(reason) for name, reason in planned.left_out.items()}}
 
 
 def many_page(done: _Results, planned: ManyPlanned, folders: Sequence[str]) -> Page:
-    """Report the verdict on each run, and the conclusion of each component that is not as good as before.
+    """Report the verdict on each run, and the conclusion of each component; `folders` name the library.
 
-    `folders` are the options that name the library.
+    Components that are as good as before have a conclusion only if no component is worse.
     """
     cells = []
-    for row in _rows(done):
+    for row in _run_rows(done):
         scores = (version_words(row["version"] or "–"), number(row["score"]), signed(row["change"]))
         style = "red" if row["verdict"].startswith("error") else STYLES.get(row["verdict"], "")
         verdict = Cell(row["verdict"], style)
         cells.append(cells_of([], row["component"], row["model"], *scores, verdict, cost_words(row["USD"])))
-    blocks: list[Block] = [Sheet(columns=_COLUMNS, rows=cells)]
-    for each in done.values():
-        if isinstance(each, SkillEvaluatorError) or each.verdict is None:
-            continue
-        if len(done) == 1 or each.verdict.verdict not in ("improved", "unchanged"):
-            blocks.append(conclude(each.verdict, Reader(outputs=run_names(each), folders=folders)).closing)
-        elif words := amount_words(each.verdict):
-            blocks.append(f"{each.verdict.skill}: {words}")
-    blocks.append(Lines([f"left out: {name}: {reason}" for name, reason in planned.left_out.items()]))
-    return page_of("components", blocks)
+    measured = [each for each in done.values() if isinstance(each, EvaluationResult)]
+    worse = [each for each in measured if each.verdict and each.verdict.verdict not in ("improved", "unchanged")]
+    summaries = [evaluation_summary(each, folders) for each in worse or measured]
+    left_out = [f"skipped: {name}: {reason}" for name, reason in planned.left_out.items()]
+    closings = [summary.closing for summary in summaries if summary is not None]
+    sound = [each.verdict for each in measured if each.verdict and each not in worse] if worse else []
+    amounts = [f"{verdict.skill}: {text}" for verdict in sound if (text := amount_words(verdict))]
+    return page_of("components", [Sheet(columns=_COLUMNS, rows=cells), *closings, Lines([*amounts, *left_out])])
 
 
-def _rows(done: _Results) -> Iterator[dict[str, Any]]:
+def _run_rows(done: _Results) -> Iterator[dict[str, Any]]:
     for name, each in done.items():
         for problem in [each] if isinstance(each, SkillEvaluatorError) else each.problems:
             yield dict.fromkeys(_COLUMNS) | {"component": name, "verdict": f"error: {problem}"}
         if not isinstance(each, SkillEvaluatorError):
-            yield from (dict(zip(_COLUMNS, (name, *row), strict=True)) for row in _runs(each))
+            yield from (dict(zip(_COLUMNS, (name, *row), strict=True)) for row in _recorded_runs(each))
 
 
-def _runs(done: EvaluationResult) -> Iterator[tuple[Any, ...]]:
+def _recorded_runs(done: EvaluationResult) -> Iterator[tuple[Any, ...]]:
     """Yield model, version, score, change, verdict and cost of each run that is not an interleaved baseline."""
     metric = done.inputs.component.primary_metric
     for record in (run.record for run in done.finished):
@@ -84,56 +83,78 @@ def _runs(done: EvaluationResult) -> Iterator[tuple[Any, ...]]:
         yield record.model_id, record.skill_version, score, change, state, record.cost_usd
 
 
-def switch_json(result: Switch) -> dict[str, Any]:
-    """Return a switch as JSON."""
+def switch_json(result: Switch, folders: Sequence[str]) -> dict[str, Any]:
+    """Return a switch as JSON; `folders` are the options that name the library."""
     request = result.request
     models = {"old": request.old, "new": request.new, "dry_run": request.dry_run}
-    return {**models, "components": _switched_rows(result), "conclusion": _answer(result)}
+    rows = []
+    for row in result.rows:
+        value = {"component": row.component, "calls": row.calls, "cost_at_most_usd": row.cost_at_most_usd}
+        if not request.dry_run:
+            lost = None if row.comparison is None else conclude(row.comparison, Reader()).lost.removeprefix("lost: ")
+            costs = {"usd_per_1000_old": row.usd_per_1000_old, "usd_per_1000_new": row.usd_per_1000_new}
+            value |= {"verdict": row.verdict, **costs, "lost": lost}
+        rows.append({**value, "remark": row.remark})
+    conclusion = [] if request.dry_run else _switch_summary(result, folders).lines
+    return {**models, "components": rows, "conclusion": conclusion}
 
 
-def switch_page(result: Switch) -> Page:
+def switch_page(result: Switch, folders: Sequence[str]) -> Page:
     """Report a switch: a row per component, and whether the library may move to the new model."""
-    rows = _switched_rows(result)
-    cells = [
-        [Cell(amount(value) if isinstance(value, float) else str(value or "–"), code=True) for value in row.values()]
-        for row in rows
-    ]
-    sheet = Sheet(columns=[name.replace("_", " ") for name in rows[0]], rows=cells)
-    return page_of("the components", [sheet, *_answer(result)])
-
-
-def _switched_rows(result: Switch) -> list[dict[str, Any]]:
-    """Return the columns of each component; a dry run has no verdicts."""
-
-    def judged(row: SwitchedComponent) -> dict[str, Any]:
-        return {
-            "verdict": row.verdict,
-            "usd_per_1000_old": row.usd_per_1000_old,
-            "usd_per_1000_new": row.usd_per_1000_new,
-            "lost": None if row.comparison is None else conclude(row.comparison, Reader()).lost.removeprefix("lost: "),
-        }
-
-    return [
-        {
-            "component": row.component,
-            "calls": row.calls,
-            "cost_at_most_usd": row.cost_at_most_usd,
-            **({} if result.request.dry_run else judged(row)),
-            "remark": row.remark,
-        }
-        for row in result.rows
-    ]
-
-
-def _answer(result: Switch) -> list[str]:
-    """Return whether the library may move to the new model, and where to look if not."""
+    remarks = Lines([f"{row.component}: {row.remark}" for row in result.rows if row.remark], style="yellow")
     if result.request.dry_run:
-        return ["dry run: no call was made, nothing was written"]
-    old, new = result.request.old, result.request.new
+        columns = ("component", "calls", "cost at most")
+        rows = [cells_of([row.component], row.calls, cost_words(row.cost_at_most_usd)) for row in result.rows]
+        sheet = Sheet(columns=columns, rows=rows, numbers=frozenset(columns[1:]))
+        return page_of("the components", [sheet, remarks, "dry run: no call was made, nothing was written"])
+    titles = ("component", "verdict", "score", "change", "95 % interval", "USD / 1,000")
+    blocks: list[Block] = [
+        Sheet(columns=titles, rows=list(map(_switched_row, result.rows)), below=titles[4:]),
+        Lines(["score and USD: old model → new model"], style="dim"),
+        remarks,
+        _switch_summary(result, folders).closing,
+    ]
+    return page_of("the components", blocks)
+
+
+def _switched_row(row: SwitchedComponent) -> list[Cell]:
+    measure = _critical(row)
+    verdict: str = row.verdict or "not compared"
+    figures = ["–"] * 3
+    if measure is not None:
+        ci95 = interval(measure.ci95, measure.n_cases, signed)
+        figures = [arrow(measure.baseline, measure.candidate), signed(measure.difference), ci95]
+    cost = f"{amount(row.usd_per_1000_old)} → {amount(row.usd_per_1000_new)}"
+    marked = Cell(f"{MARKS.get(verdict, '!')} {verdict}", STYLES.get(verdict, ""))
+    return cells_of([row.component], marked, *figures, cost)
+
+
+def _critical(row: SwitchedComponent) -> MeasureResult | None:
+    """Return the change of a component's critical metric."""
+    measures = row.comparison.models[0].metrics if row.comparison else []
+    return next((measure for measure in measures if measure.tier == "critical"), None)
+
+
+def _switch_summary(result: Switch, folders: Sequence[str]) -> ComparisonSummary:
+    """Conclude whether the library may move to the new model, with the loss of the worst component."""
+    old, new, reader = result.request.old, result.request.new, Reader(folders=folders)
     worse = [row.component for row in result.rows if row.verdict == "regressed"]
     unsure = [row.component for row in result.rows if row.verdict not in ("regressed", "improved", "unchanged")]
-    answer = f"no, {listed(worse)} regressed" if worse else f"not shown of {listed(unsure)}" if unsure else "yes"
-    following = f"put {new} in the place of {old} in .evaluator/models.yaml"
+    answer = f"no, {listed(worse)} regressed" if worse else f"not decided for {listed(unsure)}" if unsure else "yes"
+    rank = ["regressed", None, *WORST_FIRST]
+    worst = min(result.rows, key=lambda row: rank.index(row.verdict))
+    summary = None if worst.comparison is None else conclude(worst.comparison, Reader())
+    versions = [
+        f"{row.component} {row.comparison.models[0].candidate.skill_version}" for row in result.rows if row.comparison
+    ]
+    following = f"replace {old} with {new} in .evaluator/models.yaml"
     if shown := [*worse, *unsure][:1]:
-        following = f"`{shlex.join(['skill-evaluator', 'compare', *shown, '--models', old, new])}` shows where"
-    return [f"may we switch from {old} to {new}? {answer}", f"next: {following}"]
+        following = f"compare the two models: {reader.command('compare', *shown, '--models', old, new)}"
+    return ComparisonSummary(
+        verdict=f"may the library switch from {old} to {new}? {answer}",
+        lost="" if summary is None else f"{worst.component}: {summary.lost}",
+        sure="" if summary is None else f"{worst.component}: {summary.sure}",
+        ship=f"to ship: {listed(versions) or 'the recorded versions'} with {new if answer == 'yes' else old}",
+        next=following,
+        style=STYLES["regressed" if worse else "inconclusive" if unsure else "improved"],
+    )

@@ -18,12 +18,12 @@ def forecast_sheet(forecasts: Sequence[Forecast]) -> Sheet:
     """Build the table of costs: a row per model, and one for all if there are several."""
     shown = forecasts if len(forecasts) > 2 else forecasts[:1]
     rows = []
-    for one in shown:
-        model = Cell("all") if one.model_id is None else Cell(one.model_id, code=True)
-        costs = [cost_words(usd, digits=2) for usd in (one.direct_usd, one.cached_usd, one.batch_usd)]
-        if one.batch_usd is None and one.direct_usd is not None:
+    for entry in shown:
+        model = Cell("all") if entry.model_id is None else Cell(entry.model_id, code=True)
+        costs = [cost_words(usd, digits=2) for usd in (entry.direct_usd, entry.cached_usd, entry.batch_usd)]
+        if entry.batch_usd is None and entry.direct_usd is not None:
             costs[-1] = "no batch API"
-        rows.append(cells_of([], model, count(one.calls), *costs))
+        rows.append(cells_of([], model, count(entry.calls), *costs))
     return Sheet(columns=_COLUMNS, rows=rows, numbers=frozenset(_COLUMNS[1:]))
 
 
@@ -35,7 +35,7 @@ def print_dry_run(dry: DryRun, form: Format) -> int:
     component = dry.component
     labelled = sum(case.labelled for case in dry.cases)
     cases = f"{counted(len(dry.cases), 'case')}, {labelled} with ground truth"
-    state = counted(len(dry.problems), "problem") if dry.problems else "all in order"
+    state = counted(len(dry.problems), "problem") if dry.problems else "valid"
     rows = [cells_of([], one.model_id, one.provider, one.key, *one.amounts) for one in dry.estimates]
     value = {
         "skill": component.name,

@@ -1,21 +1,21 @@
-"""The report of ranked models with the one to ship, and of the sizes that show a drop."""
+"""The report of ranked models with the model to ship, and of the numbers of cases that detect a drop."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
 from skill_evaluator.display import amount, cost_words, count, interval, number, plain, probability, seconds, signed
-from skill_evaluator.display.pages import Block, Heading, Line, Lines, Page, Section
+from skill_evaluator.display.pages import Block, Fold, Heading, Line, Lines, Page, Section
 from skill_evaluator.display.sheets import Cell, Sheet, cells_of
-from skill_evaluator.reports.summary import MARKS, STYLES, Reader
+from skill_evaluator.reports.summary import MARKS, STYLES, Reader, interval_words
 from skill_evaluator.text import counted, listed, version_words
 from skill_evaluator.verdicts.decide.comparability import STALE_DAYS
 from skill_evaluator.verdicts.planning.advice import ModelRanking, RankedModel
 from skill_evaluator.verdicts.planning.sizing import PlannedDesign, Sizing, SizingPlan
 
 _DESIGNS: Mapping[PlannedDesign, str] = {
-    "beside": "the baseline is asked beside the candidate, half as often; calls and cost are of both",
+    "beside": "the baseline is interleaved with half of the calls; calls and cost are of both versions",
     "recorded": "the baseline was recorded on another day; calls and cost are of the candidate alone",
 }
-_PREMISE = "on these cases, if the answers to a case are independent; several critical metrics or models need more"
+_PREMISE = "on these cases, if the outputs of a case are independent; several critical metrics or models need more"
 
 
 def rankings_page(rankings: Sequence[ModelRanking], folders: Sequence[str] = ()) -> Page:
@@ -28,124 +28,146 @@ def rankings_page(rankings: Sequence[ModelRanking], folders: Sequence[str] = ())
 
 
 def _next_step(ranking: ModelRanking, reader: Reader) -> str:
-    """Return the next step: see why another version is to ship, or where the first two models differ."""
+    """Return the next step: compare the versions if another one is to ship, otherwise the first two models."""
     names, versions = [model.model_id for model in ranking.models], {model.skill_version for model in ranking.models}
     names.sort(key=lambda name: name != ranking.advice.model_id)
     if ranking.advice.version not in {None, *versions}:
-        return reader.step("compare", ranking.skill)
+        return f"compare the two versions: {reader.command('compare', ranking.skill)}"
     if not names:
-        return f"{reader.command('evaluate', ranking.skill)} runs the models again"
+        return f"run the models again: {reader.command('evaluate', ranking.skill)}"
     if len(names) < 2:
-        measure = reader.command("evaluate", ranking.skill)
-        return f"rank a second model: leave out `--model`, or list one in models.yaml, and {measure} measures it"
-    return f"{reader.command('compare', ranking.skill, '--models', *names[1::-1])} shows where they differ"
+        return f"list a second model in models.yaml and run it: {reader.command('evaluate', ranking.skill)}"
+    return f"compare the two models: {reader.command('compare', ranking.skill, '--models', *names[1::-1])}"
 
 
 def ranking_blocks(ranking: ModelRanking) -> list[Block]:
-    """Return the model to ship, the table of models and how to read it."""
-    words = f"{counted(len(ranking.models), 'model')} on the same {counted(ranking.n_cases, 'case')}"
+    """Return the table of models, how sure their difference is, and the model to ship; collapsed, all figures."""
+    versions = listed(list(dict.fromkeys(version_words(model.skill_version) for model in ranking.models)), 2)
+    models, cases = counted(len(ranking.models), "model"), counted(ranking.n_cases, "case")
+    title = f" {versions}: {ranking.metric} of {models} on the same {cases}"
     tested = f"Holm over {counted(ranking.family, 'pair')}, α {plain(ranking.alpha)}"
-    tested += f", tolerance {plain(ranking.tolerance)}"
-    legend = [
-        *([f"= not significantly different from the best ({tested})"] if ranking.family else []),
-        "strict means; USD: what 1,000 answers cost, one to a case; ◆ no other model is as good and as cheap",
-    ]
+    legend = ["USD per 1,000 outputs · ◆ no other model is as good and as cheap"]
+    if ranking.family:
+        legend.append(f"= not significantly different from the best ({tested}, tolerance {plain(ranking.tolerance)})")
+    left_out = [f"{model_id} is skipped: {reason}" for model_id, reason in ranking.left_out.items()]
     return [
         Lines([ranking.unmeasured] if ranking.unmeasured else [], style="yellow"),
-        Heading(Cell(ranking.skill, code=True), f": {words}", level=2),
-        Line(ranking.advice.words, style="" if ranking.advice.model_id is None else "green"),
-        _sheet(ranking),
-        Lines([f"{model_id} is left out: {why}" for model_id, why in ranking.left_out.items()], style="yellow"),
-        Lines(legend, style="dim"),
+        Heading(Cell(ranking.skill, code=True), title, level=2),
+        _ranking_sheet(ranking),
+        Lines(left_out, style="yellow"),
+        Lines(legend if ranking.models else [], style="dim"),
+        Fold("All figures of the models", [_figures_sheet(ranking)] if ranking.models else []),
+        Lines(list(_lead(ranking))),
+        Line(ranking.advice.words, style="bold" if ranking.advice.model_id is None else "bold green"),
     ]
 
 
-def _sheet(ranking: ModelRanking) -> Sheet:
-    """Build the table of models, the best first."""
-    others = sorted({name for model in ranking.models for name in model.accuracy} - {ranking.metric})
-    agreement = sorted({name for model in ranking.models for name, share in model.reproducibility.items() if share})
-    figures = ("95 % interval", *others, *agreement, "USD / 1,000", "latency, median", "latency, 95 % below")
-    columns = ("", "model", "= best", ranking.metric, *figures, "measured", "verdict", "remarks")
+def _lead(ranking: ModelRanking) -> Iterator[str]:
+    """Yield the difference between the best and the second model, with its interval and adjusted p-value."""
+    names = [model.model_id for model in ranking.models[:2]]
+    for pair in ranking.pairs:
+        if [pair.higher, pair.lower] == names and pair.difference is not None:
+            change = f"{pair.lower} {signed(pair.difference)} against {pair.higher}"
+            evidence = f"{interval_words(pair.ci95, pair.n_cases)}, adjusted p-value {probability(pair.q)}"
+            yield f"how sure: {change} on {counted(pair.n_cases, 'case')} ({evidence})"
+
+
+def _ranking_sheet(ranking: ModelRanking) -> Sheet:
+    """Build the table of models that fits 80 columns, the best first."""
     rows = []
     for model in ranking.models:
         score = model.accuracy.get(ranking.metric)
-        metrics = [model.accuracy[name].strict_mean if name in model.accuracy else None for name in others]
-        verdict = model.verdict and Cell(f"{MARKS[model.verdict]} {model.verdict}", STYLES.get(model.verdict, ""))
-        row = cells_of(
-            [model.model_id],
-            "=" if model.like_best else "",
-            *(None, None) if score is None else (number(score.strict_mean), interval(score.ci95, score.n_cases)),
-            *map(number, (*metrics, *map(model.reproducibility.get, agreement))),
-            *(amount(model.usd_per_1000_cases), seconds(model.latency_p50_s), seconds(model.latency_p95_s)),
-            *(_measured(model), verdict),
-            "; ".join(_remarks(model)) or None,
+        marks = f"{' =' if model.like_best else '  '}{' ◆' if model.frontier else ''}"
+        rows.append(
+            cells_of(
+                [model.model_id],
+                "–" if score is None else number(score.strict_mean) + marks.rstrip(),
+                None if score is None else interval(score.ci95, score.n_cases),
+                amount(model.usd_per_1000_cases),
+                version_words(model.skill_version),
+                model.verdict and Cell(f"{MARKS[model.verdict]} {model.verdict}", STYLES.get(model.verdict, "")),
+            )
         )
-        rows.append([Cell(str(model.place)), *row])
-    below = ("latency, median", "latency, 95 % below", *agreement, *others, "measured", "remarks")
-    return Sheet(columns=columns, rows=rows, numbers=frozenset({"", ranking.metric, *figures}), below=below)
+    columns = ("model", "score", "95 % interval", "USD / 1,000", "version", "verdict")
+    return Sheet(columns=columns, rows=rows, numbers=frozenset(columns[2:4]), below=("95 % interval", "USD / 1,000"))
 
 
-def _measured(model: RankedModel) -> str:
+def _figures_sheet(ranking: ModelRanking) -> Sheet:
+    """Build the table of all figures, with a column for each model."""
+    metrics = dict.fromkeys(name for model in ranking.models for name in (*model.accuracy, *model.reproducibility))
+    rows = {name: [_score_words(model, name) for model in ranking.models] for name in metrics}
+    rows |= {
+        "latency, median": [seconds(model.latency_p50_s) for model in ranking.models],
+        "latency, 95 % below": [seconds(model.latency_p95_s) for model in ranking.models],
+        "measured": [_age(model) for model in ranking.models],
+        "cheaper and no worse": [listed(model.dominated_by, 2) or "–" for model in ranking.models],
+        "added by the prompt": [_prompt_effect(model) for model in ranking.models],
+    }
+    names = [model.model_id for model in ranking.models]
+    shown = [[Cell(name), *map(Cell, cells)] for name, cells in rows.items() if set(cells) != {"–"}]
+    return Sheet(columns=("figure", *names), rows=shown, named=frozenset(names))
+
+
+def _score_words(model: RankedModel, metric: str) -> str:
+    score = model.accuracy.get(metric)
+    return number(model.reproducibility.get(metric) if score is None else score.strict_mean)
+
+
+def _age(model: RankedModel) -> str:
     if model.age_days is None:
-        return version_words(model.skill_version)
+        return "–"
     stale = ", stale" if model.age_days > STALE_DAYS else ""
-    age = f"{counted(model.age_days, 'day')} ago" if model.age_days else "today"
-    return f"{version_words(model.skill_version)}, {age}{stale}"
+    return f"{counted(model.age_days, 'day')} ago{stale}" if model.age_days else "today"
 
 
-def _remarks(model: RankedModel) -> Iterator[str]:
-    """Yield remarks on a model: on the cost frontier, dominated by others, or what its prompt adds."""
-    if model.frontier:
-        yield "◆"
-    if model.dominated_by:
-        yield f"{listed(model.dominated_by, 2)}: no worse on any metric (in these figures) and cheaper"
-    added = model.prompt_adds
-    if added is not None and added.difference is not None and added.ci95 is not None:
-        low, high = map(signed, added.ci95)
-        yield f"the prompt adds {signed(added.difference)} ({low} to {high}, q {probability(added.q)})"
+def _prompt_effect(model: RankedModel) -> str:
+    effect = model.prompt_adds
+    if effect is None or effect.difference is None or effect.ci95 is None:
+        return "–"
+    low, high = map(signed, effect.ci95)
+    return f"{signed(effect.difference)} ({low} to {high}, adjusted p-value {probability(effect.q)})"
 
 
 def sizing_blocks(plan: SizingPlan) -> Iterator[Block]:
-    """Yield the sizes that show a drop, by model, and the design that they are of."""
+    """Yield for each model the numbers of cases that detect a drop, and the design that they assume."""
     power = f"{plain(plan.power * 100)} % power at α {plain(plan.alpha)}"
-    title = f": what shows a drop of {plain(plan.detect)} with {power}"
+    title = f": cases that detect a drop of {plain(plan.detect)} with {power}"
     yield Heading(Cell(plan.skill, code=True), title, level=2)
     for model in plan.models:
-        yield Heading(Cell(model.model_id, code=True), f": {_present(model)}")
-        yield Lines(list(_facts(model, plan)))
-        yield _sizes(model, plan.detect)
+        yield Heading(Cell(model.model_id, code=True), f": {_detects_now(model)}")
+        yield Lines(list(_sizing_facts(model, plan)))
+        yield _sizing_sheet(model, plan.detect)
     yield Line(_DESIGNS[plan.design], style="dim")
     yield Line(_PREMISE, style="dim")
 
 
-def _present(model: Sizing) -> str:
-    """Return the drop that the present cases and replicates show, or why it is not known."""
+def _detects_now(model: Sizing) -> str:
+    """Return the drop that the present cases and replicates detect, or the reason why it is unknown."""
     if model.shows is None:
         return "; ".join(model.remarks)
-    return f"its {counted(model.cases, 'case')} × {model.replicates} show a drop of about {plain(model.shows, 2)}"
+    return f"its {counted(model.cases, 'case')} × {model.replicates} detect a drop of about {plain(model.shows, 2)}"
 
 
-def _facts(model: Sizing, plan: SizingPlan) -> Iterator[str]:
+def _sizing_facts(model: Sizing, plan: SizingPlan) -> Iterator[str]:
     cost = cost_words(model.cost_per_call_usd, digits=6)
     size = f"{counted(model.cases, 'case')} × {model.replicates}"
     yield f"{model.skill_version}, run {model.run_id}: {model.metric} {number(model.strict_mean)} on {size}"
     if model.shows is None:
         return
-    day = f", of a day {number(model.between_runs)}" if model.between_runs else ""
-    yield f"standard deviation of an answer to a case {number(model.between_replicates)}{day}; cost of a call {cost}"
+    day = f", between days {number(model.between_runs)}" if model.between_runs else ""
+    yield f"standard deviation between replicates {number(model.between_replicates)}{day}; cost of a call {cost}"
     if model.replicates_needed is None:
-        remedy = "" if plan.design == "beside" else ": ask the baseline beside it, or add cases"
-        yield f"no number of replicates of these cases shows {plain(plan.detect)}{remedy}"
+        remedy = "" if plan.design == "beside" else ": interleave the baseline or add cases"
+        yield f"no number of replicates of these cases detects {plain(plan.detect)}{remedy}"
     else:
-        yield f"{counted(model.replicates_needed, 'replicate')} of these cases would show {plain(plan.detect)}"
+        yield f"{counted(model.replicates_needed, 'replicate')} of these cases would detect {plain(plan.detect)}"
 
 
-def _sizes(model: Sizing, detect: float) -> Sheet:
-    columns = ("replicates", f"{model.cases} cases show", f"cases for {plain(detect)}", "calls", "cost")
+def _sizing_sheet(model: Sizing, detect: float) -> Sheet:
+    columns = ("replicates", f"{model.cases} cases detect", f"cases for {plain(detect)}", "calls", "cost")
     rows = []
     for choice in model.choices:
-        shown = number(choice.shows)
-        drop = Cell(f"{shown} ✓", "green") if choice.shows <= detect else Cell(f"{shown}  ")
+        drop = Cell(f"{number(choice.shows)} ✓", "green") if choice.shows <= detect else f"{number(choice.shows)}  "
         cost = None if choice.cost_usd is None else cost_words(choice.cost_usd)
         rows.append(cells_of([], choice.replicates, drop, count(choice.cases), count(choice.calls), cost))
     return Sheet(columns=columns, rows=rows, numbers=frozenset(columns))

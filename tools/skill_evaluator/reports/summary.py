@@ -1,10 +1,10 @@
-"""The conclusion of a comparison in four sentences: the verdict, what was lost, what to ship and what to do next."""
+"""The conclusion of a comparison: the verdict, what was lost, how sure that is, what to ship and what to do next."""
 
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from skill_evaluator.display import WHOLE, arrow, plain, signed
+from skill_evaluator.display import WHOLE, arrow, interval, plain, probability, relative_change, signed
 from skill_evaluator.display.pages import Closing, Line
 from skill_evaluator.records.record import Record, unusable_text
 from skill_evaluator.text import counted, listed, version_words
@@ -22,18 +22,14 @@ from skill_evaluator.verdicts.planning.sizing import can_show, profile_doubt
 
 MARKS = {"regressed": "▼", "improved": "▲", "unchanged": "=", "inconclusive": "?", "incomparable": "≠"}
 STYLES = {"regressed": "bold red", "improved": "bold green", "inconclusive": "yellow", "incomparable": "yellow"}
-AGAIN = "change the prompt or models.yaml, and {} asks again"
+AGAIN = "change the prompt or models.yaml, then run {}"
+_TIERS = ("critical", "supporting", "advisory")
 _MAX_LOST, _MAX_FELL = 3, 2
-_STEPS = {
-    "try": "change the prompt, and {} compares it with this run",
-    "compare": "{} shows where, and what to do about it",
-    "accept": "{} makes it the baseline of later versions",
-}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reader:
-    """Where a report is read, which decides the next steps that it can name.
+    """Where a report is read, which decides the commands that it can name.
 
     `outputs` has by run id the run name that `explain` takes, if the outputs are on this machine; None if no library
     belongs to the runs. `folders` are the options that name the library. A report `in_ci` is read on a pull request,
@@ -45,60 +41,74 @@ class Reader:
     in_ci: bool = False
     draft: bool = False
 
-    def command(self, *words: str) -> str:
-        """Return a command of the program for the library's folders, as code."""
-        folders = self.folders
-        if words[0] in ("accept", "compare") and "--fixtures" in folders:  # these commands read no cases
-            at = folders.index("--fixtures")
-            folders = [*folders[:at], *folders[at + 2 :]]
-        quoted = (word if word == "…" else shlex.quote(word) for word in (*words, *folders))
-        return f"`skill-evaluator {' '.join(quoted)}`"
+    @property
+    def has_library(self) -> bool:
+        """Whether the reader has the library to which the runs belong."""
+        return self.in_ci or self.outputs is not None
 
-    def step(self, name: str, *words: str) -> str:
-        """Return a next step with the command `try`, `compare` or `accept` and its arguments."""
-        return _STEPS[name].format(self.command(name, *words))
+    def command(self, *arguments: str) -> str:
+        """Return a command of the program for the library's folders, as code.
+
+        After a merge, the records of the run have to be pulled first.
+        """
+        folders = self.folders
+        if (
+            arguments[0] in ("accept", "compare", "leaderboard") and "--fixtures" in folders
+        ):  # these commands read no cases
+            start = folders.index("--fixtures")
+            folders = [*folders[:start], *folders[start + 2 :]]
+        pull = "git pull && " if self.in_ci and not self.draft else ""
+        return f"`{pull}skill-evaluator {shlex.join([*arguments, *folders])}`"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ComparisonSummary:
-    """Sentences on a component: the verdict, what was lost, what to ship ("" if it is not known) and the next step.
+    """Sentences on a component; all but `verdict` and `next` are "" if there is nothing to report.
 
-    `amounts` has the output tokens, cost and latency that moved ("" if none did).
+    `amounts` has the output tokens, cost and latency that moved.
     """
 
     verdict: str
-    lost: str
+    lost: str = ""
+    sure: str = ""
     amounts: str = ""
     ship: str = ""
     next: str
     style: str = field(default="bold")
 
     @property
+    def lines(self) -> list[str]:
+        """The sentences, each with its label."""
+        sure = f"how sure: {self.sure}" if self.sure else ""
+        return [line for line in (self.verdict, self.lost, self.amounts, sure, self.ship, f"next: {self.next}") if line]
+
+    @property
     def closing(self) -> Closing:
         """The sentences as the last lines of a terminal."""
-        rest = filter(None, (self.lost, self.amounts, self.ship, f"next: {self.next}"))
-        return Closing([Line(self.verdict, style=self.style), *map(Line, rest)])
+        return Closing([Line(line, style=self.style * (line == self.verdict)) for line in self.lines])
 
 
 def conclude(result: ComparisonResult, reader: Reader) -> ComparisonSummary:
-    """Draw the conclusion from a comparison; of several models it is about the worst."""
+    """Draw the conclusion from a comparison; with several models it is about the worst."""
     worst, *others = worst_first(result)
-    alike = all(model.verdict == worst.verdict for model in others)
     models = counted(len(others) + 1, "model")
-    which = f" ({f'each of {models}' if alike else f'{worst.model_id}, the worst of {models}'})" if others else ""
-    words = f"{scope_words(result)}{which}"
-    if result.verdict == "incomparable" and all(model.baseline is None for model in result.models):
-        words = "nothing to compare with yet"
+    is_same = all(model.verdict == worst.verdict for model in others)
+    which = f" ({f'each of {models}' if is_same else f'{worst.model_id}, the worst of {models}'})" if others else ""
+    scope, title = f"{scope_words(result, worst)}{which}", worst.candidate.title
+    if worst.baseline is not None and worst.baseline.model_id is not None:
+        title += f" with {worst.model_id}"
+    if all(model.baseline is None for model in result.models):
+        scope = "nothing to compare with yet"
     following = _next_step(result.skill, worst, reader)
     if result.asked_again and worst.verdict in ("improved", "unchanged"):
-        all_cases = reader.command("evaluate", result.skill)
-        following = f"the record stays as it is; {all_cases} runs all cases again"
+        following = f"run all cases, because the record stays as it is: {reader.command('evaluate', result.skill)}"
     unusable = next((model.candidate.unusable for model in (worst, *others) if model.candidate.unusable), None)
-    lost = unusable or "; ".join(filter(None, (_lost_sentence(worst), less_repeatable(worst.metrics))))
+    lost = unusable or "; ".join(filter(None, (loss_words(worst), less_repeatable(worst.metrics))))
     amounts = amount_words(result)
     return ComparisonSummary(
-        verdict=f"{MARKS[result.verdict]} {result.skill}: {words}",
+        verdict=f"{MARKS[result.verdict]} {result.skill} {title}: {scope}",
         lost=lost,
+        sure=sure_words(worst, is_named=bool(others)),
         amounts="" if amounts in lost else amounts,
         ship=result.ship,
         next=following,
@@ -106,23 +116,27 @@ def conclude(result: ComparisonResult, reader: Reader) -> ComparisonSummary:
     )
 
 
-def conclude_first(record: Record, reader: Reader, *, is_recorded: bool, incomplete: str = "") -> ComparisonSummary:
+def conclude_first(
+    record: Record, reader: Reader, *, is_recorded: bool, ship: str = "", incomplete: str = ""
+) -> ComparisonSummary:
     """Draw the conclusion from a run without a baseline: what was measured, and which drops it could detect.
 
     Later versions are compared with the run if it `is_recorded`. `incomplete` names an incomplete run of a lower
     version.
     """
     name, cases, unusable = record.skill, counted(record.n_cases, "case"), unusable_text(record)
-    first = f"{record.skill} {version_words(record.skill_version)}: {'not ' * bool(unusable)}measured on {cases}"
-    if not unusable:
-        first += "; there is no lower version to compare it with" + (incomplete and f" ({incomplete})")
-    following = reader.step("try", name)
-    if not is_recorded:
-        following = f"{reader.command('evaluate', name)} records a baseline for later versions"
+    title = f"{name} {version_words(record.skill_version)}"
     if unusable:
-        following = AGAIN.format(reader.command("evaluate", name))
-    power = "; ".join(filter(None, [can_show(record.n_cases), profile_doubt(record)]))
-    return ComparisonSummary(verdict=first, lost=unusable or power, next=following)
+        again = AGAIN.format(reader.command("evaluate", name))
+        return ComparisonSummary(verdict=f"{title}: not measured on {cases}", lost=unusable, next=again)
+    below = f" ({incomplete})" if incomplete else ""
+    record_step = f"record a baseline for later versions: {reader.command('evaluate', name)}"
+    return ComparisonSummary(
+        verdict=f"{title}: measured on {cases}; there is no lower version to compare it with{below}",
+        sure="; ".join(filter(None, [can_show(record.n_cases), profile_doubt(record)])),
+        ship=ship,
+        next=try_step(name, reader) if is_recorded else record_step,
+    )
 
 
 def worst_first(result: ComparisonResult) -> list[ModelVerdict]:
@@ -135,26 +149,30 @@ def verdict_words(result: ComparisonResult, name: str) -> str:
     return " · ".join(filter(None, [f"{name}: {scope_words(result)}", lost_words(*result.models)]))
 
 
-def scope_words(result: ComparisonResult) -> str:
-    """Return the verdict with its cases, what it says of new cases, and whether a different model answered."""
-    cases, words = result.n_cases, str(result.verdict)
+def scope_words(result: ComparisonResult, model: ModelVerdict | None = None) -> str:
+    """Return the verdict with its cases and its bound for new cases, and against the baseline of `model`."""
+    cases, text = result.n_cases, str(result.verdict)
+    if model is not None and model.baseline is not None:
+        since = model.only_since_accepted
+        baseline = model.baseline.title if since is None else since.version
+        text += f" {'with' if text == 'incomparable' else 'against'} {baseline}"
     if result.verdict != "incomparable":
-        words += f" on {({None: 'these cases', 1: 'this case'}).get(cases, f'these {cases} cases')}"
+        text += f" on {({None: 'these cases', 1: 'this case'}).get(cases, f'these {cases} cases')}"
         if result.asked_again:
-            words += ", asked again"
+            text += ", run again"
         elif result.verdict in ("improved", "unchanged") and cases is not None:
-            words += f"; {new_cases_words(cases)}"
-    return with_served(*result.models, words=words)
+            text += f"; {new_cases_words(cases)}"
+    return with_served(*result.models, verdict=text)
 
 
-def with_served(*models: ModelVerdict, words: str | None = None) -> str:
+def with_served(*models: ModelVerdict, verdict: str | None = None) -> str:
     """Add to a verdict the judge that is not calibrated, and whether a different model or release answered."""
-    changes, words = {model.served for model in models}, words or models[0].verdict
+    changes, text = {model.served for model in models}, verdict or models[0].verdict
     if judges := {model.unproved_judge for model in models if model.unproved_judge}:
-        words = f"{words}; judged by {listed(sorted(judges))}, not calibrated"
+        text = f"{text}; judged by {listed(sorted(judges))}, not calibrated"
     if "model" in changes:
-        return f"{words}{':' if words == 'incomparable' else ';'} another model answered"
-    return f"{words}; another release of the model answered" if "date" in changes else words
+        return f"{text}{':' if text.startswith('incomparable') else ';'} another model answered"
+    return f"{text}; another release of the model answered" if "date" in changes else text
 
 
 def lost_words(*models: ModelVerdict) -> str:
@@ -163,12 +181,77 @@ def lost_words(*models: ModelVerdict) -> str:
         "field": dict.fromkeys(path for model in models for path in model.lost_fields),
         "case": dict.fromkeys(case_id for model in models for case_id in model.lost_cases),
     }
-    words = [
+    parts = [
         f"{kind}{'s' * (len(names) > 1)} {listed([name or WHOLE for name in names], _MAX_LOST)}"
         for kind, names in lost.items()
         if names
     ]
-    return f"lost: {'; '.join(words)}" if words else ""
+    return f"lost: {'; '.join(parts)}" if parts else ""
+
+
+def loss_words(model: ModelVerdict) -> str:
+    """Describe what a model lost against its baseline, with the scores before and after."""
+    if model.verdict == "incomparable":
+        return f"nothing was compared: {model.reasons[0]}" if model.reasons else "nothing was compared"
+    fell_most = fell_most_words(model)
+    if model.lost_fields or model.lost_cases:
+        scores = [f" ({arrow(one.baseline, one.candidate)})" for one in model.fields if one.metric in model.lost_fields]
+        return lost_words(model) + (scores[0] if len(scores) == 1 and not model.lost_cases else "")
+    if model.verdict != "regressed":
+        lost = "a loss is neither significant nor ruled out" if model.verdict == "inconclusive" else "nothing lost"
+        return f"{lost}; fell most, not significantly: {fell_most}" if fell_most else lost
+    since = model.only_since_accepted
+    if since is not None:
+        return f"lost by all changes since {since.version}: {since.metric} {signed(since.difference)}"
+    fell = [one for one in (*model.metrics, *model.fields) if one.verdict == "regressed" and one.tier != "advisory"]
+    if rose := [one.words(model.candidate.planned) for one in model.amounts if one.verdict == "regressed"]:
+        return f"lost: {listed(rose)}"
+    if not fell:  # an earlier run of the version regressed
+        return f"lost: {model.reasons[0]}"
+    fell.sort(key=lambda measure: _TIERS.index(measure.tier))
+    changes = [f"{one.metric} {arrow(one.baseline, one.candidate)}" for one in fell]
+    in_field = f", most in {fell_most}" if fell_most and fell[0].kind != "field" else ""
+    return f"lost: {listed(changes, _MAX_FELL)}{in_field}"
+
+
+def sure_words(model: ModelVerdict, *, is_named: bool = True) -> str:
+    """Format the change that decides the verdict, its confidence interval, adjusted p-value and number of cases.
+
+    Return "" if nothing was compared. The model `is_named` if the verdict is on several.
+    """
+    since, measure = model.only_since_accepted, _deciding_measure(model)
+    named = f" with {model.model_id}" if is_named else ""
+    if since is not None:
+        return f"{since_accepted_words(since)}{named}"
+    if model.verdict == "incomparable" or measure is None:
+        return ""
+    rose = next((one for one in model.amounts if one.verdict == "regressed" == model.verdict), None)
+    if rose is not None and measure.verdict != "regressed" and not measure.harmed:
+        low, high = ("–", "–") if rose.ci95 is None else [relative_change(1.0, 1.0 + end) for end in rose.ci95]
+        within = f"95 % confidence interval {low} to {high}, adjusted p-value {probability(rose.q)}"
+        return f"{rose.amount}{named} on {counted(rose.n_cases, 'case')} ({within})"
+    name = f"field {measure.metric or WHOLE}" if measure.kind == "field" else measure.metric
+    evidence = f"adjusted p-value {probability(measure.q)}"
+    if model.verdict == "unchanged" or measure.q is None:
+        evidence = f"tolerance {plain(measure.tolerance)}"
+    within = interval_words(measure.ci95, measure.n_cases)
+    return f"{name} {signed(measure.difference)}{named} on {counted(measure.n_cases, 'case')} ({within}, {evidence})"
+
+
+def interval_words(ci95: tuple[float, float] | None, cases: int) -> str:
+    """Format the confidence interval of a difference with its name."""
+    ends = interval(ci95, cases, signed)
+    return f"95 % confidence interval {ends}" if " to " in ends else "too few cases for a confidence interval"
+
+
+def _deciding_measure(model: ModelVerdict) -> MeasureResult | None:
+    """Return the metric or field that has the verdict of its model, a critical one first."""
+    compared = [one for one in (*model.metrics, *model.fields) if one.difference is not None]
+    return min(
+        compared,
+        key=lambda each: (each.verdict != model.verdict and not each.harmed, _TIERS.index(each.tier)),
+        default=None,
+    )
 
 
 def amount_words(result: ComparisonResult) -> str:
@@ -180,10 +263,10 @@ def amount_words(result: ComparisonResult) -> str:
 
 def fell_most_words(model: ModelVerdict) -> str:
     """Name the field that fell most beyond its tolerance. Return "" if there is none or if it is a lost field."""
-    most = model.fell_most
-    if most is None or most.metric in model.lost_fields or model.verdict == "incomparable":
+    field = model.fell_most
+    if field is None or field.metric in model.lost_fields or model.verdict == "incomparable":
         return ""
-    return fall_words(most)
+    return fall_words(field)
 
 
 def fall_words(field: MeasureResult) -> str:
@@ -194,8 +277,9 @@ def fall_words(field: MeasureResult) -> str:
 def since_accepted_words(change: SinceAccepted) -> str:
     """Format the change since the accepted baseline."""
     low, high = map(signed, change.ci95)
-    moved = f"{change.metric} {signed(change.difference)} ({low} to {high})"
-    return f"all changes since {version_words(change.version)}: {moved}, {change.verdict}"
+    within = f"95 % confidence interval {low} to {high}, adjusted p-value {probability(change.q)}"
+    since = f"all changes since {version_words(change.version)}"
+    return f"{since}: {change.metric} {signed(change.difference)} ({within}), {change.verdict}"
 
 
 def tolerance_words(*models: ModelVerdict) -> str:
@@ -204,27 +288,15 @@ def tolerance_words(*models: ModelVerdict) -> str:
     return f"no drop beyond the tolerance ({', '.join(sorted(tolerated)) or 'of settings.yaml'})"
 
 
-def _lost_sentence(model: ModelVerdict) -> str:
-    if model.verdict == "incomparable":
-        return f"nothing was compared: {model.reasons[0]}" if model.reasons else "nothing was compared"
-    if model.lost_fields or model.lost_cases:
-        return lost_words(model)
-    most = fell_most_words(model)
-    if model.verdict != "regressed":
-        lost = "nothing lost" if model.verdict != "inconclusive" else "no loss is shown, and none is ruled out"
-        return f"{lost}; fell most, not significantly: {most}" if most else lost
-    since = model.since_accepted
-    if since is not None and since.verdict == "regressed":
-        return f"lost by all changes since {since.version}: {since.metric} {signed(since.difference)}"
-    fell = [one for one in (*model.metrics, *model.fields) if one.verdict == "regressed" and one.tier != "advisory"]
-    if rose := [one.words(model.candidate.planned) for one in model.amounts if one.verdict == "regressed"]:
-        return f"lost: {listed(rose)}"
-    if not fell:  # an earlier run of the version regressed
-        return f"lost: {model.reasons[0]}"
-    fell.sort(key=lambda one: one.tier != "critical")
-    moved = [f"{one.metric} {arrow(one.baseline, one.candidate)}" for one in fell]
-    named = any(one in fell for one in model.fields)
-    return f"lost: {listed(moved, _MAX_FELL)}" + (f", most in {most}" if most and not named else "")
+def try_step(skill: str, reader: Reader) -> str:
+    """Return the next step after a first version: to compare a changed prompt with it."""
+    return f"change the prompt and compare it with this run: {reader.command('try', skill)}"
+
+
+def accept_step(skill: str, version: str, reason: str, reader: Reader) -> str:
+    """Return the next step after a sound version: to accept it as the baseline, with the reason."""
+    command = reader.command("accept", skill, version, "--reason", reason)
+    return f"accept it as the baseline of later versions: {command}"
 
 
 def _next_step(skill: str, model: ModelVerdict, reader: Reader) -> str:
@@ -232,44 +304,51 @@ def _next_step(skill: str, model: ModelVerdict, reader: Reader) -> str:
         look = _where_to_look(skill, model, reader)
         return look if model.unproved_judge is None else f"{look}; {calibration_words(model.unproved_judge)}"
     if model.verdict == "inconclusive":
-        return model.remedy or next(iter(model.reasons), "more cases would decide it")
-    if reader.outputs is None:
-        return "compare what was measured alike" if model.verdict == "incomparable" else "nothing is in the way"
+        remedy = model.remedy or next(iter(model.reasons), "more cases would decide it")
+        again = reader.command("try" if model.candidate.draft else "evaluate", skill)
+        return f"{remedy}; then run {again}" if reader.has_library else remedy
+    if not reader.has_library:
+        return "compare runs that are alike" if model.verdict == "incomparable" else "nothing is in the way"
     if model.verdict == "incomparable":
         if model.baseline is None:
-            return reader.step("try", skill)
-        return f"{reader.command('evaluate', skill)} runs both versions side by side, by today's files"
-    version = model.candidate.skill_version
-    is_new = model.baseline is not None and model.baseline.skill_version != version
+            return try_step(skill, reader)
+        return f"run both versions interleaved: {reader.command('evaluate', skill)}"
+    version, baseline = model.candidate.skill_version, model.baseline
+    is_new = baseline is not None and baseline.skill_version != version
+    if reader.draft:
+        return "merge, nothing is in the way"
     if model.candidate.draft:
         first = "" if is_new else "raise the version in prompt.md if the prompt changed, and "
-        return f"{first}{reader.command('evaluate', skill)} records it"
-    if not is_new:
-        return "nothing is in the way"
-    return f"nothing is in the way of {version}; {reader.step('accept', skill, version, '--reason', '…')}"
+        return f"{first}record the version: {reader.command('evaluate', skill)}"
+    if baseline is None or not is_new:
+        return f"nothing is in the way; rank the models: {reader.command('leaderboard', skill)}"
+    return accept_step(skill, version, f"{model.verdict} against {baseline.skill_version}", reader)
 
 
 def _where_to_look(skill: str, model: ModelVerdict, reader: Reader) -> str:
     """Name the field or case in which most was lost, and the command or place that shows its outputs."""
     fields = sorted((one for one in model.fields if (one.difference or 0.0) < 0.0), key=lambda one: one.difference or 0)
     cases = [*model.lost_cases, *(case.case_id for case in model.cases.broke), *model.cases.every_answer_worse]
+    since = model.only_since_accepted
+    if since is not None and reader.has_library:
+        command = reader.command("compare", skill, "--baseline", since.version)
+        return f"compare with the accepted baseline: {command}"
     cases += [one.rose_most for one in model.amounts if one.verdict == "regressed"]
     if model.lost_fields or (fields and not cases):
         kind, name = "field", next(iter(model.lost_fields), fields[0].metric if fields else "")
     elif cases:
         kind, name = "case", cases[0]
     else:
-        since = model.since_accepted
-        if since is not None and since.verdict == "regressed" and reader.outputs is not None:
-            return reader.step("compare", skill, "--baseline", since.version)
         return "see the figures above; no single field or case fell"
-    words = f"look at {kind} {name}" if name else f"look at {WHOLE}"
+    look = f"look at {kind} {name}" if name else f"look at {WHOLE}"
     if reader.in_ci:
-        compare = f"after a pull, {reader.command('compare', skill)} shows where"
-        return f"{words}; {'the artifacts of this run have the outputs' if reader.draft else compare}"
+        where = f"compare the two versions: {reader.command('compare', skill)}"
+        if reader.draft:
+            where = f"its outputs are artifacts of this run; compare a new prompt: {reader.command('try', skill)}"
+        return f"{look}; {where}"
     if reader.outputs is None:
-        return words
+        return look
     run = reader.outputs.get(model.candidate.run_id)
     if run is None:
-        return f"{words}; the answers are not on this machine"
-    return f"{words}: {reader.command('explain', run, *([f'--{kind}', name] if name else []))}"
+        return f"{look}; the outputs are not on this machine: {reader.command('compare', skill)} has the scores"
+    return f"{look}: {reader.command('explain', run, *([f'--{kind}', name] if name else []))}"

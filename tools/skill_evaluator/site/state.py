@@ -9,7 +9,7 @@ from skill_evaluator.display.pages import Line, Words
 from skill_evaluator.display.sheets import Cell
 from skill_evaluator.records.archive import precedence
 from skill_evaluator.records.record import Row
-from skill_evaluator.reports.summary import Reader, conclude, fall_words
+from skill_evaluator.reports.summary import Reader, conclude, fall_words, try_step
 from skill_evaluator.site.component import verdict_of
 from skill_evaluator.text import counted, listed, version_words
 from skill_evaluator.verdicts.decide.results import ComparisonResult, Comparisons, ModelVerdict, new_cases_words
@@ -80,7 +80,7 @@ def component_state(
     if result is None or model is None:
         where = Line("there is no lower version to compare it with")
         sure = can_show(min(record.n_cases for record in standing.newest.values()))
-        following, calm = Line(Reader().step("try", name)), True
+        following, calm = Line(try_step(name, Reader())), True
     else:
         where, sure, following = where_line(name, model), certainty(model, metric), next_line(result, model)
         calm = model.verdict in SOUND and _largest_fall(model) > -_LARGE_DROP
@@ -197,11 +197,11 @@ def worse_cases(model: ModelVerdict) -> list[str]:
 
 def certainty(model: ModelVerdict, metric: str) -> str:
     """Return the change that decides a verdict, with its confidence interval, adjusted p-value and number of cases."""
-    since = model.since_accepted
+    since = model.only_since_accepted
     primary = next((measure for measure in model.metrics if measure.metric == metric), None)
     fell = [measure for measure in (*model.metrics, *model.fields) if measure.verdict == "regressed" or measure.harmed]
     measure = primary if primary in fell else next(iter(fell), primary)
-    if model.verdict == "regressed" and not fell and since is not None and since.verdict == "regressed":
+    if since is not None:
         change = change_words(since.metric, since.difference, since.ci95, since.q, model.n_cases)
         return f"since {version_words(since.version)}: {change}"
     if measure is None or measure.difference is None:

@@ -428,6 +428,16 @@ class ModelVerdict(FrozenModel):
         return min(fell, key=lambda one: one.difference or 0.0, default=None)
 
     @property
+    def only_since_accepted(self) -> SinceAccepted | None:
+        """The change since the accepted version if it alone makes the verdict *regressed*; otherwise None."""
+        decided = any(one.verdict == "regressed" or one.harmed for one in (*self.metrics, *self.fields))
+        decided = decided or any(one.verdict == "regressed" for one in self.amounts)
+        since = self.since_accepted
+        if self.verdict != "regressed" or decided or self.lost_cases or since is None or since.verdict != "regressed":
+            return None
+        return since
+
+    @property
     def amount_words(self) -> str:
         """The output tokens, cost and latency that moved, before and after. Return "" if none did."""
         return ", ".join(one.words(self.candidate.planned) for one in self.amounts if one.moved)

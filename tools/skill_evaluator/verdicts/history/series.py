@@ -177,12 +177,14 @@ class History(FrozenModel):
 
 def shipping_advice(history: History, ranking: ModelRanking) -> Advice:
     """Return the version to ship by the history, with the best model if the ranking is of that version."""
-    shipped, name, reason = history.to_ship, ranking.advice.model_id, ranking.advice.reason
+    shipped, best = history.to_ship, ranking.advice
     why = f"{version_words(history.newest)}: " * (history.newest != shipped) + history.newest_words
     if len(ranking.models) < 2 or ranking.models[0].skill_version != shipped:
         return Advice(version=shipped, reason=why)
-    of_model = f"no model is named: {reason}" if name is None else f"{name} is {reason}"
-    return Advice(version=shipped, model_id=name, reason=f"{why}; {of_model}")
+    runs = [point.runs for model in history.models for point in model.points if point.version == shipped]
+    pooled = f"over all runs of {version_words(shipped)}, " if history.newest != shipped or max(runs) > 1 else ""
+    of_model = pooled + (f"{best.model_id} is {best.reason}" if best.model_id else best.reason)
+    return Advice(version=shipped, model_id=best.model_id, alike=best.alike, reason=f"{why}; {of_model}")
 
 
 def _unchanged_runs(versions: Sequence[Pair], steps: Mapping[str, Step]) -> list[Record]:

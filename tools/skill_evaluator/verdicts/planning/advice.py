@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
+from pydantic import Field
+
 from skill_evaluator.files import FrozenModel
 from skill_evaluator.library.config import VerdictName
 from skill_evaluator.records.record import Served
@@ -79,19 +81,22 @@ class RankedModel(FrozenModel):
 
 
 class Advice(FrozenModel):
-    """The version and the model to ship, and the reason; None if no one is named. Drafts have a best model, and no
-    version.
+    """The version and the model to ship, and the reason. Drafts have a best model and no version.
+
+    `model_id` is None if no model is best; `alike` has the models of equal score, cost and latency.
     """
 
     version: str | None = None
     model_id: str | None = None
+    alike: list[str] = Field(default=[], exclude_if=lambda names: not names)
     reason: str
 
     @property
     def words(self) -> str:
         """The advice as every report, comment and page gives it."""
-        best = f"best model: {self.model_id or 'none is named'}"
-        shipped = " with ".join(filter(None, [version_words(self.version or ""), self.model_id]))
+        model = self.model_id or " or ".join(self.alike)
+        shipped = " with ".join(filter(None, [version_words(self.version or ""), model]))
+        best = f"best model: {model or 'none is named'}"
         return f"{f'to ship: {shipped}' if self.version else best} ({self.reason})"
 
 
@@ -151,7 +156,7 @@ def advise(rows: Sequence[RankedModel], pairs: Sequence[Contrast], tolerance: fl
     named, merits = _thriftiest(sound)
     alike = f"{listed(names)} are not shown to differ"
     if named is None:
-        return Advice(reason=f"{alike}, and neither cost nor time tells which to take")
+        return Advice(alike=names, reason=f"{listed(names)} do not differ significantly in score, cost or latency")
     for pair in pairs:
         is_lower = pair.lower == named.model_id and (pair.difference is None or pair.difference < 0.0)
         if is_lower and pair.higher in names and not pair.as_good:

@@ -5,7 +5,7 @@ from typing import Any
 
 import altair as alt
 
-from skill_evaluator.display import WHOLE, amount, ends, number
+from skill_evaluator.display import WHOLE, ends, number
 from skill_evaluator.display.addresses import field_anchor
 from skill_evaluator.display.chart_style import COLOURS, PageChart, drawn_from, page_svg, series_legend
 from skill_evaluator.display.safe_text import visible
@@ -58,7 +58,7 @@ def component_page(version: str, standing: ComponentStanding, rows: Sequence[Row
     newest = {point["run"] for point in parts["trend"][0]}
     trend = [point for point in points if point["run"] in newest]
     figures = [
-        {**of_run, **verdict_of(model_id, standing), **_percentiles(standing.newest[model_id])}
+        {**of_run, **_percentiles(standing.newest[model_id])}
         for model_id, of_run in newest_figures(standing, rows).items()
     ]
     return {
@@ -75,8 +75,6 @@ def component_page(version: str, standing: ComponentStanding, rows: Sequence[Row
         "left": {name: left for name, (_, left) in parts.items()},
         "ship": standing.ranking.advice.words,
         "chart": _trend_chart(trend, versions, models, history.metric) if len(versions) > 1 else None,
-        "latency": _lowest_and_highest(figures, "p50"),
-        "cost": _lowest_and_highest(figures, "usd"),
         "remarks": list(_history_remarks(history)),
     }
 
@@ -129,13 +127,6 @@ def is_flawless(profile: Mapping[str, int]) -> bool:
     return bool(profile.get("stable_right")) and all(
         not many for name, many in profile.items() if name != "stable_right"
     )
-
-
-def _lowest_and_highest(figures: Sequence[Mapping[str, Any]], key: str) -> str:
-    """Return the lowest and the highest amount with their models, in words."""
-    measured = sorted((row for row in figures if row[key] is not None), key=lambda row: float(row[key]))
-    shown = {row["model"]: row for row in (*measured[:1], *measured[-1:])}.values()
-    return " to ".join(f"{amount(row[key])} ({row['model']})" for row in shown)
 
 
 def _trend_points(history: History, rows: Sequence[Row]) -> Iterator[dict[str, Any]]:

@@ -110,7 +110,7 @@ def _is_sound(row: Mapping[str, Any]) -> bool:
 
 
 def _lowest_score(row: Mapping[str, Any]) -> float:
-    """Return the lowest score of a case with any model; a case that is not measured comes last."""
+    """Return the lowest score of a case over all models, or 2 if it has no score."""
     return min(2.0 if score is None else score for score, _ in row["models"].values())
 
 
@@ -384,7 +384,7 @@ def _cut_text(text: str, limit: int) -> dict[str, Any]:
 
 @dataclass(frozen=True, kw_only=True)
 class ShownRun:
-    """A run on the pages of cases. Its record and outputs are read on demand; `names` are the public names, if any."""
+    """A run whose record and outputs are read on demand. If `names` is not None, only these names are shown."""
 
     entry: RecordedRun
     case_ids: frozenset[str]
@@ -453,7 +453,7 @@ class ShownRun:
 
 
 def write_runs(pages: Pages, runs: Sequence[ShownRun], cases: Mapping[str, Case], state: ComponentState) -> None:
-    """Write the page of each run; `cases` are those of the outputs."""
+    """Write the page of each run; `cases` has the documents by case id."""
     newest = {run.entry.model_id: run for run in reversed(runs)}
     for run in runs:
         later = newest[run.entry.model_id]

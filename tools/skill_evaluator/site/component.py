@@ -41,7 +41,7 @@ _MAX_NAME = 100  # characters; vl-convert aborts the process for texts of very m
 
 
 def component_page(version: str, standing: ComponentStanding, rows: Sequence[Row]) -> dict[str, Any]:
-    """Return all that the page of a component shows; `rows` are those of its leaderboard."""
+    """Return the values for the template of a component's page; `rows` are the rows of its leaderboard."""
     history = standing.history
     points = list(_trend_points(history, rows))
     long: dict[str, Iterable[Any]] = {
@@ -295,11 +295,11 @@ def run_figures(row: Row) -> dict[str, Any]:
 
 
 def verdict_of(model_id: str, standing: ComponentStanding) -> dict[str, Any]:
-    """Return the verdict on a model's highest version, as `leaderboard` has it, else as `history` does, and the change.
+    """Return the verdict on a model's highest version and the change, as `leaderboard` or else `history` has them.
 
-    A version that mends the one before is *improved* only if it is better than the accepted version, too; else the
-    verdict is that since the accepted version. So is the change, and where most was lost since then. `also` has the
-    verdict since the other of the two versions, if it is a different one.
+    A version that repairs the one before is *improved* only if it is better than the accepted version, too. Otherwise
+    verdict and change are those since the accepted version. `also` has the verdict since the version before or the
+    accepted version, whichever is not shown first, if the two differ.
     """
     ranked = next((model for model in standing.ranking.models if model.model_id == model_id), None)
     point = next(model.points[-1] for model in standing.history.models if model.model_id == model_id)

@@ -260,9 +260,9 @@ def test_files_are_listed_below_a_folder_whatever_their_names(repository: GitRep
     assert opened.files(commit, "c/[x]*").keys() == {"c/[x]*/y"}
     assert opened.files(commit, ".").keys() == {*names, "c/link"}
     assert opened.files(commit, "none") == {}
-    assert opened.place(repository.root / "c" / "a b") == "c/a b"
+    assert opened.relative_path(repository.root / "c" / "a b") == "c/a b"
     with pytest.raises(GitError, match="outside the repository"):
-        opened.place(tmp_path)
+        opened.relative_path(tmp_path)
 
 
 def test_contents_may_be_anything(repository: GitRepository) -> None:

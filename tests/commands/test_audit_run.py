@@ -76,7 +76,7 @@ def test_cap_is_kept_and_the_next_command_names_a_sufficient_one(served: AuditLi
     assert served.audit("--max-cost", "0.05").code == 4
     resumed = served.call("audit", "run", "--resume")
     assert (resumed.code, server.requests) == (4, 0)
-    going_on = f"continue with: skill-evaluator audit run --run {served.audit_folder().name}\n"
+    going_on = f"continue: skill-evaluator audit run --run {served.audit_folder().name}\n"
     assert served.call("audit", "report").refuses(going_on)
     assert served.call(*resumed.to_go_on(capped=True)).code == 0
     assert server.requests == CALLS
@@ -137,14 +137,14 @@ def test_run_of_an_audit_is_not_a_run_of_a_component(served: AuditLibrary) -> No
     served.audit("--max-calls", "1")
     (run,) = (served.audit_folder() / "runs").iterdir()
     for command in (("score", str(run)), ("explain", str(run), "--case", "alpha")):
-        assert served.call(*command).refuses("is a part of the audit")
+        assert served.call(*command).refuses("not to a component; see `audit report`")
 
 
 PRICE = {"input": 1, "output": 2, "cache_read": 1, "cache_write": 1}
 PRICED = {"provider": "openai", "params": {"max_output_tokens": 100}, "price": PRICE}
 FEW = [
-    "2 models, fewer than 4: quartiles say little more than a ranking",
-    "3 scenarios, fewer than 6: the fluctuation is a rough estimate",
+    "2 models, fewer than 4: grades are only a ranking",
+    "3 scenarios, fewer than 6: σ is imprecise",
     f"fewer than 50 questions ({SKILL} 3, {SECOND} 2): use the confidence intervals",
     f"1 case of '{SECOND}' skipped: no ground truth",
 ]

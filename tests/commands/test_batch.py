@@ -90,6 +90,16 @@ def test_batch_run_is_recorded_at_half_price(library: Library, server: BatchServ
     assert server.deleted == []
 
 
+def test_output_of_a_batch_by_tool_call_is_its_arguments(library: Library, server: BatchServer, vendor: str) -> None:
+    set_up(library, server, vendor, structured_output="json_schema_strict")
+    prompt = library.component / "prompt.md"
+    prompt.write_text(prompt.read_text().replace("version:", "output: tool_call\nversion:", 1))
+    assert evaluate(library, "--batch").code == 0
+    (record,) = library.records()
+    assert (record["scored"], record["accuracy"]["exact_match"]["mean"]) == (CALLS, 1.0)
+    assert {line["text"][0] for line in journal(library)} == {"{"}
+
+
 def test_each_request_of_a_batch_has_one_outcome(library: Library, server: BatchServer, vendor: str) -> None:
     set_up(library, server, vendor)
     fates: dict[str, Outcome] = {"alpha": "rejected", "gamma": "missing"}

@@ -96,7 +96,7 @@ def test_unknown_records_are_refused_in_one_line(recorded: Library) -> None:
     recorded.write("prompt.txt", "no record")
     for arguments, says in (
         (("nothing",), f"'nothing' is not a component, a run or a record file (known: {SKILL})"),
-        (("--model", "x"), "no record of model 'x' is among them (known: m)"),
+        (("--model", "x"), "no record of model 'x' (known: m)"),
         (("prompt.txt",), "prompt.txt:1:1: not JSON"),
     ):
         assert recorded.call("export", *arguments).refuses(says), arguments

@@ -287,7 +287,9 @@ def branches(root: Path) -> list[str]:
 
 
 def test_workflows_name_the_main_branch(tmp_path: Path) -> None:
-    for index, (name, current, expected) in enumerate([("main", "set-up", "main"), ("v1,#x", None, "v1,#x")]):
+    for index, (name, current, expected) in enumerate(
+        [("trunk", None, "trunk"), ("main", "set-up", "main"), ("v1,#x", None, "v1,#x")]
+    ):
         root = tmp_path / str(index)
         root.mkdir()
         git(root, "init", "-qb", name)
@@ -301,4 +303,4 @@ def test_workflows_name_the_main_branch(tmp_path: Path) -> None:
     git(tmp_path, "clone", "-q", str(tmp_path / "0"), str(clone))
     git(clone, "checkout", "-qb", "feature")
     skill_evaluator(clone, "init", "--workflows")
-    assert branches(clone) == ["main"]
+    assert branches(clone) == ["trunk"]

@@ -123,7 +123,7 @@ def test_outputs_of_a_run_are_scored_with_its_documents(library: JudgingLibrary)
     digests = [read(path)["items"] for path in library.judgements.glob("*/judging.json")]
     assert digests[0] == digests[1]
     library.rubric({"method": REFERENCE, "applies_to": {"component": "another"}})
-    assert "'totals' in rubric.yaml applies to the component 'another'" in library.call(*words).err
+    assert "'totals' in rubric.yaml applies to 'another'" in library.call(*words).err
     library.rubric({"method": REFERENCE})
     library.case("beta", {"title": "another", "year": 1})
     changed = library.call(*words)

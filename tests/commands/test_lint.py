@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+import pytest
 from skill_evaluator.verdicts.planning.sizing import can_show
 
 from tests.support.library import ROOT, SKILL, Library
@@ -151,6 +152,37 @@ def test_hostile_names_break_no_table(library: Library) -> None:
     assert len(rows) == 2 + len(HOSTILE)
     assert {row.count("|") for row in rows} == {6}
     assert not {"\x1b", "\u202e"} & set(ended.out + page)
+
+
+def test_unstable_cases_are_linted_for_their_names_and_dates(library: Library) -> None:
+    unstable = {
+        "alpah": {"reason": "a torn scan", "until": "2999-01-01"},
+        "alpha": {"reason": "a torn scan", "until": "2020-01-31"},
+    }
+    own = {"unstable_cases": unstable, "critical_cases": ["alpha"]}
+    library.settings(policy={"components": {SKILL: own}})
+    linted = library.call("lint")
+    where = f"policy.components.{SKILL}"
+    assert linted.code == 2
+    for words in (
+        f"{where}.unstable_cases: 'alpah' does not exist (did you mean 'alpha'?)",
+        f"{where}.unstable_cases: 'alpha' was unstable until 2020-01-31; extend the date or delete it",
+        f"{where}: 'alpha' is in critical_cases and, to decide nothing, in unstable_cases; delete one",
+    ):
+        assert words in linted.out + linted.err
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ({"reason": "a torn scan"}, "a required key is missing at policy.components.s.unstable_cases.a.until in "),
+        ({"reason": "", "until": "2999-01-01"}, "String should have at least 1 character"),
+        ({"reason": "a", "until": "soon"}, "a day such as 2027-01-31 is expected, not 'soon'"),
+    ],
+)
+def test_incomplete_entry_of_an_unstable_case_is_an_error(library: Library, entry: Any, message: str) -> None:
+    library.settings(policy={"components": {"s": {"unstable_cases": {"a": entry}}}})
+    assert message in library.call("lint").err
 
 
 def test_unknown_names_in_the_policy_are_problems(library: Library) -> None:

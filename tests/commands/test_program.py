@@ -198,9 +198,9 @@ def test_program_is_ended_before_its_call_times_out(library: Library) -> None:
     ("program", "complaint"),
     [
         ({}, "either run or http is expected at program"),
-        ({"run": ["python", "app.py"]}, "run needs watch"),
+        ({"run": ["python", "app.py"]}, "run requires watch"),
         ({"run": ["python"], "watch": ["no*"]}, "program.watch names no*, and no file"),
-        ({"run": ["python"], "watch": ["/etc/*"]}, "is no glob from the component's folder"),
+        ({"run": ["python"], "watch": ["/etc/*"]}, "is not a glob relative to the component's folder"),
         ({"run": ["python"], "watch": ["*"], "env": ["PATH"]}, "PATH is set for every program"),
         ({"http": {"url": "http://u:p@host/", "body": {}}}, "a password does not belong"),
         ({"http": {"url": "http://host", "body": {"a": "{{dokument}}"}}}, "{{dokument}}, which is no input (did you"),

@@ -62,7 +62,10 @@ def usual(call: Call) -> Reply:
 
 
 class Vendor:
-    """A vendor that checks the key of each model (401) and answers by `reply`; `calls` counts what it sold."""
+    """A vendor that checks the key of each model (401) and answers by `reply`; `calls` counts what it sold.
+
+    A text is the arguments of a tool call if the request forces one. `bodies` are the requests that it answered.
+    """
 
     def __init__(self, server: VendorServer) -> None:
         self.url = f"{server.url}/v1"
@@ -70,6 +73,7 @@ class Vendor:
         self.reply: Callable[[Call], Reply] = usual
         self.delay_s = 0.0
         self.calls: Counter[Call] = Counter()
+        self.bodies: list[Any] = []
         server.default = self._answer
 
     def model(self, name: str, key: str = "FIRST_KEY") -> dict[str, Any]:
@@ -86,9 +90,13 @@ class Vendor:
         prompt, document = (body["messages"][at]["content"] for at in (0, -1))
         call = Call(model=body["model"], prompt=prompt, document=document, seed=body.get("seed"))
         self.calls[call] += 1
+        self.bodies.append(body)
         time.sleep(self.delay_s)
         reply = self.reply(call)
-        asked.answer(reply if isinstance(reply, Answer) else Answer(text=reply, served_model=call.model))
+        if isinstance(reply, str):
+            output = {"text": "Here:", "tool_call": json.loads(reply)} if "tools" in body else {"text": reply}
+            reply = Answer(served_model=call.model, **output)
+        asked.answer(reply)
 
 
 class Folder(GitRepository):

@@ -106,7 +106,7 @@ def test_model_without_its_key_is_skipped_and_ranked_once_it_has_one(folder: Fol
     assert "receipts: 2 models on the same 3 cases" in ranked.out
     no_key = folder.here("evaluate", "receipts", keys={})
     assert no_key.code == 2
-    assert last_lines(no_key.err, 1).startswith("error: no model is left to run")
+    assert last_lines(no_key.err, 1).startswith("error: no model can run")
 
 
 def test_free_text_component_stops_neither_its_neighbours_nor_the_pages(folder: Folder, vendor: Vendor) -> None:

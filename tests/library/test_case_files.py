@@ -52,7 +52,7 @@ def refused(skill: Component, fixtures: Path, files: Mapping[str, str | bytes]) 
         ("document.pdf", a_png(), "image/png", (3, 2, None)),  # by its bytes, whatever its name says
     ],
 )
-def test_a_document_may_be_a_file(
+def test_document_may_be_a_file(
     skill: Component, tmp_path: Path, name: str, content: bytes, media_type: str, extent: tuple[int | None, ...]
 ) -> None:
     case = load(skill, tmp_path / "f", {name: content})
@@ -63,7 +63,7 @@ def test_a_document_may_be_a_file(
     assert skill.prompt.filled(case.inputs)[-1].files == (file,)
 
 
-def test_the_digest_of_a_case_is_that_of_its_file(skill: Component, tmp_path: Path) -> None:
+def test_case_digest_covers_its_file(skill: Component, tmp_path: Path) -> None:
     cases = [
         load(skill, tmp_path / name, {"document.png": a_png(padding=many)})
         for name, many in (("a", 1), ("b", 1), ("c", 2))
@@ -71,7 +71,7 @@ def test_the_digest_of_a_case_is_that_of_its_file(skill: Component, tmp_path: Pa
     assert cases[0].digest == cases[1].digest != cases[2].digest
 
 
-def test_an_input_names_a_file_of_the_case(tmp_path: Path) -> None:
+def test_input_names_a_file_of_the_case(tmp_path: Path) -> None:
     skill = replace(component(tmp_path), prompt=Prompt(messages=Prompt.of("Read.").messages, inputs=("document",)))
     inputs = json.dumps({"document": {"file": "pages/scan.png"}, "note": {"file": "a", "b": 1}})
     folder = tmp_path / "f" / "receipts" / "cases" / "a"
@@ -82,11 +82,11 @@ def test_an_input_names_a_file_of_the_case(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["../scan.png", "/etc/passwd", "", 7, "pages/../../scan.png", "a\0"])
-def test_a_file_outside_of_the_case_is_refused(skill: Component, tmp_path: Path, name: object) -> None:
+def test_file_outside_the_case_is_refused(skill: Component, tmp_path: Path, name: object) -> None:
     assert "a" in refused(skill, tmp_path / "f", {"inputs.json": json.dumps({"document": {"file": name}})})
 
 
-def test_a_link_out_of_the_fixtures_is_refused(skill: Component, tmp_path: Path) -> None:
+def test_link_out_of_the_fixtures_is_refused(skill: Component, tmp_path: Path) -> None:
     folder = tmp_path / "f" / "receipts" / "cases" / "a"
     (tmp_path / "secret.png").write_bytes(a_png())
     write_case(folder, {"ground_truth.json": TRUTH})
@@ -95,7 +95,7 @@ def test_a_link_out_of_the_fixtures_is_refused(skill: Component, tmp_path: Path)
         load_cases(skill, tmp_path / "f")
 
 
-def test_a_file_belongs_into_what_the_user_says(tmp_path: Path) -> None:
+def test_file_is_allowed_in_user_messages_alone(tmp_path: Path) -> None:
     prompt = "---\nname: receipts\nversion: 1.0.0\ninputs: [document, kind]\nmessages: sections\n---\n## System\n\nSee "
     skill = component(tmp_path, prompt=prompt + "{{document}}.\n\n## User\n\n{{kind}}, {{document}}\n")
     inputs = {"document.png": a_png(), "inputs.json": '{"kind": "x"}'}
@@ -116,7 +116,7 @@ ATTACKS = {
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
-def test_what_cannot_be_read_is_one_line_soon(tmp_path: Path, attack: str) -> None:
+def test_unreadable_file_is_refused_quickly(tmp_path: Path, attack: str) -> None:
     content, words = ATTACKS[attack]
     skill = replace(component(tmp_path), limits=SafetyLimits(file_pages=10))
     began, before = time.monotonic(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -125,7 +125,7 @@ def test_what_cannot_be_read_is_one_line_soon(tmp_path: Path, attack: str) -> No
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000  # kB
 
 
-def test_a_file_over_the_limit_is_not_read(skill: Component, tmp_path: Path) -> None:
+def test_file_over_the_limit_is_not_read(skill: Component, tmp_path: Path) -> None:
     folder = tmp_path / "f" / "receipts" / "cases" / "a"
     write_case(folder, {"ground_truth.json": TRUTH, "document.pdf": a_pdf()})
     os.truncate(folder / "document.pdf", 500_000_000)
@@ -139,7 +139,7 @@ def as_text(folder: Path) -> Component:
     return component(folder, prompt="---\nname: receipts\nversion: 1.0.0\ntext_of: pdf\n---\nRead.\n")
 
 
-def test_the_text_of_a_pdf_is_sent_instead_and_is_another_measurement(skill: Component, tmp_path: Path) -> None:
+def test_text_of_a_pdf_changes_the_digests(skill: Component, tmp_path: Path) -> None:
     plain = load(skill, tmp_path / "f", {"document.pdf": a_pdf(["Shop A", "Total 9"])})
     other = as_text(tmp_path / "other")
     (case,) = load_cases(other, tmp_path / "f")
@@ -152,7 +152,7 @@ def prompt_without(other: Component) -> str:
     return (other.folder / "prompt.md").read_text().replace("text_of: pdf\n", "")
 
 
-def test_a_version_that_is_sent_pdfs_is_not_asked_with_their_texts(skill: Component, tmp_path: Path) -> None:
+def test_version_with_pdf_texts_is_not_interleaved_with_one_without(skill: Component, tmp_path: Path) -> None:
     other = as_text(tmp_path / "other")
     for version, beside in ((skill, other), (other, skill)):
         with pytest.raises(FixtureError, match=r"one alone is sent the text of PDFs \(text_of\)"):
@@ -160,11 +160,11 @@ def test_a_version_that_is_sent_pdfs_is_not_asked_with_their_texts(skill: Compon
     refuse_unfilled(skill, [], skill)
 
 
-def test_a_scan_has_no_text(tmp_path: Path) -> None:
+def test_scan_without_text_is_refused(tmp_path: Path) -> None:
     words = refused(as_text(tmp_path), tmp_path / "f", {"document.pdf": a_pdf([""])})
     assert "has no text, as a scan has none" in words
 
 
-def test_a_text_over_the_limit_is_refused(tmp_path: Path) -> None:
+def test_pdf_text_over_the_limit_is_refused(tmp_path: Path) -> None:
     skill = replace(as_text(tmp_path), limits=SafetyLimits(document_bytes=100))
     assert "too long; at most 100 are read" in refused(skill, tmp_path / "f", {"document.pdf": a_pdf(["x" * 200])})

@@ -64,7 +64,7 @@ FULL = {
 META = {"reason": "plain", "not_applicable": ["small-*"]}
 
 
-def test_a_line_is_the_case_that_a_folder_with_the_same_content_is(tmp_path: Path) -> None:
+def test_table_line_equals_a_case_folder(tmp_path: Path) -> None:
     skill = component(tmp_path, prompt=TWO_INPUTS)
     parts: Any = {"inputs__json": FULL["inputs"], "turns__json": FULL["turns"], "ground_truth__json": TRUTH}
     folder(tmp_path, "a", document__md=FULL["document"], meta__json=META, **parts)
@@ -74,7 +74,7 @@ def test_a_line_is_the_case_that_a_folder_with_the_same_content_is(tmp_path: Pat
     assert (as_line.not_applicable, as_line.meta) == (("small-*",), META)
 
 
-def test_a_table_read_in_place_and_imported_gives_the_same_cases(tmp_path: Path) -> None:
+def test_imported_table_equals_the_table_in_place(tmp_path: Path) -> None:
     declared = {"id": "key", "inputs": {"document": "text", "kind": "type"}, "truth": {"shop": "shop", "total": "sum"}}
     skill = component(tmp_path, prompt=TWO_INPUTS, datasets={"columns": declared})
     table = write(tmp_path, 'key,text,type,shop,sum,note\nx,"A\n9",bill,01,9.50,odd\ny,B,,,,\n', "cases.csv")
@@ -90,7 +90,7 @@ def test_a_table_read_in_place_and_imported_gives_the_same_cases(tmp_path: Path)
     assert [(case.id, case.digest) for case in load(skill, tmp_path)] == [(case.id, case.digest) for case in in_place]
 
 
-def test_a_line_may_name_files_beside_the_table_and_none_elsewhere(skill: Component, tmp_path: Path) -> None:
+def test_table_line_names_files_beside_the_table_alone(skill: Component, tmp_path: Path) -> None:
     (write(tmp_path, lines({"id": "a", "document": {"file": "pages/scan.png"}})).parent / "pages").mkdir()
     (tmp_path / "f" / NAME / "pages" / "scan.png").write_bytes(a_png())
     (case,) = load(skill, tmp_path)
@@ -101,7 +101,7 @@ def test_a_line_may_name_files_beside_the_table_and_none_elsewhere(skill: Compon
         load(skill, tmp_path)
 
 
-def test_one_file_that_cannot_be_read_is_reported_and_the_others_kept(skill: Component, tmp_path: Path) -> None:
+def test_unreadable_file_of_a_table_is_reported(skill: Component, tmp_path: Path) -> None:
     write(tmp_path, lines(*({"id": name, "document": {"file": f"{name}.pdf"}} for name in "abc")))
     for name in "abc":
         (tmp_path / "f" / NAME / f"{name}.pdf").write_bytes(b"%PDF-1.7 torn" if name == "b" else a_pdf("text"))
@@ -111,7 +111,7 @@ def test_one_file_that_cannot_be_read_is_reported_and_the_others_kept(skill: Com
     assert ["b.pdf" in problem for problem in problems] == [True]
 
 
-def test_a_line_and_the_columns_of_a_csv_may_have_checks(tmp_path: Path) -> None:
+def test_table_rows_may_have_checks(tmp_path: Path) -> None:
     skill = component(tmp_path, prompt=TEXT, schema=None)
     checks = [{"contains": "A"}]
     write(tmp_path, lines({"id": "a", "document": "A", "checks": checks}))
@@ -125,7 +125,7 @@ def test_a_line_and_the_columns_of_a_csv_may_have_checks(tmp_path: Path) -> None
     assert fixtures.output == "text"  # checks stand alone
 
 
-def test_a_csv_needs_no_columns_that_are_named_as_in_a_line(skill: Component, tmp_path: Path) -> None:
+def test_csv_columns_default_to_the_keys_of_a_line(skill: Component, tmp_path: Path) -> None:
     row = 'id,document,ground_truth,not_applicable,why\na,"A, 9","{""shop"": ""A"", ""total"": 9}","[""m""]",\n'
     write(tmp_path, "\ufeff" + row.replace("\n", "\r\n"), "cases.csv")
     (case,) = load(skill, tmp_path)
@@ -138,7 +138,7 @@ def test_a_csv_needs_no_columns_that_are_named_as_in_a_line(skill: Component, tm
         load(component(tmp_path, prompt=TWO_INPUTS.replace("kind", "expected")), tmp_path)
 
 
-def test_cases_of_a_folder_and_of_a_table_come_by_id_or_as_named(skill: Component, tmp_path: Path) -> None:
+def test_cases_of_folder_and_table_are_merged_by_id(skill: Component, tmp_path: Path) -> None:
     folder(tmp_path, "b", document__md="B")
     write(tmp_path, lines({"id": "c", "document": "C"}, {"id": "a", "document": "A"}, {"id": "z"}))
     for named, expected in (("a", "a"), ("[abc]", "a b c"), ("b c", "b c")):
@@ -147,7 +147,7 @@ def test_cases_of_a_folder_and_of_a_table_come_by_id_or_as_named(skill: Componen
         load(skill, tmp_path, "d*")
 
 
-def test_without_ids_cases_are_numbered(skill: Component, tmp_path: Path) -> None:
+def test_cases_without_ids_are_numbered(skill: Component, tmp_path: Path) -> None:
     write(tmp_path, lines(*({"document": str(number)} for number in range(10))))
     assert [(case.id, case.document) for case in load(skill, tmp_path)][:2] == [("cases-01", "0"), ("cases-02", "1")]
 
@@ -161,7 +161,7 @@ def test_without_ids_cases_are_numbered(skill: Component, tmp_path: Path) -> Non
         ({"ground_truth": TRUTH, "expected": 7}, TRUTH),
     ],
 )
-def test_the_truth_of_a_line(skill: Component, tmp_path: Path, row: Mapping[str, Any], truth: Any) -> None:
+def test_ground_truth_of_a_line_is_read(skill: Component, tmp_path: Path, row: Mapping[str, Any], truth: Any) -> None:
     write(tmp_path, lines({"id": "a", "document": "A 9", **row}))
     (case,) = load(skill, tmp_path)
     assert (case.truth, case.labelled, dict(case.meta)) == (truth, truth is not None, {})
@@ -178,7 +178,7 @@ def test_the_truth_of_a_line(skill: Component, tmp_path: Path, row: Mapping[str,
         ("document,expected\na,12\nb,TRUE\n", "json", [12, True]),
     ],
 )
-def test_what_nothing_declares_is_inferred_from_a_table(
+def test_undeclared_output_is_inferred_from_a_table(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table: str, output: str, truths: list[Any]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -212,7 +212,7 @@ def test_prose_is_inferred_from_a_table_and_init_declares_it(tmp_path: Path, mon
     assert declared["datasets"][0]["fields"]["shop"] == {"compare": "text"}
 
 
-def test_a_table_may_sit_in_the_component(skill: Component, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_table_may_be_in_the_component(skill: Component, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (skill.folder / "evals" / "cases.tsv").write_text("id\tdocument\nin\tA\n")
     assert [case.id for case in load_cases(skill, None)] == ["in"]
@@ -221,7 +221,7 @@ def test_a_table_may_sit_in_the_component(skill: Component, tmp_path: Path, monk
     assert [case.id for case in load_cases(skill, None)] == ["out"]
 
 
-def test_columns_change_no_digest_of_a_component(tmp_path: Path) -> None:
+def test_columns_change_no_component_digest(tmp_path: Path) -> None:
     plain = component(tmp_path, datasets={"id": "a"}).digests
     assert component(tmp_path, datasets={"id": "a", "columns": {"inputs": {"document": "text"}}}).digests == plain
 
@@ -275,7 +275,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("name", "content", "message"), WRONG, ids=[row[2] for row in WRONG])
-def test_what_is_wrong_is_one_line_with_file_and_line(
+def test_invalid_table_is_refused_with_file_and_line(
     skill: Component, tmp_path: Path, name: str, content: str | bytes, message: str
 ) -> None:
     path = write(tmp_path, content, name)
@@ -304,7 +304,7 @@ def test_columns_that_do_not_fit_a_table_are_named(tmp_path: Path, columns: Mapp
     assert message.format(path=path, schema=skill.folder / "schema.json") in str(caught.value)
 
 
-def test_one_id_in_the_folder_and_in_the_table_and_two_tables_are_errors(skill: Component, tmp_path: Path) -> None:
+def test_repeated_id_and_second_table_are_refused(skill: Component, tmp_path: Path) -> None:
     folder(tmp_path, "a", document__md="A")
     path = write(tmp_path, LINE)
     with pytest.raises(FixtureError, match=r"cases\.jsonl:1: the id 'a' is that of \S+/cases/a$"):
@@ -314,7 +314,7 @@ def test_one_id_in_the_folder_and_in_the_table_and_two_tables_are_errors(skill: 
         load(skill, tmp_path)
 
 
-def test_a_table_that_leads_out_or_is_a_folder_is_refused(skill: Component, tmp_path: Path) -> None:
+def test_table_that_is_a_link_or_folder_is_refused(skill: Component, tmp_path: Path) -> None:
     outside = tmp_path / "secret.jsonl"
     outside.write_text(LINE)
     path = write(tmp_path, "")
@@ -328,7 +328,7 @@ def test_a_table_that_leads_out_or_is_a_folder_is_refused(skill: Component, tmp_
         load(skill, tmp_path)
 
 
-def test_a_wrong_row_may_be_reported_and_the_others_read(skill: Component, tmp_path: Path) -> None:
+def test_invalid_row_is_reported_and_the_others_read(skill: Component, tmp_path: Path) -> None:
     folder(tmp_path, "c", document__md="C", ground_truth__json="{")
     write(tmp_path, lines({"id": "a", "document": "A"}, 7, {"id": "b"}, {"id": "d", "document": "D"}))
     problems: list[str] = []
@@ -341,7 +341,7 @@ def test_a_wrong_row_may_be_reported_and_the_others_read(skill: Component, tmp_p
     ]
 
 
-def test_a_component_whose_table_is_gone_is_not_evaluated_yet(skill: Component, tmp_path: Path) -> None:
+def test_component_without_its_table_is_not_evaluated_yet(skill: Component, tmp_path: Path) -> None:
     write(tmp_path, LINE).unlink()
     with pytest.raises(NotEvaluatedError, match="it has no cases: "):
         load(skill, tmp_path)
@@ -361,7 +361,7 @@ def tables() -> Iterator[st.SearchStrategy[str]]:
     yield st.text(alphabet=',"\n\r\t aéid{}[]1:\\', max_size=80)
 
 
-def test_the_truths_of_a_table_that_no_contract_fits_can_still_be_inferred_from() -> None:
+def test_truths_are_inferred_from_a_table_without_a_schema() -> None:
     columns = Columns(inputs={"document": "text"}, truth={"shop": "shop", "total": "sum"})
     table = CaseRows(
         path=Path("t.csv"), columns=columns, rows=[("a", 2, {"shop": "A", "sum": "x"}), ("b", 3, {"sum": "1"})]

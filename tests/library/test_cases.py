@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 from skill_evaluator.errors import FixtureError, NotEvaluatedError
-from skill_evaluator.library.cases import Case, cases_without_document, find_cases, load_cases
+from skill_evaluator.library.case_table import accept_cases
+from skill_evaluator.library.cases import Case, cases_without_document, find_cases, load_cases, read_cases
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import SafetyLimits
 
@@ -38,7 +39,7 @@ def load(
     return list(load_cases(skill, fixtures, patterns))
 
 
-def test_a_case_as_written(skill: Component, tmp_path: Path) -> None:
+def test_case_is_read_as_written(skill: Component, tmp_path: Path) -> None:
     (case,) = load(skill, tmp_path / "f", {"a": {**GOOD, "meta.json": '{"reason": "plain"}'}})
     assert (case.id, case.document, case.labelled, case.meta) == ("a", "A 9", True, {"reason": "plain"})
     assert case.truth == {"shop": "A", "total": 9}
@@ -56,7 +57,7 @@ def test_a_case_as_written(skill: Component, tmp_path: Path) -> None:
         {**GOOD, "ground_truth.json": '{"total": 9.0, "shop": "A"}'},
     ],
 )
-def test_older_file_names_and_other_ways_to_write_it_are_the_same_case(
+def test_other_file_names_give_the_same_case(
     skill: Component, tmp_path: Path, files: Mapping[str, str | bytes]
 ) -> None:
     (case,) = load(skill, tmp_path / "f", {"a": files})
@@ -64,7 +65,7 @@ def test_older_file_names_and_other_ways_to_write_it_are_the_same_case(
     assert (case.document, case.truth, case.digest) == (plain.document, plain.truth, plain.digest)
 
 
-def test_the_digest_is_of_document_and_truth(skill: Component, tmp_path: Path) -> None:
+def test_case_digest_covers_document_and_ground_truth(skill: Component, tmp_path: Path) -> None:
     cases = {
         "a": GOOD,
         "b": {**GOOD, "meta.json": "{}"},
@@ -77,13 +78,13 @@ def test_the_digest_is_of_document_and_truth(skill: Component, tmp_path: Path) -
     assert len(set(digests.values())) == 4
 
 
-def test_a_case_without_truth_is_kept(skill: Component, tmp_path: Path) -> None:
+def test_case_without_ground_truth_is_kept(skill: Component, tmp_path: Path) -> None:
     (case,) = load(skill, tmp_path / "f", {"a": {"document.md": "A 9"}})
     assert (case.labelled, case.truth, case.meta) == (False, None, {})
 
 
 @pytest.mark.parametrize("name", ["expected.md", "expected.txt", "ground_truth.json"])
-def test_the_truth_of_a_text_component(tmp_path: Path, name: str) -> None:
+def test_ground_truth_of_a_text_component_is_a_text(tmp_path: Path, name: str) -> None:
     prompt = "---\nname: receipts\nversion: 1.0.0\noutput: text\n---\nSay.\n"
     skill = component(tmp_path, prompt=prompt, schema=None)
     text = "a receipt" if name.startswith("expected") else '"a receipt"'
@@ -129,7 +130,7 @@ def test_the_truth_of_a_text_component(tmp_path: Path, name: str) -> None:
         ),
     ],
 )
-def test_a_case_that_is_refused(
+def test_invalid_case_is_refused(
     skill: Component, tmp_path: Path, files: Mapping[str, str | bytes], message: str
 ) -> None:
     with pytest.raises(FixtureError) as caught:
@@ -139,7 +140,7 @@ def test_a_case_that_is_refused(
     assert "\n" not in complaint
 
 
-def test_cases_come_by_id_or_as_named(skill: Component, tmp_path: Path) -> None:
+def test_cases_are_sorted_and_selected_by_pattern(skill: Component, tmp_path: Path) -> None:
     load(skill, tmp_path / "f", dict.fromkeys(("c2", "b", "a", "c1"), GOOD))
     for named, expected in (
         ("", "a b c1 c2"),
@@ -153,23 +154,23 @@ def test_cases_come_by_id_or_as_named(skill: Component, tmp_path: Path) -> None:
         assert " ".join(case.id for case in cases) == expected, named
 
 
-def test_only_the_cases_named_are_read(skill: Component, tmp_path: Path) -> None:
+def test_only_selected_cases_are_read(skill: Component, tmp_path: Path) -> None:
     (case,) = load(skill, tmp_path / "f", {"a": GOOD, "broken": {}}, "a")
     assert case.id == "a"
 
 
-def test_hidden_folders_and_files_beside_the_cases_are_none(skill: Component, tmp_path: Path) -> None:
+def test_hidden_folders_and_files_are_no_cases(skill: Component, tmp_path: Path) -> None:
     write_case(tmp_path / "f" / "receipts" / "cases" / ".cache", {})
     (tmp_path / "f" / "receipts" / "cases" / "README.md").write_text("Cases.")
     assert [case.id for case in load(skill, tmp_path / "f", {"a": GOOD})] == ["a"]
 
 
-def test_a_pattern_that_matches_nothing_is_named_with_the_nearest(skill: Component, tmp_path: Path) -> None:
+def test_pattern_without_a_match_is_refused(skill: Component, tmp_path: Path) -> None:
     with pytest.raises(FixtureError, match=r"no case matches --case 'alfa' in .* \(did you mean 'alpha'\?\)"):
         load(skill, tmp_path / "f", {"alpha": GOOD, "beta": GOOD}, "alpha", "alfa")
 
 
-def test_missing_fixtures_are_named_with_what_to_do(skill: Component, tmp_path: Path) -> None:
+def test_missing_fixtures_are_refused(skill: Component, tmp_path: Path) -> None:
     with pytest.raises(FixtureError, match=r"no fixtures for 'receipts': .*none is not a folder; see --fixtures"):
         load_cases(skill, tmp_path / "none")
     shared = component(tmp_path, datasets={"fixtures": "shared"})
@@ -189,7 +190,7 @@ SOURCE = {"input-source.md": "From the archive.", "expected.json": TRUTH}
         ({"a": SOURCE, "b": SOURCE}, r"case 'a' has input-source\.md and no document\.md"),
     ],
 )
-def test_a_component_without_documents_is_not_evaluated_yet_and_one_that_lost_them_is_wrong(
+def test_component_without_documents_is_not_evaluated_yet(
     skill: Component, tmp_path: Path, cases: Mapping[str, Mapping[str, str]] | None, why: str
 ) -> None:
     (tmp_path / "f").mkdir()
@@ -205,7 +206,7 @@ def test_a_component_without_documents_is_not_evaluated_yet_and_one_that_lost_th
         load_cases(skill, tmp_path / "f")
 
 
-def test_a_case_that_waits_for_its_document_is_left_out(skill: Component, tmp_path: Path) -> None:
+def test_case_without_its_document_is_skipped(skill: Component, tmp_path: Path) -> None:
     assert [case.id for case in load(skill, tmp_path / "f", {"a": GOOD, "b": SOURCE})] == ["a"]
     place = tmp_path / "f" / "receipts" / "cases"
     assert cases_without_document([place]) == ["b"]
@@ -215,7 +216,7 @@ def test_a_case_that_waits_for_its_document_is_left_out(skill: Component, tmp_pa
     assert [case.document for case in load_cases(skill, tmp_path / "f", ["b"])] == ['{"raw": 9}']
 
 
-def test_cases_may_sit_in_the_component(skill: Component, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cases_may_be_in_the_component(skill: Component, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(NotEvaluatedError, match=r": fixtures/receipts/cases and .*receipts/evals/cases missing"):
         find_cases(skill, None)
@@ -225,14 +226,14 @@ def test_cases_may_sit_in_the_component(skill: Component, tmp_path: Path, monkey
     assert [case.id for case in load_cases(skill, None)] == ["beside"]
 
 
-def test_fixtures_may_be_shared_under_another_name(tmp_path: Path) -> None:
+def test_fixtures_may_be_shared(tmp_path: Path) -> None:
     skill = component(tmp_path, datasets={"fixtures": "shared"})
     write_case(tmp_path / "f" / "shared" / "cases" / "a", GOOD)
     assert [case.id for case in load_cases(skill, tmp_path / "f")] == ["a"]
 
 
 @pytest.mark.parametrize("name", SHIPPED)
-def test_a_shipped_component_loads_and_every_fixture_gives_a_reason(name: str) -> None:
+def test_shipped_components_load_and_their_cases_give_a_reason(name: str) -> None:
     skill = load_component(ROOT / "components", name)
     cases = load_cases(skill, ROOT / "fixtures")
     assert len(cases) >= 10
@@ -244,14 +245,14 @@ def test_a_shipped_component_loads_and_every_fixture_gives_a_reason(name: str) -
     assert json.loads((skill.folder / "schema.json").read_text())["$schema"].endswith("2020-12/schema")
 
 
-def test_the_readme_of_the_shipped_fixtures_names_every_case() -> None:
+def test_readme_of_the_fixtures_names_every_case() -> None:
     for name in SHIPPED:
         readme = (ROOT / "fixtures" / name / "README.md").read_text()
         for folder in (ROOT / "fixtures" / name / "cases").iterdir():
             assert folder.name in readme, f"{folder.name} is not in the README of {name}"
 
 
-def test_a_truth_of_more_values_than_are_scored_is_an_error_of_its_case(tmp_path: Path) -> None:
+def test_ground_truth_of_too_many_values_is_refused(tmp_path: Path) -> None:
     skill = component(tmp_path, limits=SafetyLimits(answer_leaves=4))
     few = {**GOOD, "ground_truth.json": '{"shop": "A", "total": 9, "items": ["a", "b"]}'}
     many = {**GOOD, "ground_truth.json": '{"shop": "A", "total": 9, "items": ["a", "b", "c"]}'}
@@ -263,13 +264,13 @@ def test_a_truth_of_more_values_than_are_scored_is_an_error_of_its_case(tmp_path
     assert str(caught.value) == f"{path} {says} settings.yaml"
 
 
-def test_a_schema_error_is_a_line_that_can_be_read(skill: Component, tmp_path: Path) -> None:
+def test_schema_error_is_one_readable_line(skill: Component, tmp_path: Path) -> None:
     with pytest.raises(FixtureError, match=r"ground_truth\.json fails ") as caught:
         load(skill, tmp_path / "f", {"a": {**GOOD, "ground_truth.json": json.dumps(["x" * 100_000])}})
     assert len(str(caught.value)) < 1000
 
 
-def test_a_file_of_a_case_over_its_limit_is_refused(tmp_path: Path) -> None:
+def test_case_file_over_its_limit_is_refused(tmp_path: Path) -> None:
     skill = component(tmp_path, limits=SafetyLimits(document_bytes=30))
     for name in ("document.md", "ground_truth.json", "meta.json", "metadata.yaml"):
         files = {"document.md": "A 9", "ground_truth.json": TRUTH, name: " " * 31}
@@ -279,10 +280,38 @@ def test_a_file_of_a_case_over_its_limit_is_refused(tmp_path: Path) -> None:
             load(skill, tmp_path / name, {"a": files})
 
 
-def test_a_folder_whose_name_is_no_text_is_no_case(skill: Component, tmp_path: Path) -> None:
+def test_case_folder_that_is_not_utf_8_is_refused(skill: Component, tmp_path: Path) -> None:
     good = load(skill, tmp_path / "f", {"a": GOOD})
     folder = tmp_path / "f" / "receipts" / "cases"
     (folder / "a").rename(folder / os.fsdecode(b"\xff"))
     with pytest.raises(FixtureError, match="is not UTF-8; rename the folder"):
         load(skill, tmp_path / "f", {"b": GOOD})
     assert len(load(skill, tmp_path / "f", {}, "b")) == len(good)
+
+
+def test_unreviewed_case_is_read_but_not_evaluated(skill: Component, tmp_path: Path) -> None:
+    folder = tmp_path / "fixtures" / "receipts" / "cases"
+    draft = {"document.md": "Acme 2", "ground_truth.json": '{"shop": "Acme", "total": 2}'}
+    write_case(folder / "draft-01", {**draft, "meta.json": '{"unreviewed": true, "topic": "food"}'})
+    with pytest.raises(NotEvaluatedError, match="1 case drafted by a model and not reviewed"):
+        load_cases(skill, tmp_path / "fixtures")
+    write_case(folder / "b", draft)
+    (folder.parent / "cases.jsonl").write_text(json.dumps({"id": "row", "document": "Bell 3", "unreviewed": True}))
+    assert [case.id for case in load_cases(skill, tmp_path / "fixtures")] == ["b"]
+    assert [case.id for case in read_cases(skill, tmp_path / "fixtures")] == ["b", "draft-01", "row"]
+    with pytest.raises(FixtureError, match="remove its key unreviewed there"):
+        accept_cases(skill, tmp_path / "fixtures", ["row"])
+    assert accept_cases(skill, tmp_path / "fixtures", ["draft-*"]) == ["draft-01"]
+    assert [case.id for case in load_cases(skill, tmp_path / "fixtures")] == ["b", "draft-01"]
+    assert json.loads((folder / "draft-01" / "meta.json").read_text()) == {"topic": "food"}
+
+
+def test_ground_truth_of_an_unreviewed_case_decides_nothing(tmp_path: Path) -> None:
+    folder = tmp_path / "fixtures" / "receipts" / "cases" / "draft-01"
+    files = {"document.md": "Acme 2", "ground_truth.json": json.dumps({"shop": "Acme " * 50, "total": 2})}
+    write_case(folder, {**files, "meta.json": '{"unreviewed": true}'})
+    made = component(tmp_path)
+    before = load_component(made.folder.parent, made.name, fixtures_dir=tmp_path / "fixtures")
+    (folder / "meta.json").unlink()
+    after = load_component(made.folder.parent, made.name, fixtures_dir=tmp_path / "fixtures")
+    assert (dict(before.prose), dict(after.prose)) == ({}, {"shop": 250.0})

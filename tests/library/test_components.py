@@ -20,7 +20,7 @@ def refused(root: Path, **parts: Any) -> str:
     return str(caught.value).replace(str(folder), "<component>")
 
 
-def test_a_component_as_written(tmp_path: Path) -> None:
+def test_component_is_read_as_written(tmp_path: Path) -> None:
     loaded = component(tmp_path)
     assert (loaded.name, loaded.version, loaded.output) == (NAME, "1.2.0", "json")
     assert loaded.prompt.text == "Read the receipt."
@@ -69,7 +69,7 @@ def front(*lines: str) -> str:
         (b"---\nversion: 1.0.0\n---\n\xe9", "<component>/prompt.md is not UTF-8 text (byte 23); save it as UTF-8"),
     ],
 )
-def test_a_prompt_that_is_refused(tmp_path: Path, prompt: str | bytes, message: str) -> None:
+def test_invalid_prompt_is_refused(tmp_path: Path, prompt: str | bytes, message: str) -> None:
     assert refused(tmp_path, prompt=prompt).startswith(message)
 
 
@@ -88,7 +88,7 @@ def test_a_prompt_that_is_refused(tmp_path: Path, prompt: str | bytes, message: 
         ("a\n---\nb\n", "a\n---\nb"),
     ],
 )
-def test_which_part_of_the_file_is_the_prompt(tmp_path: Path, body: str, prompt: str) -> None:
+def test_prompt_is_the_body_or_its_section(tmp_path: Path, body: str, prompt: str) -> None:
     text = f"---\nname: {NAME}\nversion: 1.0.0\n---\n{body}"
     assert component(tmp_path / "unix", prompt=text).prompt.text == prompt
     windows = component(tmp_path / "windows", prompt=b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode())
@@ -99,7 +99,7 @@ def test_which_part_of_the_file_is_the_prompt(tmp_path: Path, body: str, prompt:
 @pytest.mark.parametrize(
     "text", ["{{document}}", "{{ user.name }}", "a {document}.", "${document}", "Do.\nUSER: it", "SYSTEM:"]
 )
-def test_what_nothing_fills_is_refused_unless_it_is_literal(tmp_path: Path, text: str) -> None:
+def test_unfilled_placeholder_is_refused_unless_literal(tmp_path: Path, text: str) -> None:
     prompt = front(f"name: {NAME}", "version: 1.0.0") + f"\n{text}\n"
     assert "prompt.md:" in (said := refused(tmp_path / "a", prompt=prompt))
     assert "the model would see these unfilled: " in said
@@ -119,12 +119,12 @@ def test_what_nothing_fills_is_refused_unless_it_is_literal(tmp_path: Path, text
         r"GET /users/{id}, x^{n}, x_{i}, \frac{a}{b}, {a b}, {1}, {a: b}, $5, {{#if x}}, 'USER': or User: it",
     ],
 )
-def test_code_json_paths_and_formulas_are_no_placeholders(tmp_path: Path, text: str) -> None:
+def test_code_and_json_are_no_placeholders(tmp_path: Path, text: str) -> None:
     folder = write_component(tmp_path, prompt=front(f"name: {NAME}", "version: 1.0.0") + f"\n{text}\n")
     assert load_component(folder.parent, folder.name).prompt.text.endswith(text)
 
 
-def test_only_what_the_model_is_told_is_in_the_prompts_digest(tmp_path: Path) -> None:
+def test_prompt_digest_covers_what_is_sent(tmp_path: Path) -> None:
     body = "# Title\n{}\n## Prompt\nRead.\n"
     text = f"---\nname: {NAME}\nversion: {{}}\n---\n{body}"
     first = component(tmp_path, prompt=text.format("1.0.0", "About."))
@@ -169,7 +169,7 @@ def test_only_what_the_model_is_told_is_in_the_prompts_digest(tmp_path: Path) ->
         ({"$schema": 7}, "<component>/schema.json names an unknown draft in $schema: 7"),
     ],
 )
-def test_a_schema_that_is_refused(tmp_path: Path, schema: Any, message: str) -> None:
+def test_invalid_schema_is_refused(tmp_path: Path, schema: Any, message: str) -> None:
     assert refused(tmp_path, schema=schema).startswith(message)
 
 
@@ -184,11 +184,11 @@ def test_a_schema_that_is_refused(tmp_path: Path, schema: Any, message: str) -> 
         {"const": {"$ref": "https://example.com/a.json"}},  # data, not a reference
     ],
 )
-def test_a_schema_that_is_taken(tmp_path: Path, schema: Any) -> None:
+def test_valid_schema_is_accepted(tmp_path: Path, schema: Any) -> None:
     assert component(tmp_path, schema=schema).schema == schema
 
 
-def test_the_order_of_a_schemas_keys_is_not_in_its_digest(tmp_path: Path) -> None:
+def test_schema_digest_ignores_key_order(tmp_path: Path) -> None:
     turned = dict(reversed(SCHEMA.items()))
     assert component(tmp_path, schema=turned).digests["schema"] == digest(canonical_json(SCHEMA))
 
@@ -217,11 +217,11 @@ def test_the_order_of_a_schemas_keys_is_not_in_its_digest(tmp_path: Path) -> Non
         ({"field": {}}, "unknown key at datasets[0].field in <component>/evals/datasets.json"),
     ],
 )
-def test_a_declaration_that_is_refused(tmp_path: Path, datasets: Any, message: str) -> None:
+def test_invalid_declaration_is_refused(tmp_path: Path, datasets: Any, message: str) -> None:
     assert refused(tmp_path, datasets=datasets).startswith(message)
 
 
-def test_what_a_declaration_changes(tmp_path: Path) -> None:
+def test_declaration_changes_metrics_and_fields(tmp_path: Path) -> None:
     fields = {"shop": {"casefold": True}, "items": {"align": "ordered"}}
     loaded = component(
         tmp_path, datasets={"metrics": ["exact_match", "jaccard"], "fixtures": "shared", "fields": fields}
@@ -233,7 +233,7 @@ def test_what_a_declaration_changes(tmp_path: Path) -> None:
     assert loaded.digests["datasets"] != component(tmp_path / "other").digests["datasets"]
 
 
-def test_a_name_that_is_no_components(tmp_path: Path) -> None:
+def test_invalid_component_name_is_refused(tmp_path: Path) -> None:
     components = write_component(tmp_path).parent
     named_like = "a component is named like its folder (letters, digits, '.', '_', '-'), not"
     for name, message in {
@@ -247,6 +247,6 @@ def test_a_name_that_is_no_components(tmp_path: Path) -> None:
         assert str(caught.value).replace(str(components), "<components>") == message
 
 
-def test_a_components_folder_that_is_not_there(tmp_path: Path) -> None:
+def test_missing_components_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ComponentError, match=r"none is not a folder; name the components with --components DIR"):
         load_component(tmp_path / "none", NAME)

@@ -13,7 +13,7 @@ def write(folder: Path, name: str, text: str) -> Path:
     return path
 
 
-def test_an_id_and_a_provider_are_enough(tmp_path: Path) -> None:
+def test_model_requires_id_and_provider_alone(tmp_path: Path) -> None:
     write(tmp_path, "models.yaml", "models: [{id: gpt-5, provider: openai}]")
     (model,) = load_models(tmp_path)
     assert model == Model(id="gpt-5", provider="openai")
@@ -24,7 +24,7 @@ def test_an_id_and_a_provider_are_enough(tmp_path: Path) -> None:
     assert model.price is None
 
 
-def test_everything_else_may_be_said(tmp_path: Path) -> None:
+def test_model_reads_every_key(tmp_path: Path) -> None:
     write(
         tmp_path,
         "models.yaml",
@@ -138,7 +138,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_a_mistake_is_refused_in_one_line_with_its_place(name: str, tmp_path: Path) -> None:
+def test_invalid_configuration_is_refused_with_its_place(name: str, tmp_path: Path) -> None:
     for text, message in REFUSED[name]:
         path = write(tmp_path, name, text)
         with pytest.raises(ConfigError) as caught:
@@ -148,7 +148,7 @@ def test_a_mistake_is_refused_in_one_line_with_its_place(name: str, tmp_path: Pa
         assert "\n" not in str(caught.value), text
 
 
-def test_a_missing_models_file_says_how_to_make_one(tmp_path: Path) -> None:
+def test_missing_models_file_says_how_to_create_it(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"models\.yaml does not exist; `skill-evaluator init` writes it"):
         load_models(tmp_path)
 
@@ -160,7 +160,7 @@ def test_settings_have_defaults(tmp_path: Path, text: str | None) -> None:
     assert load_settings(tmp_path) == Settings()
 
 
-def test_the_benchmarks_of_an_audit_are_a_list_or_have_weights(tmp_path: Path) -> None:
+def test_benchmarks_of_an_audit_are_a_list_or_have_weights(tmp_path: Path) -> None:
     write(tmp_path, "settings.yaml", "audit: {benchmarks: [one, two], questions: 50}\n")
     listed = load_settings(tmp_path).audit
     assert ({name: benchmark.weight for name, benchmark in listed.benchmarks.items()}, listed.questions) == (
@@ -171,7 +171,7 @@ def test_the_benchmarks_of_an_audit_are_a_list_or_have_weights(tmp_path: Path) -
     assert [benchmark.weight for benchmark in load_settings(tmp_path).audit.benchmarks.values()] == [3, 1]
 
 
-def test_a_setting_leaves_the_others_as_they_are(tmp_path: Path) -> None:
+def test_setting_leaves_the_others_at_their_defaults(tmp_path: Path) -> None:
     write(tmp_path, "settings.yaml", "replicates: 3\nretry: {attempts: 2}\n")
     settings = load_settings(tmp_path)
     assert (settings.replicates, settings.retry.attempts) == (3, 2)
@@ -179,7 +179,7 @@ def test_a_setting_leaves_the_others_as_they_are(tmp_path: Path) -> None:
     assert settings.timeout_s == Settings().timeout_s
 
 
-def test_documents_are_private_but_of_components_that_say_otherwise(tmp_path: Path) -> None:
+def test_documents_are_private_by_default(tmp_path: Path) -> None:
     write(tmp_path, "settings.yaml", "site: {components: {receipts: {documents: true}, notices: {}}}\n")
     site = load_settings(tmp_path).site
     assert [site.publishes_documents(name) for name in ("receipts", "notices", "others")] == [True, False, False]
@@ -195,6 +195,6 @@ def test_models_are_chosen_in_the_order_named(wanted: tuple[str, ...], expected:
     assert "".join(model.id for model in select_models(MODELS, wanted)) == expected
 
 
-def test_an_unknown_model_is_named_with_the_known_ones() -> None:
+def test_unknown_model_is_refused_with_the_known_ones() -> None:
     with pytest.raises(ConfigError, match=r"unknown model 'z' \(known: a, b, c\)"):
         select_models(MODELS, ("a", "z"))

@@ -25,11 +25,11 @@ def doubling(keyword: str, times: int, rounds: int) -> dict[str, Any]:
                 "$ref": "#/$defs/d0",
                 "$defs": {f"d{n}": {"$ref": f"#/$defs/d{n + 1}"} for n in range(3000)} | {"d3000": {}},
             },
-            "a reference leads to a reference, and so on, more than 100 times",
+            "a chain of more than 100 references",
         ),
     ],
 )
-def test_a_schema_without_end_is_refused(schema: Any, says: str) -> None:
+def test_endless_schema_is_refused(schema: Any, says: str) -> None:
     with pytest.raises(ComponentError) as caught:
         Contract(schema, "the schema")
     assert says in str(caught.value)
@@ -45,7 +45,7 @@ def test_a_schema_without_end_is_refused(schema: Any, says: str) -> None:
         doubling("allOf", 2, 10),
     ],
 )
-def test_a_recursive_or_a_large_schema_is_taken(schema: Any) -> None:
+def test_recursive_and_large_schemas_are_accepted(schema: Any) -> None:
     assert Contract(schema, "the schema").conforms("a")
 
 
@@ -57,7 +57,7 @@ def test_a_recursive_or_a_large_schema_is_taken(schema: Any) -> None:
         ({"total": {"amount": 9, "currency": "e"}}, "(closest: /total/currency: 'e' does not match '^[A-Z]{3}$')"),
     ],
 )
-def test_where_no_branch_fits_the_closest_is_named(value: Any, says: str) -> None:
+def test_closest_branch_of_a_schema_is_named(value: Any, says: str) -> None:
     properties = {"amount": {"type": "number"}, "currency": {"pattern": "^[A-Z]{3}$"}}
     amount = {"type": "object", "properties": properties, "required": ["amount"]}
     contract = Contract({"properties": {"total": {"anyOf": [{"type": "number"}, amount]}}}, "the schema")
@@ -67,14 +67,14 @@ def test_where_no_branch_fits_the_closest_is_named(value: Any, says: str) -> Non
 
 
 @pytest.mark.parametrize("keyword", ["additionalProperties", "unevaluatedProperties"])
-def test_patterns_are_left_to_the_engine_that_no_pattern_keeps_busy(keyword: str) -> None:
+def test_patterns_run_in_linear_time(keyword: str) -> None:
     patterned = {"type": "object", "patternProperties": {"^(a+)+$": {"type": "string"}}, keyword: False}
     contract = Contract({"anyOf": [{"type": "null"}, patterned]}, "it")
     (error,) = contract.errors({"b": 1})
     assert "closest" not in error
 
 
-def test_a_value_too_deep_for_the_closest_branch_has_its_message() -> None:
+def test_deep_value_has_the_message_of_its_schema() -> None:
     value: Any = "leaf"
     for _ in range(200):
         value = {"next": value}
@@ -83,7 +83,7 @@ def test_a_value_too_deep_for_the_closest_branch_has_its_message() -> None:
     assert "not valid under any of the schemas" in error
 
 
-def test_a_pattern_that_never_comes_to_an_end_stops_no_message() -> None:
+def test_slow_pattern_stops_no_message() -> None:
     endless = {"type": "string", "pattern": "^(a|a?)+$"}
     contract = Contract({"anyOf": [endless, {"type": "number"}]}, "the schema")
     (error,) = contract.errors("a" * 40 + "!")

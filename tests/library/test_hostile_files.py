@@ -29,7 +29,13 @@ from skill_evaluator.library.scenarios import load_scenario
 from skill_evaluator.library.sources import formats
 from skill_evaluator.library.sources.tree import folder_tree
 from skill_evaluator.library.versions import read_version
-from skill_evaluator.records.archive import laid_out, load_leaderboard, newest_recorded, read_acceptances, read_entries
+from skill_evaluator.records.archive import (
+    format_leaderboard,
+    load_leaderboard,
+    newest_recorded,
+    read_acceptances,
+    read_entries,
+)
 from skill_evaluator.records.record import read_record
 from skill_evaluator.runner.journal import read_answers, read_manifest
 from skill_evaluator.runner.schedule import build_request
@@ -52,7 +58,7 @@ _SETTINGS = "replicates: 3\ntimeout_s: 1_000.5\npolicy: {alpha: 0.05, metrics: {
 _SCENARIO = "---\nname: s\nintent: none\n---\nBefore. {{ prompt }}\n"
 _QUESTION = '{"id": "a-b", "question": "Which?", "options": ["x", "y"], "answer": "A", "topic": {"a": [1]}}\n'
 _RECORD = a_record({"alpha": [1.0, 0.5], "beta": [0.0, 1.0]}, skill=NAME, skill_version="1.0.0")
-_BOARD = laid_out({"skill": NAME}, [_RECORD.row().model_dump(mode="json")]).decode()
+_BOARD = format_leaderboard({"skill": NAME}, [_RECORD.row().model_dump(mode="json")]).decode()
 _ACCEPTANCE = {"version": "1.0.0", "by": "A", "why": "good", "date": "2026-03-01", "run_ids": {"m": [_RECORD.run_id]}}
 _ACCEPTED = {"skill": NAME, "accepted": [_ACCEPTANCE]}
 _, _MANIFEST = next(PLAN.manifests())
@@ -224,13 +230,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("path", FILES)
 @quick
 @given(data=st.data())
-def test_a_file_is_read_or_refused_in_one_line(path: str, data: st.DataObject, folder: Path) -> None:
+def test_hostile_file_is_read_or_refused_in_one_line(path: str, data: st.DataObject, folder: Path) -> None:
     _check(path, data.draw(spoilt(FILES[path][0])), folder)
 
 
 @quick
 @given(lines=st.lists(spoilt(_QUESTION), max_size=3))
-def test_questions_are_read_or_refused_in_one_line(lines: list[bytes], folder: Path) -> None:
+def test_hostile_questions_are_read_or_refused_in_one_line(lines: list[bytes], folder: Path) -> None:
     root = folder / "questions"
     write_component(root, prompt=_FRONT, schema=None)
     _put(root, f"fixtures/{NAME}/questions.jsonl", b"\n".join(lines))
@@ -238,7 +244,7 @@ def test_questions_are_read_or_refused_in_one_line(lines: list[bytes], folder: P
 
 
 @pytest.mark.parametrize("path", FILES)
-def test_what_is_good_in_it_is_read(path: str, tmp_path: Path) -> None:
+def test_valid_file_is_read(path: str, tmp_path: Path) -> None:
     good, read = FILES[path]
     _put(_library(tmp_path), path, good.encode())
     if path.endswith("datasets.json"):

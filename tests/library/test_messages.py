@@ -91,7 +91,7 @@ def test_messages_in_the_front_matter_are_those_of_sections(tmp_path: Path) -> N
     assert listed.digests == sections.digests
 
 
-def test_a_document_that_no_message_names_is_the_end_of_what_the_user_says(tmp_path: Path) -> None:
+def test_unnamed_document_is_appended_to_the_user_message(tmp_path: Path) -> None:
     body = "## System\nRead.\n## User\nIn {{kind}}:"
     skill = component(tmp_path, prompt=front("inputs: [document, kind]", "messages: sections", body=body))
     asked = case(tmp_path, skill, {"document.md": "A 9", "inputs.json": {"kind": "bill"}})
@@ -100,7 +100,7 @@ def test_a_document_that_no_message_names_is_the_end_of_what_the_user_says(tmp_p
     assert sent(plain, asked) == [("system", "Read a bill."), ("user", "A 9")]
 
 
-def test_single_braces_are_those_of_pythons_format_strings(tmp_path: Path) -> None:
+def test_single_braces_are_filled_as_format_strings(tmp_path: Path) -> None:
     text = 'Read {document} as {kind}: {{"shop": {{}}}}, not {other}.'
     prompt = front("inputs: [document, kind]", "placeholders: single", "messages: sections", body=f"## User\n{text}")
     skill = component(tmp_path, prompt=prompt)
@@ -109,7 +109,7 @@ def test_single_braces_are_those_of_pythons_format_strings(tmp_path: Path) -> No
     assert sent(skill, asked)[0][1] == text.format(document="{kind}", kind="{document}", other="{other}")
 
 
-def test_doubled_braces_stay_where_lone_ones_stand_too(tmp_path: Path) -> None:
+def test_doubled_braces_stay_beside_single_ones(tmp_path: Path) -> None:
     """As in the public prompts whose texts are replaced, not formatted: their JSON is written with its own braces."""
     body = '## System\nNo {{x}}.\n## User\nA {doc_type}: {text}\nSay {"a": {"b": 0.9}}, e.g. {{}}.'
     lines = ["inputs: [text, doc_type]", "placeholders: single", "messages: sections"]
@@ -121,7 +121,7 @@ def test_doubled_braces_stay_where_lone_ones_stand_too(tmp_path: Path) -> None:
     ]
 
 
-def test_a_scenario_around_single_braces_keeps_its_own(tmp_path: Path) -> None:
+def test_scenario_keeps_its_own_braces(tmp_path: Path) -> None:
     lines = ["placeholders: single", "messages: sections"]
     skill = component(tmp_path, prompt=front(*lines, body="## System\nRead {{x}}.\n## User\n{document}"))
     strict = Scenario(name="strict", intent="x", template='JSON as {"a": {"b": 1}}.\n{{ prompt }}').around(skill)
@@ -149,7 +149,7 @@ def test_earlier_turns_come_after_the_examples_and_before_what_the_user_says(tmp
         (["inputs: [document, kind]"], "Read a ${kind}: {kind}.", "these unfilled: ${kind} (line 6), {kind} (line 6)"),
         (["inputs: [document, kind]"], "Read.", "prompt.md:4: inputs: no message uses kind; write {{kind}} where"),
         (["inputs: [text]"], "Read {{text}}.", "no user message: write messages: sections and put what the user says"),
-        (["inputs: [turns]"], "Read.", "'turns' is there twice, or is that of the earlier turns"),
+        (["inputs: [turns]"], "Read.", "'turns' is a duplicate, or the reserved name of earlier turns"),
         (["messages: sections"], "Read.\n## User\nIt.", "it begins with ## System or ## User, and no text before"),
         (["messages: sections"], "## User\nA\n## User\nB", "user and assistant take turns, and the user begins"),
         (["messages: sections"], "## User\nA\n## System\nB", "there is one system message at most, and it comes first"),
@@ -165,9 +165,7 @@ def test_earlier_turns_come_after_the_examples_and_before_what_the_user_says(tmp
         (["messages: section"], "## User\nA", "'section' is neither sections nor a list of messages"),
     ],
 )
-def test_a_prompt_that_says_something_else_than_it_seems_is_refused(
-    tmp_path: Path, lines: list[str], body: str, why: str
-) -> None:
+def test_ambiguous_prompt_is_refused(tmp_path: Path, lines: list[str], body: str, why: str) -> None:
     with pytest.raises(ComponentError) as caught:
         component(tmp_path, prompt=front(*lines, body=body))
     assert why in str(caught.value)
@@ -198,14 +196,14 @@ def test_a_prompt_that_says_something_else_than_it_seems_is_refused(
         ({"inputs.json": '{"document": "A", "doc_type": "\\ud800"}'}, "doc_type holds half a surrogate pair"),
     ],
 )
-def test_a_case_that_lacks_what_the_prompt_needs_is_refused(tmp_path: Path, files: Mapping[str, Any], why: str) -> None:
+def test_case_without_an_input_of_the_prompt_is_refused(tmp_path: Path, files: Mapping[str, Any], why: str) -> None:
     skill = component(tmp_path, prompt=SECTIONS)
     with pytest.raises(FixtureError) as caught:
         case(tmp_path, skill, files)
     assert why in str(caught.value)
 
 
-def test_a_component_of_one_prompt_and_document_keeps_its_digests(tmp_path: Path) -> None:
+def test_plain_component_keeps_its_digests(tmp_path: Path) -> None:
     for lines in ([], ["inputs: [document]"], ["placeholders: literal"]):
         skill = component(tmp_path / str(lines), prompt=front(*lines, body="Read `{{document}}`."))
         assert skill.digests["prompt"] == digest("Read `{{document}}`.")
@@ -214,7 +212,7 @@ def test_a_component_of_one_prompt_and_document_keeps_its_digests(tmp_path: Path
         assert sent(skill, asked) == [("system", "Read `{{document}}`."), ("user", "A 9")]
 
 
-def test_a_scenario_stands_around_a_prompt_without_a_system_message_too(tmp_path: Path) -> None:
+def test_scenario_wraps_a_prompt_without_a_system_message(tmp_path: Path) -> None:
     skill = component(tmp_path, prompt=front("messages: sections", body="## User\nRead: {{document}}"))
     polite = Scenario(name="polite", intent="x", template="Please.\n\n{{ prompt }}").around(skill)
     asked = case(tmp_path, skill, {"document.md": "A 9"})
@@ -223,20 +221,20 @@ def test_a_scenario_stands_around_a_prompt_without_a_system_message_too(tmp_path
     assert sent(bare, asked) == sent(skill, asked)
 
 
-def test_all_inputs_are_left_where_the_prompt_is_left_out(tmp_path: Path) -> None:
+def test_inputs_remain_without_the_prompt(tmp_path: Path) -> None:
     skill = component(tmp_path, prompt=SECTIONS)
     (system, user) = skill.prompt.bare("Answer.").filled({"document": "A 9", "doc_type": "bill"})
     assert (system.text, user.text) == ("Answer.", "document:\nA 9\n\ndoc_type:\nbill")
 
 
-def test_what_is_constant_ends_before_the_first_variable(tmp_path: Path) -> None:
+def test_constant_prefix_ends_before_the_first_variable(tmp_path: Path) -> None:
     prompt = component(tmp_path, prompt=SECTIONS).prompt
     assert prompt.constant_characters(turns=False) == len("You read a ")
     later = Prompt(messages=(Message("system", ("Read.",)), Message("user", ("This: {{document}}",))))
     assert [later.constant_characters(turns=turns) for turns in (False, True)] == [len("Read.This: "), len("Read.")]
 
 
-def test_the_page_on_prompts_shows_prompts_that_are_sent(tmp_path: Path) -> None:
+def test_examples_of_the_page_on_prompts_are_true(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "prompts.md").read_text()
     shown = re.search(r"```markdown\n(---.*?)\n```", page, re.DOTALL)
     assert shown is not None
@@ -256,7 +254,7 @@ def test_single_braces_are_filled_as_python_fills_them(text: str) -> None:
     assert user.text.removesuffix("\n\n{kind}") == text.format(**values).removesuffix("\n\n{kind}")
 
 
-def test_estimates_and_bounds_count_every_message(tmp_path: Path) -> None:
+def test_token_estimates_count_every_message(tmp_path: Path) -> None:
     skill = component(tmp_path, prompt=SECTIONS)
     files = {"document.md": "A 9", "inputs.json": {"doc_type": "bill"}}
     turns = [{"role": role, "content": "Yes, yes."} for _ in range(40) for role in ("user", "assistant")]

@@ -34,13 +34,13 @@ def repository(tmp_path: Path) -> GitRepository:
 
 
 @pytest.mark.parametrize("glob", GLOBS)
-def test_a_glob_is_what_git_takes_it_for(repository: GitRepository, glob: str) -> None:
+def test_glob_matches_as_in_git(repository: GitRepository, glob: str) -> None:
     expected = repository.git("-C", "components/c", "ls-files", "-z", f":(glob){glob}").split("\0")
     folder = repository.root / "components" / "c"
     assert list(watching(glob).watched_here(folder)) == sorted(filter(None, expected))
 
 
-def test_the_blobs_are_those_of_git_whatever_was_changed_since(repository: GitRepository) -> None:
+def test_blobs_equal_those_of_git(repository: GitRepository) -> None:
     program = watching("**", "../../shared/*")
     folder = repository.root / "components" / "c"
     for _ in range(2):
@@ -58,7 +58,7 @@ def test_the_blobs_are_those_of_git_whatever_was_changed_since(repository: GitRe
     assert program.watched_here(folder).keys() == {*FILES, "new.py", "../../shared/w.txt"} - {"app.py"}
 
 
-def test_outside_of_git_the_same_files_have_the_same_blobs(repository: GitRepository, tmp_path: Path) -> None:
+def test_files_have_the_same_blobs_outside_git(repository: GitRepository, tmp_path: Path) -> None:
     folder = repository.root / "components" / "c"
     inside = watching("**").watched_here(folder)
     moved = folder.rename(tmp_path / "c")
@@ -67,7 +67,7 @@ def test_outside_of_git_the_same_files_have_the_same_blobs(repository: GitReposi
     assert watching("**").watched_here(moved) == inside
 
 
-def test_the_digest_is_of_what_is_declared_and_watched_alone() -> None:
+def test_program_digest_covers_declared_and_watched_files() -> None:
     program = watching("*")
     blobs = {"app.py": "1"}
     assert program.digest(blobs) == program.model_copy(update={"timeout_s": 5.0}).digest(blobs)

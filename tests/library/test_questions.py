@@ -33,7 +33,7 @@ def load(root: Path, *lines: Any) -> tuple[Case, ...]:
     return load_cases(choice(root), root / "f")
 
 
-def test_a_line_becomes_a_case(tmp_path: Path) -> None:
+def test_question_line_becomes_a_case(tmp_path: Path) -> None:
     (case,) = load(tmp_path, {**QUESTION, "topic": "europe", "why": "plain", "level": 2})
     assert (case.id, case.truth, case.labelled) == ("france", "C", True)
     assert case.document == "Capital of France?\n\nA. Lyon\nB. Nice\nC. Paris"
@@ -41,13 +41,13 @@ def test_a_line_becomes_a_case(tmp_path: Path) -> None:
     assert case.meta == {"topic": "europe", "why": "plain", "level": 2}
 
 
-def test_cases_come_by_id_and_may_have_no_answer(tmp_path: Path) -> None:
+def test_questions_are_sorted_and_may_have_no_answer(tmp_path: Path) -> None:
     other = {"id": "a-1", "question": "?", "options": ["x", "y"], "answer": None}
     cases = load(tmp_path, QUESTION, "", other)
     assert [(case.id, case.labelled, case.truth) for case in cases] == [("a-1", False, None), ("france", True, "C")]
 
 
-def test_the_digest_is_of_question_options_and_answer(tmp_path: Path) -> None:
+def test_question_digest_covers_question_options_and_answer(tmp_path: Path) -> None:
     changes: list[dict[str, Any]] = [
         {},
         {"id": "b", "why": "so", "level": 3},
@@ -85,14 +85,14 @@ def test_the_digest_is_of_question_options_and_answer(tmp_path: Path) -> None:
         ({**QUESTION, "id": "first"}, "id 'first' is that of line 1"),
     ],
 )
-def test_a_line_that_is_refused(tmp_path: Path, line: Any, message: str) -> None:
+def test_invalid_question_line_is_refused(tmp_path: Path, line: Any, message: str) -> None:
     with pytest.raises(FixtureError) as caught:
         load(tmp_path, {**QUESTION, "id": "first"}, line)
     assert str(caught.value).startswith(f"{tmp_path / 'f' / NAME / 'questions.jsonl'}:2: {message}")
     assert "\n" not in str(caught.value)
 
 
-def test_a_file_without_questions_is_refused(tmp_path: Path) -> None:
+def test_file_without_questions_is_refused(tmp_path: Path) -> None:
     with pytest.raises(FixtureError, match=r"questions\.jsonl holds no question; add lines of"):
         load(tmp_path, "")
 
@@ -110,7 +110,7 @@ def test_questions_may_sit_in_the_component(tmp_path: Path, monkeypatch: pytest.
         load_cases(skill, None, ["peru"])
 
 
-def test_a_choice_is_ranked_by_exact_match_and_sends_no_schema(tmp_path: Path) -> None:
+def test_choice_is_ranked_by_exact_match_and_sends_no_schema(tmp_path: Path) -> None:
     skill = choice(tmp_path)
     assert (list(skill.metrics), skill.primary_metric, skill.schema) == (["exact_match"], "exact_match", None)
     (case,) = load(tmp_path, QUESTION)
@@ -123,7 +123,7 @@ def test_other_metrics_may_be_declared(tmp_path: Path) -> None:
     assert (list(skill.metrics), skill.primary_metric) == (["field_level_f1", "exact_match", "jaccard"], "exact_match")
 
 
-def test_a_schema_of_a_choice_is_refused(tmp_path: Path) -> None:
+def test_schema_of_a_choice_is_refused(tmp_path: Path) -> None:
     folder = write_component(tmp_path, prompt=PROMPT)
     with pytest.raises(ComponentError, match=r"schema\.json does nothing: a component with output: choice"):
         load_component(folder.parent, NAME)

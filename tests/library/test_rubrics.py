@@ -98,12 +98,12 @@ def test_type_decides_the_method() -> None:
         ("type:", "typ:", 4, "unknown key at criteria[0].typ (did you mean 'type'?)"),
         ('"objective"', '"objektive"', 4, "unknown value 'objektive' at criteria[0].type (did you mean 'objective'?)"),
         ('label: "Wrong"', 'lable: "Wrong"', 7, "a required key is missing at criteria[0].rubric[1].label"),
-        ("      5:", "      12:", 15, "level 12 is on no scale; levels are whole numbers, from 1 to 3, 5 or 10"),
+        ("      5:", "      12:", 15, "level 12 is not on a scale; levels are whole numbers from 1 to 3, 5 or 10"),
         ("direct_scoring", "direct", 26, "(did you mean 'direct_scoring'?)"),
         ("require_justification_first", "positon_swap", 28, "(did you mean 'position_swap'?)"),
         ("0.8", "80", 29, "Input should be less than or equal to 1, got 80 at criteria[0].method.conf"),
         ("weight: 2.0", "scale: 1-3", 2, "level 5 of rubric is not on the scale 1-3 at criteria[0]"),
-        ("      3:", "      1:", 12, "the key '1' is on line 7 already"),
+        ("      3:", "      1:", 12, "duplicate key '1', first on line 7"),
     ],
 )  # fmt: skip
 def test_mistake_has_line_key_path_and_nearest_name(
@@ -121,7 +121,7 @@ def test_mistake_has_line_key_path_and_nearest_name(
     [
         ({"levels": [{"score": 1, **level("wrong")}]}, "at least 2 entries are expected at levels"),
         ({"levels": [{"score": 1, **level("a")}, {"score": 1, **level("b")}]}, "levels[0] and levels[1] have the same"),
-        ({"levels": [{"score": 0, **level("a")}, {"score": 5, **level("b")}]}, "level 0 is on no scale"),
+        ({"levels": [{"score": 0, **level("a")}, {"score": 5, **level("b")}]}, "level 0 is not on a scale"),
         ({"edgeCase": []}, "unknown key at edgeCase (did you mean 'edgeCases'?)"),
         ({"criteria": [some_criterion(), some_criterion()]}, "criteria[0] and criteria[1] have the same id totals"),
     ],
@@ -133,7 +133,7 @@ def test_mistake_in_the_json_form_has_its_key_path(changed: dict[str, Any], mess
     assert message in str(caught.value)
 
 
-def test_all_mistakes_of_a_file_are_found_in_the_order_of_their_lines(tmp_path: Path) -> None:
+def test_rubric_mistakes_are_listed_by_line(tmp_path: Path) -> None:
     path = _write(tmp_path, {"criteria": [some_criterion(id="a", weight=-1), some_criterion(id="b", type="c")]})
     rubric, problems = read_rubric_text(path).check()
     assert rubric is None

@@ -32,14 +32,14 @@ def installed_from(folder: Path, monkeypatch: pytest.MonkeyPatch, source: object
     monkeypatch.syspath_prepend(str(folder))
 
 
-def test_from_git_it_is_the_commit_that_was_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_requirement_names_the_installed_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     installed_from(
         tmp_path, monkeypatch, {"url": "https://example.com/tools.git", "vcs_info": {"vcs": "git", "commit_id": COMMIT}}
     )
     assert requirement() == f"{PACKAGE} @ git+https://example.com/tools.git@{COMMIT}"
 
 
-def test_from_a_checkout_it_is_the_commit_at_its_origin(
+def test_requirement_of_a_checkout_names_its_origin(
     checkout: GitRepository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     checkout.git("remote", "add", "origin", "https://example.com/tools.git")
@@ -62,15 +62,13 @@ def test_from_a_checkout_it_is_the_commit_at_its_origin(
         "https://person:a-token@example.com/owner/tools.git",
     ],
 )
-def test_an_origin_is_named_as_a_runner_reaches_it_and_without_credentials(
-    origin: str, checkout: GitRepository
-) -> None:
+def test_origin_is_written_without_credentials(origin: str, checkout: GitRepository) -> None:
     checkout.git("remote", "add", "origin", origin)
     line = requirement_of(checkout.root).splitlines()[-1]
     assert line.startswith(f"{PACKAGE} @ git+https://example.com/owner/tools.git@")
 
 
-def test_where_no_address_is_known_pip_stops_and_shows_what_to_fill_in(checkout: GitRepository) -> None:
+def test_unknown_address_leaves_a_placeholder_that_pip_refuses(checkout: GitRepository) -> None:
     lines = [requirement_of(checkout.root), requirement_of(checkout.root.parent)]  # no origin, no repository
     checkout.git("remote", "add", "origin", "https://example.com/library.git")
     lines.append(requirement_of(checkout.write("lib/python/site-packages/x").parent))  # a folder of another repository

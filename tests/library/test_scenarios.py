@@ -29,7 +29,7 @@ def _write(root: Path, content: str, name: str = "polite") -> Path:
     return root
 
 
-def test_the_prompt_of_a_component_goes_into_the_slot(tmp_path: Path) -> None:
+def test_scenario_wraps_the_prompt(tmp_path: Path) -> None:
     config = _write(tmp_path, "---\nname: polite\nintent: good manners\n---\nPlease.\n\n{{ prompt }}\n\nThank you.\n")
     skill = component(tmp_path)
     polite = apply_scenario(skill, config, "polite")
@@ -38,7 +38,7 @@ def test_the_prompt_of_a_component_goes_into_the_slot(tmp_path: Path) -> None:
     assert apply_scenario(skill, config, None) is skill
 
 
-def test_a_scenario_shapes_the_answers_and_is_among_their_digests(tmp_path: Path) -> None:
+def test_scenario_is_part_of_the_digests(tmp_path: Path) -> None:
     config = _write(tmp_path, "---\nname: polite\nintent: good manners\n---\nPlease. {{ prompt }}\n")
     skill, model = component(tmp_path), Model(id="m", provider="replay")
     plain = input_digests(skill, model)
@@ -59,13 +59,13 @@ def test_a_scenario_shapes_the_answers_and_is_among_their_digests(tmp_path: Path
         ("---\nname: polite\nintent: x\nmood: y\n---\n{{ prompt }}", "unknown key at mood"),
     ],
 )
-def test_a_broken_scenario_is_named_with_what_is_wrong(content: str, complaint: str, tmp_path: Path) -> None:
+def test_invalid_scenario_is_refused(content: str, complaint: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"scenarios/polite\.md") as caught:
         load_scenario(_write(tmp_path, content), "polite")
     assert complaint in str(caught.value)
 
 
-def test_a_family_stands_for_its_scenarios_and_is_none_of_those_outside(tmp_path: Path) -> None:
+def test_family_name_selects_its_scenarios(tmp_path: Path) -> None:
     config = _write(tmp_path, "---\nname: polite\nintent: x\n---\n{{ prompt }}")
     legal = config / "scenarios" / "legal"
     legal.mkdir()
@@ -80,7 +80,7 @@ def test_a_family_stands_for_its_scenarios_and_is_none_of_those_outside(tmp_path
             load_scenario(config, name)
 
 
-def test_what_a_model_drafted_and_nobody_read_is_refused(tmp_path: Path) -> None:
+def test_unreviewed_scenario_is_refused(tmp_path: Path) -> None:
     config = _write(tmp_path, "---\nname: polite\nintent: x\nunreviewed: true\n---\n{{ prompt }}")
     with pytest.raises(ConfigError, match=r"polite\.md was drafted by a model and is unreviewed"):
         load_scenario(config, "polite")
@@ -88,7 +88,7 @@ def test_what_a_model_drafted_and_nobody_read_is_refused(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("name", SHIPPED)
-def test_a_shipped_scenario_fits_every_component(name: str) -> None:
+def test_shipped_scenarios_fit_every_component(name: str) -> None:
     for folder in (ROOT / "components").iterdir():
         skill = load_component(ROOT / "components", folder.name)
         shaped = apply_scenario(skill, ROOT / ".evaluator", name)

@@ -65,12 +65,12 @@ def test_prose_is_a_text_that_nothing_restricts_with_a_median_of_over_60(
         ({"compare": "ignore"}, "ignore", False),
     ],
 )
-def test_what_is_declared_of_prose_decides(tmp_path: Path, rule: Any, compare: str, *, counts: bool) -> None:
+def test_declared_comparison_of_prose_decides(tmp_path: Path, rule: Any, compare: str, *, counts: bool) -> None:
     component = loaded(tmp_path, {"a": {"type": "string"}}, [{"a": LONG}], a=rule)
     assert (component.plan.leaves["a"].compare, component.plan.leaves["a"].counts) == (compare, counts)
 
 
-def test_the_items_of_arrays_are_one_field_and_a_star_is_one_where_it_is_declared(tmp_path: Path) -> None:
+def test_array_items_are_one_field_of_prose(tmp_path: Path) -> None:
     item = {"type": "object", "properties": {"why": {"type": "string"}}}
     properties = {
         "parts": {"type": "array", "items": item},
@@ -81,7 +81,7 @@ def test_the_items_of_arrays_are_one_field_and_a_star_is_one_where_it_is_declare
     assert set(loaded(tmp_path, properties, [truth], **{"notes.*": {}}).prose) == {"parts[].why", "notes.*"}
 
 
-def test_without_a_schema_every_string_may_be_prose_and_a_path_in_no_truth_is_refused(tmp_path: Path) -> None:
+def test_strings_without_a_schema_may_be_prose(tmp_path: Path) -> None:
     truth = {"a": LONG, "b": {"c": LONG}, "d": "short", "e": 1}
     component = loaded(tmp_path, None, [truth], a={"compare": "string"})
     assert (list(component.prose), component.plan.leaf("b.c", "").compare) == (["b.c"], "text")
@@ -92,7 +92,7 @@ def test_without_a_schema_every_string_may_be_prose_and_a_path_in_no_truth_is_re
 TEXT = f"---\nname: {NAME}\nversion: 1.0.0\noutput: text\n---\nSay.\n"
 
 
-def test_a_whole_text_is_a_field_whose_path_is_empty(tmp_path: Path) -> None:
+def test_whole_text_is_the_field_of_the_empty_path(tmp_path: Path) -> None:
     component = loaded(tmp_path / "long", None, [LONG, LONG], prompt=TEXT)
     assert (component.prose, component.primary_metric) == ({"": 61.0}, "exact_match")
     component = loaded(tmp_path / "counted", None, [LONG], prompt=TEXT, **{"": {"threshold": 0.7}})
@@ -103,7 +103,7 @@ def test_a_whole_text_is_a_field_whose_path_is_empty(tmp_path: Path) -> None:
         loaded(tmp_path / "wrong", None, [LONG], prompt=TEXT, answer={"weight": 2})
 
 
-def test_prose_is_in_the_digest_and_a_truth_that_cannot_be_read_is_passed_over(tmp_path: Path) -> None:
+def test_prose_is_part_of_the_digest(tmp_path: Path) -> None:
     properties = {"a": {"type": "string"}}
     short = loaded(tmp_path / "short", properties, [{"a": SHORT}])
     long = loaded(tmp_path / "long", properties, [{"a": LONG}, b"{broken"])

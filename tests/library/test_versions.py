@@ -39,7 +39,7 @@ from tests.support.git import GitRepository
         ("0.2.0+0123abcd", "0.2.0+4567abcd", Bump.MINOR),  # two branches number their prompts alike
     ],
 )
-def test_how_a_version_follows_another(before: str | None, after: str, step: Bump) -> None:
+def test_version_bump_has_a_kind(before: str | None, after: str, step: Bump) -> None:
     assert bump(before, after) is step
 
 
@@ -54,11 +54,11 @@ def test_how_a_version_follows_another(before: str | None, after: str, step: Bum
         ("0.2.3", "1.0.0", True),
     ],
 )
-def test_which_bumps_announce_another_contract(before: str, after: str, breaks: bool) -> None:
+def test_changed_contract_requires_a_major_bump(before: str, after: str, breaks: bool) -> None:
     assert breaks_contract(before, after) is breaks
 
 
-def test_what_must_be_measured() -> None:
+def test_bump_decides_whether_to_measure() -> None:
     assert {step for step in Bump if needs_evaluation(step)} == {Bump.NEW, Bump.MINOR, Bump.MAJOR}
 
 
@@ -95,7 +95,9 @@ def version(version: str | None = "1.0.0", prompt: str = "p", schema: str | None
         (version("2.0.0"), version("1.0.0", schema="t"), ["prompt.md:3 lowered from 2.0.0 to 1.0.0"]),
     ],
 )
-def test_which_changes_are_honest(before: ComponentVersion | None, after: ComponentVersion, wrong: list[str]) -> None:
+def test_changed_prompt_requires_a_new_version(
+    before: ComponentVersion | None, after: ComponentVersion, wrong: list[str]
+) -> None:
     problems = list(versioning_problems(before, after))
     assert len(problems) == len(wrong)
     for problem, expected in zip(problems, wrong, strict=True):
@@ -118,7 +120,7 @@ def at_head(git: GitRepository, folder: str = "components") -> dict[str, Compone
     return versions
 
 
-def test_components_are_read_at_each_commit_and_not_from_the_work_tree(git: GitRepository) -> None:
+def test_components_are_read_at_each_commit(git: GitRepository) -> None:
     git.write("components/a/prompt.md", prompt("1.0.0"))
     git.write("components/a/schema.json", "{}")
     first = git.commit()
@@ -135,14 +137,14 @@ def test_components_are_read_at_each_commit_and_not_from_the_work_tree(git: GitR
 
 
 @pytest.mark.parametrize("folder", [".", "components", "teams/a b/[x]*"])
-def test_the_folder_may_be_anywhere_in_the_repository(git: GitRepository, folder: str) -> None:
+def test_components_folder_may_be_anywhere(git: GitRepository, folder: str) -> None:
     path = "" if folder == "." else f"{folder}/"
     git.write(f"{path}a/prompt.md", prompt("1.0.0"))
     git.write(f"{path}a/old/prompt.md", prompt("1.0.0"))
     git.write("other/deep/a/prompt.md", prompt("1.0.0"))
     git.commit()
     repository = Repository(git.root)
-    (versions,) = read_versions(repository, ["HEAD"], repository.place(git.root / folder))
+    (versions,) = read_versions(repository, ["HEAD"], repository.relative_path(git.root / folder))
     assert {name: component.folder for name, component in versions.items()} == {"a": f"{path}a"}
 
 
@@ -155,7 +157,7 @@ def test_the_folder_may_be_anywhere_in_the_repository(git: GitRepository, folder
         pytest.param("---\n# reviewed\nowner: us\nversion: '1.0.0'\n---\nRead.\n", id="other front matter"),
     ],
 )
-def test_what_does_not_change_the_prompt_is_no_change(git: GitRepository, same: str) -> None:
+def test_other_edits_are_no_change_of_the_prompt(git: GitRepository, same: str) -> None:
     git.write("components/a/prompt.md", prompt("1.0.0"))
     git.commit()
     before = at_head(git)["a"]
@@ -165,7 +167,7 @@ def test_what_does_not_change_the_prompt_is_no_change(git: GitRepository, same: 
     assert (after.version, after.prompt) == (before.version, before.prompt)
 
 
-def test_a_schema_laid_out_anew_is_the_same_schema(git: GitRepository) -> None:
+def test_reformatted_schema_is_the_same(git: GitRepository) -> None:
     git.write("components/a/prompt.md", prompt("1.0.0"))
     schema = git.write("components/a/schema.json", '{"type": "object", "title": "A"}')
     git.commit()
@@ -192,7 +194,7 @@ def test_a_schema_laid_out_anew_is_the_same_schema(git: GitRepository) -> None:
         ("ü\n::error::x", prompt("1.0.0"), 2, "cannot be a component's name"),
     ],
 )
-def test_what_cannot_be_read_is_said_with_its_line(
+def test_unreadable_component_at_a_commit_is_named_with_its_line(
     git: GitRepository, name: str, text: str, line: int, problem: str
 ) -> None:
     git.write(f"components/{name}/prompt.md", text)
@@ -202,7 +204,7 @@ def test_what_cannot_be_read_is_said_with_its_line(
     assert problem in (version.problem or "")
 
 
-def test_a_prompt_that_is_not_utf_8_hides_no_other(git: GitRepository) -> None:
+def test_prompt_that_is_not_utf_8_hides_no_other(git: GitRepository) -> None:
     git.write("components/a/prompt.md", prompt("1.0.0"))
     git.write("components/b/prompt.md").write_bytes(b"---\nversion: 1.0.0\n---\n\xff\xfe\n")
     git.commit()

@@ -6,6 +6,7 @@ A new provider is run through it once `tests/support/vendor_dialects.py` says ho
 import asyncio
 import dataclasses
 import gc
+import json
 from importlib import import_module
 from typing import Any
 
@@ -14,6 +15,7 @@ from skill_evaluator.library.config import Params, Settings
 from skill_evaluator.library.prompts import dialogue
 from skill_evaluator.providers import PROVIDERS
 from skill_evaluator.providers.base import Completion, Provider, Request, Usage
+from skill_evaluator.providers.structured import output_of
 
 from tests.support.http_server import Received
 from tests.support.vendor_dialects import DIALECTS, PLAIN, SCHEMA, merged
@@ -68,9 +70,11 @@ def test_a_plain_request_is_mapped(vendor: str, server: VendorServer) -> None:
 
 def test_what_an_entry_or_a_request_says_is_added_to_the_body(vendor: str, server: VendorServer) -> None:
     dialect, with_schema = DIALECTS[vendor], dataclasses.replace(PLAIN, schema=SCHEMA)
-    for mode in ("json_schema", "json_object", "none"):
-        sent = sent_by(server, vendor, with_schema, profile="sampled", structured_output=mode).body
-        assert sent == merged(dialect.body, dialect.by_schema[mode]), mode
+    by_tool_call = dataclasses.replace(with_schema, by_tool_call=True)
+    for request, modes in ((with_schema, dialect.by_schema), (by_tool_call, dialect.by_tool_call)):
+        for mode, added in modes.items():
+            sent = sent_by(server, vendor, request, profile="sampled", structured_output=mode).body
+            assert sent == merged(dialect.body, added), mode
     named = Params(temperature=0.7, top_p=0.9)
     for profile, params, added in (
         ("deterministic", Params(), dialect.deterministic),
@@ -121,6 +125,15 @@ def test_answers_are_mapped(vendor: str, server: VendorServer) -> None:
                 served_model=None if "served_model" in unsaid else "served-model-001",
                 request_id="request-001",
             ), case
+
+
+def test_arguments_of_a_forced_tool_call_are_the_output(vendor: str, server: VendorServer) -> None:
+    request, model = dataclasses.replace(PLAIN, schema=SCHEMA, by_tool_call=True), entry(vendor, server.url)
+    server.enqueue(Answer(text="Here:", tool_call={"award": "Zoë"}), Answer(text="I cannot."), Truncated())
+    called, spoken, cut = [output_of(ask(model, request), request, model) for _ in range(3)]
+    assert (json.loads(called.text), called.tool_call, called.reasoning) == ({"award": "Zoë"}, "", "Here:")
+    assert (spoken.text, spoken.stop_reason) == ("I cannot.", "no_tool_call")
+    assert cut.stop_reason == "length"
 
 
 def test_an_address_that_moved_within_its_origin_is_followed(vendor: str, server: VendorServer) -> None:

@@ -86,7 +86,16 @@ def test_a_record_has_the_rows_keys_and_what_every_replicate_scored(kept: Record
     value = as_json(kept)
     assert value.keys() == (ROW | IN_A_ROW_WHERE_IT_SAYS_SOMETHING | IN_A_RECORD_ALONE) - {"digest"}
     for one in value["per_case"]:
-        assert one.keys() == CASE | {"digest", "outcomes", "replicates", "fields", "profile", "arrays", "exact"}
+        assert one.keys() == CASE | {
+            "digest",
+            "outcomes",
+            "replicates",
+            "fields",
+            "profile",
+            "arrays",
+            "exact",
+            "amounts",
+        }
         assert len(one["outcomes"]) == 3
         assert all(len(scores) == 3 for scores in one["replicates"].values())
     assert value["per_case"][0]["replicates"]["field_level_f1"] == [1.0, 0.4, None]

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from skill_evaluator.ci.outcome import Figures, Outcome, RunOutcome
+from skill_evaluator.records.summaries import CaseAmount
 from skill_evaluator.reports.ci import outcome_page, print_outcome
 from skill_evaluator.verdicts.decide.comparability import Pair
 from skill_evaluator.verdicts.decide.comparison import compare_records
@@ -63,6 +64,22 @@ def test_row_of_a_run_has_its_figures_and_why_it_is_incomplete() -> None:
     ]
     one = run(status="incomplete", scored=40, failed={"refusal": 3, "timeout": 7}, reason="cap reached")
     assert row(one)[7:] == ["40/60", "$0.1234", "INCOMPLETE; 3 refusal, 7 timeout; cap reached"]
+
+
+def test_summary_names_the_tokens_of_an_unchanged_version_that_rose() -> None:
+    scores = {f"c{at}": [1.0, 1.0] for at in range(6)}
+    old, new = (
+        record.model_copy(update={"per_case": [case.model_copy(update={"amounts": rise}) for case in record.per_case]})
+        for record, rise in (
+            (a_record(scores, run_id="old"), {"output_tokens": CaseAmount(mean=61, n=2)}),
+            (a_record(scores, run_id="r", beside="old"), {"output_tokens": CaseAmount(mean=12_000, n=2)}),
+        )
+    )
+    result = compare_records("a", [Pair(baseline=old, candidate=new)], some_rules())
+    page = outcome_page(outcome(run()).model_copy(update={"verdicts": [result]})).markdown()
+    summary = page[: page.index("<details>")]
+    assert result.verdict == "unchanged"
+    assert "- a: output tokens 61 → 12,000 a call (× 197)" in summary
 
 
 def test_summary_accounts_for_every_call() -> None:

@@ -145,7 +145,7 @@ def test_invalid_journal_line_costs_that_line_alone(tmp_path: Path, capsys: pyte
         path.write_text(path.read_text() + line + "\n")
         _written(path.parent, _answer(Call("b", 0)))
         assert list(outcomes(path.parent)) == [FIRST, Call("b", 0)], line
-        assert "replicates.jsonl:2 is left out, it is not a journal line: " in capsys.readouterr().err, line
+        assert "replicates.jsonl:2 is skipped, it is not a journal line: " in capsys.readouterr().err, line
         assert line in path.read_text().splitlines()  # somebody paid for it
 
 
@@ -154,7 +154,7 @@ def test_many_invalid_lines_are_counted_in_one_warning(tmp_path: Path) -> None:
     sentences: list[str] = []
     assert list(read_answers(tmp_path, sentences.append)) == []
     assert [sentence.partition("jsonl:")[2] for sentence in sentences] == [
-        "1 is left out, it is not a journal line: a mapping of keys to values is expected, got 1 (and 2 more lines)"
+        "1 is skipped, it is not a journal line: a mapping of keys to values is expected, got 1 (and 2 more lines)"
     ]
 
 

@@ -191,13 +191,13 @@ def test_files_are_part_of_the_cost_of_a_case() -> None:
         (Model(id="m", provider="anthropic"), {}),
         (Model(id="m", provider="google", accepts=("image",)), {}),
         (Model(id="m", provider="openai"), {}),
-        (Model(id="m", provider="openai", accepts=("pdf",)), {"a": "image: not among what it accepts (models.yaml)"}),
+        (Model(id="m", provider="openai", accepts=("pdf",)), {"a": "image: not in accepts of models.yaml"}),
         (
             Model(id="m", provider="openai", base_url=_OWN_SERVER),
-            {"a": "image: not among what it accepts (models.yaml)"},
+            {"a": "image: not in accepts of models.yaml"},
         ),
         (Model(id="m", provider="openai", base_url=_OWN_SERVER, accepts=("image",)), {}),
-        (Model(id="m", provider="local"), {"a": "image: not among what it accepts (models.yaml)"}),
+        (Model(id="m", provider="local"), {"a": "image: not in accepts of models.yaml"}),
         (Model(id="m", provider="replay"), {}),
     ],
 )

@@ -1,6 +1,7 @@
 """Every planned call accounted for: tables of what became of a case's replicates → its scores."""
 
 import json
+import math
 import tracemalloc
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,9 +14,11 @@ from skill_evaluator.library.components import Component
 from skill_evaluator.library.contract import Contract
 from skill_evaluator.metrics.diagnosis.contract_errors import ContractError
 from skill_evaluator.metrics.diagnosis.per_field import FieldCounts
-from skill_evaluator.providers.base import Completion
+from skill_evaluator.providers.base import Completion, Usage
+from skill_evaluator.records.summaries import CaseAmount
 from skill_evaluator.runner.schedule import Call, Replicate
-from skill_evaluator.scoring.answers import CaseScore
+from skill_evaluator.scoring.answers import CaseScore, Scorecard
+from skill_evaluator.scoring.recording import amounts_by_case
 from skill_evaluator.scoring.scorer import Scorer
 from skill_evaluator.scoring.summaries import contract
 
@@ -180,6 +183,21 @@ def test_what_answers_used_is_kept_for_every_answer(skill: Component) -> None:
     assert [usage.input_tokens for usage in found.usages] == [100, 100]
     assert list(found.latencies_s) == [0.5, 0.5]
     assert found.served == ("served-1", "served-1")
+
+
+def test_amounts_of_a_case_are_means_over_its_known_outputs(skill: Component) -> None:
+    usages = (Usage(output_tokens=10), Usage(), Usage(output_tokens=40))
+    card = Scorecard(
+        cases=(),
+        replicates=2,
+        case_ids=("a", "a", "b"),
+        usages=usages,
+        latencies_s=(0.5, 1.5, math.nan),
+        served=(None, None, None),
+    )
+    found = amounts_by_case(card, (None, None, 0.002))
+    assert found["a"] == {"output_tokens": CaseAmount(mean=10, n=1), "latency_s": CaseAmount(mean=1, n=2)}
+    assert found["b"] == {"output_tokens": CaseAmount(mean=40, n=1), "cost_usd": CaseAmount(mean=0.002, n=1)}
 
 
 outcomes = st.sampled_from([RIGHT, ALSO_RIGHT, WRONG, INVALID, PROSE, "", REFUSED, TRUNCATED, FAILED, NOT_RUN])

@@ -60,6 +60,17 @@ def test_spread_of_single_calls_is_drawn_if_the_record_has_it(tmp_path: Path) ->
         assert [words(cell) for cell in row.find_all("td")][-4:] == ["1.25", "1.50", "3.00", "7.75"]
 
 
+def test_tokens_cost_and_latency_are_listed_by_version(tmp_path: Path) -> None:
+    library = Library(tmp_path)
+    for at, tokens in ((1, 61), (2, 12_000)):
+        outputs = sum(map(len, CASES.values()))
+        amounts = {"tokens": {"input": 10, "output": tokens * outputs}, "cost_usd": 0.001 * at * outputs}
+        keep(library, a_run(f"1.{at}.0", at, CASES, **amounts, latency_s={"p50": at, "p95": at}))
+    table = built(library).find("caption", string="Output tokens, cost and latency").parent
+    rows = {words(row.th): [words(cell) for cell in row.find_all("td")] for row in table.select("tbody tr")}
+    assert rows == {"1.1.0": ["m", "61.00", "1.00", "1.00"], "1.2.0": ["m", "12,000.00", "2.00", "2.00"]}
+
+
 def test_cell_of_the_field_map_leads_to_the_cases_of_the_field(root: Path) -> None:
     page = site_page(root / "site", "components/receipts.html")
     cell = page.find("caption", string="Fields beside models").parent.find("tr", string=None).find_next("a")

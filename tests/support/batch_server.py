@@ -175,8 +175,11 @@ class _Api:
 
     def answer(self, custom_id: str) -> Any:
         """Return the body of the answer to a request."""
-        text = self.server.text(self.server.bodies[custom_id])
-        answer = Answer(text=text, usage=(INPUT_TOKENS, OUTPUT_TOKENS), served_model=f"{self.vendor}-model")
+        body = self.server.bodies[custom_id]
+        text = self.server.text(body)
+        called = json.loads(text) if "tools" in json.dumps(body) else None
+        counts, served = (INPUT_TOKENS, OUTPUT_TOKENS), f"{self.vendor}-model"
+        answer = Answer(text="" if called else text, tool_call=called, usage=counts, served_model=served)
         return self.dialect.answer(answer)[0]
 
 

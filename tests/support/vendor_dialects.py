@@ -3,6 +3,7 @@
 A new provider is tested once it has a class here and a line in `DIALECTS`: the contract suite and its server read both.
 """
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,6 +23,8 @@ SCHEMA = {
     "additionalProperties": False,
 }
 SENT_SCHEMA = {name: value for name, value in SCHEMA.items() if name != "$schema"}
+_NULLABLE_TEXT = {"anyOf": [{"type": "string"}, {"type": "null"}]}
+_BY_ANTHROPIC = {**SENT_SCHEMA, "properties": {"award": _NULLABLE_TEXT}}  # its SDK reads no list of types
 PLAIN = Request(
     case_id="case-1", replicate=0, messages=dialogue("You extract.", "A notice."), max_output_tokens=321, seed=424_242
 )
@@ -39,6 +42,7 @@ class Answer:
     text: str = "fine"
     stop: str = "stop"
     usage: tuple[int, int] | None = (11, 7)
+    tool_call: Json | None = None  # the arguments of a call of the function `output`
     served_model: str = "served-model-001"
     request_id: str = "request-001"
 
@@ -51,6 +55,7 @@ class Dialect:
     paths: re.Pattern[str]  # every path the server answers
     body: Json  # what PLAIN is sent as, without sampling settings
     by_schema: Mapping[str, Json]  # what a request with SCHEMA adds to it, by `structured_output`
+    by_tool_call: Mapping[str, Json]  # the same for a request whose output is the arguments of a function
     extra: tuple[Json, Json]  # a setting that only this vendor knows, and what it adds to the body
     usage: tuple[str, str, str]  # where an answer counts tokens, and the keys of those in and out
     beside: tuple[Place, ...]  # what an answer says beside its text
@@ -94,8 +99,21 @@ class OpenAI(Dialect):
                 "json_schema": {"name": "output", "schema": SENT_SCHEMA, "strict": True},
             }
         },
+        "json_schema_strict": {
+            "response_format": {
+                "type": "json_schema",
+                "json_schema": {"name": "output", "schema": SENT_SCHEMA, "strict": True},
+            }
+        },
         "json_object": {"response_format": {"type": "json_object"}},
         "none": {},
+    }
+    by_tool_call = {
+        mode: {
+            "tools": [{"type": "function", "function": {"name": "output", "parameters": SENT_SCHEMA, **strict}}],
+            "tool_choice": {"type": "function", "function": {"name": "output"}},
+        }
+        for mode, strict in (("json_schema", {}), ("json_schema_strict", {"strict": True}), ("none", {}))
     }
     extra = ({"presence_penalty": 0.5}, {"presence_penalty": 0.5})
     seeded = "seed"
@@ -119,6 +137,10 @@ class OpenAI(Dialect):
             "refusal": answer.text if refused else None,
         }
         stop = "stop" if refused else self._STOP.get(answer.stop, answer.stop)
+        if answer.tool_call is not None:
+            function = {"name": "output", "arguments": json.dumps(answer.tool_call)}
+            calls = [{"id": "call_1", "type": "function", "function": function}]
+            message, stop = {**message, "content": answer.text or None, "tool_calls": calls}, "tool_calls"
         body: Json = {
             "id": "chatcmpl-1",
             "object": "chat.completion",
@@ -156,8 +178,20 @@ class Anthropic(Dialect):
     }
     by_schema = {
         "json_schema": {"output_config": {"format": {"type": "json_schema", "schema": SENT_SCHEMA}}},
+        "json_schema_strict": {"output_config": {"format": {"type": "json_schema", "schema": _BY_ANTHROPIC}}},
         "json_object": {},
         "none": {},
+    }
+    by_tool_call = {
+        mode: {
+            "tools": [{"name": "output", "input_schema": schema, **strict}],
+            "tool_choice": {"type": "tool", "name": "output", "disable_parallel_tool_use": True},
+        }
+        for mode, schema, strict in (
+            ("json_schema", SENT_SCHEMA, {}),
+            ("json_schema_strict", _BY_ANTHROPIC, {"strict": True}),
+            ("none", SENT_SCHEMA, {}),
+        )
     }
     named = {}
     deterministic = {}
@@ -195,6 +229,9 @@ class Anthropic(Dialect):
             "stop_reason": self._STOP.get(answer.stop, answer.stop),
             "stop_sequence": None,
         }
+        if answer.tool_call is not None:
+            body["content"].append({"type": "tool_use", "id": "toolu_1", "name": "output", "input": answer.tool_call})
+            body["stop_reason"] = "tool_use"
         if answer.usage:
             body["usage"] = self.counts(*answer.usage)
         return body, {"request-id": answer.request_id}
@@ -220,8 +257,18 @@ class Google(Dialect):
         "json_schema": {
             "generationConfig": {"responseMimeType": "application/json", "responseJsonSchema": SENT_SCHEMA}
         },
+        "json_schema_strict": {
+            "generationConfig": {"responseMimeType": "application/json", "responseJsonSchema": SENT_SCHEMA}
+        },
         "json_object": {"generationConfig": {"responseMimeType": "application/json"}},
         "none": {},
+    }
+    by_tool_call = {
+        mode: {
+            "tools": [{"functionDeclarations": [{"name": "output", "parametersJsonSchema": SENT_SCHEMA}]}],
+            "toolConfig": {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["output"]}},
+        }
+        for mode in ("json_schema", "json_schema_strict", "none")
     }
     named = {"generationConfig": {"temperature": 0.7, "topP": 0.9}}
     deterministic = {"generationConfig": {"temperature": 0.0}}
@@ -250,7 +297,10 @@ class Google(Dialect):
         }
 
     def answer(self, answer: Answer) -> tuple[Json, dict[str, str]]:
-        content = {"role": "model", **({"parts": [{"text": answer.text}]} if answer.text else {})}
+        parts: list[Json] = [{"text": answer.text}] if answer.text else []
+        if answer.tool_call is not None:
+            parts.append({"functionCall": {"name": "output", "args": answer.tool_call}})
+        content = {"role": "model", **({"parts": parts} if parts else {})}
         body: Json = {
             "candidates": [{"content": content, "finishReason": self._STOP.get(answer.stop, answer.stop), "index": 0}],
             "modelVersion": answer.served_model,

@@ -56,7 +56,7 @@ def actions(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 @pytest.mark.parametrize("page", WHOLE.values(), ids=WHOLE)
 def test_a_page_that_is_cut_is_as_dead_as_the_whole(page: Page, actions: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for most in range(200, len(page.markdown().encode()), 397):
-        monkeypatch.setattr(github, "_MOST_SUMMARY", most)
+        monkeypatch.setattr(github, "_MAX_SUMMARY_BYTES", most)
         GitHub().add_summary(page)
         written = actions / "STEP_SUMMARY"
         assert len(written.read_bytes()) <= most + 2

@@ -45,6 +45,7 @@ COMMANDS = {
         ("init", "init:init", "Write the files that a first run needs", "library"),
         ("doctor", "doctor:doctor", "Check the set-up", "library"),
         ("lint", "lint:lint", "Check components and all their cases", "library"),
+        ("cases draft", "cases:cases_draft", "Draft cases with a model, marked as unreviewed", "library"),
         ("cases fetch", "cases:cases_fetch", "Fetch the cases that are kept in a different repository", "library"),
         ("cases import", "cases:cases_import", "Import the rows of a table as cases", "library"),
         ("records import", "records_import:records_import", "Import results of a different tool", "library"),
@@ -63,6 +64,7 @@ COMMANDS = {
         ("judge lint", "judge:judge_lint", "Check rubrics", "judge"),
         ("judge pin", "judge:judge_pin", "Pin a run's outputs as baseline of `judge regression`", "judge"),
         ("judge calibrate", "judge:judge_calibrate", "Measure how well judges agree with human labels", "judge"),
+        ("review cases", "review:review_cases", "Show or accept cases that a model drafted", "judge"),
         ("review serve", "review:review_serve", "Label queued outputs on a local web page", "judge"),
         ("review add", "review:review_add", "Queue pairs of a file for people to label", "judge"),
         ("review export", "review:review_export", "Add agreed labels to a file of labels", "judge"),
@@ -78,10 +80,10 @@ COMMANDS = {
 }
 GROUPS = {
     "site": "Show all results as a website",
-    "cases": "Import or fetch cases",
+    "cases": "Draft, import or fetch cases",
     "records": "Import results of other tools",
     "judge": "Score and compare outputs with an LLM judge",
-    "review": "Have people label outputs",
+    "review": "Have people label outputs and accept drafted cases",
     "audit": "Measure how stable models are under different system prompts",
     "scenarios": "Draft and check system-prompt templates for an audit",
     "ci": "The steps of a workflow",

@@ -208,7 +208,7 @@ def problem_message(problem: ErrorDetails, model: type[BaseModel] | None, path: 
     kind, value, context = problem["type"], problem["input"], problem.get("ctx", {})
     *parents, name = problem["loc"] or ("",)
     if kind in ("extra_forbidden", "unexpected_keyword_argument"):
-        keys = _keys_at(model, parents) if model else []
+        keys = _allowed_keys(model, parents) if model else []
         return "unknown key", nearest(str(name), keys) if keys else ""
     message = {
         "missing": "a required key is missing",
@@ -233,7 +233,7 @@ def problem_message(problem: ErrorDetails, model: type[BaseModel] | None, path: 
     return f"{_EXPECTED.get(kind, problem['msg'])}{suffix}", advice
 
 
-def _keys_at(model: type[BaseModel], location: Iterable[int | str]) -> list[str]:
+def _allowed_keys(model: type[BaseModel], location: Iterable[int | str]) -> list[str]:
     """Return the keys that the model's JSON Schema allows at a location; empty if it lists none."""
     schema = model.model_json_schema()
     node: Any = schema

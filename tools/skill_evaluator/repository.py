@@ -96,16 +96,16 @@ class Repository:
         except GitError:
             return False
 
-    def place(self, path: Path) -> str:
+    def relative_path(self, path: Path) -> str:
         """Return a path relative to the root; raise GitError if it is outside the repository."""
         try:
             return path.resolve().relative_to(self.root.resolve()).as_posix()
         except ValueError:
             raise GitError(f"{path} is outside the repository {self.root}") from None
 
-    def place_without_links(self, path: Path) -> str:
+    def relative_path_without_links(self, path: Path) -> str:
         """Return a path relative to the root; raise GitError if it contains a link."""
-        relative, ancestor = self.place(path), Path(os.path.abspath(path))  # noqa: PTH100 (links must not be resolved)
+        relative, ancestor = self.relative_path(path), Path(os.path.abspath(path))  # noqa: PTH100 (links must not be resolved)
         while ancestor.resolve() != self.root.resolve():
             if ancestor.is_symlink() or ancestor == ancestor.parent:
                 raise GitError(f"{ancestor} is a link, which another commit may not have; make it a folder")

@@ -243,7 +243,8 @@ class ValueChange:
 def differences(before: Any, after: Any) -> list[ValueChange]:
     """Return the differences between two JSON values, ignoring the order of array items.
 
-    >>> [(change.path, change.before, one.after) for one in differences({"a": 1, "b": [2, 3]}, {"a": 1, "b": [3, 4]})]
+    >>> changes = differences({"a": 1, "b": [2, 3]}, {"a": 1, "b": [3, 4]})
+    >>> [(change.path, change.before, change.after) for change in changes]
     [('b[0]', 2, 4)]
     """
     from deepdiff import DeepDiff  # slow to import

@@ -106,7 +106,7 @@ def test_unreadable_and_unplanned_journal_lines_are_remarked(audited: AuditLibra
     journal.write_text("\n".join([json.dumps({**json.loads(first), "text": 5}), *others, stranger]) + "\n")
     gathered = gather(audited.audit_folder(), audited.places)
     assert gathered.tallies["recorded"].answered == 29
-    assert "replicates.jsonl:1 is left out, it is not a journal line" in gathered.remarks[-2]
+    assert "replicates.jsonl:1 is skipped, it is not a journal line" in gathered.remarks[-2]
     assert "ignored 1 line of calls that were not planned" in gathered.remarks[-1]
 
 
@@ -127,4 +127,4 @@ def test_changed_declarations_are_remarked_a_changed_prompt_is_not(audited: Audi
         f"components/{SECOND}/evals/datasets.json", {"datasets": [{"fields": {"title": {"compare": "ignore"}}}]}
     )
     (remark,) = gather(library.audit_folder(), library.places).remarks
-    assert remark == f"'{SECOND}' compares outputs with other declarations than when the audit began"
+    assert remark == f"the declarations of '{SECOND}' changed since the audit began"

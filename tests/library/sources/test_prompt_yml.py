@@ -74,7 +74,7 @@ SPECIFIED = [  # by hand, from cmd/eval/eval.go and pkg/prompt/prompt.go: string
 
 
 @pytest.mark.parametrize(("string", "test", "answer", "expected"), SPECIFIED)
-def test_an_answer_passes_where_gh_models_eval_had_it_pass(string: str, test: str, answer: str, expected: bool) -> None:
+def test_output_passes_where_gh_models_eval_passes_it(string: str, test: str, answer: str, expected: bool) -> None:
     string, test = (text if text.startswith("{") else f"{{{text}}}" for text in (string, test))
     file = written(f"{MESSAGES}testData: [{test}]\nevaluators: [{{name: it, string: {string}}}]\n")
     assert passed(file, answer) is expected
@@ -90,7 +90,7 @@ WRITTEN_BY_GO = {  # what yaml.v3 and %v make of a value, as a program in Go pri
 
 
 @pytest.mark.parametrize("value", WRITTEN_BY_GO)
-def test_a_value_that_is_no_text_is_sent_as_go_writes_it(value: str) -> None:
+def test_value_that_is_no_text_is_written_as_in_go(value: str) -> None:
     ((_, _, row),) = written(f"{MESSAGES}testData: [{{input: {value}}}]\n").rows
     assert row["inputs"] == {"input": WRITTEN_BY_GO[value]}
 
@@ -119,7 +119,7 @@ evaluators:
 """.replace("content: You are {{persona}}.", 'content: "You are {{persona}}."')
 
 
-def test_a_whole_file_says_what_is_sent_and_names_all_that_is_not_used() -> None:
+def test_whole_file_is_read_and_unused_keys_are_named() -> None:
     file = written(WHOLE)
     assert file.version is None
     assert file.prompt.inputs == ("persona", "user name", "input")
@@ -147,12 +147,12 @@ def test_a_whole_file_says_what_is_sent_and_names_all_that_is_not_used() -> None
     ]
 
 
-def test_a_prompt_without_tests_has_its_variables_and_no_case() -> None:
+def test_prompt_without_tests_has_no_case() -> None:
     file = written("messages: [{role: user, content: 'Compare {{a}} and {{b}}'}]\nmodel: openai/gpt-4o\n")
     assert (file.prompt.inputs, file.rows, file.output, file.left_out) == (("a", "b"), (), "text", ())
 
 
-def test_files_are_found_by_their_ending_wherever_they_lie() -> None:
+def test_prompt_files_are_found_by_their_ending() -> None:
     paths = (
         "x/a.prompt.yml",
         "x/b.prompt.yaml",
@@ -185,7 +185,7 @@ HOSTILE = {
                "testData: [{x: [" + "*d, " * 24 + "]}]\n", "more than 100,000 values"),
     "a long text many times": (f"{MESSAGES}a: &a {'x' * 500_000}\ntestData: [{{x: [{'*a, ' * 50_000}]}}]\n",
                                "more than 20,000,000 letters"),
-    "a key that is there twice": (f"{MESSAGES}model: a\nmodel: b\n", "already"),
+    "a key that is there twice": (f"{MESSAGES}model: a\nmodel: b\n", "duplicate key"),
     "a variable of a variable": (f"{MESSAGES}testData: [{{input: {'x' * 60_000}}}]\n"
                                  "evaluators: [{string: {equals: '{{input}}{{input}}'}}]\n", "once filled"),
     "too many checks": (f"{MESSAGES}testData: [{'{input: x}, ' * 1_000}]\n"
@@ -194,7 +194,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("hostile", HOSTILE)
-def test_a_file_that_cannot_be_read_is_one_line_of_error(hostile: str) -> None:
+def test_invalid_prompt_file_is_one_line(hostile: str) -> None:
     text, advice = HOSTILE[hostile]
     with pytest.raises(ComponentError) as caught:
         written(text)
@@ -204,7 +204,7 @@ def test_a_file_that_cannot_be_read_is_one_line_of_error(hostile: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["__proto__", "constructor", "a b", "größe", "a.*b|c", "document"])
-def test_a_variable_may_have_any_name(name: str) -> None:
+def test_variable_may_have_any_name(name: str) -> None:
     file = written(
         f"messages: [{{role: user, content: {json.dumps(f'<{{{{{name}}}}}>')}}}]\n"
         f"testData: [{{{json.dumps(name)}: 1}}, {{{json.dumps(name)}: '{{{{x}}}}'}}]\n"
@@ -212,26 +212,26 @@ def test_a_variable_may_have_any_name(name: str) -> None:
     assert [file.prompt.filled(row["inputs"])[-1].text for _, _, row in file.rows] == ["<1>", "<{{x}}>"]
 
 
-def test_test_is_called_by_its_id_or_name_or_by_its_input() -> None:
+def test_case_id_is_the_id_name_or_input_of_a_test() -> None:
     tests = ["{id: first one, input: a}", "{name: b, input: b}", "{input: Sum up}", "{input: Sum up}"]
     for before in ([], ["{input: new}"]):
         rows = written(f"{MESSAGES}testData: [{', '.join([*before, *tests])}]\n").rows[len(before) :]
         assert [case_id for case_id, _, _ in rows] == ["first-one", "b", "Sum-up-e84840", "Sum-up-e84840-2"]
 
 
-def test_evaluator_without_a_name_is_called_by_its_text() -> None:
+def test_evaluator_without_a_name_is_named_by_its_text() -> None:
     for before in ("", "{string: {endsWith: x}}, "):
         rules = f"evaluators: [{before}{{string: {{contains: a b}}}}, {{name: ok, string: {{equals: c}}}}]\n"
         assert [check.id for check in written(f"{MESSAGES}{rules}").checks][-2:] == ["contains-a-b", "ok"]
 
 
-def test_a_test_with_an_empty_document_is_left_out_by_its_number() -> None:
+def test_empty_document_is_skipped_by_its_number() -> None:
     file = written("messages: [{role: user, content: '{{document}}'}]\ntestData: [{document: ' '}, {document: a}]\n")
     assert [case_id for case_id, _, _ in file.rows] == ["a-c9eca4"]
     assert [left.reason.rpartition(" ")[2] for left in file.left_out] == ["(#1)"]
 
 
-def test_a_large_file_is_refused_and_many_files_are_found_at_once(tmp_path: Path) -> None:
+def test_large_file_is_refused_and_many_are_found_quickly(tmp_path: Path) -> None:
     (tmp_path / "big.prompt.yml").write_text(f"{MESSAGES}model: {'x' * 1_000_001}\n")
     tree = folder_tree(tmp_path, DEFAULT_LIMITS)
     with pytest.raises(SkillEvaluatorError, match="at most 1,000,000 are read"):
@@ -243,12 +243,12 @@ def test_a_large_file_is_refused_and_many_files_are_found_at_once(tmp_path: Path
 
 
 @pytest.mark.parametrize("text", ["{{" * 200_000, "{{" + " " * 400_000, "{{a" * 130_000, "{{" + "a" * 400_000])
-def test_messages_of_braces_take_no_long_time(text: str) -> None:
+def test_messages_of_braces_are_read_quickly(text: str) -> None:
     start = time.process_time()
     written(f"messages: [{{role: user, content: {json.dumps(text)}}}]\n")
     assert time.process_time() - start < 3
 
 
-def test_each_format_that_is_not_read_says_what_to_do() -> None:
+def test_unsupported_format_says_what_to_do() -> None:
     assert {"*.prompt", "*.prompty", "*.poml", "*.baml", "*.waza.yaml"} <= NOT_READ.keys()
     assert all("`program:`" in advice for advice in NOT_READ.values())

@@ -77,7 +77,7 @@ SENT = [
 ]
 
 
-def test_what_is_sent_is_what_promptfoo_sends() -> None:
+def test_messages_equal_those_of_promptfoo() -> None:
     tree = tree_of(ORACLE)
     assert [place.key for place in SOURCE.find(tree)] == [f"{CONFIG}#{number}" for number in (1, 2, 3)]
     written = SOURCE.read(tree, f"{CONFIG}#1")
@@ -96,7 +96,7 @@ def test_columns_called_expected_are_asserts() -> None:
     assert {"contains": "Hello", "ignore_case": True, "id": "expected"} in rows["w2"]
 
 
-def test_an_assert_that_tests_share_is_one_line_of_a_report() -> None:
+def test_shared_assert_is_one_line_of_a_report() -> None:
     tests = [{"vars": {"word": word, "day": f"on {word}"}} for word in ("Mon", "Tue")]
     shared = [{"type": "contains", "value": "{{day}}"}, {"type": "equals", "value": "{{word}}", "metric": "Is right"}]
     rows = read(config(tests=tests, defaultTest={"assert": shared})).rows
@@ -104,7 +104,7 @@ def test_an_assert_that_tests_share_is_one_line_of_a_report() -> None:
     assert [row["checks"][0]["contains"] for _, _, row in rows] == ["on Mon", "on Tue"]
 
 
-def test_an_id_stays_when_a_test_is_put_before_it() -> None:
+def test_case_id_stays_when_a_test_is_inserted_before() -> None:
     tests = [{"vars": {"word": "one"}}, {"vars": {"word": "two"}}, {"vars": {"word": "x"}, "description": "the last"}]
     before = [case_id for case_id, _, _ in read(config(tests=tests)).rows]
     first = {"vars": {"word": "new", "lang": "en"}}
@@ -143,7 +143,7 @@ def test_scenarios_and_references_are_named() -> None:
     assert left_out(written).keys() == {"assert", "key scenarios"}
 
 
-def test_a_csv_with_two_columns_of_one_name_is_refused_and_a_short_row_left_out() -> None:
+def test_csv_with_repeated_columns_is_refused() -> None:
     written = read(config(tests="t.csv"), t_csv="word,lang\na,b\nc\n")
     assert [row["inputs"] for _, _, row in written.rows] == [{"word": "a", "lang": "b"}]
     assert left_out(written).keys() == {"row of a CSV"}
@@ -157,7 +157,7 @@ def test_settings_of_a_prompt_are_named() -> None:
     assert not read(config(prompts=["{{word}}", {"raw": "x", "config": {}}])).left_out
 
 
-def test_a_list_of_messages_is_messages() -> None:
+def test_list_of_messages_is_read() -> None:
     talk = [
         {"role": "developer", "content": "Be {{tone}}."},
         {"role": "user", "content": [{"type": "text", "text": "{{q}}"}]},
@@ -190,7 +190,7 @@ def test_a_list_of_messages_is_messages() -> None:
         ({"type": "assert-set", "assert": [{"type": "is-json"}]}, {"is_json": True}),
     ],
 )
-def test_an_assert_becomes_a_check(declared: dict[str, Any], check: dict[str, Any]) -> None:
+def test_assert_becomes_a_check(declared: dict[str, Any], check: dict[str, Any]) -> None:
     assert checks_of(declared) == [check]
 
 
@@ -213,7 +213,7 @@ def test_an_assert_becomes_a_check(declared: dict[str, Any], check: dict[str, An
         ({"type": "contains-json", "value": {"type": "object"}}, "schema"),
     ],
 )
-def test_an_assert_without_counterpart_is_named(declared: dict[str, Any], reason: str) -> None:
+def test_unsupported_assert_is_named(declared: dict[str, Any], reason: str) -> None:
     tests = [{"vars": {"word": word}, "assert": [declared, {"type": "contains", "value": "y"}]} for word in "ab"]
     written = read(config(tests=tests))
     assert [len(row["checks"]) for _, _, row in written.rows] == [1, 1]
@@ -222,13 +222,13 @@ def test_an_assert_without_counterpart_is_named(declared: dict[str, Any], reason
     assert reason in why
 
 
-def test_asserts_that_are_equal_count_once_and_others_keep_apart() -> None:
+def test_equal_asserts_count_once() -> None:
     asserts = [{"type": "contains", "value": value} for value in ("a b", "A b", "a b")]
     [(_, _, row)] = read(config(tests=[{"vars": {"word": "x"}, "assert": asserts}])).rows
     assert row["checks"] == [{"contains": "a b", "id": "contains-a-b"}, {"contains": "A b", "id": "contains-a-b-2"}]
 
 
-def test_the_schema_that_all_tests_share_is_the_contract() -> None:
+def test_schema_shared_by_all_tests_is_the_output_schema() -> None:
     shared = {"type": "is-json", "value": {"type": "object", "required": ["a"]}}
     written = read(config(defaultTest={"assert": [shared]}))
     assert written.schema == shared["value"]
@@ -264,14 +264,14 @@ def test_the_schema_that_all_tests_share_is_the_contract() -> None:
         ({"defaultTest": [1]}, "defaultTest"),
     ],
 )
-def test_what_is_no_plain_prompt_is_refused_by_name(keys: dict[str, Any], reason: str) -> None:
+def test_unsupported_prompt_is_refused_by_name(keys: dict[str, Any], reason: str) -> None:
     with pytest.raises(ComponentError) as problem:
         read(config(**keys))
     assert reason in str(problem.value)
 
 
 @pytest.mark.parametrize("name", ["promptfooconfig.js", "promptfooconfig.ts", "promptfooconfig.cjs"])
-def test_a_configuration_that_is_a_program_is_found_and_refused(name: str) -> None:
+def test_configuration_that_is_a_program_is_refused(name: str) -> None:
     tree = tree_of({f"evals/{name}": "module.exports = {}", "evals/other-promptfoo.yaml": "prompts: [x]"})
     [place] = SOURCE.find(tree)
     assert place.parts == ("evals", "evals")
@@ -295,7 +295,7 @@ def test_a_configuration_that_is_a_program_is_found_and_refused(name: str) -> No
         ),
     ],
 )
-def test_a_test_that_asks_in_a_way_of_its_own_is_left_out(test: dict[str, Any], reason: str) -> None:
+def test_test_with_its_own_provider_is_skipped(test: dict[str, Any], reason: str) -> None:
     written = read(config(tests=[{"vars": {"word": "hi"}}, {"vars": {"word": "x"}, **test}]))
     assert len(written.rows) == 1
     [(count, why)] = left_out(written).values()
@@ -330,7 +330,7 @@ def test_other_keys_are_named() -> None:
         ({"defaultTest": {"options": {"provider": {"config": {"api_key": KEY}}}}}, "provider.config.api_key"),
     ],
 )
-def test_a_key_in_plain_text_is_warned_of_and_copied_nowhere(keys: dict[str, Any], place: str) -> None:
+def test_key_in_plain_text_gets_a_warning_and_is_not_copied(keys: dict[str, Any], place: str) -> None:
     written = read(config(**keys))
     [(what, reason)] = [(left.what, left.reason) for left in written.left_out if "plain text" in left.what]
     assert what.startswith("key in plain text at ")
@@ -339,12 +339,12 @@ def test_a_key_in_plain_text_is_warned_of_and_copied_nowhere(keys: dict[str, Any
     assert KEY[:6] not in repr(written)
 
 
-def test_the_name_of_a_key_in_the_environment_is_no_key() -> None:
+def test_name_of_an_environment_variable_is_no_key() -> None:
     provider = {"id": "openai:gpt-5", "config": {"apiKey": "{{env.KEY}}", "apiKeyEnvar": "KEY", "max_tokens": 5}}
     assert not read(config(providers=[provider], env={"A_TOKEN": "$TOKEN"})).left_out
 
 
-def test_files_of_tests_do_not_go_round_in_circles() -> None:
+def test_circular_test_files_are_refused() -> None:
     written = read(config(tests="file://a.yaml"), a_yaml="- file://a.yaml\n- vars: {word: x}\n")
     assert len(written.rows) == 1
     assert left_out(written)["entry of tests"][0] == 1
@@ -353,7 +353,7 @@ def test_files_of_tests_do_not_go_round_in_circles() -> None:
 
 
 @pytest.mark.parametrize("text", [laughing_yaml(), deep_yaml(), "prompts: [", "\0", "", "[]", "- 1", "x: {? [a] : b}"])
-def test_a_file_that_wants_to_end_the_program_is_one_line(text: str) -> None:
+def test_hostile_configuration_is_one_line(text: str) -> None:
     for path in (CONFIG, "t.yaml"):
         files = {CONFIG: json.dumps(config(tests="t.yaml")), path: text}
         with pytest.raises(ComponentError) as problem:
@@ -363,7 +363,7 @@ def test_a_file_that_wants_to_end_the_program_is_one_line(text: str) -> None:
             break
 
 
-def test_texts_that_grow_by_their_variables_are_left_out() -> None:
+def test_texts_that_grow_by_their_variables_are_skipped() -> None:
     tests = [{"vars": {"word": "{{x}}" * 10_000, "x": "y" * 10_000}}, {"vars": {"word": "hi"}}]
     written = read(config(tests=tests))
     assert len(written.rows) == 1

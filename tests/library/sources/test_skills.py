@@ -43,7 +43,7 @@ def queries_of(files: Mapping[str, Any]) -> Written:
     return SKILLS.read(tree_of(files), ROUTING)
 
 
-def test_a_skill_is_found_by_its_folder_and_one_at_the_root_by_its_name() -> None:
+def test_skill_is_named_by_its_folder() -> None:
     places = SKILLS.find(tree_of({"SKILL.md": PDF, "plugins/a/skills/xlsx/SKILL.md": XLSX, "readme.md": ""}))
     assert {place.key: place.parts for place in places} == {
         "SKILL.md": ("pdf",),
@@ -51,7 +51,7 @@ def test_a_skill_is_found_by_its_folder_and_one_at_the_root_by_its_name() -> Non
     }
 
 
-def test_the_body_is_the_system_prompt_with_its_placeholders_as_they_are() -> None:
+def test_skill_body_is_the_system_prompt() -> None:
     written = read_with([{"prompt": "Sum up {{FIXTURE}}."}], PDF.replace("what", "{{what}} !`date`"))
     assert written.prompt.filled({"document": "a.pdf"})[0].text == "# PDFs\n\nSay {{what}} !`date` stands in them."
     assert told(written) == {
@@ -78,16 +78,16 @@ def test_the_body_is_the_system_prompt_with_its_placeholders_as_they_are() -> No
         ("license: MIT", None),
     ],
 )
-def test_a_version_is_that_of_the_front_matter(front: str, version: str | None) -> None:
+def test_skill_version_is_read_from_the_front_matter(front: str, version: str | None) -> None:
     assert read_with([], f"---\nname: pdf\n{front}\n---\nRead.\n").version == version
 
 
 @pytest.mark.parametrize("text", ["9" * 5000, "1." + "9" * 200, "", "1.0.0.0", "ⅷ", "1.0\n1"])
-def test_what_is_no_version_is_none(text: str) -> None:
+def test_invalid_version_is_none(text: str) -> None:
     assert semver_of(text) is None
 
 
-def test_each_eval_is_a_case_and_each_expectation_a_sentence_for_the_judge() -> None:
+def test_eval_is_a_case_and_expectation_a_sentence() -> None:
     written = read_with(
         {
             "skill_name": "pdf",
@@ -116,7 +116,7 @@ def test_each_eval_is_a_case_and_each_expectation_a_sentence_for_the_judge() -> 
 
 
 @pytest.mark.parametrize("wrapper", [lambda e: e, lambda e: {"cases": e, "note": "x"}, lambda e: {"tests": e}])
-def test_evals_may_stand_alone_or_under_another_key(wrapper: Any) -> None:
+def test_evals_may_be_a_list_or_under_a_key(wrapper: Any) -> None:
     assert checks_in(read_with(wrapper([{"query": "Read it.", "expected_behavior": ["It is read."]}]))) == [
         [{"expect": "It is read."}]
     ]
@@ -142,7 +142,7 @@ def test_evals_may_stand_alone_or_under_another_key(wrapper: Any) -> None:
         ({"name": "check-1", "description": "It names a page."}, {"expect": "It names a page."}),
     ],
 )
-def test_a_typed_expectation_is_a_check_of_its_kind(said: Any, check: Any) -> None:
+def test_typed_expectation_is_a_check(said: Any, check: Any) -> None:
     assert checks_in(read_with([{"prompt": "Go.", "assertions": [said]}])) == [[check]]
 
 
@@ -161,7 +161,7 @@ def test_a_typed_expectation_is_a_check_of_its_kind(said: Any, check: Any) -> No
         ({"type": "not-llm-rubric", "value": "It is kind."}, "unknown check"),
     ],
 )
-def test_an_expectation_that_is_no_check_is_left_out_with_its_reason(said: Any, reason: str) -> None:
+def test_unsupported_expectation_is_skipped_with_the_reason(said: Any, reason: str) -> None:
     written = read_with([{"id": 1, "prompt": "Go.", "expectations": [said, "It went."]}])
     assert checks_in(written) == [[{"expect": "It went."}]]
     (left,) = written.left_out
@@ -170,7 +170,7 @@ def test_an_expectation_that_is_no_check_is_left_out_with_its_reason(said: Any, 
     assert left.reason.endswith("(#1)")
 
 
-def test_what_needs_more_than_a_text_is_left_out_by_name_and_count() -> None:
+def test_eval_that_needs_more_than_a_text_is_skipped() -> None:
     written = read_with(
         [
             {"id": 1, "prompt": "Read it.", "files": ["a.pdf"]},
@@ -195,7 +195,7 @@ def test_what_needs_more_than_a_text_is_left_out_by_name_and_count() -> None:
     }
 
 
-def test_files_of_a_skill_follow_the_prompt_of_an_eval_that_names_them() -> None:
+def test_files_named_by_an_eval_are_sent_with_it() -> None:
     def read(path: str) -> str:
         if path.endswith(".xlsx"):
             raise ComponentError("not UTF-8")
@@ -212,7 +212,7 @@ def test_files_of_a_skill_follow_the_prompt_of_an_eval_that_names_them() -> None
     assert sum(n for why, n in counts.items() if "files that are not in the folder of the skill" in why) == 2
 
 
-def test_evals_that_are_left_out_are_counted_by_category() -> None:
+def test_skipped_evals_are_counted_by_category() -> None:
     written = read_with(
         [
             {"prompt": "a", "category": "forms", "setup": "x"},
@@ -241,14 +241,14 @@ def test_new_eval_or_query_leaves_the_ids_of_the_others() -> None:
     assert ids([{"query": "New", "should_trigger": True}, *queries], routing)[1:] == ids(queries, routing)
 
 
-def test_the_evals_of_a_skill_that_uses_tools_are_left_out() -> None:
+def test_evals_of_a_skill_with_tools_are_skipped() -> None:
     skill = PDF.replace("name: pdf", "name: pdf\nallowed-tools: [Bash, Read]")
     written = read_with([{"id": 1, "prompt": "Go."}], skill)
     assert written.rows == ()
     assert told(written) == {"eval: its skill uses tools: ['Bash', 'Read'] (#1)": 1}
 
 
-def test_what_lies_beside_a_skill_is_not_sent_and_counted() -> None:
+def test_files_beside_a_skill_are_counted_and_not_sent() -> None:
     files = [
         "LICENSE.txt",
         "forms.md",
@@ -265,7 +265,7 @@ def test_what_lies_beside_a_skill_is_not_sent_and_counted() -> None:
     assert told(written) == {"file: only SKILL.md is sent, and not what lies beside it, such as 'evals/other.json'": 4}
 
 
-def test_evals_lie_beside_a_skill_in_a_folder_of_its_name_or_above_it_with_its_name() -> None:
+def test_evals_of_a_skill_are_found_in_every_layout() -> None:
     evals = [{"prompt": "Go.", "expectations": ["It went."]}]
     for files in (
         {"skills/pdf/evals/evals.json": evals},
@@ -281,7 +281,7 @@ def test_evals_lie_beside_a_skill_in_a_folder_of_its_name_or_above_it_with_its_n
         assert not list(SKILLS.lost(tree))
 
 
-def test_evals_of_no_skill_are_told_and_are_no_component() -> None:
+def test_evals_without_a_skill_are_reported() -> None:
     tree = tree_of({"pdf/SKILL.md": PDF, "evals/evals.json": {"skill_name": "liar", "evals": []}, "x/evals.json": "{"})
     assert [place.key for place in SKILLS.find(tree)] == ["pdf/SKILL.md"]
     (lost,) = SKILLS.lost(tree)
@@ -290,7 +290,7 @@ def test_evals_of_no_skill_are_told_and_are_no_component() -> None:
     assert not list(SKILLS.lost(tree_of({"pdf/SKILL.md": PDF, "pdf/evals/evals.json": []})))
 
 
-def test_without_a_skill_nothing_is_found() -> None:
+def test_nothing_is_found_without_a_skill() -> None:
     assert SKILLS.find(tree_of({"evals/evals.json": "[]", "evals/trigger-eval.json": "[]"})) == []
 
 
@@ -314,7 +314,7 @@ def test_without_a_skill_nothing_is_found() -> None:
         (PDF, "[" * 5000, "not JSON"),
     ],
 )
-def test_a_skill_that_cannot_be_read_says_why(skill: str, evals: Any, problem: str) -> None:
+def test_unreadable_skill_is_refused_with_the_reason(skill: str, evals: Any, problem: str) -> None:
     with pytest.raises(ComponentError, match=problem):
         read_with(evals, skill)
 
@@ -336,7 +336,7 @@ ROW = st.dictionaries(
 
 
 @given(st.lists(ROW | ANY, max_size=6))
-def test_whatever_stands_in_evals_is_a_case_or_is_left_out(rows: list[Any]) -> None:
+def test_every_eval_is_a_case_or_skipped(rows: list[Any]) -> None:
     written = read_with({"evals": rows})
     left = sum(left.count for left in written.left_out if left.what == "eval")
     assert len(written.rows) + left == len(rows)
@@ -347,7 +347,7 @@ def test_whatever_stands_in_evals_is_a_case_or_is_left_out(rows: list[Any]) -> N
         assert len(read_checks(checks, Path(), Path(), ComponentError, lambda path: path)) == len(checks)
 
 
-def test_a_query_calls_for_its_skill_or_for_another_or_for_none() -> None:
+def test_query_expects_its_skill_another_or_none() -> None:
     files = {"pdf/SKILL.md": PDF, "xlsx/SKILL.md": XLSX}
     queries = [
         {"id": 1, "query": "Read a.pdf.", "should_trigger": True},
@@ -379,7 +379,7 @@ def test_a_query_calls_for_its_skill_or_for_another_or_for_none() -> None:
     }
 
 
-def test_the_choices_are_the_skills_by_name_with_what_they_say_of_themselves() -> None:
+def test_choices_are_the_skills_with_their_descriptions() -> None:
     written = queries_of({"pdf/SKILL.md": PDF, "xlsx/SKILL.md": XLSX, "evals/triggers.yaml": "- {query: a}"})
     assert written.prompt.system.endswith("\n- pdf: Reads PDFs.\n- xlsx: Reads sheets.")
     assert written.output == "json"
@@ -388,7 +388,7 @@ def test_the_choices_are_the_skills_by_name_with_what_they_say_of_themselves() -
     assert (written.path, written.files) == ("evals/triggers.yaml", ("pdf/SKILL.md", "xlsx/SKILL.md"))
 
 
-def test_two_skills_of_one_name_are_told_apart_by_folder_and_copies_are_one() -> None:
+def test_skills_of_one_name_are_named_by_folder() -> None:
     other = PDF.replace("Reads PDFs.", "Writes PDFs.")
     files = {"a/pdf/SKILL.md": PDF, "b/pdf/SKILL.md": other, "c/xlsx/SKILL.md": XLSX, "d/xlsx/SKILL.md": XLSX}
     queries = [{"query": "Go.", "should_trigger": True}]
@@ -398,7 +398,7 @@ def test_two_skills_of_one_name_are_told_apart_by_folder_and_copies_are_one() ->
     assert [row["checks"][0]["json"]["equals"] for _, _, row in written.rows] == ["b/pdf", "xlsx"]
 
 
-def test_queries_about_all_skills_name_theirs_and_else_call_for_none() -> None:
+def test_queries_about_all_skills_name_theirs() -> None:
     files = {"pdf/SKILL.md": PDF, "xlsx/SKILL.md": XLSX}
     rows = [
         {"query": "A.", "should_trigger": "pdf"},
@@ -411,13 +411,13 @@ def test_queries_about_all_skills_name_theirs_and_else_call_for_none() -> None:
     assert told(nobody) == {"trigger eval: no skill is named that it is about (trigger-eval-A-c846dd)": 1}
 
 
-def test_two_files_of_queries_about_one_skill_are_both_asked() -> None:
+def test_two_files_of_queries_are_both_read() -> None:
     queries = [{"query": "Go.", "should_trigger": True}]
     files = {"SKILL.md": PDF, "evals/trigger-eval.json": queries, "evals/trigger-eval-fuzzy.json": queries}
     assert [case_id for case_id, _, _ in queries_of(files).rows] == ["pdf-Go-57ba0c", "pdf-Go-57ba0c-2"]
 
 
-def test_a_skill_that_cannot_be_chosen_and_a_broken_file_are_left_out_of_the_routing() -> None:
+def test_unusable_skill_and_broken_file_are_not_in_the_routing() -> None:
     written = queries_of(
         {
             "a/SKILL.md": "none",
@@ -439,7 +439,7 @@ def test_a_skill_that_cannot_be_chosen_and_a_broken_file_are_left_out_of_the_rou
     assert len(written.rows) == 1
 
 
-def test_descriptions_that_are_too_long_together_are_one_error() -> None:
+def test_too_long_descriptions_are_one_error() -> None:
     long = PDF.replace("Reads PDFs.", "x" * 600_000)
     with pytest.raises(ComponentError, match=r"limits\.prompt_bytes"):
         queries_of({"a/SKILL.md": long, "b/SKILL.md": long.replace("pdf", "b"), "evals/trigger-eval.json": "[]"})

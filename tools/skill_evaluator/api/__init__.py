@@ -23,7 +23,7 @@ from skill_evaluator.evaluation.saved import explain, score_again
 from skill_evaluator.evaluation.switching import Switch, switch
 from skill_evaluator.exchange.exported import Exported, ExportRequest, export_records
 from skill_evaluator.exchange.imported import ImportRequest, import_results, records_in
-from skill_evaluator.library.case_table import CaseTable, ImportedCases, import_cases
+from skill_evaluator.library.case_table import CaseTable, ImportedCases, accept_cases, import_cases, unreviewed_cases
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import Model, Settings, load_models, load_settings
 from skill_evaluator.library.sources import components_of
@@ -480,6 +480,13 @@ class Library:
             repository = self.settings.fixtures.repository
             raise FixtureError(f"the cases belong in {repository}; name a clone of it with --fixtures DIR")
         return import_cases(table, on_problem)
+
+    def review_cases(self, skill: str, *, accept: Sequence[str] = ()) -> list[str]:
+        """Return the folders of a component's unreviewed cases; or accept cases by id or pattern and return the ids."""
+        component = self.component(skill)
+        if accept:
+            return accept_cases(component, self.fixtures, accept)
+        return [str(folder) for folder in unreviewed_cases(component, self.fixtures)]
 
     def lint(
         self, names: Sequence[str] = (), *, base: str | None = None, no_cases: bool = False, fix: bool = False

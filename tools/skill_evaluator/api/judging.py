@@ -16,6 +16,7 @@ from skill_evaluator.judges.review.queue import export_labels, queue_in
 from skill_evaluator.judges.review.server import ReviewServer
 from skill_evaluator.judges.statistics import BAR
 from skill_evaluator.judges.workflows.calibration import calibrate
+from skill_evaluator.judges.workflows.case_drafting import CasesDraftRequest, DraftedCases, draft_cases
 from skill_evaluator.judges.workflows.drafting import draft_rubric
 from skill_evaluator.judges.workflows.judging import Judged
 from skill_evaluator.judges.workflows.judging import judge as judge_outputs
@@ -442,6 +443,10 @@ class Judges:
             dry_run=dry_run,
         )
         return draft_scenarios(request, watch)
+
+    def cases(self, request: CasesDraftRequest, *, watch: Watch | None = None) -> DraftedCases | JudgeRunSize:
+        """Have a model draft cases of a component, marked as unreviewed, as `cases draft` does."""
+        return draft_cases(request, watch)
 
     def lint(self, files: Sequence[Path] = ()) -> RubricLint:
         """Check rubrics, by default all of the configuration, as `judge lint` does."""

@@ -179,10 +179,8 @@ def cube_of_scores(
     scenario_mask = np.asarray(~(holes.any(axis=0) & (missing == "scenarios")))
     if not model_mask.any() or not scenario_mask.any():
         raise AuditError(f"{source}: --missing {missing} would exclude all {missing}; each has a missing score")
-    excluded_names = [name for name, included in zip(models, model_mask, strict=True) if not included]
-    excluded_names += [
-        f"scenario {name}" for name, included in zip(scenarios, scenario_mask, strict=True) if not included
-    ]
+    excluded = [name for name, included in zip(models, model_mask, strict=True) if not included]
+    excluded += [f"scenario {name}" for name, included in zip(scenarios, scenario_mask, strict=True) if not included]
     raw_weights = np.array([weights.get(name, 1.0) for name in benchmarks], dtype=np.float64)
     return Cube(
         models=tuple(compress(models, model_mask)),
@@ -190,7 +188,7 @@ def cube_of_scores(
         benchmarks=tuple(benchmarks),
         scores=scores[np.ix_(model_mask, scenario_mask)],
         weights=raw_weights / raw_weights.sum(),
-        treatment=f"excluded {listed(excluded_names)}: incomplete" if excluded_names else None,
+        treatment=f"excluded {listed(excluded)}: incomplete" if excluded else None,
     )
 
 

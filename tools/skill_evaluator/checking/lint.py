@@ -19,11 +19,12 @@ from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule
 from skill_evaluator.errors import ComponentError, JudgeError, NotEvaluatedError, SkillEvaluatorError
 from skill_evaluator.evaluation.inputs import judge_of
 from skill_evaluator.files import read_json
-from skill_evaluator.library.cases import Case, UnfilledError, cases_without_document, find_cases, load_cases
+from skill_evaluator.library.cases import Case, UnfilledError, cases_without_document, find_cases, read_cases
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import ComponentPolicy, Model, Settings
 from skill_evaluator.library.prompts import section_headings
 from skill_evaluator.parsing import Output
+from skill_evaluator.providers.structured import schema_problems
 from skill_evaluator.records.archive import Archive
 from skill_evaluator.records.pinned import read_pinned
 from skill_evaluator.text import nearest
@@ -94,7 +95,7 @@ class Linted:
     """The lint result of a component. `version`, `output` and `primary_metric` are None if it cannot be loaded.
 
     `not_evaluated` is the reason why the component is not evaluated. `waiting` has the ids of cases without a document,
-    `checks` the checks of all cases, one per id. The value can be pickled.
+    `unreviewed` those of drafted cases, `checks` the checks of all cases, one per id. The value can be pickled.
     """
 
     name: str
@@ -110,6 +111,7 @@ class Linted:
     problems: Sequence[str] = ()
     not_evaluated: str | None = None
     waiting: Sequence[str] = ()
+    unreviewed: Sequence[str] = ()
     checks: Sequence[Check] = ()
 
 
@@ -130,7 +132,10 @@ def lint_component(
         return Linted(name=name, not_evaluated=str(reason), problems=problems)
     except SkillEvaluatorError as problem:
         return Linted(name=name, problems=list(dict.fromkeys([str(problem), *problems])))
-    cases, waiting, not_evaluated, case_problems = _read_cases(component, fixtures)
+    read, waiting, not_evaluated, case_problems = _read_cases(component, fixtures)
+    cases = [case for case in read if not case.unreviewed]
+    if read and not cases and not case_problems:
+        not_evaluated = f"'{name}' is not evaluated yet: no case is reviewed"
     stale, pinned_problems = pinned_remarks(component, cases)
     labelled = sum(case.labelled for case in cases)
     return Linted(
@@ -146,7 +151,7 @@ def lint_component(
         labelled=labelled,
         hints=[
             *component.inferred,
-            *_hint_at_sections(component),
+            *_section_hints(component),
             *hints(component, [case.truth for case in cases if case.labelled]),
             *(() if case_problems else stale),
             *([can_show(labelled)] if 0 < labelled < FEW_CASES else []),
@@ -154,8 +159,10 @@ def lint_component(
         ],
         not_evaluated=not_evaluated,
         waiting=waiting,
+        unreviewed=[case.id for case in read if case.unreviewed],
         problems=[
             *case_problems,
+            *schema_problems(component, models),
             *_judge_problems(component, cases, settings, models),
             *_unknown_in_policy(component, cases, settings),
             *pinned_problems,
@@ -169,7 +176,7 @@ def _read_cases(component: Component, fixtures: Path | None) -> tuple[list[Case]
     cases, waiting, not_evaluated, case_problems = list[Case](), list[str](), None, list[SkillEvaluatorError]()
     try:
         waiting += [] if component.output == "choice" else cases_without_document(find_cases(component, fixtures))
-        cases += load_cases(component, fixtures, odd=case_problems.append)
+        cases += read_cases(component, fixtures, odd=case_problems.append)
     except NotEvaluatedError as reason:
         not_evaluated = str(reason)
     except SkillEvaluatorError as problem:
@@ -199,7 +206,14 @@ def _unknown_in_policy(component: Component, cases: Sequence[Case], settings: Se
     if plan.leaves and not plan.stars:
         checks = {f"checks.{check.id}" for case in cases for check in case.checks}
         yield from unknown_names(f"{key}.fields", policy.fields, {*plan.leaves, *plan.arrays, *checks})
-    yield from unknown_names(f"{key}.critical_cases", policy.critical_cases, {case.id for case in cases})
+    ids = {case.id for case in cases}
+    yield from unknown_names(f"{key}.critical_cases", policy.critical_cases, ids)
+    yield from unknown_names(f"{key}.unstable_cases", policy.unstable_cases, ids)
+    for name, unstable in policy.unstable_cases.items():
+        if unstable.is_over:
+            yield f"{key}.unstable_cases: '{name}' was unstable until {unstable.until}; extend the date or delete it"
+        if name in policy.critical_cases:
+            yield f"{key}: '{name}' is in critical_cases and, to decide nothing, in unstable_cases; delete one"
 
 
 def unknown_names(key: str, names: Iterable[str], existing: Collection[str]) -> Iterator[str]:
@@ -209,7 +223,7 @@ def unknown_names(key: str, names: Iterable[str], existing: Collection[str]) -> 
             yield f"{key}: '{name}' does not exist {nearest(name, existing)}"
 
 
-def _hint_at_sections(component: Component) -> Iterator[str]:
+def _section_hints(component: Component) -> Iterator[str]:
     """Yield a hint if a prompt with a single system message has headings that look like messages."""
     headings = section_headings(component.prompt.system) if len(component.prompt.messages) == 1 else []
     if headings:
@@ -254,17 +268,17 @@ def pinned_remarks(component: Component, cases: Sequence[Case]) -> tuple[list[st
 
 def hints(component: Component, truths: Sequence[Any]) -> list[str]:
     """Return hints on prose fields and, from three ground truths on, on texts that are dates or amounts."""
-    prose = list(_hint_at_prose(component))
+    prose = list(_prose_hints(component))
     if component.output != "json" or len(truths) < _MIN_TRUTHS:
         return prose
     values: dict[str, list[Any]] = {}
     for field, value in (part for truth in truths for part in component.plan.walk(truth)):
         if value is not None:
             values.setdefault(field.path, []).append(value)
-    return [*prose, *_hint_at_types(component.plan, values)]
+    return [*prose, *_type_hints(component.plan, values)]
 
 
-def _hint_at_prose(component: Component) -> Iterator[str]:
+def _prose_hints(component: Component) -> Iterator[str]:
     """Yield a hint for every field that is treated as prose, with its effect on field_level_f1."""
     for path, median in component.prose.items():
         subject = f"'{path}'" if path else "the whole answer"
@@ -283,7 +297,7 @@ def _hint_at_prose(component: Component) -> Iterator[str]:
         yield f"the primary metric is exact_match, but all outputs are prose: it would always be 0; {remedy}"
 
 
-def _hint_at_types(plan: FieldPlan, values_by_path: Mapping[str, list[Any]]) -> Iterator[str]:
+def _type_hints(plan: FieldPlan, values_by_path: Mapping[str, list[Any]]) -> Iterator[str]:
     """Yield a hint for each field that is compared as text although all its values are dates or amounts."""
     for path, rule in plan.leaves.items():
         values = values_by_path.get(path, [])

@@ -31,14 +31,14 @@ _MAX_READ = 200  # components in other formats; `lint` reads all
 class Proposal:
     """The lint results of a library's components, and the `files` to create by path.
 
-    `found` has the number of matches per format. `contracts` has the chosen output schema by component, `declared` the
+    `searched` has the number of matches per format. `contracts` has the chosen schema by component, `declared` the
     files with missing declarations, and `ignored` the lines to add to .gitignore. `unread` counts components that were
     not read, `sentences` checks that need a judge. `lost` lists skipped files and advice.
     """
 
     linted: Sequence[Linted]
     files: Mapping[str, str]
-    found: Sequence[tuple[str, int]]
+    searched: Sequence[tuple[str, int]]
     contracts: Mapping[str, str] = field(default_factory=dict)
     declared: Collection[str] = ()
     ignored: Sequence[str] = ()
@@ -73,20 +73,20 @@ def propose(request: InitRequest, schemas: Mapping[str, str], choose: ChooseSche
                 if count
             ]
             return replace(
-                _of_own(names, files, searched, choose), lost=() if load_settings(CONFIG).sources else skipped
+                _propose_own(names, files, searched, choose), lost=() if load_settings(CONFIG).sources else skipped
             )
         if kinds := [*(["own"] if names else []), *(kind for kind, count in counts.items() if count)]:
             skipped = [str(item) for kind in kinds for item in formats()[kind].lost(tree)]
             if request.out and (cases := Path("fixtures").absolute()).is_dir():
                 skipped.append(f"add --fixtures {cases} to each command")
-            return replace(_of_sources(request, kinds, files, searched), lost=skipped)
+            return replace(_propose_sources(request, kinds, files, searched), lost=skipped)
     message = f"looked for {', '.join(pattern for pattern, _ in searched)}"
     patterns = {pattern for pattern in NOT_READ if any(fnmatch(path, pattern) for path in tree.paths)}
     reasons = "".join(f"; {pattern} is not read: {NOT_READ[pattern]}" for pattern in sorted(patterns))
     raise ComponentError(f"{folder} holds no component to adopt; {message}{reasons}; `init` writes an example")
 
 
-def _of_own(
+def _propose_own(
     names: Sequence[str], files: Mapping[str, str], searched: Sequence[tuple[str, int]], choose: ChooseSchema
 ) -> Proposal:
     settings = load_settings(CONFIG)
@@ -107,11 +107,11 @@ def _of_own(
         files={pointer: text for pointer, text in {**files, **declared}.items() if not Path(pointer).exists()},
         declared=declared.keys() - files.keys(),
         ignored=ignore(Path(), write=False),
-        found=searched,
+        searched=searched,
     )
 
 
-def _of_sources(
+def _propose_sources(
     request: InitRequest, kinds: Sequence[str], files: Mapping[str, str], searched: Sequence[tuple[str, int]]
 ) -> Proposal:
     """Propose the files of a library in other formats, which is read with the sources that settings.yaml will name."""
@@ -157,7 +157,7 @@ def _of_sources(
     return Proposal(
         linted=[linted for linted, _ in results],
         files=missing,
-        found=searched,
+        searched=searched,
         unread=len(names) - len(results),
         sentences=sentences if judge is None else 0,
     )

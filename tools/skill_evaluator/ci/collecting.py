@@ -225,7 +225,7 @@ def _score_run(
         "cost_usd": record.cost_usd,
         "hit_rate": record.tokens.hit_rate,
     }
-    refusal = _why_refused(record, request)
+    refusal = _refusal_reason(record, request)
     if refusal is not None:  # publishing would refuse it, too; the outputs stay in the artifacts
         return outcome.model_copy(update={**measured, "status": "refused", "reason": refusal}), None
     _write(record, request)
@@ -242,7 +242,7 @@ def _write(record: Record, request: CollectRequest) -> None:
     write_record(request.out / RECORDS / record.skill / f"{record.run_id}.json", record)
 
 
-def _why_refused(record: Record, checkout: Checkout) -> str | None:
+def _refusal_reason(record: Record, checkout: Checkout) -> str | None:
     """Return the reason to refuse a complete run whose version was recorded meanwhile with another prompt, or None."""
     if record.complete:
         with suppress(SkillEvaluatorError):  # an unreadable archive is reported with the missing verdict

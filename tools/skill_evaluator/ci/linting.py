@@ -29,6 +29,7 @@ from skill_evaluator.metrics import METRICS, REPRODUCIBILITY
 from skill_evaluator.providers import Configuration, read_configuration
 from skill_evaluator.records.archive import resolve_conflicts
 from skill_evaluator.records.integrity import Past, library_at_commit, problems_of
+from skill_evaluator.records.summaries import AMOUNTS
 from skill_evaluator.repository import Repository
 from skill_evaluator.scoring.parallel import map_in_processes
 from skill_evaluator.text import counted, listed
@@ -74,7 +75,7 @@ def lint(request: LintRequest) -> LintedLibrary:
     folder, past_library, edited, commit = request.components.as_posix(), None, {}, _base_commit(request)
     if commit is not None:
         repository = Repository(request.components)
-        folder = repository.place(request.components)
+        folder = repository.relative_path(request.components)
         names = names if request.names else _touched(request, repository, commit, names)
         past_library = library_at_commit(repository, commit, folder, names)
         edited = {Path(path): words for path, words in _edited(request, repository, commit, folder)}
@@ -130,7 +131,10 @@ def _with_judge_key(linted: Linted, config: Path, configuration: Configuration) 
 def _edited(request: LintRequest, repository: Repository, commit: str, folder: str) -> Iterator[tuple[str, str]]:
     """Yield changed files that decide how changes are checked, and leaderboards deleted with their component."""
     message = "this change edits a file that checks changes; review it before the merge"
-    for checked, file_pattern in ((".github", "*"), (repository.place_without_links(request.config), "requirements*")):
+    for checked, file_pattern in (
+        (".github", "*"),
+        (repository.relative_path_without_links(request.config), "requirements*"),
+    ):
         before, after = (repository.files(ref, checked) for ref in (commit, str(repository.commit("HEAD"))))
         for path in sorted({path for path, _ in before.items() ^ after.items()}):
             if fnmatch(PurePosixPath(path).name, file_pattern):
@@ -158,7 +162,7 @@ def _unknown_names(policy: Policy, components: Sequence[str], models: Sequence[M
         *policy.metrics,
         *(name for policy_of_component in policy.components.values() for name in policy_of_component.metrics),
     ]
-    unknown = unknown_names("metrics of the policy", metrics, [*METRICS, *REPRODUCIBILITY])
+    unknown = unknown_names("metrics of the policy", metrics, [*METRICS, *REPRODUCIBILITY, *AMOUNTS])
     yield from (message for message in unknown if "did you mean" in message)  # imported results may have other metrics
 
 

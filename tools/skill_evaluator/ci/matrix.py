@@ -60,7 +60,7 @@ class Checkout(ComponentsOption, FixturesOption, ConfigOption):
         if not (self.recorded and is_generated(version)):
             return version
         repository, board = Repository(self.components), self.components / skill / "leaderboard.json"
-        folder, path = repository.place(self.components), repository.place(board)
+        folder, path = repository.relative_path(self.components), repository.relative_path(board)
         commits = filter(None, map(repository.commit, self.recorded))
         blobs = filter(None, (repository.files(commit, folder).get(path) for commit in commits))
         texts = repository.contents(blobs).values()

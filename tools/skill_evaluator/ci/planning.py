@@ -78,7 +78,7 @@ def make_plan(request: PlanRequest) -> Plan:
     changed, refused = set[str](), list[Problem]()
     if request.pull_request is not None:
         changed = changed_paths(repository, request.pull_request)
-        refused = list(refusals(changed, repository.place(request.config / "settings.yaml"), limits))
+        refused = list(refusals(changed, repository.relative_path(request.config / "settings.yaml"), limits))
         caps = [cap for cap in (limits.max_cost, request.max_cost) if cap is not None]
         request = replace(request, base=repository.commit("HEAD^1"), max_cost=min(caps, default=None))
     now = datetime.datetime.now(datetime.UTC)
@@ -152,7 +152,7 @@ def _add_decisions(plan: Plan, request: PlanRequest, models: Sequence[Model]) ->
     repository = Repository(request.components)
     if plan.head is None:
         raise GitError(f"{repository.root} has no commit yet")
-    folder = repository.place(request.components)
+    folder = repository.relative_path(request.components)
     base_commit, base_known = _base_of(plan, request, repository)
     before, after = read_versions(repository, (base_commit, plan.head), folder)
     unknown = [name for name in request.names if name not in after]
@@ -215,7 +215,7 @@ def _deleted_cases(plan: Plan, request: PlanRequest, repository: Repository) -> 
     fixtures = request.fixtures or request.components.parent / "fixtures"
     if plan.base is None or plan.head is None or not fixtures.resolve().is_relative_to(repository.root.resolve()):
         return
-    folder = repository.place(fixtures)
+    folder = repository.relative_path(fixtures)
     missing = repository.files(plan.base, folder).keys() - repository.files(plan.head, folder).keys()
     deleted = by_key((PurePosixPath(path).relative_to(folder).parts[0], path) for path in sorted(missing))
     running = {decision.skill for decision in plan.chosen}
@@ -240,7 +240,7 @@ def _read_components(plan: Plan, request: PlanRequest, changed: set[str]) -> Ite
             refusal = refusal_reason(archive.entries, component.version, component.digests["prompt"])
             if refusal is not None:
                 raise PlanError(f"'{skill}' {refusal}")
-            refuse_code(component, cases, repository.place(request.components), changed)
+            refuse_code(component, cases, repository.relative_path(request.components), changed)
         except SkillEvaluatorError as problem:
             if skill in request.names:
                 raise
@@ -249,7 +249,7 @@ def _read_components(plan: Plan, request: PlanRequest, changed: set[str]) -> Ite
             if isinstance(problem, NotEvaluatedError) and is_new and not empty:
                 plan.skipped.append(OnModels(skill=skill, models=ids, reason=str(problem)))
                 continue
-            path = prompt_file(request.components, skill, repository.place(request.components))
+            path = prompt_file(request.components, skill, repository.relative_path(request.components))
             plan.faults.append(Problem(file=path, line=1, message="; ".join([str(problem), *empty])))
             continue
         yield from _on_models(plan, request, component, archive, cases, ids)

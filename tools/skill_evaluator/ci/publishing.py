@@ -132,7 +132,7 @@ def publish_records(
     Raise GitError if the remote refuses, or if the branch moved during every attempt. Raise LeaderboardError, after
     all other records are pushed, if a record exists with other content or does not fit its leaderboard.
     """
-    folder = repository.place(request.components)
+    folder = repository.relative_path(request.components)
     longest_attempt_s = _MIN_WAIT_S
     for attempt in range(_MAX_ATTEMPTS):
         if attempt:  # long attempts need long waits, or jobs that publish at once keep colliding

@@ -1,4 +1,4 @@
-"""`skill-evaluator cases`: make cases of the rows of a table, and fetch those kept elsewhere."""
+"""`skill-evaluator cases`: draft cases, make cases of the rows of a table, and fetch those kept elsewhere."""
 
 from dataclasses import replace
 
@@ -6,10 +6,17 @@ from skill_evaluator.api import Library
 from skill_evaluator.commands.options import agreed, leave_out
 from skill_evaluator.display.options import ConfigOption, PlatformOption, SkipInvalid, folders_of, options
 from skill_evaluator.errors import EXIT_OK, refuse
+from skill_evaluator.judges.workflows.case_drafting import CasesDraftRequest
 from skill_evaluator.library.case_table import CaseTable
+from skill_evaluator.reports.judge_results import print_drafted_cases
+from skill_evaluator.reports.live import watch
 from skill_evaluator.text import counted
 
 EXAMPLES = {
+    "cases_draft": (
+        "skill-evaluator cases draft COMPONENT --model <model> --dry-run",
+        "skill-evaluator cases draft COMPONENT --model <model> -n 10",
+    ),
     "cases_fetch": ("skill-evaluator cases fetch", "skill-evaluator cases fetch --platform github"),
     "cases_import": (
         "skill-evaluator cases import letters.csv --input text --truth kind=label",
@@ -18,7 +25,16 @@ EXAMPLES = {
     ),
 }
 
+EXITS = {"cases_draft": {4: "no draft that can be used"}}
 _SHOWN = 3
+
+
+def cases_draft(options: CasesDraftRequest) -> int:
+    """Draft inputs and ground truths from a prompt and its schema; marked as unreviewed. Overwrites nothing.
+
+    Invalid drafts are left out. Unreviewed cases are not evaluated; `review cases` accepts them.
+    """
+    return print_drafted_cases(Library(**folders_of(options)).judge.cases(options, watch=watch))
 
 
 @options

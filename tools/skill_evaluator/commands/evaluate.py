@@ -4,7 +4,6 @@ from pathlib import Path
 
 from skill_evaluator.commands.evaluating import measure, measure_many, measure_planned
 from skill_evaluator.display.options import Full, options, rare
-from skill_evaluator.errors import EXIT_OK
 from skill_evaluator.evaluation.dry_run import dry_run
 from skill_evaluator.evaluation.request import ManyRequest
 from skill_evaluator.reports.planning import print_dry_run
@@ -36,7 +35,5 @@ def evaluate(options: EvaluateOptions) -> int:
     if options.is_many:
         return measure_many(options, options.format)
     if options.dry_run:
-        print_dry_run(dry_run(options), options.format)
-        return EXIT_OK
-
+        return print_dry_run(dry_run(options), options.format)
     return measure(options, options.format, full=options.full)

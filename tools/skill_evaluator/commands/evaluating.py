@@ -32,7 +32,7 @@ from skill_evaluator.reports.evaluation import evaluation_json, evaluation_page,
 from skill_evaluator.reports.live import watch
 from skill_evaluator.reports.many import many_json, many_page, print_planned
 from skill_evaluator.reports.planning import print_dry_run
-from skill_evaluator.runner.session import print_how_to_go_on
+from skill_evaluator.runner.session import print_resume_command
 
 
 def measure(request: EvaluationRequest, form: Format, *, full: bool = False, show_changes: bool = False) -> int:
@@ -57,7 +57,7 @@ def _show(done: EvaluationResult, request: EvaluationRequest, form: Format, *, f
     print_page(form, json=lambda: evaluation_json(done, changes), page=lambda: page, full=full)
     if done.verdict is None:
         _warn_without_verdict(done, show_changes=show_changes)
-    print_how_to_go_on(done.resume_command())
+    print_resume_command(done.resume_command())
     if done.problems:
         raise done.problems[0]
     return _code(Library(**folders_of(request)), done)
@@ -68,8 +68,7 @@ def measure_planned(request: ManyRequest, form: Format, plan: Path, run: str) ->
     read = read_plan(plan)
     request = planned_request(request, read, read.run(run))
     if request.dry_run:
-        print_dry_run(dry_run(request), form)
-        return EXIT_OK
+        return print_dry_run(dry_run(request), form)
     return measure(request, form)
 
 
@@ -88,6 +87,7 @@ def measure_many(request: ManyRequest, form: Format) -> int:
         print_page(form, json=lambda: many_json(done, planned), page=lambda: many_page(done, planned, folders))
     broken = [problem for problem in planned.left_out.values() if not isinstance(problem, NotEvaluatedError)]
     codes = [_code(library, each) for each in (*done.values(), *broken)]
+    codes += [EXIT_USER_ERROR for plan in planned.ready if plan.problems and request.dry_run]
     codes = codes or [EXIT_INCOMPLETE] * bool(planned.left_out and not request.dry_run)  # nothing was measured
     return next(
         (code for code in (EXIT_BUG, EXIT_REGRESSED, EXIT_INCOMPLETE, EXIT_USER_ERROR) if code in codes), EXIT_OK

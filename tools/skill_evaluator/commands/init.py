@@ -59,7 +59,7 @@ def _adopt(options: InitRequest) -> None:
     """Show what of a library can be evaluated, and propose what else it lacks; write it if told so."""
     asks = sys.stdin.isatty() and sys.stdout.isatty()
     proposal = ContinuousIntegration.propose(options, _choose if asks else lambda *_: None)
-    show([Text(f"looked for: {', '.join(f'{words} ({count:,})' for words, count in proposal.found)}"), Text()])
+    show([Text(f"looked for: {', '.join(f'{words} ({count:,})' for words, count in proposal.searched)}"), Text()])
     show([adoption_sheet(proposal), Text()])
     for line in proposal.lost:
         print(line)

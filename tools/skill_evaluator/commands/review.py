@@ -1,19 +1,56 @@
-"""`skill-evaluator review`: queue outputs, label them on a local page and export the labels. Makes no call."""
+"""`skill-evaluator review`: accept drafted cases; queue outputs, label them and export the labels. Makes no call."""
 
 from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlencode
 
 from skill_evaluator.api import Library
-from skill_evaluator.display.options import ConfigOption, argument, option, options, rare
+from skill_evaluator.display.options import (
+    ComponentsOption,
+    ConfigOption,
+    FixturesOption,
+    argument,
+    folders_of,
+    option,
+    options,
+    rare,
+)
 from skill_evaluator.errors import EXIT_OK
 from skill_evaluator.text import counted
 
 EXAMPLES = {
+    "review_cases": (
+        "skill-evaluator review cases COMPONENT",
+        "skill-evaluator review cases COMPONENT --accept draft-01 --accept 'draft-1*'",
+    ),
     "review_serve": ("skill-evaluator review serve --reviewer ada",),
     "review_add": ("skill-evaluator review add pairs.jsonl --sample 20",),
     "review_export": ("skill-evaluator review export --labels labels.jsonl",),
 }
+
+
+@options
+class ReviewCasesOptions(ComponentsOption, FixturesOption, ConfigOption):
+    """The options of `review cases`."""
+
+    skill: str = argument("The component.", metavar="COMPONENT")
+    accept: tuple[str, ...] = option("Accept these cases: an id or a pattern; repeatable.", (), metavar="ID")
+
+
+def review_cases(options: ReviewCasesOptions) -> int:
+    """List the cases that a model drafted, or accept those that a person has read and corrected.
+
+    An accepted case loses its mark `unreviewed` in meta.json and is evaluated from then on.
+    """
+    cases = Library(**folders_of(options)).review_cases(options.skill, accept=options.accept)
+    for name in cases:
+        print(name)
+    if options.accept:
+        print(f"{counted(len(cases), 'case')} accepted")
+    else:
+        advice = f"; correct them, then: skill-evaluator review cases {options.skill} --accept ID" if cases else ""
+        print(f"{counted(len(cases), 'unreviewed case')}{advice}")
+    return EXIT_OK
 
 
 @options

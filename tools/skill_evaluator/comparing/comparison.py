@@ -196,12 +196,9 @@ class _Comparison:
             *((None, j) for j in output_indices if j not in paired_outputs),
         ]
 
-    def _matched(
-        self, truth_leaves: ItemLeaves, output_leaves: ItemLeaves, truth: Any, output: Any, field: Field
-    ) -> float:
-        """Return the total weight of the equal leaves of two array items."""
-        if truth_leaves.plain and output_leaves.plain:
-            return fsum([weight for _, _, weight in truth_leaves.leaves & output_leaves.leaves])
+    def _matched(self, a: ItemLeaves, b: ItemLeaves, truth: Any, output: Any, field: Field) -> float:
+        if a.plain and b.plain:
+            return fsum([weight for _, _, weight in a.leaves & b.leaves])
         walk = _Comparison(self._truth, self._output)
         walk.compare(truth, output, field, (), ())
         return counted_weight(walk.rows)[0]

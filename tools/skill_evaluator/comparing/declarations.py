@@ -86,11 +86,9 @@ def refuse_wrong_rules(rules: Mapping[str, FieldRule], key_path: str, where: str
     for path, rule in rules.items():
         added = () if rule.compare in (None, *shipped) else plugins.names(COMPARATOR_GROUP)
         if rule.compare is not None and rule.compare not in (*shipped, *added):
-            suggestion = f"(align: {rule.compare}?)" if rule.compare in get_args(Align) else ""
-            suggestion = suggestion or nearest(rule.compare, (*shipped, *added))
-            raise ComponentError(
-                f"unknown comparator '{rule.compare}' {suggestion} at {key_path}.{path}.compare in {where}"
-            )
+            hint = f"(align: {rule.compare}?)" if rule.compare in get_args(Align) else ""
+            hint = hint or nearest(rule.compare, (*shipped, *added))
+            raise ComponentError(f"unknown comparator '{rule.compare}' {hint} at {key_path}.{path}.compare in {where}")
         for form in rule.formats:
             _refuse_unreadable_format(form, f"at {key_path}.{path}.formats in {where}")
 
@@ -211,7 +209,7 @@ class SchemaPath:
     @property
     def allows_numeric_text(self) -> bool:
         """Whether the schema allows both numbers and any text, as the schema of a pydantic `Decimal`."""
-        return self.kind == "string" and any(_types(node) & {"number", "integer"} for node in self.nodes)
+        return self.kind == "string" and any(types_of(node) & {"number", "integer"} for node in self.nodes)
 
 
 def schema_places(schema: _Node) -> dict[str, SchemaPath]:
@@ -235,9 +233,9 @@ def schema_places(schema: _Node) -> dict[str, SchemaPath]:
 
 
 def _note_kind(schema_path: SchemaPath, node: _Node, path: str, root: _Node) -> None:
-    if path and schema_path.kind not in _ARRAYS and _describes(node, "object"):
+    if path and schema_path.kind not in _ARRAYS and describes(node, "object"):
         schema_path.kind = "object"
-    if _describes(node, "array"):
+    if describes(node, "array"):
         kind = _array_kind(node, root)
         if schema_path.kind not in _ARRAYS or _ARRAYS.index(kind) > _ARRAYS.index(schema_path.kind):
             schema_path.kind = kind
@@ -306,14 +304,13 @@ def _same_value(schema: Any, root: _Node, visits: _Visits, keywords: Sequence[st
 
 
 def _values_below(node: Any, path: str) -> Iterator[tuple[str, Any]]:
-    """Yield the schemas of an object's members and of an array's items, each with its path."""
     if not isinstance(node, Mapping):
         return
-    if _describes(node, "object"):
+    if describes(node, "object"):
         yield from ((below(path, name), child) for name, child in node.get("properties", {}).items())
         open_schemas = (*map(node.get, _OPEN_KEYS), *node.get("patternProperties", {}).values())
         yield from ((below(path, "*"), child) for child in open_schemas if isinstance(child, Mapping))
-    if _describes(node, "array"):
+    if describes(node, "array"):
         by_position, item_schema = _items(node)
         yield from ((f"{path}[]", child) for child in (*by_position, item_schema) if isinstance(child, Mapping))
 
@@ -331,23 +328,24 @@ def _array_kind(node: _Node, root: _Node) -> str:
     if by_position:
         return "array by position"
     parts = [part for part in same_value(item_schema, root) if isinstance(part, Mapping)]
-    if any(_describes(part, "object") or _describes(part, "array") for part in parts):
+    if any(describes(part, "object") or describes(part, "array") for part in parts):
         return "array of objects"
     return "array of scalars" if any(map(_scalar_kind, parts)) else "array of anything"
 
 
-def _types(node: _Node) -> set[str]:
+def types_of(node: _Node) -> set[str]:
+    """Return the types that a schema names."""
     types = node.get("type", ())
     return {types} if isinstance(types, str) else set(types)
 
 
-def _describes(node: _Node, kind: str) -> bool:
+def describes(node: _Node, kind: str) -> bool:
     """Return whether a schema describes objects or arrays (`kind`), by its type or by a keyword specific to it."""
-    return kind in _types(node) or any(keyword in node for keyword in _KEYWORDS[kind])
+    return kind in types_of(node) or any(keyword in node for keyword in _KEYWORDS[kind])
 
 
 def _scalar_kind(node: _Node) -> Compare | None:
-    types = _types(node)
+    types = types_of(node)
     if "enum" in node or "const" in node:
         values = node.get("enum", [node.get("const")])
         return "category" if any(isinstance(value, str) for value in values) else "exact"

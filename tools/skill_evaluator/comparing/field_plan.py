@@ -196,12 +196,10 @@ def plan_fields(schema: Mapping[str, Any] | None, declared: Mapping[str, FieldRu
         _check_paths(declared, kinds, where)
     leaves: dict[str, FieldRule] = {}
     arrays: dict[str, FieldRule] = {}
-    closed_paths = _paths_inside(
-        [path for path, rule in declared.items() if rule.compare is not None], places, declared
-    )
+    closed = _paths_inside([path for path, rule in declared.items() if rule.compare is not None], places, declared)
     open_keys = {star for path in declared for star in _stars(path)}
     for path, kind in {**kinds, **{path: kinds.get(path, "any") for path in declared}}.items():
-        if path in closed_paths:
+        if path in closed:
             continue
         if not open_keys.issuperset(_stars(path)) or (kind == "any" and path not in declared):
             continue
@@ -218,9 +216,7 @@ def plan_fields(schema: Mapping[str, Any] | None, declared: Mapping[str, FieldRu
         declared=frozenset(declared),
         named=frozenset(kinds),
         numeric_texts=frozenset(
-            path
-            for path in numeric - closed_paths
-            if path not in declared or declared[path].compare in (None, "number")
+            path for path in numeric - closed if path not in declared or declared[path].compare in (None, "number")
         ),
     )
 
@@ -259,9 +255,7 @@ def _check_paths(declared: Mapping[str, FieldRule], kinds: Mapping[str, str], wh
     for path, rule in declared.items():
         if path not in kinds:
             raise ComponentError(f"field '{path}' in {where} is not in the schema {nearest_path(path, kinds)}")
-        items = [
-            schema_path.removeprefix(f"{path}[].") for schema_path in kinds if schema_path.startswith(f"{path}[].")
-        ]
+        items = [name.removeprefix(f"{path}[].") for name in kinds if name.startswith(f"{path}[].")]
         for key in rule.key:
             if key not in items:
                 raise ComponentError(

@@ -37,7 +37,6 @@ def trees(a: Any, b: Any) -> tuple[Tree, Tree]:
 
 
 def _postorder(value: Any) -> Iterable[tuple[Hashable, int]]:
-    """Return the nodes of a JSON value in postorder: label and number of children."""
     postorder: list[tuple[Hashable, int]] = []
     waiting: list[tuple[Hashable, Any]] = [] if value is None else [(None, value)]
     while waiting:  # iterative, because values may be nested deeper than the recursion limit
@@ -256,7 +255,6 @@ class _Tables:
         return above.get(top_b + 1, self.never)
 
     def _columns(self, p: int, begin: int, top: int) -> list[int]:
-        """Return the columns to fill in a row of the table of a subtree."""
         row = self.within[p]
         hits = row[bisect_right(row, begin) : bisect_right(row, top + 1)]
         self._count(len(hits) + 1)

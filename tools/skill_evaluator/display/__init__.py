@@ -87,6 +87,15 @@ def amount(value: float | None) -> str:
     return f"{whole}.{decimals.rstrip('0'):<02}"
 
 
+def times(ratio: float) -> str:
+    """Format a ratio of two amounts.
+
+    >>> times(1.234), times(196.7), times(2000.0)
+    ('× 1.23', '× 197', '× 2,000')
+    """
+    return f"× {count(ratio) if ratio >= 100 else plain(ratio, 3)}"
+
+
 def count(value: float | None) -> str:
     """Format a whole number.
 

@@ -15,7 +15,7 @@ from skill_evaluator.records.selection import runs_like, same_series
 from skill_evaluator.records.summaries import Drift
 from skill_evaluator.stats import stdev_or_none, t_quantile
 from skill_evaluator.text import counted, listed
-from skill_evaluator.verdicts.decide.comparability import Pair
+from skill_evaluator.verdicts.decide.comparability import Pair, without_unstable
 from skill_evaluator.verdicts.decide.comparison import compare_records
 from skill_evaluator.verdicts.decide.measuring import Compared, Measured, measure_all
 from skill_evaluator.verdicts.decide.results import ComparisonResult, MeasureResult, ModelVerdict
@@ -58,6 +58,7 @@ def drifts_in(result: ComparisonResult | None) -> dict[str, Drift]:
 
 def drifted(skill: str, pairs: Sequence[Pair], rules: VerdictRules) -> ComparisonResult:
     """Compare runs with earlier runs of their series. Only drift counts as a change."""
+    pairs = [without_unstable(pair, rules.unstable_cases, rules.primary_metric) for pair in pairs]
     result = compare_records(skill, pairs, rules)
     measured = measure_all(pairs)
     models = [_only_drift(*pair, rules.primary_metric) for pair in zip(result.models, measured, strict=True)]

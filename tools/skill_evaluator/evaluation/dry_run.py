@@ -16,6 +16,7 @@ from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Model
 from skill_evaluator.providers import key_note
 from skill_evaluator.providers.base import Completion
+from skill_evaluator.providers.structured import schema_problems
 from skill_evaluator.records.archive import Archive, read_entries
 from skill_evaluator.records.record import Record, read_record
 from skill_evaluator.runner.journal import RECORD, Run
@@ -39,13 +40,14 @@ from skill_evaluator.text import listed
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DryRun:
-    """The size of an evaluation: an estimate per model, remarks, and the cost of each call mode."""
+    """The size of an evaluation: an estimate per model, remarks, problems, and the cost of each call mode."""
 
     component: Component
     cases: Sequence[Case]
     estimates: Sequence[ModelEstimate]
     forecasts: Sequence[Forecast]
     further: Sequence[str]
+    problems: Sequence[str]
 
 
 _FILES = "tokens of images and of pages of PDFs are estimates, by each vendor's rule of November 2026"
@@ -99,6 +101,7 @@ def dry_run(request: EvaluationRequest) -> DryRun:
         estimates=estimates,
         forecasts=forecasts_of((each.model_id, each) for each in estimates),
         further=list(dict.fromkeys(remarks)),
+        problems=schema_problems(inputs.component, inputs.models),
     )
 
 

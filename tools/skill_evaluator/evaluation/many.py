@@ -77,7 +77,7 @@ def _changed(request: ManyRequest, names: Sequence[str], ref: str | None) -> lis
     if base is None or (base == head and not ref and repository.is_shallow):
         message = f"--base {ref} is not a commit here" if ref else "found no merge base of HEAD and the main branch"
         raise GitError(f"{message}; fetch more (`fetch-depth: 0` in CI), or name a commit: --changed --base COMMIT")
-    folder = repository.place(request.components)
+    folder = repository.relative_path(request.components)
     (versions,) = read_versions(repository, (base,), folder)
     changed = []
     for name in names:

@@ -34,6 +34,7 @@ from skill_evaluator.scoring.answer_views import ChangedAnswers, answer_changes
 from skill_evaluator.scoring.answers import Scorecard
 from skill_evaluator.scoring.recording import Finished, Recorder, origin_of
 from skill_evaluator.scoring.scorer import Scorer, open_scores
+from skill_evaluator.text import counted
 from skill_evaluator.verdicts.decide.comparability import common_part
 from skill_evaluator.verdicts.decide.results import ComparisonResult
 from skill_evaluator.verdicts.history.component import RecordedComponent
@@ -398,6 +399,6 @@ def evaluate_at_each_save(
             stopped = [run.record.stopped or "" for run in result.finished]
             if request.max_calls == 0 or any(reason.startswith(("max_calls", "max_cost")) for reason in stopped):
                 return
-        limit = f"{request.max_calls} calls" if request.max_cost is None else f"${request.max_cost:.2f}"
+        limit = counted(request.max_calls or 0, "call") if request.max_cost is None else f"${request.max_cost:.2f}"
         print(f"waiting for a save; {limit} left, Ctrl-C stops", file=sys.stderr, flush=True)
         next(filter(None, saves))

@@ -23,7 +23,7 @@ from skill_evaluator.providers import lack_of, read_configuration
 from skill_evaluator.records.archive import Archive
 from skill_evaluator.records.record import unusable_text
 from skill_evaluator.records.selection import runs_of_versions
-from skill_evaluator.runner.session import Watch, print_how_to_go_on
+from skill_evaluator.runner.session import Watch, print_resume_command
 from skill_evaluator.stats import total_or_none
 from skill_evaluator.verdicts.decide.results import ComparisonResult, per_1000
 from skill_evaluator.verdicts.decide.rules import exit_code
@@ -129,7 +129,7 @@ def _plan(evaluation: EvaluationRequest, request: SwitchRequest) -> SwitchedComp
 
 def _compare(row: SwitchedComponent, evaluated: EvaluationResult, request: SwitchRequest) -> SwitchedComponent:
     """Compare the new model with the old model on an evaluated component."""
-    print_how_to_go_on(evaluated.resume_command())
+    print_resume_command(evaluated.resume_command())
     records = {run.record.model_id: run.record for run in evaluated.finished}
     remarks = [row.remark] if row.remark else []
     for name in evaluated.request.models:

@@ -139,12 +139,10 @@ def export_records(request: ExportRequest, recorded: Callable[[str], RecordedCom
         locations = ", ".join(request.sources) or request.components
         raise LeaderboardError(f"nothing is recorded in {locations} yet; evaluate it, or see --components DIR")
     records = [read_record(path) for path in dict.fromkeys(paths)]
-    recorded_models = {record.model_id for record in records}
-    if unknown := [model_id for model_id in request.models if model_id not in recorded_models]:
-        raise LeaderboardError(
-            f"no record of model '{unknown[0]}' is among them {nearest(unknown[0], recorded_models)}"
-        )
-    model_ids = request.models or recorded_models
+    recorded_ids = {record.model_id for record in records}
+    if unknown := [model_id for model_id in request.models if model_id not in recorded_ids]:
+        raise LeaderboardError(f"no record of model '{unknown[0]}' {nearest(unknown[0], recorded_ids)}")
+    model_ids = request.models or recorded_ids
     rows = [row for record in records if record.model_id in model_ids for row in TABLES[request.table](record)]
     lines = (json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows)
     text = _csv_text(rows) if request.to == "csv" else "".join(lines)

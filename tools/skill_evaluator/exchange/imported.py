@@ -34,7 +34,7 @@ from skill_evaluator.text import canonical_json, digest
 _CELL = SizeLimit(max_bytes=16_000_000)
 _MAX_ID = 100  # characters
 _FAILURE_WITHOUT_OUTPUT = 2  # promptfoo's failureReason if the provider or the grader failed
-_GRADE_VALUES = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0}  # inspect's grades and their values
+_GRADES = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0}  # inspect's grades and their values
 _SCORE_WORDS = {"": None, "true": 1.0, "false": 0.0, "pass": 1.0, "fail": 0.0}
 _COLUMN_NAMES = (("case", "case_id", "id"), ("replicate", "epoch"), ("truth", "expected", "target"))
 _AMOUNT_COLUMNS = ("input_tokens", "output_tokens", "cost_usd", "latency_s")
@@ -142,15 +142,12 @@ def _read_log(path: Path) -> Any:
 
 
 def _tool_run(value: Any, path: Path) -> dict[str, Any]:
-    """Return the fields of an ImportedRun from a tool's JSON."""
     if value_at(value, "eval") is not None:
         return _inspect_run(value, path)
     if value_at(value, "results.results") is not None:
         return _promptfoo_run(value, path)
-    raise LeaderboardError(
-        f"{path} has no results in a known format: a record, promptfoo's JSON, inspect's JSON, "
-        "or a table (.csv, .tsv, .jsonl)"
-    )
+    formats = "a record, promptfoo's JSON, inspect's JSON, or a table (.csv, .tsv, .jsonl)"
+    raise LeaderboardError(f"{path} has no results in a known format: {formats}")
 
 
 def _objects(value: Any, keys: str, path: Path) -> list[Mapping[str, Any]]:
@@ -162,7 +159,6 @@ def _objects(value: Any, keys: str, path: Path) -> list[Mapping[str, Any]]:
 
 
 def _object(value: Any, keys: str) -> Mapping[str, Any]:
-    """Return the object under a dotted key, or an empty one."""
     member = value_at(value, keys)
     return member if isinstance(member, dict) else {}
 
@@ -172,18 +168,17 @@ def _promptfoo_run(value: Any, path: Path) -> dict[str, Any]:
     prompts = [each.get("raw") for each in _objects(value, "results.prompts", path)]
     if any(prompt != prompts[0] for prompt in prompts):
         raise LeaderboardError(f"{path} has results of several prompts; run promptfoo eval with --filter-prompts")
-    tests = {(_test_description(each), canonical_json(each.get("vars"))) for each in results}
+    tests = {(_description(each), canonical_json(each.get("vars"))) for each in results}
     counts = Counter(description for description, _ in tests)
     return {
         "tool": "promptfoo",
         "timestamp": value_at(value, "results.timestamp"),
         "prompt": (prompts[0] if prompts else None) or None,
-        "outputs": [_promptfoo_output(each, is_unique=counts[_test_description(each)] == 1) for each in results],
+        "outputs": [_promptfoo_output(each, is_unique=counts[_description(each)] == 1) for each in results],
     }
 
 
-def _test_description(result: Mapping[str, Any]) -> str:
-    """Return the description of a promptfoo test, or an empty text."""
+def _description(result: Mapping[str, Any]) -> str:
     return _as_text(value_at(result, "testCase.description")) or ""
 
 
@@ -191,7 +186,7 @@ def _promptfoo_output(result: Mapping[str, Any], *, is_unique: bool) -> dict[str
     """Return the fields of an ImportedOutput. The case id is the test's description if unique, else its variables."""
     failed = result.get("failureReason") == _FAILURE_WITHOUT_OUTPUT
     variables = _object(result, "vars")
-    name = (is_unique and _test_description(result)) or ", ".join(
+    name = (is_unique and _description(result)) or ", ".join(
         f"{key}={_as_text(each)}" for key, each in variables.items()
     )
     if not 0 < len(name) <= _MAX_ID or not name.isprintable():
@@ -230,9 +225,7 @@ def _inspect_output(sample: Mapping[str, Any], model: Any) -> dict[str, Any]:
     for name, score in () if failed else _object(sample, "scores").items():
         value = value_at(score, "value")
         parts = {f"{name}/{part}": each for part, each in value.items()} if isinstance(value, dict) else {name: value}
-        scores |= {
-            part: _GRADE_VALUES.get(each, each) if isinstance(each, str) else each for part, each in parts.items()
-        }
+        scores |= {part: _GRADES.get(each, each) if isinstance(each, str) else each for part, each in parts.items()}
     return {
         "case_id": sample.get("id"),
         "case": {"input": sample.get("input"), "target": sample.get("target")},
@@ -254,22 +247,18 @@ def _table_outputs(path: Path, on_problem: Odd) -> list[ImportedOutput]:
     case, replicate, truth = (next((name for name in names if name in columns), names[0]) for names in _COLUMN_NAMES)
     if case not in columns:
         raise LeaderboardError(f"{path} has no column 'case'; its columns are {', '.join(columns)}")
-    columns_by_field = {"case_id": case, "replicate": replicate, "case": truth}
-    columns_by_field |= {name: name for name in ("model", "output", "error", "scores", *_AMOUNT_COLUMNS)}
+    columns_of = {"case_id": case, "replicate": replicate, "case": truth}
+    columns_of |= {name: name for name in ("model", "output", "error", "scores", *_AMOUNT_COLUMNS)}
     cases = [row for _, row in rows if row.get(case) not in (None, "")] or [row for _, row in rows]
     metrics = [
-        name
-        for name in columns
-        if name not in columns_by_field.values() and _are_scores([row.get(name) for row in cases])
+        name for name in columns if name not in columns_of.values() and _are_scores([row.get(name) for row in cases])
     ]
     is_compared = "output" in columns and truth in columns
     if not metrics and not is_compared and "scores" not in columns:
-        raise LeaderboardError(
-            f"{path} has nothing to compare: expected a column of scores from 0 to 1, or 'output' and 'truth'"
-        )
+        raise LeaderboardError(f"{path} requires a column of scores from 0 to 1, or 'output' and 'truth'")
     outputs = []
     for line, row in rows:
-        fields: dict[str, Any] = {name: row.get(column) for name, column in columns_by_field.items()}
+        fields: dict[str, Any] = {name: row.get(column) for name, column in columns_of.items()}
         nested = fields["scores"] or {}
         scores = {name: row.get(name) for name in metrics} | nested if isinstance(nested, dict) else nested
         if is_compared and isinstance(scores, dict):

@@ -142,19 +142,14 @@ def position_bias(in_order: Sequence[Hashable], swapped: Sequence[Hashable]) -> 
     (0.5, 0.75, 0.5)
     """
     pairs = list(zip(in_order, swapped, strict=True))
-    first = [((in_order_verdict == 1) + (swapped_verdict == 2)) / 2 for in_order_verdict, swapped_verdict in pairs]
-    second = [((in_order_verdict == 2) + (swapped_verdict == 1)) / 2 for in_order_verdict, swapped_verdict in pairs]
+    first = [((plain == 1) + (reverse == 2)) / 2 for plain, reverse in pairs]
+    second = [((plain == 2) + (reverse == 1)) / 2 for plain, reverse in pairs]
     parsed = [pair for pair in pairs if None not in pair]
     return PositionBias(
-        flips=rate(
-            sum(in_order_verdict != swapped_verdict for in_order_verdict, swapped_verdict in parsed), len(parsed)
-        ),
+        flips=rate(sum(plain != reverse for plain, reverse in parsed), len(parsed)),
         picks_first=mean_within(first),
         lean=mean_within(
-            [
-                in_order_verdict - swapped_verdict
-                for in_order_verdict, swapped_verdict in zip(first, second, strict=True)
-            ],
+            [plain - reverse for plain, reverse in zip(first, second, strict=True)],
             -1.0,
             1.0,
         ),

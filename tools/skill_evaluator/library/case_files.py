@@ -23,10 +23,10 @@ from skill_evaluator.processes import ProcessLimits, Program, run_process
 
 PDF: MediaType = "application/pdf"
 _IMAGES: Mapping[bytes, MediaType] = {b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg"}
-_HEAD = 1_000_000  # bytes read to find the size of an image
-_PART = 1 << 18
-_SECONDS, _MEMORY = 20.0, 1_000_000_000  # limits for one PDF: seconds, bytes
-_START_S = 30.0
+_HEAD_BYTES = 1_000_000  # read to find the size of an image
+_BLOCK_BYTES = 1 << 18
+_MAX_PDF_S, _MAX_PDF_MEMORY = 20.0, 1_000_000_000  # memory in bytes
+_STARTUP_S = 30.0
 _read: dict[tuple[str, bool], Mapping[str, Any]] = {}  # results by PDF digest and whether the text was extracted
 
 
@@ -45,7 +45,7 @@ def media_type_of(head: bytes) -> MediaType | None:
 
 
 def read_file(path: Path, limits: SafetyLimits) -> File:
-    """Return the metadata of a PDF or an image; `read_pdfs` counts the pages of a PDF.
+    """Read the metadata of a PDF or an image; `read_pdfs` counts the pages of a PDF.
 
     Raise FixtureError if the file is too large or has another type.
     """
@@ -54,9 +54,9 @@ def read_file(path: Path, limits: SafetyLimits) -> File:
         size = os.fstat(handle.fileno()).st_size
         if size > limit.max_bytes:
             raise FixtureError(f"{path} has {size:,} bytes; {limit}")
-        head = handle.read(_HEAD)
+        head = handle.read(_HEAD_BYTES)
         content.update(head)
-        while part := handle.read(min(_PART, max(0, size - handle.tell()))):
+        while part := handle.read(min(_BLOCK_BYTES, max(0, size - handle.tell()))):
             content.update(part)
     media_type = media_type_of(head)
     if media_type is None:
@@ -73,19 +73,19 @@ def _with_extent(image: File, head: bytes) -> File:
     except Exception:  # imagesize raises many types of errors on damaged files
         width = height = 0
     if min(width, height) < 1:
-        raise FixtureError(f"{image.path} begins as {image.media_type} and is no image that can be read; save it anew")
+        raise FixtureError(f"{image.path} begins as {image.media_type} but cannot be read as an image; save it again")
     return replace(image, width=int(width), height=int(height))
 
 
 def file_in(folder: Path, name: Any, root: Root, limits: SafetyLimits) -> File:
-    """Return the file that an input names, relative to `folder`.
+    """Read the file that an input names, relative to `folder`.
 
     Raise FixtureError if the name is not a path below the folder, or if the file does not exist or cannot be read.
     """
     if not isinstance(name, str) or not name or Path(name).is_absolute() or ".." in Path(name).parts:
-        raise FixtureError(f"{folder}: an input's file must lie in this folder, as {str(name)[:100]!a} does not")
+        raise FixtureError(f"{folder}: an input's file must be in this folder, but {str(name)[:100]!a} is not")
     if not (path := root.inside(folder / name)).exists():
-        raise FixtureError(f"{folder}: inputs name the file {name!a}, which is not there")
+        raise FixtureError(f"{folder}: inputs name the file {name!a}, which does not exist")
     return read_file(path, limits)
 
 
@@ -98,24 +98,24 @@ def read_pdfs(files: Iterable[File], limits: SafetyLimits, *, texts: bool = Fals
     by_path = {file.path: file for file in files}
     new = [file for file in by_path.values() if (file.digest, texts) not in _read]
     if new:
-        asked = {"paths": [str(file.path.absolute()) for file in new], "most_pages": limits.file_pages}
-        of_all = ProcessLimits(
-            seconds=_START_S + _SECONDS * len(new),
+        request = {"paths": [str(file.path.absolute()) for file in new], "max_pages": limits.file_pages}
+        process_limits = ProcessLimits(
+            seconds=_STARTUP_S + _MAX_PDF_S * len(new),
             output_bytes=1_000_000 + 2 * limits.document_bytes * len(new),
-            memory_bytes=_MEMORY,
+            memory_bytes=_MAX_PDF_MEMORY,
         )
         argv = [sys.executable, "-I", str(Path(__file__).with_name("pdf.py"))]
-        ended = run_process(
-            Program(argv=argv, folder=Path.cwd(), limits=of_all),
-            json.dumps({**asked, "seconds": _SECONDS, "texts": texts}).encode(),
+        process = run_process(
+            Program(argv=argv, folder=Path.cwd(), limits=process_limits),
+            json.dumps({**request, "seconds": _MAX_PDF_S, "texts": texts}).encode(),
         )
-        lines = [json.loads(line) for line in ended.stdout.splitlines(keepends=True) if line.endswith(b"\n")]
-        for file, read in zip(new, [*lines, {"problem": ended.problem}], strict=False):
-            _read[file.digest, texts] = read
+        lines = [json.loads(line) for line in process.stdout.splitlines(keepends=True) if line.endswith(b"\n")]
+        for file, result in zip(new, [*lines, {"problem": process.problem}], strict=False):
+            _read[file.digest, texts] = result
     for file in by_path.values():
-        read = _read.get((file.digest, texts), {"problem": "it was not reached"})
-        if "problem" in read:
-            raise FixtureError(f"{file.path} is no PDF that can be read: {read['problem']}")
-        if len((read["text"] or "").encode("utf-8", "surrogatepass")) > limits.document_bytes:
+        result = _read.get((file.digest, texts), {"problem": "it was not reached"})
+        if "problem" in result:
+            raise FixtureError(f"{file.path} is no PDF that can be read: {result['problem']}")
+        if len((result["text"] or "").encode("utf-8", "surrogatepass")) > limits.document_bytes:
             raise FixtureError(f"the text of {file.path} is too long; {limits.size_of('document_bytes')}")
     return {path: _read[file.digest, texts] for path, file in by_path.items()}

@@ -1,6 +1,7 @@
-"""Import cases from a table: convert rows of CSV, TSV or JSON to documents with ground truths.
+"""Import cases from a table, and accept cases that a model drafted.
 
-Every faulty row is reported with file and line number before anything is written.
+Rows of CSV, TSV or JSON become documents with ground truths. Every faulty row is reported with file and line number
+before anything is written.
 """
 
 import shutil
@@ -8,6 +9,7 @@ import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +24,8 @@ from skill_evaluator.display.options import (
 )
 from skill_evaluator.errors import ComponentError, FixtureError, NotEvaluatedError, refuse
 from skill_evaluator.files import json_text, replace_text, storing, validated
-from skill_evaluator.library.cases import INPUTS, Case, cases_of_table, load_cases
-from skill_evaluator.library.components import Component, load_component, places_of, sources_of
+from skill_evaluator.library.cases import INPUTS, Case, case_folders, cases_of_table, find_cases, read_cases
+from skill_evaluator.library.components import METAS, Component, load_component, places_of, sources_of
 from skill_evaluator.library.config import load_settings
 from skill_evaluator.library.prompts import DOCUMENT
 from skill_evaluator.library.sources import component_names
@@ -60,14 +62,14 @@ class CaseTable(ComponentsOption, FixturesOption, ConfigOption):
     yes: bool = flag("Write the cases without confirmation.")
 
     def columns_for(self, component: Component) -> Columns:
-        """Return the columns named in the options or in evals/datasets.json, by default those named like the inputs."""
+        """Return the columns of the options, else of evals/datasets.json, else columns with the names of the inputs."""
         inputs = {name: name for name in component.prompt.inputs} | component.columns.inputs
-        only = next(iter(inputs)) if len(inputs) == 1 else DOCUMENT
+        default_name = next(iter(inputs)) if len(inputs) == 1 else DOCUMENT
         for name, equals, column in (part.partition("=") for part in self.document):
-            inputs[name if equals else only] = column if equals else name
-        whole = len(self.truth) == 1 and "=" not in self.truth[0]
+            inputs[name if equals else default_name] = column if equals else name
+        is_single = len(self.truth) == 1 and "=" not in self.truth[0]
         pairs = [part.partition("=") for part in self.truth]
-        truth = self.truth[0] if whole else {field: column or field for field, _, column in pairs}
+        truth = self.truth[0] if is_single else {field: column or field for field, _, column in pairs}
         return validated(Columns, {"id": self.id, "inputs": inputs, "truth": truth}, Path("the options"), FixtureError)
 
 
@@ -111,7 +113,7 @@ def import_cases(table: CaseTable, on_problem: Odd = refuse) -> ImportedCases:
         new = _new_of(made, table, component)
         left = {("row", "it is a case already"): len(made) - len(new)} if len(made) > len(new) else {}
         made = new
-    cases = {case_id: _files_of(case, component.output) for case_id, case in made.items()}
+    cases = {case_id: files_of(case, component.output) for case_id, case in made.items()}
     advice = "choose other ids with --id COLUMN" + ("" if table.new else ", or import only the new rows with --new")
     place = place_of_new(component, table.fixtures, cases, advice)
     if table.yes:
@@ -125,7 +127,7 @@ def import_cases(table: CaseTable, on_problem: Odd = refuse) -> ImportedCases:
 def _new_of(cases: Mapping[str, Case], table: CaseTable, component: Component) -> dict[str, Case]:
     """Return the cases that the component does not have yet, matched by id, or by inputs if they are numbered."""
     try:
-        there = load_cases(component, table.fixtures, odd=lambda _: None)
+        there = read_cases(component, table.fixtures, odd=lambda _: None)
     except NotEvaluatedError:
         return dict(cases)
     numbered = table.id is None
@@ -139,12 +141,12 @@ def place_of_new(component: Component, fixtures: Path | None, case_ids: Iterable
     Raise FixtureError if one of the cases already exists, or if the component has multiple-choice questions.
     """
     if component.output == "choice":
-        raise FixtureError(f"'{component.name}' asks questions: its cases are lines of questions.jsonl, not documents")
-    places = places_of(component.home, component.fixtures, fixtures, "cases")
-    place = next((place for place in places if sources_of([place])), places[0])
-    if there := [case_id for case_id in case_ids if (place / case_id).exists()]:
-        raise FixtureError(f"{place / there[0]} exists already; {advice}")
-    return place
+        raise FixtureError(f"'{component.name}' has multiple-choice questions: add lines to questions.jsonl instead")
+    folders = places_of(component.home, component.fixtures, fixtures, "cases")
+    folder = next((folder for folder in folders if sources_of([folder])), folders[0])
+    if existing := [case_id for case_id in case_ids if (folder / case_id).exists()]:
+        raise FixtureError(f"{folder / existing[0]} exists already; {advice}")
+    return folder
 
 
 def write_cases(place: Path, cases: NewCases) -> None:
@@ -162,7 +164,8 @@ def write_cases(place: Path, cases: NewCases) -> None:
             undo.pop_all()
 
 
-def _files_of(case: Case, output: Output) -> dict[str, str]:
+def files_of(case: Case, output: Output) -> dict[str, str]:
+    """Return the texts of a case's files by name."""
     others = {name: value for name, value in case.inputs.items() if name != DOCUMENT}
     files = {}
     if DOCUMENT in case.inputs:
@@ -175,6 +178,37 @@ def _files_of(case: Case, output: Output) -> dict[str, str]:
     if case.labelled and output == "text":
         return {**files, "expected.md": f"{case.truth}\n"}
     return {**files, "ground_truth.json": json_text(case.truth)} if case.labelled else files
+
+
+def unreviewed_cases(component: Component, fixtures: Path | None) -> dict[Path, Case]:
+    """Return the unreviewed cases by their folder, or by the file and id of their row."""
+    try:
+        cases, sources = read_cases(component, fixtures), find_cases(component, fixtures)
+    except NotEvaluatedError:
+        return {}
+    folders = {folder.name: folder for source in sources for folder in case_folders(source)}
+    return {folders.get(case.id, sources[-1] / case.id): case for case in cases if case.unreviewed}
+
+
+def accept_cases(component: Component, fixtures: Path | None, patterns: Sequence[str]) -> list[str]:
+    """Remove the mark of the unreviewed cases whose ids match a pattern, and return their ids.
+
+    Raise FixtureError if a case is invalid, or a row of a file.
+    """
+    accepted = []
+    for folder, case in unreviewed_cases(component, fixtures).items():
+        if not any(fnmatchcase(case.id, pattern) for pattern in patterns):
+            continue
+        if not folder.is_dir():
+            raise FixtureError(f"case '{case.id}' is a row of {folder.parent}: remove its key unreviewed there")
+        (path,) = (folder / name for name in METAS if (folder / name).is_file())
+        meta = {name: value for name, value in case.meta.items() if name != "unreviewed"}
+        with storing(path):
+            path.unlink()
+            if meta:
+                replace_text(folder / METAS[0], json_text(meta))
+        accepted.append(case.id)
+    return accepted
 
 
 def inferred_schema(truths: Sequence[Any], source: Path) -> str:

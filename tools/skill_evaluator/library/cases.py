@@ -54,6 +54,7 @@ from skill_evaluator.parsing.answer import parse_output
 from skill_evaluator.text import (
     canonical_json,
     count_leaves,
+    counted,
     digest,
     letters_of,
     listed,
@@ -63,7 +64,7 @@ from skill_evaluator.text import (
 )
 
 QUESTIONS = "questions.jsonl"
-_NO_META = ("id", "question", "options", "answer", "not_applicable")
+_NO_META = ("id", "question", "options", "answer", "not_applicable", "unreviewed")
 
 
 class Question(BaseModel):
@@ -76,23 +77,24 @@ class Question(BaseModel):
     options: tuple[str, ...] = Field(min_length=2, max_length=len(ascii_uppercase))
     answer: str | None = Field(default=None, description="the letter of the right option")
     topic: str | None = None
-    why: str | None = Field(default=None, description="why the answer is right, or why the question is asked")
+    why: str | None = Field(default=None, description="reason for the right answer, or purpose of the question")
     not_applicable: ModelPatterns = ()
+    unreviewed: bool = Field(default=False, description="drafted by a model: not evaluated before a person accepts it")
 
     @field_validator("options")
     @classmethod
     def _refuse_equal_options(cls, options: tuple[str, ...]) -> tuple[str, ...]:
-        seen: dict[str, str] = {}
+        letters: dict[str, str] = {}
         for letter, option in zip(ascii_uppercase, options, strict=False):
             if not option:
                 raise ValueError(f"option {letter} is empty")
-            first = seen.setdefault(normalise(option).casefold(), letter)
-            if first != letter:
-                raise ValueError(f"options {first} and {letter} are the same but for case and white space")
+            letter_before = letters.setdefault(normalise(option).casefold(), letter)
+            if letter_before != letter:
+                raise ValueError(f"options {letter_before} and {letter} are the same but for case and white space")
         return options
 
     @model_validator(mode="after")
-    def _refuse_an_answer_that_is_no_option(self) -> "Question":
+    def _check_answer(self) -> "Question":
         if self.answer is not None and self.answer not in tuple(self.letters):
             raise ValueError(f"answer '{self.answer}' is not among the options A to {self.letters[-1]}")
         return self
@@ -136,11 +138,11 @@ def read_questions(path: Path, limit: SizeLimit) -> tuple[list[Question], list[s
             except UnicodeEncodeError:
                 problems.append(f"{path}:{number}: half a surrogate pair, which is no text")
                 continue
-            first = lines.setdefault(question.id, number)
-            if first == number:
+            first_line = lines.setdefault(question.id, number)
+            if first_line == number:
                 questions.append(question)
             else:
-                problems.append(f"{path}:{number}: id '{question.id}' is that of line {first}")
+                problems.append(f"{path}:{number}: id '{question.id}' is that of line {first_line}")
     except FixtureError as problem:
         problems.append(str(problem))
     if not questions and not problems:
@@ -148,7 +150,7 @@ def read_questions(path: Path, limit: SizeLimit) -> tuple[list[Question], list[s
     return questions, problems
 
 
-_MOST_SHOWN = 500  # characters of a schema error, which may quote the whole ground truth
+_MAX_ERROR_CHARS = 500  # characters of a schema error, which may quote the whole ground truth
 SOURCE = "input-source.md"
 _ADVICE = "add <case-id>/document.md and ground_truth.json"
 _WAITS = f"has {SOURCE} and no document.md"
@@ -163,10 +165,10 @@ class _Turns(StrictModel):
 
     @field_validator("turns")
     @classmethod
-    def _refuse_other_order(cls, turns: tuple[WrittenMessage, ...]) -> tuple[WrittenMessage, ...]:
+    def _check_order(cls, turns: tuple[WrittenMessage, ...]) -> tuple[WrittenMessage, ...]:
         roles = [turn.role for turn in turns]
         if roles != ["user", "assistant"] * (len(roles) // 2):
-            raise ValueError("user and assistant take turns, and the assistant's is the last")
+            raise ValueError("user and assistant must alternate, and the last turn must be the assistant's")
         if not all(turn.content.strip() for turn in turns):
             raise ValueError("a turn is empty")
         return turns
@@ -176,7 +178,8 @@ class CaseMeta(FrozenModel):
     """The keys of a case's meta.json that are read; teams may add others."""
 
     not_applicable: ModelPatterns = ()
-    checks: tuple[DeclaredCheck, ...] = Field(default=(), description="what its answers are held against")
+    checks: tuple[DeclaredCheck, ...] = Field(default=(), description="checks of the case's outputs")
+    unreviewed: bool = Field(default=False, description="drafted by a model: not evaluated before a person accepts it")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,7 +189,8 @@ class Case:
     `inputs` are by name, such as `document`, and `turns` are the earlier conversation. `labelled` is true if the case
     has a `truth`, which may be JSON null. A question has `options`. `not_applicable` are ids and patterns of models
     that are not called for this case. `used` are the inputs in the component's prompt; the `digest` is computed from
-    these, the turns and the truth. `parts` has one digest per input, and one for the turns.
+    these, the turns and the truth. `parts` has one digest per input, and one for the turns. An `unreviewed` case was
+    drafted by a model, and no person has accepted it yet.
     """
 
     id: str
@@ -201,6 +205,7 @@ class Case:
     used: tuple[str, ...] = (DOCUMENT,)
     parts: Mapping[str, str] = field(default_factory=dict)
     checks: tuple[Check, ...] = ()
+    unreviewed: bool = False
 
     @property
     def files(self) -> tuple[File, ...]:
@@ -217,9 +222,9 @@ class Case:
         """The text that people and judges read: the document, or the earlier turns and the inputs under their names."""
         if self.shown_as == DOCUMENT:
             return str(self.inputs[DOCUMENT])
-        told: list[tuple[str, str]] = [(turn.role, turn.text) for turn in self.turns]
-        told += [(name, text_of(self.inputs[name])) for name in self.used]
-        return "\n\n".join(f"{name}:\n{text.strip()}" for name, text in told)
+        sections: list[tuple[str, str]] = [(turn.role, turn.text) for turn in self.turns]
+        sections += [(name, text_of(self.inputs[name])) for name in self.used]
+        return "\n\n".join(f"{name}:\n{text.strip()}" for name, text in sections)
 
     @property
     def sentences(self) -> dict[str, str]:
@@ -231,14 +236,14 @@ class Case:
 
         Return the case unchanged if it lacks one of the inputs.
         """
-        asked = {name: part for name, part in self.parts.items() if name in (*inputs, TURNS)}
-        if not set(inputs) <= asked.keys():
+        used_parts = {name: part for name, part in self.parts.items() if name in (*inputs, TURNS)}
+        if not set(inputs) <= used_parts.keys():
             return self
-        whole = asked[DOCUMENT] if list(asked) == [DOCUMENT] else digest(canonical_json(asked))
-        return replace(self, digest=whole, used=inputs)
+        case_digest = used_parts[DOCUMENT] if list(used_parts) == [DOCUMENT] else digest(canonical_json(used_parts))
+        return replace(self, digest=case_digest, used=inputs)
 
     def was(self, digest: str) -> bool:
-        """Return whether a digest is this case's, including its digest under a version that used the document only."""
+        """Return whether a digest is this case's, or its digest in a version that used only the document."""
         return digest == self.digest or (not self.turns and digest == self.parts.get(DOCUMENT))
 
 
@@ -248,14 +253,29 @@ def parse_case_output(component: Component, case: Case, text: str) -> Parsed:
 
 
 def text_of(value: Any) -> str:
-    """Return an input as text: a file as its description, other non-text values as JSON."""
+    """Convert an input to text: a file to its description, other values to JSON."""
     return str(value) if isinstance(value, str | File) else json.dumps(value, ensure_ascii=False)
 
 
 def load_cases(
     component: Component, fixtures_dir: Path | None, patterns: Sequence[str] = (), odd: Odd = refuse
 ) -> tuple[Case, ...]:
-    """Read a component's cases that match a pattern (all cases without patterns), sorted by id.
+    """Read a component's reviewed cases that match a pattern (all without patterns), sorted by id; see `read_cases`.
+
+    Raise NotEvaluatedError if there are only unreviewed cases, or FixtureError if the component has records.
+    """
+    cases = read_cases(component, fixtures_dir, patterns, odd)
+    reviewed = tuple(case for case in cases if not case.unreviewed)
+    if cases and not reviewed:
+        advice = f"see `skill-evaluator review cases {component.name}`"
+        raise _without_cases(component, f"{counted(len(cases), 'case')} drafted by a model and not reviewed; {advice}")
+    return reviewed
+
+
+def read_cases(
+    component: Component, fixtures_dir: Path | None, patterns: Sequence[str] = (), odd: Odd = refuse
+) -> tuple[Case, ...]:
+    """Read a component's cases that match a pattern, including unreviewed ones, sorted by id.
 
     Every ground truth must validate against the component's schema. `odd` receives the problem of an invalid case; by
     default it is raised as FixtureError. Raise NotEvaluatedError if the component has no cases yet, or if no selected
@@ -314,24 +334,26 @@ def cases_of_table(
     relative to the table and must be in `root`; without `root` the names are kept as values. Raise FixtureError if a
     column names a field that the schema does not have.
     """
-    places = schema_places(component.schema or {})
+    schema_paths = schema_places(component.schema or {})
     for path in table.columns.fields if component.schema is not None else ():
-        if path not in places:
+        if path not in schema_paths:
             where = component.contract.where
-            raise FixtureError(f"truth '{path}': no such field in {where} {nearest_path(path, places)}")
-    taken = {case_id: str(folder) for case_id, folder in folders.items()}
+            raise FixtureError(f"truth '{path}': no such field in {where} {nearest_path(path, schema_paths)}")
+    sources = {case_id: str(folder) for case_id, folder in folders.items()}
     cases: dict[str, Case] = {}
     for case_id, line, row in table.rows:
         if ids is not None and case_id not in ids:
             continue
-        at = f"{table.path}:{line}"
+        location = f"{table.path}:{line}"
         try:
             if not is_file_name(case_id):
-                raise FixtureError(f"{at}: {case_id[:100]!a} cannot be a case's id (letters, digits, '.', '_', '-')")
-            case = _case_of_row(component, table, (case_id, line), row, places, root)
-            if case_id in taken:
-                raise FixtureError(f"{at}: the id '{case_id}' is that of {taken[case_id]}")
-            taken[case_id] = f"line {line}"
+                raise FixtureError(
+                    f"{location}: {case_id[:100]!a} cannot be a case's id (letters, digits, '.', '_', '-')"
+                )
+            case = _case_of_row(component, table, (case_id, line), row, schema_paths, root)
+            if case_id in sources:
+                raise FixtureError(f"{location}: the id '{case_id}' is that of {sources[case_id]}")
+            sources[case_id] = f"line {line}"
             cases[case_id] = case
         except FixtureError as problem:
             odd(problem)
@@ -365,16 +387,17 @@ def _case_of_row(
         labelled=truth is not None,
         meta=meta,
         not_applicable=declared.not_applicable,
+        unreviewed=declared.unreviewed,
         checks=checks_of(component, declared, Path(where), folder, root) if root else component.checks,
     )
     return _ready(case, component, where)
 
 
-def case_folders(place: Path) -> list[Path]:
+def case_folders(folder: Path) -> list[Path]:
     """Return the case folders in a folder, sorted by name. A table has none."""
-    if not place.is_dir():
+    if not folder.is_dir():
         return []
-    return sorted(path for path in place.iterdir() if path.is_dir() and not path.name.startswith("."))
+    return sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
 
 
 def cases_without_document(sources: Iterable[Path]) -> list[str]:
@@ -396,27 +419,27 @@ def find_cases(component: Component, fixtures_dir: Path | None) -> list[Path]:
     is_choice = component.output == "choice"
     if fixtures_dir is not None and not fixtures_dir.is_dir():
         raise FixtureError(f"no fixtures for '{component.name}': {fixtures_dir} is not a folder; see --fixtures DIR")
-    places = places_of(component.home, component.fixtures, fixtures_dir, QUESTIONS if is_choice else "cases")
-    sources = [place for place in places if place.is_file()][:1] if is_choice else sources_of(places)
+    candidates = places_of(component.home, component.fixtures, fixtures_dir, QUESTIONS if is_choice else "cases")
+    sources = [path for path in candidates if path.is_file()][:1] if is_choice else sources_of(candidates)
     sources = [*sources, *([component.rows.path] if component.rows.rows else [])]
     if len(tables := [str(source) for source in sources if source.suffix]) > 1:
         raise FixtureError(f"{' and '.join(tables)} are both the cases of '{component.name}'; keep one")
     if sources:
         root = root_of(component.home, fixtures_dir, sources[0], component.limits)
         return [source if source == component.rows.path else root.inside(source) for source in sources]
-    missing = f"{' and '.join(map(str, places))} missing; see --fixtures DIR"
+    missing = f"{' and '.join(map(str, candidates))} missing; see --fixtures DIR"
     if component.rows.name and fixtures_dir is None:
-        missing = f"write {component.rows.name} into {component.rows.path}, or cases into {places[0]}"
+        missing = f"write {component.rows.name} into {component.rows.path}, or cases into {candidates[0]}"
     if component.fixtures != component.name:  # the fixtures folder is declared, so its cases must exist
         raise FixtureError(f"no fixtures for '{component.name}': {missing}")
     raise _without_cases(component, "; ".join([f"it has no cases: {missing}", *component.left_out]))
 
 
-def _without_cases(component: Component, why: str) -> FixtureError | NotEvaluatedError:
+def _without_cases(component: Component, reason: str) -> FixtureError | NotEvaluatedError:
     """Return the error for a component without cases: FixtureError if it has records, else NotEvaluatedError."""
     if any(component.records_dir.glob("[0-9]*.json")):  # names of imported records begin with a tool's name
-        return FixtureError(f"no fixtures for '{component.name}', which has records: {why}")
-    return NotEvaluatedError(f"'{component.name}' is not evaluated yet: {why}")
+        return FixtureError(f"no fixtures for '{component.name}', which has records: {reason}")
+    return NotEvaluatedError(f"'{component.name}' is not evaluated yet: {reason}")
 
 
 def read_question_cases(path: Path, component: Component) -> tuple[list[Case], list[str]]:
@@ -436,6 +459,7 @@ def read_question_cases(path: Path, component: Component) -> tuple[list[Case], l
             digest=question.digest,
             options=question.options,
             not_applicable=question.not_applicable,
+            unreviewed=question.unreviewed,
             checks=component.checks,
         )
         for question in sorted(questions, key=lambda question: question.id)
@@ -443,14 +467,14 @@ def read_question_cases(path: Path, component: Component) -> tuple[list[Case], l
     return cases, problems
 
 
-def _select(ids: Sequence[str], patterns: Sequence[str], place: str) -> set[str]:
+def _select(ids: Sequence[str], patterns: Sequence[str], source: str) -> set[str]:
     """Return the ids that match a pattern, or all ids without patterns.
 
     Raise FixtureError if a pattern matches no case.
     """
     for pattern in patterns:
         if not any(fnmatchcase(case_id, pattern) for case_id in ids):
-            raise FixtureError(f"no case matches --case '{pattern}' in {place} {nearest(pattern, ids)}")
+            raise FixtureError(f"no case matches --case '{pattern}' in {source} {nearest(pattern, ids)}")
     return {case_id for case_id in ids if not patterns or any(fnmatchcase(case_id, pattern) for pattern in patterns)}
 
 
@@ -473,6 +497,7 @@ def _read_case(folder: Path, component: Component, root: Root) -> Case:
         labelled=truth_path is not None,
         meta=meta,
         not_applicable=declared.not_applicable,
+        unreviewed=declared.unreviewed,
         checks=checks_of(component, declared, meta_path or folder, folder.parent.parent, root),
     )
     return _ready(case, component, folder)
@@ -492,25 +517,25 @@ class UnfilledError(FixtureError):
     """A case lacks an input that the prompt needs."""
 
 
-def _ready(case: Case, component: Component, where: Path | str) -> Case:
+def _ready(case: Case, component: Component, source: Path | str) -> Case:
     """Check a case and set the inputs that its component uses, with the digests.
 
     Raise FixtureError if an input is missing, empty or not text that can be sent.
     """
     used, inputs = component.prompt.inputs, case.inputs
-    if lacking := [name for name in used if name not in inputs]:
-        near = nearest(lacking[0], inputs) if inputs else ""
+    if missing := [name for name in used if name not in inputs]:
+        hint = nearest(missing[0], inputs) if inputs else ""
         raise UnfilledError(
-            f"case '{case.id}' has no {listed(lacking)}: {_where_of(lacking[0], where)} is missing {near}".rstrip()
+            f"case '{case.id}' has no {listed(missing)}: {_where_of(missing[0], source)} is missing {hint}".rstrip()
         )
     texts = {name: text_of(value) for name, value in inputs.items()}
     if not texts.get(DOCUMENT, "x").strip():
-        raise FixtureError(f"the document of case '{case.id}' in {where} is empty")
+        raise FixtureError(f"the document of case '{case.id}' in {source} is empty")
     texts[TURNS] = canonical_json([turn.text for turn in case.turns])
-    if torn := [name for name, text in texts.items() if any("\ud800" <= mark <= "\udfff" for mark in text)]:
-        raise FixtureError(f"case '{case.id}' in {where}: {torn[0]} holds half a surrogate pair, which is no text")
-    elsewhere = component.prompt.names_in("system") | component.prompt.names_in("assistant")
-    if files := sorted(name for name in elsewhere if isinstance(inputs.get(name), File)):
+    if broken := [name for name, text in texts.items() if any("\ud800" <= mark <= "\udfff" for mark in text)]:
+        raise FixtureError(f"case '{case.id}' in {source}: {broken[0]} holds half a surrogate pair, which is no text")
+    other_names = component.prompt.names_in("system") | component.prompt.names_in("assistant")
+    if files := sorted(name for name in other_names if isinstance(inputs.get(name), File)):
         raise FixtureError(f"case '{case.id}': '{files[0]}' is a file, which only a user message can hold")
     return _digested(replace(case, used=used))
 
@@ -520,8 +545,8 @@ def _digested(case: Case) -> Case:
     values = {name: value.digest if isinstance(value, File) else text_of(value) for name, value in case.inputs.items()}
     if case.turns:
         values[TURNS] = canonical_json([[turn.role, turn.text] for turn in case.turns])
-    of_truth = canonical_json(case.truth) if case.labelled else ""
-    parts = {name: digest(f"{value}\x00{of_truth}") for name, value in values.items()}
+    truth_text = canonical_json(case.truth) if case.labelled else ""
+    parts = {name: digest(f"{value}\x00{truth_text}") for name, value in values.items()}
     return replace(case, parts=parts).as_used(case.used)
 
 
@@ -532,34 +557,34 @@ def with_pdfs(cases: Sequence[Case], component: Component) -> tuple[Case, ...]:
     """
     prompt = component.prompt
     pdfs = [file for case in cases for file in case.files if file.media_type == PDF]
-    read = read_pdfs(pdfs, component.limits, texts=prompt.text_of == "pdf") if pdfs else {}
+    results = read_pdfs(pdfs, component.limits, texts=prompt.text_of == "pdf") if pdfs else {}
 
-    def told(value: Any) -> Any:
+    def replaced(value: Any) -> Any:
         if not isinstance(value, File) or value.media_type != PDF:
             return value
         if prompt.text_of is None:
-            return replace(value, pages=read[value.path]["pages"])
-        if not read[value.path]["text"].strip():
+            return replace(value, pages=results[value.path]["pages"])
+        if not results[value.path]["text"].strip():
             raise FixtureError(f"{value.path} has no text, as a scan has none; leave text_of out of prompt.md")
-        return read[value.path]["text"]
+        return results[value.path]["text"]
 
-    filled = (replace(case, inputs={name: told(value) for name, value in case.inputs.items()}) for case in cases)
+    filled = (replace(case, inputs={name: replaced(value) for name, value in case.inputs.items()}) for case in cases)
     return tuple(_digested(case) if pdfs else case for case in filled)
 
 
-def refuse_unfilled(component: Component, cases: Iterable[Case], beside: Component) -> None:
-    """Raise FixtureError if another version of a component needs inputs that cases read for `beside` lack."""
-    if component.prompt.text_of != beside.prompt.text_of:
-        raise FixtureError(f"of {component.version} and {beside.version} one alone is sent the text of PDFs (text_of)")
+def refuse_unfilled(component: Component, cases: Iterable[Case], current: Component) -> None:
+    """Raise FixtureError if another version of a component needs inputs that cases read for `current` lack."""
+    if component.prompt.text_of != current.prompt.text_of:
+        raise FixtureError(f"of {component.version} and {current.version} one alone is sent the text of PDFs (text_of)")
     for case in cases:
-        if lacking := [name for name in component.prompt.inputs if name not in case.inputs]:
-            raise FixtureError(f"{component.version} needs the input '{lacking[0]}', which case '{case.id}' lacks")
+        if missing := [name for name in component.prompt.inputs if name not in case.inputs]:
+            raise FixtureError(f"{component.version} needs the input '{missing[0]}', which case '{case.id}' lacks")
 
 
-def _where_of(name: str, where: Path | str) -> str:
-    if isinstance(where, str):  # a row of a table
-        return f"'{name}' in {where}"
-    return f"{where / 'document.md'}" if name == DOCUMENT else f"'{name}' in {where / 'inputs.json'}"
+def _where_of(name: str, source: Path | str) -> str:
+    if isinstance(source, str):  # a row of a table
+        return f"'{name}' in {source}"
+    return f"{source / 'document.md'}" if name == DOCUMENT else f"'{name}' in {source / 'inputs.json'}"
 
 
 def _read_inputs(folder: Path, component: Component, root: Root, limit: SizeLimit) -> dict[str, Any]:
@@ -602,19 +627,19 @@ def _read_truth(path: Path, component: Component, limit: SizeLimit) -> Any:
     return _checked(read_json(path, FixtureError, limit), str(path), component)
 
 
-def _checked(truth: Any, where: str, component: Component) -> Any:
-    """Return a ground truth that is small enough and fits the output type and schema; raise FixtureError otherwise."""
-    leaves, most = count_leaves(truth), component.limits.answer_leaves
-    if leaves > most:
+def _checked(truth: Any, source: str, component: Component) -> Any:
+    """Check a ground truth's size, output type and schema, and return it; raise FixtureError if it is invalid."""
+    leaves, max_leaves = count_leaves(truth), component.limits.answer_leaves
+    if leaves > max_leaves:
         raise FixtureError(
-            f"{where} holds {leaves:,} values, more than the limit of {most:,}; "
+            f"{source} holds {leaves:,} values, more than the limit of {max_leaves:,}; "
             "make it smaller, or raise limits.answer_leaves in settings.yaml"
         )
     if component.output == "text":
         if not isinstance(truth, str):
-            raise FixtureError(f"{where} must hold a JSON string: '{component.name}' answers with text")
+            raise FixtureError(f"{source} must hold a JSON string: '{component.name}' answers with text")
         return truth.strip()
     problems = component.contract.errors(truth)
     if problems:
-        raise FixtureError(f"{where} fails {component.contract.where} at {problems[0][:_MOST_SHOWN]}")
+        raise FixtureError(f"{source} fails {component.contract.where} at {problems[0][:_MAX_ERROR_CHARS]}")
     return truth

@@ -39,7 +39,7 @@ DOCUMENTS = ("document.md", "document.txt", "document.json", "input.md", "input.
 TEXT_TRUTHS = ("expected.md", "expected.txt")
 TRUTHS = ("ground_truth.json", "expected.json", *TEXT_TRUTHS)
 METAS = ("meta.json", "metadata.yaml")
-_LONGEST_NAME = 60  # characters: text fields with a longer median are prose, which may be worded differently
+_MAX_NAME_CHARS = 60  # characters: text fields with a longer median are prose, which may be worded differently
 _NO_PROSE = ("enum", "const", "pattern", "format")
 _OF_TEXTS = {"threshold", "weight"}  # options of a field that do not determine how it is compared
 
@@ -49,60 +49,60 @@ def places_of(component: Path, fixtures: str, fixtures_dir: Path | None, name: s
 
     Without `fixtures_dir`: `fixtures/<name>/`, then the component's own `evals/`.
     """
-    own = [component / "evals" / name] if fixtures_dir is None else []
-    return [(fixtures_dir or Path("fixtures")) / fixtures / name, *own]
+    fallback = [component / "evals" / name] if fixtures_dir is None else []
+    return [(fixtures_dir or Path("fixtures")) / fixtures / name, *fallback]
 
 
-def root_of(component: Path, fixtures_dir: Path | None, place: Path, limits: SafetyLimits) -> Root:
-    """Return the folder that cases at `place` must be in: the fixtures folder, or the components folder."""
-    folder = component.parent if place.is_relative_to(component) else fixtures_dir or Path("fixtures")
+def root_of(component: Path, fixtures_dir: Path | None, path: Path, limits: SafetyLimits) -> Root:
+    """Return the folder that cases at `path` must be in: the fixtures folder, or the components folder."""
+    folder = component.parent if path.is_relative_to(component) else fixtures_dir or Path("fixtures")
     return Root(folder, FixtureError, follow_links=limits.follow_links)
 
 
-def sources_of(places: Iterable[Path]) -> list[Path]:
-    """Return the case folder and the tables beside it, from the first place that has any of them."""
-    for place in places:
-        tables = [place.with_name(f"{place.name}{ending}") for ending in ENDINGS]
-        if sources := [*([place] if place.is_dir() else []), *(table for table in tables if table.exists())]:
+def sources_of(paths: Iterable[Path]) -> list[Path]:
+    """Return the case folder and the tables beside it, from the first path that has any of them."""
+    for path in paths:
+        tables = [path.with_name(f"{path.name}{ending}") for ending in ENDINGS]
+        if sources := [*([path] if path.is_dir() else []), *(table for table in tables if table.exists())]:
             return sources
     return []
 
 
-def _folder_in(places: Iterable[Path]) -> Path | None:
-    return next((source for source in sources_of(places) if source.suffix not in ENDINGS), None)
+def _folder_in(paths: Iterable[Path]) -> Path | None:
+    return next((source for source in sources_of(paths) if source.suffix not in ENDINGS), None)
 
 
-def output_of_truths(places: Sequence[Path], table: CaseRows) -> Output | None:
+def output_of_truths(paths: Sequence[Path], table: CaseRows) -> Output | None:
     """Return the output type inferred from the ground truths: `text` if all are text files or table texts, else `json`.
 
     Return None if there are no ground truths.
     """
-    cases = _folder_in(places)
+    cases = _folder_in(paths)
     names = {path.name for path in cases.glob("*/*")} & set(TRUTHS) if cases else set()
     kinds = {table.output, *(["text" if names <= set(TEXT_TRUTHS) else "json"] if names else [])} - {None}
     return "json" if "json" in kinds else "text" if kinds else None
 
 
 def has_checks(
-    component: Path, places: Sequence[Path], fixtures_dir: Path | None, limits: SafetyLimits, table: CaseRows
+    component: Path, paths: Sequence[Path], fixtures_dir: Path | None, limits: SafetyLimits, table: CaseRows
 ) -> bool:
     """Return whether a readable case has checks of its own; `load_cases` reports unreadable cases."""
     if any(row.get("checks") for _, _, row in table.rows):
         return True
-    for path in _files_of_cases(component, places, fixtures_dir, METAS, limits):
+    for meta_path in _files_of_cases(component, paths, fixtures_dir, METAS, limits):
         with suppress(FixtureError):
-            meta = read_meta(path, limits)
+            meta = read_meta(meta_path, limits)
             if isinstance(meta, dict) and meta.get("checks"):
                 return True
     return False
 
 
 def _files_of_cases(
-    component: Path, places: Sequence[Path], fixtures_dir: Path | None, names: Sequence[str], limits: SafetyLimits
+    component: Path, paths: Sequence[Path], fixtures_dir: Path | None, names: Sequence[str], limits: SafetyLimits
 ) -> Iterator[Path]:
     """Yield the first file with one of these names in each case folder, if it is inside the fixtures."""
-    place = _folder_in(places)
-    for case in sorted(place.iterdir()) if place else ():
+    folder = _folder_in(paths)
+    for case in sorted(folder.iterdir()) if folder else ():
         path = next((case / name for name in names if (case / name).is_file()), None)
         if path is not None and not case.name.startswith("."):
             with suppress(FixtureError):
@@ -126,8 +126,16 @@ def read_truths(
     limit = limits.size_of("document_bytes")
     for path in _files_of_cases(component, places, fixtures_dir, TRUTHS, limits):
         with suppress(FixtureError):
+            if any(_is_draft(path.with_name(name), limits) for name in METAS):
+                continue
             is_text = output == "text" and path.name in TEXT_TRUTHS
             yield read_text(path, FixtureError, limit).strip() if is_text else read_json(path, FixtureError, limit)
+
+
+def _is_draft(meta_path: Path, limits: SafetyLimits) -> bool:
+    """Check whether a meta file marks its case as unreviewed."""
+    meta = read_meta(meta_path, limits) if meta_path.is_file() else {}
+    return isinstance(meta, dict) and meta.get("unreviewed") is True
 
 
 def table_beside(
@@ -145,47 +153,50 @@ def table_beside(
 def find_texts(
     schema: Mapping[str, Any] | None, declared: Mapping[str, FieldRule], truths: Iterable[Any]
 ) -> tuple[dict[str, float], dict[str, float]]:
-    """Return the median length in characters, by path, of free-text fields, and of the prose fields among them.
+    """Return the median length in characters of free-text fields by path, and of the prose fields among them.
 
-    A field is prose if the median length of its ground truths is over 60 characters and no rule declares how to compare
-    it.
+    A field is prose if its ground truths have a median of more than 60 characters and no rule declares its comparison.
     """
-    told = {path for path, rule in declared.items() if rule.compare is not None or rule.options.keys() - _OF_TEXTS}
-    places = schema_places(schema or {})
-    plain = {  # in schema order
-        path: place
-        for path, place in places.items()
-        if place.kind == "string" and not any(key in node for node in place.nodes for key in _NO_PROSE)
+    declared_paths = {
+        path for path, rule in declared.items() if rule.compare is not None or rule.options.keys() - _OF_TEXTS
     }
-    stars = {path: FieldRule() for path in declared.keys() & plain.keys() if "*" in path}
-    plan = FieldPlan(leaves=stars, named=frozenset(places))
-    lengths: dict[str, list[int]] = {path: [] for path in plain if "*" not in path}
+    schema_paths = schema_places(schema or {})
+    text_paths = {  # in schema order
+        path: schema_path
+        for path, schema_path in schema_paths.items()
+        if schema_path.kind == "string" and not any(key in node for node in schema_path.nodes for key in _NO_PROSE)
+    }
+    stars = {path: FieldRule() for path in declared.keys() & text_paths.keys() if "*" in path}
+    plan = FieldPlan(leaves=stars, named=frozenset(schema_paths))
+    lengths: dict[str, list[int]] = {path: [] for path in text_paths if "*" not in path}
     for truth in truths:
         for leaf, value in plan.walk(truth):
-            if isinstance(value, str) and (schema is None or leaf.path in plain):
+            if isinstance(value, str) and (schema is None or leaf.path in text_paths):
                 lengths.setdefault(leaf.path, []).append(len(value))
-    medians = {path: quantile(of_path, 0.5) or 0.0 for path, of_path in lengths.items()}
-    numeric = {path for path, place in plain.items() if place.allows_numeric_text}
-    medians = {path: long for path, long in medians.items() if long > _LONGEST_NAME or path not in numeric}
-    return medians, {path: long for path, long in medians.items() if long > _LONGEST_NAME and path not in told}
+    medians = {path: quantile(lengths_at_path, 0.5) or 0.0 for path, lengths_at_path in lengths.items()}
+    numeric = {path for path, schema_path in text_paths.items() if schema_path.allows_numeric_text}
+    medians = {path: median for path, median in medians.items() if median > _MAX_NAME_CHARS or path not in numeric}
+    return medians, {
+        path: median for path, median in medians.items() if median > _MAX_NAME_CHARS and path not in declared_paths
+    }
 
 
-def refuse_unknown_paths(paths: Iterable[str], output: Output, truths: Sequence[Any], where: Path) -> None:
+def refuse_unknown_paths(paths: Iterable[str], output: Output, truths: Sequence[Any], file: Path) -> None:
     """Raise ComponentError if a declared path occurs in no ground truth, for components without a schema.
 
     A `*` in a path matches any key.
     """
     if output == "json" and not truths:
         return
-    known = {part.path for truth in truths for part, _ in FieldPlan().walk(truth)} if output == "json" else {""}
+    existing = {part.path for truth in truths for part, _ in FieldPlan().walk(truth)} if output == "json" else {""}
     for path in paths:
-        if path not in known and "*" not in path:
+        if path not in existing and "*" not in path:
             reason = (
-                f"no ground truth has it {nearest_path(path, known)}"
+                f"no ground truth has it {nearest_path(path, existing)}"
                 if output == "json"
                 else (f'the answer is one {output}, and the path of the whole answer is ""')
             )
-            raise ComponentError(f"field '{path}' in {where} does not exist: {reason}")
+            raise ComponentError(f"field '{path}' in {file} does not exist: {reason}")
 
 
 _DEFAULT_METRICS: Mapping[Output, Collection[str]] = {
@@ -217,20 +228,26 @@ class Dataset(StrictModel, defer_build=False):
     """One entry of evals/datasets.json."""
 
     id: str = "default"
-    evaluate: bool = Field(default=True, description="false: this component is not to be evaluated")
-    fixtures: str | None = Field(default=None, description="its folder in the fixtures folder, if not that of its name")
-    columns: Columns = Field(default_factory=Columns, description="which columns of a table of cases are what")
+    evaluate: bool = Field(default=True, description="false: do not evaluate this component")
+    fixtures: str | None = Field(
+        default=None, description="its folder in the fixtures folder; default: the component's name"
+    )
+    columns: Columns = Field(default_factory=Columns, description="columns of a table of cases")
     contract: str | None = Field(
         default=None,
         alias="schema",
-        description="the contract, if not all of schema.json: a file of this repository and a part of it, such as "
+        description="the output schema, if not all of schema.json: a file of this repository and a part of it, such as "
         "schema.json#/$defs/output",
     )
-    output: Output | None = Field(default=None, description="the kind of output, if the format of the prompt has none")
-    metrics: tuple[str, ...] = Field(default=(), description="metrics to score, also those not scored by default")
+    output: Output | None = Field(
+        default=None, description="the output type, if the prompt's format does not declare it"
+    )
+    metrics: tuple[str, ...] = Field(
+        default=(), description="metrics to score, including metrics that are not scored by default"
+    )
     primary_metric: str | None = None
-    fields: dict[str, FieldRule] = Field(default_factory=dict, description="how fields are compared, by path")
-    checks: tuple[DeclaredCheck, ...] = Field(default=(), description="what every answer to every case is held against")
+    fields: dict[str, FieldRule] = Field(default_factory=dict, description="comparison rules of fields by path")
+    checks: tuple[DeclaredCheck, ...] = Field(default=(), description="checks of every output to every case")
 
     @field_validator("fixtures")
     @classmethod
@@ -246,7 +263,7 @@ class Dataset(StrictModel, defer_build=False):
 class Datasets(StrictModel):
     """The file evals/datasets.json."""
 
-    editor_schema: str | None = Field(default=None, alias="$schema", description="for editors alone")
+    editor_schema: str | None = Field(default=None, alias="$schema", description="used by editors only")
     datasets: tuple[Dataset, ...] = Field(min_length=1, max_length=1)
 
 
@@ -382,25 +399,25 @@ class _Contracted:
 
 
 def _compared(
-    dataset: Dataset, answers: _Contracted, truths: Sequence[Any], where: Path, *, checked: bool
+    dataset: Dataset, answers: _Contracted, truths: Sequence[Any], file: Path, *, checked: bool
 ) -> tuple[dict[str, Any], str]:
-    """Return the arguments of Component that determine how outputs are compared, and the digest of these settings."""
-    plain, prose = find_texts(answers.schema, dataset.fields, truths)
+    """Return the arguments of Component that determine the comparison of outputs, and the digest of these settings."""
+    texts_lengths, prose = find_texts(answers.schema, dataset.fields, truths)
     if answers.schema is None:  # without a schema, the ground truths define the valid paths
-        refuse_unknown_paths(dataset.fields, answers.output, truths, where)
+        refuse_unknown_paths(dataset.fields, answers.output, truths, file)
     texts = {path: replace(dataset.fields.get(path, FieldRule()), compare="text") for path in prose}
-    plan = plan_fields(answers.schema, {**_WHOLE_ANSWER[answers.output], **dataset.fields, **texts}, str(where))
+    plan = plan_fields(answers.schema, {**_WHOLE_ANSWER[answers.output], **dataset.fields, **texts}, str(file))
     labelled = bool(truths) or answers.output == "choice"
-    metrics, primary = _choose_metrics(dataset, answers, plan, where, checked=checked, labelled=labelled)
+    metrics, primary = _choose_metrics(dataset, answers, plan, file, checked=checked, labelled=labelled)
     uncompared = {key for key in ("evaluate", "contract", "output") if key not in dataset.model_fields_set}
-    fields = {path: rule for path, rule in dataset.fields.items() if path not in plain or rule not in _INFERRED}
-    kept = dataset.model_copy(update={"fields": fields})
-    declared = kept.model_dump(mode="json", exclude={*uncompared, "checks", "columns"})
-    as_prose = sorted({*prose, *(path for path in plain if dataset.fields.get(path) == _AS_TEXT)})
+    fields = {path: rule for path, rule in dataset.fields.items() if path not in texts_lengths or rule not in _INFERRED}
+    compared_settings = dataset.model_copy(update={"fields": fields})
+    declared = compared_settings.model_dump(mode="json", exclude={*uncompared, "checks", "columns"})
+    prose_paths = sorted({*prose, *(path for path in texts_lengths if dataset.fields.get(path) == _AS_TEXT)})
     agreement = agreement_metrics(dataset.metrics)
     return (
         {"plan": plan, "prose": prose, "metrics": metrics, "agreement": agreement, "primary_metric": primary},
-        digest(canonical_json({**declared, **({"prose": as_prose} if as_prose else {})})),
+        digest(canonical_json({**declared, **({"prose": prose_paths} if prose_paths else {})})),
     )
 
 
@@ -497,6 +514,11 @@ def _read_contract(
         declared = f'{{"datasets": [{{"output": "json"}}]}} in {folder / "evals" / "datasets.json"}'
         inferred.append(f"output: text; if the prompt asks for JSON, say {declared}")
     contract = Contract({} if schema is None else schema, place)
+    if written.prompt.by_tool_call and (output != "json" or (schema or {}).get("type") != "object"):
+        raise ComponentError(
+            f"output: tool_call in {written.path}: the parameters of a function are an object; "
+            f'write "type": "object" at the root of {place}'
+        )
     if schema is not None and not constrains(schema, schema):
         names = [name for name in ("output", *schema.get("$defs", {})) if name in schema.get("$defs", {})]
         advice = f' as in "schema": "schema.json#/$defs/{names[0]}"' if names else ""

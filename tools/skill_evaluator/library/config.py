@@ -5,6 +5,7 @@ Each class is a mapping in one of these files and each field a key. Provider nam
 
 import datetime
 import json
+import re
 from collections.abc import Iterable, Mapping
 from ipaddress import ip_address
 from pathlib import Path
@@ -44,9 +45,10 @@ class Retry(StrictModel):
 class BatchSettings(StrictModel):
     """Batch API settings: the polling interval, and whether to delete requests and results at the vendor afterwards."""
 
-    poll_s: PositiveFloat = Field(default=60.0, description="seconds between two looks at a batch")
+    poll_s: PositiveFloat = Field(default=60.0, description="seconds between two status requests for a batch")
     delete_results: bool = Field(
-        default=False, description="have the vendor delete a batch once its answers are here; it keeps them for a month"
+        default=False,
+        description="delete a batch at the vendor once its results are collected; vendors keep them for a month",
     )
 
 
@@ -80,7 +82,7 @@ class ComponentJudge(StrictModel):
 
     model: ModelId
     preset: Literal["default", "chat", "code", "checklist"] = "default"
-    dimensions: tuple[str, ...] = Field(default=(), description="instead of those of a preset")
+    dimensions: tuple[str, ...] = Field(default=(), description="dimensions in place of the preset's")
 
 
 FileKind = Literal["pdf", "image"]
@@ -97,23 +99,25 @@ class JudgePolicy(StrictModel):
     """The judges, the ship rules that a team can set, and how several judges are combined."""
 
     model: ModelId | None = Field(
-        default=None, description="who says whether an `expect` of a check holds, of components that name nobody"
+        default=None, description="default judge of `expect` checks, for components that name no judge"
     )
     trusted: tuple[ModelId, ...] = Field(default=(), description="judges that count as calibrated without labels")
     one_low: Literal["review_required", "ship"] = Field(
-        default="review_required", description="what a single regression of low impact leads to"
+        default="review_required", description="decision for a single regression of low impact"
     )
-    blocking: tuple[str, ...] = Field(default=(), description="dimensions in which any regression blocks, besides")
+    blocking: tuple[str, ...] = Field(default=(), description="additional dimensions in which any regression blocks")
     panel: JudgePanel = JudgePanel()
     cascade: tuple[ModelId, ModelId] | None = Field(
-        default=None, description="the cheap judge, then the strong one for what the cheap one leaves open"
+        default=None,
+        description="the cheap judge, then the strong judge for outputs that the cheap one does not decide",
     )
     alert_above: Share | dict[str, Share] | None = Field(
         default=None,
-        description="the share of regressions in each dimension, or by its name, above which a batch alerts",
+        description="share of regressions above which a batch alerts, for all dimensions or by dimension",
     )
     calibration: str | None = Field(
-        default=None, description="the results of `judge calibrate` that reported shares are corrected by: a file here"
+        default=None,
+        description="file in this folder with results of `judge calibrate`, used to correct reported shares",
     )
 
     def allowed(self, dimensions: Iterable[str]) -> Mapping[str, float]:
@@ -126,14 +130,16 @@ class JudgePolicy(StrictModel):
 class ComponentSite(StrictModel):
     """The settings of one component on the site that `site build` writes."""
 
-    documents: bool = Field(default=False, description="also documents, ground truths and raw answers")
+    documents: bool = Field(default=False, description="also publish documents, ground truths and raw outputs")
 
 
 class SiteSettings(StrictModel):
     """The settings of the site built from records; `address` is its published URL."""
 
     address: str | None = Field(
-        default=None, pattern=r"^https?://[^\s<>()\[\]\"']+$", description="Markdown pages link what they name to it"
+        default=None,
+        pattern=r"^https?://[^\s<>()\[\]\"']+$",
+        description="URL of the published site, for links in Markdown pages",
     )
     components: dict[str, ComponentSite] = {}
 
@@ -142,6 +148,7 @@ class SiteSettings(StrictModel):
         return self.components.get(skill, ComponentSite()).documents
 
 
+STRICT = "json_schema_strict"  # the output schema in the form that vendors require
 LIMIT_NAMES = ("max_completion_tokens", "max_tokens")
 SamplingName = Literal["temperature", "top_p", "top_k", "min_p", "seed", "repetition_penalty", "repeat_penalty"]
 Ignorable = Literal[SamplingName, "max_tokens", "cache_prompt"]
@@ -162,12 +169,12 @@ class Params(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _take_the_limit(cls, values: Any) -> Any:
+    def _rename_limit(cls, values: Any) -> Any:
         limits = [values[name] for name in LIMIT_NAMES if name in values] if isinstance(values, dict) else []
         return {**values, "max_output_tokens": limits[0]} if limits else values
 
     @model_validator(mode="after")
-    def _refuse_what_is_not_sent(self) -> Self:
+    def _reject_unsendable(self) -> Self:
         for name, value in self.extra.items():
             if name == "seed":
                 raise ValueError("seed: each replicate has a seed of its own; `evaluate --seed N` changes them all")
@@ -191,7 +198,7 @@ class Limits(StrictModel):
     tokens_per_minute: PositiveInt | None = None
     context_tokens: PositiveInt | None = Field(default=None, description="tokens that the model can read in one call")
     queued_tokens: PositiveInt | None = Field(
-        default=None, description="tokens that may lie in unfinished batches of the model, where its vendor has a limit"
+        default=None, description="the vendor's limit of tokens in unfinished batches of the model"
     )
 
 
@@ -206,7 +213,9 @@ class Price(StrictModel):
     cache_read: UsdPerMillion | None = None
     cache_write: UsdPerMillion | None = None
     cache_write_1h: UsdPerMillion | None = None
-    batch_cache_read: UsdPerMillion | None = Field(default=None, description="in a batch; all else is half there")
+    batch_cache_read: UsdPerMillion | None = Field(
+        default=None, description="price of cache reads in a batch; other batch prices are half"
+    )
 
 
 class Model(StrictModel):
@@ -217,44 +226,44 @@ class Model(StrictModel):
     api_id: str | None = None
     params: Params = Params()
     profile: Literal["deterministic", "sampled"] = "deterministic"
-    structured_output: Literal["json_schema", "json_object", "none"] = "json_schema"
+    structured_output: Literal["json_schema", "json_schema_strict", "json_object", "none"] = "json_schema"
     base_url: str | None = Field(default=None, pattern=r"^https?://")
     server: Literal["vllm", "sglang", "llama.cpp"] | None = Field(
         default=None,
         exclude_if=lambda server: server is None,
-        description="what serves base_url: no setting of its calls is then left to its defaults",
+        description="software of the server at base_url; all sampling settings are then sent explicitly",
     )
     place: Literal["azure", "bedrock", "vertex", "foundry"] | None = Field(
         default=None, exclude_if=lambda place: place is None, description="the cloud that serves the vendor's model"
     )
     region: Label | None = Field(
-        default=None, exclude_if=lambda region: region is None, description="of place bedrock or vertex"
+        default=None, exclude_if=lambda region: region is None, description="region, for place bedrock or vertex"
     )
     project: Label | None = Field(
-        default=None, exclude_if=lambda project: project is None, description="of place vertex"
+        default=None, exclude_if=lambda project: project is None, description="project, for place vertex"
     )
     api_version: Label | None = Field(
-        default=None, exclude_if=lambda version: version is None, description="of place azure"
+        default=None, exclude_if=lambda version: version is None, description="API version, for place azure"
     )
     api_key_env: str | None = Field(default=None, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
     auth: Literal["key", "oidc"] = Field(
-        default="key", description="oidc: the identity of a job of GitHub Actions in place of a key"
+        default="key", description="oidc: the identity of the GitHub Actions job instead of a key"
     )
     limits: Limits = Limits()
     price: Price | None = None
-    cache: bool = Field(default=True, description="whether the vendor is asked to cache prompts")
+    cache: bool = Field(default=True, description="whether to request prompt caching")
     ignores: tuple[Ignorable, ...] | None = Field(
         default=None, exclude_if=lambda names: names is None, description="parameters that are never sent"
     )
-    family: Label | None = Field(default=None, description="whose model it is; default: by its name")
+    family: Label | None = Field(default=None, description="model family; default: derived from the name")
     accepts: tuple[FileKind, ...] | None = Field(
         default=None,
         exclude_if=lambda kinds: kinds is None,
-        description="the files that the model reads; default: pdf and image at the three vendors' own addresses",
+        description="file kinds that the model reads; default: pdf and image at the three vendors' own APIs",
     )
-    retires: datetime.date | None = Field(default=None, description="the day on which the vendor switches it off")
+    retires: datetime.date | None = Field(default=None, description="the day on which the vendor retires the model")
     judge: Literal["strong"] | None = Field(
-        default=None, description="the team holds it strong enough to judge regressions; no setting of its calls"
+        default=None, description="strong: may judge regressions; not a setting of calls"
     )
 
     @field_validator("base_url")
@@ -274,6 +283,11 @@ class Model(StrictModel):
     def api_name(self) -> str:
         """The model's name in its API."""
         return self.api_id or self.id
+
+    @property
+    def sends_schema(self) -> bool:
+        """Whether the output schema is sent, as it is or in its strict form."""
+        return self.structured_output in ("json_schema", STRICT)
 
     @property
     def is_direct(self) -> bool:
@@ -305,12 +319,12 @@ class Models(StrictModel):
 
     @model_validator(mode="after")
     def _unique_ids(self) -> Self:
-        seen: dict[str, int] = {}
+        indexes: dict[str, int] = {}
         for index, model in enumerate(self.models):
             key = model.id.casefold()  # ids name folders, and some file systems are case-insensitive
-            if key in seen:
-                raise ValueError(f"duplicate model id '{model.id}' at models[{index}] and models[{seen[key]}]")
-            seen[key] = index
+            if key in indexes:
+                raise ValueError(f"duplicate model id '{model.id}' at models[{index}] and models[{indexes[key]}]")
+            indexes[key] = index
         return self
 
 
@@ -332,13 +346,33 @@ def _refuse_reproducibility(metrics: dict[str, MetricPolicy]) -> dict[str, Metri
     """Raise ValueError for a policy on a reproducibility metric, which would have no effect."""
     for name in metrics:
         if name in REPRODUCIBILITY:
-            why = "a reproducibility metric is shown, but never decides a verdict"
-            raise ValueError(f"'{name}' can have no tier and no tolerance: {why}; delete the entry")
+            reason = "a reproducibility metric is shown, but never decides a verdict"
+            raise ValueError(f"'{name}' can have no tier and no tolerance: {reason}; delete the entry")
     return metrics
 
 
 MetricPolicies = Annotated[dict[str, MetricPolicy], AfterValidator(_refuse_reproducibility)]
 """The policy of accuracy metrics by name."""
+
+
+def _require_day(value: Any) -> Any:
+    if isinstance(value, str) and not re.fullmatch(r"\d{4}-\d\d-\d\d", value):
+        raise ValueError(f"a day such as 2027-01-31 is expected, not '{value}'")
+    return value
+
+
+class UnstableCase(StrictModel):
+    """A case whose outputs are known to vary: called and shown, but without a say in verdicts up to a day."""
+
+    reason: Annotated[str, Field(min_length=1)]
+    until: Annotated[datetime.date, BeforeValidator(_require_day)] = Field(
+        description="the last day (UTC) on which the case decides nothing"
+    )
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the last day has passed, so that the case decides again."""
+        return self.until < datetime.datetime.now(datetime.UTC).date()
 
 
 class ComponentPolicy(StrictModel):
@@ -350,11 +384,12 @@ class ComponentPolicy(StrictModel):
     metrics: MetricPolicies = {}
     fields: dict[str, MetricPolicy] = {}
     critical_cases: tuple[str, ...] = Field(default=(), description="cases whose loss of `harm` is a regression")
+    unstable_cases: dict[str, UnstableCase] = Field(default={}, description="cases that decide nothing, by id")
     stakes: Literal["normal", "high"] = Field(
-        default="normal", description="high: no judge lets a version ship, a person must agree"
+        default="normal", description="high: judges alone cannot ship a version; a person must agree"
     )
     judge: DeclaredJudge | None = Field(
-        default=None, description="who judges checks, and in CI new outputs beside pinned ones"
+        default=None, description="judge of `expect` checks and, in CI, of new outputs compared with pinned outputs"
     )
 
 
@@ -365,10 +400,10 @@ class Policy(StrictModel):
     version up to which losses are also summed: the last accepted one or the previous one. `design` selects an
     interleaved or a recorded baseline. `served` decides whether a verdict requires that the same model produced both
     versions' outputs. Without a tier, the component's primary metric is critical, its other accuracy metrics are
-    supporting, and fields and reproducibility metrics are advisory.
+    supporting, and fields, reproducibility metrics, output tokens, cost and latency are advisory.
     """
 
-    tolerance: Share = Field(default=0.05, description="the drop that is tolerated")
+    tolerance: Share = Field(default=0.05, description="tolerated drop")
     alpha: Annotated[float, Field(gt=0, lt=1)] = 0.05
     fail_on: tuple[VerdictName, ...] = ("regressed",)
     harm: Share = Field(default=0.25, description="the loss of a field or case that alone is a regression")
@@ -381,8 +416,8 @@ class Policy(StrictModel):
 
     def judge_of(self, skill: str) -> ComponentJudge | None:
         """Return the judge of a component's new outputs in CI, or None if the component declares no judge."""
-        own = self.components.get(skill)
-        return None if own is None else own.judge
+        component_policy = self.components.get(skill)
+        return None if component_policy is None else component_policy.judge
 
 
 class Benchmark(StrictModel):
@@ -391,19 +426,19 @@ class Benchmark(StrictModel):
     weight: PositiveFloat = 1.0
 
 
-def _weigh_alike(benchmarks: Any) -> Any:
+def _equal_weights(benchmarks: Any) -> Any:
     is_list_of_names = isinstance(benchmarks, list) and all(isinstance(name, str) for name in benchmarks)
     return dict.fromkeys(benchmarks, Benchmark()) if is_list_of_names else benchmarks
 
 
 Benchmarks = Annotated[
-    dict[str, Benchmark], BeforeValidator(_weigh_alike, json_schema_input_type=dict[str, Benchmark] | list[str])
+    dict[str, Benchmark], BeforeValidator(_equal_weights, json_schema_input_type=dict[str, Benchmark] | list[str])
 ]
 """Benchmarks by name; a list of names gives all of them equal weight."""
 
 
 class Audit(StrictModel):
-    """The settings of a stability audit; `questions` is the number of cases drawn per benchmark (None: all).
+    """The settings of a stability audit; `questions` is the number of cases sampled per benchmark, None for all.
 
     The defaults are all components with `output: choice` as benchmarks, and all scenarios.
     """
@@ -421,13 +456,13 @@ class SafetyLimits(StrictModel):
     `answer_too_large` or `too_costly_to_score`.
     """
 
-    response_bytes: PositiveInt = Field(default=32_000_000, description="a server's whole response, decompressed")
-    answer_bytes: PositiveInt = Field(default=2_000_000, description="the text of one answer")
-    answer_leaves: PositiveInt = Field(default=50_000, description="values in one answer or one ground truth")
-    score_seconds: PositiveFloat = Field(default=20.0, description="processor time to score one answer")
-    score_megabytes: PositiveInt = Field(default=1_000, description="memory to score one answer")
+    response_bytes: PositiveInt = Field(default=32_000_000, description="a server's response, decompressed")
+    answer_bytes: PositiveInt = Field(default=2_000_000, description="the text of one output")
+    answer_leaves: PositiveInt = Field(default=50_000, description="values in one output or ground truth")
+    score_seconds: PositiveFloat = Field(default=20.0, description="processor time to score one output")
+    score_megabytes: PositiveInt = Field(default=1_000, description="memory to score one output")
     collect_seconds: PositiveFloat = Field(default=600.0, description="time to score all runs of one `collect`")
-    schema_errors: PositiveInt = Field(default=100, description="schema errors that are listed of one answer")
+    schema_errors: PositiveInt = Field(default=100, description="schema errors listed per output")
     document_bytes: PositiveInt = Field(default=4_000_000, description="a document, ground truth or meta file")
     file_bytes: PositiveInt = Field(default=20_000_000, description="a PDF or an image of a case")
     file_pages: PositiveInt = Field(default=1_000, description="pages of a PDF of a case")
@@ -436,9 +471,7 @@ class SafetyLimits(StrictModel):
     yaml_depth: Annotated[int, Field(ge=1, le=200)] = Field(
         default=YAML_DEPTH, description="levels of nesting in a YAML text"
     )
-    follow_links: bool = Field(
-        default=False, description="whether a file may be a link out of the folder it is read from"
-    )
+    follow_links: bool = Field(default=False, description="whether files may be links that lead out of their folder")
 
     def size_of(self, setting: Literal["document_bytes", "file_bytes", "prompt_bytes", "schema_bytes"]) -> SizeLimit:
         """Return the size limit for a kind of file; its message names the setting."""
@@ -452,8 +485,10 @@ class DeclaredSource(StrictModel):
     """A folder of components in another format, such as skills, which are read in place."""
 
     kind: str = Field(description="skills, prompt_yml or promptfoo")
-    root: str = Field(default=".", min_length=1, description="the folder, as seen from that of .evaluator")
-    leave_out: tuple[str, ...] = Field(default=(), description="components, or cases as component/case; with * and ?")
+    root: str = Field(default=".", min_length=1, description="the folder, relative to the parent of .evaluator")
+    leave_out: tuple[str, ...] = Field(
+        default=(), description="components to skip, or cases as component/case; * and ? are wildcards"
+    )
 
 
 class Settings(StrictModel):
@@ -462,7 +497,7 @@ class Settings(StrictModel):
     replicates: ReplicateCount = 10
     seed: int = 0
     concurrency: PositiveInt | None = Field(
-        default=None, description="calls of a model in flight; default 8, and up to 256 on a private network"
+        default=None, description="concurrent calls per model; default 8, up to 256 on a private network"
     )
     timeout_s: PositiveFloat = 180.0
     retry: Retry = Retry()
@@ -473,8 +508,10 @@ class Settings(StrictModel):
     audit: Audit = Audit()
     limits: SafetyLimits = DEFAULT_LIMITS
     fixtures: FixturesElsewhere | None = None
-    sources: tuple[DeclaredSource, ...] = Field(default=(), description="where components in other formats lie")
-    ceilings: dict[str, Limits] = Field(default={}, description="by provider: what all its models and jobs share")
+    sources: tuple[DeclaredSource, ...] = Field(default=(), description="folders of components in other formats")
+    ceilings: dict[str, Limits] = Field(
+        default={}, description="rate limits by provider, shared by all its models and jobs"
+    )
     site: SiteSettings = SiteSettings()
 
 
@@ -498,8 +535,8 @@ def load_settings(config_dir: Path) -> Settings:
     return _settings_of(read_yaml(Root(config_dir, ConfigError).inside(path)), path)
 
 
-def _settings_of(values: Any, place: Path) -> Settings:
-    return validated(Settings, {} if values is None else values, place)
+def _settings_of(values: Any, path: Path) -> Settings:
+    return validated(Settings, {} if values is None else values, path)
 
 
 def retiring(models: Iterable[Model]) -> list[str]:
@@ -513,15 +550,15 @@ def retiring(models: Iterable[Model]) -> list[str]:
     ]
 
 
-def select_models(models: tuple[Model, ...], wanted: tuple[str, ...]) -> tuple[Model, ...]:
-    """Return the models with the wanted ids in that order, or all models if none are given.
+def select_models(models: tuple[Model, ...], ids: tuple[str, ...]) -> tuple[Model, ...]:
+    """Return the models with these ids, in that order, or all models if there are no ids.
 
     Raise ConfigError for an unknown id.
     """
-    if not wanted:
+    if not ids:
         return models
     by_id = {model.id: model for model in models}
-    for model_id in wanted:
+    for model_id in ids:
         if model_id not in by_id:
             raise ConfigError(f"unknown model '{model_id}' {nearest(model_id, by_id)}")
-    return tuple(by_id[model_id] for model_id in dict.fromkeys(wanted))
+    return tuple(by_id[model_id] for model_id in dict.fromkeys(ids))

@@ -45,8 +45,8 @@ _RULES = (
     *("dependencies", "dependentRequired", "dependentSchemas"),
 )
 _READING_KEYS = ("patternProperties", "additionalProperties", "unevaluatedProperties")
-_MOST_EFFORT = 10_000
-_MOST_STEPS = 100
+_MAX_EFFORT = 10_000
+_MAX_REFERENCES = 100
 
 
 class Contract:
@@ -56,65 +56,67 @@ class Contract:
     ['/total: "9" is not of type "number"']
     """
 
-    def __init__(self, schema: Any, where: str) -> None:
-        """Compile the schema. Raise ComponentError naming `where` if it is invalid or refers to a file."""
-        self.where = where
+    def __init__(self, schema: Any, label: str) -> None:
+        """Compile the schema. Raise ComponentError naming `label` if it is invalid or refers to a file."""
+        self.where = label
         if not isinstance(schema, Mapping):
-            raise ComponentError(f"{where} is not a JSON Schema: an object is expected")
+            raise ComponentError(f"{label} is not a JSON Schema: an object is expected")
         self._schema = schema = dict(schema)
         draft = schema.get("$schema")
         if draft is not None and not (isinstance(draft, str) and _DRAFT.fullmatch(draft)):
-            raise ComponentError(f"{where} names an unknown draft in $schema: {draft}")
+            raise ComponentError(f"{label} names an unknown draft in $schema: {draft}")
         for reference in (reference for node in schemas_in(schema) for reference in references_of(node)):
             if not reference.startswith("#"):
-                raise ComponentError(f"{where} refers to '{reference}'; only local references (#/...) are followed")
+                raise ComponentError(f"{label} refers to '{reference}'; only local references (#/...) are followed")
         try:
             jsonschema_rs.meta.validate(schema)
             self._validator: Any = jsonschema_rs.validator_for(schema, validate_formats=True)
             effort = _Effort(schema)
             self.effort = max(
                 effort.of(node) for node in schemas_in(schema)
-            )  # the largest number of schemas tried on one value
-            bare = {key: value for key, value in schema.items() if key != "$schema"}
-            self.expected = Expected(tuple(_root_types(schema, schema)), bare) if bare else ANY_VALUE
+            )  # maximum number of schemas tried on one value
+            rules = {key: value for key, value in schema.items() if key != "$schema"}
+            self.expected = Expected(tuple(_root_types(schema, schema)), rules) if rules else ANY_VALUE
         except jsonschema_rs.ValidationError as problem:
             path = problem.instance_path
             types = problem.instance if isinstance(problem.instance, list) else [problem.instance]
-            words = [str(name) for name in types if name not in _TYPES]
-            if path[-1:] == ["type"] and words:
-                place = f"{key_path(tuple(path))} in {where}"
-                raise ComponentError(f"unknown type '{words[0]}' at {place} {nearest(words[0], _TYPES)}") from None
-            place = _pointer(path)
-            raise ComponentError(f"{where} is not a valid JSON Schema at {place}: {problem.message}") from None
+            unknown = [str(name) for name in types if name not in _TYPES]
+            if path[-1:] == ["type"] and unknown:
+                location = f"{key_path(tuple(path))} in {label}"
+                raise ComponentError(
+                    f"unknown type '{unknown[0]}' at {location} {nearest(unknown[0], _TYPES)}"
+                ) from None
+            location = _pointer(path)
+            raise ComponentError(f"{label} is not a valid JSON Schema at {location}: {problem.message}") from None
         except (ValueError, jsonschema_rs.ReferencingError) as problem:
-            raise ComponentError(f"{where} is not a valid JSON Schema: {problem}") from None
+            raise ComponentError(f"{label} is not a valid JSON Schema: {problem}") from None
 
     def conforms(self, value: Any) -> bool:
         """Return whether a value validates against the schema."""
         return bool(_validate(self._validator.is_valid, value))
 
-    def violations(self, value: Any, most: int | None = None) -> list[jsonschema_rs.ValidationError]:
-        """Return the first `most` of the validator's errors; empty if the value is valid.
+    def violations(self, value: Any, max_errors: int | None = None) -> list[jsonschema_rs.ValidationError]:
+        """Return the validator's first `max_errors` errors; empty if the value is valid.
 
         The validator computes all errors before it returns the first. Raise RecursionError if the value is nested too
         deeply.
         """
-        return list(islice(_validate(self._validator.iter_errors, value), most))
+        return list(islice(_validate(self._validator.iter_errors, value), max_errors))
 
     def errors(self, value: Any) -> list[str]:
-        """Return each schema violation with its place and the closest branch of anyOf/oneOf; empty if valid."""
+        """Describe each schema violation with its JSON Pointer and the closest anyOf/oneOf branch; empty if valid."""
         violations = self.violations(value)
         branched = any(error.schema_path[-1:] in (["anyOf"], ["oneOf"]) for error in violations)
         closest = self._closest(value) if branched else {}
         texts = [(_pointer(error.instance_path), error.message) for error in violations]
-        return [f"{place}: {message}{closest.get(place, '')}" for place, message in texts]
+        return [f"{pointer}: {message}{closest.get(pointer, '')}" for pointer, message in texts]
 
     def _closest(self, value: Any) -> dict[str, str]:
-        """Return the likeliest cause according to jsonschema, by the place where no branch of a schema fits."""
+        """Find the likeliest cause with jsonschema, by the JSON Pointer of the value that fits no branch."""
         from jsonschema import exceptions, validators
 
         def pattern(_: Any, expression: str, text: Any, __: Any) -> Iterator[exceptions.ValidationError]:
-            with suppress(ValueError):  # RE2 refuses the pattern
+            with suppress(ValueError):  # RE2 rejects the pattern
                 if isinstance(text, str) and not matches(text, expression):
                     yield exceptions.ValidationError(f"{text!r} does not match {expression!r}")
 
@@ -126,8 +128,8 @@ class Contract:
             for error in validator.iter_errors(value):
                 cause = exceptions.best_match([error])
                 if error.context and cause is not error:
-                    place = _pointer(list(cause.absolute_path))
-                    causes[_pointer(list(error.absolute_path))] = f" (closest: {place}: {cause.message})"
+                    pointer = _pointer(list(cause.absolute_path))
+                    causes[_pointer(list(error.absolute_path))] = f" (closest: {pointer}: {cause.message})"
         return causes
 
 
@@ -142,17 +144,17 @@ def _validate(validate: Callable[[Any], _T], value: Any) -> _T:
 
 
 def _root_types(node: Any, root: Mapping[str, Any]) -> set[type]:
-    """Return the container types, `dict` and `list`, that a schema allows;
+    """Return the container types, `dict` and `list`, that a schema allows.
 
-    `properties` without `type` means an object.
+    A schema with `properties` but without `type` means an object.
     """
     types: dict[str, type] = {"object": dict, "array": list}
     if not isinstance(node, Mapping):
         return set() if node is False else {dict, list}
-    named = node.get("type", "object" if "properties" in node else [*types])
-    allowed = {types[name] for name in ([named] if isinstance(named, str) else named) if name in types}
-    every = [[part] for part in (*(target_of(name, root) for name in references_of(node)), *node.get("allOf", ()))]
-    for branches in (*every, *(node[key] for key in ("anyOf", "oneOf") if key in node)):
+    declared = node.get("type", "object" if "properties" in node else [*types])
+    allowed = {types[name] for name in ([declared] if isinstance(declared, str) else declared) if name in types}
+    parts = [[part] for part in (*(target_of(name, root) for name in references_of(node)), *node.get("allOf", ()))]
+    for branches in (*parts, *(node[key] for key in ("anyOf", "oneOf") if key in node)):
         allowed &= set().union(*(_root_types(branch, root) for branch in branches))
     return allowed
 
@@ -178,14 +180,14 @@ class _Effort:
 
     def __init__(self, root: Mapping[str, Any]) -> None:
         self._root = root
-        self._efforts: dict[int, int] = {}  # by id of the schema; 0 while it is being counted
+        self._efforts: dict[int, int] = {}  # by `id` of the schema; 0 while it is counted
 
     def of(self, node: Any, depth: int = 0) -> int:
         """Return the number of schemas. Raise ValueError if it is too large or the schema refers to itself."""
         if not isinstance(node, dict):  # true, false or missing
             return 0
-        if depth > _MOST_STEPS:
-            raise ValueError(f"a reference leads to a reference, and so on, more than {_MOST_STEPS} times")
+        if depth > _MAX_REFERENCES:
+            raise ValueError(f"a chain of more than {_MAX_REFERENCES} references")
         effort = self._efforts.get(id(node))
         if effort is None:
             self._efforts[id(node)] = 0
@@ -195,8 +197,8 @@ class _Effort:
             self._efforts[id(node)] = effort
         if effort == 0:
             raise ValueError("a schema refers to itself for the same value")
-        if effort > _MOST_EFFORT:
-            raise ValueError(f"one value would be checked against more than {_MOST_EFFORT:,} schemas")
+        if effort > _MAX_EFFORT:
+            raise ValueError(f"one value would be checked against more than {_MAX_EFFORT:,} schemas")
         return effort
 
 
@@ -204,10 +206,10 @@ def _pointer(parts: list[str | int]) -> str:
     return "/" + "/".join(map(str, parts))
 
 
-_MOST_FILES = 50
-_MOST_PARTS = 100_000  # maximum number of objects and arrays in the merged schema
+_MAX_FILES = 50
+_MAX_PARTS = 100_000  # maximum number of objects and arrays in the merged schema
 # keys that do not carry over to another file
-_OF_A_FILE = ("$schema", "$id", "id", "$anchor", "$dynamicAnchor", "$defs", "definitions")
+_FILE_KEYS = ("$schema", "$id", "id", "$anchor", "$dynamicAnchor", "$defs", "definitions")
 
 
 def read_schema(
@@ -219,17 +221,17 @@ def read_schema(
     schema.json and nothing is declared. A schema.json without references to other files is returned unchanged. The
     digest `schema` is of schema.json; `contract` is of a merged schema. Raise ComponentError if the schema is invalid.
     """
-    own = folder / "schema.json"
-    name, _, fragment = (declared or own.name).partition("#")
+    schema_path = folder / "schema.json"
+    name, _, fragment = (declared or schema_path.name).partition("#")
     files = _Files(folder, name, limits)
-    whole = files.read(own, own.name) if own.exists() else None
-    digests = {"schema": digest(canonical_json(whole))}
+    content = files.read(schema_path, schema_path.name) if schema_path.exists() else None
+    digests = {"schema": digest(canonical_json(content))}
     if declared is None:
-        references = [ref for node in schemas_in(whole) for ref in references_of(node)]
-        if whole is None or all(reference.startswith("#") for reference in references):
-            return whole, str(own), digests
-    schema = files.put_together(Path(os.path.normpath(folder / name)), f"#{fragment}")
-    return schema, f"{folder / (declared or own.name)}", {**digests, "contract": digest(canonical_json(schema))}
+        references = [ref for node in schemas_in(content) for ref in references_of(node)]
+        if content is None or all(reference.startswith("#") for reference in references):
+            return content, str(schema_path), digests
+    schema = files.merge(Path(os.path.normpath(folder / name)), f"#{fragment}")
+    return schema, f"{folder / (declared or schema_path.name)}", {**digests, "contract": digest(canonical_json(schema))}
 
 
 class _Files:
@@ -237,38 +239,42 @@ class _Files:
 
     def __init__(self, folder: Path, name: str, limits: SafetyLimits) -> None:
         library = Path(os.path.normpath(Path.cwd() / folder)).parent.parent
-        self._root = next((place for place in (library, *library.parents) if (place / ".git").exists()), library)
+        self._root = next(
+            (folder_above for folder_above in (library, *library.parents) if (folder_above / ".git").exists()), library
+        )
         self._inside = Root(self._root, ComponentError, follow_links=limits.follow_links)
         self._limit = limits.size_of("schema_bytes")
         self._where = str(folder / name)
         self._read: dict[Path, dict[str, Any]] = {}
         self._names: dict[tuple[Path, str], str] = {}
-        self._ahead: list[tuple[Path, str, str]] = []
+        self._queue: list[tuple[Path, str, str]] = []
         self._parts = 0
 
     def read(self, path: Path, reference: str) -> dict[str, Any]:
         """Read a file of the repository. Raise ComponentError naming the reference if it is invalid."""
-        place = Path(os.path.normpath(Path.cwd() / path))
-        if place not in self._read:
-            if not place.is_relative_to(self._root):
-                raise ComponentError(f"{self._where} refers to '{reference}', which is outside of {self._root}")
-            if len(self._read) == _MOST_FILES:
-                raise ComponentError(f"{self._where} refers to more than {_MOST_FILES} files; put them together")
-            self._inside.inside(place)
-            self._read[place] = read_json(path, ComponentError, self._limit)
-            if not isinstance(self._read[place], dict):
+        absolute = Path(os.path.normpath(Path.cwd() / path))
+        if absolute not in self._read:
+            if not absolute.is_relative_to(self._root):
+                raise ComponentError(f"{self._where} refers to '{reference}', which is outside {self._root}")
+            if len(self._read) == _MAX_FILES:
+                raise ComponentError(f"{self._where} refers to more than {_MAX_FILES} files; merge them")
+            self._inside.inside(absolute)
+            self._read[absolute] = read_json(path, ComponentError, self._limit)
+            if not isinstance(self._read[absolute], dict):
                 raise ComponentError(f"{path} is not a JSON Schema: an object is expected")
-        return self._read[place]
+        return self._read[absolute]
 
-    def put_together(self, path: Path, fragment: str) -> dict[str, Any]:
+    def merge(self, path: Path, fragment: str) -> dict[str, Any]:
         """Merge one schema: the part at `fragment`, and a definition for each part it refers to."""
         schema = self._rewritten(self._target(path, fragment, fragment), path)
         if not isinstance(schema, dict):
             raise ComponentError(f"{self._where}{fragment} is not a JSON Schema: an object is expected")
         definitions: dict[str, Any] = {}
-        while self._ahead:
-            place, fragment, reference = self._ahead.pop()
-            definitions[self._names[place, fragment]] = self._rewritten(self._target(place, fragment, reference), place)
+        while self._queue:
+            target_path, fragment, reference = self._queue.pop()
+            definitions[self._names[target_path, fragment]] = self._rewritten(
+                self._target(target_path, fragment, reference), target_path
+            )
         drafts = {str(file["$schema"]).rstrip("#") for file in self._read.values() if "$schema" in file}
         if len(drafts) > 1:
             raise ComponentError(
@@ -280,33 +286,33 @@ class _Files:
     def _target(self, path: Path, fragment: str, reference: str) -> Any:
         target = target_of(fragment, self.read(path, reference))
         if target is None:
-            raise ComponentError(f"{self._where} refers to '{reference}', and {path} has no such part")
+            raise ComponentError(f"{self._where} refers to '{reference}', but {path} has no such part")
         return target
 
     def _rewritten(self, node: Any, path: Path) -> Any:
         """Copy a part of a file and redirect its references to definitions of the merged schema."""
         self._parts += 1
-        if self._parts > _MOST_PARTS:
-            raise ComponentError(f"{self._where} has more than {_MOST_PARTS:,} parts with all that it refers to")
+        if self._parts > _MAX_PARTS:
+            raise ComponentError(f"{self._where} has more than {_MAX_PARTS:,} parts, references included")
         if isinstance(node, list):
             return [self._rewritten(child, path) for child in node]
         if not isinstance(node, dict):
             return node
         copy: dict[str, Any] = {}
         for key, child in node.items():
-            if key in _OF_A_FILE:
+            if key in _FILE_KEYS:
                 continue
             if key in NAMED_SCHEMAS and isinstance(child, dict):
                 copy[key] = {name: self._rewritten(inner, path) for name, inner in child.items()}
             elif key == "$ref" and isinstance(child, str):
-                copy[key] = f"#/$defs/{self._named(child, path)}"
+                copy[key] = f"#/$defs/{self._definition_name(child, path)}"
             elif key == "$dynamicRef":
                 raise ComponentError(f"{self._where}: $dynamicRef is not followed from file to file; write $ref")
             else:
                 copy[key] = child if key in DATA else self._rewritten(child, path)
         return copy
 
-    def _named(self, reference: str, path: Path) -> str:
+    def _definition_name(self, reference: str, path: Path) -> str:
         """Return the definition name for a reference, and queue its target."""
         file, _, fragment = reference.partition("#")
         if ":" in file or file.startswith("/"):
@@ -314,11 +320,11 @@ class _Files:
                 f"{self._where} refers to '{reference}'; only references inside of it (#/...) and to files of this "
                 "repository (../other/schema.json) are followed"
             )
-        place = Path(os.path.normpath(path.parent / unquote(file))) if file else path
-        key = (place, f"#{fragment}")
+        target = Path(os.path.normpath(path.parent / unquote(file))) if file else path
+        key = (target, f"#{fragment}")
         if key not in self._names:
-            name = re.sub(r"\W", "_", fragment.rpartition("/")[2] or place.parent.name, flags=re.ASCII)
-            taken = set(self._names.values())
-            self._names[key] = name if name not in taken else f"{name}_{len(taken) + 1}"
-            self._ahead.append((*key, reference))
+            name = re.sub(r"\W", "_", fragment.rpartition("/")[2] or target.parent.name, flags=re.ASCII)
+            names = set(self._names.values())
+            self._names[key] = name if name not in names else f"{name}_{len(names) + 1}"
+            self._queue.append((*key, reference))
         return self._names[key]

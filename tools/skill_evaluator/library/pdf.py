@@ -1,6 +1,6 @@
 """Read PDFs in a separate process, so a PDF cannot exhaust the evaluator's time or memory; see `case_files`.
 
-The input is a JSON object with `paths`, `most_pages`, `seconds` per file and `texts` (whether to extract text). The
+The input is a JSON object with `paths`, `max_pages`, `seconds` per file and `texts` (whether to extract text). The
 output is one line of JSON per path in order: pages and text, or the problem.
 """
 
@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 from pypdf import PdfReader
 
 
-def read_pdf(handle: BinaryIO, *, most_pages: int, texts: bool) -> dict[str, Any]:
+def read_pdf(handle: BinaryIO, *, max_pages: int, texts: bool) -> dict[str, Any]:
     """Return the number of `pages` of a PDF and, if requested, its `text`.
 
     Raise ValueError if it is encrypted, empty or too long.
@@ -23,8 +23,8 @@ def read_pdf(handle: BinaryIO, *, most_pages: int, texts: bool) -> dict[str, Any
     pages = len(reader.pages)
     if not pages:
         raise ValueError("it has no page")
-    if pages > most_pages:
-        raise ValueError(f"it has more than {most_pages:,} pages (limits.file_pages in settings.yaml)")
+    if pages > max_pages:
+        raise ValueError(f"it has more than {max_pages:,} pages (limits.file_pages in settings.yaml)")
     text = "\n\n".join(page.extract_text() for page in reader.pages) if texts else None
     text = text and text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # replaces lone surrogates
     return {"pages": pages, "text": text}
@@ -35,20 +35,20 @@ def _out_of_time(*_: object) -> None:
 
 
 def _main() -> None:
-    asked = json.load(sys.stdin)
+    request = json.load(sys.stdin)
     signal.signal(signal.SIGALRM, _out_of_time)
-    for path in asked["paths"]:
+    for path in request["paths"]:
         # repeats in case the PDF library catches the first exception
-        signal.setitimer(signal.ITIMER_REAL, asked["seconds"], 0.1)
+        signal.setitimer(signal.ITIMER_REAL, request["seconds"], 0.1)
         try:
             with open(path, "rb") as handle:  # noqa: PTH123 - avoids importing pathlib
-                read = read_pdf(handle, most_pages=asked["most_pages"], texts=asked["texts"])
+                result = read_pdf(handle, max_pages=request["max_pages"], texts=request["texts"])
         except Exception as problem:  # the PDF library raises many types of errors
-            words = " ".join(str(problem).split())[:200] or type(problem).__name__
-            read = {"problem": words if words.startswith("it ") else f"it is broken ({words})"}
+            message = " ".join(str(problem).split())[:200] or type(problem).__name__
+            result = {"problem": message if message.startswith("it ") else f"it is broken ({message})"}
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
-        print(json.dumps(read), flush=True)
+        print(json.dumps(result), flush=True)
 
 
 if __name__ == "__main__":

@@ -23,10 +23,10 @@ from skill_evaluator.library.config import Price
 from skill_evaluator.repository import Repository, tolerating_git
 from skill_evaluator.text import canonical_json, digest
 
-_OWN = ("PATH", "HOME", "TMPDIR", "LC_CTYPE")  # set by the evaluator itself
+_RESERVED = ("PATH", "HOME", "TMPDIR", "LC_CTYPE")  # set by the evaluator itself
 # declarations, or files written by a run
 _NOT_WATCHED = re.compile(r"(prompt\.md|leaderboard\.json|evals/.*|(.*/)?__pycache__/.*)")
-_MOST_STARS = 6  # per glob, bounds the cost of matching every path
+_MAX_STARS = 6  # per glob, bounds the cost of matching every path
 
 
 def _is_one_command(setup: Any) -> Any:
@@ -45,9 +45,9 @@ class Endpoint(StrictModel):
     """An HTTP endpoint that receives a JSON body by POST."""
 
     url: str = Field(pattern=r"^https?://[^\s{}]+$")
-    body: dict[str, Any] | list[Any] = Field(description="JSON; {{input}} in its texts stands for an input")
-    answer: str = Field(default="", pattern=r"^(/|$)", description="JSON Pointer to the answer in what comes back")
-    headers: dict[HeaderName, Variable] = Field(default={}, description="variables that hold headers, by header")
+    body: dict[str, Any] | list[Any] = Field(description="JSON; {{input}} in texts is replaced by the input")
+    answer: str = Field(default="", pattern=r"^(/|$)", description="JSON Pointer to the output in the response")
+    headers: dict[HeaderName, Variable] = Field(default={}, description="environment variable of each header's value")
 
     @field_validator("url")
     @classmethod
@@ -55,7 +55,7 @@ class Endpoint(StrictModel):
         if not is_address(url):
             raise ValueError(f"'{url}' is not the address of a server")
         if "@" in urlsplit(url).netloc:
-            raise ValueError("a password does not belong into a file; put it into a variable, and name that in headers")
+            raise ValueError("do not write a password into a file; put it into a variable and name that in headers")
         return url
 
 
@@ -64,37 +64,41 @@ class ProgramUnderTest(StrictModel):
 
     run: Argv | None = Field(default=None, description="program and arguments; JSON on stdin, JSON on stdout")
     http: Endpoint | None = None
-    env: tuple[Variable, ...] = Field(default=(), description="the variables that the program gets, beside PATH")
-    setup: Commands = Field(default=(), description="commands that install it, once before its first call")
+    env: tuple[Variable, ...] = Field(
+        default=(), description="environment variables passed to the program, in addition to PATH"
+    )
+    setup: Commands = Field(default=(), description="installation commands, run once before the first call")
     watch: tuple[str, ...] = Field(default=(), description="globs of the files whose change is a new version")
-    price: Price | None = Field(default=None, description="of the tokens that it says it used, in USD per million")
-    timeout_s: PositiveFloat | None = Field(default=None, description="of a call, if not that of settings.yaml")
+    price: Price | None = Field(
+        default=None, description="price of the tokens that the program reports, in USD per million"
+    )
+    timeout_s: PositiveFloat | None = Field(default=None, description="timeout of a call; default: settings.yaml")
 
     @field_validator("env")
     @classmethod
-    def _leaves_what_is_set(cls, env: tuple[str, ...]) -> tuple[str, ...]:
-        if own := [name for name in env if name in _OWN]:
-            raise ValueError(f"{own[0]} is set for every program; leave it out")
+    def _reject_reserved_env(cls, env: tuple[str, ...]) -> tuple[str, ...]:
+        if reserved := [name for name in env if name in _RESERVED]:
+            raise ValueError(f"{reserved[0]} is set for every program; remove it")
         return env
 
     @field_validator("watch")
     @classmethod
     def _are_globs(cls, globs: tuple[str, ...]) -> tuple[str, ...]:
         for glob in globs:
-            if not glob or len(glob) > 300 or glob.startswith("/") or "\\" in glob or glob.count("*") > _MOST_STARS:
+            if not glob or len(glob) > 300 or glob.startswith("/") or "\\" in glob or glob.count("*") > _MAX_STARS:
                 raise ValueError(
-                    f"'{glob[:100]}' is no glob from the component's folder, with / and at most {_MOST_STARS} stars"
+                    f"'{glob[:100]}' is not a glob relative to the component's folder with at most {_MAX_STARS} stars"
                 )
         return globs
 
     @model_validator(mode="after")
-    def _is_one_of_both(self) -> Self:
+    def _require_run_xor_http(self) -> Self:
         if (self.run is None) == (self.http is None):
             raise ValueError("either run or http is expected")
         if self.run is not None and not self.watch:
-            raise ValueError("run needs watch: the files whose change is a new version, such as [app.py, 'src/**']")
+            raise ValueError("run requires watch: the files whose change is a new version, as in [app.py, 'src/**']")
         if self.http is not None and self.env:
-            raise ValueError("env is what a program gets; an endpoint gets headers")
+            raise ValueError("env is for programs; use headers for an endpoint")
         return self
 
     @property
@@ -132,12 +136,12 @@ class ProgramUnderTest(StrictModel):
             repository = Repository(folder)
         if repository is None:
             names = (path.relative_to(folder) for path in folder.rglob("*"))
-            shown = (name for name in names if not any(part.startswith(".") for part in name.parts))
-            place, files = ".", {name.as_posix(): "" for name in shown}
+            visible_names = (name for name in names if not any(part.startswith(".") for part in name.parts))
+            component_path, files = ".", {name.as_posix(): "" for name in visible_names}
         else:
-            place = repository.place(folder)
+            component_path = repository.relative_path(folder)
             files = {path: blob or "" for path, blob in repository.work_files().items()}
-        matching = self.watched("" if place == "." else place, files)
+        matching = self.watched("" if component_path == "." else component_path, files)
         blobs = {name: blob or _blob_of(folder / name) for name, blob in matching.items()}
         return {name: blob for name, blob in blobs.items() if blob}
 
@@ -146,9 +150,9 @@ def _any_of(globs: Iterable[str]) -> re.Pattern[str]:
     """Compile globs: `*` and `?` match within a name, `**` any number of folders, or at the end everything below."""
     patterns = []
     for glob in globs:
-        *folders, last = re.sub(r"(\*\*/)+", "**/", glob).split("/")
+        *folders, last_part = re.sub(r"(\*\*/)+", "**/", glob).split("/")
         parts = ["(?:[^/]+/)*" if part == "**" else f"{_name(part)}/" for part in folders]
-        patterns.append("".join([*parts, ".+" if last == "**" else _name(last)]))
+        patterns.append("".join([*parts, ".+" if last_part == "**" else _name(last_part)]))
     return re.compile("|".join(patterns) or "(?!)")
 
 

@@ -35,7 +35,7 @@ TURNS = "turns"  # the digest part of a case's earlier turns
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class File:
-    """A PDF or an image of a case; the bytes are read when it is sent."""
+    """A PDF or an image of a case. Its bytes are read when it is sent."""
 
     path: Path
     media_type: MediaType
@@ -86,7 +86,7 @@ _CODE = re.compile(r"(?ms)^[ \t]*(```+|~~~+)[^`\n]*\n.*?(?:^[ \t]*\1[`~]*[ \t]*$
 
 
 def without_code(text: str) -> str:
-    """Return a text with its code replaced by blanks, keeping length and lines."""
+    """Replace the code in a text by blanks, keeping length and lines."""
     return _CODE.sub(lambda code: re.sub(r"[^\n]", " ", code[0]), text)
 
 
@@ -102,7 +102,7 @@ def messages_in(body: str) -> tuple[Message, ...]:
     """
     headings = section_headings(body)
     if not headings or body[: headings[0].start()].strip():
-        raise ValueError("with messages: sections it begins with ## System or ## User, and no text before that")
+        raise ValueError("with messages: sections it must begin with ## System or ## User, without text before")
     ends = [heading.start() for heading in headings[1:]] + [len(body)]
     return tuple(
         Message(heading[1].lower(), (body[heading.end() : end].strip(),))  # type: ignore[arg-type]
@@ -118,7 +118,7 @@ class Prompt:
     comes first, if there is one. Pairs of user and assistant messages follow as examples, and then optionally the last
     user message. Placeholders are `{{name}}` (braces), `{name}` (single) or none (literal). With single placeholders
     `{{` is an escaped brace, as in Python's format strings, unless the text also has unpaired braces. `text_of` names
-    the file kind whose text is sent instead of the file.
+    the file kind whose text is sent instead of the file. `by_tool_call`: the output is the arguments of a function.
 
     >>> prompt = Prompt(messages=(Message("user", ("Is {{document}} a {{kind}}?",)),), inputs=("document", "kind"))
     >>> prompt.filled({"document": "{{kind}}", "kind": ["bill"]})[0].text
@@ -130,6 +130,7 @@ class Prompt:
     placeholders: Placeholders = "braces"
     text_of: Literal["pdf"] | None = None
     program: str | None = None
+    by_tool_call: bool = False
 
     @classmethod
     def of(cls, text: str) -> "Prompt":
@@ -157,10 +158,11 @@ class Prompt:
     @cached_property
     def digest(self) -> str:
         """The digest of everything that determines the messages or a program's output."""
-        if self.is_plain and not self.text_of:
+        if self.is_plain and not self.text_of and not self.by_tool_call:
             return digest(self.system)
         messages = [[message.role, message.text] for message in self.messages]
-        shape = [messages, sorted(self.inputs), self.placeholders, *filter(None, [self.text_of, self.program])]
+        others = filter(None, [self.text_of, self.program, self.by_tool_call and "tool_call"])
+        shape = [messages, sorted(self.inputs), self.placeholders, *others]
         return digest(canonical_json(shape))
 
     def like(self, text: str) -> "Prompt | None":
@@ -328,37 +330,44 @@ class FrontMatter(BaseModel):
 
     @field_validator("messages", mode="before")
     @classmethod
-    def _refuse_other_words(cls, messages: Any) -> Any:
+    def _check_messages(cls, messages: Any) -> Any:
         if isinstance(messages, str) and messages != "sections":
             raise ValueError(f"'{messages}' is neither sections nor a list of messages")
         return messages
 
     @field_validator("inputs")
     @classmethod
-    def _are_names_of_their_own(cls, inputs: tuple[str, ...]) -> tuple[str, ...]:
-        if wrong := [name for name in inputs if name == TURNS or inputs.count(name) > 1]:
-            raise ValueError(f"'{wrong[0]}' is there twice, or is that of the earlier turns")
+    def _reject_duplicates(cls, inputs: tuple[str, ...]) -> tuple[str, ...]:
+        if invalid := [name for name in inputs if name == TURNS or inputs.count(name) > 1]:
+            raise ValueError(f"'{invalid[0]}' is a duplicate, or the reserved name of earlier turns")
         return inputs
 
-    output: Output | None = Field(default=None, description="json unless schema.json is missing and truths are texts")
-    inputs: tuple[InputName, ...] = Field(default=(DOCUMENT,), description="what placeholders in the prompt stand for")
+    output: Output | Literal["tool_call"] | None = Field(
+        default=None,
+        description="json unless schema.json is missing and truths are texts; tool_call: the arguments of a function",
+    )
+    inputs: tuple[InputName, ...] = Field(
+        default=(DOCUMENT,), description="names of the inputs that placeholders insert"
+    )
     placeholders: Placeholders | None = Field(
-        default=None, description="braces: {{input}}, the default; single: {input}; literal: none, so that {x} stays"
+        default=None, description="braces: {{input}}, the default; single: {input}; literal: no placeholders"
     )
     text_of: Literal["pdf"] | None = Field(
-        default=None, description="pdf: the models are sent the text of each PDF, and not the PDF"
+        default=None, description="pdf: send the text of each PDF instead of the PDF"
     )
     messages: tuple[WrittenMessage, ...] | Literal["sections"] | None = Field(
-        default=None, description="sections: ## System, ## User and ## Assistant are messages; or the messages"
+        default=None, description="sections: ## System, ## User and ## Assistant begin messages; or a list of messages"
     )
-    program: ProgramUnderTest | None = Field(default=None, description="what is asked in place of a model")
+    program: ProgramUnderTest | None = Field(
+        default=None, description="a program or endpoint called instead of a model"
+    )
     formerly: tuple[ComponentName, ...] = Field(
-        default=(), description="earlier names of the component, whose records are its own"
+        default=(), description="former names of the component, whose records belong to it"
     )
 
 
 def checked_prompt(text: str, front: FrontMatter, prompt: Prompt, path: Path) -> Prompt:
-    """Return a prompt file's prompt after checking it; a program's digest includes its watched files.
+    """Check the prompt of a prompt file and return it, for a program with the digest of its watched files.
 
     Raise ComponentError for the first fault.
     """
@@ -378,8 +387,8 @@ def _digest_of(program: ProgramUnderTest, prompt: Prompt, path: Path) -> str:
     Raise ComponentError if a glob matches no file or the body names an unknown input.
     """
     watched = program.watched_here(path.parent)
-    if absent := program.unmatched(watched):
-        raise ComponentError(f"{path}: program.watch names {listed(absent)}, and no file here is that")
+    if unmatched := program.unmatched(watched):
+        raise ComponentError(f"{path}: no file matches {listed(unmatched)} of program.watch")
     body = canonical_json(program.http.body) if program.http else ""
     for match in _PLACEHOLDER.finditer(body):
         if match["braces"] and match["braces"] not in prompt.inputs:
@@ -389,7 +398,7 @@ def _digest_of(program: ProgramUnderTest, prompt: Prompt, path: Path) -> str:
 
 
 def refuse_unfilled(text: str, front: FrontMatter, prompt: Prompt, path: Path) -> None:
-    """Raise ComponentError for a placeholder outside code that would be sent unfilled."""
+    """Raise ComponentError if a placeholder outside code would be sent unfilled."""
     if prompt.placeholders != "braces":
         return
     unfilled = []
@@ -405,10 +414,11 @@ def refuse_unfilled(text: str, front: FrontMatter, prompt: Prompt, path: Path) -
                 if is_sent and (name or match["braces"] or front.messages is None):
                     unfilled.append((number, match[0]))
     if unfilled:
-        words = listed([f"{text} (line {number})" for number, text in unfilled])
+        placeholders = listed([f"{text} (line {number})" for number, text in unfilled])
         raise ComponentError(
-            f"{path}:{unfilled[0][0]}: the model would see these unfilled: {words}; write their text (the document is "
-            "added by itself), declare them (inputs: [document, name]), or placeholders: literal in the front matter"
+            f"{path}:{unfilled[0][0]}: the model would see these unfilled: {placeholders}; write their text (the "
+            "document is added automatically), declare them (inputs: [document, name]), or set placeholders: literal "
+            "in the front matter"
         )
 
 
@@ -432,6 +442,8 @@ def parse_prompt(text: str, path: Path, *, depth: int = YAML_DEPTH) -> tuple[Fro
     if front.program is not None:  # the body is documentation
         if front.messages is not None or front.placeholders is not None:
             raise ComponentError(f"{path} has messages or placeholders beside program, which nobody would be sent")
+        if front.output == "tool_call":
+            raise ComponentError(f"{path} has output: tool_call beside program; a program returns its output itself")
         inputs = tuple(sorted(front.inputs))
         shown = Prompt(messages=(), inputs=inputs).bare("").messages[1:]
         program = front.program.digest({})
@@ -450,14 +462,18 @@ def parse_prompt(text: str, path: Path, *, depth: int = YAML_DEPTH) -> tuple[Fro
         except ValueError as problem:
             raise ComponentError(f"the body of {path}: {problem}") from None
     return front, Prompt(
-        messages=messages, inputs=front.inputs, placeholders=front.placeholders or "braces", text_of=front.text_of
+        messages=messages,
+        inputs=front.inputs,
+        placeholders=front.placeholders or "braces",
+        text_of=front.text_of,
+        by_tool_call=front.output == "tool_call",
     )
 
 
-def check_semver(text: str, where: Path) -> str:
+def check_semver(text: str, path: Path) -> str:
     """Return the version if it is a valid semantic version; raise ComponentError otherwise."""
     if not semver.Version.is_valid(text):
-        raise ComponentError(f"version '{text}' in {where} is not semver; write MAJOR.MINOR.PATCH, such as 1.2.0")
+        raise ComponentError(f"version '{text}' in {path} is not semver; write MAJOR.MINOR.PATCH, such as 1.2.0")
     if len(text) > MAX_VERSION:
-        raise ComponentError(f"version '{text[:20]}…' in {where} has {len(text):,} characters of {MAX_VERSION}")
+        raise ComponentError(f"version '{text[:20]}…' in {path} has {len(text):,} characters; at most {MAX_VERSION}")
     return text

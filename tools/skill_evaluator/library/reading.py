@@ -58,10 +58,12 @@ class FixturesElsewhere(StrictModel):
 
     repository: str = Field(
         pattern=r"^([A-Za-z0-9][\w.-]*/[\w.-]+|\w[\w.-]*@[\w.-]+:[^\s]+|[a-z]+://[^\s]+|[./].*)$",
-        description="owner/name on GitHub, the address of another repository, or its folder (which begins with . or /)",
+        description="owner/name on GitHub, the address of a repository, or a folder (beginning with . or /)",
     )
-    ref: str = Field(default="main", pattern=r"^[A-Za-z0-9][\w./+-]*$", description="a branch, a tag or a whole commit")
-    path: str = Field(default=".", description="the folder in it that holds what `fixtures/` would")
+    ref: str = Field(
+        default="main", pattern=r"^[A-Za-z0-9][\w./+-]*$", description="a branch, a tag or a full commit id"
+    )
+    path: str = Field(default=".", description="the folder in that repository that corresponds to `fixtures/`")
 
     @field_validator("path")
     @classmethod
@@ -72,10 +74,10 @@ class FixturesElsewhere(StrictModel):
 
 
 YAML_DEPTH = 50
-_DEEPEST = 200  # the JSON limit
-_MOST_VALUES, _MOST_LETTERS = 100_000, 20_000_000
+_MAX_DEPTH = 200  # the JSON limit
+_MAX_VALUES, _MAX_CHARACTERS = 100_000, 20_000_000
 CONFIGURATION = SizeLimit(max_bytes=4_000_000)
-_SHORT = 400
+_MAX_UNCHECKED = 400
 _LONG_NUMBER = re.compile(r"[-+]?[0-9][0-9a-fA-FxX_:.]{400,}")  # parsing a long number takes quadratic time
 _FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?)\n---[ \t]*(?:\n|$)(.*)", re.DOTALL)
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -96,7 +98,7 @@ for _tag in ("bool", "float", "int", "str", "timestamp", "value"):
 
 def parse_yaml(
     text: str,
-    where: Path,
+    path: Path,
     error: type[SkillEvaluatorError] = ConfigError,
     *,
     depth: int = YAML_DEPTH,
@@ -114,18 +116,18 @@ def parse_yaml(
         return None if node is None else loader.construct_document(node)
     except yaml.MarkedYAMLError as problem:
         mark = problem.problem_mark
-        place = f"{where}:{mark.line + 1}:{mark.column + 1}" if mark else str(where)
-        raise error(f"{place}: broken YAML: {problem.problem}") from None
+        location = f"{path}:{mark.line + 1}:{mark.column + 1}" if mark else str(path)
+        raise error(f"{location}: broken YAML: {problem.problem}") from None
     except (yaml.YAMLError, ValueError) as problem:  # for example the date 2024-02-30
-        raise error(f"{where}: broken YAML: {problem}") from None
+        raise error(f"{path}: broken YAML: {problem}") from None
     except (ArithmeticError, AttributeError, LookupError, TypeError) as problem:
-        # the loader's errors on values that contradict their tag or form: !!int "", !!bool x
-        raise error(f"{where}: broken YAML: a value that is not what its tag says ({problem!r})") from None
+        # raised for values that contradict their tag: !!int "", !!bool x
+        raise error(f"{path}: broken YAML: a value contradicts its tag ({problem!r})") from None
 
 
 @dataclass(slots=True)
 class _Collection:
-    """A mapping or sequence being read: the values and letters before it, and its depth so far."""
+    """A mapping or sequence that is being read: the numbers of values and letters before it, and its depth so far."""
 
     anchor: str | None
     before: int
@@ -135,40 +137,40 @@ class _Collection:
 
 def _refuse_costly(text: str, depth: int) -> None:
     """Raise a MarkedYAMLError for too many levels, values or letters, with aliases expanded."""
-    if len(text) <= _SHORT and "*" not in text and sum(map(text.count, "[{-?:")) <= depth:
+    if len(text) <= _MAX_UNCHECKED and "*" not in text and sum(map(text.count, "[{-?:")) <= depth:
         return  # every level begins with one of these characters
     values = letters = 0
-    begun: list[_Collection] = []
-    ended: dict[str | None, tuple[int, int, int]] = {}  # by anchor: numbers of values, levels and letters
+    stack: list[_Collection] = []
+    sizes: dict[str | None, tuple[int, int, int]] = {}  # by anchor: numbers of values, levels and letters
     for event in yaml.parse(text, Loader=_Loader):
-        size, levels, long, problem = 1, 0, 0, None
+        size, levels, length, problem = 1, 0, 0, None
         if isinstance(event, yaml.CollectionStartEvent):
-            begun.append(_Collection(event.anchor, values, letters))
+            stack.append(_Collection(event.anchor, values, letters))
         elif isinstance(event, yaml.CollectionEndEvent):
-            last = begun.pop()
-            size, levels = 0, last.levels
-            ended[last.anchor] = values - last.before, levels, letters - last.letters
+            closed = stack.pop()
+            size, levels = 0, closed.levels
+            sizes[closed.anchor] = values - closed.before, levels, letters - closed.letters
         elif isinstance(event, yaml.ScalarEvent):
-            long = len(event.value)
-            ended[event.anchor] = size, levels, long
+            length = len(event.value)
+            sizes[event.anchor] = size, levels, length
             if _LONG_NUMBER.fullmatch(event.value) and not event.implicit[1]:  # quoted numbers are strings
                 problem = "a number of more than 400 digits"
         elif isinstance(event, yaml.AliasEvent):
-            size, levels, long = ended.get(event.anchor, (size, levels, long))
-            if any(collection.anchor == event.anchor for collection in begun):
-                problem = f"*{event.anchor} stands for something that it is a part of"
+            size, levels, length = sizes.get(event.anchor, (size, levels, length))
+            if any(collection.anchor == event.anchor for collection in stack):
+                problem = f"*{event.anchor} refers to a value that contains it"
         else:
             size = 0
         values += size
-        letters += long
-        if begun:
-            begun[-1].levels = max(begun[-1].levels, levels + 1)
-        if len(begun) + levels > depth:
+        letters += length
+        if stack:
+            stack[-1].levels = max(stack[-1].levels, levels + 1)
+        if len(stack) + levels > depth:
             problem = f"nested more than {depth} levels deep (limits.yaml_depth in settings.yaml)"
-        elif values > _MOST_VALUES:
-            problem = f"more than {_MOST_VALUES:,} values, aliases counted as what they stand for"
-        elif letters > _MOST_LETTERS:
-            problem = f"more than {_MOST_LETTERS:,} letters, aliases counted as what they stand for"
+        elif values > _MAX_VALUES:
+            problem = f"more than {_MAX_VALUES:,} values, with aliases expanded"
+        elif letters > _MAX_CHARACTERS:
+            problem = f"more than {_MAX_CHARACTERS:,} letters, with aliases expanded"
         if problem:
             mark: Any = event.start_mark
             raise yaml.MarkedYAMLError(problem=problem, problem_mark=mark)
@@ -180,32 +182,32 @@ def yaml_lines(text: str) -> dict[tuple[str, ...], int]:
     Array indexes are strings. Return an empty mapping if YAML cannot parse the text, such as JSON indented with tabs.
     """
     try:
-        _refuse_costly(text, _DEEPEST)
+        _refuse_costly(text, _MAX_DEPTH)
         return _lines_of(yaml.compose(text, Loader=_Loader))
     except yaml.YAMLError:
         return {}
 
 
 def _lines_of(root: Any) -> dict[tuple[str, ...], int]:
-    """Return the lines of all keys and items below a node; raise a MarkedYAMLError for a duplicate key."""
-    ahead: list[tuple[tuple[str, ...], Any]] = [((), root)]
+    """Map the paths of all keys and items below a node to lines; raise a MarkedYAMLError for a duplicate key."""
+    stack: list[tuple[tuple[str, ...], Any]] = [((), root)]
     lines: dict[tuple[str, ...], int] = {}
-    entered: set[int] = set()  # a node repeated by aliases keeps its first place
-    while ahead:
-        place, node = ahead.pop()
+    entered: set[int] = set()  # a node repeated by aliases keeps its first path
+    while stack:
+        path, node = stack.pop()
         if id(node) in entered or not isinstance(node, yaml.CollectionNode):
             continue
         entered.add(id(node))
         keyed = isinstance(node, yaml.MappingNode)
         parts = node.value if keyed else [(None, item) for item in node.value]
         for index, (key, child) in enumerate(parts):
-            below = (*place, str(key.value if keyed else index))
+            child_path = (*path, str(key.value if keyed else index))
             line = (key or child).start_mark.line + 1
-            if below in lines:
-                problem = f"the key '{below[-1]}' is on line {lines[below]} already"
+            if child_path in lines:
+                problem = f"duplicate key '{child_path[-1]}', first on line {lines[child_path]}"
                 raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
-            lines[below] = line
-            ahead.append((below, child))
+            lines[child_path] = line
+            stack.append((child_path, child))
     return lines
 
 
@@ -221,13 +223,13 @@ def read_yaml(
 
 
 def parse_front_matter(
-    text: str, where: Path, error: type[SkillEvaluatorError] = ConfigError, *, depth: int = YAML_DEPTH
+    text: str, path: Path, error: type[SkillEvaluatorError] = ConfigError, *, depth: int = YAML_DEPTH
 ) -> tuple[dict[str, Any], str]:
     """Split a Markdown file into its YAML front matter and the rest; raise `error` if there is no front matter."""
     match = _FRONT_MATTER.match(text.replace("\r\n", "\n"))
     if match is None:
-        raise error(f"{where}:1: no front matter; begin the file with ---, name: and version: (scenario: intent:), ---")
-    values = parse_yaml("\n" + match[1], where, error, depth=depth)  # the line break replaces the first ---
+        raise error(f"{path}:1: no front matter; begin the file with ---, name: and version: (scenario: intent:), ---")
+    values = parse_yaml("\n" + match[1], path, error, depth=depth)  # the line break replaces the first ---
     return values if isinstance(values, dict) else {}, match[2]
 
 

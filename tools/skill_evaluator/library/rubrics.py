@@ -48,10 +48,7 @@ SCALES: Mapping[Scale, int] = {"1-3": 3, "1-5": 5, "1-10": 10}
 
 
 class Level(StrictModel):
-    """The meaning of one score of a scale;
-
-    `characteristics` are observable in a text, and `examples` illustrate them.
-    """
+    """The meaning of one score of a scale. `characteristics` are observable in a text; `examples` illustrate them."""
 
     label: Text
     description: Text
@@ -78,12 +75,12 @@ class AppliesTo(StrictModel):
     """The field of a component's output that a criterion judges; without `field` the whole output."""
 
     component: Text
-    field: str = Field(default="", description="the field's path, as `lint` prints it")
+    field: str = Field(default="", description="path of the field, as `lint` prints it")
 
 
 def _on_a_scale(level: int) -> int:
     if not 1 <= level <= max(SCALES.values()):
-        raise ValueError(f"level {level} is on no scale; levels are whole numbers, from 1 to 3, 5 or 10")
+        raise ValueError(f"level {level} is not on a scale; levels are whole numbers from 1 to 3, 5 or 10")
     return level
 
 
@@ -98,9 +95,9 @@ class Criterion(StrictModel):
     id: Text = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=64)
     type: Kind | None = Field(default=None, description="objective: careful people agree; subjective: tastes differ")
     description: Text
-    rubric: Levels = Field(description="what each score means: level → label, description, characteristics, examples")
-    scale: Scale | None = Field(default=None, description="without it the shortest that has all levels of `rubric`")
-    scoring_guidelines: tuple[Text, ...] = Field(default=(), description="what a judge is told for this criterion")
+    rubric: Levels = Field(description="meaning of each score: level → label, description, characteristics, examples")
+    scale: Scale | None = Field(default=None, description="default: the shortest scale with all levels of `rubric`")
+    scoring_guidelines: tuple[Text, ...] = Field(default=(), description="instructions to the judge for this criterion")
     edge_cases: tuple[EdgeCase, ...] = ()
     method: Method | None = None
     applies_to: AppliesTo | None = None
@@ -133,17 +130,19 @@ class Criterion(StrictModel):
 
 def _refuse_equal(entries: str, key: str, values: Sequence[object]) -> None:
     for index, value in enumerate(values):
-        first = values.index(value)
-        if first != index:
-            raise ValueError(f"{entries}[{first}] and {entries}[{index}] have the same {key} {value}")
+        first_index = values.index(value)
+        if first_index != index:
+            raise ValueError(f"{entries}[{first_index}] and {entries}[{index}] have the same {key} {value}")
 
 
 class Rubric(StrictModel):
     """The file rubrics/<name>.yaml: criteria that are judged together, with common guidelines."""
 
     criteria: tuple[Criterion, ...] = Field(min_length=1)
-    scoring_guidelines: tuple[Text, ...] = Field(default=(), description="what a judge is told for every criterion")
-    unreviewed: bool = Field(default=False, description="a model drafted it, and nobody has read it yet")
+    scoring_guidelines: tuple[Text, ...] = Field(
+        default=(), description="instructions to the judge for every criterion"
+    )
+    unreviewed: bool = Field(default=False, description="drafted by a model and not reviewed yet")
 
     @model_validator(mode="after")
     def _refuse_equal_ids(self) -> Self:
@@ -182,7 +181,7 @@ class RubricLevels(StrictModel):
         return self
 
     def rubric(self, stem: str) -> Rubric:
-        """Return this as a rubric with one criterion, whose id is the file's stem; raise ValidationError if invalid."""
+        """Convert to a rubric with one criterion, whose id is the file's stem; raise ValidationError if invalid."""
         levels = {level.score: level.model_dump(exclude={"score"}) for level in self.levels}
         best = max(self.levels, key=lambda level: level.score)
         criterion = {
@@ -213,28 +212,28 @@ class RubricText:
         """Whether it is in the JSON form with the levels of one criterion."""
         return isinstance(self.value, dict) and "levels" in self.value
 
-    def line(self, place: Place) -> int:
-        """Return the line of a path, else of its nearest parent, else 1."""
-        names = tuple(map(str, place))
+    def line(self, path: Place) -> int:
+        """Return the line number of a path, else of its nearest parent, else 1."""
+        names = tuple(map(str, path))
         return next((self.lines[names[:end]] for end in range(len(names), 0, -1) if names[:end] in self.lines), 1)
 
     def check(self) -> tuple[Rubric | None, list[Problem]]:
-        """Return the rubric, or None and all problems sorted by line."""
+        """Validate the rubric. Return it without problems, or None and all problems sorted by line."""
         model: type[RubricLevels | Rubric] = RubricLevels if self.has_levels else Rubric
         try:
-            read = model.model_validate(self.value)
-            return (read.rubric(self.path.stem) if isinstance(read, RubricLevels) else read), []
+            parsed = model.model_validate(self.value)
+            return (parsed.rubric(self.path.stem) if isinstance(parsed, RubricLevels) else parsed), []
         except ValidationError as problem:
             errors = problem.errors(include_url=False)
         problems = []
         for error in errors:
             if error["type"] == "too_short" and len(error["input"]) >= error["ctx"]["min_length"]:
                 continue  # pydantic counts only valid entries, and the invalid ones are reported themselves
-            place = tuple(part for part in error["loc"] if part != "[key]")  # pydantic's marker of an invalid key
+            location = tuple(part for part in error["loc"] if part != "[key]")  # pydantic's marker of an invalid key
             message, advice = problem_message(error, model, self.path)
-            where = f"at {key_path(place)}" if place else ""
-            words = " ".join(filter(None, (message, where, advice)))
-            problems.append(Problem(file=str(self.path), line=self.line(place), message=words))
+            location_text = f"at {key_path(location)}" if location else ""
+            text = " ".join(filter(None, (message, location_text, advice)))
+            problems.append(Problem(file=str(self.path), line=self.line(location), message=text))
         return None, sorted(problems, key=lambda problem: problem.line)
 
 

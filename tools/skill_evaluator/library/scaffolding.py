@@ -57,9 +57,9 @@ def requirement_of(checkout: Path) -> str:
     address = f"https://{over_ssh[1]}/{over_ssh[2]}" if over_ssh else origin
     if not address.startswith(("https://", "http://")):
         return _FILL_IN  # a local path
-    notes = ["# The commit of the checkout that laid this out: it must be pushed before the workflows can install it."]
+    notes = ["# The commit of the checkout that wrote this file: push it before the workflows install it."]
     if not repository.is_clean:
-        notes.append("# The checkout also had changes that are not committed, and so not installed.")
+        notes.append("# The checkout also had uncommitted changes, which are not installed.")
     return "\n".join([*notes, f"{_PACKAGE} @ git+{address}@{commit}"])
 
 
@@ -133,15 +133,17 @@ def demo_version(version: str) -> dict[str, str]:
     }
 
 
-def _fill_templates(template: str, place: str, replaced: Mapping[str, str] = MappingProxyType({})) -> dict[str, str]:
+def _fill_templates(
+    template: str, target: str, replacements: Mapping[str, str] = MappingProxyType({})
+) -> dict[str, str]:
     """Read the files of a template folder by target path, with words replaced."""
     files = {}
     for path in sorted((_TEMPLATES / template).rglob("*")):
         if path.is_file():
             text = path.read_text(encoding="utf-8")
-            for old, new in replaced.items():
+            for old, new in replacements.items():
                 text = text.replace(old, new)
-            files[f"{place}/{path.relative_to(_TEMPLATES / template).as_posix()}".removesuffix(".template")] = text
+            files[f"{target}/{path.relative_to(_TEMPLATES / template).as_posix()}".removesuffix(".template")] = text
     return files
 
 
@@ -152,8 +154,8 @@ _LIKELY = ("output", "answer", "response", "result")
 def fitting_parts(folder: Path, limits: SafetyLimits) -> list[str]:
     """Return the parts of a component's schema.json that may be its output schema, likeliest first.
 
-    Every ground truth validates against each of them. Return an empty list if the whole schema constrains values or
-    cannot be read.
+    All ground truths validate against each part. Return an empty list if the whole schema is an output schema or cannot
+    be read.
     """
     path = folder / "schema.json"
     try:
@@ -161,22 +163,22 @@ def fitting_parts(folder: Path, limits: SafetyLimits) -> list[str]:
         if constrains(schema, schema):
             return []
         truths = _truths_of(folder, limits)
-        places = [f"schema.json#/{key}/{name}" for key in _DEFINITIONS for name in schema.get(key, {})]
-        fitting = [place for place in places if _fits(folder, place, truths, limits)]
+        pointers = [f"schema.json#/{key}/{name}" for key in _DEFINITIONS for name in schema.get(key, {})]
+        fitting = [pointer for pointer in pointers if _fits(folder, pointer, truths, limits)]
     except (SkillEvaluatorError, AttributeError):  # reported by lint
         return []
-    return sorted(fitting, key=lambda place: place.rpartition("/")[2].lower() not in _LIKELY)
+    return sorted(fitting, key=lambda pointer: pointer.rpartition("/")[2].lower() not in _LIKELY)
 
 
-def declarations(folder: Path, place: str | None, limits: SafetyLimits) -> str | None:
-    """Return an evals/datasets.json that declares the schema part and how texts are compared.
+def declarations(folder: Path, pointer: str | None, limits: SafetyLimits) -> str | None:
+    """Write the text of evals/datasets.json with the output schema and the comparison of texts.
 
     Return None if it would be empty.
     """
     truths = _truths_of(folder, limits)
-    dataset: dict[str, Any] = {"schema": place} if place else {}
+    dataset: dict[str, Any] = {"schema": pointer} if pointer else {}
     with suppress(SkillEvaluatorError):  # reported by lint
-        schema = read_schema(folder, place, limits)[0]
+        schema = read_schema(folder, pointer, limits)[0]
         texts, prose = find_texts(schema, {}, truths)
         fields = {path: {"compare": "text" if path in prose else "string"} for path in texts if truths}
         dataset |= {"fields": fields} if fields else {}
@@ -185,16 +187,16 @@ def declarations(folder: Path, place: str | None, limits: SafetyLimits) -> str |
 
 
 def _truths_of(folder: Path, limits: SafetyLimits) -> list[Any]:
-    places = places_of(folder, folder.name, None, "cases")
-    table = table_beside(folder, places, None, Columns(), limits)
-    output = output_of_truths(places, table) or "json"
-    return [*read_truths(folder, places, None, output, limits), *table.truths(output, None)]
+    paths = places_of(folder, folder.name, None, "cases")
+    table = table_beside(folder, paths, None, Columns(), limits)
+    output = output_of_truths(paths, table) or "json"
+    return [*read_truths(folder, paths, None, output, limits), *table.truths(output, None)]
 
 
-def _fits(folder: Path, place: str, truths: list[Any], limits: SafetyLimits) -> bool:
+def _fits(folder: Path, pointer: str, truths: list[Any], limits: SafetyLimits) -> bool:
     try:
-        schema, where, _ = read_schema(folder, place, limits)
-        contract = Contract(schema, where)
+        schema, location, _ = read_schema(folder, pointer, limits)
+        contract = Contract(schema, location)
     except SkillEvaluatorError:
         return False
     return constrains(schema, schema or {}) and all(map(contract.conforms, truths))

@@ -48,7 +48,7 @@ class Scenario:
         return digest(self.template)
 
     def around(self, component: Component) -> Component:
-        """Return the component with its system prompt in the template's slot; raise ConfigError for a program."""
+        """Wrap a component's system prompt in the template; raise ConfigError for a program."""
         _refuse_program(component)
         return replace(
             component,
@@ -60,7 +60,7 @@ class Scenario:
 
 def _refuse_program(component: Component) -> None:
     if component.program is not None:
-        raise ConfigError(f"'{component.name}' is a program: it has no prompt for a scenario, or to be left out")
+        raise ConfigError(f"'{component.name}' is a program and has no prompt: scenarios do not apply")
 
 
 def load_scenario(config_dir: Path, name: str, limits: SafetyLimits = DEFAULT_LIMITS) -> Scenario:
@@ -79,8 +79,8 @@ def load_scenario(config_dir: Path, name: str, limits: SafetyLimits = DEFAULT_LI
     scenario = read_scenario(config_dir, paths[name], limits)
     if scenario.unreviewed:
         raise ConfigError(
-            f"{paths[name]} was drafted by a model and is unreviewed: read it, make it your own, then take "
-            "`unreviewed` out of its front matter"
+            f"{paths[name]} was drafted by a model and is unreviewed: review and edit it, then remove `unreviewed` "
+            "from its front matter"
         )
     return scenario
 
@@ -94,7 +94,7 @@ def read_scenario(config_dir: Path, path: Path, limits: SafetyLimits = DEFAULT_L
     if front.name != path.stem:
         raise ConfigError(f"name '{front.name}' in {inside} is not the file's name '{path.stem}'")
     if body.count(SLOT) != 1:
-        raise ConfigError(f"{inside} must hold {SLOT} once, where the component's own prompt goes")
+        raise ConfigError(f"{inside} must contain {SLOT} once, in place of the component's prompt")
     return Scenario(name=front.name, intent=front.intent, template=body.strip(), unreviewed=front.unreviewed)
 
 
@@ -110,7 +110,7 @@ def family_paths(config_dir: Path, family: str | None) -> list[Path]:
 def new_family(config_dir: Path, family: str) -> Path:
     """Return the folder for a new family; raise ConfigError if it exists or the name is invalid."""
     if not is_component_name(family):
-        raise ConfigError(f"--family '{family}' is no name: letters, digits, '.', '_' and '-', such as legal")
+        raise ConfigError(f"--family '{family}' is not a name of letters, digits, '.', '_' and '-', such as legal")
     folder = config_dir / "scenarios" / family
     if folder.exists():
         raise ConfigError(f"{folder} exists already; choose a new --family")
@@ -128,11 +128,11 @@ def write_family(folder: Path, texts: Mapping[str, str]) -> None:
 
 def named_scenarios(config_dir: Path, names: Iterable[str]) -> list[str]:
     """Return the scenario names with each family replaced by its scenarios, without duplicates."""
-    named: dict[str, None] = {}
+    scenarios: dict[str, None] = {}
     for name in names:
         members = sorted((config_dir / "scenarios" / name).glob("*.md")) if is_file_name(name) else []
-        named |= dict.fromkeys([path.stem for path in members] or [name])
-    return list(named)
+        scenarios |= dict.fromkeys([path.stem for path in members] or [name])
+    return list(scenarios)
 
 
 def apply_scenario(component: Component, config_dir: Path, scenario: str | None) -> Component:
@@ -149,7 +149,7 @@ def apply_scenario(component: Component, config_dir: Path, scenario: str | None)
     elif component.origin is not None and component.prompt.is_plain:  # a skill's cases are complete requests
         prompt = ""
     else:
-        raise ConfigError(f"'{component.name}' has no schema, so that nothing is left to ask without its prompt")
+        raise ConfigError(f"'{component.name}' has no schema, so nothing can be sent without its prompt")
     digests = {**component.digests, "scenario": digest(prompt)}
     bare = component.prompt.bare(prompt) if prompt else replace(component.prompt, messages=())
     return replace(component, prompt=bare, scenario=SCHEMA_ALONE, digests=digests)

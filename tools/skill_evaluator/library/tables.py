@@ -24,7 +24,7 @@ from skill_evaluator.text import nearest
 
 _SEPARATORS = {".csv": ",", ".tsv": "\t"}
 ENDINGS = (".jsonl", *_SEPARATORS)
-_MOST_COLUMNS, _MOST_VALUES, _MOST_SHOWN = 10_000, 4_000_000, 20
+_MAX_COLUMNS, _MAX_VALUES, _MAX_LISTED = 10_000, 4_000_000, 20
 _DECIMAL_COMMA = re.compile(r"-?(0,\d+|\d+,(\d\d?|\d{4,}))")
 _LEADING_ZERO = re.compile(r"\s*[+-]?0\d+\s*")
 _TEXTS = ("string", "category", "date", "any")
@@ -50,9 +50,9 @@ def read_rows(path: Path, limit: SizeLimit, odd: Odd = refuse) -> Rows:
     cells = read_cells(read_text(path, FixtureError), path, limit.max_bytes, odd) if is_csv else None
     for line, row in cells or _read_objects(path, limit, odd):
         values += len(row)
-        if len(row) > _MOST_COLUMNS or values > _MOST_VALUES:
-            most = f"at most {_MOST_COLUMNS:,} columns and {_MOST_VALUES:,} values are read of a table"
-            raise FixtureError(f"{path}:{line}: {len(row):,} columns, {values:,} values so far; {most}")
+        if len(row) > _MAX_COLUMNS or values > _MAX_VALUES:
+            limits_text = f"at most {_MAX_COLUMNS:,} columns and {_MAX_VALUES:,} values are read of a table"
+            raise FixtureError(f"{path}:{line}: {len(row):,} columns, {values:,} values so far; {limits_text}")
         rows.append((line, row))
     if not rows:
         raise FixtureError(f"{path} holds no row")
@@ -88,10 +88,10 @@ def _with_paths(row: Row, paths: Iterable[str]) -> Row:
     return {**row, **{path: value for path, value in values.items() if value is not None}}
 
 
-def separator_of(text: str, usual: str = ",") -> str:
-    """Return the most frequent separator in a table's header: comma, semicolon or tab; `usual` wins ties."""
+def separator_of(text: str, default: str = ",") -> str:
+    """Return the most frequent separator in a table's header: comma, semicolon or tab; `default` wins ties."""
     header = re.sub(r'"[^"]*"', "", text.lstrip("\r\n").partition("\n")[0])
-    return max([usual, ",", ";", "\t"], key=header.count)
+    return max([default, ",", ";", "\t"], key=header.count)
 
 
 def with_decimal_point(cell: str) -> str:
@@ -99,9 +99,9 @@ def with_decimal_point(cell: str) -> str:
     return cell.replace(",", ".") if _DECIMAL_COMMA.fullmatch(cell.strip()) else cell
 
 
-def read_cells(text: str, path: Path, longest: int, odd: Odd) -> Iterator[tuple[int, Row]]:
+def read_cells(text: str, path: Path, max_chars: int, odd: Odd) -> Iterator[tuple[int, Row]]:
     """Yield the rows of a table with their line numbers, keyed by the header; raise FixtureError if it is invalid."""
-    csv.field_size_limit(longest)
+    csv.field_size_limit(max_chars)
     separator = separator_of(text, _SEPARATORS.get(path.suffix, ","))
     reader = csv.reader(io.StringIO(text), delimiter=separator, strict=True)
     header: list[str] = []
@@ -128,12 +128,12 @@ def read_cells(text: str, path: Path, longest: int, odd: Odd) -> Iterator[tuple[
 class Columns(StrictModel):
     """The columns that cases are made from; all other columns become metadata."""
 
-    id: str | None = Field(default=_ID, description="that of the ids; without it cases are numbered")
+    id: str | None = Field(default=_ID, description="column of the ids; without it cases are numbered")
     inputs: dict[str, str] = Field(
-        default_factory=dict, description="that of each input; default: document, and an object of inputs"
+        default_factory=dict, description="column of each input; default: document, and an object of inputs"
     )
     truth: str | dict[str, str] | None = Field(
-        default=None, description="that of the ground truth, or of each of its fields; default: ground_truth"
+        default=None, description="column of the ground truth, or of each of its fields; default: ground_truth"
     )
 
     @field_validator("truth")
@@ -152,9 +152,9 @@ class Columns(StrictModel):
     @property
     def named(self) -> list[str]:
         """The columns that must exist."""
-        whole = [self.truth] if isinstance(self.truth, str) else []
+        truth_columns = [self.truth] if isinstance(self.truth, str) else []
         ids = [self.id] if self.id is not None and "id" in self.model_fields_set else []
-        return [*self.inputs.values(), *ids, *self.fields.values(), *whole]
+        return [*self.inputs.values(), *ids, *self.fields.values(), *truth_columns]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,11 +187,12 @@ class CaseRows:
         return "text" if cells else None
 
     def truths(self, output: Output, schema: Mapping[str, Any] | None) -> Iterator[Any]:
-        """Yield the ground truths that can be parsed."""
+        """Yield the ground truths that can be parsed, without those of unreviewed cases."""
         places = schema_places(schema or {})
         for _, _, row in self.rows:
             with suppress(FixtureError):
-                if (truth := self.truth("", row, output, places)) is not None:
+                is_draft = str(row.get("unreviewed")).lower() == "true"
+                if not is_draft and (truth := self.truth("", row, output, places)) is not None:
                     yield truth
 
     def truth(self, at: str, row: Row, output: Output, places: Mapping[str, SchemaPath]) -> Any:
@@ -281,8 +282,8 @@ def read_table(path: Path, columns: Columns, limit: SizeLimit, odd: Odd = refuse
     names = dict.fromkeys(name for _, row in rows for name in row)
     for column in columns.named:
         if column not in names:
-            shown = [name for name in names if name.isprintable()][:_MOST_SHOWN]
-            raise FixtureError(f"no column '{column}' in {path} {nearest(column, shown)}{advice}")
+            printable = [name for name in names if name.isprintable()][:_MAX_LISTED]
+            raise FixtureError(f"no column '{column}' in {path} {nearest(column, printable)}{advice}")
     stem = re.sub(r"[^\w]+", "-", path.stem).strip("-_") or "case"
     width = len(str(len(rows)))
     numbered: list[tuple[str, int, Row]] = []
@@ -308,10 +309,10 @@ def _number_or_text(cell: str) -> bool | float | str:
     return cell
 
 
-def _parsed(cell: str, what: str, advice: str) -> Any:
+def _parsed(cell: str, message: str, advice: str) -> Any:
     if not cell.strip():
         return None
     for text in (cell, with_decimal_point(cell.lower())):  # spreadsheets write TRUE and 9,5
         with suppress(FixtureError):
             return parse_json(text, Path(), FixtureError)
-    raise FixtureError(f"{what}: {cell.strip()[:60]!a}; {advice}")
+    raise FixtureError(f"{message}: {cell.strip()[:60]!a}; {advice}")

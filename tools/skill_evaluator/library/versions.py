@@ -60,7 +60,7 @@ class Problem(FrozenModel):
 class ComponentVersion:
     """A component at one commit: the digests of prompt and schema, and the `problem` if its version cannot be read.
 
-    A `program` comes with its prompt in `asked`. Problems name `file`, or prompt.md if that is empty.
+    `asked` is the prompt of a `program`. Problems name `file`, or prompt.md if it is empty.
     """
 
     name: str
@@ -125,19 +125,19 @@ def read_versions(
                 blobs.setdefault(parts[0], {})[parts[1]] = blob
         trees.append({name: files for name, files in sorted(blobs.items()) if _PROMPT in files})
     texts = repository.contents(blob for tree in trees for files in tree.values() for blob in files.values())
-    read: dict[tuple[str, str, str | None], ComponentVersion] = {}
+    cache: dict[tuple[str, str, str | None], ComponentVersion] = {}
     history = []
     for commit, tree in zip(commits, trees, strict=True):
-        versions, every = {}, None
+        versions, files_at_commit = {}, None
         for name, files in tree.items():
             key = (name, files[_PROMPT], files.get(_SCHEMA))
-            if key not in read:
+            if key not in cache:
                 schema = texts[key[2]] if key[2] else None
-                read[key] = _read(name, within(folder, name), texts[key[1]], schema)
-            version = read[key]
+                cache[key] = _read(name, within(folder, name), texts[key[1]], schema)
+            version = cache[key]
             if version.program is not None and commit is not None:
-                every = repository.files(commit, "") if every is None else every
-                version = _watched(version, version.program.watched(version.folder, every))
+                files_at_commit = repository.files(commit, "") if files_at_commit is None else files_at_commit
+                version = _watched(version, version.program.watched(version.folder, files_at_commit))
             versions[name] = version
         history.append(versions)
     return history
@@ -148,7 +148,7 @@ def _sourced(
 ) -> dict[str, ComponentVersion]:
     """Read the components of sources at a commit; unreadable components get a problem."""
     home = (repository.root / folder).parent.parent
-    roots = {home / source.root: repository.place(home / source.root) for source in sources}
+    roots = {home / source.root: repository.relative_path(home / source.root) for source in sources}
     trees = {root: commit_tree(repository, commit, place, DEFAULT_LIMITS) for root, place in roots.items()}
     files = {path: blob for path, blob in repository.files(commit, folder).items() if path.endswith(f"/{_SCHEMA}")}
     schemas = repository.contents(files.values())
@@ -165,15 +165,15 @@ def _sourced(
 
 
 def _of_source(
-    folder: str, file: str, read: Callable[[], Written], raw_schema: bytes | None, board: Path
+    folder: str, file: str, load: Callable[[], Written], raw_schema: bytes | None, board: Path
 ) -> ComponentVersion:
-    """Return a component of a source, with a problem if it cannot be read;
+    """Build the version of a component in a source, with a problem if it cannot be read.
 
-    `board` is the leaderboard that numbers it.
+    `board` is the leaderboard that numbers versions.
     """
     version = prompt = schema = problem = None
     try:
-        written = read()
+        written = load()
         prompt, schema = written.prompt.digest, _schema_digest(raw_schema, folder, written)
         digests = {"prompt": prompt, "schema": schema}
         version = check_semver(written.version or numbered(digests, recorded_in(board)), Path(file))
@@ -193,16 +193,16 @@ def _schema_digest(raw: bytes | None, folder: str, written: Written) -> str:
     return digest(canonical_json(parse_json(text, Path(folder, _SCHEMA), ComponentError)))
 
 
-def read_version(folder: Path, place: str) -> ComponentVersion | None:
-    """Read the component in a folder, which is `place` in its repository. Return None if it has no prompt.md."""
+def read_version(folder: Path, path: str) -> ComponentVersion | None:
+    """Read the component in a folder; `path` is its path in the repository. Return None if it has no prompt.md."""
     prompt, schema = folder / _PROMPT, folder / _SCHEMA
     raw_schema = read_bytes(schema, ComponentError) if schema.is_file() else None
     if origin := origin_of(folder.parent, folder.name):
-        file = prompt_file(folder.parent, folder.name, place)
-        return _of_source(place, file, partial(origin.here, DEFAULT_LIMITS), raw_schema, folder / "leaderboard.json")
+        file = prompt_file(folder.parent, folder.name, path)
+        return _of_source(path, file, partial(origin.here, DEFAULT_LIMITS), raw_schema, folder / "leaderboard.json")
     if not prompt.is_file():
         return None
-    version = _read(folder.name, place, read_bytes(prompt, ComponentError), raw_schema)
+    version = _read(folder.name, path, read_bytes(prompt, ComponentError), raw_schema)
     return version if version.program is None else _watched(version, version.program.watched_here(folder))
 
 
@@ -213,7 +213,7 @@ def _watched(version: ComponentVersion, watched: Mapping[str, str]) -> Component
 
 
 def versioning_problems(before: ComponentVersion | None, after: ComponentVersion) -> Iterator[Problem]:
-    """Yield violations of the rules: a changed prompt raises the version, and only a MAJOR changes the schema."""
+    """Yield violations of the version rules: a changed prompt needs a higher version, a changed schema a MAJOR one."""
     if after.version is None:
         yield _prompt_problem(after, after.problem or "no version")
         return
@@ -226,8 +226,8 @@ def versioning_problems(before: ComponentVersion | None, after: ComponentVersion
     if step is Bump.LOWERED:
         yield _prompt_problem(after, f"the version was lowered from {old} to {new}; a version only goes up")
     elif before.prompt != after.prompt and step is Bump.SAME:
-        what = "prompt" if after.program is None else "program, or a file that it watches,"
-        yield _prompt_problem(after, f"the {what} changed but the version did not; raise it above {old}")
+        subject = "prompt" if after.program is None else "program, or a file that it watches,"
+        yield _prompt_problem(after, f"the {subject} changed but the version did not; raise it above {old}")
     if before.schema != after.schema and step is not Bump.LOWERED and not breaks_contract(old, new):
         message = f"the schema changed: that is a new MAJOR version, and {old} → {new} is not"
         yield Problem(file=f"{after.folder}/{_SCHEMA}", line=1, message=message)
@@ -273,11 +273,11 @@ def _read(name: str, folder: str, raw: bytes, schema: bytes | None) -> Component
 
 
 def version_before(before: Mapping[str, ComponentVersion], after: ComponentVersion) -> ComponentVersion | None:
-    """Return the earlier version of a component by its name or a former name, or None for a new component."""
+    """Return the earlier version of a component, by its name or a former name. Return None for a new component."""
     return next((before[name] for name in (after.name, *after.formerly) if name in before), None)
 
 
-_CHANGED = "-dirty"  # suffix of a commit id if the prompt had uncommitted changes
+_DIRTY = "-dirty"  # suffix of a commit id if the prompt had uncommitted changes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -300,49 +300,52 @@ class CommittedPrompt:
     written: Written
 
 
-def component_with(component: Component, past: PastPrompt) -> tuple[Component, str | None]:
-    """Return a component (without a scenario) with an earlier prompt, and the commit of that prompt.
+def component_with(component: Component, earlier: PastPrompt) -> tuple[Component, str | None]:
+    """Return a component (without its scenario) with an earlier prompt, and the commit of that prompt.
 
-    The commit is None if the prompt is unchanged and the record names no commit. Raise ComponentError if the schema
+    The commit is None if the prompt is unchanged and its record names no commit. Raise ComponentError if the schema
     changed or no local commit has the prompt, and GitError outside a git repository.
     """
-    if past.schema != component.digests["schema"]:
-        raise _other_schema(component, past.version)
-    if past.digest == component.digests["prompt"]:
-        return replace(component, version=past.version), past.commit
-    committed = find_prompt(component, past)
-    return _put_into(component, replace(committed, version=past.version)), committed.commit
+    if earlier.schema != component.digests["schema"]:
+        raise _schema_error(component, earlier.version)
+    if earlier.digest == component.digests["prompt"]:
+        return replace(component, version=earlier.version), earlier.commit
+    committed = find_prompt(component, earlier)
+    return _put_into(component, replace(committed, version=earlier.version)), committed.commit
 
 
-def find_prompt(component: Component, past: PastPrompt) -> CommittedPrompt:
+def find_prompt(component: Component, earlier: PastPrompt) -> CommittedPrompt:
     """Find an earlier prompt by its digest in its file's history, preferring a commit with its version.
 
     Raise ComponentError if no local commit has it, and GitError outside a git repository.
     """
-    _refuse_program(component, past.version)
-    name = f"'{component.name}' {past.version}"
+    _refuse_program(component, earlier.version)
+    name = f"'{component.name}' {earlier.version}"
     try:
         repository = Repository(component.files[0])
     except GitError as problem:
         raise GitError(f"the prompt of {name} must be read from git: {problem}") from None
-    former = [place.root / _PROMPT for place in _places_of(component)[1:]]
-    paths = [repository.place(file) for file in (*component.files, *former)]
-    named = (past.commit or "").removesuffix(_CHANGED)
-    touching = (commit for path in paths for commit in repository.commits_of(path))
-    commits = filter(None, chain([repository.commit(named)], touching))
-    same = None
-    for one in _prompts_at(repository, commits, component, past.digest):
-        if one.version == past.version:
-            return one
-        same = same or one
-    if same:
-        return same
-    missing = named and repository.commit(named) is None
-    where, advice = "it may never have been committed", "commit the prompt of each version"
+    former = [place.root / _PROMPT for place in _locations_of(component)[1:]]
+    paths = [repository.relative_path(file) for file in (*component.files, *former)]
+    commit_id = (earlier.commit or "").removesuffix(_DIRTY)
+    changing = (commit for path in paths for commit in repository.commits_of(path))
+    commits = filter(None, chain([repository.commit(commit_id)], changing))
+    match = None
+    for committed in _prompts_at(repository, commits, component, earlier.digest):
+        if committed.version == earlier.version:
+            return committed
+        match = match or committed
+    if match:
+        return match
+    missing = commit_id and repository.commit(commit_id) is None
+    reason, advice = "it may never have been committed", "commit the prompt of each version"
     if missing:
-        where, advice = f"its record names commit {named[:12]}, which is not here", "fetch the branch that holds it"
+        reason, advice = (
+            f"its record names commit {commit_id[:12]}, which is not here",
+            "fetch the branch that holds it",
+        )
     advice = "run `git fetch --unshallow`" if repository.is_shallow else advice
-    raise ComponentError(f"the prompt of {name} is in no commit of {paths[0]} here ({where}); {advice}")
+    raise ComponentError(f"the prompt of {name} is in no commit of {paths[0]} here ({reason}); {advice}")
 
 
 def component_at(component: Component, ref: str) -> tuple[Component, str]:
@@ -356,29 +359,29 @@ def component_at(component: Component, ref: str) -> tuple[Component, str]:
         advice = "; run `git fetch --unshallow`" if repository.is_shallow else ""
         raise ComponentError(f"commit '{ref}' of the baseline is not here{advice}")
     _refuse_program(component, f"at {commit[:12]}")
-    file = repository.place(component.files[0])
-    every = list(_prompts_at(repository, [commit], component))
-    if not every:
+    file = repository.relative_path(component.files[0])
+    prompts = list(_prompts_at(repository, [commit], component))
+    if not prompts:
         raise ComponentError(f"{file} cannot be read at commit {commit[:12]}")
-    for one in every:
-        check_semver(one.version, Path(f"{commit[:12]}:{file}"))
-    committed = next((one for one in every if bump(component.version, one.version) is Bump.LOWERED), None)
+    for prompt in prompts:
+        check_semver(prompt.version, Path(f"{commit[:12]}:{file}"))
+    committed = next((prompt for prompt in prompts if bump(component.version, prompt.version) is Bump.LOWERED), None)
     if committed is None:
         raise ComponentError(
-            f"'{component.name}' is {every[0].version} at commit {commit[:12]}, which is not below {component.version}"
-            "; name a commit from before the version was raised"
+            f"'{component.name}' is {prompts[0].version} at commit {commit[:12]}, which is not below "
+            f"{component.version}; name a commit from before the version was raised"
         )
     blob = repository.files(commit, committed.folder).get(within(committed.folder, _SCHEMA))
     raw = None if blob is None else repository.contents([blob])[blob]
     if _schema_digest(raw, committed.folder, committed.written) != component.digests["schema"]:
-        raise _other_schema(component, committed.version)
+        raise _schema_error(component, committed.version)
     return _put_into(component, committed), commit
 
 
 def _put_into(component: Component, committed: CommittedPrompt) -> Component:
     output, prompt = committed.written.output, committed.written.prompt
-    today = component.origin.here(component.limits).output if component.origin else None
-    if output not in (None, component.output, today):  # evals/datasets.json may override the output
+    current_output = component.origin.here(component.limits).output if component.origin else None
+    if output not in (None, component.output, current_output):  # evals/datasets.json may override the output
         raise ComponentError(
             f"'{component.name}' {committed.version} had output: {output}, and now it is {component.output}"
         )
@@ -394,14 +397,14 @@ def _refuse_program(component: Component, version: str) -> None:
         )
 
 
-def _other_schema(component: Component, version: str) -> ComponentError:
+def _schema_error(component: Component, version: str) -> ComponentError:
     return ComponentError(
         f"'{component.name}' {version} had a different schema from {component.folder / 'schema.json'}, "
         "so the two cannot be compared"
     )
 
 
-def _places_of(component: Component) -> list[WrittenAt]:
+def _locations_of(component: Component) -> list[WrittenAt]:
     """Return the locations of a component, the current one first, then those under its former names."""
     if component.origin is not None:
         return [component.origin]
@@ -410,17 +413,19 @@ def _places_of(component: Component) -> list[WrittenAt]:
 
 
 def _prompts_at(
-    repository: Repository, commits: Iterable[str], component: Component, wanted: str | None = None
+    repository: Repository, commits: Iterable[str], component: Component, digest: str | None = None
 ) -> Iterator[CommittedPrompt]:
-    """Yield the component's prompts at each commit, or only those with the wanted digest."""
+    """Yield the component's prompts at each commit, or only the prompts with a given digest."""
     recorded = recorded_in(component.leaderboard_path)
-    for commit, place in product(dict.fromkeys(commits), _places_of(component)):
+    for commit, location in product(dict.fromkeys(commits), _locations_of(component)):
         try:
-            written = place.read(commit_tree(repository, commit, repository.place(place.root), component.limits))
-            if wanted in (None, written.prompt.digest):
+            written = location.read(
+                commit_tree(repository, commit, repository.relative_path(location.root), component.limits)
+            )
+            if digest in (None, written.prompt.digest):
                 digests = {**component.digests, "prompt": written.prompt.digest}
                 version = written.version or numbered(digests, recorded, below=component.version)
-                folder = repository.place(component.folder if component.origin else place.root)
+                folder = repository.relative_path(component.folder if component.origin else location.root)
                 yield CommittedPrompt(commit=commit, folder=folder, version=version, written=written)
         except ComponentError:  # invalid at that commit
             continue

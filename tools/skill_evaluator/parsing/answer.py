@@ -156,7 +156,6 @@ def _fenced_values(text: str) -> Iterator[tuple[bool, Any]]:
 
 
 def _syntax_error(text: str) -> NotJson:
-    """Classify the syntax error of a text without a JSON candidate."""
     text = _without_values(text)
     beginning = _BROKEN_JSON.search(text)
     if beginning is None:

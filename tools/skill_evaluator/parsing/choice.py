@@ -71,22 +71,20 @@ def read_choice(text: str, options: Sequence[str]) -> Parsed:
     """
     if len(text) > 2 * _MAX_END_CHARACTERS:  # from a model in a loop; the choice is near the beginning or the end
         text = f"{text[:_MAX_END_CHARACTERS]} … {text[-_MAX_END_CHARACTERS:]}"
-    answer, choice_options = _plain(text), _fold_options(tuple(options))
+    answer, choices = _plain(text), _fold_options(tuple(options))
     found: FoundBy
     for found, rule in (
-        ("whole", _option_of_whole_text),
+        ("whole", _only_option),
         ("stated", _last_statement),
         ("line", _letter_of_line),
         ("option_text", _options_by_words),
     ):
-        letters = rule(answer, choice_options)
+        letters = rule(answer, choices)
         if len(letters) > 1:
             return Parsed(problem="ambiguous")
         if letters:
             (letter,) = letters
-            return (
-                Parsed(value=letter, found=found) if letter in choice_options.letters else Parsed(problem="no_option")
-            )
+            return Parsed(value=letter, found=found) if letter in choices.letters else Parsed(problem="no_option")
     return Parsed(problem="no_option")
 
 
@@ -115,7 +113,7 @@ def _folded(text: str) -> str:
     return folded.strip(_END_MARKS) or folded
 
 
-def _option_of_whole_text(text: str, options: _Options) -> set[str]:
+def _only_option(text: str, options: _Options) -> set[str]:
     """Return the option of a text that consists only of its letter, its text, or both."""
     if len(text) > max(map(len, options.by_text), default=0) + 100:
         return set()
@@ -166,9 +164,7 @@ def _options_after(text: str, start: int, options: _Options) -> set[str]:
 def _letter_of_line(text: str, options: _Options) -> set[str]:
     """Return the letter of the last line that is only a letter, or the only letter that lines begin with."""
     lines = text.split("\n")
-    line_letters = [
-        letter for line in lines for letter in _option_of_whole_text(line, options) if letter in options.letters
-    ]
+    line_letters = [letter for line in lines for letter in _only_option(line, options) if letter in options.letters]
     if line_letters:
         return set(line_letters) if len(set(line_letters)) == len(options.letters) else {line_letters[-1]}
     first_letters: set[str] = set()

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from skill_evaluator.library.config import Model, Settings
+from skill_evaluator.library.config import STRICT, Model, Settings
 from skill_evaluator.library.prompts import File
 from skill_evaluator.providers import batch
 from skill_evaluator.providers.base import (
@@ -24,6 +24,7 @@ from skill_evaluator.providers.base import (
 )
 from skill_evaluator.providers.keyless import Identity
 from skill_evaluator.providers.remote import RemoteProvider
+from skill_evaluator.providers.structured import sent_schema
 from skill_evaluator.providers.wire import base64_of, content_of
 
 if TYPE_CHECKING:
@@ -91,9 +92,14 @@ def open_provider(model: Model, key: str | None, settings: Settings) -> RemotePr
             if request.examples:  # which other cases share
                 last = content["messages"][request.examples - 1]
                 last["content"] = [{"type": "text", "text": last["content"], "cache_control": _EPHEMERAL}]
-        if request.schema is not None and model.structured_output == "json_schema":
+        if request.by_tool_call:
+            strict = {"strict": True} if model.structured_output == STRICT else {}
+            content["tools"] = [{"name": request.schema_name, "input_schema": sent_schema(request, model), **strict}]
+            choice = {"type": "tool", "name": request.schema_name, "disable_parallel_tool_use": True}
+            content["tool_choice"] = choice
+        elif request.schema is not None and model.sends_schema:
             settings = model.params.extra.get("output_config") or {}  # params may set its other keys, such as effort
-            output_format = {"type": "json_schema", "schema": request.bare_schema}
+            output_format = {"type": "json_schema", "schema": sent_schema(request, model)}
             content["output_config"] = {**settings, "format": output_format}
         return content
 

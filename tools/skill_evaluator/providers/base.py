@@ -22,7 +22,7 @@ from skill_evaluator.text import canonical_json
 
 CallKey = TypeVar("CallKey")
 Attempt = TypeVar("Attempt")
-StopReason = Literal["stop", "length", "refusal", "too_large", "other"]
+StopReason = Literal["stop", "length", "refusal", "too_large", "no_tool_call", "other"]
 FailureKind = Literal[
     "provider_error", "refused", "truncated", "unparseable", "timeout", "no_credentials", "over_budget", "not_run"
 ]
@@ -39,6 +39,7 @@ class Request:
     seed: int  # of this replicate
     schema: Mapping[str, Any] | None = None
     schema_name: str = "output"
+    by_tool_call: bool = False  # the output is the arguments of a function with this schema and name
     cache: bool = False  # the same messages are sent again soon, so that a vendor's cache pays
     constant: int = 0  # leading characters of the messages that the requests of other cases share
     file_tokens: int = 0  # at most, of the input

@@ -30,6 +30,7 @@ from skill_evaluator.providers.base import (
 )
 from skill_evaluator.providers.keyless import Identity
 from skill_evaluator.providers.remote import RemoteProvider
+from skill_evaluator.providers.structured import sent_schema
 from skill_evaluator.providers.wire import ErrorAnswer, base64_of, content_of, error_from_status
 
 if TYPE_CHECKING:
@@ -106,15 +107,21 @@ def open_provider(model: Model, key: str | None, settings: Settings) -> RemotePr
 
     def body(request: Request) -> Mapping[str, Any]:
         generation = {**fixed, **sampling.of(request, "maxOutputTokens")}
-        if request.schema is not None and model.structured_output != "none":
+        tools: Mapping[str, Any] = {}
+        if request.by_tool_call:
+            function = {"name": request.schema_name, "parametersJsonSchema": sent_schema(request, model)}
+            choice = {"mode": "ANY", "allowedFunctionNames": [request.schema_name]}
+            tools = {"tools": [{"functionDeclarations": [function]}], "toolConfig": {"functionCallingConfig": choice}}
+        elif request.schema is not None and model.structured_output != "none":
             generation["responseMimeType"] = "application/json"
-            if model.structured_output == "json_schema":
-                generation["responseJsonSchema"] = request.bare_schema
+            if model.sends_schema:
+                generation["responseJsonSchema"] = sent_schema(request, model)
         return {
             "contents": [_content(message) for message in request.talk],
             **({"systemInstruction": _content(Message("user", (request.system,)))} if request.system else {}),
             "generationConfig": generation,
             **beside,
+            **tools,
         }
 
     connection = _connected(model, key, settings, identity)

@@ -34,6 +34,7 @@ from skill_evaluator.providers.base import (
     stop_reason_of,
     usual_sampling,
 )
+from skill_evaluator.providers.structured import sent_schema
 from skill_evaluator.providers.weights import find_weights
 from skill_evaluator.providers.wire import error_from_status
 
@@ -72,7 +73,7 @@ def open_provider(model: Model, key: str | None, settings: Settings) -> Provider
     sent = sampling(model).sent
     return LocalProvider(
         sampling={name: sent[name] for name in ("temperature", "top_p") if name in sent},
-        structured_output=model.structured_output,
+        model=model,
         params=params_of(model),
     )
 
@@ -183,7 +184,7 @@ class LocalProvider:
         self,
         *,
         sampling: Mapping[str, Any],
-        structured_output: str,
+        model: Model,
         params: LocalParams,
     ) -> None:
         try:
@@ -195,7 +196,7 @@ class LocalProvider:
             self.states = SharedStates(library, self._weights, params)
         self._turn = threading.Lock()  # a call that was given up goes on in its thread
         self._sampling = sampling
-        self._structured = structured_output
+        self._model = model
 
     async def complete(self, request: Request) -> Completion:
         """Ask once; raise ProviderError (`context_exceeded` for a prompt over its length)."""
@@ -205,10 +206,10 @@ class LocalProvider:
             "max_tokens": request.max_output_tokens,
             "seed": request.seed,
         }
-        if request.schema is not None and self._structured == "json_schema":
-            schema = {"name": request.schema_name, "schema": request.schema, "strict": True}
+        if request.schema is not None and self._model.sends_schema:
+            schema = {"name": request.schema_name, "schema": sent_schema(request, self._model), "strict": True}
             body["response_format"] = {"type": "json_schema", "json_schema": schema}
-        elif request.schema is not None and self._structured == "json_object":
+        elif request.schema is not None and self._model.structured_output == "json_object":
             body["response_format"] = {"type": "json_object"}
         answer = await _beside(lambda: self._ask(request, body))
         if "error" in answer:

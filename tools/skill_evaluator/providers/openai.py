@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from skill_evaluator.library.config import LIMIT_NAMES, Model, Settings
+from skill_evaluator.library.config import LIMIT_NAMES, STRICT, Model, Settings
 from skill_evaluator.library.prompts import File
 from skill_evaluator.providers import batch
 from skill_evaluator.providers.base import (
@@ -26,6 +26,7 @@ from skill_evaluator.providers.base import (
 )
 from skill_evaluator.providers.keyless import Identity
 from skill_evaluator.providers.remote import RemoteProvider
+from skill_evaluator.providers.structured import sent_schema
 from skill_evaluator.providers.wire import ErrorAnswer, base64_of, content_of, parsed_body
 from skill_evaluator.text import canonical_json, digest
 
@@ -104,10 +105,15 @@ def open_provider(model: Model, key: str | None, settings: Settings) -> RemotePr
         if request.cache:  # so that the calls of one prompt go to one machine
             words = [[message.role, content_of(message, lambda file: file.digest)] for message in request.messages]
             content.setdefault("prompt_cache_key", digest(canonical_json(words)).removeprefix("sha256:"))
-        if request.schema is not None and model.structured_output == "json_object":
+        if request.by_tool_call:
+            strict = {"strict": True} if model.structured_output == STRICT else {}
+            function = {"name": request.schema_name, "parameters": sent_schema(request, model), **strict}
+            content["tools"] = [{"type": "function", "function": function}]
+            content["tool_choice"] = {"type": "function", "function": {"name": request.schema_name}}
+        elif request.schema is not None and model.structured_output == "json_object":
             content["response_format"] = {"type": "json_object"}
-        elif request.schema is not None and model.structured_output == "json_schema":
-            schema = {"name": request.schema_name, "schema": request.bare_schema, "strict": True}
+        elif request.schema is not None and model.sends_schema:
+            schema = {"name": request.schema_name, "schema": sent_schema(request, model), "strict": True}
             content["response_format"] = {"type": "json_schema", "json_schema": schema}
         return content
 

@@ -231,7 +231,7 @@ class Archive:
 
     def _add(self, commit: str, repository: Repository) -> None:
         """Add the runs recorded at a commit that are not recorded here."""
-        for folder in map(repository.place, self._folders):
+        for folder in map(repository.relative_path, self._folders):
             blobs = {path.removeprefix(f"{folder}/"): blob for path, blob in repository.files(commit, folder).items()}
             if _BOARD in blobs:
                 board = repository.contents([blobs[_BOARD]])[blobs[_BOARD]]

@@ -39,6 +39,7 @@ from skill_evaluator.records.summaries import (
     LATER,
     ArraySummary,
     CallSpreads,
+    CaseAmount,
     ContractSummary,
     Drift,
     FailedCalls,
@@ -191,7 +192,7 @@ class CaseRecord(FrozenModel):
 
     `exact` counts outputs equal to the ground truth. `arrays` has the lengths of each array. `digest` is of inputs,
     turns and ground truth; `parts` has one digest for each, unless the document is the only input. Checks are also
-    fields, as `checks.<id>`; `checks` has them by id.
+    fields, as `checks.<id>`; `checks` has them by id. `amounts` has the mean of each of `AMOUNTS` that is known.
     """
 
     case_id: CaseId
@@ -207,6 +208,7 @@ class CaseRecord(FrozenModel):
     exact: NonNegativeInt | None = None
     checks: dict[str, CheckRecord] = Field(default={}, exclude_if=lambda checks: not checks)
     parts: dict[str, Digest] = Field(default={}, exclude_if=lambda parts: not parts)
+    amounts: dict[str, CaseAmount] = Field(default={}, exclude_if=lambda amounts: not amounts)
 
     @property
     def question(self) -> tuple[str, ...]:
@@ -546,6 +548,8 @@ REMEDIES: Mapping[str, str] = {
     "provider_bug": "report it to the author of the provider of '{model}'",
     "in_reasoning": "raise params: {{max_output_tokens}} of '{model}' in models.yaml, or turn its reasoning off",
     "tool_call": "let the prompt ask for the output as content; take tools out of params of '{model}' in models.yaml",
+    "no_tool_call": "see what '{model}' wrote with `explain`: it, or its server, may not support a forced tool call",
+    "schema_refused": "change schema.json, or structured_output of '{model}' in models.yaml",
     **dict.fromkeys(("refusal", "empty", *get_args(NotJson), "ambiguous", "no_option"), _EXPLAIN),
 }
 

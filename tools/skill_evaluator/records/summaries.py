@@ -211,6 +211,16 @@ class Quantiles(FrozenModel):
         )
 
 
+AMOUNTS = ("output_tokens", "cost_usd", "latency_s")
+
+
+class CaseAmount(FrozenModel):
+    """The mean of an amount over the n outputs of a case that it is known for: tokens, USD or seconds per output."""
+
+    mean: NonNegativeFloat
+    n: PositiveInt
+
+
 class CallSpreads(FrozenModel):
     """The distribution of latency in seconds (last attempt to output) and cost in USD; None if unknown."""
 

@@ -21,7 +21,7 @@ from skill_evaluator.library.versions import Problem
 from skill_evaluator.records.record import served_text
 from skill_evaluator.reports.comparison import comparison_section, legend_section
 from skill_evaluator.reports.planning import forecast_sheet
-from skill_evaluator.reports.summary import MARKS, ComparisonSummary, Reader, conclude, tolerance_words
+from skill_evaluator.reports.summary import MARKS, ComparisonSummary, Reader, amount_words, conclude, tolerance_words
 from skill_evaluator.stats import by_key, total_or_none
 from skill_evaluator.text import counted, listed, version_words
 from skill_evaluator.verdicts.decide.results import ComparisonResult
@@ -273,6 +273,8 @@ def _summary(outcome: Outcome) -> Iterator[Block]:
         if runs := by_verdict.get(verdict):
             names = listed([f"{run.skill} on {run.model_id}" for run in runs], _MAX_NAMED)
             lines.append(f"{words}{tolerance * (verdict == 'unchanged')}: {names}")
+    collapsed = (result for result in outcome.verdicts if result.verdict == "unchanged")
+    lines += [f"{result.skill}: {words}" for result in collapsed if (words := amount_words(result))]
     yield Lines(lines, "-")
     statuses = Counter(run.status for run in outcome.runs)
     kinds = ", ".join(f"{statuses[status]} {status}" for status in _STATUSES if statuses[status])

@@ -18,6 +18,7 @@ from skill_evaluator.display import (
     seconds,
     signed,
     stability_words,
+    times,
 )
 from skill_evaluator.display.addresses import NO_SITE, Site
 from skill_evaluator.display.pages import Block, Fold, Heading, Lines, Only, Page, Section, Words
@@ -37,8 +38,11 @@ from skill_evaluator.reports.summary import (
     with_served,
     worst_first,
 )
+from skill_evaluator.stats import by_key
 from skill_evaluator.text import counted, listed, version_words
 from skill_evaluator.verdicts.decide.results import (
+    AMOUNT_NAMES,
+    AmountResult,
     CaseChange,
     ComparisonResult,
     MeasureResult,
@@ -267,12 +271,24 @@ def _notes(model: ModelVerdict) -> Iterator[str]:
     change = model.since_accepted
     if change is not None and change.verdict != "regressed":  # a regression is already a reason
         yield since_accepted_words(change)
+    yield from _amount_notes(model.amounts)
     cases = model.cases
     if cases.within_noise:
         yield f"cases that moved, though each by itself no more than by noise: {cases.within_noise}"
     if cases.every_answer_worse:
         named = listed(cases.every_answer_worse, _MAX_NAMED)
         yield f"of these, worse in every output: {named}"
+
+
+def _amount_notes(amounts: Sequence[AmountResult]) -> Iterator[str]:
+    """Yield the ratio of each amount with its interval, and the reasons why amounts were not measured."""
+    for one in amounts:
+        if one.change is not None:
+            ends = one.ci95 or (0.0, 0.0)
+            between = interval((ends[0] + 1, ends[1] + 1), one.n_cases, lambda ratio: times(ratio or 0.0))
+            yield f"{AMOUNT_NAMES[one.amount]} per output: {times(one.change + 1)} (95 % interval: {between})"
+    unmeasured = by_key((one.unmeasured, AMOUNT_NAMES[one.amount]) for one in amounts if one.unmeasured)
+    yield from (f"not measured: {listed(names)}, as {reason}" for reason, names in unmeasured.items())
 
 
 def all_sheets(

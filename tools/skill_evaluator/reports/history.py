@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from skill_evaluator.display import interval, number, plain, signed
+from skill_evaluator.display import WHOLE, interval, number, plain, signed
 from skill_evaluator.display.addresses import NO_SITE, Site
 from skill_evaluator.display.pages import Block, Heading, Line, Lines, Page, page_of
 from skill_evaluator.display.sheets import Cell, Sheet, cells_of
@@ -14,6 +14,7 @@ from skill_evaluator.stats import by_key, mean_or_none, rounded
 from skill_evaluator.text import version_words
 from skill_evaluator.verdicts.history.series import History
 
+_MAX_FLAKY = 5
 _MOVED, _VERBS = ("regressed", "improved"), ("fell", "rose")
 
 
@@ -33,6 +34,7 @@ def _history_blocks(history: History, site: Site, reader: Reader) -> Iterator[Bl
     within = {"unchanged": f": no drop beyond the tolerance ({plain(history.tolerance)})"}
     legend = [f"{mark} {name}{within.get(name, '')}" for name, mark in MARKS.items()]
     yield Line(" · ".join([*legend, f"on these cases, 95 % intervals, α {plain(history.alpha)}"]), style="dim")
+    yield Lines(list(_flaky_lines(history)))
     if history.advice is not None:
         yield Line(history.advice.words, style="bold")
     name, newest = history.skill, history.newest
@@ -65,6 +67,17 @@ def _findings(history: History) -> Iterator[Line]:
         if since is not None:
             yield Line(name, f": {since_accepted_words(since)}", style=STYLES.get(since.verdict, ""))
         yield from (Line(name, f": {remark}", style="yellow") for remark in model.remarks)
+
+
+def _flaky_lines(history: History) -> Iterator[str]:
+    """Yield the values that vary in the runs of unchanged versions, and the setting for their cases."""
+    for model in history.models:
+        for one in model.flaky[:_MAX_FLAKY]:
+            right = f"right in {', '.join(one.right)} outputs of the last runs"
+            yield f"flaky with {model.model_id}: {one.path or WHOLE} of case {one.case_id}, {right}"
+    if any(model.flaky for model in history.models):
+        setting = f"policy.components.{history.skill}.unstable_cases"
+        yield f"after a review, `{setting}` in settings.yaml lets such a case decide nothing"
 
 
 def _sheet(history: History) -> Sheet:

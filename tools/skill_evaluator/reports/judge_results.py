@@ -22,6 +22,7 @@ from skill_evaluator.judges.modes.regression_results import (
 from skill_evaluator.judges.modes.scoring import JudgeScores, ScoreResults
 from skill_evaluator.judges.prompting.session import JudgeRunSize
 from skill_evaluator.judges.statistics import Figure
+from skill_evaluator.judges.workflows.case_drafting import DraftedCases
 from skill_evaluator.judges.workflows.judging import Judged, JudgedResults
 from skill_evaluator.library.rubrics import USUAL_THRESHOLD
 from skill_evaluator.records.pinned import PinReport
@@ -36,7 +37,7 @@ from skill_evaluator.reports.judging import (
     share,
 )
 from skill_evaluator.reports.lint import print_rubric_lint
-from skill_evaluator.runner.session import print_how_to_go_on
+from skill_evaluator.runner.session import print_resume_command
 from skill_evaluator.text import counted, listed
 
 _STYLES = {"ship": "green", "review_required": "yellow", "block": "red", None: "yellow"}
@@ -59,7 +60,7 @@ def print_judged(judged: Judged | JudgeRunSize, form: Format) -> int:
     for sentence in judged.stopped:
         print(sentence, file=sys.stderr)
     if judged.again:
-        print_how_to_go_on(judged.again)
+        print_resume_command(judged.again)
     return judged.code
 
 
@@ -68,6 +69,20 @@ def print_rubric_draft(drafted: RubricLint | JudgeRunSize, form: Format) -> int:
     if isinstance(drafted, JudgeRunSize):
         return print_judged(drafted, form)
     print_rubric_lint(drafted, form)
+    return EXIT_OK
+
+
+def print_drafted_cases(drafted: DraftedCases | JudgeRunSize) -> int:
+    """Print the drafted cases with their files, or the size of a dry run; return the exit code."""
+    if isinstance(drafted, JudgeRunSize):
+        return print_judged(drafted, "text")
+    name = drafted.component.name
+    print(f"{counted(len(drafted.cases), 'unreviewed case')} of {name}, in {drafted.place}:")
+    for case_id, files in sorted(drafted.cases.items()):
+        print(f"  {case_id}: {', '.join(files)}")
+    for reason, count in drafted.left_out.items():
+        print(f"left out: {counted(count, 'draft')}: {reason}")
+    print(f"Next: skill-evaluator review cases {name}")
     return EXIT_OK
 
 

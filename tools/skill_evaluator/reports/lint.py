@@ -53,6 +53,8 @@ def not_evaluated(linted: Sequence[Linted]) -> list[str]:
     waiting = sum(len(component.waiting) for component in linted)
     counts = [f"{left_out} of {counted(len(linted), 'component')}"] if left_out else []
     counts += [f"{counted(waiting, 'case')} without a document"] if waiting else []
+    drafts = sum(len(component.unreviewed) for component in linted)
+    counts += [f"{counted(drafts, 'unreviewed case')} (see `skill-evaluator review cases COMPONENT`)"] if drafts else []
     return [f"not evaluated: {' and '.join(counts)}"] if counts else []
 
 
@@ -79,6 +81,7 @@ def _as_json(linted: Linted) -> dict[str, Any]:
         ],
         "not_evaluated": linted.not_evaluated,
         "waiting": list(linted.waiting),
+        "unreviewed": list(linted.unreviewed),
         "hints": list(linted.hints),
         "problems": list(linted.problems),
     }
@@ -125,9 +128,10 @@ def _blocks(linted: Linted) -> Iterator[Block]:
 
 def _left_out(linted: Linted) -> list[str]:
     """Return the reason that a component or a case is not evaluated."""
+    drafts = [f"case '{case_id}' is not evaluated yet: it is an unreviewed draft" for case_id in linted.unreviewed]
     if linted.not_evaluated is not None:
-        return [linted.not_evaluated]
-    return [f"case '{case_id}' is not evaluated yet: it has no document" for case_id in linted.waiting]
+        return [linted.not_evaluated, *drafts]
+    return [*drafts, *(f"case '{case_id}' is not evaluated yet: it has no document" for case_id in linted.waiting)]
 
 
 def print_rubric_lint(linted: RubricLint, form: Format) -> None:

@@ -14,7 +14,7 @@ from skill_evaluator.evaluation.many import ManyPlanned
 from skill_evaluator.evaluation.pipeline import EvaluationResult
 from skill_evaluator.evaluation.switching import Switch, SwitchedComponent
 from skill_evaluator.reports.evaluation import run_names
-from skill_evaluator.reports.summary import STYLES, Reader, conclude
+from skill_evaluator.reports.summary import STYLES, Reader, amount_words, conclude
 from skill_evaluator.text import counted, listed, version_words
 
 _COLUMNS = ("component", "model", "version", "score", "change", "verdict", "USD")
@@ -22,11 +22,13 @@ _Results = Mapping[str, EvaluationResult | SkillEvaluatorError]
 
 
 def print_planned(planned: ManyPlanned) -> None:
-    """Print to stderr the calls and the maximum cost of each component, and the components that are skipped."""
+    """Print to stderr the calls and the maximum cost of each component, its problems, and the skipped components."""
     for each in planned.ready:
         for estimate in each.estimates:
             size = f"{counted(estimate.calls, 'call')}, at most {cost_words(estimate.cost_upper_usd)}"
             print(f"{visible(each.component.name)} on {visible(estimate.model_id)}: {size}", file=sys.stderr)
+        for problem in each.problems:
+            print(f"problem: {visible(problem)}", file=sys.stderr)
     for name, reason in planned.left_out.items():
         print(f"left out: {visible(name)}: {visible(str(reason))}", file=sys.stderr)
     total = f"{counted(planned.calls, 'call')}, at most {cost_words(planned.cost_at_most_usd)}"
@@ -55,6 +57,8 @@ def many_page(done: _Results, planned: ManyPlanned, folders: Sequence[str]) -> P
             continue
         if len(done) == 1 or each.verdict.verdict not in ("improved", "unchanged"):
             blocks.append(conclude(each.verdict, Reader(outputs=run_names(each), folders=folders)).closing)
+        elif words := amount_words(each.verdict):
+            blocks.append(f"{each.verdict.skill}: {words}")
     blocks.append(Lines([f"left out: {name}: {reason}" for name, reason in planned.left_out.items()]))
     return page_of("components", blocks)
 

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from skill_evaluator.display import cost_words, count
 from skill_evaluator.display.pages import Block, Lines, page_of, print_page
 from skill_evaluator.display.sheets import Cell, Format, Sheet, cells_of
+from skill_evaluator.errors import EXIT_OK, EXIT_USER_ERROR
 from skill_evaluator.evaluation.dry_run import DryRun
 from skill_evaluator.runner.prices import AMOUNTS, Forecast
 from skill_evaluator.text import counted, version_words
@@ -26,25 +27,32 @@ def forecast_sheet(forecasts: Sequence[Forecast]) -> Sheet:
     return Sheet(columns=_COLUMNS, rows=rows, numbers=frozenset(_COLUMNS[1:]))
 
 
-def print_dry_run(dry: DryRun, form: Format) -> None:
-    """Print the size of an evaluation to stdout: its cases, and the calls and the maximum cost of each model."""
+def print_dry_run(dry: DryRun, form: Format) -> int:
+    """Print the size of an evaluation to stdout: its cases, problems, and the calls and maximum cost of each model.
+
+    Return the exit code.
+    """
     component = dry.component
     labelled = sum(case.labelled for case in dry.cases)
     cases = f"{counted(len(dry.cases), 'case')}, {labelled} with ground truth"
+    state = counted(len(dry.problems), "problem") if dry.problems else "all in order"
     rows = [cells_of([], one.model_id, one.provider, one.key, *one.amounts) for one in dry.estimates]
     value = {
         "skill": component.name,
         "dry_run": True,
         "inferred": list(component.inferred),
         "further": list(dry.further),
+        "problems": list(dry.problems),
         "models": [asdict(estimate) for estimate in dry.estimates],
         "forecast": [forecast.model_dump(mode="json") for forecast in dry.forecasts],
     }
     blocks: list[Block] = [
-        Lines([f"{component.name} {version_words(component.version)}: {cases}, all in order"]),
+        Lines([f"{component.name} {version_words(component.version)}: {cases}, {state}"]),
+        Lines([f"problem: {problem}" for problem in dry.problems], style="red"),
         Lines([*component.inferred, *dry.further]),
         Sheet(columns=("model", "provider", "key", *AMOUNTS), rows=rows, numbers=frozenset(AMOUNTS)),
         forecast_sheet(dry.forecasts),
         "dry run: no call was made, nothing was written",
     ]
     print_page(form, json=lambda: value, page=lambda: page_of("the dry run", blocks))
+    return EXIT_USER_ERROR if dry.problems else EXIT_OK

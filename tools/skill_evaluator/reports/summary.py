@@ -61,10 +61,14 @@ class Reader:
 
 @dataclass(frozen=True, kw_only=True)
 class ComparisonSummary:
-    """Sentences on a component: the verdict, what was lost, what to ship ("" if it is not known) and the next step."""
+    """Sentences on a component: the verdict, what was lost, what to ship ("" if it is not known) and the next step.
+
+    `amounts` has the output tokens, cost and latency that moved ("" if none did).
+    """
 
     verdict: str
     lost: str
+    amounts: str = ""
     ship: str = ""
     next: str
     style: str = field(default="bold")
@@ -72,7 +76,7 @@ class ComparisonSummary:
     @property
     def closing(self) -> Closing:
         """The sentences as the last lines of a terminal."""
-        rest = filter(None, (self.lost, self.ship, f"next: {self.next}"))
+        rest = filter(None, (self.lost, self.amounts, self.ship, f"next: {self.next}"))
         return Closing([Line(self.verdict, style=self.style), *map(Line, rest)])
 
 
@@ -90,9 +94,12 @@ def conclude(result: ComparisonResult, reader: Reader) -> ComparisonSummary:
         all_cases = reader.command("evaluate", result.skill)
         following = f"the record stays as it is; {all_cases} runs all cases again"
     unusable = next((model.candidate.unusable for model in (worst, *others) if model.candidate.unusable), None)
+    lost = unusable or "; ".join(filter(None, (_lost_sentence(worst), less_repeatable(worst.metrics))))
+    amounts = amount_words(result)
     return ComparisonSummary(
         verdict=f"{MARKS[result.verdict]} {result.skill}: {words}",
-        lost=unusable or "; ".join(filter(None, (_lost_sentence(worst), less_repeatable(worst.metrics)))),
+        lost=lost,
+        amounts="" if amounts in lost else amounts,
         ship=result.ship,
         next=following,
         style=STYLES.get(result.verdict, "bold"),
@@ -164,6 +171,13 @@ def lost_words(*models: ModelVerdict) -> str:
     return f"lost: {'; '.join(words)}" if words else ""
 
 
+def amount_words(result: ComparisonResult) -> str:
+    """Return the output tokens, cost and latency that moved, by model if there are several; "" if none did."""
+    moved = {model.model_id: model.amount_words for model in result.models if model.amount_words}
+    several = len(result.models) > 1
+    return listed([f"{name}: {words}" if several else words for name, words in moved.items()], _MAX_FELL)
+
+
 def fell_most_words(model: ModelVerdict) -> str:
     """Name the field that fell most beyond its tolerance. Return "" if there is none or if it is a lost field."""
     most = model.fell_most
@@ -203,6 +217,8 @@ def _lost_sentence(model: ModelVerdict) -> str:
     if since is not None and since.verdict == "regressed":
         return f"lost by all changes since {since.version}: {since.metric} {signed(since.difference)}"
     fell = [one for one in (*model.metrics, *model.fields) if one.verdict == "regressed" and one.tier != "advisory"]
+    if rose := [one.words(model.candidate.planned) for one in model.amounts if one.verdict == "regressed"]:
+        return f"lost: {listed(rose)}"
     if not fell:  # an earlier run of the version regressed
         return f"lost: {model.reasons[0]}"
     fell.sort(key=lambda one: one.tier != "critical")
@@ -237,6 +253,7 @@ def _where_to_look(skill: str, model: ModelVerdict, reader: Reader) -> str:
     """Name the field or case in which most was lost, and the command or place that shows its outputs."""
     fields = sorted((one for one in model.fields if (one.difference or 0.0) < 0.0), key=lambda one: one.difference or 0)
     cases = [*model.lost_cases, *(case.case_id for case in model.cases.broke), *model.cases.every_answer_worse]
+    cases += [one.rose_most for one in model.amounts if one.verdict == "regressed"]
     if model.lost_fields or (fields and not cases):
         kind, name = "field", next(iter(model.lost_fields), fields[0].metric if fields else "")
     elif cases:

@@ -23,13 +23,14 @@ from skill_evaluator.identifiers import CaseId, Label, Timestamp, moment, now
 from skill_evaluator.library.config import Price
 from skill_evaluator.providers.base import Failure, ProviderError, Request, refuse_changed, within_limits
 from skill_evaluator.providers.batch import GONE, Batches, BatchStatus, Results, UndecidedError, lost
+from skill_evaluator.providers.structured import output_of
 from skill_evaluator.runner.engine import (
     NO_CALL_LEFT,
     STOPPED,
     Invocation,
-    Most,
     OnOutcome,
     Progress,
+    WorstCase,
     wait_before_retry,
 )
 from skill_evaluator.runner.journal import Run
@@ -98,7 +99,7 @@ class Batch:
 
     number: int
     name: str
-    at: str
+    timestamp: str
     calls: Mapping[str, Call]
     attempts: Mapping[Call, int]
     batch_id: str | None = None
@@ -112,7 +113,7 @@ class Batch:
     @property
     def intended_at(self) -> float:
         """The time of its intended line."""
-        return moment(self.at).timestamp()
+        return moment(self.timestamp).timestamp()
 
     @property
     def age_s(self) -> float:
@@ -199,7 +200,7 @@ class BatchJournal:
                 Batch(
                     number=line.batch,
                     name=line.name,
-                    at=line.at,
+                    timestamp=line.at,
                     calls=calls,
                     attempts={call: 1 + sum(call in batch.attempts for batch in earlier) for call in calls.values()},
                 )
@@ -408,6 +409,7 @@ class BatchEngine:
                 cost = budget_cost(self._job.run.model, self._job.price, outcome)
                 self._budget.settle(worst_case, worst_case if cost is None else cost)
                 answered_at = answer_cost(self._job.run.model, self._job.price, outcome)
+                outcome = output_of(outcome, self._job.request_for(call), self._job.run.model)
                 outcome = within_limits(outcome, self._settings).redacted(self._redact)
                 replicate = Replicate(call=call, completion=outcome, latency_s=None, attempts=attempt)
                 await self._finish_call(replicate, answered_at)
@@ -485,7 +487,7 @@ class BatchEngine:
             return Failure(kind="not_run", reason="request_too_large", message=message)
         return size
 
-    async def _reserve(self, request: Request, worst_case: Most, *, can_wait: bool) -> bool:
+    async def _reserve(self, request: Request, worst_case: WorstCase, *, can_wait: bool) -> bool:
         """Reserve the maximum cost of a call. If no batch is pending, a refusal ends submitting."""
         is_reserved = self._budget.reserve_now(worst_case.usd)
         if not is_reserved and can_wait:
@@ -498,9 +500,9 @@ class BatchEngine:
             return False
         return is_reserved
 
-    def _worst_case(self, call: Call, request: Request | None = None) -> Most:
+    def _worst_case(self, call: Call, request: Request | None = None) -> WorstCase:
         request = request or self._job.request_for(call)
-        return Most.of(request, self._job.price, batch=True)
+        return WorstCase.of(request, self._job.price, batch=True)
 
     def _pending_calls(self) -> set[Call]:
         """Return the calls in batches that the vendor has or may have."""

@@ -21,15 +21,24 @@ from types import MappingProxyType
 from typing import Any
 
 from skill_evaluator.library.config import Limits, Model, Price, Retry, Settings
-from skill_evaluator.providers.base import Completion, Failure, Provider, ProviderError, Request, ask_once
+from skill_evaluator.providers.base import (
+    Completion,
+    Failure,
+    Provider,
+    ProviderError,
+    Request,
+    ask_once,
+    within_limits,
+)
 from skill_evaluator.providers.redaction import Redactor
+from skill_evaluator.providers.structured import output_of
 from skill_evaluator.records.summaries import InFlight
 from skill_evaluator.runner.prices import budget_cost, call_cost, max_call_cost
 from skill_evaluator.runner.schedule import Call, Replicate, estimate_input_tokens, limits_under, max_input_tokens
 
 Sleep = Callable[[float], Awaitable[object]]  # returns true if the sleeper was woken early
-_HELD = 1.6  # times as long, at most, with twice as many in flight: a quarter more answers a second
-_ROUNDS = 8  # that pass before more are tried again
+_MAX_LATENCY_RATIO = 1.6  # with twice as many calls in flight: at least a quarter more outputs per second
+_ROUNDS_BEFORE_GROWTH = 8  # rounds after a setback
 _CUT_INTERVAL_S = 1.0  # seconds; complaints within one round trip count as one
 
 
@@ -46,36 +55,36 @@ def limits_of(
         for model in models
     }
     return {
-        name: limits_under(whole, planned[name]) if name in planned else limits_under(whole, whole, shards)
-        for name, whole in limits.items()
+        name: limits_under(limit, planned[name]) if name in planned else limits_under(limit, limit, shards)
+        for name, limit in limits.items()
     }
 
 
 class Gate:
-    """Calls in flight: halved when the API says it is pressed too hard, raised by one per full round of successes.
+    """The limit of calls in flight: halved if the API is overloaded, raised by one per full round of successes.
 
-    Additive increase, multiplicative decrease: Chiu and Jain 1989, doi:10.1016/0169-7552(89)90019-6. It may begin with
-    `first` places: they double while answers take hardly longer than with half as many. The places of a `fixed` one
-    never change; a pause that the API demands is always kept.
+    Additive increase, multiplicative decrease: Chiu and Jain 1989, doi:10.1016/0169-7552(89)90019-6. It may start at
+    `first`, which doubles while latency hardly grows. A `fixed` limit never changes; a pause that the API demands is
+    always kept.
     """
 
     def __init__(
-        self, most: int, sleep: Sleep = asyncio.sleep, *, first: int | None = None, fixed: bool = False
+        self, max_limit: int, sleep: Sleep = asyncio.sleep, *, first: int | None = None, fixed: bool = False
     ) -> None:
         self._sleep = sleep
-        self._most = most
-        self._limit = float(first or most)
-        self._grows = self._limit < most
+        self._max_limit = max_limit
+        self._limit = float(first or max_limit)
+        self._grows = self._limit < max_limit
         self._fixed = fixed
         self._active = 0
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._closed_until = 0.0
         self._last_cut = -_CUT_INTERVAL_S
-        self._taken_s: list[float] = []  # by the answers since the places changed
-        self._before_s: float | None = None  # taken on average with half as many places
-        self._rounds_left = 0  # before more places are tried again
-        self._places = [self.limit, self.limit]
-        self._seconds = 0.0  # of all calls in flight together
+        self._taken_s: list[float] = []  # latencies since the limit changed
+        self._before_s: float | None = None  # mean latency at half the limit
+        self._rounds_left = 0  # rounds until the next attempt to grow
+        self._limits_seen = [self.limit, self.limit]
+        self._seconds = 0.0  # total time of all calls in flight
         self._begun = self._at = time.monotonic()
 
     @property
@@ -86,15 +95,15 @@ class Gate:
     @property
     def used(self) -> InFlight:
         """The lowest and highest limit, and the mean number of calls in flight."""
-        least, most = self._places
-        return InFlight(least=least, mean=round(self._seconds / max(self._at - self._begun, 1e-9), 1), most=most)
+        lowest, highest = self._limits_seen
+        return InFlight(least=lowest, mean=round(self._seconds / max(self._at - self._begun, 1e-9), 1), most=highest)
 
     async def enter(self) -> None:
         """Wait for a free place, and for the end of a pause demanded by the API."""
         while self._active >= int(self._limit):
-            place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiting.append(place)
-            await place
+            turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting.append(turn)
+            await turn
         self._count(1)
         while (pause := self._closed_until - time.monotonic()) > 0:
             if await self._sleep(pause):
@@ -109,10 +118,10 @@ class Gate:
         """Raise the limit slightly after a successful call, or double it per round while latency does not grow."""
         if self._grows:
             self._taken_s.append(latency_s)
-            if len(self._taken_s) >= 2 * self.limit:  # the first half began when there were fewer
+            if len(self._taken_s) >= 2 * self.limit:  # the first half started under the lower limit
                 self._end_round(fmean(self._taken_s[self.limit :]))
-        elif self._limit < self._most:
-            self._change(min(float(self._most), self._limit + 1 / self._limit))
+        elif self._limit < self._max_limit:
+            self._change(min(float(self._max_limit), self._limit + 1 / self._limit))
 
     def throttled(self, pause_s: float) -> None:
         """Halve the limit after a complaint of the API, and start no call before the pause is over."""
@@ -126,17 +135,17 @@ class Gate:
         if self._rounds_left:
             self._rounds_left -= 1
             self._taken_s = []
-        elif self._before_s is not None and taken_s > _HELD * self._before_s:  # they wait for each other
-            self._before_s, self._rounds_left = None, _ROUNDS
+        elif self._before_s is not None and taken_s > _MAX_LATENCY_RATIO * self._before_s:  # calls queue at the server
+            self._before_s, self._rounds_left = None, _ROUNDS_BEFORE_GROWTH
             self._change(self._limit / 2)
         else:
             self._before_s = taken_s
-            self._change(min(float(self._most), self._limit * 2))
-            self._grows = self._limit < self._most
+            self._change(min(float(self._max_limit), self._limit * 2))
+            self._grows = self._limit < self._max_limit
 
     def _change(self, limit: float) -> None:
         self._limit, self._taken_s = limit, []
-        self._places = [min(self._places[0], self.limit), max(self._places[1], self.limit)]
+        self._limits_seen = [min(self._limits_seen[0], self.limit), max(self._limits_seen[1], self.limit)]
         self._wake()
 
     def _count(self, change: int) -> None:
@@ -149,14 +158,14 @@ class Gate:
     def _wake(self) -> None:
         free = int(self._limit) - self._active
         while free > 0 and self._waiting:
-            place = self._waiting.popleft()
-            if not place.done():
-                place.set_result(None)
+            turn = self._waiting.popleft()
+            if not turn.done():
+                turn.set_result(None)
                 free -= 1
 
 
 class Bucket:
-    """At most `per_minute` units a minute, evenly refilled; a unit may be a request or a token."""
+    """A token bucket of `per_minute` units, requests or tokens, with even refill."""
 
     def __init__(self, per_minute: int, sleep: Sleep = asyncio.sleep) -> None:
         self._sleep = sleep
@@ -175,7 +184,7 @@ class Bucket:
 
 
 class Pace:
-    """Requests and tokens a minute of one model; no limit, no waiting."""
+    """The rate limits of one model: requests and tokens per minute."""
 
     def __init__(self, limits: Limits, sleep: Sleep = asyncio.sleep) -> None:
         self._requests = Bucket(limits.requests_per_minute, sleep) if limits.requests_per_minute else None
@@ -201,11 +210,11 @@ def wait_before_retry(retry: Retry, attempt: int, retry_after_s: float | None) -
 
 
 class Budget:
-    """What all calls may cost together. `reserve` before an attempt, `settle` after it. None is unlimited.
+    """The budget of all calls together. `reserve` before an attempt, `settle` after it. None is unlimited.
 
-    Whatever servers say, an attempt begins only while spent + set aside ≤ the cap, its own worst case included; what is
-    spent never falls. So the cap is passed only by what a server bills beyond the worst case of attempts that had begun
-    by then, and no further one begins. A cost that is no amount (negative, infinite, not a number) is the worst case.
+    An attempt starts only while the spent and reserved amounts, including its own worst case, are within the cap. The
+    spent amount never falls. So the cap is exceeded only if servers bill more than the worst case of running attempts,
+    and then no further attempt starts. An invalid cost (negative, infinite, NaN) counts as the worst case.
     """
 
     def __init__(self, max_cost_usd: float | None = None, max_calls: int | None = None) -> None:
@@ -216,7 +225,7 @@ class Budget:
         self.begin()
 
     def begin(self) -> None:
-        """Serve the event loop that runs now; one budget may be for several, one after the other."""
+        """Bind the budget to the running event loop; a budget may serve several loops in sequence."""
         self._settled = asyncio.Event()
 
     def anew(self, spent_usd: float) -> "Budget":
@@ -265,7 +274,7 @@ class Budget:
         if self._max_cost is None:
             return
         self._reserved = max(0.0, self._reserved - upper_bound_usd)
-        if self._reserved < 1e-12:  # what rounding leaves of nothing would make `reserve` wait for ever
+        if self._reserved < 1e-12:  # a rounding error would make `reserve` wait for ever
             self._reserved = 0.0
         self._spent += cost_usd if 0 <= cost_usd < math.inf else upper_bound_usd
         self._settled.set()
@@ -288,12 +297,12 @@ def cached_prompts(
         return frozenset()
     times = Counter(map(prompt_of, calls))
     first = {prompt_of(call): call for call in reversed(calls)}
-    again = (prompt for prompt, count in times.items() if count > 1)
-    return frozenset(prompt for prompt in again if estimate_input_tokens(request_for(first[prompt])) >= cache_floor)
+    repeated = (prompt for prompt, count in times.items() if count > 1)
+    return frozenset(prompt for prompt in repeated if estimate_input_tokens(request_for(first[prompt])) >= cache_floor)
 
 
 def call_sequences(calls: Iterable[Call], cached: Collection[Prompt]) -> list[list[Call]]:
-    """Group the calls of each cached prompt at the place of its first call. Other calls stay single."""
+    """Group the calls of each cached prompt at its first call. Other calls stay single."""
     sequences: dict[Hashable, list[Call]] = {}
     for call in calls:
         prompt = prompt_of(call)
@@ -315,7 +324,7 @@ class Progress:
     output_tokens: int = 0
     cost_usd: float | None = 0.0
     begun: float = field(default_factory=time.monotonic)
-    waiting: dict[str, str] = field(default_factory=dict)  # by run id, what of it lies with the vendor
+    waiting: dict[str, str] = field(default_factory=dict)  # by run id, its calls pending at the vendor
 
     def note(self, replicate: Replicate, cost_usd: float | None) -> None:
         """Count one outcome; a cost of None (unknown) makes the sum unknown."""
@@ -341,12 +350,12 @@ class Progress:
         return (time.monotonic() - self.begun) / finished * (self.planned - self.done)
 
 
-# Takes an outcome. What it returns is waited for before the next call: whoever scores has enough to do.
+# Receives an outcome. If it returns a future, the next call waits for it, which bounds the backlog of scoring.
 OnOutcome = Callable[[Replicate], Future[Any] | None]
 NO_CALL_LEFT = Failure(kind="over_budget", reason="max_calls", message="--max-calls is used up")
 STOPPED = Failure(kind="not_run", reason="interrupted", message="stopped by the user")
-_TRIES_TO_REACH = 3  # attempts of a call, before anything succeeded, until a server counts as not there
-_REJECTED_IN_A_ROW = 5  # bad requests before anything succeeded: the settings are wrong, not the cases
+_MAX_CONNECTIONS = 3  # before any success; then the server counts as unreachable
+_MAX_FIRST_REJECTIONS = 5  # bad requests before any success; then the settings are wrong, not the cases
 
 
 class Stop:
@@ -363,7 +372,7 @@ class Stop:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Invocation:
-    """What all calls of an invocation share, whichever model they ask."""
+    """The objects that all calls of an invocation share."""
 
     settings: Settings
     budget: Budget
@@ -373,10 +382,10 @@ class Invocation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelJob:
-    """All that is needed to make one model's calls.
+    """The data for making one model's calls.
 
-    `cache_floor`: tokens of the shortest prompt that the vendor caches. `answered_before`: it is on record.
-    `concurrency` calls are in flight at most, from the beginning unless it is with `first_in_flight`.
+    `cache_floor`: tokens of the shortest prompt that the vendor caches. `answered_before`: the model has a record.
+    `concurrency`: the maximum number of calls in flight; `first_in_flight`: the initial number if it is lower.
     """
 
     model: Model
@@ -392,14 +401,14 @@ class ModelJob:
 
 
 @dataclass(frozen=True, slots=True)
-class Most:
-    """The worst case of one attempt: what is set aside for it."""
+class WorstCase:
+    """The worst case of one attempt in tokens and USD, which the budget reserves."""
 
     tokens: int
     usd: float
 
     @classmethod
-    def of(cls, request: Request, price: Price | None, *, batch: bool = False) -> "Most":
+    def of(cls, request: Request, price: Price | None, *, batch: bool = False) -> "WorstCase":
         """Return the worst case of a request."""
         input_tokens = max_input_tokens(request)
         usd = max_call_cost(price, input_tokens, request.max_output_tokens, batch=batch)
@@ -410,13 +419,13 @@ class Most:
         message = (
             f"a call of case '{request.case_id}' can cost ${self.usd:.4f} "
             f"({self.tokens - request.max_output_tokens:,} tokens in, {request.max_output_tokens:,} out by "
-            f"max_output_tokens), and ${left_usd:.4f} is left; raise the cap to go on"
+            f"max_output_tokens), and ${left_usd:.4f} is left; raise the cap to continue"
         )
         return Failure(kind="over_budget", reason="max_cost", message=message)
 
 
 class Engine:
-    """One model's workers. `halted` says afterwards why calls were left unmade, or None if all were made."""
+    """One model's workers. `halted` is afterwards the reason why calls were not made, or None if all were made."""
 
     def __init__(self, job: ModelJob, progress: Progress, on_outcome: OnOutcome) -> None:
         self._job = job
@@ -430,7 +439,7 @@ class Engine:
         self.gate = Gate(job.concurrency, self._pause, first=first, fixed=fixed)
         self._pace = Pace(job.model.limits, self._pause)
         self._cached = cached_prompts(job.calls, job.request_for, job.cache_floor)
-        self._most: dict[Prompt, Most] = {}
+        self._worst_cases: dict[Prompt, WorstCase] = {}
         self._rejected = 0
         self._succeeded = False
         self._answered_before = job.answered_before or progress.answered_before > 0
@@ -438,7 +447,7 @@ class Engine:
         self.halted: Failure | None = None
 
     async def run(self) -> None:
-        """Make every call, or stop early and say why in `halted`."""
+        """Make every call, or stop early and set `halted` to the reason."""
         sequences = call_sequences(self._job.calls, self._cached)
         shared = iter(sequences)
         try:
@@ -448,7 +457,7 @@ class Engine:
         except* Exception as problems:
             raise problems.exceptions[0] from None
         finally:
-            with suppress(Exception):  # every answer is kept; what a provider fails to release ends with the process
+            with suppress(Exception):  # all outputs are written; unreleased resources end with the process
                 await self._job.provider.close()
 
     async def _work(self, sequences: Iterator[Sequence[Call]]) -> None:
@@ -460,40 +469,40 @@ class Engine:
             replicate = await self._make(call)
             if replicate is not None:
                 self._progress.note(replicate, call_cost(self._job.model, self._job.price, replicate))
-                busy = self._on_outcome(replicate)
-                if busy is not None:
-                    await asyncio.wait([asyncio.wrap_future(busy)])
+                scoring = self._on_outcome(replicate)
+                if scoring is not None:
+                    await asyncio.wait([asyncio.wrap_future(scoring)])
 
     def _ended(self) -> bool:
-        """Return whether calls that have begun must make no further attempt."""
+        """Return whether started calls must not make further attempts."""
         if self._stop.requested and self.halted is None:
             self.halted = STOPPED
         return self._stop.requested or self._hopeless.is_set()
 
     async def _make(self, call: Call) -> Replicate | None:
-        """Make one call with its retries; return None if the model was stopped before."""
+        """Make one call with its retries. Return None if the model was stopped before."""
         request, prompt = self._job.request_for(call), prompt_of(call)
         if prompt in self._cached:
             request = replace(request, cache=True)
-        if prompt not in self._most:
-            self._most[prompt] = Most.of(request, self._job.price)
-        most = self._most[prompt]
+        if prompt not in self._worst_cases:
+            self._worst_cases[prompt] = WorstCase.of(request, self._job.price)
+        worst_case = self._worst_cases[prompt]
         retry = self._settings.retry
         for attempt in range(1, retry.attempts + 1):
             try:
-                answer = await self._attempt(request, most)
+                answer = await self._attempt(request, worst_case)
             except ProviderError as problem:
                 if problem.reason == "unknown_model" and (self._succeeded or self._answered_before):
                     problem.reason = "model_retired"
                 wait = wait_before_retry(retry, attempt, problem.retry_after_s)
                 if problem.throttled:
                     self.gate.throttled(wait)
-                alone = problem.reason == "unreachable" and not self._succeeded and attempt >= _TRIES_TO_REACH
-                if problem.retryable and attempt < retry.attempts and not alone and not self._ended():
+                is_unreachable = problem.reason == "unreachable" and not self._succeeded and attempt >= _MAX_CONNECTIONS
+                if problem.retryable and attempt < retry.attempts and not is_unreachable and not self._ended():
                     self._progress.retried += 1
                     await self._pause(wait)
                     continue
-                self._halt_if_hopeless(problem, alone=alone)
+                self._halt_if_hopeless(problem, is_unreachable=is_unreachable)
                 return Replicate(call=call, error=problem.failure(self._redact), attempts=attempt)
             if answer is None:
                 return None
@@ -508,49 +517,50 @@ class Engine:
             )
         raise AssertionError("unreachable: the last attempt returns")
 
-    async def _attempt(self, request: Request, most: Most) -> tuple[Completion, float] | None:
-        """Make one attempt under gate, pace and budget, and time it; return None if budget or a halt forbids it."""
+    async def _attempt(self, request: Request, worst_case: WorstCase) -> tuple[Completion, float] | None:
+        """Make and time one attempt under gate, pace and budget. Return None if the budget or a halt forbids it."""
         await self.gate.enter()
         try:
             if self._ended():
                 return None
-            if not await self._budget.reserve(most.usd):
-                self.halted = most.refusal(request, self._budget.left_usd)
+            if not await self._budget.reserve(worst_case.usd):
+                self.halted = worst_case.refusal(request, self._budget.left_usd)
                 return None
             spent = 0.0
             try:
-                await self._pace.wait(most.tokens)
+                await self._pace.wait(worst_case.tokens)
                 if self._ended():
                     return None
-                spent = most.usd  # until it is known to be less
+                spent = worst_case.usd  # if the call fails before its cost is known
                 begun = time.perf_counter()
                 completion = await ask_once(self._job.provider, request, self._settings)
+                completion = within_limits(output_of(completion, request, self._job.model), self._settings)
                 billed = budget_cost(self._job.model, self._job.price, completion)
-                spent = most.usd if billed is None else billed
+                spent = worst_case.usd if billed is None else billed
                 taken_s = completion.latency_s
                 latency_s = time.perf_counter() - begun if taken_s is None else taken_s
-                return completion, round(latency_s, 4)  # as the journal keeps it
+                return completion, round(latency_s, 4)  # the precision of the journal
             except ProviderError as problem:
-                spent = most.usd if problem.perhaps_billed else 0.0
+                spent = worst_case.usd if problem.perhaps_billed else 0.0
                 raise
             finally:
-                self._budget.settle(most.usd, spent)
+                self._budget.settle(worst_case.usd, spent)
         finally:
             self.gate.leave()
 
     async def _pause(self, seconds: float) -> bool:
-        """Sleep until the time is over, a stop is requested or the model is halted; return whether it woke early."""
+        """Sleep until the time is over, a stop is requested or the model halts; return whether it woke early."""
         ends = [asyncio.ensure_future(event.wait()) for event in (self._stop.event, self._hopeless)]
         try:
-            came, _ = await asyncio.wait(ends, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            woken, _ = await asyncio.wait(ends, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         finally:
             for end in ends:
                 end.cancel()
-        return bool(came)
+        return bool(woken)
 
-    def _halt_if_hopeless(self, problem: ProviderError, *, alone: bool) -> None:
+    def _halt_if_hopeless(self, problem: ProviderError, *, is_unreachable: bool) -> None:
         """Halt if no call can succeed: the server is unreachable, the key is wrong, or all first calls are rejected."""
         self._rejected += problem.rejected
-        if problem.fatal or alone or (self._rejected >= _REJECTED_IN_A_ROW and not self._succeeded):
+        if problem.fatal or is_unreachable or (self._rejected >= _MAX_FIRST_REJECTIONS and not self._succeeded):
             self.halted = self.halted or problem.failure(self._redact)
             self._hopeless.set()

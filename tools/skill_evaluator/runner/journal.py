@@ -285,7 +285,7 @@ def _answers_with_offsets(path: Path, wrong: Callable[[str], None] | None) -> It
         try:
             yield offset, _replicate_of(AnswerLine.model_validate(value))
         except ValidationError as problem:
-            messages.append(f"{path}:{number} is left out, it is not a journal line: {first_problem(problem)}")
+            messages.append(f"{path}:{number} is skipped, it is not a journal line: {first_problem(problem)}")
     if not messages:
         return
     sentence = messages[0] + (f" (and {len(messages) - 1} more lines)" if len(messages) > 1 else "")

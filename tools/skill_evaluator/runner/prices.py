@@ -117,7 +117,7 @@ def not_applicable(
         if any(fnmatchcase(model.id, pattern) for pattern in case.not_applicable):
             reasons[case.id] = "declared"
         elif unsupported := sorted({file.kind for file in sizes[case.id].files}.difference(accepted)):
-            reasons[case.id] = f"{' and '.join(unsupported)}: not among what it accepts (models.yaml)"
+            reasons[case.id] = f"{' and '.join(unsupported)}: not in accepts of models.yaml"
         elif context is not None and minimum > context:
             reasons[case.id] = f"at least {minimum:,} tokens, over its context of {context:,}"
     return reasons

@@ -70,6 +70,8 @@ class Replicate:
             return Failure(kind="truncated", reason="answer_too_large", message="the answer is over a limit of bytes")
         if self.completion.stop_reason == "refusal":
             return Failure(kind="refused", reason="refusal", message=self.completion.text[:200])
+        if self.completion.stop_reason == "no_tool_call":
+            return Failure(kind="unparseable", reason="no_tool_call", message=self.completion.text[:200])
         if self.completion.text.strip() or not (self.completion.tool_call or self.completion.reasoning):
             return None
         return Failure(kind="unparseable", reason="tool_call" if self.completion.tool_call else "in_reasoning")
@@ -127,6 +129,7 @@ def build_request(component: Component, case: Case, *, replicate: int, seed: int
         seed=replicate_seed(seed, case.id, replicate),
         schema=component.schema,
         schema_name=component.name.replace(".", "-"),
+        by_tool_call=component.prompt.by_tool_call,
     )
 
 

@@ -1,8 +1,8 @@
-"""`Session`: the one way to ask models, side by side, under one budget.
+"""`Session` makes the calls of all models concurrently under one budget.
 
-Every outcome goes to its run's journal first, then to whoever scores it. Several runs of one model take turns, call by
-call, in one queue under that model's limits. The first Ctrl-C (or SIGTERM) lets calls in flight finish, since they are
-paid for; the second abandons them, as the first does where all are made in this process.
+Every outcome is written to its run's journal before it is scored. Several runs of one model alternate call by call in
+one queue under the model's limits. The first Ctrl-C (or SIGTERM) lets calls in flight finish, since they are billed;
+the second abandons them, and so does the first if all calls are made in this process.
 """
 
 import asyncio
@@ -33,9 +33,9 @@ from skill_evaluator.runner.engine import (
     Gate,
     Invocation,
     ModelJob,
-    Most,
     Progress,
     Stop,
+    WorstCase,
     cached_prompts,
     limits_of,
     prompt_of,
@@ -60,7 +60,7 @@ T = TypeVar("T")
 
 
 def with_keys(models: Iterable[Model], configuration: Configuration) -> dict[str, Model]:
-    """Map ids to the models that have keys; warn of the others, and raise ConfigError if none is left."""
+    """Return the models that have keys, by id. Warn of the others, and raise ConfigError if no model has a key."""
     usable: dict[str, Model] = {}
     for model in {model.id: model for model in models}.values():
         lack = lack_of(model, configuration.kinds[model.provider], configuration.keys)
@@ -69,19 +69,16 @@ def with_keys(models: Iterable[Model], configuration: Configuration) -> dict[str
         else:
             print(f"warning: skipping {model.id}: {lack}", file=sys.stderr)
     if not usable:
-        raise ConfigError(
-            "no model is left to run; set what is named above, or choose with --model a model that needs no key"
-        )
+        raise ConfigError("no model can run; set a key named above, or choose a model without a key with --model")
     return usable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Questions:
-    """What the calls of runs ask, and who takes their outcomes.
+    """The requests of the calls of runs, and the receiver of their outcomes.
 
-    `on_outcome` gets every outcome once, those of earlier attempts at a run too; without it the journal alone has them.
-    `recorded`: ids of runs whose model is on record with the same settings.
-
+    `on_outcome` receives every outcome once, including outcomes of earlier attempts at a run. `recorded`: ids of runs
+    whose model has a record with the same settings.
     """
 
     request_for: Callable[[Run, Call], Request]
@@ -90,8 +87,8 @@ class Questions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """What became of runs: by id why calls were left unmade (None: none were)."""
+class SessionResults:
+    """The result of a session: by run id, the reason why calls were not made, or None if all were made."""
 
     halted: Mapping[str, Failure | None]
 
@@ -103,10 +100,10 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """What all asking of one command shares.
+    """The configuration and budget that all calls of a command share.
 
-    `concurrency` is of each model; None: as settings.yaml says. `limits` are a planned job's parts of the limits of its
-    models. `watch` shows how the calls go.
+    `concurrency` is per model; None means the value in settings.yaml. `limits`: a planned job's share of the limits, by
+    model. `watch` shows the progress of the calls.
     """
 
     configuration: Configuration
@@ -115,13 +112,13 @@ class Session:
     concurrency: int | None = None
     limits: Mapping[str, Limits] = field(default_factory=dict)
 
-    def ask(self, runs: Sequence[Run], questions: Questions) -> Asked:
-        """Make every call of the runs that has no answer yet.
+    def ask(self, runs: Sequence[Run], questions: Questions) -> SessionResults:
+        """Make every call of the runs that has no output yet.
 
-        The budget counts what resumed runs spent before; what it has left may go to further calls. Raise ConfigError if
-        a provider cannot be opened (before any call), StorageError if an answer cannot be kept.
+        The budget includes the earlier cost of resumed runs. Raise ConfigError if a provider cannot be opened (before
+        any call), and StorageError if an output cannot be written.
         """
-        return Asked(halted=_run_to_its_end(_ask(self, runs, questions)))
+        return SessionResults(halted=_run_to_its_end(_ask(self, runs, questions)))
 
 
 async def no_progress(_: Sequence[Progress], stop: Stop) -> None:
@@ -129,14 +126,14 @@ async def no_progress(_: Sequence[Progress], stop: Stop) -> None:
     await stop.event.wait()
 
 
-def print_how_to_go_on(words: Sequence[str]) -> None:
-    """Print on stderr the command that makes the missing calls, if there is one."""
-    if words:
-        print(f"to continue: {shlex.join(words)}", file=sys.stderr)
+def print_resume_command(command: Sequence[str]) -> None:
+    """Print the command that makes the missing calls to stderr, unless it is empty."""
+    if command:
+        print(f"to continue: {shlex.join(command)}", file=sys.stderr)
 
 
 def _run_to_its_end(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine, in a thread of its own where this one runs a loop already, as a notebook's does."""
+    """Run a coroutine; use a separate thread if this thread already runs an event loop, as in notebooks."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -159,18 +156,18 @@ async def _ask(session: Session, runs: Sequence[Run], questions: Questions) -> M
         models = _begin(parts, session, shared)
     except BaseException:
         for part in parts:
-            part.release()  # a long-lived process may run them again
+            part.release()  # a long-lived process may resume the runs
         raise
-    work = asyncio.create_task(_run_all(models))
-    watching = asyncio.create_task(session.watch([model.progress for model in models], shared.stop))
+    calls_task = asyncio.create_task(_run_all(models))
+    watch_task = asyncio.create_task(session.watch([model.progress for model in models], shared.stop))
 
-    leaves = False
+    is_abandoned = False
 
     def on_signal() -> None:
-        nonlocal leaves
-        leaves = shared.stop.requested or all(model.costs_nothing for model in models)
-        if leaves:
-            work.cancel()
+        nonlocal is_abandoned
+        is_abandoned = shared.stop.requested or all(model.costs_nothing for model in models)
+        if is_abandoned:
+            calls_task.cancel()
         else:
             shared.stop.event.set()
 
@@ -178,27 +175,27 @@ async def _ask(session: Session, runs: Sequence[Run], questions: Questions) -> M
         with suppress(NotImplementedError, RuntimeError):  # no such handlers on Windows or off the main thread
             asyncio.get_running_loop().add_signal_handler(number, on_signal)
     try:
-        await work
+        await calls_task
     except asyncio.CancelledError:
-        if not leaves:
+        if not is_abandoned:
             raise
     finally:
-        watching.cancel()
-        await asyncio.gather(watching, return_exceptions=True)
+        watch_task.cancel()
+        await asyncio.gather(watch_task, return_exceptions=True)
         for part in parts:
             part.finish()
     return {run_id: failure for model in models for run_id, failure in model.halted.items()}
 
 
 def _begin(parts: "Sequence[_RunningRun]", session: Session, shared: Invocation) -> "list[_RunningModel]":
-    """Read what runs have so far, open the provider of each model, and write the folders of new runs."""
+    """Read the outcomes so far, open the provider of each model, and create the folders of new runs."""
     by_model: dict[str, list[_RunningRun]] = {}
     for part in parts:
         part.resume(session.budget)
         by_model.setdefault(part.run.model.id, []).append(part)
     shards = max(Shard.parse(part.run.manifest.shard).count if part.run.manifest.shard else 1 for part in parts)
-    limits = limits_of([own[0].run.model for own in by_model.values()], shared.settings, shards, session.limits)
-    models = [_RunningModel(own, limits[name], session, shared) for name, own in by_model.items()]
+    limits = limits_of([group[0].run.model for group in by_model.values()], shared.settings, shards, session.limits)
+    models = [_RunningModel(group, limits[name], session, shared) for name, group in by_model.items()]
     for model in models:
         model.begin()
     return models
@@ -214,7 +211,7 @@ async def _run_all(models: "Sequence[_RunningModel]") -> None:
 
 
 class _RunningRun:
-    """A run under way: its journal, the calls that are left, and what earlier attempts at it left."""
+    """A run in progress: its journal, its remaining calls, and the outcomes of earlier attempts."""
 
     def __init__(self, run: Run, questions: Questions, session: Session) -> None:
         self.run = run
@@ -231,7 +228,7 @@ class _RunningRun:
         self._journal: Journal | None = None
 
     def resume(self, budget: Budget) -> None:
-        """Take the outcomes of earlier attempts, if there were any; raise RunError if another process executes it."""
+        """Read the outcomes of earlier attempts, if any. Raise RunError if another process executes the run."""
         run = self.run
         if run.folder.exists():
             self._hold()
@@ -239,14 +236,14 @@ class _RunningRun:
         journal = outcomes(run.folder)
         earlier = [call for call in self.schedule if call in journal]
         for call in earlier:
-            replicate = replace(journal[call], call=call)  # the schedule's own, so that no other is held
+            replicate = replace(journal[call], call=call)  # shares the schedule's object to save memory
             if replicate.completion is None:
                 self._errors[call] = replicate
             else:
                 cost = budget_cost(run.model, self.price, replicate.completion)
-                if cost is None:  # nobody told
+                if cost is None:  # unknown, so the worst case counts
                     batch = run.manifest.transport == "batch"
-                    cost = Most.of(self.request_for(call), self.price, batch=batch).usd
+                    cost = WorstCase.of(self.request_for(call), self.price, batch=batch).usd
                 budget.count_earlier(cost)
                 self.fingerprints[replicate.completion.fingerprint or ""] += 1
                 self.questions.on_outcome(run, replicate)
@@ -255,13 +252,13 @@ class _RunningRun:
         self.failed = {call: replicate.attempts for call, replicate in self._errors.items()}
 
     def request_for(self, call: Call) -> Request:
-        """Return the request of a call, which says what its files take at most."""
+        """Return the request of a call with the maximum number of tokens of its files."""
         request, model = self.questions.request_for(self.run, call), self.run.model
-        most = sum(self._kind.file_tokens(model, file).most for file in request.files)
-        return replace(request, file_tokens=most) if most else request
+        file_tokens = sum(self._kind.file_tokens(model, file).most for file in request.files)
+        return replace(request, file_tokens=file_tokens) if file_tokens else request
 
     def begin(self, server: Server | None) -> None:
-        """Put the run on disk; only once every provider of the invocation could be opened."""
+        """Write the run to disk. Call this only after all providers of the invocation are open."""
         if not (self.run.folder / MANIFEST).exists():
             create_run(self.run.folder, self.run.manifest.model_copy(update={"server": server}))
         if self._held is None:
@@ -269,9 +266,9 @@ class _RunningRun:
         self._journal = Journal(self.run.folder)
 
     def keep(self, replicate: Replicate) -> Future[Any] | None:
-        """Put an outcome into the journal, then hand it on."""
+        """Append an outcome to the journal, then pass it to `on_outcome`."""
         if self._journal is None:
-            raise RuntimeError("an outcome before the run was begun")
+            raise RuntimeError("outcome of a run that was not started")
         self._journal.append(replicate)
         self._errors.pop(replicate.call, None)
         self.unmade -= 1
@@ -280,7 +277,7 @@ class _RunningRun:
         return self.questions.on_outcome(self.run, replicate)
 
     def finish(self) -> None:
-        """Close the journal; errors of earlier attempts stand for calls that were not made again."""
+        """Close the journal. Errors of earlier attempts become the outcomes of calls that were not repeated."""
         if self._journal is not None:
             self._journal.close()
         self.release()
@@ -288,61 +285,62 @@ class _RunningRun:
             self.questions.on_outcome(self.run, replicate)
 
     def release(self) -> None:
-        """Let other processes execute the run."""
+        """Release the lock, so that other processes can execute the run."""
         if self._held is not None:
             self._held.release()
 
     def _hold(self) -> None:
-        """Keep other processes from making the same calls; raise RunError when one is at it."""
+        """Lock the run. Raise RunError if another process executes it."""
         self._held = try_lock(self.run.folder / ".lock")
         if self._held is None:
             raise RunError(f"{self.run.folder} is being executed by another process")
 
 
 class _RunningModel:
-    """The runs of one model under way: their calls alternate in one engine, so that all of them share its limits."""
+    """The runs of one model in progress: their calls alternate in one engine and share its limits."""
 
     def __init__(self, parts: Sequence[_RunningRun], limits: Limits, session: Session, shared: Invocation) -> None:
         self._parts = parts
         scheduled = interleaved([part.schedule for part in parts]) if parts[1:] else parts[0].schedule
         calls = [call for call in scheduled if _without_arm(call) not in parts[call.arm].done]
         planned = sum(len(part.schedule) for part in parts)
-        first, model = parts[0], parts[0].run.model
+        first_part, model = parts[0], parts[0].run.model
         kind = session.configuration.kinds[model.provider]
         key = find_key(model, kind, session.configuration.keys)
         self.progress = Progress(model_id=model.id, planned=planned, answered_before=planned - len(calls))
         self._engines: list[Engine] | list[BatchEngine] = []
         self._gate: Gate | None = None
         self._job: ModelJob | None = None
-        self._is_batched = first.run.manifest.transport == "batch"
+        self._is_batched = first_part.run.manifest.transport == "batch"
         if self._is_batched:
             jobs = [(part, _batch_job(part, kind, key, shared)) for part in parts]
             self._engines = [BatchEngine(job, self.progress, part.keep) for part, job in jobs]
             return
         if not calls:
             return
-        begins, most = calls_in_flight(model, kind, session.concurrency or shared.settings.concurrency)
-        most = min(most, limits.max_concurrency or most)
+        requested = session.concurrency or shared.settings.concurrency
+        first_in_flight, max_in_flight = calls_in_flight(model, kind, requested)
+        max_in_flight = min(max_in_flight, limits.max_concurrency or max_in_flight)
         self._job = job = ModelJob(
             model=model.model_copy(update={"limits": limits}),
             provider=opened(kind, model, key, shared.settings),
             calls=calls,
             request_for=lambda call: parts[call.arm].request_for(_without_arm(call)),
-            concurrency=most,
-            first_in_flight=min(begins, most),
-            price=first.price,
+            concurrency=max_in_flight,
+            first_in_flight=min(first_in_flight, max_in_flight),
+            price=first_part.price,
             shared=shared,
             cache_floor=kind.cache_floor_of(model),
-            answered_before=first.run.manifest.run_id in first.questions.recorded,
+            answered_before=first_part.run.manifest.run_id in first_part.questions.recorded,
         )
         engine = Engine(job, self.progress, self._keep)
         self._engines, self._gate = [engine], engine.gate
 
     @property
     def halted(self) -> Mapping[str, Failure | None]:
-        """Why calls were left unmade, by run id; None where none were."""
+        """The reason why calls were not made, by run id; None if all were made."""
         parts = {part.run.manifest.run_id: part for part in self._parts}
-        if self._is_batched:  # an engine a run
+        if self._is_batched:  # one engine per run
             return dict(zip(parts, (engine.halted for engine in self._engines), strict=True))
         failure = self._engines[0].halted if self._engines else None
         return {
@@ -352,11 +350,11 @@ class _RunningModel:
 
     @property
     def costs_nothing(self) -> bool:
-        """Whether a call in flight may be given up at once: it is made in this process."""
+        """Whether calls in flight can be abandoned without cost, since they are made in this process."""
         return not self._is_batched and (self._job is None or is_in_process(self._job.provider))
 
     def begin(self) -> None:
-        """Put the runs on disk with what is known before a call, for a kill may come after the last one."""
+        """Write the runs to disk before the first call, since the process may be killed at any time."""
         server = Server(concurrency=self._job.concurrency) if self._job else None
         for part in self._parts:
             part.begin(server)
@@ -370,8 +368,8 @@ class _RunningModel:
         in_flight = self._gate and self._gate.used
         renamed = getattr(self._job.provider, "renamed", {})
         for part in self._parts:
-            commonest = {name: count for name, count in part.fingerprints.most_common(8) if name}  # there may be many
-            server = Server(concurrency=self._job.concurrency, version=version, fingerprints=commonest, renamed=renamed)
+            common = {name: count for name, count in part.fingerprints.most_common(8) if name}
+            server = Server(concurrency=self._job.concurrency, version=version, fingerprints=common, renamed=renamed)
             folder = part.run.folder
             create_run(folder, read_manifest(folder).model_copy(update={"server": server, "in_flight": in_flight}))
 
@@ -381,7 +379,6 @@ class _RunningModel:
 
 
 def _batch_job(part: _RunningRun, kind: ProviderKind, key: str | None, shared: Invocation) -> BatchJob:
-    """Return the batch calls of a run."""
     model = part.run.model
     cached = cached_prompts(part.schedule, part.request_for, kind.cache_floor_of(model))
     return BatchJob(

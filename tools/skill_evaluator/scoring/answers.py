@@ -225,14 +225,15 @@ class CaseScore:
 class Scorecard:
     """The scores of all cases of a run, and the usage of its calls.
 
-    `reasons` counts failures by reason; `faults` locates them. `answers` is the digest of all outputs. `served` has the
-    served model of each output in `usages`.
+    `reasons` counts failures by reason; `faults` locates them. `answers` is the digest of all outputs. `usages`,
+    `latencies_s` (NaN if unknown), `served` and `case_ids` have one entry per completion, in the same order.
     """
 
     cases: tuple[CaseScore, ...]
     replicates: int
     reasons: Mapping[str, int] = field(default_factory=dict)
     faults: tuple[FailedCalls, ...] = ()
+    case_ids: tuple[str, ...] = ()
     usages: tuple[Usage, ...] = ()
     latencies_s: Sequence[float] = ()
     served: tuple[str | None, ...] = ()

@@ -1,8 +1,10 @@
 """Build the record of a run from manifest, component and scorecard."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from skill_evaluator import __version__
@@ -24,13 +26,13 @@ from skill_evaluator.records.record import (
     Record,
     served_of,
 )
-from skill_evaluator.records.summaries import CallSpreads, JudgedChecks, Latency, Quantiles, Tokens
+from skill_evaluator.records.summaries import AMOUNTS, CallSpreads, CaseAmount, JudgedChecks, Latency, Quantiles, Tokens
 from skill_evaluator.repository import commit_of
 from skill_evaluator.runner.journal import Manifest
 from skill_evaluator.runner.prices import answer_price, hit_rate, price_of, usage_cost
 from skill_evaluator.scoring import summaries
 from skill_evaluator.scoring.answers import CaseScore, Scorecard
-from skill_evaluator.stats import quantile, rounded, total_or_none
+from skill_evaluator.stats import by_key, quantile, rounded, total_or_none
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,11 +77,13 @@ class Recorder:
     ) -> Record:
         """Build the record of one run. `stopped` is the reason for an early end; `judge` describes the judge."""
         component, server = self.component, manifest.server
-        price, latencies = price_of(model, self.kinds[model.provider]), scorecard.latencies_s
+        price = price_of(model, self.kinds[model.provider])
+        latencies = [seconds for seconds in scorecard.latencies_s if not math.isnan(seconds)]
         answers = list(zip(scorecard.served, scorecard.usages, strict=True))
         cost_of = {(name, usage): usage_cost(answer_price(model, price, name), usage) for name, usage in set(answers)}
         costs = [cost_of[answer] for answer in answers]
         lost = [usage_cost(price, Usage())] * scorecard.reasons.get(LOST, 0)
+        amounts = amounts_by_case(scorecard, costs)
         return Record.view(
             manifest,
             timestamp=manifest.created,
@@ -94,7 +98,10 @@ class Recorder:
             per_array=summaries.arrays(scorecard),
             pass_hat_k=summaries.pass_hat_k(scorecard),
             contract=None if component.schema is None else summaries.contract(scorecard),
-            per_case=[case_record(case, manifest.cases[case.case_id], manifest.inputs) for case in scorecard.cases],
+            per_case=[
+                case_record(case, manifest.cases[case.case_id], manifest.inputs, amounts.get(case.case_id, {}))
+                for case in scorecard.cases
+            ],
             retries=scorecard.retries,
             left_out=self.component.left_out,
             judged=judge,
@@ -153,7 +160,23 @@ def counts_of(
     }
 
 
-def case_record(case: CaseScore, digest: str, inputs: Sequence[str] = ()) -> CaseRecord:
+def amounts_by_case(scorecard: Scorecard, costs: Sequence[float | None]) -> dict[str, dict[str, CaseAmount]]:
+    """Return the mean of each known amount over the outputs of each case; `costs` are in USD, one per completion."""
+    tokens: Sequence[float | None] = [usage.output_tokens for usage in scorecard.usages]
+    latencies: Sequence[float | None] = [None if math.isnan(seconds) else seconds for seconds in scorecard.latencies_s]
+    by_case: dict[str, dict[str, CaseAmount]] = {}
+    for name, values in zip(AMOUNTS, (tokens, costs, latencies), strict=True):
+        known = (
+            (case_id, value) for case_id, value in zip(scorecard.case_ids, values, strict=True) if value is not None
+        )
+        for case_id, amounts in by_key(known).items():
+            by_case.setdefault(case_id, {})[name] = CaseAmount(mean=round(fmean(amounts), 9), n=len(amounts))
+    return by_case
+
+
+def case_record(
+    case: CaseScore, digest: str, inputs: Sequence[str] = (), amounts: Mapping[str, CaseAmount] = {}
+) -> CaseRecord:
     """Build the record of one case, for a version that uses these inputs."""
     parts = {name: part for name, part in case.parts.items() if name in (*inputs, TURNS)}
     rounded_values = {value: rounded(value) for values in case.metrics.values() for value in values}
@@ -173,6 +196,7 @@ def case_record(case: CaseScore, digest: str, inputs: Sequence[str] = ()) -> Cas
             for path, lengths in case.arrays.items()
         },
         exact=case.exact,
+        amounts=dict(amounts),
         checks={
             check.check.id: CheckRecord(
                 digest=check.check.digest,

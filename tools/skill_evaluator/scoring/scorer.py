@@ -86,6 +86,7 @@ class Scorer:
         self._scores = scores or AnswerScorer(component, run_cases)
         self._cases = {case.id: _CaseScores(case) for case in run_cases}
         self._pending: deque[tuple[_CaseScores, Call, bytes]] = deque()
+        self._case_ids: list[str] = []
         self._usages: list[Usage] = []
         self._distinct: dict[Usage, Usage] = {}  # thousands of calls share equal usages
         self._latencies = array("d")
@@ -108,8 +109,9 @@ class Scorer:
         if replicate.completion is None:
             case.failed.update({} if failure is None else {replicate.call.replicate: failure.kind})
             return None
+        self._case_ids.append(case.case.id)
         self._usages.append(self._distinct.setdefault(replicate.completion.usage, replicate.completion.usage))
-        self._latencies.extend([] if replicate.latency_s is None else [replicate.latency_s])
+        self._latencies.append(math.nan if replicate.latency_s is None else replicate.latency_s)
         self._served.append((served := replicate.completion.served_model) and sys.intern(served))
         text, index = replicate.completion.text, replicate.call.replicate
         if failure is None:
@@ -171,6 +173,7 @@ class Scorer:
             replicates=self._replicates,
             reasons=dict(sorted((+reasons).items())),
             faults=tuple(sorted(self._fault_list(), key=lambda fault: (-fault.count, fault.reason))),
+            case_ids=tuple(self._case_ids),
             usages=tuple(self._usages),
             latencies_s=self._latencies,
             served=tuple(self._served),

@@ -277,6 +277,7 @@ def run_figures(row: Row) -> dict[str, Any]:
     """Return the figures of a run as a whole, by the names that the pages use."""
     accuracy = row.accuracy.get(row.primary_metric)
     low, high = ends(accuracy.ci95 if accuracy else None, row.n_cases)
+    outputs = round(row.coverage * row.planned)
     return {
         "run": row.run_id,
         "model": row.model_id,
@@ -288,7 +289,8 @@ def run_figures(row: Row) -> dict[str, Any]:
         "high": high,
         "reproducibility": row.reproducibility.get(AGREEMENT),
         "coverage": row.coverage,
-        "usd": per_1000(row.cost_usd, round(row.coverage * row.planned)),
+        "usd": per_1000(row.cost_usd, outputs),
+        "tokens": None if row.tokens.output is None or not outputs else round(row.tokens.output / outputs, 1),
         "p50": row.latency_s.p50,
         "p95": row.latency_s.p95,
     }

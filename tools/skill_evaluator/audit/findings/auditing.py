@@ -70,13 +70,13 @@ def audit(cube: Cube, *, bins: int = len(QUARTERS), centered: bool = False) -> A
         raise AuditError(f"one scenario ({cube.scenarios[0]}) has no fluctuation; use at least 2, better 10")
     scale = scale_of(bins, len(cube.models))
     neutrality, centered_cube = neutrality_of(cube), cube.centered()
-    plain_grades, centered_grades = (grades_of(each.fluctuations, scale) for each in (cube, centered_cube))
+    raw_grades, new_grades = (grades_of(each.fluctuations, scale) for each in (cube, centered_cube))
     if centered:
         note = "scores are centered: each scenario's mean over the models is subtracted"
         cube = centered_cube.with_treatment(note)
     overall = _Figures(cube, scale)
     by_benchmark = {name: _Figures(cube.for_benchmark(name), scale) for name in cube.benchmarks}
-    models = _model_audits(cube, overall, by_benchmark, centered_grades, scale)
+    models = _model_audits(cube, overall, by_benchmark, new_grades, scale)
     return AuditResult.view(
         overall,
         cohort=list(cube.models),
@@ -90,9 +90,7 @@ def audit(cube: Cube, *, bins: int = len(QUARTERS), centered: bool = False) -> A
         models=sorted(models, key=lambda model: (model.fluctuation, -model.ability)),
         medians=medians_of(overall.abilities, overall.fluctuations),
         neutrality=neutrality,
-        regraded=None
-        if len(cube.models) < 2
-        else sum(a != b for a, b in zip(plain_grades, centered_grades, strict=True)),
+        regraded=None if len(cube.models) < 2 else sum(a != b for a, b in zip(raw_grades, new_grades, strict=True)),
         regimes=regimes_of(models),
         warnings=[
             *size_warnings(len(cube.models), len(cube.scenarios), cube.questions, cube.replicates),
@@ -225,7 +223,6 @@ def _entry(model: ModelAudit, note: str = "") -> RankEntry:
 
 
 def _output_warnings(cube: Cube, models: Sequence[ModelAudit]) -> Iterator[str]:
-    """Warn about unparseable outputs, which count as wrong, and about missing replicates."""
     high_shares = []
     for model in models:
         answers = model.answers or {}
@@ -236,11 +233,9 @@ def _output_warnings(cube: Cube, models: Sequence[ModelAudit]) -> Iterator[str]:
     if high_shares:
         yield f"many outputs are unparseable, refused or truncated, and count as wrong: {listed(high_shares)}"
     benchmarks = [outcomes.scores for outcomes in (cube.outcomes or {}).values()]
-    missing_counts = sum(
-        (np.isnan(scores).sum(axis=(1, 2, 3)) for scores in benchmarks), np.zeros(len(cube.models), int)
-    )
+    n_missing = sum((np.isnan(scores).sum(axis=(1, 2, 3)) for scores in benchmarks), np.zeros(len(cube.models), int))
     planned = sum(scores[0].size for scores in benchmarks)
-    gaps = [f"{name} {count:,}" for name, count in zip(cube.models, missing_counts, strict=True) if count]
+    gaps = [f"{name} {count:,}" for name, count in zip(cube.models, n_missing, strict=True) if count]
     if gaps:
         yield f"outputs are missing, of {planned:,} per model; means are over the others: {listed(gaps)}"
 
@@ -284,9 +279,7 @@ def report_audit(request: AuditReportRequest) -> ReportedAudit:
         newest = max((path.parent for path in request.audits.glob(f"*/{AUDIT}")), default=None)
         folder = request.folder or newest
         if folder is None:
-            raise AuditError(
-                f"{request.audits} contains no audit; create one with audit run, or pass a table with --cube FILE"
-            )
+            raise AuditError(f"{request.audits} contains no audit; create one with audit run, or use --cube FILE")
         if request.questions is not None:
             raise AuditError("--questions requires --cube")
         gathered = gather(folder, request)

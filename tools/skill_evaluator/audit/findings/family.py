@@ -27,7 +27,7 @@ from skill_evaluator.library.scenarios import SLOT, Scenario, family_paths, read
 from skill_evaluator.text import words
 
 FamilyVerdict = Literal["ready", "not reviewed", "not ready"]
-COPY_SIMILARITY, WARNING_SIMILARITY = 0.9, 0.7  # similarity of two templates
+COPY_SHARE, WARNING_SHARE = 0.9, 0.7  # similarity of two templates
 REVIEW = (
     "Does each template request exactly the output of the task, only in another manner?",
     "Is each template an ordinary protocol that your product could have, and none adversarial?",
@@ -135,12 +135,10 @@ def check_templates(scenarios: Sequence[Scenario]) -> Iterator[ScenarioRemark]:
             message = f"{placeholder[0]} is never filled in; {SLOT} is the only placeholder"
             yield _remark("error", scenario.name, "placeholder", message)
     for first, second in combinations(scenarios, 2):
-        similarity_share = similarity(first, second)
-        if similarity_share >= WARNING_SIMILARITY:
-            message = f"{similarity_share:.0%} of its text is the same as {first.name}; keep one of them or change one"
-            yield _remark(
-                "error" if similarity_share >= COPY_SIMILARITY else "warning", second.name, "near-copy", message
-            )
+        share = similarity(first, second)
+        if share >= WARNING_SHARE:
+            message = f"{share:.0%} of its text is the same as {first.name}; keep one of them or change one"
+            yield _remark("error" if share >= COPY_SHARE else "warning", second.name, "near-copy", message)
 
 
 def _remark(severity: Literal["error", "warning"], scenario: str | None, rule: str, message: str) -> ScenarioRemark:

@@ -140,7 +140,6 @@ def print_family(check: "FamilyCheck", form: Format, request: ScenariosCheckRequ
 
 
 def _trial_blocks(trial: "Trial") -> list[Block]:
-    """Build the table of a trial's scores, one row per scenario."""
     models = list(trial.scores)
     rows = [
         cells_of([scenario], *(f"{trial.scores[model][scenario]:.1f}" for model in models))

@@ -39,7 +39,7 @@ _CORNERS: dict[tuple[str, str], Quadrant] = {
     ("right", "bottom"): "safe default",
 }
 _BLUE = "#0072b2"
-_DESCRIPTION = {
+_ARIA = {
     "description": alt.Description("description:N"),
     "tooltip": alt.Tooltip("description:N"),
 }  # for screen readers
@@ -102,7 +102,7 @@ def _point(model: ModelAudit) -> dict[str, Any]:
     }
 
 
-def _without_intervals(points: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+def _data_of(points: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{name: value for name, value in point.items() if name not in _INTERVALS} for point in points]
 
 
@@ -132,28 +132,22 @@ def _model_layers(shown: Sequence[dict[str, Any]], axes: _Axes) -> list[Any]:
     colour, shape = _grade_encodings(point["grade"] for point in shown)
     style = {"strokeWidth": 1.3, "opacity": 0.4 if len(shown) <= MAX_NAMED else 0.22, "aria": False}
     bars = (  # from low to high
-        [
-            dict(zip(("low", "high"), point[name], strict=True)) | _without_intervals([point])[0]
-            for point in shown
-            if point[name]
-        ]
+        [dict(zip(("low", "high"), point[name], strict=True)) | _data_of([point])[0] for point in shown if point[name]]
         for name in _INTERVALS
     )
     across, up = map(drawn_from, bars)
-    marks = drawn_from(_without_intervals(shown)).mark_point(
-        filled=True, size=75, opacity=1, stroke="white", strokeWidth=0.8
-    )
+    marks = drawn_from(_data_of(shown)).mark_point(filled=True, size=75, opacity=1, stroke="white", strokeWidth=0.8)
     x, y = axes.x("ability"), axes.y("fluctuation")
     layers = [
         across.mark_rule(**style).encode(x=axes.x("low"), x2="high", y=y, color=colour),
         up.mark_rule(**style).encode(x=x, y=axes.y("low"), y2="high", color=colour),
-        marks.encode(x=x, y=y, color=colour, shape=shape, **_DESCRIPTION),
+        marks.encode(x=x, y=y, color=colour, shape=shape, **_ARIA),
     ]
     if len(shown) > MAX_NAMED:
         return layers
     middle = sum(axes.across) / 2
     for align, dx in (("left", _NAME_OFFSET), ("right", -_NAME_OFFSET)):  # names on the inner side, clear of the axes
-        named_points = _without_intervals(point for point in shown if (point["ability"] <= middle) == (align == "left"))
+        named_points = _data_of(point for point in shown if (point["ability"] <= middle) == (align == "left"))
         if named_points:
             text = drawn_from(named_points).encode(x=x, y=y, text="name:N")
             layers += _text_with_halo(text, align=align, baseline="middle", dx=dx, fontSize=FONT_SIZE)
@@ -172,7 +166,6 @@ def _grade_encodings(names: Iterable[str]) -> tuple[alt.Color, alt.Shape]:
 
 
 def _text_with_halo(text: alt.Chart, **style: Any) -> list[alt.Chart]:
-    """Draw text with a halo, readable on any background."""
     halo = text.mark_text(**style, stroke="white", strokeWidth=3, aria=False)
     return [halo, text.mark_text(**{"color": INK, **style})]
 
@@ -200,7 +193,7 @@ def heat_map(result: AuditResult) -> Any:
         "% right in each scenario. Blue: better than the model's own ability; red: worse. The ablest model is on top.",
         width=width,
     )
-    squares = base.mark_rect(stroke="white", strokeWidth=1).encode(color=colour, **_DESCRIPTION)
+    squares = base.mark_rect(stroke="white", strokeWidth=1).encode(color=colour, **_ARIA)
     height = _CELL_HEIGHT * len(result.models)
     return alt.layer(squares, text).properties(width=width, height=height, title=heading)
 

@@ -137,9 +137,7 @@ def _summary_blocks(result: AuditResult) -> Iterator[Block]:
     advice = [_advice(regime) for regime in result.regimes.values()]
     yield Lines([f"{thresholds}.", f"Noise: {noise_text(result)}", *advice], "-")
     title = f"Map of {counted(len(result.models), 'model')}, ability across and fluctuation up"
-    yield Chart(
-        "map", [Drawing(file="map.svg", words=title, draw=_chart_function("quadrant_map", result), figures=models)]
-    )
+    yield Chart("map", [Drawing(file="map.svg", words=title, draw=_drawing("quadrant_map", result), figures=models)])
 
 
 def _advice(regime: Regime) -> str:
@@ -176,9 +174,7 @@ def _model_blocks(result: AuditResult) -> Iterator[Block]:
     shown_columns = [(name, cell) for name, cell in columns if any(cell(model).text != "–" for model in models)]
     yield Captioned(_model_sheet(shown_columns, models), "Figures of each model", note)
     caption = f"Spread of {counted(len(result.models), 'model')} over the scenarios, the ablest on top"
-    boxes = Drawing(
-        file="boxes.svg", words=caption, draw=_chart_function("box_chart", result), figures=_score_sheet(result)
-    )
+    boxes = Drawing(file="boxes.svg", words=caption, draw=_drawing("box_chart", result), figures=_score_sheet(result))
     yield Chart("boxes", [boxes])
 
 
@@ -187,9 +183,7 @@ def _scenario_blocks(result: AuditResult) -> Iterator[Block]:
     yield Heading("Scenarios")
     scores = _score_sheet(result)
     title = f"Heat map of {models} in {scenarios}: each score relative to the model's ability"
-    yield Chart(
-        "heat", [Drawing(file="heat.svg", words=title, draw=_chart_function("heat_map", result), figures=scores)]
-    )
+    yield Chart("heat", [Drawing(file="heat.svg", words=title, draw=_drawing("heat_map", result), figures=scores)])
     yield Fold("Score of each model in each scenario, % right", [scores])
     shifts = {effect.scenario: effect for effect in result.neutrality.shifts}
     rows = []
@@ -238,15 +232,12 @@ def _score_sheet(result: AuditResult) -> Sheet:
         [_model_cell(model), *(Cell(points(model.scenarios.get(name))) for name in result.scenarios)]
         for model in ablest_first(result)
     ]
-    scenario_columns = frozenset(result.scenarios)
+    scores = frozenset(result.scenarios)
     columns = ["model", *result.scenarios]
-    return Sheet(
-        columns=columns, rows=rows, numbers=scenario_columns, named=scenario_columns, whole=frozenset({"model"})
-    )
+    return Sheet(columns=columns, rows=rows, numbers=scores, named=scores, whole=frozenset({"model"}))
 
 
 def _benchmark_text(used: BenchmarkUsed) -> str:
-    """Format the weight, the thresholds and the noise of a benchmark as a sentence."""
     facts = [f"weight {used.weight:.4g}"]
     facts += [] if used.questions is None else [counted(used.questions, "question")]
     facts += [] if used.thresholds is None else [threshold_text(used.thresholds)]
@@ -287,7 +278,7 @@ def _grade_cell(grade: str | None, before: str | None = None) -> Cell:
     return Cell("–") if grade is None else Cell(grade, "" if before in (None, grade) else "yellow", code=True)
 
 
-def _chart_function(name: str, result: AuditResult) -> Callable[[], Any]:
+def _drawing(name: str, result: AuditResult) -> Callable[[], Any]:
     """Return a function that draws a chart; it imports the charting libraries when called."""
 
     def draw_late() -> Any:

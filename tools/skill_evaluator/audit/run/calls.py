@@ -89,9 +89,9 @@ def run_audit(request: AuditRunRequest, *, watch: Watch) -> AuditResults:
     results = []
     for run in runs:
         tally, stopped = tallies[run.model.id], session_results.why_stopped(run)
-        has_enough = tally.answered >= drawn.settings.required_coverage * tally.planned
+        enough = tally.answered >= drawn.settings.required_coverage * tally.planned
         results.append(
-            AuditRun(model_id=run.model.id, tally=tally, stopped=stopped, complete=stopped is None and has_enough)
+            AuditRun(model_id=run.model.id, tally=tally, stopped=stopped, complete=stopped is None and enough)
         )
     if any("max_cost" in (run.stopped or "") for run in results):  # suggest a cap that covers the whole audit
         upper = sum_of(model_estimates(drawn)).cost_upper_usd or 0.0

@@ -56,7 +56,6 @@ def draft_scenarios(request: ScenariosDraftRequest, watch: Watch | None = None) 
 
 
 def _family_of(value: Any, family: str) -> dict[str, str]:
-    """Return the texts of the scenario files by name."""
     scenarios = _Family.model_validate(value).scenarios[:10]
     templates = [scenario.template.strip() for scenario in scenarios]
     if len(set(templates)) < len(templates) or any(template.count(SLOT) != 1 for template in templates):

@@ -128,9 +128,7 @@ def new_audit(
         models={model.id: settings_digest(model) for model in models},
         scenarios={name: scenario.digest for name, scenario in scenarios.items()},
         benchmarks=[
-            _draw_benchmark(
-                labelled, weights.get(name, 1.0), questions, seed, _inapplicable_cases(labelled, models, kinds)
-            )
+            _draw_benchmark(labelled, weights.get(name, 1.0), questions, seed, _skipped_cases(labelled, models, kinds))
             for name, labelled in benchmarks.items()
         ],
         transport=transport,
@@ -226,7 +224,7 @@ def draw_questions(names: Sequence[str], questions: int | None, seed: int, bench
     return sorted(random.Random(f"{seed}/{benchmark}").sample(ordered, questions))  # noqa: S311 (no secret)
 
 
-def _inapplicable_cases(labelled: LabelledBenchmark, models: Sequence[Model], kinds: Kinds) -> dict[str, str]:
+def _skipped_cases(labelled: LabelledBenchmark, models: Sequence[Model], kinds: Kinds) -> dict[str, str]:
     """Return the reason for each case that some model cannot take. Raise AuditError if that is every case."""
     cases = list(labelled.cases.values())
     sizes = input_sizes(labelled.component, cases)
@@ -237,8 +235,7 @@ def _inapplicable_cases(labelled: LabelledBenchmark, models: Sequence[Model], ki
     }
     if len(reasons) == len(cases):
         raise AuditError(
-            f"no case of the benchmark '{labelled.component.name}' is applicable to every model "
-            f"({next(iter(reasons.values()))})"
+            f"no case of '{labelled.component.name}' is applicable to every model ({next(iter(reasons.values()))})"
         )
     return reasons
 
@@ -263,7 +260,6 @@ def _draw_benchmark(
 
 
 def _changes_in(drawn: DrawnAudit) -> list[str]:
-    """List the inputs that have changed since the audit was drawn."""
     manifest = drawn.manifest
     changed = [f"scenario '{name}'" for name, old in manifest.scenarios.items() if drawn.scenarios[name].digest != old]
     for benchmark in manifest.benchmarks:

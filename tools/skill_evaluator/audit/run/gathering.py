@@ -62,18 +62,14 @@ class CallTally:
         cls, planned: int, outcomes: Mapping[str, int], replicates: Collection[Replicate], priced: Priced | None
     ) -> Self:
         """Count the replicates and their cost; `priced` is None if the model is no longer in models.yaml."""
-        answered = [
-            (replicate.completion, replicate.latency_s) for replicate in replicates if replicate.completion is not None
-        ]
+        answered = [(call.completion, call.latency_s) for call in replicates if call.completion is not None]
         return cls(
             planned=planned,
             outcomes=dict(sorted(outcomes.items())),
-            cost_usd=total_or_none(call_cost(*priced, replicate) if priced else None for replicate in replicates),
+            cost_usd=total_or_none(call_cost(*priced, call) if priced else None for call in replicates),
             hit_rate=hit_rate([completion.usage for completion, _ in answered]),
             latency_s=quantile([latency_s for _, latency_s in answered if latency_s is not None], 0.5),
-            served_models=tuple(
-                sorted({replicate.served_model for replicate, _ in answered if replicate.served_model})
-            ),
+            served_models=tuple(sorted({call.served_model for call, _ in answered if call.served_model})),
         )
 
     @property
@@ -120,7 +116,7 @@ class GatheredAudit:
         rows = [m for m, name in enumerate(self.manifest.models) if self.tallies[name].answered]
         if not rows:
             raise AuditError(
-                f"no model has any output yet; continue with: skill-evaluator audit run --run {self.manifest.id}"
+                f"no model has an output yet; continue: skill-evaluator audit run --run {self.manifest.id}"
             )
         models = list(self.manifest.models)
         cube = cube_of_outcomes(
@@ -198,9 +194,7 @@ class _Grid:
         self.scores: NDArray[np.float32] = np.full(shape, np.nan, dtype=np.float32)
         self.questions = {case: place for place, case in enumerate(benchmark.cases)}
         declared = labelled.component.digests["datasets"] == benchmark.digests.get("datasets")
-        self.remarks = (
-            [] if declared else [f"'{name}' compares outputs with other declarations than when the audit began"]
-        )
+        self.remarks = [] if declared else [f"the declarations of '{name}' changed since the audit began"]
         self.remarks += benchmark.left_out
         self._metric = benchmark.metric
         self._scenarios = {scenario: place for place, scenario in enumerate(audit.scenarios)}

@@ -152,12 +152,8 @@ def size_warnings(models: int, scenarios: int, questions: Mapping[str, int], rep
     """Return a warning for each size that is below its minimum; `questions` by benchmark."""
     few = [f"{name} {count}" for name, count in questions.items() if count < MIN_QUESTIONS]
     warnings = {
-        f"{counted(models, 'model')}, fewer than {MIN_MODELS}: quartiles say little more than a ranking": (
-            models < MIN_MODELS
-        ),
-        f"{counted(scenarios, 'scenario')}, fewer than {MIN_SCENARIOS}: the fluctuation is a rough estimate": (
-            scenarios < MIN_SCENARIOS
-        ),
+        f"{counted(models, 'model')}, fewer than {MIN_MODELS}: grades are only a ranking": models < MIN_MODELS,
+        f"{counted(scenarios, 'scenario')}, fewer than {MIN_SCENARIOS}: σ is imprecise": scenarios < MIN_SCENARIOS,
         f"fewer than {MIN_QUESTIONS} questions ({', '.join(few)}): use the confidence intervals": bool(few),
         "one output per question: the noise within a scenario is unknown; use -n 2": replicates == 1,
     }

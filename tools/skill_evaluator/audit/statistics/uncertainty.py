@@ -97,10 +97,8 @@ def ability_interval(cube: Cube, model: int) -> Interval | None:
         means = [cube.outcomes[name].means[model].mean(axis=0) for name in cube.benchmarks]
         if min(map(len, means)) < 2:
             return None
-        variance = 1e4 * sum(
-            w**2 * scores.var(ddof=1) / len(scores) for w, scores in zip(cube.weights, means, strict=True)
-        )
-        degrees = sum(len(scores) - 1 for scores in means)
+        variance = 1e4 * sum(w**2 * mean.var(ddof=1) / len(mean) for w, mean in zip(cube.weights, means, strict=True))
+        degrees = sum(len(mean) - 1 for mean in means)
     else:
         noise = binomial_noise(cube)
         if noise is None:

@@ -115,7 +115,7 @@ def measure(
     side = _is_positive(mode, highest)
     sides = [(side(label), side(verdict)) for verdict, label in zip(verdicts, people, strict=True)]
     positives, negatives = (
-        [verdict == label for label, verdict in sides if label is is_positive] for is_positive in (True, False)
+        [verdict == label for label, verdict in sides if label is wanted_side] for wanted_side in (True, False)
     )
     strata = by_key((unit.line.stratum if unit.line else "all", unit) for unit in units)
     parts = {name: part for name, part in strata.items() if any(unit.requests for unit in part)}
@@ -166,7 +166,6 @@ def _position(units: Sequence[Unit]) -> Position | None:
 
 
 def _confidence(units: Sequence[Unit]) -> MeanConfidence | None:
-    """Return the mean confidence of right and wrong verdicts. Return None if no verdict has a confidence."""
     confidences: dict[bool, list[float]] = {True: [], False: []}
     for unit in units:
         if unit.confidence is not None:
@@ -196,11 +195,9 @@ def pair_biases(units: Sequence[Unit], own_models: Collection[str]) -> list[Bias
     return _bias_rows("pairwise", OVERALL, shifts)
 
 
-def _preference_shift(preferred: Sequence[tuple[Unit, int]]) -> Figure:
+def _preference_shift(pairs: Sequence[tuple[Unit, int]]) -> Figure:
     """Return the judge's preference for one output of each pair, minus the human preference."""
-    return shift(
-        [_win_share(unit.label, output) for unit, output in preferred], [_preference(*one) for one in preferred]
-    )
+    return shift([_win_share(unit.label, output) for unit, output in pairs], [_preference(*one) for one in pairs])
 
 
 def _preference(unit: Unit, output: int) -> float:
@@ -231,7 +228,6 @@ def score_biases(criterion: str, units: Sequence[Unit], highest: int, own_models
 
 
 def _bias_rows(mode: LabelMode, criterion: str, shifts: Mapping[str, Figure | None]) -> list[BiasResult]:
-    """Return a row for each measured bias. A bias is present if its interval excludes 0."""
     rows = []
     for bias, figure in shifts.items():
         if figure is not None and figure.value is not None:
@@ -250,14 +246,14 @@ def with_probe(name: str, labels: Labels) -> Labels:
     labelled: list[LabelledPair | ScoredItem] = [*labels.of(LabelledPair), *labels.of(ScoredItem)]
     lines = list[LabelledPair | ScoredItem]()
     for line in labelled:
-        key = "output" if isinstance(line, ScoredItem) else f"output_{_less_preferred(line)}"
+        key = "output" if isinstance(line, ScoredItem) else f"output_{_worse_output(line)}"
         text = getattr(line, key) or ""
         if (OVERALL in line.labels or isinstance(line, ScoredItem)) and json_value(text) is None:
             lines.append(line.model_copy(update={"id": f"{line.id}/{name}", key: f"{text}\n\n{PROBES[name]}"}))
     return Labels(path=labels.path, lines=lines)
 
 
-def _less_preferred(pair: LabelledPair) -> int:
+def _worse_output(pair: LabelledPair) -> int:
     """Return the number of the output that people prefer less; 1 for a tie."""
     return 2 if pair.human == 1 else 1
 
@@ -284,9 +280,7 @@ def probe_biases(
 def _values_by_item(units: Iterable[Unit]) -> dict[str, float]:
     """Return the score by item id, or the preference for the output that a probe changes."""
     return {
-        unit.line.id: unit.verdict
-        if isinstance(unit.line, ScoredItem)
-        else _preference(unit, _less_preferred(unit.line))
+        unit.line.id: unit.verdict if isinstance(unit.line, ScoredItem) else _preference(unit, _worse_output(unit.line))
         for unit in units
         if unit.line and unit.verdict is not None and (unit.in_both_orders or isinstance(unit.line, ScoredItem))
     }

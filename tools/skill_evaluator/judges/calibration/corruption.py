@@ -25,7 +25,7 @@ _CLAIM = re.compile(r"\b(is|are|was|were|will|can|must|should)\b(?! not\b|['’]
 _STRUCTURED_FORM = re.compile(r"\b(?:bullets?|lists?|items?|points?|json|numbered|schema)\b", re.IGNORECASE)
 _MIN_SENTENCES = 3  # shorter texts keep all sentences
 _HIGH_DIVISOR, _MEDIUM_DIVISOR = 3, 6  # removing 1/3 of the words has high impact, 1/6 medium
-_BULLET_SIGNS = {"-": "*", "*": "-", "•": "-"}  # replacements in a control
+_BULLETS = {"-": "*", "*": "-", "•": "-"}  # replacements in a control
 _CLAIMS = (
     "A review by an outside panel came to the same result in {year}.",
     "This was first reported by a local newspaper in {year}.",
@@ -68,20 +68,18 @@ def _pairs_of_kind(kind: str, outputs: Sequence[OutputItem], seed: int) -> Itera
             continue  # the effect of a change in code is unknown
         corruption = CORRUPTIONS.get(kind)
         random = Random(f"{seed}/{kind}/{item.id}")  # noqa: S311
-        corrupted = (
-            corruption.apply(item.input, item.output, random) if corruption else (reformatted(item.output), None)
-        )
-        if corrupted is not None and corrupted[0] != item.output:
+        output = corruption.apply(item.input, item.output, random) if corruption else (reformatted(item.output), None)
+        if output is not None and output[0] != item.output:
             yield CorruptedPair(
                 id=f"{item.id}/{kind}",
                 stratum=item.stratum,
                 input=item.input,
                 baseline_output=item.output,
-                candidate_output=corrupted[0],
+                candidate_output=output[0],
                 source=item.id,
                 corruption=kind,
                 dimension=corruption.dimension if corruption else None,
-                impact=corrupted[1],
+                impact=output[1],
             )
 
 
@@ -179,8 +177,6 @@ def reformatted(text: str) -> str:
     value = json_value(text)
     if value is not None:
         return json.dumps(value, ensure_ascii=False, indent=None if "\n" in text.strip() else 2)
-    signs = re.sub(
-        r"^([ \t]*)([-*•])(?=[ \t])", lambda sign: sign[1] + _BULLET_SIGNS[sign[2]], text, flags=re.MULTILINE
-    )
+    signs = re.sub(r"^([ \t]*)([-*•])(?=[ \t])", lambda sign: sign[1] + _BULLETS[sign[2]], text, flags=re.MULTILINE)
     quoted = re.sub(r'"([^"\n]*)"', r"“\1”", signs)
     return quoted if quoted != text else re.sub(r"(?<=[.!?]) (?=\S)", "\n", text, count=1)

@@ -39,7 +39,7 @@ _WORSE = "candidate_worse"
 _WINNERS: Mapping[str | None, int | str] = {_WORSE: 1, "same": "tie", "candidate_better": 2}  # baseline, candidate
 
 
-def _reported_dimensions(pair: PairResult) -> dict[str, bool]:
+def _reports(pair: PairResult) -> dict[str, bool]:
     """Return a mapping that tells by dimension, and for `any`, if a regression is reported; empty if none counts."""
     reports = {one.dimension: one.verdict == _WORSE for one in pair.counted}
     return {**reports, ANY: any(reports.values())} if reports else {}
@@ -47,9 +47,7 @@ def _reported_dimensions(pair: PairResult) -> dict[str, bool]:
 
 def detection_of(pairs: Sequence[CorruptedPair], judged: Sequence[PairResult]) -> DetectionResult:
     """Measure a judge on corrupted pairs and controls by dimension and kind; `judged` is in the order of `pairs`."""
-    reports = [
-        (pair, report) for pair, result in zip(pairs, judged, strict=True) if (report := _reported_dimensions(result))
-    ]
+    reports = [(pair, report) for pair, result in zip(pairs, judged, strict=True) if (report := _reports(result))]
     dimensions = []
     for name in (*sorted({pair.dimension for pair, _ in reports if pair.dimension}), ANY):
         reported = [(pair, report.get(name, False)) for pair, report in reports]

@@ -221,7 +221,6 @@ Answer = tuple[int, Any, float | None]
 def _answers_by_criterion(
     verdicts: Iterable[StoredVerdict | StoredScore],
 ) -> Iterator[tuple[tuple[LabelMode, str, str], Answer]]:
-    """Yield each winner and score with its key: mode, criterion and item."""
     for verdict in verdicts:
         if isinstance(verdict, StoredScore):
             yield ("score", verdict.criterion, verdict.id), (1, verdict.score, verdict.confidence)

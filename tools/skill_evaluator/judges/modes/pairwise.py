@@ -285,13 +285,7 @@ def reduce_matches(
 ) -> JudgePreferences:
     """Compute one judge's verdicts on matches, and their figures."""
     results = [judge_match(match, criteria, answers, replicates) for match in matches]
-    orders = [
-        order
-        for one in results
-        for judgement in one.judgements
-        if judgement.criterion == OVERALL
-        for order in judgement.orders
-    ]
+    orders = [order for one in results for part in one.judgements if part.criterion == OVERALL for order in part.orders]
     unscored = Counter(one.unscored for one in orders if one.unscored is not None)
     unusable = no_usable_output(unscored, len(orders), texts_of(answers.values()))
     judged = list(zip(matches, results, strict=True))
@@ -325,11 +319,7 @@ def _criterion_figures(
     position = position_bias(
         [in_order.winner for in_order, _ in first_replicates], [swapped.winner for _, swapped in first_replicates]
     )
-    judged_matches = [
-        judged_replicates
-        for match in by_match
-        if (judged_replicates := [one for one in match if one.winner is not None])
-    ]
+    judged_matches = [usable for match in by_match if (usable := [one for one in match if one.winner is not None])]
     return PairwiseCriterion.view(
         position,
         criterion=name,
@@ -341,9 +331,7 @@ def _criterion_figures(
         longer=mean_within([share if left > right else 1 - share for share, left, right in pairs if left != right]),
         counts=dict(Counter(str(one.winner) for one in judgements if one.winner is not None)),
         disagreed=sum(one.agreed is False for one in judgements),
-        unscored=dict(
-            Counter(order.unscored for one in judgements for order in one.orders if order.unscored is not None)
-        ),
+        unscored=dict(Counter(part.unscored for one in judgements for part in one.orders if part.unscored is not None)),
         confidence=mean_within([fmean(one.confidence or 0.0 for one in match) for match in judged_matches]),
         unsure=sum(bool(one.agreed) and (one.confidence or 0.0) < threshold for one in judgements),
         noise=own_noise(

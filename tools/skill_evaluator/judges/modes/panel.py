@@ -58,7 +58,7 @@ def panel_scores(judges: Sequence[JudgeScores], criteria: Sequence[Criterion], w
     decisions = []
     for items in _results_by_item(judges, [judge.items for judge in judges]):
         votes = _votes(items, [one.id for one in criteria], lambda item, name: item.scores[name])
-        scores = {name: weighted_mean(scores_by_judge, weights) for name, scores_by_judge in votes.items()}
+        scores = {name: weighted_mean(ballots, weights) for name, ballots in votes.items()}
         verdict, item_id = weighted_summary(scores, criteria), next(iter(items.values())).id
         decisions.append(PanelDecision(item=item_id, verdict=verdict, verdicts=scores, votes=votes))
     figures = {
@@ -77,9 +77,7 @@ def panel_preferences(judges: Sequence[JudgePreferences], criteria: Sequence[str
         votes: dict[str, dict[str, Preferred]] = _votes(
             results, criteria, lambda result, name: winner_of(result.shares[name])
         )
-        winners: dict[str, Preferred | None] = {
-            name: vote(winners_by_judge, weights, "tie") for name, winners_by_judge in votes.items()
-        }
+        winners: dict[str, Preferred | None] = {name: vote(ballots, weights, "tie") for name, ballots in votes.items()}
         decisions.append(
             PanelDecision(item=match.item, names=match.names, verdict=winners[OVERALL], verdicts=winners, votes=votes)
         )
@@ -106,9 +104,7 @@ def _decide(pair: JudgedPair, results: Mapping[str, PairResult], rules: ShipRule
     counting = {judge: {one.dimension: one for one in result.counted} for judge, result in results.items()}
     names = [dimension.name for dimension in pair.dimensions]
     votes = _votes(counting, names, lambda dimensions, name: dimensions[name].verdict if name in dimensions else None)
-    verdicts = {
-        name: vote(verdicts_by_judge, weights, "uncertain") or "uncertain" for name, verdicts_by_judge in votes.items()
-    }
+    verdicts = {name: vote(ballots, weights, "uncertain") or "uncertain" for name, ballots in votes.items()}
     impacts = {
         name: highest(one.impact for dimensions in counting.values() if (one := dimensions.get(name)) and one.impact)
         for name, verdict in verdicts.items()
@@ -144,19 +140,16 @@ def _panel_result(
         for name, votes in decision.votes.items()
         if name in compared or not compared
     ]
-    shared_ballots = [list(votes.values()) for votes, _ in ballots if len(votes) > 1]
-    unanimous = sum(all(agree(left, right) for left, right in combinations(votes, 2)) for votes in shared_ballots)
+    shared = [list(votes.values()) for votes, _ in ballots if len(votes) > 1]
+    unanimous = sum(all(agree(left, right) for left, right in combinations(votes, 2)) for votes in shared)
     rows = []
     for judge in (one.judge.model_id for one in judges):
         agrees = [agree(votes[judge], verdict) for votes, verdict in ballots if judge in votes]
         rows.append(JudgeAgreement(judge=judge, weight=weights.get(judge, 1.0), agrees=rate(sum(agrees), len(agrees))))
-    return PanelResult(
-        figures=figures, agreement=rate(unanimous, len(shared_ballots)), judges=rows, by_item=list(decisions)
-    )
+    return PanelResult(figures=figures, agreement=rate(unanimous, len(shared)), judges=rows, by_item=list(decisions))
 
 
 def _results_by_item(judges: Sequence[JudgeFigures], results: Sequence[Sequence[ResultT]]) -> list[dict[str, ResultT]]:
-    """Return the results by judge, for each item."""
     names = [judge.judge.model_id for judge in judges]
     return [dict(zip(names, of_item, strict=True)) for of_item in zip(*results, strict=True)]
 
@@ -167,11 +160,9 @@ def _votes(
     """Return the usable verdicts by criterion or dimension, then by judge."""
     verdicts = {name: {judge: verdict_of(result, name) for judge, result in results.items()} for name in names}
     return {
-        name: {judge: one for judge, one in verdicts_by_judge.items() if one is not None}
-        for name, verdicts_by_judge in verdicts.items()
+        name: {judge: one for judge, one in ballots.items() if one is not None} for name, ballots in verdicts.items()
     }
 
 
 def _mean(values: Sequence[Verdict | None], low: float = 0.0, high: float = 1.0) -> Figure:
-    """Return the mean of the values that are numbers."""
     return mean_within([float(value) for value in values if isinstance(value, int | float)], low, high)

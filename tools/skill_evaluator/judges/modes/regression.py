@@ -107,14 +107,12 @@ def pairs_of(
 
     Raise ConfigError for invalid names, and JudgeError for invalid dimensions of an item.
     """
-    default_dimensions = dimensions_of(names, preset, blocking)
+    default = dimensions_of(names, preset, blocking)
     pairs = []
     for item in items.values():
         try:
             has_dimensions = any(name.strip() for name in item.regression_dimensions)
-            dimensions = (
-                dimensions_of(item.regression_dimensions, blocking=blocking) if has_dimensions else default_dimensions
-            )
+            dimensions = dimensions_of(item.regression_dimensions, blocking=blocking) if has_dimensions else default
         except ConfigError as problem:
             raise JudgeError(f"item '{item.id}': {problem}") from None
         pairs.append(JudgedPair(item=item, dimensions=dimensions))

@@ -422,6 +422,5 @@ def rate_changes(later: Sequence[JudgeRegressions], earlier_results: Sequence[Ju
 
 
 def _counts(worse: Figure) -> tuple[int, int]:
-    """Return the numbers of regressions and of other verdicts."""
     count = round((worse.value or 0.0) * worse.n)
     return count, worse.n - count

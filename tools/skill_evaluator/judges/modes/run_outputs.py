@@ -138,13 +138,9 @@ def pairs_of_outputs(
     Raise JudgeError if no pair can be compared.
     """
     if baseline.skill != component.name:
-        raise JudgeError(
-            f"the baseline {baseline.run_id} is of '{baseline.skill}', the candidate of '{component.name}'"
-        )
+        raise JudgeError(f"the baseline {baseline.run_id} is a run of '{baseline.skill}', not '{component.name}'")
     if candidate.digests.get("prompt") != component.digests["prompt"]:
-        raise JudgeError(
-            f"the prompt of '{component.name}' changed since the candidate {candidate.run_id}; check out its commit"
-        )
+        raise JudgeError(f"the prompt changed since the candidate {candidate.run_id}; check out its commit")
     by_id = {case.id: case for case in cases}
     items: dict[str, RegressionItem] = {}
     left_out: dict[str, str] = {}

@@ -218,10 +218,8 @@ def _criterion(
     criterion: Criterion, method: MethodName, items: Sequence[ItemScores], lengths: Sequence[int]
 ) -> CriterionScores:
     by_item = [[one for one in item.judgements if one.criterion == criterion.id] for item in items]
-    judgements = [one for judgements_of_item in by_item for one in judgements_of_item]
-    scored = [
-        judgements_of_item for each in by_item if (judgements_of_item := [one for one in each if one.score is not None])
-    ]
+    judgements = [one for group in by_item for one in group]
+    scored = [group for each in by_item if (group := [one for one in each if one.score is not None])]
     sizes = [size for size, item in zip(lengths, items, strict=True) if item.scores[criterion.id] is not None]
     values = [score for item in items if (score := item.scores[criterion.id]) is not None]
     return CriterionScores(
@@ -232,17 +230,11 @@ def _criterion(
         score=mean_within(values, 1.0, float(criterion.highest)),
         counts=dict(sorted(Counter(one.score for one in judgements if one.score is not None).items())),
         unscored=dict(Counter(one.unscored for one in judgements if one.unscored is not None)),
-        confidence=mean_within(
-            [fmean(one.confidence or 0.0 for one in judgements_of_item) for judgements_of_item in scored]
-        ),
-        unsure=sum(
-            (one.confidence or 0.0) < criterion.confidence_threshold
-            for judgements_of_item in scored
-            for one in judgements_of_item
-        ),
-        quoted=mean_within([fmean(one.quotes > 0 for one in judgements_of_item) for judgements_of_item in scored]),
+        confidence=mean_within([fmean(one.confidence or 0.0 for one in group) for group in scored]),
+        unsure=sum((one.confidence or 0.0) < criterion.confidence_threshold for group in scored for one in group),
+        quoted=mean_within([fmean(one.quotes > 0 for one in group) for group in scored]),
         length=spearman(sizes, values),
-        repeats=repeatability([[one.score for one in judgements_of_item] for judgements_of_item in by_item]),
+        repeats=repeatability([[one.score for one in group] for group in by_item]),
     )
 
 

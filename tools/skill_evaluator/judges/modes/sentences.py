@@ -133,7 +133,6 @@ def _question(item: SentencesItem, names: Sequence[str], attempt: int, seed: int
 
 
 def _read_votes(replicate: Replicate, item: SentencesItem, names: Sequence[str]) -> dict[str, Vote]:
-    """Read the votes on these sentences from one result of the judge."""
 
     def check(value: Any) -> Mapping[str, Any] | Unscored:
         written = value.get("sentences") if isinstance(value, dict) else None

@@ -41,9 +41,7 @@ class NamedRubric:
         targets = {one.id: one.applies_to for one in self.criteria if one.applies_to is not None}
         for name, target in targets.items():
             if target.component != component:
-                raise JudgeError(
-                    f"'{name}' in {self.file} applies to the component '{target.component}', not '{component}'"
-                )
+                raise JudgeError(f"'{name}' in {self.file} applies to '{target.component}', not '{component}'")
         fields = sorted({target.field for target in targets.values()})
         if len(fields) > 1:
             problem = f"the criteria of {self.file} apply to different fields ({', '.join(fields)})"

@@ -23,7 +23,7 @@ PROMPT = "evaluation_prompt.md"
 RESULTS = "evaluation_results.json"
 BIAS = "bias_analysis_report.md"
 JUDGING_VERSION = 1
-JudgeMode = Literal["score", "pairwise", "regression", "calibrate", "rubric", "scenarios"]
+JudgeMode = Literal["score", "pairwise", "regression", "calibrate", "rubric", "scenarios", "cases"]
 _COMPARED_FIELDS = ("mode", "rubric", "criteria", "prompts", "seed", "replicates")
 _MAX_CHANGES_NAMED = 3
 

@@ -106,12 +106,15 @@ def fill(template: str, slots: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeQuestion:
-    """One question to a judge. `schema` has its keys in the order in which the judge writes them, the verdict last."""
+    """One question to a judge. `schema` has its keys in the order in which the judge writes them, the verdict last.
+
+    Without a schema only the prompt describes the form of the output.
+    """
 
     case_id: str
     system: str
     user: str
-    schema: Mapping[str, Any]
+    schema: Mapping[str, Any] | None
 
     @property
     def digest(self) -> str:
@@ -153,7 +156,7 @@ def make_question(
         case_id=case_id,
         system=fill(prompt.instructions, {"form": form_text(form), **instructions}),
         user=fill(prompt.texts, {"mark": mark, **judged}),
-        schema=form[0],
+        schema=form[0] or None,
     )
 
 

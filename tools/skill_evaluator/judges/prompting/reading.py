@@ -71,11 +71,7 @@ def text_of(replicate: Replicate | None) -> str | Unscored:
 
 def commonest_failure(answers: Iterable[Replicate]) -> str:
     """Format the most frequent failure of the calls with its count; empty if no call failed."""
-    failures = Counter(
-        f"{replicate.failure.reason}: {replicate.failure.message}"
-        for replicate in answers
-        if replicate.failure is not None
-    )
+    failures = Counter(f"{call.failure.reason}: {call.failure.message}" for call in answers if call.failure is not None)
     return "".join(f"{count} × {words}" for words, count in failures.most_common(1))
 
 
@@ -207,7 +203,9 @@ def invented_quotations(evidence: str, texts: Sequence[str]) -> list[str]:
     if any(contains_quotation(text, evidence) for text in texts):
         return []
     return [
-        marked for marked in _quoted_passages(evidence) if not any(contains_quotation(text, marked) for text in texts)
+        passage
+        for passage in _quoted_passages(evidence)
+        if not any(contains_quotation(text, passage) for text in texts)
     ]
 
 

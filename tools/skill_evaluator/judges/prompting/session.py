@@ -2,7 +2,7 @@
 
 import datetime
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -64,8 +64,7 @@ class JudgeResults:
         planned = len(self.judging.questions) * self.judging.replicates
         required = self.session.configuration.settings.required_coverage * planned
         return len(self.runs) == len(self.judging.judges) and all(
-            run.stopped is None and sum(replicate.answered for replicate in run.answers.values()) >= required
-            for run in self.runs
+            run.stopped is None and sum(call.answered for call in run.answers.values()) >= required for run in self.runs
         )
 
     @property
@@ -185,10 +184,17 @@ class JudgeSession:
             write_judge_run(folder, judging)
         return judging, folder, models
 
-    def ask(self, task: JudgeTask, *, stage_folder: Path | None = None, budget: Budget | None = None) -> JudgeResults:
+    def ask(
+        self,
+        task: JudgeTask,
+        *,
+        stage_folder: Path | None = None,
+        budget: Budget | None = None,
+        on_outcome: Callable[[Run, Replicate], None] = lambda run, replicate: None,
+    ) -> JudgeResults:
         """Make all calls that have no output yet; `stage_folder` is the folder of a cascade's second stage.
 
-        Raise JudgeError if the judge run cannot be resumed.
+        `on_outcome` gets every outcome as soon as it is saved. Raise JudgeError if the judge run cannot be resumed.
         """
         _print_warnings(task)
         judging, folder, models = self.begin(task, stage_folder)
@@ -198,12 +204,11 @@ class JudgeSession:
         judge_questions = Questions(
             request_for=lambda run, call: questions[call.case_id].request(
                 call.replicate, run.manifest.seed, run.model.params.max_output_tokens
-            )
+            ),
+            on_outcome=on_outcome,
         )
-        failures = session.ask(runs, judge_questions).halted
-        parts = [
-            JudgeCalls(run=run, answers=outcomes(run.folder), stopped=failures[run.manifest.run_id]) for run in runs
-        ]
+        halted = session.ask(runs, judge_questions).halted
+        parts = [JudgeCalls(run=run, answers=outcomes(run.folder), stopped=halted[run.manifest.run_id]) for run in runs]
         return JudgeResults(judging=judging, folder=folder, runs=parts, session=session)
 
 

@@ -193,18 +193,13 @@ def _label_lines(item: ReviewItem, labels: Mapping[str, ReviewLabel]) -> tuple[l
     answers = _answers_by_question(labels)
     line: dict[str, Any] = {"id": item.item, "stratum": item.stratum, "input": item.document or None}
     if item.kind == "score":
-        line["scores"] = {
-            name: [int(answer.answer) for answer in answers_by_reviewer.values()]
-            for name, answers_by_reviewer in answers.items()
-        }
+        line["scores"] = {name: [int(answer.answer) for answer in group.values()] for name, group in answers.items()}
         return [ScoredItem(**line, output=item.outputs[0], reference=item.reference or None)], 0
     agreed = {}
-    for name, answers_by_reviewer in answers.items():
-        finding, count = Counter(answer.answer for answer in answers_by_reviewer.values()).most_common(1)[0]
-        impacts = [
-            answer.impact for answer in answers_by_reviewer.values() if answer.answer == finding and answer.impact
-        ]
-        if 2 * count > len(answers_by_reviewer):
+    for name, group in answers.items():
+        finding, count = Counter(answer.answer for answer in group.values()).most_common(1)[0]
+        impacts = [answer.impact for answer in group.values() if answer.answer == finding and answer.impact]
+        if 2 * count > len(group):
             agreed[name] = finding, max(impacts, key=IMPACTS.index, default=None)
     disputed = len(answers) - len(agreed)
     if item.kind == "regression":
@@ -231,10 +226,10 @@ def _merge_scores(earlier: LabelLine | None, line: LabelLine) -> LabelLine:
 
 def status_lines(items: Mapping[str, ReviewItem], labels: Sequence[ReviewLabel]) -> list[str]:
     """Format the status of the queue: items without a label, labels by reviewer, and disputed questions."""
-    labels_by_item = latest(labels)
-    by_reviewer = Counter(reviewer for item_labels in labels_by_item.values() for reviewer in item_labels)
+    labelled = latest(labels)
+    by_reviewer = Counter(reviewer for item_labels in labelled.values() for reviewer in item_labels)
     shared, disputed = 0, []
-    for item_id, item_labels in labels_by_item.items():
+    for item_id, item_labels in labelled.items():
         notes = {name: f" ({label.note})" if label.note else "" for name, label in item_labels.items()}
         for question, answers in _answers_by_question(item_labels).items():
             shared += len(answers) > 1
@@ -242,8 +237,7 @@ def status_lines(items: Mapping[str, ReviewItem], labels: Sequence[ReviewLabel])
                 texts = [f"{name} says {answer.answer}{notes[name]}" for name, answer in answers.items()]
                 disputed.append(f"differ on {items[item_id].item}, {question}: {', '.join(texts)}")
     return [
-        f"{counted(len(items), 'item')}: {len(labels_by_item)} labelled, "
-        f"{len(items) - len(labels_by_item)} without a label",
+        f"{counted(len(items), 'item')}: {len(labelled)} labelled, {len(items) - len(labelled)} without a label",
         *(f"{name}: {counted(count, 'label')}" for name, count in sorted(by_reviewer.items())),
         *([f"reviewers agree on {shared - len(disputed)} of {counted(shared, 'question')}"] if shared else []),
         *disputed,

@@ -86,9 +86,7 @@ class _ReviewHandler(loopback.PageHandler):
         items = queue.items()
         labels = queue.labels(items)
         reviewer_labels = {
-            item_id: item_labels[reviewer]
-            for item_id, item_labels in reviews.latest(labels).items()
-            if reviewer in item_labels
+            item_id: group[reviewer] for item_id, group in reviews.latest(labels).items() if reviewer in group
         }
         if path == "queue":
             rows = [{"id": item_id, "labelled": item_id in reviewer_labels} for item_id in items]

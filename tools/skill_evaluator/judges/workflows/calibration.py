@@ -71,7 +71,7 @@ def calibrate(request: CalibrateRequest, watch: Watch | None, draw_report: BiasR
     results = list[JudgeResult]()
     if request.verdicts is not None:
         results += label_results(
-            labels, read_verdicts(request.verdicts, labels), request.bar, _highest_scores(_rubric(request))
+            labels, read_verdicts(request.verdicts, labels), request.bar, _scale_ends(_rubric(request))
         )
     if request.batch is not None:
         batch = regression_results.read_regressions(request.batch)
@@ -86,7 +86,7 @@ def _rubric(request: CalibrateRequest) -> Rubric | None:
     return load_rubric(request.rubric, follow_links=load_settings(request.config).limits.follow_links)
 
 
-def _highest_scores(rubric: Rubric | NamedRubric | None) -> dict[str, int]:
+def _scale_ends(rubric: Rubric | NamedRubric | None) -> dict[str, int]:
     return {} if rubric is None else {criterion.id: criterion.highest for criterion in rubric.criteria}
 
 
@@ -104,7 +104,6 @@ class CalibrationTask:
 
 
 def _make_task(request: CalibrateRequest, labels: Labels) -> CalibrationTask:
-    """Make the questions on labelled items, probes and corrupted outputs."""
     matches, scores, prompts = list[pairwise.PairMatch](), list[scoring.ScoreQuestion](), list[JudgePrompt]()
     rubric, judged = _judged_labels(request, labels)
     parts = [judged, *(with_probe(name, judged) for name in dict.fromkeys(request.probes))]
@@ -126,7 +125,7 @@ def _make_task(request: CalibrateRequest, labels: Labels) -> CalibrationTask:
     task = JudgeTask(
         mode="calibrate",
         rubric=digest(canonical_json(paper)),
-        criteria=[*_highest_scores(rubric), *paper["dimensions"]],
+        criteria=[*_scale_ends(rubric), *paper["dimensions"]],
         prompts=[*prompts, *([prompt] if compared else [])],
         items={item.id: item.digest for item in (*pairs, *outputs, *corrupted)},
         questions=[
@@ -176,15 +175,14 @@ def _calibrate_by_rubric(
 ) -> Judged | JudgeRunSize:
     """Call judges on labelled items, corrupted outputs and probes, and measure their outputs."""
     if request.rubric is None and (request.probes or not request.corrupt):
-        raise JudgeError(
-            "--probe requires --rubric FILE" if request.probes else "--judge requires --rubric FILE or --corrupt N"
-        )
+        option, alternative = ("--probe", "") if request.probes else ("--judge", " or --corrupt N")
+        raise JudgeError(f"{option} requires --rubric FILE{alternative}")
     task = _make_task(request, labels)
     if request.dry_run:
         return judge_session.size(task.task)
     judge_results = judge_session.ask(task.task)
     head = judge_results.judging.head("dimensions" if task.rubric is None else task.rubric.file)
-    families, scales = families_of(judge_session.configuration.models), _highest_scores(task.rubric)
+    families, scales = families_of(judge_session.configuration.models), _scale_ends(task.rubric)
     results, lines = list[JudgeResult](), list[StoredVerdict | StoredScore]()
     for part in judge_results.runs:
         verdicts, outputs = _read_outputs(task, part, judge_results.record_of(part), head.replicates)

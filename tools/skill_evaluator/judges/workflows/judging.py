@@ -217,7 +217,6 @@ def _regression_results(
     calibration: JudgeCalibration | None,
     **shared: Any,
 ) -> RegressionResults:
-    """Build the results with the decision, the changes since an earlier batch and, without a cascade, the alerts."""
 
     results = RegressionResults(
         **shared,

@@ -37,7 +37,7 @@ HOME = ".evaluator"
 BOARD_SIZE = SizeLimit(max_bytes=500_000_000)
 _CONTENT = ("prompt", "schema")  # the digests that identify a version
 _UNSAFE = re.compile(r"[^A-Za-z0-9_]+")
-_LONGEST = 80
+_MAX_NAME_CHARS = 80
 
 
 @cache
@@ -55,7 +55,7 @@ def formats() -> Mapping[str, Source]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenAt:
-    """The location of a component: format, root folder, key within it, and case patterns to skip."""
+    """The location of a component: its format, root folder, key within the folder, and patterns of cases to skip."""
 
     name: str
     source: Source
@@ -67,10 +67,10 @@ class WrittenAt:
         """Read the component in a folder or at a commit; raise ComponentError if it is invalid."""
         written = self.source.read(tree, self.key)
         rows = tuple(row for row in written.rows if not _matches(f"{self.name}/{row[0]}", self.leave_out))
-        if not (left := len(written.rows) - len(rows)):
+        if not (skipped := len(written.rows) - len(rows)):
             return written
-        out = LeftOut(what="cases", count=left, reason="leave_out in settings.yaml names it")
-        return replace(written, rows=rows, left_out=(*written.left_out, out))
+        note = LeftOut(what="cases", count=skipped, reason="leave_out in settings.yaml names it")
+        return replace(written, rows=rows, left_out=(*written.left_out, note))
 
     def here(self, limits: SafetyLimits) -> Written:
         """Read the component in its current state; raise ComponentError if it is invalid."""
@@ -93,14 +93,14 @@ Recorded = Iterable[tuple[str, Mapping[str, str]]]
 
 
 def recorded_in(leaderboard: Path) -> Recorded:
-    """Return the version and digests of each run on a leaderboard; empty if the file is missing or invalid."""
+    """Read the version and digests of each run on a leaderboard; empty if the file is missing or invalid."""
     with suppress(ComponentError):
         return recorded_rows(read_bytes(leaderboard, ComponentError, BOARD_SIZE)) if leaderboard.exists() else []
     return []
 
 
 def recorded_rows(leaderboard: bytes) -> Recorded:
-    """Return the version and digests of each run; empty for an invalid leaderboard, which `lint` reports."""
+    """Parse the version and digests of each run; empty for an invalid leaderboard, which `lint` reports."""
     with suppress(ValidationError):
         return [(row.skill_version, row.digests) for row in _Board.model_validate_json(leaderboard).runs]
     return []
@@ -117,11 +117,11 @@ def numbered(
     '0.3.0+0123abcd'
     """
     # the oldest run of a version wins
-    of_versions = {version: told for version, told in recorded if semver.Version.is_valid(version)}
+    of_versions = {version: digests_of_row for version, digests_of_row in recorded if semver.Version.is_valid(version)}
     versions = sorted(of_versions, key=_order)
-    same = [version for version in versions if _is_same(digests, of_versions[version])]
-    if same:
-        return same[-1]
+    matching = [version for version in versions if _is_same(digests, of_versions[version])]
+    if matching:
+        return matching[-1]
     lower = [version for version in versions if below is None or _order(version) < _order(below)]
     highest = _order(lower[-1]) if lower else semver.Version(0)
     raised = highest.bump_minor() if below is None else highest.bump_patch()
@@ -132,11 +132,11 @@ def _order(version: str) -> semver.Version:
     return semver.Version.parse(comparable_version(version))
 
 
-def _is_same(digests: Mapping[str, str], told: Mapping[str, str]) -> bool:
+def _is_same(digests: Mapping[str, str], recorded: Mapping[str, str]) -> bool:
     """Return whether a row's abbreviated digests match those of a prompt and schema."""
-    shared = [name for name in _CONTENT if name in told]  # old rows may lack the schema
-    bare = ((digests[name].removeprefix("sha256:"), told[name].removeprefix("sha256:")) for name in shared)
-    return "prompt" in told and all(whole.startswith(short) for whole, short in bare)
+    shared = [name for name in _CONTENT if name in recorded]  # old rows may lack the schema
+    pairs = ((digests[name].removeprefix("sha256:"), recorded[name].removeprefix("sha256:")) for name in shared)
+    return "prompt" in recorded and all(full.startswith(short) for full, short in pairs)
 
 
 _folder_tree = lru_cache(maxsize=4)(lambda root, _, limits: folder_tree(root, limits))
@@ -151,9 +151,9 @@ def sources_in(components: Path) -> tuple[DeclaredSource, ...]:
 
 
 def components_of(components: Path, config: Path, default: Path) -> Path:
-    """Return the components folder: the one given, or the sources' folder if it is the default and there are sources.
+    """Return the components folder; if it is the default and there are sources, the folder of their records.
 
-    Clears the cached sources; every command calls this first.
+    Clear the cached sources. Every command calls this first.
     """
     _forget()
     return config / "components" if components == default and load_settings(config).sources else components
@@ -183,7 +183,7 @@ def origin_of(components: Path, name: str) -> WrittenAt | None:
 
 
 def prompt_file(components: Path, name: str, folder: str) -> str:
-    """Return the file named in problems of a component that have no place; `folder` is the components folder."""
+    """Return the prompt file that problems without a location name; `folder` is the components folder."""
     with suppress(SkillEvaluatorError):
         if origin := origin_of(components, name):
             return (origin.root / origin.key.partition("#")[0]).as_posix()
@@ -209,27 +209,34 @@ def named_origins(
     sources: Collection[DeclaredSource], home: Path, tree_of: Callable[[Path], FileTree]
 ) -> dict[str, WrittenAt]:
     """Return the locations of the components of some sources, by name; raise ComponentError or ConfigError."""
-    places: list[tuple[SourcePlace, Source, DeclaredSource]] = []
-    first: dict[tuple[str, str], int] = {}  # the index of the source that has a file
+    found: list[tuple[SourcePlace, Source, DeclaredSource]] = []
+    first_source: dict[tuple[str, str], int] = {}  # the index of the source that has a file
     for index, declared in enumerate(sources):
         source = formats().get(declared.kind)
         if source is None:
-            where = f"sources[{index}].kind in settings.yaml"
-            raise ConfigError(f"unknown source '{declared.kind}' at {where} {nearest(declared.kind, formats())}")
-        for place in source.find(tree_of(home / declared.root)):
-            file = posixpath.normpath(posixpath.join(declared.root, place.key))
-            if (before := first.setdefault((declared.kind, file), index)) != index:
-                where = f"sources[{before}] and sources[{index}] in settings.yaml"
-                raise ConfigError(f"{where} both hold {file[:200]!a}; take one out, or name a folder beside the other")
-            places.append((place, source, declared))
+            message = f"sources[{index}].kind in settings.yaml"
+            raise ConfigError(f"unknown source '{declared.kind}' at {message} {nearest(declared.kind, formats())}")
+        for location in source.find(tree_of(home / declared.root)):
+            file = posixpath.normpath(posixpath.join(declared.root, location.key))
+            if (earlier := first_source.setdefault((declared.kind, file), index)) != index:
+                message = f"sources[{earlier}] and sources[{index}] in settings.yaml"
+                raise ConfigError(
+                    f"{message} both hold {file[:200]!a}; take one out, or name a folder beside the other"
+                )
+            found.append((location, source, declared))
     # several sources share these parts, so their roots distinguish them
-    shared = Counter(place.parts for place, _, _ in places)
-    above = [(at.key, one.kind, *one.root.split("/")) if shared[at.parts] > 1 else () for at, _, one in places]
-    names = _names([(*more, *place.parts) for more, (place, _, _) in zip(above, places, strict=True)])
+    shared = Counter(location.parts for location, _, _ in found)
+    prefixes = [
+        (item.key, declaration.kind, *declaration.root.split("/")) if shared[item.parts] > 1 else ()
+        for item, _, declaration in found
+    ]
+    names = _names([(*prefix, *location.parts) for prefix, (location, _, _) in zip(prefixes, found, strict=True)])
     return {
-        name: WrittenAt(name=name, source=source, root=home / one.root, key=place.key, leave_out=one.leave_out)
-        for name, (place, source, one) in zip(names, places, strict=True)
-        if not _matches(name, one.leave_out)
+        name: WrittenAt(
+            name=name, source=source, root=home / declaration.root, key=location.key, leave_out=declaration.leave_out
+        )
+        for name, (location, source, declaration) in zip(names, found, strict=True)
+        if not _matches(name, declaration.leave_out)
     }
 
 
@@ -237,25 +244,26 @@ def _matches(name: str, patterns: Collection[str]) -> bool:
     return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
-def _names(places: Sequence[tuple[str, ...]]) -> list[str]:
-    """Return a unique safe name for each place, from as few of its last parts as possible.
+def _names(paths: Sequence[tuple[str, ...]]) -> list[str]:
+    """Return a unique safe name for each path, from as few of its last parts as possible.
 
     >>> _names([("a", "pdf"), ("b", "pdf"), ("b", "my docs")])
     ['a.pdf', 'b.pdf', 'my-docs']
     """
-    parts = [
-        [safe for part in place if (safe := _UNSAFE.sub("-", part).strip("-_"))] or ["component"] for place in places
-    ]
-    used = [1] * len(places)
+    parts = [[safe for part in path if (safe := _UNSAFE.sub("-", part).strip("-_"))] or ["component"] for path in paths]
+    used = [1] * len(paths)
     while True:
-        names = [".".join(each[-count:])[-_LONGEST:].lstrip(".-_") for each, count in zip(parts, used, strict=True)]
+        names = [
+            ".".join(safe_parts[-count:])[-_MAX_NAME_CHARS:].lstrip(".-_")
+            for safe_parts, count in zip(parts, used, strict=True)
+        ]
         counts = Counter(name.casefold() for name in names)
-        alike = [index for index, name in enumerate(names) if counts[name.casefold()] > 1]
-        if longer := [index for index in alike if used[index] < len(parts[index])]:
+        duplicates = [index for index, name in enumerate(names) if counts[name.casefold()] > 1]
+        if longer := [index for index in duplicates if used[index] < len(parts[index])]:
             for index in longer:
                 used[index] += 1
         else:
             break
-    for index in alike:
-        names[index] += f"-{digest('/'.join(places[index])).removeprefix('sha256:')[:6]}"
+    for index in duplicates:
+        names[index] += f"-{digest('/'.join(paths[index])).removeprefix('sha256:')[:6]}"
     return names

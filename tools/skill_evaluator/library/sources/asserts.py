@@ -18,7 +18,7 @@ from skill_evaluator.text import canonical_json, digest
 
 Leave = Callable[[str, str], None]
 """Counts a skipped element: what it is, and the reason."""
-LONGEST = 4_000_000
+MAX_TEXT = 4_000_000
 PROGRAM = re.compile(r"(?s)exec:.*|.*\.([cm]?[jt]s|py|rb|go|sh|bash|exe|bat|cmd|ps1|pl)(:\w+)?")
 VARIABLE = re.compile(r"\{\{\s*([A-Za-z_]\w*)\s*\}\}")
 _TEMPLATE = re.compile(r"(\{\{|\{%|\{#).{0,40}")
@@ -38,12 +38,12 @@ _ALIASES = {"grade": "llm-rubric", "fn": "javascript", "eval": "javascript"}
 
 
 def checks_of(
-    asserts: Any, texts: Mapping[str, str], loaded: Callable[[Any], Any], leave: Leave
+    asserts: Any, texts: Mapping[str, str], load: Callable[[Any], Any], leave: Leave
 ) -> tuple[list[dict[str, Any]], Any]:
-    """Return the checks that asserts convert to, each with its own id, and the last schema among them.
+    """Convert asserts to checks with unique ids; return them and the last schema.
 
-    An assert with variables or a `metric` has the same id in all tests. `loaded` returns a value, or the content of the
-    file it names; it raises ComponentError, or ValueError for a program.
+    An assert with variables or a `metric` has the same id in all tests. `load` returns a value, or the content of the
+    file that it names; it raises ComponentError, or ValueError for a program.
     """
     checks: dict[str, dict[str, Any]] = {}
     digests: dict[str, str] = {}
@@ -51,19 +51,19 @@ def checks_of(
     for declared in _flat(asserts, leave):
         kind = str(declared.get("type"))
         try:
-            check, wanted = _check(kind, declared, texts, loaded)
-            made, content = _id_and_digest(json.dumps(check))
+            check, check_schema = _check(kind, declared, texts, load)
+            check_id, content = _id_and_digest(json.dumps(check))
             template = as_text(declared.get("value"))
             shared = declared.get("metric") or (f"{next(iter(check))} {template}" if "{{" in template else "")
-            made = re.sub(r"\W+", "-", as_text(shared)[:48].lower()).strip("-") or made
+            check_id = re.sub(r"\W+", "-", as_text(shared)[:48].lower()).strip("-") or check_id
         except (ValueError, csv.Error, ComponentError) as problem:
             leave(f"{kind} assert", str(problem))
         else:
             for key in {"threshold", "provider"} & declared.keys() if "expect" in check else ():
-                leave(f"{kind} {key}", "the judge that settings.yaml names says yes or no")
-            others = {name for name in digests if digests[name] != content} if made in digests else ()
-            name = numbered(made, others)
-            digests[name], schema = content, wanted or schema
+                leave(f"{kind} {key}", "the judge of settings.yaml answers yes or no")
+            conflicting = {name for name in digests if digests[name] != content} if check_id in digests else ()
+            name = numbered(check_id, conflicting)
+            digests[name], schema = content, check_schema or schema
             checks.setdefault(name, {**check, "id": name})
     return list(checks.values()), schema
 
@@ -75,7 +75,7 @@ def _flat(asserts: Any, leave: Leave) -> Iterator[dict[str, Any]]:
         elif declared.get("type") != "assert-set":
             yield declared
         elif declared.get("threshold") is not None:
-            leave("assert-set", "it has a threshold, and here every check counts by itself")
+            leave("assert-set", "it has a threshold, but every check counts by itself here")
         else:
             yield from _flat(declared.get("assert"), leave)
 
@@ -120,8 +120,8 @@ def _argument(name: str, value: Any) -> Any:
 @lru_cache(maxsize=10_000)
 def _id_and_digest(check: str) -> tuple[str, str]:
     """Return a check's default id and its digest; raise ValueError if the check is invalid."""
-    made = check_of(json.loads(check))
-    return made.id, made.digest
+    parsed_check = check_of(json.loads(check))
+    return parsed_check.id, parsed_check.digest
 
 
 def _rendered(value: Any, texts: Mapping[str, str]) -> Any:
@@ -130,31 +130,31 @@ def _rendered(value: Any, texts: Mapping[str, str]) -> Any:
         return value
     if unknown := [name for name in VARIABLE.findall(value) if name not in texts]:
         raise ValueError(f"its test does not say {unknown[0]}")
-    if odd := odd_template(value):
-        raise ValueError(f"it has {odd}, and {{{{name}}}} alone is filled here")
+    if template := odd_template(value):
+        raise ValueError(f"it has {template}, and {{{{name}}}} alone is filled here")
     return filled(value, texts)
 
 
 def odd_template(text: str) -> str | None:
-    """Return the start of the first template in a text that is not a plain variable, or None."""
-    odd = _TEMPLATE.search(VARIABLE.sub("", text))
-    return odd and odd[0]
+    """Return the start of the first template in a text that is not a plain variable. Return None if there is none."""
+    match = _TEMPLATE.search(VARIABLE.sub("", text))
+    return match and match[0]
 
 
 def sent_as_written(texts: Iterable[str], filled: Collection[str] = ()) -> Iterator[LeftOut]:
     """Yield skipped elements for placeholders that stay unfilled and commands that are not run."""
-    found = Counter(mark for text in texts for mark in dict.fromkeys(_SENT.findall(text)))
-    for mark, count in found.items():
-        if mark.strip("{} ") not in filled:
-            does = "filling" if mark.startswith("{") else "running"
-            yield LeftOut(what=f"{does} {mark}", reason="it is sent as it is written", count=count)
+    counts = Counter(placeholder for text in texts for placeholder in dict.fromkeys(_SENT.findall(text)))
+    for placeholder, count in counts.items():
+        if placeholder.strip("{} ") not in filled:
+            action = "filling" if placeholder.startswith("{") else "running"
+            yield LeftOut(what=f"{action} {placeholder}", reason="it is sent as it is written", count=count)
 
 
 def filled(text: str, texts: Mapping[str, str]) -> str:
     """Replace variables in a text once; raise ValueError if the result is too long."""
     names = [name for name in VARIABLE.findall(text) if name in texts]
-    if sum(len(texts[name]) for name in names) > LONGEST:
-        raise ValueError(f"with its variables it has more than {LONGEST:,} characters")
+    if sum(len(texts[name]) for name in names) > MAX_TEXT:
+        raise ValueError(f"with its variables it has more than {MAX_TEXT:,} characters")
     return VARIABLE.sub(lambda match: texts.get(match[1], match[0]), text) if names else text
 
 
@@ -189,10 +189,10 @@ def _expected(cell: str) -> dict[str, Any]:
     return {"type": match[1], "value": (match[3] or "").strip(), **({"threshold": match[2]} if match[2] else {})}
 
 
-def numbered(name: str, taken: Container[str]) -> str:
+def numbered(name: str, existing: Container[str]) -> str:
     """Return the name, with a number appended if it is taken."""
     numbers = (f"{name[:70]}-{number}" for number in itertools.count(2))
-    return next(each for each in itertools.chain([name], numbers) if each not in taken)
+    return next(candidate for candidate in itertools.chain([name], numbers) if candidate not in existing)
 
 
 def stable_id(text: str, inputs: Any) -> str:
@@ -201,8 +201,8 @@ def stable_id(text: str, inputs: Any) -> str:
     >>> stable_id("Sum up the report.", {"document": "Sum up the report."})
     'Sum-up-the-report-6a9357'
     """
-    words = re.sub(r"[^\w+-]+", "-", text)[:40].strip("-") or "case"
-    return f"{words}-{digest(canonical_json(inputs)).removeprefix('sha256:')[:6]}"
+    slug = re.sub(r"[^\w+-]+", "-", text)[:40].strip("-") or "case"
+    return f"{slug}-{digest(canonical_json(inputs)).removeprefix('sha256:')[:6]}"
 
 
 def as_text(value: Any) -> str:

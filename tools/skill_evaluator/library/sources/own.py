@@ -17,7 +17,7 @@ def written_own(front: FrontMatter, prompt: Prompt, path: str, schema: Any = Non
         files=(path,),
         version=front.version,
         prompt=prompt,
-        output=front.output,
+        output="json" if front.output == "tool_call" else front.output,
         schema=schema,
         program=front.program,
         formerly=front.formerly,
@@ -32,7 +32,7 @@ def _find(tree: FileTree) -> list[SourcePlace]:
 def _read(tree: FileTree, key: str) -> Written:
     front, prompt = parse_prompt(tree.read(key), tree.where / key, depth=tree.limits.yaml_depth)
     if front.program is not None:  # programs run and watch files in their component's folder
-        raise ComponentError(f"{tree.where / key}: no source can ask a program; type --components {tree.where}")
+        raise ComponentError(f"{tree.where / key}: a source cannot run a program; use --components {tree.where}")
     schema = posixpath.join(posixpath.dirname(key), SCHEMA)
     return written_own(front, prompt, key, tree.json(schema) if tree.has(schema) else None)
 

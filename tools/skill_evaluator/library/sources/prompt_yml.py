@@ -36,8 +36,8 @@ _DATE = re.compile(r"(\d{4})-(\d\d?)-(\d\d?)")
 _CONSTANTS = re.compile(
     r"(true|True|TRUE)|(false|False|FALSE)|([+]?\.(?:inf|Inf|INF))|(-\.(?:inf|Inf|INF))|\.(?:nan|NaN|NAN)"
 )
-_OF_CONSTANTS = ("NaN", "true", "false", "+Inf", "-Inf")
-_MOST_CHECKS, _LONGEST = 200_000, 100_000
+_CONSTANT_TEXTS = ("NaN", "true", "false", "+Inf", "-Inf")
+_MAX_CHECKS, _MAX_TEXT = 200_000, 100_000
 _KINDS = ("equals", "contains", "startsWith", "endsWith")
 _NO_TEXT = "it has no equals, contains, startsWith or endsWith"
 _SENTENCE = 'write what it asks as a sentence, {"expect": …}, among the checks of datasets.json'
@@ -96,25 +96,25 @@ class _Rule(NamedTuple):
     kind: str
     text: str
 
-    def check(self, values: Mapping[str, str], where: Path) -> dict[str, Any] | None:
+    def check(self, values: Mapping[str, str], path: Path) -> dict[str, Any] | None:
         """Return the check for outputs of a test with these values. Return None if every output passes.
 
         Surrounding white space is ignored, and case too except for `equals`. Raise ComponentError if the filled text is
         too long.
         """
         size = sum(len(values.get(name, "")) for name in _VARIABLE.findall(self.text))
-        if size > _LONGEST:
-            raise ComponentError(f"evaluator {self.id} in {where} has more than {_LONGEST:,} characters, once filled")
+        if size > _MAX_TEXT:
+            raise ComponentError(f"evaluator {self.id} in {path} has more than {_MAX_TEXT:,} characters, once filled")
         text = _VARIABLE.sub(lambda match: values.get(match[1], match[0]), self.text)
         if not text and self.kind != "equals":
             return None
         at_start, at_end = self.kind in ("equals", "startsWith"), self.kind in ("equals", "endsWith")
-        begins, ends = _is_blank(text[:1]), _is_blank(text[-1:])
-        if self.kind == "contains" and not begins and not ends:
+        begins_blank, ends_blank = _is_blank(text[:1]), _is_blank(text[-1:])
+        if self.kind == "contains" and not begins_blank and not ends_blank:
             return {"id": self.id, "contains": text, "ignore_case": True}
-        before = rf"\A{_BLANK}*" if at_start else f"{_MARK}.*" if begins else ""
-        after = rf"{_BLANK}*\z" if at_end else f".*{_MARK}" if ends else ""
-        fits = not (begins and at_start) and not (ends and at_end)
+        before = rf"\A{_BLANK}*" if at_start else f"{_MARK}.*" if begins_blank else ""
+        after = rf"{_BLANK}*\z" if at_end else f".*{_MARK}" if ends_blank else ""
+        fits = not (begins_blank and at_start) and not (ends_blank and at_end)
         pattern = f"(?s){before}{re.escape(text)}{after}" if fits else _NEVER
         return {"id": self.id, "regex": pattern, "ignore_case": self.kind != "equals"}
 
@@ -136,15 +136,15 @@ def _as_go_writes(value: Any) -> str:
     if not isinstance(value, Plain):
         return str(value)
     if constant := _CONSTANTS.fullmatch(value):
-        return _OF_CONSTANTS[constant.lastindex or 0]
+        return _CONSTANT_TEXTS[constant.lastindex or 0]
     if match := _DATE.fullmatch(value):
         with suppress(ValueError):  # for example 2026-02-30, which is a text
             return f"{date(*map(int, match.groups()))} 00:00:00 +0000 UTC"
     digits = value.replace("_", "") if value[:1] in "+-0123456789" else value
     if _INTEGER.fullmatch(digits):
         octal = re.fullmatch(r"([-+]?)0([0-7]+)", digits)
-        if -(2**63) <= (whole := int(f"{octal[1]}0o{octal[2]}" if octal else digits, 0)) < 2**64:
-            return str(whole)
+        if -(2**63) <= (integer := int(f"{octal[1]}0o{octal[2]}" if octal else digits, 0)) < 2**64:
+            return str(integer)
     if _NUMBER.fullmatch(digits) and abs(fraction := float(digits)) < math.inf:
         number = Decimal(repr(fraction)).normalize()
         if fraction == 0 or 1e-4 <= abs(fraction) < 1e6:
@@ -159,46 +159,46 @@ def _is_blank(mark: str) -> bool:
 
 
 def _find(tree: FileTree) -> list[SourcePlace]:
-    places = []
+    locations = []
     for path in tree.paths:
         *folders, name = path.split("/")
         if match := _FILE.fullmatch(name):
-            places.append(SourcePlace(path, (*folders, match[1] or "prompt")))
-    return places
+            locations.append(SourcePlace(path, (*folders, match[1] or "prompt")))
+    return locations
 
 
 def _read(tree: FileTree, path: str) -> Written:
-    where, text = tree.where / path, tree.read(path)
-    raw = parse_yaml(text, where, ComponentError, depth=tree.limits.yaml_depth, as_written=True)
-    file = validated(_PromptYml, raw, where, ComponentError)
+    location, text = tree.where / path, tree.read(path)
+    raw = parse_yaml(text, location, ComponentError, depth=tree.limits.yaml_depth, as_written=True)
+    file = validated(_PromptYml, raw, location, ComponentError)
     tests = [{name: _as_go_writes(value) for name, value in test.items()} for test in file.test_data or ()]
-    prompt = _prompt(file, {name for test in tests for name in test}, where)
+    prompt = _prompt(file, {name for test in tests for name in test}, location)
     rules = _rules(file.evaluators or ())
-    if len(tests) * len(rules) > _MOST_CHECKS:
-        raise ComponentError(f"{where} has {len(tests):,} tests of {len(rules):,} evaluators; split the file")
+    if len(tests) * len(rules) > _MAX_CHECKS:
+        raise ComponentError(f"{location} has {len(tests):,} tests of {len(rules):,} evaluators; split the file")
     of_tests = [rule for rule in rules if "{{" in rule.text]
     lines = yaml_lines(text) if tests else {}
     rows: list[tuple[str, int, Row]] = []
     unfilled: list[str] = []
-    taken: set[str] = set()
+    ids: set[str] = set()
     for number, test in enumerate(tests, 1):
         inputs = {name: test[name] for name in prompt.inputs if name in test}
         if len(inputs) < len(prompt.inputs) or not inputs.get(DOCUMENT, "x").strip():
             unfilled.append(str(number))
             continue
-        checks = [check for rule in of_tests if (check := rule.check(test, where))]
-        case_id = numbered(_case_id(test, inputs), taken)
-        taken.add(case_id)
+        checks = [check for rule in of_tests if (check := rule.check(test, location))]
+        case_id = numbered(_case_id(test, inputs), ids)
+        ids.add(case_id)
         rows.append((case_id, lines.get(("testData", str(number - 1)), 1), {"inputs": inputs, "checks": checks}))
     used = {*prompt.inputs, "id", "name", *(name for rule in rules for name in _VARIABLE.findall(rule.text))}
-    of_all = [check for rule in rules if "{{" not in rule.text and (check := rule.check({}, where))]
+    of_all = [check for rule in rules if "{{" not in rule.text and (check := rule.check({}, location))]
     return Written(
         path=path,
         files=(path,),
         prompt=prompt,
         output="json" if file.response_format in ("json_object", "json_schema") else "text",
-        schema=_schema(file, where),
-        checks=tuple(validated(DeclaredCheck, check, where, ComponentError) for check in of_all),
+        schema=_schema(file, location),
+        checks=tuple(validated(DeclaredCheck, check, location, ComponentError) for check in of_all),
         rows=tuple(rows),
         rows_name="testData",
         left_out=(
@@ -211,35 +211,40 @@ def _read(tree: FileTree, path: str) -> Written:
 
 def _case_id(test: Mapping[str, str], inputs: Mapping[str, str]) -> str:
     """Return a case id from the `id` or `name` of a test, else from its input."""
-    named = next((test[key] for key in ("id", "name") if key not in inputs and test.get(key, "").strip()), "")
-    return re.sub(r"[^\w@.+-]+", "-", named)[:100].strip("-.") or stable_id(
+    name = next((test[key] for key in ("id", "name") if key not in inputs and test.get(key, "").strip()), "")
+    return re.sub(r"[^\w@.+-]+", "-", name)[:100].strip("-.") or stable_id(
         next(filter(None, reversed([*inputs.values()])), ""), inputs
     )
 
 
-def _prompt(file: _PromptYml, columns: Collection[str], where: Path) -> Prompt:
+def _prompt(file: _PromptYml, columns: Collection[str], path: Path) -> Prompt:
     """Return the messages, with an input for each `{{…}}` that is a name or a column of the tests."""
     messages = tuple(message.message for message in file.messages)
     if not messages or messages[-1].role != "user":
-        raise ComponentError(f"{where}: messages: the last one must be the user's")
+        raise ComponentError(f"{path}: messages: the last one must be the user's")
     names = dict.fromkeys(name.strip() for message in messages for name in _VARIABLE.findall(message.text))
     inputs = tuple(name for name in names if name in columns or _NAME.fullmatch(name))
-    return faultless(Prompt(messages=messages, inputs=inputs), where)
+    return faultless(Prompt(messages=messages, inputs=inputs), path)
 
 
-def _schema(file: _PromptYml, where: Path) -> Mapping[str, Any] | None:
+def _schema(file: _PromptYml, path: Path) -> Mapping[str, Any] | None:
     if file.response_format != "json_schema":
         return None
-    written = parse_json(file.json_schema or "null", where / "jsonSchema", ComponentError)
+    written = parse_json(file.json_schema or "null", path / "jsonSchema", ComponentError)
     if not isinstance(written, dict) or "name" not in written or not isinstance(written.get("schema"), dict):
-        raise ComponentError(f"jsonSchema in {where} is no JSON text of an object with name and schema")
+        raise ComponentError(f"jsonSchema in {path} is no JSON text of an object with name and schema")
     return dict(written["schema"])
 
 
 def _hints(file: _PromptYml) -> dict[str, Any]:
     params = file.model_parameters or _Parameters()
-    most = params.max_completion_tokens or params.max_tokens
-    hints = {"model": file.model, "max_output_tokens": most, "temperature": params.temperature, "top_p": params.top_p}
+    max_tokens = params.max_completion_tokens or params.max_tokens
+    hints = {
+        "model": file.model,
+        "max_output_tokens": max_tokens,
+        "temperature": params.temperature,
+        "top_p": params.top_p,
+    }
     return {name: value for name, value in hints.items() if value is not None}
 
 
@@ -268,9 +273,9 @@ def _left_out(
     for number, evaluator in enumerate(file.evaluators or (), 1):
         reason = ""
         if evaluator.string is not None:
-            counts, *others = [*evaluator.string.texts, *(evaluator.string.model_extra or ())] or [""]
-            if others or not counts:
-                reason = f"{counts} alone counts, not {listed(others)} beside it" if counts in _KINDS else _NO_TEXT
+            counts, *ignored = [*evaluator.string.texts, *(evaluator.string.model_extra or ())] or [""]
+            if ignored or not counts:
+                reason = f"{counts} alone counts, not {listed(ignored)} beside it" if counts in _KINDS else _NO_TEXT
         elif evaluator.llm is not None:
             reason = f"a prompt for a judge with choices of its own; {_SENTENCE}"
         else:

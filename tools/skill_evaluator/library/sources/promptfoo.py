@@ -22,7 +22,7 @@ from skill_evaluator.files import parse_json, validated
 from skill_evaluator.library.prompts import DOCUMENT, Prompt, WrittenMessage
 from skill_evaluator.library.reading import Plain, as_list, parse_yaml, yaml_lines
 from skill_evaluator.library.sources.asserts import (
-    LONGEST,
+    MAX_TEXT,
     PROGRAM,
     VARIABLE,
     as_test,
@@ -37,7 +37,7 @@ from skill_evaluator.library.sources.tree import FileTree, Source, SourcePlace, 
 from skill_evaluator.library.tables import Row, read_cells
 from skill_evaluator.text import listed
 
-_MOST_TESTS, _MOST_TEXT = 20_000, 200_000_000
+_MAX_TESTS, _MAX_TEXT = 20_000, 200_000_000
 _TEXTS, _STRUCTURES = (".txt", ".md", ".j2"), (".json", ".yaml", ".yml")
 _SERVICE = re.compile(r"(?!file:)[\w-]+://")
 _NO_TEXT = re.compile(r"(?i).*\.(pdf|png|jpe?g|webp|gif|mp3|wav|mp4)")
@@ -90,11 +90,11 @@ class _Configuration:
     content: Mapping[str, Any]
     unused: Unused = field(default_factory=Unused)
 
-    def leave(self, what: str, reason: str) -> None:
+    def leave(self, element: str, reason: str) -> None:
         """Count a skipped element with its reason."""
-        self.unused[_line(what), _line(reason)].append("")
+        self.unused[_line(element), _line(reason)].append("")
 
-    def _named(self, reference: str) -> list[str]:
+    def _files_named(self, reference: str) -> list[str]:
         """Return the files that a reference or glob names.
 
         Raise ComponentError if none matches, and ValueError for a program or service.
@@ -107,7 +107,7 @@ class _Configuration:
         pattern = posixpath.normpath(posixpath.join(posixpath.dirname(self.path), name))
         paths = [path for path in self.tree.paths if fnmatchcase(path, pattern)]
         if not paths:
-            raise ComponentError(f"{self.tree.where / self.path} names {_line(name)}, and no file is that")
+            raise ComponentError(f"no file matches {_line(name)}, referenced in {self.tree.where / self.path}")
         return paths
 
     def _content(self, path: str) -> Any:
@@ -115,9 +115,9 @@ class _Configuration:
         return _parsed(path, text, self.tree.where / path) if path.endswith(_STRUCTURES) else text.strip()
 
     def _loaded(self, value: Any) -> Any:
-        """Return a value, or the content of the file that it names; raise the errors of `_named`."""
+        """Return a value, or the content of the file that it names; raise the errors of `_files_named`."""
         is_file = isinstance(value, str) and value.startswith("file://")
-        return self._content(self._named(value)[0]) if is_file else value
+        return self._content(self._files_named(value)[0]) if is_file else value
 
     def prompts(self) -> list[_WrittenPrompt]:
         """Return all prompts in order, including unreadable ones."""
@@ -140,7 +140,7 @@ class _Configuration:
         if "\n" in raw or not (is_name or PROGRAM.fullmatch(raw)):
             yield _WrittenPrompt(label, raw, self.path)
             return
-        for path in self._named(raw):
+        for path in self._files_named(raw):
             if not path.endswith((*_TEXTS, *_STRUCTURES)):
                 raise ComponentError(f"{path} is none of .txt, .md, .j2, .json and .yaml")
             text = self.tree.read(path)
@@ -157,33 +157,33 @@ class _Configuration:
 
     def rows(self, inputs: Collection[str], default: Mapping[str, Any]) -> tuple[list[_CaseRow], Any]:
         """Return the cases of all tests, and their schema if all share one; raise ComponentError."""
-        where, size = self.tree.where / self.path, 0
-        too_many = ComponentError(f"{where} makes more than {_MOST_TESTS:,} cases, or too much text")
+        location, size = self.tree.where / self.path, 0
+        too_many = ComponentError(f"{location} makes more than {_MAX_TESTS:,} cases, or too much text")
         rows: list[_CaseRow] = []
         schemas: list[Any] = []
-        lacking: set[str] = set()
+        missing: set[str] = set()
         for number, (path, line, test) in enumerate(self._tests()):
-            if number == _MOST_TESTS:
+            if number == _MAX_TESTS:
                 raise too_many
             try:
                 merged = _merged(default, test)
                 self._refuse_other(merged, _mapping(test.get("options")), _mapping(default.get("options")))
                 for texts in self._variables(merged):
                     values = {name: text for name, text in texts.items() if text.strip() or name != DOCUMENT}
-                    if lacks := [name for name in inputs if name not in values]:
-                        lacking.update(lacks)
-                        raise ValueError(f"it does not say {listed(lacks)}, which the prompt names")
+                    if missing_here := [name for name in inputs if name not in values]:
+                        missing.update(missing_here)
+                        raise ValueError(f"it does not say {listed(missing_here)}, which the prompt names")
                     checks, schema = checks_of(merged["assert"], texts, self._loaded, self.leave)
                     size += sum(map(len, values.values())) + len(as_text(checks))
                     described = _line(merged.get("description") or "")
                     rows.append(_CaseRow(path, line, described, {"inputs": values, "checks": checks}))
                     schemas.append(schema)
-                    if len(rows) > _MOST_TESTS or size > _MOST_TEXT:
+                    if len(rows) > _MAX_TESTS or size > _MAX_TEXT:
                         raise too_many
             except ValueError as problem:
                 self.leave("test", str(problem))
-        if lacking and not rows and self.content.get("tests"):
-            raise ComponentError(f"no test in {where} says what {listed(sorted(lacking))} is")
+        if missing and not rows and self.content.get("tests"):
+            raise ComponentError(f"no test in {location} says what {listed(sorted(missing))} is")
         if not inputs and sum(bool(row.values["inputs"]) for row in rows) > 1:
             names = listed([f"{{{{{name}}}}}" for name in rows[0].values["inputs"]])
             raise ComponentError(f"the prompt names no variable of its tests ({names}): all would ask the same")
@@ -200,7 +200,7 @@ class _Configuration:
             if isinstance(item, str) and (PROGRAM.fullmatch(item) or _SERVICE.match(item)):
                 self.leave("entry of tests", f"a program or a service makes them: {item}")
             elif isinstance(item, str):
-                for path in self._named(item):
+                for path in self._files_named(item):
                     yield from self._tests_in(path)
             elif isinstance(item, dict) and not {"path", "$ref"} & item.keys():
                 yield self.path, lines.get(("tests", str(number)), 1), item
@@ -208,27 +208,27 @@ class _Configuration:
                 self.leave("entry of tests", "it is neither a test nor a file of tests")
 
     def _tests_in(self, path: str) -> Iterator[tuple[str, int, dict[str, Any]]]:
-        text, where = self.tree.read(path), self.tree.where / path
+        text, location = self.tree.read(path), self.tree.where / path
         tests: list[tuple[int, Any]]
         if path.endswith(".csv"):
-            tests = [(line, as_test(cells)) for line, cells in self._cells(text, where)]
+            tests = [(line, as_test(cells)) for line, cells in self._cells(text, location)]
         elif path.endswith(".jsonl"):
             lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
-            tests = [(number, _parsed(path, line, where)) for number, line in lines]
+            tests = [(number, _parsed(path, line, location)) for number, line in lines]
         elif path.endswith(_STRUCTURES):
-            places, content = yaml_lines(text), _parsed(path, text, where)
-            tests = [(places.get((str(index),), 1), item) for index, item in enumerate(as_list(content))]
+            lines_of_items, content = yaml_lines(text), _parsed(path, text, location)
+            tests = [(lines_of_items.get((str(index),), 1), item) for index, item in enumerate(as_list(content))]
         else:
-            raise ComponentError(f"{where}: tests are read from .yaml, .json, .jsonl and .csv")
+            raise ComponentError(f"{location}: tests are read from .yaml, .json, .jsonl and .csv")
         for line, test in tests:
             if isinstance(test, dict):
                 yield path, line, test
             else:
                 self.leave("entry of tests", "a file of tests holds what is no test")
 
-    def _cells(self, text: str, where: Path) -> Iterator[tuple[int, Row]]:
+    def _cells(self, text: str, path: Path) -> Iterator[tuple[int, Row]]:
         try:
-            yield from read_cells(text, where, LONGEST, lambda odd: self.leave("row of a CSV", str(odd)))
+            yield from read_cells(text, path, MAX_TEXT, lambda problem: self.leave("row of a CSV", str(problem)))
         except FixtureError as problem:
             raise ComponentError(str(problem)) from None
 
@@ -250,12 +250,12 @@ class _Configuration:
             if isinstance(value, str) and value.startswith("file://"):
                 if _NO_TEXT.fullmatch(value):
                     raise ValueError(f"a variable is a file that is no text: {value}")
-                choices.append([as_text(self._content(path)) for path in self._named(value)])
+                choices.append([as_text(self._content(path)) for path in self._files_named(value)])
             else:
                 several = splits and isinstance(value, list) and value and isinstance(value[0], str)
                 choices.append([as_text(item) for item in (value if several else [value])])
-        if math.prod(map(len, choices)) > _MOST_TESTS:
-            raise ValueError(f"its lists of values make more than {_MOST_TESTS:,} cases")
+        if math.prod(map(len, choices)) > _MAX_TESTS:
+            raise ValueError(f"its lists of values make more than {_MAX_TESTS:,} cases")
         for values in itertools.product(*choices):
             texts = {name: text.removesuffix("\n") for name, text in zip(test["vars"], values, strict=True)}
             yield {name: filled(text, texts) for name, text in texts.items()}
@@ -267,8 +267,8 @@ class _Configuration:
         for number, entry in enumerate(as_list(self.content.get("providers", self.content.get("targets")))):
             provider = entry if isinstance(entry, dict) else {"id": entry}
             if len(provider) == 1 and "id" not in provider:
-                [(name, inner)] = provider.items()
-                provider = {"id": name, **_mapping(inner)}
+                [(name, settings)] = provider.items()
+                provider = {"id": name, **_mapping(settings)}
             name = _line(provider.get("id"))
             if not (match := _MODEL.fullmatch(name)) or PROGRAM.fullmatch(name):
                 refused.append(name if name.startswith(("file:", "openai:")) else f"{name.partition(':')[0]}:…")
@@ -304,9 +304,9 @@ def _merged(shared: Mapping[str, Any], test: Mapping[str, Any]) -> dict[str, Any
 
 def _find(tree: FileTree) -> list[SourcePlace]:
     """Return the location of each prompt in each configuration, including one for an unreadable configuration."""
-    places = []
+    locations = []
     for path in tree.paths:
-        *above, name = path.split("/")
+        *folders, name = path.split("/")
         if not re.fullmatch(r"promptfooconfig\.(ya?ml|json|[cm]?[jt]s)", name):
             continue
         try:
@@ -314,9 +314,9 @@ def _find(tree: FileTree) -> list[SourcePlace]:
         except ComponentError:
             labels = [""]  # reading it reports the problem
         for number, label in enumerate(labels, 1):
-            unnamed = (above or ["promptfoo"])[-1] + (f"-{number}" if len(labels) > 1 else "")
-            places.append(SourcePlace(f"{path}#{number}", (*above, label or unnamed)))
-    return places
+            unnamed = (folders or ["promptfoo"])[-1] + (f"-{number}" if len(labels) > 1 else "")
+            locations.append(SourcePlace(f"{path}#{number}", (*folders, label or unnamed)))
+    return locations
 
 
 def _read(tree: FileTree, key: str) -> Written:
@@ -339,8 +339,8 @@ def _read(tree: FileTree, key: str) -> Written:
     for name in configuration.content:
         if not _SILENT.fullmatch(name):
             configuration.leave(f"key {name}", _NOTHING)
-    for place in _secrets(configuration.content):
-        configuration.leave(f"key in plain text at {place}", "take it out; nothing of it was copied")
+    for secret in _secrets(configuration.content):
+        configuration.leave(f"key in plain text at {secret}", "take it out; nothing of it was copied")
     files = {row.path for row in rows}
     return Written(
         path=written.path,
@@ -368,18 +368,18 @@ def _configuration(tree: FileTree, path: str) -> _Configuration:
     return _Configuration(tree=tree, path=path, content=content)
 
 
-def _prompt(text: str, where: Path) -> Prompt:
+def _prompt(text: str, path: Path) -> Prompt:
     """Parse a prompt text, which may be messages in JSON or YAML; raise ComponentError if it is invalid."""
-    if odd := odd_template(text):
-        raise ComponentError(f"{where} has {_line(odd)}: {{{{name}}}} alone is filled, nothing of the environment")
+    if template := odd_template(text):
+        raise ComponentError(f"{path} has {_line(template)}: {{{{name}}}} alone is filled, nothing of the environment")
     content: Any = [{"role": "user", "content": text}]
     if text.lstrip().startswith("- role:"):
-        content = _parsed(".yaml", text, where)
+        content = _parsed(".yaml", text, path)
     elif re.match(r"\s*(\[\s*\{|\{\s*\")", text):
-        content = _parsed(".json", text, where)
+        content = _parsed(".json", text, path)
     content = content["messages"] if isinstance(content, dict) and content.keys() == {"messages"} else content
     if not isinstance(content, list):
-        raise ComponentError(f"{where} holds JSON that is no list of messages")
+        raise ComponentError(f"{path} holds JSON that is no list of messages")
     messages = []
     for item in content:
         item = dict(item) if isinstance(item, dict) else {}
@@ -389,33 +389,33 @@ def _prompt(text: str, where: Path) -> Prompt:
         ):
             item["content"] = "".join(as_text(part["text"]) for part in parts)
         item["role"] = "system" if item.get("role") == "developer" else item.get("role")
-        messages.append(validated(WrittenMessage, item, where, ComponentError).message)
+        messages.append(validated(WrittenMessage, item, path, ComponentError).message)
     names = dict.fromkeys(name for message in messages for name in VARIABLE.findall(message.text))
-    return faultless(Prompt(messages=tuple(messages), inputs=tuple(names)), where)
+    return faultless(Prompt(messages=tuple(messages), inputs=tuple(names)), path)
 
 
 def _ids(rows: Sequence[_CaseRow]) -> Iterator[str]:
     """Yield a stable id for each case, from its description or its last value."""
     times = Counter(row.described for row in rows)
-    taken: set[str] = set()
+    used: set[str] = set()
     for row in rows:
         values = row.values["inputs"]
-        words = row.described or next((text[:100] for text in reversed(values.values()) if text), "")
-        name = stable_id(words, values)
+        text = row.described or next((text[:100] for text in reversed(values.values()) if text), "")
+        name = stable_id(text, values)
         if row.described and times[row.described] == 1:
             name = name[:-7]  # removes the digest
-        name = numbered(name, taken)
-        taken.add(name)
+        name = numbered(name, used)
+        used.add(name)
         yield name
 
 
-def _parsed(path: str, text: str, where: Path) -> Any:
+def _parsed(name: str, text: str, path: Path) -> Any:
     """Parse JSON or YAML, with dates and similar values as texts; raise ComponentError if it is invalid."""
-    is_json = path.endswith((".json", ".jsonl"))
-    read = parse_json if is_json else partial(parse_yaml, as_written=True)
-    value = _plain(read(text, where, ComponentError))
+    is_json = name.endswith((".json", ".jsonl"))
+    parse = parse_json if is_json else partial(parse_yaml, as_written=True)
+    value = _plain(parse(text, path, ComponentError))
     if "\\u" in text and re.search(r"[\ud800-\udfff]", json.dumps(value, ensure_ascii=False)):
-        raise ComponentError(f"{where} holds half a surrogate pair, which is no text")
+        raise ComponentError(f"{path} holds half a surrogate pair, which is no text")
     return value
 
 
@@ -447,16 +447,16 @@ def _line(value: Any) -> str:
     return "".join(mark if mark.isprintable() else " " for mark in str(value)[:200])
 
 
-def _secrets(value: Any, place: str = "") -> Iterator[str]:
-    """Yield the places of credentials in plain text, ignoring references to variables."""
+def _secrets(value: Any, path: str = "") -> Iterator[str]:
+    """Yield the paths of credentials in plain text, ignoring references to variables."""
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, inner in items:
-        below = f"{place}[{key}]" if isinstance(key, int) else f"{place}.{key}".lstrip(".")
-        named = isinstance(inner, str) and re.match(r"\s*(\{\{|\$|file:|$)", inner)
-        if isinstance(inner, str) and isinstance(key, str) and _SECRET.fullmatch(key) and not named:
-            yield below
+    for key, child in items:
+        child_path = f"{path}[{key}]" if isinstance(key, int) else f"{path}.{key}".lstrip(".")
+        is_reference = isinstance(child, str) and re.match(r"\s*(\{\{|\$|file:|$)", child)
+        if isinstance(child, str) and isinstance(key, str) and _SECRET.fullmatch(key) and not is_reference:
+            yield child_path
         elif key != "vars":
-            yield from _secrets(inner, below)
+            yield from _secrets(child, child_path)
 
 
 PROMPTFOO = Source(looks_for="promptfooconfig.yaml, .yml or .json", find=_find, read=_read)

@@ -26,8 +26,8 @@ from skill_evaluator.text import listed
 
 ROUTING = "routing"
 _SKILL, _EVALS = "SKILL.md", "evals.json"
-_HIGHEST = 10  # number of parent folders searched for a skill's evals
-_ELSEWHERE = ("evals", "misc/evals", "tests")  # places of <skill>/evals.json in a parent folder
+_MAX_PARENTS = 10  # number of parent folders searched for a skill's evals
+_EVAL_FOLDERS = ("evals", "misc/evals", "tests")  # folders of <skill>/evals.json in a parent folder
 _OF_EVALS = {"eval", "evals", "test", "tests"}
 _NO_RESOURCE = re.compile(r"(.*/)?\.|SKILL\.md$|(evals/)?evals\.json$|(?i:(license|readme|changelog)[^/]*$)")
 _LISTS = ("evals", "cases", "eval_cases", "test_cases", "tests", "queries")
@@ -41,28 +41,28 @@ _OTHER_NAMES |= dict.fromkeys(("", "llm", "llm_rubric", "llm_judge", "judge", "r
 _WORDS = ("text", "description", "expectation", "assertion", "criterion", "rubric", "check", "value")
 _ARGUMENTS = ("value", "values", "pattern", "expected", "substring", "text")
 _NAME = re.compile(r"[^\W\d_]+(?:[_-][^\W\d_]+)+")  # matches a descriptive name, which a number is not
-_MOST = 100  # maximum characters of a name
+_MAX_NAME = 100  # maximum characters of a name
 _QUESTION = """Choose the skill that the request calls for, by what the skills say of themselves. Answer with JSON \
 alone: {"skill": "<name>"}, or {"skill": null} if it calls for none of them.
 """
 
 
 def _find(tree: FileTree) -> list[SourcePlace]:
-    """Return the location of each SKILL.md, and one for all trigger evals."""
+    """Find each SKILL.md, and one component for all trigger evals."""
     skills = _skills_in(tree)
-    places = [SourcePlace(path, PurePosixPath(path).parts[:-1] or (_name_at_root(tree),)) for path in skills]
-    routed = skills and any(map(_asks_for_skill, tree.paths))
-    return [*places, SourcePlace(ROUTING, (ROUTING,))] if routed else places
+    locations = [SourcePlace(path, PurePosixPath(path).parts[:-1] or (_name_at_root(tree),)) for path in skills]
+    has_queries = skills and any(map(_asks_for_skill, tree.paths))
+    return [*locations, SourcePlace(ROUTING, (ROUTING,))] if has_queries else locations
 
 
-def _lost(tree: FileTree) -> Iterator[LeftOut]:
+def _unused_evals(tree: FileTree) -> Iterator[LeftOut]:
     """Yield the evals.json files that belong to no skill, with their count."""
-    named = cache(partial(_skill_name, tree))
-    taken = {path for skill in _skills_in(tree) for path in _eval_files(tree, skill, named)}
-    lost = [ascii(path) for path in tree.paths if posixpath.basename(path) == _EVALS and path not in taken]
-    if lost:
+    name_of = cache(partial(_skill_name, tree))
+    used = {path for skill in _skills_in(tree) for path in _eval_files(tree, skill, name_of)}
+    unused = [ascii(path) for path in tree.paths if posixpath.basename(path) == _EVALS and path not in used]
+    if unused:
         advice = "move them into evals/ beside it, or into a folder of its name"
-        yield LeftOut(what="file", reason=f"evals of no {_SKILL}; {advice} ({listed(lost)})", count=len(lost))
+        yield LeftOut(what="file", reason=f"evals of no {_SKILL}; {advice} ({listed(unused)})", count=len(unused))
 
 
 def _skills_in(tree: FileTree) -> list[str]:
@@ -78,7 +78,7 @@ def _asks_for_skill(path: str) -> bool:
 
 def _name_at_root(tree: FileTree) -> str:
     try:
-        return str(_skill(tree, _SKILL)[0].get("name") or "skill")[:_MOST]
+        return str(_skill(tree, _SKILL)[0].get("name") or "skill")[:_MAX_NAME]
     except ComponentError:
         return "skill"
 
@@ -89,9 +89,9 @@ def _read(tree: FileTree, key: str) -> Written:
         return _read_routing(tree)
     front, body = _skill(tree, key)
     if not body.strip():
-        raise ComponentError(f"{tree.where / key} has no prompt: nothing stands below its front matter")
+        raise ComponentError(f"{tree.where / key} has no prompt below its front matter")
     tools = front.get("allowed-tools") or front.get("allowed_tools")
-    cases = _Cases(reason=f"its skill uses tools: {' '.join(str(tools).split())[:_MOST]}" if tools else "")
+    cases = _Cases(reason=f"its skill uses tools: {' '.join(str(tools).split())[:_MAX_NAME]}" if tools else "")
     evals = list(dict.fromkeys(_eval_files(tree, key, partial(_skill_name, tree))))
     attached = partial(_attached, tree, posixpath.dirname(key), cases.odd)
     for path in evals:
@@ -129,15 +129,15 @@ def _version(tree: FileTree, path: str, front: Mapping[str, Any]) -> str | None:
     return semver_of(str(version))
 
 
-def _eval_files(tree: FileTree, skill: str, named: Callable[[str], Any]) -> Iterator[str]:
+def _eval_files(tree: FileTree, skill: str, name_of: Callable[[str], Any]) -> Iterator[str]:
     """Yield the eval files of a skill: beside it, in a folder of its name, or shared files with its `skill_name`."""
     folder = posixpath.dirname(skill)
     yield from filter(tree.has, (within(folder, f"evals/{_EVALS}"), within(folder, _EVALS)))
     name = posixpath.basename(folder)
-    for above in map(str, PurePosixPath(folder).parents[:_HIGHEST] if folder else ()):
-        yield from filter(tree.has, (within(above, f"{place}/{name}/{_EVALS}") for place in _ELSEWHERE))
-        shared = within(above, f"evals/{_EVALS}")
-        if tree.has(shared) and not tree.has(within(above, _SKILL)) and named(shared) == name:
+    for parent in map(str, PurePosixPath(folder).parents[:_MAX_PARENTS] if folder else ()):
+        yield from filter(tree.has, (within(parent, f"{pattern}/{name}/{_EVALS}") for pattern in _EVAL_FOLDERS))
+        shared = within(parent, f"evals/{_EVALS}")
+        if tree.has(shared) and not tree.has(within(parent, _SKILL)) and name_of(shared) == name:
             yield shared
 
 
@@ -149,12 +149,12 @@ def _skill_name(tree: FileTree, path: str) -> Any:
     return content.get("skill_name") if isinstance(content, dict) else None
 
 
-def _rows_in(content: Any, where: Path) -> list[Any]:
+def _rows_in(content: Any, path: Path) -> list[Any]:
     """Return the evals or queries of a file; raise ComponentError if it has no list of them."""
     if isinstance(content, dict):
         content = next((content[name] for name in _LISTS if isinstance(content.get(name), list)), None)
     if not isinstance(content, list):
-        raise ComponentError(f'{where} has no list of evals; write {{"evals": [{{"prompt": …}}]}}')
+        raise ComponentError(f'{path} has no list of evals; write {{"evals": [{{"prompt": …}}]}}')
     return content
 
 
@@ -163,14 +163,14 @@ def _not_sent(tree: FileTree, folder: str) -> Iterator[LeftOut]:
     start = len(within(folder, ""))
     paths = [PurePosixPath(path[start:]) for path in tree.below(folder)]
     nested = {path.parent for path in paths if path.name == _SKILL} - {PurePosixPath()}
-    own = (str(path) for path in paths if nested.isdisjoint(path.parents))
-    resources = [path for path in own if not _NO_RESOURCE.match(path) and not _asks_for_skill(path)]
+    own_paths = (str(path) for path in paths if nested.isdisjoint(path.parents))
+    resources = [path for path in own_paths if not _NO_RESOURCE.match(path) and not _asks_for_skill(path)]
     if resources:
-        beside = f"only {_SKILL} is sent, and not what lies beside it, such as {resources[0]!a}"
-        yield LeftOut(what="file", reason=beside, count=len(resources))
+        reason = f"only {_SKILL} is sent, and not what lies beside it, such as {resources[0]!a}"
+        yield LeftOut(what="file", reason=reason, count=len(resources))
 
 
-def _attached(tree: FileTree, skill: str, odd: Unused, row: Mapping[str, Any]) -> str:
+def _attached(tree: FileTree, skill: str, unused: Unused, row: Mapping[str, Any]) -> str:
     """Return the text of an eval's files to append to its prompt; unreadable files are counted.
 
     Raise ValueError for files outside the skill's folder.
@@ -183,7 +183,7 @@ def _attached(tree: FileTree, skill: str, odd: Unused, row: Mapping[str, Any]) -
         try:
             parts.append(f"\n\n{name}:\n{tree.read(path)}")
         except ComponentError:
-            odd["file", "an eval names it, and it is too large to be sent, or no text"].append(name)
+            unused["file", "an eval names it, and it is too large to be sent, or no text"].append(name)
     return "".join(parts)
 
 
@@ -203,7 +203,7 @@ class _Cases:
         case_id = self.id_of(row, prompt, number)
         category = str(row.get("category") or "") if isinstance(row, dict) else ""
         try:
-            if reason := self.reason or _why_not(row, prompt):
+            if reason := self.reason or _skip_reason(row, prompt):
                 raise ValueError(reason)
             prompt += attached(row)
         except ValueError as problem:
@@ -215,7 +215,7 @@ class _Cases:
             checks = [{"expect": f"The answer is as expected: {' '.join(row['expected_output'].split())}"}]
         for name in sorted(map(str, row.keys() - {*_PROMPTS, *_SENTENCES, "files"})):
             if isinstance(row.get(name), dict | list) and row[name]:
-                self.odd["key", f"nothing reads {name[:_MOST]!a}"].append(case_id)
+                self.odd["key", f"nothing reads {name[:_MAX_NAME]!a}"].append(case_id)
         self.add(case_id, number, {"document": prompt, "expected_output": row.get("expected_output"), "checks": checks})
 
     def one_category(self) -> Iterator[LeftOut]:
@@ -225,8 +225,8 @@ class _Cases:
 
     def id_of(self, row: Any, prompt: Any, number: int, start: str = "") -> str:
         """Return a row's id or name, else an id from its prompt, else its number."""
-        if own := _case_id(row, ""):
-            return start + own
+        if own_id := _case_id(row, ""):
+            return start + own_id
         return numbered(start + (stable_id(prompt, prompt) if isinstance(prompt, str) else str(number)), self.ids)
 
     def add(self, case_id: str, number: int, row: Row) -> None:
@@ -242,30 +242,30 @@ class _Cases:
         for item in chain.from_iterable(as_list(row.get(name)) for name in _SENTENCES):
             try:
                 check = _check(item)
-                made = check_of(check).id
-                if made in ids:
+                check_id = check_of(check).id
+                if check_id in ids:
                     raise ValueError("it has the id of a check before it")
             except ValueError as problem:
                 self.odd["check", str(problem)].append(case_id)
             else:
-                ids.add(made)
+                ids.add(check_id)
                 yield check
 
 
 def _first(row: Any, names: tuple[str, ...]) -> Any:
-    """Return the first of these keys' values that a row has, or None."""
+    """Return the value of the first of these keys that a row has. Return None if it has none."""
     values = (row[name] for name in names if row.get(name) not in (None, "")) if isinstance(row, dict) else ()
     return next(iter(values), None)
 
 
-def _case_id(row: Any, other: str) -> str:
-    """Return a row's id as a valid file name, or `other` if it has none."""
+def _case_id(row: Any, default: str) -> str:
+    """Return a row's id as a valid file name, or `default` if it has none."""
     value = _first(row, ("id", "name"))
     text = value if isinstance(value, str) else str(value) if isinstance(value, int) and abs(value) < 1e18 else ""
-    return re.sub(r"[^\w@.+-]+", "-", text)[:_MOST].strip("-.") or other
+    return re.sub(r"[^\w@.+-]+", "-", text)[:_MAX_NAME].strip("-.") or default
 
 
-def _why_not(row: Any, prompt: Any) -> str:
+def _skip_reason(row: Any, prompt: Any) -> str:
     if not isinstance(row, dict):
         return "it is no object"
     if "should_trigger" in row:
@@ -287,18 +287,18 @@ def _check(item: Any) -> dict[str, Any]:
     parts = _KIND.fullmatch(written)
     kind = _OTHER_NAMES.get(parts[3], parts[3]) if parts else ""
     if not parts or kind not in CHECKS or kind == "python":
-        raise ValueError(f"no check here is of type {written[:_MOST]!a}")
+        raise ValueError(f"no check here is of type {written[:_MAX_NAME]!a}")
     argument = True if kind == "is_json" else _first(item, _WORDS if kind == "expect" else _ARGUMENTS)
     if argument is None:
         raise ValueError("it says nothing to check")
     if kind == "expect" and isinstance(argument, str):
         argument = " ".join(argument.split())  # judge prompts list one expectation per line
-    told = [item[key] for key in ("id", "name") if isinstance(item.get(key), str)]
-    own = next(filter(_NAME.match, (re.sub(r"\W+", "-", name)[:60].strip("-") for name in told)), None)
+    names = [item[key] for key in ("id", "name") if isinstance(item.get(key), str)]
+    check_id = next(filter(_NAME.match, (re.sub(r"\W+", "-", name)[:60].strip("-") for name in names)), None)
     return {
         f"{parts[1] or ''}{kind}": argument,
         **({"ignore_case": True} if parts[2] else {}),
-        **({"id": own} if own else {}),
+        **({"id": check_id} if check_id else {}),
     }
 
 
@@ -308,16 +308,16 @@ def _read_routing(tree: FileTree) -> Written:
     described = _described(tree, cases)
     counts = Counter(name for name, _ in set(described.values()))  # copies of a skill are the same choice
     names = {folder: name if counts[name] == 1 else folder or name for folder, (name, _) in described.items()}
-    choices = {names[folder]: words for folder, (_, words) in described.items()}
-    text = "\n".join([_QUESTION, *(f"- {name}: {words}" for name, words in choices.items())])
-    most, size = tree.limits.size_of("prompt_bytes"), len(text.encode())
+    choices = {names[folder]: description for folder, (_, description) in described.items()}
+    text = "\n".join([_QUESTION, *(f"- {name}: {description}" for name, description in choices.items())])
+    limit, size = tree.limits.size_of("prompt_bytes"), len(text.encode())
     files = list(filter(_asks_for_skill, tree.paths))
-    if not names or not files or size > most.max_bytes:
-        problem = f"have {size:,} bytes; {most}" if names and files else "or the queries for them are missing"
+    if not names or not files or size > limit.max_bytes:
+        problem = f"have {size:,} bytes; {limit}" if names and files else "or the queries for them are missing"
         raise ComponentError(f"the descriptions of the skills in {tree.where} {problem}")
     by_base = {(posixpath.basename(folder), name) for folder, name in names.items()}
     bases = Counter(base for base, _ in by_base)
-    meant = {base: name for base, name in by_base if bases[base] == 1} | {name: name for name in choices}
+    skill_of_name = {base: name for base, name in by_base if bases[base] == 1} | {name: name for name in choices}
     for path in files:
         try:
             content = tree.json(path) if path.endswith(".json") else tree.yaml(path)
@@ -326,7 +326,7 @@ def _read_routing(tree: FileTree) -> Written:
             cases.odd["file", str(problem)].append(ascii(path))
         else:
             skill_name = content.get("skill_name") if isinstance(content, dict) else None
-            _add_queries(cases, path, rows, _owner(path, skill_name, names, meant), meant)
+            _add_queries(cases, path, rows, _owner(path, skill_name, names, skill_of_name), skill_of_name)
     choice = {"skill": {"type": ["string", "null"], "enum": [*sorted(choices), None]}}
     return Written(
         path=files[0],
@@ -346,30 +346,35 @@ def _described(tree: FileTree, cases: _Cases) -> dict[str, tuple[str, str]]:
         folder = posixpath.dirname(path)
         try:
             front, _ = _skill(tree, path)
-            words = " ".join(str(front.get("description") or "").split())
+            description = " ".join(str(front.get("description") or "").split())
             name = front.get("name")
-            name = name if isinstance(name, str) and name.isprintable() and 0 < len(name) <= _MOST else folder
-            if not words or not name.isprintable():
-                raise ComponentError(f"{path!a} has no {'name that is a line' if words else 'description'}")
-            described[folder] = name, words
+            name = name if isinstance(name, str) and name.isprintable() and 0 < len(name) <= _MAX_NAME else folder
+            if not description or not name.isprintable():
+                raise ComponentError(f"{path!a} has no {'name that is a line' if description else 'description'}")
+            described[folder] = name, description
         except ComponentError as problem:
             cases.odd["skill", f"it is no choice: {problem}"].append(ascii(folder))
     return described
 
 
-def _owner(path: str, skill_name: Any, names: Mapping[str, str], meant: Mapping[str, str]) -> str | None:
-    """Return the skill that a query file belongs to, or None if that is unknown.
+def _owner(path: str, skill_name: Any, names: Mapping[str, str], skill_of_name: Mapping[str, str]) -> str | None:
+    """Return the skill that a query file belongs to. Return None if it is unknown.
 
     The file is in the skill's folder or a folder of its name, or has its `skill_name`. A single skill owns all files.
     """
-    above = [str(folder) for folder in PurePosixPath(path).parents][:-1]
-    by_folder = next((names[folder] for folder in above if folder in names), None)
-    told = (posixpath.basename(posixpath.dirname(path)), skill_name)
-    by_name = next((meant[name] for name in told if isinstance(name, str) and name in meant), names.get(""))
+    folders = [str(folder) for folder in PurePosixPath(path).parents][:-1]
+    by_folder = next((names[folder] for folder in folders if folder in names), None)
+    names_of_file = (posixpath.basename(posixpath.dirname(path)), skill_name)
+    by_name = next(
+        (skill_of_name[name] for name in names_of_file if isinstance(name, str) and name in skill_of_name),
+        names.get(""),
+    )
     return by_folder or by_name or (min(names.values()) if len(set(names.values())) == 1 else None)
 
 
-def _add_queries(cases: _Cases, path: str, rows: list[Any], owner: str | None, meant: Mapping[str, str]) -> None:
+def _add_queries(
+    cases: _Cases, path: str, rows: list[Any], owner: str | None, skill_of_name: Mapping[str, str]
+) -> None:
     """Add the queries of a file about a skill; if queries name their skills, "no skill" is also a choice."""
     of_all = owner is None and any(isinstance(_first(row, _CALLED), str) for row in rows)
     stem = PurePosixPath(path).stem
@@ -382,20 +387,20 @@ def _add_queries(cases: _Cases, path: str, rows: list[Any], owner: str | None, m
         try:
             if not isinstance(query, str) or not query.strip():
                 raise ValueError("it has no query that is a text")
-            check = _calls_for(row, owner, meant, of_all=of_all)
+            check = _calls_for(row, owner, skill_of_name, of_all=of_all)
         except ValueError as problem:
             cases.odd["trigger eval", str(problem)].append(case_id)
         else:
             cases.add(case_id, number, {"document": query, "checks": [{"json": {"at": "/skill", **check}}]})
 
 
-def _calls_for(row: Row, owner: str | None, meant: Mapping[str, str], *, of_all: bool) -> dict[str, Any]:
-    """Return the check for the skill that a query requires; raise ValueError if it names no skill."""
+def _calls_for(row: Row, owner: str | None, skill_of_name: Mapping[str, str], *, of_all: bool) -> dict[str, Any]:
+    """Build the check for the skill that a query requires; raise ValueError if the query names no skill."""
     fires, skill = row.get("should_trigger"), _first(row, _CALLED)
     if isinstance(skill, str):
-        if skill not in meant:
+        if skill not in skill_of_name:
             raise ValueError("the skill that it calls for is not among the choices, or two have its name")
-        return {"equals": meant[skill]}
+        return {"equals": skill_of_name[skill]}
     if fires is not True and (of_all or any(name in row and row[name] is None for name in _CALLED)):
         return {"equals": None}
     if not isinstance(fires, bool):
@@ -406,5 +411,5 @@ def _calls_for(row: Row, owner: str | None, meant: Mapping[str, str], *, of_all:
 
 
 SKILLS = Source(
-    looks_for="SKILL.md, with evals/evals.json and evals/trigger-eval.json", find=_find, read=_read, lost=_lost
+    looks_for="SKILL.md, with evals/evals.json and evals/trigger-eval.json", find=_find, read=_read, lost=_unused_evals
 )

@@ -29,7 +29,7 @@ from skill_evaluator.repository import Repository, within
 from skill_evaluator.text import listed
 
 _SKIPPED = (".git", ".venv", ".evaluator", "node_modules", "__pycache__")
-_MOST_FILES, _MOST_INPUTS = 500_000, 200
+_MAX_FILES, _MAX_INPUTS = 500_000, 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,10 +59,10 @@ class FileTree:
 
     def beside(self, path: str, name: str) -> str:
         """Return the path of a file named in another file; raise ComponentError if it is missing or outside."""
-        there = posixpath.normpath(posixpath.join(posixpath.dirname(path), name))
-        if not self.has(there):
-            raise ComponentError(f"{self.where / path} names '{name[:200]}', and no file below {self.where} is that")
-        return there
+        target = posixpath.normpath(posixpath.join(posixpath.dirname(path), name))
+        if not self.has(target):
+            raise ComponentError(f"{self.where / path} names '{name[:200]}', which is not a file below {self.where}")
+        return target
 
     def yaml(self, path: str) -> Any:
         """Parse a YAML file; raise ComponentError if it is invalid."""
@@ -81,12 +81,12 @@ def folder_tree(root: Path, limits: SafetyLimits) -> FileTree:
     if not root.is_dir():
         raise ComponentError(f"{root} is not a folder; see sources in settings.yaml")
     paths: list[str] = []
-    for folder, below, names in os.walk(root):
-        below[:] = sorted(name for name in below if name not in _SKIPPED)
-        above = Path(folder).relative_to(root).as_posix()
-        paths.extend(within(above, name) for name in names)
-        if len(paths) > _MOST_FILES:
-            raise ComponentError(f"{root} holds more than {_MOST_FILES:,} files; name a folder below it as root")
+    for folder, subfolders, names in os.walk(root):
+        subfolders[:] = sorted(name for name in subfolders if name not in _SKIPPED)
+        prefix = Path(folder).relative_to(root).as_posix()
+        paths.extend(within(prefix, name) for name in names)
+        if len(paths) > _MAX_FILES:
+            raise ComponentError(f"{root} holds more than {_MAX_FILES:,} files; name a folder below it as root")
     inside = Root(root, ComponentError, follow_links=limits.follow_links)
 
     def read(path: str) -> str:
@@ -97,7 +97,7 @@ def folder_tree(root: Path, limits: SafetyLimits) -> FileTree:
 
 def commit_tree(repository: Repository, commit: str, folder: str, limits: SafetyLimits) -> FileTree:
     """Return the files of a folder of a repository at a commit."""
-    where, most = Path(f"{commit[:12]}:{folder}"), limits.size_of("prompt_bytes")
+    location, limit = Path(f"{commit[:12]}:{folder}"), limits.size_of("prompt_bytes")
     start = len(within(folder, ""))
     blobs = {
         path[start:]: blob
@@ -108,17 +108,17 @@ def commit_tree(repository: Repository, commit: str, folder: str, limits: Safety
 
     def read(path: str) -> str:
         if path not in blobs:
-            raise ComponentError(f"{where / path} does not exist")
+            raise ComponentError(f"{location / path} does not exist")
         if blobs[path] not in contents:  # files with the same name are usually read together
             name = posixpath.basename(path)
-            alike = [blob for other, blob in blobs.items() if posixpath.basename(other) == name]
-            contents.update(repository.contents(alike))
+            blobs_of_name = [blob for file_path, blob in blobs.items() if posixpath.basename(file_path) == name]
+            contents.update(repository.contents(blobs_of_name))
         content = contents[blobs[path]]
-        if len(content) > most.max_bytes:
-            raise ComponentError(f"{where / path} has {len(content):,} bytes; {most}")
-        return decoded(content, where / path, ComponentError)
+        if len(content) > limit.max_bytes:
+            raise ComponentError(f"{location / path} has {len(content):,} bytes; {limit}")
+        return decoded(content, location / path, ComponentError)
 
-    return FileTree(where=where, paths=tuple(sorted(blobs)), read=read, limits=limits)
+    return FileTree(where=location, paths=tuple(sorted(blobs)), read=read, limits=limits)
 
 
 class SourcePlace(NamedTuple):
@@ -134,15 +134,15 @@ class SourcePlace(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftOut:
-    """A part of a source that no evaluation uses: what it is, the reason, and the count."""
+    """A part of a source that is not used: its kind (`what`), the reason, and the count."""
 
     what: str
     reason: str
     count: int = 1
 
     def __str__(self) -> str:
-        words = f"left out: {self.what}{f' ({self.count:,})' if self.count > 1 else ''}: {self.reason}"
-        return " ".join(words.split())
+        text = f"left out: {self.what}{f' ({self.count:,})' if self.count > 1 else ''}: {self.reason}"
+        return " ".join(text.split())
 
 
 class Unused(defaultdict[tuple[str, str], list[str]]):
@@ -153,10 +153,10 @@ class Unused(defaultdict[tuple[str, str], list[str]]):
 
     def left_out(self) -> Iterator[LeftOut]:
         """Yield the collected parts with the first names after the reason; `#3` is a name, not a count."""
-        for (what, reason), names in self.items():
-            shown = listed([f"#{name}" if name.isdigit() else name for name in dict.fromkeys(filter(None, names))])
+        for (element, reason), names in self.items():
+            examples = listed([f"#{name}" if name.isdigit() else name for name in dict.fromkeys(filter(None, names))])
             if names:
-                yield LeftOut(what=what, reason=f"{reason} ({shown})" if shown else reason, count=len(names))
+                yield LeftOut(what=element, reason=f"{reason} ({examples})" if examples else reason, count=len(names))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,14 +197,14 @@ def semver_of(text: str) -> str | None:
     return None
 
 
-def faultless(prompt: Prompt, where: Path) -> Prompt:
+def faultless(prompt: Prompt, path: Path) -> Prompt:
     """Return the prompt if it can be sent; raise ComponentError for its first fault."""
     if TURNS in prompt.inputs:
-        raise ComponentError(f"{where}: '{TURNS}' is what the earlier turns of a case are called; rename the variable")
-    if len(prompt.inputs) > _MOST_INPUTS:
-        raise ComponentError(f"{where} has {len(prompt.inputs):,} variables; at most {_MOST_INPUTS} are filled")
+        raise ComponentError(f"{path}: the name '{TURNS}' is reserved for earlier turns; rename the variable")
+    if len(prompt.inputs) > _MAX_INPUTS:
+        raise ComponentError(f"{path} has {len(prompt.inputs):,} variables; at most {_MAX_INPUTS} are filled")
     for fault in prompt.faults():
-        raise ComponentError(f"{where}: {fault}")
+        raise ComponentError(f"{path}: {fault}")
     return prompt
 
 

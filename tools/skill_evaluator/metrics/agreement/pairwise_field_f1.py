@@ -29,19 +29,13 @@ def pairwise_field_f1(answers: CaseAnswers) -> float | None:
     >>> pairwise_field_f1(answers)
     0.5
     """
-    counted_answers = [
-        (MemoizedValue(json.loads(text), answers.plan), count) for text, count in sorted(answers.groups.items())
-    ]
-    counts = answers.plan.counts or any(counted_weight(compare_values(side, side))[1] for side, _ in counted_answers)
+    values = [(MemoizedValue(json.loads(text), answers.plan), count) for text, count in sorted(answers.groups.items())]
+    counts = answers.plan.counts or any(counted_weight(compare_values(side, side))[1] for side, _ in values)
     if not answers.pairs or not counts:
         return None
     agreed = float(answers.equal_pairs)
-    if len(counted_answers) > 1:
-        pairs = list(
-            combinations(counted_answers, 2)
-            if len(counted_answers) <= _MAX_ANSWERS_FOR_ALL_PAIRS
-            else _sampled_pairs(counted_answers)
-        )
+    if len(values) > 1:
+        pairs = list(combinations(values, 2) if len(values) <= _MAX_ANSWERS_FOR_ALL_PAIRS else _sampled_pairs(values))
         times = [first_count * second_count for (_, first_count), (_, second_count) in pairs]
         weights = [counted_weight(compare_values(first, second)) for (first, _), (second, _) in pairs]
         shares = [2 * matched / (first + second) if first + second else 1.0 for matched, first, second in weights]
@@ -50,8 +44,8 @@ def pairwise_field_f1(answers: CaseAnswers) -> float | None:
     return min(1.0, agreed / answers.pairs)
 
 
-def _sampled_pairs(counted_answers: list[CountedAnswer]) -> Iterator[tuple[CountedAnswer, CountedAnswer]]:
+def _sampled_pairs(values: list[CountedAnswer]) -> Iterator[tuple[CountedAnswer, CountedAnswer]]:
     """Yield pairs in which every answer occurs equally often. The same answers always give the same pairs."""
-    order = random.Random(0).sample(counted_answers, len(counted_answers))  # noqa: S311 (no secret)
+    order = random.Random(0).sample(values, len(values))  # noqa: S311 (no secret)
     for distance in range(1, max(2, _SAMPLED_PAIRS // len(order) + 1)):
         yield from zip(order, order[distance:] + order[:distance], strict=True)

@@ -5,9 +5,10 @@ A check is the same where its digest is equal: a changed check says nothing of w
 
 import json
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
+from skill_evaluator.display import number
 from skill_evaluator.display.safe_text import value_pair
 from skill_evaluator.identifiers import Tier, invocation_of
 from skill_evaluator.library.scenarios import SCHEMA_ALONE
@@ -28,10 +29,11 @@ from skill_evaluator.records.record import (
     served_text,
     strict_by_replicate,
 )
+from skill_evaluator.records.summaries import AMOUNTS, CaseAmount
 from skill_evaluator.stats import mean_or_none
 from skill_evaluator.text import counted, differences, listed
 
-Kind = Literal["accuracy", "reproducibility", "field"]
+Kind = Literal["accuracy", "reproducibility", "field", "amount"]
 CasePairs = Sequence[tuple[CaseRecord, CaseRecord]]  # baseline and candidate
 Scores = tuple[float, ...]
 RUN_SD = 0.1  # standard deviation of a day on the logit scale; stated, not measured
@@ -46,9 +48,9 @@ class Pair:
 
     `baseline_again` and `candidate_again` are further complete runs of the same versions and settings, oldest first:
     runs of a version are pooled. `anchor` is the last accepted version's record, or the oldest comparable one.
-    `passed_over` names recorded runs and cases that do not count. `side_by_side`: the two are treated as interleaved,
-    though no record declares it. `any_served`: a change of the served model is no barrier. `unproved_judge` is the
-    uncalibrated judge of checks of the candidate.
+    `passed_over` names recorded runs and cases that do not count, `unstable` by id the cases that decide nothing.
+    `side_by_side`: the two are treated as interleaved, though no record declares it. `any_served`: a change of the
+    served model is no barrier. `unproved_judge` is the uncalibrated judge of checks of the candidate.
     """
 
     baseline: Record | None
@@ -59,6 +61,7 @@ class Pair:
     anchor: Record | None = None
     anchor_again: tuple[Record, ...] = ()
     passed_over: tuple[str, ...] = ()
+    unstable: Mapping[str, str] = field(default_factory=dict)
     side_by_side: bool = False
     any_served: bool = False
     unproved_judge: str | None = None
@@ -361,6 +364,36 @@ def cut_to(record: Record, case_ids: Container[str]) -> Record:
     return record.model_copy(update={"per_case": cases, "coverage": mean_or_none(outcomes) or 0.0})
 
 
+def cut_pair(pair: Pair, case_ids: Container[str]) -> Pair:
+    """Return a pair whose records have these cases only."""
+
+    def cut(runs: Iterable[Record]) -> tuple[Record, ...]:
+        return tuple(cut_to(run, case_ids) for run in runs)
+
+    return replace(
+        pair,
+        baseline=pair.baseline and cut_to(pair.baseline, case_ids),
+        candidate=cut_to(pair.candidate, case_ids),
+        anchor=pair.anchor and cut_to(pair.anchor, case_ids),
+        baseline_again=cut(pair.baseline_again),
+        candidate_again=cut(pair.candidate_again),
+        anchor_again=cut(pair.anchor_again),
+    )
+
+
+def without_unstable(pair: Pair, unstable: Mapping[str, str], metric: str) -> Pair:
+    """Return a pair without the unstable cases, which are named with their scores by a metric and their reason."""
+    runs = [run for run in pair.runs if run is not None]
+    by_run = [{case.case_id: mean_or_none(strict_scores(case, metric)) for case in run.per_case} for run in runs]
+    every = {case_id for scores in by_run for case_id in scores}
+    named = {
+        case_id: f"{' → '.join(number(scores.get(case_id)) for scores in by_run)}, {words}"
+        for case_id, words in unstable.items()
+        if case_id in every
+    }
+    return replace(cut_pair(pair, every - named.keys()), unstable=named) if named else pair
+
+
 def pooled(record: Record, again: Sequence[Record]) -> Record:
     """Pool a record with the outputs of further runs of its version; the cases are those of `record`."""
     if not again:
@@ -401,8 +434,18 @@ def _pooled_case(runs: Sequence[CaseRecord]) -> CaseRecord:
                 for check_id, check in newest.checks.items()
                 if all(check_id in run.checks for run in runs)
             },
+            "amounts": {
+                name: _pooled_amount(known)
+                for name in AMOUNTS
+                if (known := [run.amounts[name] for run in runs if name in run.amounts])
+            },
         }
     )
+
+
+def _pooled_amount(amounts: Sequence[CaseAmount]) -> CaseAmount:
+    n = sum(amount.n for amount in amounts)
+    return CaseAmount(mean=sum(amount.mean * amount.n for amount in amounts) / n, n=n)
 
 
 APART = "the two runs were held to different checks"

@@ -14,7 +14,15 @@ from skill_evaluator.library.scenarios import SCHEMA_ALONE
 from skill_evaluator.records.record import CaseRecord, Record
 from skill_evaluator.stats import ALPHA, ROUNDING, benjamini_hochberg, by_key, rounded, t_cdf, t_quantile
 from skill_evaluator.text import counted, listed
-from skill_evaluator.verdicts.decide.comparability import Common, Measure, Pair, field_scores, served_change
+from skill_evaluator.verdicts.decide.amounts import amount_reasons, amount_results, with_amounts
+from skill_evaluator.verdicts.decide.comparability import (
+    Common,
+    Measure,
+    Pair,
+    field_scores,
+    served_change,
+    without_unstable,
+)
 from skill_evaluator.verdicts.decide.measuring import (
     MAX_MISSED,
     Compared,
@@ -401,12 +409,14 @@ def compare_records(
     further models, which belong to the families and have no verdict here.
     """
     any_served, judge = rules.policy.served == "any", rules.uncalibrated_judge
+    decisive = [without_unstable(pair, rules.unstable_cases, rules.primary_metric) for pair in (*pairs, *rest)]
     family = [
         replace(pair, any_served=pair.any_served or any_served, unproved_judge=judge(pair.candidate))
-        for pair in (*pairs, *rest)
+        for pair in decisive
     ]
     comparable = sum(pair.baseline is not None for pair in family)
-    compared, since_accepted = _with_q(measure_all(family, wanted), rules), changes_since_accepted(family, rules)
+    compared = _with_q(list(map(with_amounts, measure_all(family, wanted))), rules)
+    since_accepted = changes_since_accepted(family, rules)
     models = [
         _model(model, change, rules, comparable)
         for model, change, _ in zip(compared, since_accepted, pairs, strict=False)
@@ -422,15 +432,23 @@ def compare_records(
 
 
 def _with_q(compared: Sequence[Compared], rules: VerdictRules) -> list[Compared]:
-    """Adjust p over the measures of equal tier, of all models; the agreement of replicates is not tested."""
+    """Adjust p over the measures of equal tier, of all models; the agreement of replicates is not tested.
+
+    Amounts without a policy are a family of their own, so that they take nothing from other measures.
+    """
     tested = [
         (own.measure, own.effect.p)
         for model in compared
-        for own in model.measured
-        if own.effect is not None and own.measure.kind != "reproducibility"
+        for own in (*model.measured, *model.amounts.values())
+        if isinstance(own, Measured) and own.effect is not None and own.measure.kind != "reproducibility"
     ]
+
+    def family_of(measure: Measure) -> tuple[str, bool]:
+        tier = rules.tier(measure)
+        return tier, tier == "advisory" and measure.kind == "amount"
+
     q_of: dict[int, tuple[float, int]] = {}
-    for family in by_key((rules.tier(measure), (measure, p)) for measure, p in tested).values():
+    for family in by_key((family_of(measure), (measure, p)) for measure, p in tested).values():
         for (measure, _), q in zip(family, benjamini_hochberg([p for _, p in family]), strict=True):
             q_of[id(measure)] = q, len(family)
 
@@ -438,7 +456,13 @@ def _with_q(compared: Sequence[Compared], rules: VerdictRules) -> list[Compared]
         q, family = q_of.get(id(measured.measure), (None, 1))
         return replace(measured, q=q, family=family)
 
-    return [replace(model, measured=tuple(map(adjust, model.measured))) for model in compared]
+    def adjust_amounts(amounts: Mapping[str, Measured | str]) -> dict[str, Measured | str]:
+        return {name: one if isinstance(one, str) else adjust(one) for name, one in amounts.items()}
+
+    return [
+        replace(model, measured=tuple(map(adjust, model.measured)), amounts=adjust_amounts(model.amounts))
+        for model in compared
+    ]
 
 
 def changes_since_accepted(pairs: Sequence[Pair], rules: VerdictRules) -> list[SinceAccepted | None]:
@@ -502,13 +526,15 @@ def _model(compared: Compared, since_accepted: SinceAccepted | None, rules: Verd
     pair, common, coverage = compared.pair, compared.common, _coverage(compared)
     covered = coverage >= rules.required_coverage
     results = [_result(measured, compared, rules, models if covered else None) for measured in compared.measured]
+    amounts = amount_results(compared, rules, covered=covered)
     verdict: VerdictName = "incomparable"
     cases = Cases(broke=[], fixed=[], left_out={})
     losses = Losses(since_accepted=since_accepted)
     if common is not None and not common.barriers:
         cases = named_cases(common, compared.primary(rules.primary_metric), rules)
     if common is not None and not common.barriers and common.cases:
-        verdict = model_verdict((one.tier, one.verdict) for one in results if one.verdict is not None)
+        verdicts = [(one.tier, one.verdict) for one in results] + [(one.tier, one.verdict) for one in amounts]
+        verdict = model_verdict((tier, one) for tier, one in verdicts if one is not None)
         losses = Losses(
             fields=tuple(one.metric for one in results if one.harmed),
             cases=tuple(case for case in cases.broke if covered and case.before - case.after > rules.policy.harm),
@@ -517,12 +543,15 @@ def _model(compared: Compared, since_accepted: SinceAccepted | None, rules: Verd
             since_accepted=since_accepted,
         )
     verdict = verdict_with_losses(verdict, losses)
+    open_amounts = (one for one in amounts if one.tier == "critical" and one.verdict == "inconclusive")
+    remedy = remedy_of(compared, results, coverage, rules) or next(amount_reasons(open_amounts, 0), None)
     return ModelVerdict(
         model_id=pair.candidate.model_id,
         verdict=verdict,
         coverage=round(coverage, 6),
         metrics=[result for result in results if result.kind != "field"],
         fields=[result for result in results if result.kind == "field"],
+        amounts=amounts,
         cases=cases,
         lost_fields=list(losses.fields),
         lost_cases=[case.case_id for case in losses.cases],
@@ -531,9 +560,13 @@ def _model(compared: Compared, since_accepted: SinceAccepted | None, rules: Verd
         candidate_runs=1 + len(pair.candidate_again),
         baseline=None if pair.baseline is None else RunSummary.of(pair.baseline, beside=pair.candidate),
         candidate=RunSummary.of(pair.candidate),
-        reasons=[*reasons_of(compared, results, losses, coverage, rules), *pair.passed_over],
+        reasons=[
+            *reasons_of(compared, results, losses, coverage, rules),
+            *amount_reasons(amounts, pair.candidate.planned),
+            *pair.passed_over,
+        ],
         falls=falls_of(losses, results),
-        remedy=remedy_of(compared, results, coverage, rules) if verdict == "inconclusive" else None,
+        remedy=remedy if verdict == "inconclusive" else None,
         unproved_judge=_deciding_judge(compared, results, verdict),
         served=None if pair.baseline is None else served_change(pair.baseline, pair.candidate),
     )

@@ -5,8 +5,8 @@ differences between cases. docs/statistics.md has the reasons.
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 
@@ -110,7 +110,9 @@ class ArmStatistics:
         return min(moved, float(np.sqrt(self.variances).mean())) if (self.counts > 1).any() else moved
 
 
-def paired_effect(before: ArmStatistics, after: ArmStatistics, run_variance: float = 0.0) -> Effect | None:
+def paired_effect(
+    before: ArmStatistics, after: ArmStatistics, run_variance: float = 0.0, limit: float = 1.0
+) -> Effect | None:
     """Return the effect with the cases as the sample, by a paired t-test. Return None for a single case.
 
     error² = s² ÷ C + (D ÷ 2C)² + `run_variance`, with D the mean of the C differences, s their standard deviation
@@ -121,7 +123,7 @@ def paired_effect(before: ArmStatistics, after: ArmStatistics, run_variance: flo
     rises
     are clipped. If the candidate has fewer replicates, s² ÷ C of a rise is at least the variance of the difference
     of an
-    unchanged version, computed from the baseline's replicates.
+    unchanged version, computed from the baseline's replicates. No score differs by more than `limit`.
     """
     differences = after.means - before.means
     cases = len(differences)
@@ -142,7 +144,7 @@ def paired_effect(before: ArmStatistics, after: ArmStatistics, run_variance: flo
         error=float(falls.errors[0]),
         degrees=float(falls.degrees[0]),
         p=0.5 if is_still else falls.p if falls.means[0] < 0.0 else rises.p,
-        ci95=(max(-1.0, -rises.upper_limit(confidence)), min(1.0, falls.upper_limit(confidence))),
+        ci95=(max(-limit, -rises.upper_limit(confidence)), min(limit, falls.upper_limit(confidence))),
         lowest=-rises.upper_limit(1 - MAX_MISSED),
         n=cases,
         unseen=unseen_share(cases) if is_still and not is_repeated else 0.0,
@@ -311,11 +313,15 @@ class Measured:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """A pair with its comparable part and its measures. `common` is None if there is no baseline."""
+    """A pair with its comparable part and its measures. `common` is None if there is no baseline.
+
+    `amounts` has output tokens, cost and latency by name, each measured or the reason why it is not.
+    """
 
     pair: Pair
     common: Common | None = None
     measured: tuple[Measured, ...] = ()
+    amounts: Mapping[str, Measured | str] = field(default_factory=dict)
 
     @property
     def judge(self) -> str | None:
@@ -339,6 +345,7 @@ def _measure(pair: Pair, baseline: Record, wanted: Callable[[Measure], bool]) ->
     common = common_part(before, after, any_served=pair.any_served)
     common = replace(
         common,
+        left_out={**common.left_out, **pair.unstable},
         barriers=(*common.barriers, *_moves_between(pair, baseline)),
         remarks=(*common.remarks, *check_changes(baseline, pair.candidate)),
     )

@@ -14,7 +14,7 @@ from itertools import chain, zip_longest
 
 from pydantic import Field
 
-from skill_evaluator.display import WHOLE
+from skill_evaluator.display import WHOLE, amount, count, seconds, times
 from skill_evaluator.files import FrozenModel
 from skill_evaluator.identifiers import Tier
 from skill_evaluator.library.config import VerdictName
@@ -220,6 +220,42 @@ class MeasureResult(FrozenModel):
     profile_after: dict[str, int] | None = None
 
 
+AMOUNT_NAMES = {"output_tokens": "output tokens", "cost_usd": "cost", "latency_s": "latency"}
+
+
+class AmountResult(FrozenModel):
+    """Output tokens, USD or seconds per output: the means over the cases of baseline and candidate.
+
+    `change` is the relative increase by the geometric mean over cases, with its `ci95`: 1.5 is 2.5 times as much. It
+    `moved` if it changed significantly and by more than the tolerance. `rose_most` is the case with the largest
+    increase. The verdict is None without a policy for it. `unmeasured` is the reason why there are no figures.
+    """
+
+    amount: str
+    tier: Tier
+    tolerance: float
+    baseline: float | None = None
+    candidate: float | None = None
+    change: float | None = None
+    ci95: tuple[float, float] | None = None
+    q: float | None = None
+    n_cases: int = 0
+    moved: bool = False
+    rose_most: str = ""
+    verdict: VerdictName | None = None
+    unmeasured: str = ""
+
+    def words(self, calls: int = 1) -> str:
+        """Format the amounts before and after and their ratio; the cost is that of a run of so many calls."""
+        before, after = self.baseline or 0.0, self.candidate or 0.0
+        ratio = times(after / before) if before else "–"
+        if self.amount == "output_tokens":
+            return f"output tokens {count(before)} → {count(after)} a call ({ratio})"
+        if self.amount == "latency_s":
+            return f"latency {seconds(before)} → {seconds(after)} a call ({ratio})"
+        return f"cost ${amount(before * calls)} → ${amount(after * calls)} a run ({ratio})"
+
+
 class CaseChange(FrozenModel):
     """A case whose primary metric moved beyond the tolerance: its mean before and after, and the fields that moved."""
 
@@ -356,7 +392,7 @@ class ModelVerdict(FrozenModel):
     verdict,
     or None if only inspecting its cases would. `served` describes a change of the served model. `unproved_judge` is
     the
-    uncalibrated judge of checks that decide the verdict.
+    uncalibrated judge of checks that decide the verdict. `amounts` has tokens, cost and latency per output.
     """
 
     model_id: str
@@ -364,6 +400,7 @@ class ModelVerdict(FrozenModel):
     coverage: float
     metrics: list[MeasureResult]
     fields: list[MeasureResult]
+    amounts: list[AmountResult] = Field(default=[], exclude_if=lambda amounts: not amounts)
     cases: Cases
     lost_fields: list[str] = []
     lost_cases: list[str] = []
@@ -391,6 +428,11 @@ class ModelVerdict(FrozenModel):
         return min(fell, key=lambda one: one.difference or 0.0, default=None)
 
     @property
+    def amount_words(self) -> str:
+        """The output tokens, cost and latency that moved, before and after. Return "" if none did."""
+        return ", ".join(one.words(self.candidate.planned) for one in self.amounts if one.moved)
+
+    @property
     def moved(self) -> list[str]:
         """The critical and supporting measures that changed significantly, and the lost fields and cases."""
         moved = [
@@ -399,7 +441,8 @@ class ModelVerdict(FrozenModel):
             if one.harmed or (one.tier != "advisory" and one.verdict in ("regressed", "improved"))
         ]
         if not moved and self.verdict == "regressed":
-            moved = [f"cases that fell: {', '.join(self.lost_cases)}"]
+            moved = [one.words(self.candidate.planned) for one in self.amounts if one.verdict == "regressed"]
+            moved = moved or [f"cases that fell: {', '.join(self.lost_cases)}"]
         if self.served == "model":
             served = [served_text(run.served_model) for run in (self.baseline, self.candidate) if run]
             moved.append(f"served model {served[0]} → {served[-1]}")

@@ -22,6 +22,7 @@ _MAX_LEFT = 0.5  # of the outputs of a lost measure may still be right, with eno
 _MIN_LOST_CASES, _MIN_LOST_REPLICATES = 3, 5
 CRITICAL_SHARE = 0.7  # of alpha, for the critical measures against the baseline
 ACCEPTED_SHARE = 0.2  # of alpha, for the critical measures against the accepted version
+AMOUNT_TOLERANCE = 0.2  # relative increase of output tokens, cost or latency per output
 OTHER_SHARE = 0.15  # of alpha, for the supporting measures, and again for the fields
 _NO_POLICY = ComponentPolicy()
 WORST_FIRST: tuple[VerdictName, ...] = ("regressed", "inconclusive", "incomparable", "improved", "unchanged")
@@ -71,14 +72,11 @@ class VerdictRules:
 
     def tolerance(self, measure: Measure) -> float:
         """Return the tolerated drop of a measure: declared for it, else for the component, else for all
-        components.
+        components. Return the tolerated relative increase of an amount.
         """
-        policies: list[MetricPolicy | ComponentPolicy | Policy] = [
-            *self._declared(measure),
-            self._component,
-            self.policy,
-        ]
-        return next(policy.tolerance for policy in policies if policy.tolerance is not None)
+        policies: list[MetricPolicy | ComponentPolicy | Policy] = [*self._declared(measure)]
+        policies += [] if measure.kind == "amount" else [self._component, self.policy]
+        return next((policy.tolerance for policy in policies if policy.tolerance is not None), AMOUNT_TOLERANCE)
 
     @property
     def primary_tolerance(self) -> float:
@@ -98,6 +96,12 @@ class VerdictRules:
     def critical_cases(self) -> tuple[str, ...]:
         """The cases whose loss alone is a regression."""
         return self._component.critical_cases
+
+    @property
+    def unstable_cases(self) -> dict[str, str]:
+        """The cases that decide nothing today, by id, with the last day and the reason."""
+        cases = self._component.unstable_cases.items()
+        return {name: f"unstable until {one.until}: {one.reason}" for name, one in cases if not one.is_over}
 
     @property
     def _component(self) -> ComponentPolicy:

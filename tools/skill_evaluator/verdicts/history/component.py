@@ -28,7 +28,7 @@ from skill_evaluator.records.selection import (
 )
 from skill_evaluator.runner.journal import MANIFEST, is_unfinished, read_component_manifest
 from skill_evaluator.text import version_words
-from skill_evaluator.verdicts.decide.comparability import Pair, as_asked, common_part, cut_to, served_change
+from skill_evaluator.verdicts.decide.comparability import Pair, as_asked, common_part, cut_pair, served_change
 from skill_evaluator.verdicts.decide.comparison import compare_records  # imports scipy
 from skill_evaluator.verdicts.decide.results import ComparisonResult, Comparisons
 from skill_evaluator.verdicts.decide.rules import VerdictRules, rules_for
@@ -490,14 +490,6 @@ class RecordedComponent:
 def _of_asked_cases(pair: Pair) -> Pair:
     """Return a pair with all records restricted to the cases of the candidate."""
     own = {case.case_id for case in pair.candidate.per_case}
-    cut = partial(cut_to, case_ids=own)
     everything = {case.case_id for record in (pair.baseline, pair.candidate) if record for case in record.per_case}
-    return replace(
-        pair,
-        baseline=pair.baseline and cut(pair.baseline),
-        anchor=pair.anchor and cut(pair.anchor),
-        baseline_again=tuple(map(cut, pair.baseline_again)),
-        candidate_again=tuple(map(cut, pair.candidate_again)),
-        anchor_again=tuple(map(cut, pair.anchor_again)),
-        passed_over=(f"only {len(own)} of {len(everything)} cases were asked", *pair.passed_over),
-    )
+    words = f"only {len(own)} of {len(everything)} cases were asked"
+    return replace(cut_pair(pair, own), passed_over=(words, *pair.passed_over))

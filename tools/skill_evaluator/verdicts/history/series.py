@@ -10,6 +10,7 @@ from skill_evaluator.display import WHOLE, arrow
 from skill_evaluator.files import FrozenModel
 from skill_evaluator.library.config import VerdictName
 from skill_evaluator.records.archive import precedence
+from skill_evaluator.records.record import Record
 from skill_evaluator.scoring.parallel import map_in_processes
 from skill_evaluator.stats import by_key, mean_or_none, rounded
 from skill_evaluator.text import version_words
@@ -20,6 +21,7 @@ from skill_evaluator.verdicts.decide.rules import WORST_FIRST, VerdictRules, com
 from skill_evaluator.verdicts.planning.advice import Advice, ModelRanking
 
 _MOST_CASES = 3
+_FLAKY_RUNS = 3
 
 
 class Step(FrozenModel):
@@ -89,12 +91,24 @@ class Point(FrozenModel):
         )
 
 
+class FlakyValue(FrozenModel):
+    """A value of a case that was flaky in each of the last runs, with its right outputs of n by run, oldest first."""
+
+    case_id: str
+    path: str
+    right: list[str]
+
+
 class ModelHistory(FrozenModel):
-    """One model, the lowest version first. `remarks` name the records that do not count."""
+    """One model, the lowest version first. `remarks` name the records that do not count.
+
+    `flaky` are values that vary in the runs of unchanged versions; their cases may be declared unstable.
+    """
 
     model_id: str
     points: list[Point]
     remarks: list[str]
+    flaky: list[FlakyValue] = Field(default=[], exclude_if=lambda values: not values)
 
 
 class History(FrozenModel):
@@ -171,6 +185,38 @@ def shipping_advice(history: History, ranking: ModelRanking) -> Advice:
     return Advice(version=shipped, model_id=name, reason=f"{why}; {of_model}")
 
 
+def _unchanged_runs(versions: Sequence[Pair], steps: Mapping[str, Step]) -> list[Record]:
+    """Return the runs of the highest version and of the versions below up to which each was unchanged, oldest first."""
+    runs = dict[str, Record]()
+    for pair in reversed(versions):
+        runs |= {run.run_id: run for run in (pair.candidate, *pair.candidate_again)}
+        step = steps.get(pair.candidate.run_id)
+        if step is None or step.verdict != "unchanged":
+            break
+        if pair.baseline is not None:
+            runs[pair.baseline.run_id] = pair.baseline
+    return sorted(runs.values(), key=lambda run: (run.timestamp, run.run_id))
+
+
+def flaky_values(runs: Sequence[Record]) -> list[FlakyValue]:
+    """Return the values of unchanged cases that were flaky in each of the last three runs."""
+    by_run = [
+        {
+            (case.question, path): f"{count.right}/{count.n}"
+            for case in run.per_case
+            for path, count in case.fields.items()
+            if case.profile.get(path) == "flaky"
+        }
+        for run in runs[-_FLAKY_RUNS:]
+    ]
+    shared = [key for key in by_run[-1] if all(key in flaky for flaky in by_run)]
+    return [
+        FlakyValue(case_id=question[0], path=path, right=[flaky[question, path] for flaky in by_run])
+        for question, path in shared
+        if len(by_run) == _FLAKY_RUNS
+    ]
+
+
 def history_of(skill: str, by_model: Mapping[str, Sequence[Pair]], rules: VerdictRules) -> History:
     """Return the history of a component, from one pair a version, lowest first; the lowest has no baseline."""
 
@@ -190,6 +236,11 @@ def history_of(skill: str, by_model: Mapping[str, Sequence[Pair]], rules: Verdic
             model_id=model_id,
             points=[Point.of(pair, steps.get(pair.candidate.run_id), rules.primary_metric) for pair in versions],
             remarks=list(dict.fromkeys(words for pair in versions for words in pair.passed_over)),
+            flaky=[
+                value
+                for value in flaky_values(_unchanged_runs(versions, steps))
+                if value.case_id not in rules.unstable_cases
+            ],
         )
         for model_id, versions in by_model.items()
     ]

@@ -133,6 +133,8 @@ def test_strict_form_for_anthropic_keeps_optional_keys_and_describes_limits() ->
     assert form.get("required") is None
     assert [part["type"] for part in form["properties"]["count"]["anyOf"]] == ["integer", "null"]
     assert "minimum: 0" in json.dumps(form)
+    with pytest.raises(ProviderError, match="SDK cannot transform the output schema"):
+        sent_schema(request(closed({"any": True})), STRICT_CLAUDE)
 
 
 def test_null_at_an_optional_key_is_removed_if_the_strict_form_required_it() -> None:
@@ -148,5 +150,12 @@ def test_null_at_an_optional_key_is_removed_if_the_strict_form_required_it() -> 
     assert output_of(Completion(text=text), request(ORDER), GPT).text == text
     thought = output_of(Completion(text=f"<think>null?</think>{text}"), request(ORDER), STRICT_GPT).text
     assert thought == f"<think>null?</think>{kept}"
+    node = {"properties": {"name": TEXT, "note": TEXT, "next": {"anyOf": [{"$ref": "#"}, NULL]}}, "required": ["name"]}
+    deep = {
+        "name": "a",
+        "next": {"name": "b", "next": {"name": "c", "next": {"name": "d", "note": None, "next": None}}},
+    }
+    recursive = output_of(Completion(text=json.dumps(deep)), request({"type": "object", **node}), STRICT_GPT).text
+    assert recursive == json.dumps(deep).replace('"note": null, ', "")
     prose = f"Here it is: {text}"
     assert output_of(Completion(text=prose), request(ORDER), STRICT_GPT).text == prose

@@ -60,7 +60,7 @@ def test_what_is_read_from_a_file_was_not_asked_by_name() -> None:
     odd = {"served_model": "/srv/tiny.gguf"}
     assert a_record({"a": [1.0]}, **odd).served_note is not None
     assert [a_record({"a": [1.0]}, provider=name, **odd).served_note for name in ("local", "replay")] == [None] * 2
-    assert "say `id: tiny.gguf` and" in str(a_record({"a": [1.0]}, **odd).served_note)  # an id is no path
+    assert "set `id: tiny.gguf` and" in str(a_record({"a": [1.0]}, **odd).served_note)  # an id is no path
 
 
 @pytest.mark.parametrize("other", ["x-1.5@20240620", "us.anthropic.x-1.5-20240620-v1:0", "x-1.5-2024-06-20"])

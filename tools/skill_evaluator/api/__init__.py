@@ -51,6 +51,8 @@ if TYPE_CHECKING:
     from skill_evaluator.api.auditing import Audits
     from skill_evaluator.api.ci import ContinuousIntegration
     from skill_evaluator.api.judging import Judges
+    from skill_evaluator.judges.prompting.session import JudgeRunSize
+    from skill_evaluator.judges.workflows.case_drafting import CasesDraftRequest, DraftedCases
     from skill_evaluator.site.server import ServedSite, SiteServer
 
 
@@ -62,7 +64,8 @@ class Library:
     'regressed'
 
     Every method raises a SkillEvaluatorError for an invalid input, before any call. Warnings are printed on stderr.
-    Only `evaluate`, `try_`, `mutate`, `switch`, `doctor`, `audits.run` and methods of `judge` call models.
+    Only `evaluate`, `try_`, `mutate`, `switch`, `doctor`, `draft_cases`, `audits.run` and methods of `judge` call
+    models.
     """
 
     def __init__(
@@ -476,17 +479,27 @@ class Library:
 
         `on_problem` takes the error of an invalid row instead of having it raised.
         """
-        if self.settings.fixtures and table.fixtures and table.fixtures.is_relative_to(cache_dir()):
-            repository = self.settings.fixtures.repository
-            raise FixtureError(f"the cases belong in {repository}; name a clone of it with --fixtures DIR")
+        self._refuse_fetched(table.fixtures)
         return import_cases(table, on_problem)
+
+    def draft_cases(self, request: "CasesDraftRequest", *, watch: Watch | None = None) -> "DraftedCases | JudgeRunSize":
+        """Have a model draft cases of a component, marked as unreviewed, as `cases draft` does."""
+        self._refuse_fetched(request.fixtures)
+        return self.judge.cases(request, watch=watch)
 
     def review_cases(self, skill: str, *, accept: Sequence[str] = ()) -> list[str]:
         """Return the folders of a component's unreviewed cases; or accept cases by id or pattern and return the ids."""
         component = self.component(skill)
         if accept:
+            self._refuse_fetched(self.fixtures)
             return accept_cases(component, self.fixtures, accept)
         return [str(folder) for folder in unreviewed_cases(component, self.fixtures)]
+
+    def _refuse_fetched(self, fixtures: Path | None) -> None:
+        """Raise FixtureError if cases would be written into the cache of another repository."""
+        if self.settings.fixtures and fixtures and fixtures.is_relative_to(cache_dir()):
+            repository = self.settings.fixtures.repository
+            raise FixtureError(f"the cases belong in {repository}; name a clone of it with --fixtures DIR")
 
     def lint(
         self, names: Sequence[str] = (), *, base: str | None = None, no_cases: bool = False, fix: bool = False

@@ -30,11 +30,12 @@ _SHOWN = 3
 
 
 def cases_draft(options: CasesDraftRequest) -> int:
-    """Draft inputs and ground truths from a prompt and its schema; marked as unreviewed. Overwrites nothing.
+    """Draft cases with a model, marked as unreviewed. Overwrites nothing.
 
-    Invalid drafts are left out. Unreviewed cases are not evaluated; `review cases` accepts them.
+    The model drafts inputs and ground truths from the prompt and the schema. Invalid drafts are left out. Unreviewed
+    cases are not evaluated; `review cases` accepts them.
     """
-    return print_drafted_cases(Library(**folders_of(options)).judge.cases(options, watch=watch))
+    return print_drafted_cases(Library(**folders_of(options)).draft_cases(options, watch=watch))
 
 
 @options

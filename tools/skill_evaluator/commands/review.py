@@ -38,7 +38,7 @@ class ReviewCasesOptions(ComponentsOption, FixturesOption, ConfigOption):
 
 
 def review_cases(options: ReviewCasesOptions) -> int:
-    """List the cases that a model drafted, or accept those that a person has read and corrected.
+    """Show or accept cases that a model drafted. Accept a case once a person has read and corrected it.
 
     An accepted case loses its mark `unreviewed` in meta.json and is evaluated from then on.
     """

@@ -15,10 +15,9 @@ from typing import Any, NamedTuple
 from skill_evaluator.comparing.declarations import (
     DATA,
     NAMED_SCHEMAS,
-    below,
     describes,
     references_of,
-    schema_walk,
+    same_value,
     schemas_in,
     target_of,
     types_of,
@@ -178,7 +177,11 @@ def _strict_form(text: str, provider: str) -> dict[str, Any]:
     if provider == "anthropic":
         from anthropic import transform_schema
 
-        return transform_schema(_closed(schema, None))
+        try:
+            return transform_schema(_closed(schema, None))
+        except (TypeError, ValueError, AssertionError) as problem:  # such as `true` for a subschema
+            message = f"Anthropic's SDK cannot transform the output schema: {problem}"
+            raise ProviderError("schema_refused", message, kind="not_run", fatal=True) from None
     form: dict[str, Any] = _closed(schema, schema)
     return form
 
@@ -241,25 +244,24 @@ def output_of(completion: Completion, request: Request, model: Model) -> Complet
     if request.schema is None or model.structured_output != STRICT:
         return completion
     parsed, reasoning = parse_output(completion.text, "json"), split_reasoning(completion.text)[0]
-    kept = _without_nulls(parsed.value, _required_nulls(json.dumps(request.bare_schema)))
+    kept = _without_nulls(parsed.value, [request.schema], request.schema)
     is_same = parsed.found != "whole" or kept == parsed.value
     return completion if is_same else replace(completion, text=reasoning + json.dumps(kept, ensure_ascii=False))
 
 
-@lru_cache(maxsize=32)
-def _required_nulls(text: str) -> frozenset[str]:
-    """Return the paths of the optional keys of a schema that only its strict form allows to be null."""
-    schema, nullable = json.loads(text), defaultdict[str, set[bool]](set)
-    for path, node in schema_walk(schema):
-        for name in _optional_keys(node) if isinstance(node, Mapping) else ():
-            nullable[below(path, name)].add(_allows_null(node["properties"][name], schema))
-    return frozenset(path for path, allowed in nullable.items() if allowed == {False})
-
-
-def _without_nulls(value: Any, paths: frozenset[str], path: str = "") -> Any:
+def _without_nulls(value: Any, nodes: Sequence[Any], root: Schema) -> Any:
+    """Return a value without nulls at optional keys that its schemas do not allow to be null."""
+    parts = [part for node in nodes for part in same_value(node, root) if isinstance(part, Mapping)]
     if isinstance(value, list):
-        return [_without_nulls(item, paths, f"{path}[]") for item in value]
+        items = [part["items"] for part in parts if "items" in part]
+        return [_without_nulls(item, items, root) for item in value]
     if not isinstance(value, dict):
         return value
-    kept = {name: child for name, child in value.items() if child is not None or below(path, name) not in paths}
-    return {name: _without_nulls(child, paths, below(path, name)) for name, child in kept.items()}
+    kept = {}
+    for name, child in value.items():
+        owners = [part for part in parts if name in part.get("properties", ())]
+        members = [part["properties"][name] for part in owners]
+        is_optional = any(name in _optional_keys(part) for part in owners)
+        if child is not None or not is_optional or any(_allows_null(member, root) for member in members):
+            kept[name] = _without_nulls(child, members, root)
+    return kept

@@ -290,7 +290,7 @@ def run_figures(row: Row) -> dict[str, Any]:
         "reproducibility": row.reproducibility.get(AGREEMENT),
         "coverage": row.coverage,
         "usd": per_1000(row.cost_usd, outputs),
-        "tokens": None if row.tokens.output is None or not outputs else round(row.tokens.output / outputs, 1),
+        "tokens": None if row.tokens.output is None or not outputs else row.tokens.output / outputs,
         "p50": row.latency_s.p50,
         "p95": row.latency_s.p95,
     }

@@ -1,1 +1,1 @@
-"""The site: static pages of finished values, which open from the file system and from a server alike."""
+"""The website of a prompt library: static pages that open from the file system and from any server."""

@@ -57,7 +57,7 @@ _MAX_SHOWN_VALUES = 100  # values that differ come first
 _MAX_ERRORS = 20
 _MAX_TEXTS = 2  # texts that parse to the same output
 _MAX_REPLICATES = 50
-_MAX_FIELDS = 300
+_MAX_FIELDS = 100
 _MAX_RUN, _MAX_RUNS = 200_000, 500_000  # characters of one run and of all runs on a page
 _MAX_CASES = 600  # a row of the list of cases has one case with one model
 _MAX_LINKS = 500
@@ -65,14 +65,6 @@ _MAX_FIELDS_WITH_CASES = 40
 _MAX_CASES_OF_A_FIELD = 12
 _VERSIONS = 2  # the newest versions of each model whose outputs are shown
 _NOT_READ = FieldCount(right=0, n=0)
-_MARKS = {"right": "✓", "wrong": "✗", "missing": "∅", "extra": "+", "unscored": "·"}
-_STABILITIES = {
-    "stable_right": "right in every output",
-    "stable_wrong": "wrong in every output",
-    "flaky": "flaky: now right, now wrong",
-    "stable": "equal in every output, without a ground truth",
-    "unscored": "not scored: a single output, or text that does not count",
-}
 # The page of a run.
 _MAX_OUTPUTS = 50  # distinct outputs of a case
 _MAX_RUN_ROWS = 300
@@ -118,7 +110,7 @@ def _is_sound(row: Mapping[str, Any]) -> bool:
 
 
 def _lowest_score(row: Mapping[str, Any]) -> float:
-    """Return the lowest score of a case with any model; a case that is not measured comes last."""
+    """Return the lowest score of a case over all models, or 2 if it has no score."""
     return min(2.0 if score is None else score for score, _ in row["models"].values())
 
 
@@ -177,8 +169,6 @@ def write_cases(
             changes=_changes_of_case(case_id, parts, comparison),
             files=[] if case is None else list(_copied_files(pages.site, case)),
             addresses={run.id: run_address(component.name, run.id) for run in here if run in answered},
-            marks=_MARKS,
-            stabilities=_STABILITIES,
             **_document_and_truth(case),
         )
     return answered, cases
@@ -247,17 +237,10 @@ def _expanded_model(parts: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _fit_outputs(part: dict[str, Any], room: int) -> dict[str, Any]:
-    """Drop the last outputs and fields of a run until it takes at most `room` characters."""
+    """Drop the last outputs of a run until it takes at most `room` characters."""
     while part["outputs"] and _html_size(part) > room:
         others = "Not every output has room here; the run folder has all of them."
         part = {**part, "outputs": part["outputs"][:-1], "others": others}
-    while part["fields"] and _html_size(part) > room:
-        case_record = part["fields"][: len(part["fields"]) // 2]
-        part = {
-            **part,
-            "fields": case_record,
-            "more_fields": part["more_fields"] + len(part["fields"]) - len(case_record),
-        }
     return part
 
 
@@ -401,7 +384,7 @@ def _cut_text(text: str, limit: int) -> dict[str, Any]:
 
 @dataclass(frozen=True, kw_only=True)
 class ShownRun:
-    """A run on the pages of cases. Its record and outputs are read on demand; `names` are the public names, if any."""
+    """A run whose record and outputs are read on demand. If `names` is not None, only these names are shown."""
 
     entry: RecordedRun
     case_ids: frozenset[str]
@@ -470,7 +453,7 @@ class ShownRun:
 
 
 def write_runs(pages: Pages, runs: Sequence[ShownRun], cases: Mapping[str, Case], state: ComponentState) -> None:
-    """Write the page of each run; `cases` are those of the outputs."""
+    """Write the page of each run; `cases` has the documents by case id."""
     newest = {run.entry.model_id: run for run in reversed(runs)}
     for run in runs:
         later = newest[run.entry.model_id]

@@ -159,7 +159,7 @@ def _forest_row(measure: MeasureResult) -> dict[str, Any]:
 
 
 def _tables(component: str, model: ModelVerdict, titles: Sequence[str]) -> Iterator[Block]:
-    """Yield the tables of a comparison; those of the metrics and of the runs are folded."""
+    """Yield the tables of a comparison; the tables of metrics and runs are collapsed."""
     for piece in all_sheets(model, skill=component, site=_ROOT, limit=MOST_ROWS):
         if not isinstance(piece, Sheet):
             yield Line(piece)

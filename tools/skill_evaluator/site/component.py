@@ -5,7 +5,7 @@ from typing import Any
 
 import altair as alt
 
-from skill_evaluator.display import WHOLE, amount, ends, number
+from skill_evaluator.display import WHOLE, ends, number
 from skill_evaluator.display.addresses import field_anchor
 from skill_evaluator.display.chart_style import COLOURS, PageChart, drawn_from, page_svg, series_legend
 from skill_evaluator.display.safe_text import visible
@@ -41,7 +41,7 @@ _MAX_NAME = 100  # characters; vl-convert aborts the process for texts of very m
 
 
 def component_page(version: str, standing: ComponentStanding, rows: Sequence[Row]) -> dict[str, Any]:
-    """Return all that the page of a component shows; `rows` are those of its leaderboard."""
+    """Return the values for the template of a component's page; `rows` are the rows of its leaderboard."""
     history = standing.history
     points = list(_trend_points(history, rows))
     long: dict[str, Iterable[Any]] = {
@@ -58,7 +58,7 @@ def component_page(version: str, standing: ComponentStanding, rows: Sequence[Row
     newest = {point["run"] for point in parts["trend"][0]}
     trend = [point for point in points if point["run"] in newest]
     figures = [
-        {**of_run, **verdict_of(model_id, standing), **_percentiles(standing.newest[model_id])}
+        {**of_run, **_percentiles(standing.newest[model_id])}
         for model_id, of_run in newest_figures(standing, rows).items()
     ]
     return {
@@ -75,8 +75,6 @@ def component_page(version: str, standing: ComponentStanding, rows: Sequence[Row
         "left": {name: left for name, (_, left) in parts.items()},
         "ship": standing.ranking.advice.words,
         "chart": _trend_chart(trend, versions, models, history.metric) if len(versions) > 1 else None,
-        "latency": _lowest_and_highest(figures, "p50"),
-        "cost": _lowest_and_highest(figures, "usd"),
         "remarks": list(_history_remarks(history)),
     }
 
@@ -129,13 +127,6 @@ def is_flawless(profile: Mapping[str, int]) -> bool:
     return bool(profile.get("stable_right")) and all(
         not many for name, many in profile.items() if name != "stable_right"
     )
-
-
-def _lowest_and_highest(figures: Sequence[Mapping[str, Any]], key: str) -> str:
-    """Return the lowest and the highest amount with their models, in words."""
-    measured = sorted((row for row in figures if row[key] is not None), key=lambda row: float(row[key]))
-    shown = {row["model"]: row for row in (*measured[:1], *measured[-1:])}.values()
-    return " to ".join(f"{amount(row[key])} ({row['model']})" for row in shown)
 
 
 def _trend_points(history: History, rows: Sequence[Row]) -> Iterator[dict[str, Any]]:
@@ -299,18 +290,18 @@ def run_figures(row: Row) -> dict[str, Any]:
         "reproducibility": row.reproducibility.get(AGREEMENT),
         "coverage": row.coverage,
         "usd": per_1000(row.cost_usd, outputs),
-        "tokens": None if row.tokens.output is None or not outputs else round(row.tokens.output / outputs, 1),
+        "tokens": None if row.tokens.output is None or not outputs else row.tokens.output / outputs,
         "p50": row.latency_s.p50,
         "p95": row.latency_s.p95,
     }
 
 
 def verdict_of(model_id: str, standing: ComponentStanding) -> dict[str, Any]:
-    """Return the verdict on a model's highest version, as `leaderboard` has it, else as `history` does, and the change.
+    """Return the verdict on a model's highest version and the change, as `leaderboard` or else `history` has them.
 
-    A version that mends the one before is *improved* only if it is better than the accepted version, too; else the
-    verdict is that since the accepted version. So is the change, and where most was lost since then. `also` has the
-    verdict since the other of the two versions, if it is a different one.
+    A version that repairs the one before is *improved* only if it is better than the accepted version, too. Otherwise
+    verdict and change are those since the accepted version. `also` has the verdict since the version before or the
+    accepted version, whichever is not shown first, if the two differ.
     """
     ranked = next((model for model in standing.ranking.models if model.model_id == model_id), None)
     point = next(model.points[-1] for model in standing.history.models if model.model_id == model_id)

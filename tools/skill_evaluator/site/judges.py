@@ -63,9 +63,8 @@ def read_recorded(folder: Path) -> JudgeRunResults | None:
 def write_judges(pages: Pages, judgements: Path, config: Path, settings: Settings) -> None:
     """Write the list of the newest judge runs and a page for each, and one for the calibration in the settings."""
     site = pages.site
-    folders = sorted(
-        (path.parent for path in judgements.glob(f"*/{JUDGING}")), reverse=True
-    )  # names begin with the time
+    # names begin with the time
+    folders = sorted((path.parent for path in judgements.glob(f"*/{JUDGING}")), reverse=True)
     rows, problems, unfinished = [], [], []
     for folder in folders[:_MAX_JUDGE_RUNS]:
         try:

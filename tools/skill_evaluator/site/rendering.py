@@ -88,7 +88,7 @@ def _printable(context: Any, value: Any) -> Any:
 
 
 def _uncut(text: str) -> Markup:
-    """Return a text without a cut to the length of other texts."""
+    """Return a text at its full length, escaped and with every character visible."""
     return escape(visible(text, keep="\n\t"))
 
 

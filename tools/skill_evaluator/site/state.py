@@ -36,11 +36,11 @@ class PastRegression:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComponentState:
-    """The state of a component; `version` is "" if it was never measured, with the `reason`.
+    """The state of a component. If it was never measured, `version` is "" and `reason` says why.
 
-    `alarm`: the newest version regressed or could not be measured. `verdicts` are the verdicts on it and the versions
-    they are against. `where` names the largest loss, `sure` the evidence and `next` the next step, all of one model
-    since one version; they are not urgent if the state is `calm`.
+    `alarm`: the newest version regressed or could not be measured. `verdicts` pairs each verdict on it with the words
+    on its baseline. `where` names the largest loss, `sure` the evidence and `next` the next step, all of one model and
+    one baseline. `calm`: nothing was lost.
     """
 
     component: str
@@ -111,7 +111,7 @@ def ship_words(standing: ComponentStanding) -> str:
 
 
 def _deciding_model(result: ComparisonResult, standing: ComponentStanding) -> ModelVerdict | None:
-    """Return the model whose figures stand for a version: the worst if it lost, else the model to ship."""
+    """Return the model whose figures are shown: the model that lost most, else the model to ship. None if none."""
     models = [model for model in result.models if model.baseline is not None]
     if not models:
         return None
@@ -125,7 +125,7 @@ def _deciding_model(result: ComparisonResult, standing: ComponentStanding) -> Mo
 
 
 def _verdicts_since(standing: ComponentStanding) -> Iterator[tuple[str, str]]:
-    """Yield each verdict on the newest version with its models and the version it is against, the latest first."""
+    """Yield each verdict on the newest version with words on its baseline and models, the latest baseline first."""
     models = list(standing.history.newest_steps)
     by_verdict: dict[tuple[str, str | None], list[str]] = {}
     for model in models:
@@ -191,7 +191,7 @@ def links(pages: Sequence[tuple[str, str]], limit: int) -> list[Words]:
 
 
 def worse_cases(model: ModelVerdict) -> list[str]:
-    """Return the cases that broke, else those whose every output is worse than any before."""
+    """Return the cases that broke, else the cases in which every output is worse than any output of the baseline."""
     return [case.case_id for case in model.cases.broke] or model.cases.every_answer_worse
 
 
@@ -232,7 +232,7 @@ def change_words(
 
 
 def next_line(result: ComparisonResult, model: ModelVerdict) -> Line:
-    """Return the next step for a model, with its command or a link."""
+    """Return the next step for a model as a sentence with a command or a link."""
     name, version = result.skill, model.candidate.skill_version
     comparison = Cell("the comparison", link=compare_address(name, version))
     if model.verdict == "regressed" or (model.verdict == "inconclusive" and model.lost_cases):

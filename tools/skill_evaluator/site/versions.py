@@ -26,7 +26,7 @@ _MAX_NAME = 18  # characters of a model in the line of a version
 _MAX_LOST = 12  # fields and cases that a verdict names
 _MAX_PAIRS = 600  # rows of the overview
 _MAX_ENTRIES = 600  # versions with their models on the page of changes
-_MAX_OPEN = 2  # versions whose answers are not folded
+_MAX_OPEN = 2  # versions whose state is not collapsed
 _MAX_SENTENCE = 2_000  # characters
 _HEADS = {
     "regressed": "Do not ship",
@@ -145,7 +145,7 @@ def version_changes(component: str, standing: ComponentStanding) -> Iterator[dic
 
 
 def _verdict_counts(entries: Iterable[Mapping[str, Any]]) -> list[dict[str, str]]:
-    """Return each verdict with the number of its models, and for changes the model that changed the most."""
+    """Return each verdict with the number of its models. For a change, name the model that changed most."""
     by_verdict: dict[str, list[Mapping[str, Any]]] = {}
     for entry in entries:
         by_verdict.setdefault(entry["verdict"], []).append(entry)
@@ -184,7 +184,7 @@ def write_overview(
     problems: Sequence[Mapping[str, str]],
     retiring: Sequence[str],
 ) -> None:
-    """Write the overview. A state without a version is a component that was never measured, with `why`."""
+    """Write the overview. A state without a version is a component that was never measured."""
     measured = sorted((_with_verdicts(row) for row in rows), key=lambda row: (row["rank"], row["component"]))
     shown, more = first_rows(measured, _MAX_PAIRS)
     counts = [(verdict, sum(verdict in row["verdicts"] for row in measured)) for verdict in ORDER]

@@ -15,7 +15,7 @@ from skill_evaluator.ci.fixtures import refuse_fetched
 from skill_evaluator.ci.linting import LintedLibrary, LintRequest, lint
 from skill_evaluator.display.addresses import Site
 from skill_evaluator.display.options import COMPONENTS, CONFIG, request_of
-from skill_evaluator.errors import FixtureError, LeaderboardError, SkillEvaluatorError, refuse
+from skill_evaluator.errors import LeaderboardError, SkillEvaluatorError, refuse
 from skill_evaluator.evaluation.dry_run import DryRun, dry_run
 from skill_evaluator.evaluation.mutation import MutationResult, mutate
 from skill_evaluator.evaluation.pipeline import Evaluation, EvaluationResult
@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     from skill_evaluator.api.auditing import Audits
     from skill_evaluator.api.ci import ContinuousIntegration
     from skill_evaluator.api.judging import Judges
-    from skill_evaluator.judges.prompting.session import JudgeRunSize
     from skill_evaluator.site.server import ServedSite, SiteServer
 
 

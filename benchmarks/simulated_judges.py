@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from skill_evaluator.judges.statistics import (
-    Figure,
+    Estimate,
     cohen_kappa,
     confusion,
     corrected_rate,
@@ -25,7 +25,7 @@ from skill_evaluator.judges.statistics import (
 
 LONGER_IS_RIGHT = 0.6  # how often people prefer the longer output
 LENGTH, OWN = "length: picks the longer beyond people", "self-preference: picks its own beyond people"
-Draw = Callable[[np.random.Generator], Figure]
+Draw = Callable[[np.random.Generator], Estimate]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +92,7 @@ def judged(judge: Judge, n: int, rng: np.random.Generator) -> Pairs:
 
 
 def _of_pairs(judge: Judge, n: int) -> dict[str, tuple[Draw, float]]:
-    def estimate(figure: Callable[[Pairs], Figure]) -> Draw:
+    def estimate(figure: Callable[[Pairs], Estimate]) -> Draw:
         return lambda rng: figure(judged(judge, n, rng))
 
     lean = (1 - judge.noise) * judge.position
@@ -158,7 +158,7 @@ class Reader:
         votes = truth ^ (rng.random((3, len(truth))) < self.error)
         return votes[0] | (votes.sum(axis=0) >= 2)
 
-    def corrected(self, holds: float, rng: np.random.Generator) -> Figure:
+    def corrected(self, holds: float, rng: np.random.Generator) -> Estimate:
         """Draw labels and answers of which a share `holds`; return the share of the answers without its errors."""
         people, truth = rng.random(self.labels) < self.labelled, rng.random(self.answers) < holds
         said, passed = self.verdicts(people, rng), int(self.verdicts(truth, rng).sum())
@@ -166,7 +166,7 @@ class Reader:
         return corrected_rate(rate(passed, self.answers), *errors)
 
 
-def padded(n: int, gain: float, rng: np.random.Generator) -> Figure:
+def padded(n: int, gain: float, rng: np.random.Generator) -> Estimate:
     """Draw picks of a text against another, plain and padded; padding turns a share `gain` of the lost ones."""
     plain = rng.random(n) < 0.5
     return shift(plain.astype(float), (plain | (rng.random(n) < gain)).astype(float))
@@ -179,7 +179,7 @@ def raised(n: int, chance: float, rng: np.random.Generator) -> tuple[np.ndarray,
     return people, people + off + (rng.random(n) < chance)  # from 0 to 6: no end of the scale hides a level
 
 
-def favoured(n: int, rng: np.random.Generator) -> Figure:
+def favoured(n: int, rng: np.random.Generator) -> Estimate:
     """Draw how far a judge's scores are above people's, for its own outputs (3 of 10) a level higher in 2 of 5."""
     own = max(2, round(0.3 * n))
     gaps = [(judge - people) / 6 for people, judge in (raised(own, 0.4, rng), raised(n - own, 0.0, rng))]
@@ -195,7 +195,7 @@ def rated(n: int, raters: int, rng: np.random.Generator) -> np.ndarray:
 def _of_scores(n: int) -> dict[str, tuple[Draw, float]]:
     kappa = 0.7 * 0.7  # whatever the weights: either both give the text's own score, or they are independent
 
-    def weighted(rng: np.random.Generator) -> Figure:
+    def weighted(rng: np.random.Generator) -> Estimate:
         left, right = rated(n, 2, rng).tolist()
         return cohen_kappa(confusion(left, right, [1, 2, 3, 4]), "linear")
 
@@ -236,7 +236,9 @@ class Design:
     negatives: int
 
 
-def corrected(design: Design, truth: float, sensitivity: float, specificity: float, rng: np.random.Generator) -> Figure:
+def corrected(
+    design: Design, truth: float, sensitivity: float, specificity: float, rng: np.random.Generator
+) -> Estimate:
     """Draw the reports of a judge on a batch of this true rate and on known pairs, and correct its rate."""
     reported = rng.binomial(design.pairs, truth * sensitivity + (1 - truth) * (1 - specificity))
     return corrected_rate(

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator import __version__
-from skill_evaluator.ci.arrivals import GatheredRun, answers_size, find_arrivals, gather, parts_of_runs
+from skill_evaluator.ci.artifacts import GatheredRun, answers_size, find_arrivals, gather, parts_of_runs
 from skill_evaluator.ci.plan import Plan, PlannedJob, PlannedRun
 from skill_evaluator.files import json_text
 from skill_evaluator.records.summaries import Server

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.checks.declared import check_of
 from skill_evaluator.ci.matrix import (
-    Wanted,
+    PlannedEvaluation,
     affordable,
     capped,
     environment_of,
@@ -40,11 +40,13 @@ def skill(tmp_path_factory: pytest.TempPathFactory) -> Component:
     return component(tmp_path_factory.mktemp("library"))
 
 
-def wanted(skill: Component, model: Mapping[str, Any] | str = "m", cases: int = 4, replicates: int = 10) -> Wanted:
+def wanted(
+    skill: Component, model: Mapping[str, Any] | str = "m", cases: int = 4, replicates: int = 10
+) -> PlannedEvaluation:
     fields = {"id": model} if isinstance(model, str) else model
     made = Model.model_validate({"provider": "openai", "price": PRICE, "params": {"max_output_tokens": 100}, **fields})
     ids = [f"case-{number:03d}" for number in range(cases)]
-    return Wanted(
+    return PlannedEvaluation(
         component=skill,
         model=made,
         kind=PROVIDERS[made.provider],

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from skill_evaluator.judges.statistics import (
     BAR,
     MAX_LABELS,
-    Figure,
+    Estimate,
     Weighting,
     cohen_kappa,
     confusion,
@@ -117,7 +117,7 @@ def test_repeatability_counts_pairs_of_parsed_outputs() -> None:
 
 
 @given(RATES, RATES, RATES)
-def test_corrected_rate_has_an_interval_that_holds_it(found: Figure, quiet: Figure, given: Figure) -> None:
+def test_corrected_rate_has_an_interval_that_holds_it(found: Estimate, quiet: Estimate, given: Estimate) -> None:
     corrected = corrected_rate(given, found, quiet)
     low, high = corrected.ci95 or (1, 0)
     assert 0 <= low < high <= 1

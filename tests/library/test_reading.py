@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from skill_evaluator.errors import ConfigError, FixtureError
-from skill_evaluator.library.reading import Root, parse_front_matter, parse_yaml, yaml_lines
+from skill_evaluator.library.reading import ConfinedFolder, parse_front_matter, parse_yaml, yaml_lines
 
 from tests.support.hostile_files import deep_yaml, laughing_yaml, merging_yaml
 
@@ -21,12 +21,12 @@ def test_link_out_is_refused_with_its_target(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("x")
     path = linked(tmp_path / "f" / "a" / "document.md", tmp_path / "secret")
     with pytest.raises(FixtureError) as caught:
-        Root(tmp_path / "f", FixtureError, follow_links=False).inside(path)
+        ConfinedFolder(tmp_path / "f", FixtureError, follow_links=False).inside(path)
     assert str(caught.value) == (
         f"{path} leads out of {tmp_path / 'f'}, to {(tmp_path / 'secret').resolve()}; "
         "put what it leads to in its place, or allow it in settings.yaml: limits: {follow_links: true}"
     )
-    assert Root(tmp_path / "f", FixtureError, follow_links=True).inside(path) == path
+    assert ConfinedFolder(tmp_path / "f", FixtureError, follow_links=True).inside(path) == path
 
 
 def test_every_path_out_of_the_root_is_refused(tmp_path: Path) -> None:
@@ -39,15 +39,15 @@ def test_every_path_out_of_the_root_is_refused(tmp_path: Path) -> None:
     # a link to a link out, a folder that is one, and a link out behind a link that stays inside
     for path in (*out, linked(root / "a" / "x", "../b"), root / "b" / "secret", root / "c" / "x1"):
         with pytest.raises(FixtureError, match="leads out of"):
-            Root(root, FixtureError, follow_links=False).inside(path)
+            ConfinedFolder(root, FixtureError, follow_links=False).inside(path)
 
 
 def test_link_inside_the_root_is_followed(tmp_path: Path) -> None:
     (tmp_path / "f" / "a").mkdir(parents=True)
     path = linked(tmp_path / "f" / "b", "a")
-    assert Root(tmp_path / "f", FixtureError, follow_links=False).inside(path / "x") == path / "x"
+    assert ConfinedFolder(tmp_path / "f", FixtureError, follow_links=False).inside(path / "x") == path / "x"
     elsewhere = linked(tmp_path / "other" / "link", tmp_path / "f")
-    assert Root(elsewhere, FixtureError, follow_links=False).inside(elsewhere / "a") == elsewhere / "a"
+    assert ConfinedFolder(elsewhere, FixtureError, follow_links=False).inside(elsewhere / "a") == elsewhere / "a"
 
 
 def test_linked_root_of_the_current_folder_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,16 +57,16 @@ def test_linked_root_of_the_current_folder_is_refused(tmp_path: Path, monkeypatc
     linked(here / "inner", "real")
     monkeypatch.chdir(here)
     with pytest.raises(FixtureError, match=r"^fixtures leads out of the current folder, to /; put"):
-        Root(Path("fixtures"), FixtureError, follow_links=False)
-    Root(Path("fixtures"), FixtureError, follow_links=True)
-    Root(Path("inner"), FixtureError, follow_links=False)
-    Root(Path("../here/fixtures"), FixtureError, follow_links=False)  # named by whoever calls
+        ConfinedFolder(Path("fixtures"), FixtureError, follow_links=False)
+    ConfinedFolder(Path("fixtures"), FixtureError, follow_links=True)
+    ConfinedFolder(Path("inner"), FixtureError, follow_links=False)
+    ConfinedFolder(Path("../here/fixtures"), FixtureError, follow_links=False)  # named by whoever calls
 
 
 def test_link_error_names_no_settings_before_they_are_read(tmp_path: Path) -> None:
     path = linked(tmp_path / "c" / "settings.yaml", "/proc/self/environ")
     with pytest.raises(FixtureError, match=r"put what it leads to in its place$"):
-        Root(tmp_path / "c", FixtureError).inside(path)
+        ConfinedFolder(tmp_path / "c", FixtureError).inside(path)
 
 
 WHERE = Path("a.yaml")

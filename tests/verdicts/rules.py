@@ -4,17 +4,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from skill_evaluator.library.config import Policy
-from skill_evaluator.verdicts.decide.comparability import Measure
-from skill_evaluator.verdicts.decide.measuring import ArmStatistics, Measured
+from skill_evaluator.verdicts.decide.comparability import PairedScores
+from skill_evaluator.verdicts.decide.measuring import ArmStatistics, MeasureEffects
 from skill_evaluator.verdicts.decide.rules import VerdictRules
 
 
-def a_measured(before: Sequence[Sequence[float]], after: Sequence[Sequence[float]], *, draws: bool = False) -> Measured:
+def a_measured(
+    before: Sequence[Sequence[float]], after: Sequence[Sequence[float]], *, draws: bool = False
+) -> MeasureEffects:
     """A measure of cases that are named by their number, from the scores of each case's replicates."""
     arms = [tuple(tuple(map(float, case)) for case in arm) for arm in (before, after)]
     names = tuple(map(str, range(len(arms[0]))))
-    return Measured(
-        measure=Measure(name="m", kind="accuracy", case_ids=names, before=arms[0], after=arms[1]),
+    return MeasureEffects(
+        measure=PairedScores(name="m", kind="accuracy", case_ids=names, before=arms[0], after=arms[1]),
         before=ArmStatistics.of(arms[0]),
         after=ArmStatistics.of(arms[1]),
         is_sampled=draws,

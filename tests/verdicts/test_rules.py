@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 from scipy.special import stdtrit
 from skill_evaluator.library.config import VerdictName
-from skill_evaluator.verdicts.decide.comparability import Kind, Measure, Pair
+from skill_evaluator.verdicts.decide.comparability import Kind, Pair, PairedScores
 from skill_evaluator.verdicts.decide.measuring import Effect
 from skill_evaluator.verdicts.decide.rules import (
     VerdictRules,
+    has_collapsed,
     is_harmed_everywhere,
-    is_lost,
     judged_verdict,
     measure_verdict,
 )
@@ -20,8 +20,8 @@ from tests.support.records import a_record
 from tests.verdicts.rules import a_measured, some_rules
 
 
-def measure(name: str, kind: Kind = "accuracy") -> Measure:
-    return Measure(name=name, kind=kind, case_ids=("a",), before=((1.0,),), after=((1.0,),))
+def measure(name: str, kind: Kind = "accuracy") -> PairedScores:
+    return PairedScores(name=name, kind=kind, case_ids=("a",), before=((1.0,),), after=((1.0,),))
 
 
 def rules(policy: dict[str, Any], skill: str = "s") -> VerdictRules:
@@ -50,7 +50,9 @@ OWN = {"components": {"s": {"metrics": {"f1": {"tolerance": 0.3}}, "fields": {"t
         ({"components": {"other": {"tolerance": 0.0}}}, PRIMARY, "critical", 0.05),
     ],
 )
-def test_what_a_measure_weighs_and_tolerates(policy: dict[str, Any], of: Measure, tier: str, tolerance: float) -> None:
+def test_what_a_measure_weighs_and_tolerates(
+    policy: dict[str, Any], of: PairedScores, tier: str, tolerance: float
+) -> None:
     found = rules(policy)
     assert (found.tier(of), found.tolerance(of)) == (tier, tolerance)
 
@@ -142,7 +144,7 @@ def test_levels_of_all_families_add_up_to_six_fifths_of_alpha() -> None:
 def test_loss_of_a_measure_is_seen_in_few_cases(
     says: str, before: list[list[int]], after: list[list[int]], models: int, *, lost: bool
 ) -> None:
-    assert is_lost(a_measured(before, after), models) is lost, says
+    assert has_collapsed(a_measured(before, after), models) is lost, says
 
 
 @pytest.mark.parametrize(("after", "harmed"), [([0.5, 0.6, 0.7], True), ([0.1, 0.1, 0.8], False), ([0.1, 0.1], False)])

@@ -9,7 +9,7 @@ from skill_evaluator.checks.declared import DeclaredCheck, passes, read_checks
 from skill_evaluator.errors import ComponentError, SkillEvaluatorError
 from skill_evaluator.library.config import DEFAULT_LIMITS
 from skill_evaluator.library.sources import NOT_READ, formats
-from skill_evaluator.library.sources.tree import FileTree, Written, folder_tree
+from skill_evaluator.library.sources.tree import FileTree, SourceComponent, folder_tree
 from skill_evaluator.parsing import Parsed
 
 PROMPT_YML = formats()["prompt_yml"]
@@ -20,11 +20,11 @@ def tree_of(files: dict[str, str]) -> FileTree:
     return FileTree(where=Path("lib"), paths=tuple(sorted(files)), read=files.__getitem__, limits=DEFAULT_LIMITS)
 
 
-def written(text: str) -> Written:
+def written(text: str) -> SourceComponent:
     return PROMPT_YML.read(tree_of({"a.prompt.yml": text}), "a.prompt.yml")
 
 
-def passed(file: Written, answer: str) -> bool:
+def passed(file: SourceComponent, answer: str) -> bool:
     """Return whether an answer to the first test passes all checks, held against them as in a run."""
     declared = [DeclaredCheck.model_validate(check) for check in file.rows[0][2]["checks"]]
     checks = read_checks([*file.checks, *declared], Path(), Path("x"), ComponentError, lambda path: path)

@@ -9,7 +9,7 @@ import pytest
 from skill_evaluator.errors import ComponentError
 from skill_evaluator.library.config import DEFAULT_LIMITS
 from skill_evaluator.library.sources import formats
-from skill_evaluator.library.sources.tree import FileTree, Written
+from skill_evaluator.library.sources.tree import FileTree, SourceComponent
 
 from tests.support.hostile_files import deep_yaml, laughing_yaml
 
@@ -22,7 +22,7 @@ def tree_of(files: Mapping[str, str]) -> FileTree:
     return FileTree(where=Path("lib"), paths=tuple(sorted(files)), read=files.__getitem__, limits=DEFAULT_LIMITS)
 
 
-def read(config: Any, number: int = 1, **files: str) -> Written:
+def read(config: Any, number: int = 1, **files: str) -> SourceComponent:
     named = {name.replace("__", "/").replace("_", "."): text for name, text in files.items()}
     text = config if isinstance(config, str) else json.dumps(config)
     return SOURCE.read(tree_of({CONFIG: text, **named}), f"{CONFIG}#{number}")
@@ -37,7 +37,7 @@ def checks_of(*asserts: Any, **test: Any) -> list[dict[str, Any]]:
     return [{key: value for key, value in check.items() if key != "id"} for check in written.rows[0][2]["checks"]]
 
 
-def left_out(written: Written) -> dict[str, tuple[int, str]]:
+def left_out(written: SourceComponent) -> dict[str, tuple[int, str]]:
     return {left.what: (left.count, left.reason) for left in written.left_out}
 
 

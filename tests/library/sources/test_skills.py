@@ -15,7 +15,7 @@ from skill_evaluator.identifiers import is_file_name
 from skill_evaluator.library.config import SafetyLimits
 from skill_evaluator.library.sources import formats
 from skill_evaluator.library.sources.skills import ROUTING
-from skill_evaluator.library.sources.tree import FileTree, Written, semver_of
+from skill_evaluator.library.sources.tree import FileTree, SourceComponent, semver_of
 
 SKILLS = formats()["skills"]
 PDF = "---\nname: pdf\ndescription: Reads PDFs.\n---\n# PDFs\n\nSay what stands in them.\n"
@@ -27,19 +27,19 @@ def tree_of(files: Mapping[str, Any]) -> FileTree:
     return FileTree(where=Path("lib"), paths=tuple(sorted(texts)), read=texts.__getitem__, limits=SafetyLimits())
 
 
-def read_with(evals: Any, skill: str = PDF) -> Written:
+def read_with(evals: Any, skill: str = PDF) -> SourceComponent:
     return SKILLS.read(tree_of({"pdf/SKILL.md": skill, "pdf/evals/evals.json": evals}), "pdf/SKILL.md")
 
 
-def told(written: Written) -> dict[str, int]:
+def told(written: SourceComponent) -> dict[str, int]:
     return {f"{left.what}: {left.reason}": left.count for left in written.left_out}
 
 
-def checks_in(written: Written) -> list[list[Mapping[str, Any]]]:
+def checks_in(written: SourceComponent) -> list[list[Mapping[str, Any]]]:
     return [list(row["checks"]) for _, _, row in written.rows]
 
 
-def queries_of(files: Mapping[str, Any]) -> Written:
+def queries_of(files: Mapping[str, Any]) -> SourceComponent:
     return SKILLS.read(tree_of(files), ROUTING)
 
 
@@ -228,14 +228,14 @@ def test_skipped_evals_are_counted_by_category() -> None:
 
 
 def test_new_eval_or_query_leaves_the_ids_of_the_others() -> None:
-    def ids(of: Any, source: Callable[[Any], Written]) -> list[str]:
+    def ids(of: Any, source: Callable[[Any], SourceComponent]) -> list[str]:
         return [case_id for case_id, _, _ in source(of).rows]
 
     evals = [{"prompt": "Sum up.", "expectations": ["Short."]}, {"prompt": "Translate."}]
     assert ids([{"prompt": "New."}, *evals], read_with)[1:] == ids(evals, read_with)
     queries = [{"query": "Read a.pdf", "should_trigger": True}, {"query": "Sing", "should_trigger": False}]
 
-    def routing(of: Any) -> Written:
+    def routing(of: Any) -> SourceComponent:
         return queries_of({"pdf/SKILL.md": PDF, "pdf/evals/trigger-eval.json": of})
 
     assert ids([{"query": "New", "should_trigger": True}, *queries], routing)[1:] == ids(queries, routing)

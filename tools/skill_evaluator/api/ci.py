@@ -6,7 +6,7 @@ from skill_evaluator.api.schemas import edited_schemas
 from skill_evaluator.ci.adopting import Proposal, adopt, propose
 from skill_evaluator.ci.collecting import CollectRequest, collect
 from skill_evaluator.ci.fixtures import fetched_fixtures
-from skill_evaluator.ci.layout import ChooseSchema, InitRequest, LaidOut, create_library
+from skill_evaluator.ci.layout import ChooseSchema, InitRequest, InitResult, create_library
 from skill_evaluator.ci.outcome import Outcome, read_outcome
 from skill_evaluator.ci.plan import Plan, sha256_of
 from skill_evaluator.ci.planning import PlanRequest, make_plan
@@ -50,7 +50,7 @@ class ContinuousIntegration:
         return publish(request)
 
     @staticmethod
-    def init(request: InitRequest) -> LaidOut:
+    def init(request: InitRequest) -> InitResult:
         """Lay out configuration, workflows and an example component in a folder, as `init` does; overwrite nothing."""
         return create_library(request, edited_schemas())
 

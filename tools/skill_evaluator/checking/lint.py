@@ -91,7 +91,7 @@ def _reason(declaration: Declaration, deciding: Sequence[str], inferred: str) ->
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Linted:
+class LintResult:
     """The lint result of a component. `version`, `output` and `primary_metric` are None if it cannot be loaded.
 
     `not_evaluated` is the reason why the component is not evaluated. `waiting` has the ids of cases without a document,
@@ -122,23 +122,23 @@ def lint_component(
     problems: Sequence[str],
     settings: Settings,
     models: Sequence[Model] = (),
-) -> Linted:
+) -> LintResult:
     """Read a component with all its cases, and check it and its judge. `problems` are added to the result."""
     try:
         component = load_component(components, name, settings.limits, fixtures)
         path = component.declared_in  # checked with the component
         declared = read_json(path, ComponentError)["datasets"][0].get("fields", {}) if path.exists() else {}
     except NotEvaluatedError as reason:
-        return Linted(name=name, not_evaluated=str(reason), problems=problems)
+        return LintResult(name=name, not_evaluated=str(reason), problems=problems)
     except SkillEvaluatorError as problem:
-        return Linted(name=name, problems=list(dict.fromkeys([str(problem), *problems])))
+        return LintResult(name=name, problems=list(dict.fromkeys([str(problem), *problems])))
     read, waiting, not_evaluated, case_problems = _read_cases(component, fixtures)
     cases = [case for case in read if not case.unreviewed]
     if read and not cases and not case_problems:
         not_evaluated = f"'{name}' is not evaluated yet: no case is reviewed"
     stale, pinned_problems = pinned_remarks(component, cases)
     labelled = sum(case.labelled for case in cases)
-    return Linted(
+    return LintResult(
         name=name,
         version=component.version,
         output=component.output,

@@ -11,7 +11,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-from skill_evaluator.checking.lint import Linted, lint_component
+from skill_evaluator.checking.lint import LintResult, lint_component
 from skill_evaluator.ci.layout import ChooseSchema, InitRequest, component_folder, files_of_library, write_missing
 from skill_evaluator.display.options import COMPONENTS, CONFIG
 from skill_evaluator.errors import ComponentError, ConfigError, SkillEvaluatorError
@@ -19,7 +19,7 @@ from skill_evaluator.files import read_text, replace_text, validated
 from skill_evaluator.library.config import DeclaredSource, Model, Settings, load_models, load_settings
 from skill_evaluator.library.reading import parse_yaml, yaml_text
 from skill_evaluator.library.scaffolding import IGNORED_IN_CONFIG, declarations, example_files, fitting_parts, ignore
-from skill_evaluator.library.sources import NOT_READ, component_names, formats, origin_of
+from skill_evaluator.library.sources import NOT_READ, component_names, formats, source_of
 from skill_evaluator.library.sources.tree import folder_tree
 from skill_evaluator.scoring.parallel import map_in_processes
 
@@ -36,7 +36,7 @@ class Proposal:
     not read, `sentences` checks that need a judge. `lost` lists skipped files and advice.
     """
 
-    linted: Sequence[Linted]
+    linted: Sequence[LintResult]
     files: Mapping[str, str]
     searched: Sequence[tuple[str, int]]
     contracts: Mapping[str, str] = field(default_factory=dict)
@@ -133,11 +133,11 @@ def _propose_sources(
             config.mkdir()
             config.joinpath("settings.yaml").write_text(_settings_text("", sources, None, config))
 
-        def read(name: str) -> tuple[Linted, Mapping[str, Any]]:
+        def read(name: str) -> tuple[LintResult, Mapping[str, Any]]:
             linted = lint_component(config / "components", name, None, (), assumed, [model])
             hints: Mapping[str, Any] = {}
             with suppress(SkillEvaluatorError):
-                if origin := origin_of(config / "components", name):
+                if origin := source_of(config / "components", name):
                     hints = origin.here(assumed.limits).hints
             return _without((f"{folder}/", f"{current_folder}/"), linted), hints
 
@@ -163,7 +163,7 @@ def _propose_sources(
     )
 
 
-def _without(folders: Sequence[str], linted: Linted) -> Linted:
+def _without(folders: Sequence[str], linted: LintResult) -> LintResult:
     """Remove folder prefixes from the messages of a lint result."""
 
     def shorten(text: str) -> str:

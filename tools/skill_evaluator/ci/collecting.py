@@ -10,9 +10,9 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from skill_evaluator.ci.arrivals import Arrivals, GatheredRun, answers_size, find_arrivals, gather, parts_of_runs
+from skill_evaluator.ci.artifacts import Arrivals, GatheredRun, answers_size, find_arrivals, gather, parts_of_runs
 from skill_evaluator.ci.lost_values import lost_values
-from skill_evaluator.ci.matrix import Checkout
+from skill_evaluator.ci.matrix import CiOptions
 from skill_evaluator.ci.outcome import OUTCOME, RECORDS, Figures, LostValue, Outcome, RunOutcome, Status
 from skill_evaluator.ci.plan import Plan, read_plan, sha256_of
 from skill_evaluator.display import MIN_CASES_FOR_INTERVAL
@@ -32,7 +32,7 @@ from skill_evaluator.records.record import PARTIAL, Record, fault_lines, write_r
 from skill_evaluator.runner.journal import JUDGE, Manifest, input_digests, read_answers
 from skill_evaluator.runner.schedule import Replicate, schedule_calls
 from skill_evaluator.scoring.answers import TOO_COSTLY, takes_programs
-from skill_evaluator.scoring.recording import Recorder, origin_of
+from skill_evaluator.scoring.recording import Recorder, commits_of
 from skill_evaluator.scoring.scorer import Scorer, open_scores
 from skill_evaluator.stats import by_key
 from skill_evaluator.text import listed
@@ -43,7 +43,7 @@ _MAX_LISTED = 3
 
 
 @options
-class CollectRequest(Checkout, PlatformOption, FormatOption):
+class CollectRequest(CiOptions, PlatformOption, FormatOption):
     """The options of `collect`."""
 
     artifacts: Path | None = argument("Folder with the run folders of a plan's jobs.", None)
@@ -162,7 +162,7 @@ def _judged(gathered: GatheredRun, arrivals: Arrivals, cases: Sequence[Case], re
 
 
 def _verdicts(
-    records: Iterable[Record], checkout: Checkout, *, again: bool
+    records: Iterable[Record], checkout: CiOptions, *, again: bool
 ) -> tuple[list[ComparisonResult], dict[str, SkillEvaluatorError]]:
     """Compare final runs with their recorded baselines; return the verdicts, and the errors by component.
 
@@ -178,7 +178,7 @@ def _verdicts(
     return verdicts, undecided
 
 
-def _verdict(skill: str, final: Sequence[Record], checkout: Checkout, *, again: bool) -> ComparisonResult | None:
+def _verdict(skill: str, final: Sequence[Record], checkout: CiOptions, *, again: bool) -> ComparisonResult | None:
     component, settings = checkout.component(skill), checkout.configuration.settings
     recorded = RecordedComponent(component=component, archive=checkout.archive(component), settings=settings)
     verdict = drift_of(final, recorded) if again else recorded.verdict_on(final)
@@ -242,7 +242,7 @@ def _write(record: Record, request: CollectRequest) -> None:
     write_record(request.out / RECORDS / record.skill / f"{record.run_id}.json", record)
 
 
-def _refusal_reason(record: Record, checkout: Checkout) -> str | None:
+def _refusal_reason(record: Record, checkout: CiOptions) -> str | None:
     """Return the reason to refuse a complete run whose version was recorded meanwhile with another prompt, or None."""
     if record.complete:
         with suppress(SkillEvaluatorError):  # an unreadable archive is reported with the missing verdict
@@ -291,7 +291,7 @@ def _record(gathered: GatheredRun, arrivals: Arrivals, checkout: CollectRequest,
         scorer.take(judged.scores)
         scorecard = scorer.scorecard()
     is_whole = all(call in gathered.answers for call in planned)
-    origin = origin_of(component, checkout.fixtures)
+    origin = commits_of(component, checkout.fixtures)
     recorder = Recorder(component=component, settings=configuration.settings, kinds=configuration.kinds, origin=origin)
     stopped = judged.stopped if is_whole else "; ".join(gathered.remarks) or "calls are missing"
     record = recorder.record(model, manifest, scorecard, stopped=stopped, judge=judged.summary)

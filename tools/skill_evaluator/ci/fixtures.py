@@ -9,7 +9,7 @@ from skill_evaluator.ci.platforms.github import clone_access
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import FixtureError, GitError
 from skill_evaluator.files import locked
-from skill_evaluator.library.reading import FixturesElsewhere, Root
+from skill_evaluator.library.reading import ConfinedFolder, FixturesElsewhere
 from skill_evaluator.providers.weights import cache_dir
 from skill_evaluator.repository import open_store
 from skill_evaluator.text import digest
@@ -50,7 +50,7 @@ def fetched_fixtures(declared: FixturesElsewhere) -> tuple[Path, str]:
                 print(f"warning: {visible(' '.join(message.split()))}", file=sys.stderr)
         checkout = folder / commit
         store.check_out(commit, checkout)
-    root = Root(checkout, FixtureError)
+    root = ConfinedFolder(checkout, FixtureError)
     if not (checkout / declared.path).is_dir():
         raise FixtureError(
             f"{declared.repository} has no folder '{declared.path}' at {commit[:12]}; "

@@ -87,7 +87,7 @@ class InitRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LaidOut:
+class InitResult:
     """The result of `init`: a line per file, the component to try, and the branch that the workflows evaluate."""
 
     lines: Sequence[str]
@@ -95,7 +95,7 @@ class LaidOut:
     branch: str | None
 
 
-def create_library(request: InitRequest, schemas: Mapping[str, str]) -> LaidOut:
+def create_library(request: InitRequest, schemas: Mapping[str, str]) -> InitResult:
     """Write the configuration, a component with one case and, if requested, workflows; overwrite nothing."""
     folder, branch = request.folder, _find_branch(request.folder)
     names = sorted(path.parent.name for path in folder.glob("components/*/prompt.md"))
@@ -108,7 +108,7 @@ def create_library(request: InitRequest, schemas: Mapping[str, str]) -> LaidOut:
     lines += [f"kept     {existing} (it gets no example)"] if existing else []
     lines += ["added to .gitignore"] if ignore(folder) else []
     name = name or (None if request.workflows else names[0])
-    return LaidOut(lines=lines, name=name, branch=branch if request.workflows else None)
+    return InitResult(lines=lines, name=name, branch=branch if request.workflows else None)
 
 
 def component_folder(folder: Path, name: str | None) -> str | None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
 
-from skill_evaluator.checking.lint import Linted, lint_component, unknown_names
+from skill_evaluator.checking.lint import LintResult, lint_component, unknown_names
 from skill_evaluator.ci.layout import EVALUATE, WORKFLOWS, stale_workflows
 from skill_evaluator.ci.matrix import environment_of, key_variable_of
 from skill_evaluator.display.options import (
@@ -28,14 +28,14 @@ from skill_evaluator.library.versions import Problem, read_version
 from skill_evaluator.metrics import METRICS, REPRODUCIBILITY
 from skill_evaluator.providers import Configuration, read_configuration
 from skill_evaluator.records.archive import resolve_conflicts
-from skill_evaluator.records.integrity import Past, library_at_commit, problems_of
+from skill_evaluator.records.integrity import LibraryAtCommit, library_at_commit, problems_of
 from skill_evaluator.records.summaries import AMOUNTS
 from skill_evaluator.repository import Repository
 from skill_evaluator.scoring.parallel import map_in_processes
 from skill_evaluator.text import counted, listed
 
 _KEPT = ("prompt.md", "leaderboard.json")
-_Checked = tuple[Linted, list[Problem]]
+_Checked = tuple[LintResult, list[Problem]]
 
 
 @options
@@ -56,7 +56,7 @@ class LintedLibrary:
     `edited` for changed files that decide how changes are checked.
     """
 
-    components: Sequence[Linted]
+    components: Sequence[LintResult]
     problems: Sequence[Problem]
     broken: Mapping[Path, str]
     stale: Mapping[Path, str]
@@ -89,7 +89,7 @@ def lint(request: LintRequest) -> LintedLibrary:
         lines = {_line(problem): problem for problem in problems}
         if request.no_cases:
             hint = "its contract and cases are not checked (--no-cases)"
-            linted = Linted(name=name, hints=[hint], problems=list(lines))
+            linted = LintResult(name=name, hints=[hint], problems=list(lines))
         else:
             linted = lint_component(request.components, name, request.fixtures, list(lines), settings, models)
         prompt = prompt_file(request.components, name, folder)  # the file of problems that name no file
@@ -112,7 +112,7 @@ def lint(request: LintRequest) -> LintedLibrary:
     )
 
 
-def _with_judge_key(linted: Linted, config: Path, configuration: Configuration) -> Linted:
+def _with_judge_key(linted: LintResult, config: Path, configuration: Configuration) -> LintResult:
     """Add a hint if some CI jobs of a component with `expect` checks may lack the key of its judge."""
     policy, models = configuration.settings.policy, {model.id: model for model in configuration.models}
     judge = models.get((policy.judge_of(linted.name) or policy.judge).model or "")
@@ -181,7 +181,7 @@ def _all_names(components: Path) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _problems_of_history(request: LintRequest, name: str, folder: str, past: Past | None) -> list[Problem]:
+def _problems_of_history(request: LintRequest, name: str, folder: str, past: LibraryAtCommit | None) -> list[Problem]:
     """Return the problems of a component's version, leaderboard and records."""
     if not is_component_name(name):  # loading the component reports the invalid name
         return []

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from itertools import islice
 
-from skill_evaluator.ci.matrix import Checkout
+from skill_evaluator.ci.matrix import CiOptions
 from skill_evaluator.ci.outcome import LostValue
 from skill_evaluator.display.safe_text import value_pair
 from skill_evaluator.library.cases import load_cases
@@ -19,7 +19,7 @@ MAX_FIELDS = 3  # fields per model
 _INDEX = re.compile(r"\[\d+\]")
 
 
-def lost_values(verdict: ModelVerdict, baseline: Scored, candidate: Scored, checkout: Checkout) -> list[LostValue]:
+def lost_values(verdict: ModelVerdict, baseline: Scored, candidate: Scored, checkout: CiOptions) -> list[LostValue]:
     """Return a value before and after for each lost field, from the case whose score fell most."""
     (before, outputs_before), (after, outputs_after) = baseline, candidate
     component = checkout.component(after.skill)

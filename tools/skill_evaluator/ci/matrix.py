@@ -40,7 +40,7 @@ _SLOW_CALL_S = 10.0
 
 
 @options
-class Checkout(ComponentsOption, FixturesOption, ConfigOption):
+class CiOptions(ComponentsOption, FixturesOption, ConfigOption):
     """The options of CI commands on a work tree: its folders, its configuration, and branches with more records."""
 
     recorded: tuple[str, ...] = rare("A branch that also holds records; repeatable.", (), metavar="REF")
@@ -72,7 +72,7 @@ class Checkout(ComponentsOption, FixturesOption, ConfigOption):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class PlannedEvaluation:
     """A component to evaluate on a model, with its applicable `cases` and the `sizes` of their requests by case id.
 
     `not_applicable` has the reasons for the other cases. `beside` is the interleaved baseline, and `sizes_beside` has
@@ -118,7 +118,7 @@ class Wanted:
         return max(calls * _SLOW_CALL_S / 60.0 / in_flight, calls / max_per_minute)
 
 
-def runs_of(wanted: Sequence[Wanted], jobs: Jobs) -> list[PlannedRun]:
+def runs_of(wanted: Sequence[PlannedEvaluation], jobs: Jobs) -> list[PlannedRun]:
     """Return one run per component and model, split into shards if it has more than `jobs.max_calls` calls."""
     runs = []
     for pair in wanted:
@@ -127,7 +127,7 @@ def runs_of(wanted: Sequence[Wanted], jobs: Jobs) -> list[PlannedRun]:
     return runs
 
 
-def _make_run(wanted: Wanted, shard: Shard) -> PlannedRun:
+def _make_run(wanted: PlannedEvaluation, shard: Shard) -> PlannedRun:
     component, model, kind, tested_program = wanted.component, wanted.model, wanted.kind, wanted.component.program
     case_ids = shard.of(list(wanted.cases))
     estimates = wanted.estimates(case_ids)
@@ -303,7 +303,7 @@ def environment_of(model: Model, kind: ProviderKind) -> str:
     return "eval-" + re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
 
 
-def with_baseline(wanted: Wanted, archive: Archive, policy: Policy, *, fresh: bool) -> Wanted:
+def with_baseline(wanted: PlannedEvaluation, archive: Archive, policy: Policy, *, fresh: bool) -> PlannedEvaluation:
     """Add the interleaved baseline, if there is one; print a warning if the baseline cannot be called.
 
     `fresh` selects a seed that no record of the two versions has.
@@ -335,7 +335,7 @@ def with_baseline(wanted: Wanted, archive: Archive, policy: Policy, *, fresh: bo
         return wanted
 
 
-def affordable(wanted: Sequence[Wanted], cap_usd: float | None) -> list[Wanted]:
+def affordable(wanted: Sequence[PlannedEvaluation], cap_usd: float | None) -> list[PlannedEvaluation]:
     """Remove the baselines, with a warning, if the cap is enough for the new versions but not for both."""
     reduced = [replace(pair, beside=None, sizes_beside={}) for pair in wanted]
     without, with_baselines = (

@@ -13,7 +13,16 @@ from pathlib import PurePosixPath
 from skill_evaluator import __version__
 from skill_evaluator.ci.before_merge import changed_paths, refusals, refuse_code
 from skill_evaluator.ci.decisions import decide, decide_again, grouped, newest_of, recorded_boards
-from skill_evaluator.ci.matrix import Checkout, Wanted, affordable, capped, packed, runs_of, with_baseline, with_limits
+from skill_evaluator.ci.matrix import (
+    CiOptions,
+    PlannedEvaluation,
+    affordable,
+    capped,
+    packed,
+    runs_of,
+    with_baseline,
+    with_limits,
+)
 from skill_evaluator.ci.plan import OnModels, Plan
 from skill_evaluator.display.options import (
     SKILLS,
@@ -54,7 +63,7 @@ _FULL_ID = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
 
 
 @options
-class PlanRequest(Checkout, PlatformOption, FormatOption):
+class PlanRequest(CiOptions, PlatformOption, FormatOption):
     """The options of `plan`. If `base` is None, a person started the plan and the version-bump rule does not apply."""
 
     names: tuple[str, ...] = argument(SKILLS, (), "COMPONENT")
@@ -225,7 +234,7 @@ def _deleted_cases(plan: Plan, request: PlanRequest, repository: Repository) -> 
             yield OnModels(skill=name, models=[model.id for model in request.configuration.models], reason=reason)
 
 
-def _read_components(plan: Plan, request: PlanRequest, changed: set[str]) -> Iterator[Wanted]:
+def _read_components(plan: Plan, request: PlanRequest, changed: set[str]) -> Iterator[PlannedEvaluation]:
     """Yield the chosen components on each model, and add skipped components and faults to the plan.
 
     A component that cannot be read is a fault, or an error if a person named it. `changed` has the paths that a pull
@@ -262,7 +271,7 @@ def _on_models(
     archive: Archive,
     cases: Sequence[Case],
     ids: Sequence[str],
-) -> Iterator[Wanted]:
+) -> Iterator[PlannedEvaluation]:
     """Yield a component on each model, and add the cases that are not applicable and missing judges to the plan."""
     configuration, sizes = asking(request.configuration, component), input_sizes(component, cases)
     settings, models = configuration.settings, {model.id: model for model in configuration.models}
@@ -284,7 +293,7 @@ def _on_models(
         seed = settings.seed if request.seed is None else request.seed
         if request.drift and request.seed is None:
             seed = fresh_seed(archive, model.id, versions_patched_to(archive.entries, component.version), seed)
-        wanted = Wanted(
+        wanted = PlannedEvaluation(
             component=component,
             model=model,
             kind=kind,

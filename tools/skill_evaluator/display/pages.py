@@ -110,7 +110,7 @@ class Closing:
 
 
 @dataclass(frozen=True, slots=True)
-class Only:
+class ForMedia:
     """Blocks that only some media show."""
 
     media: Sequence[Medium]
@@ -118,7 +118,7 @@ class Only:
 
 
 # A bare `str` is a sentence.
-Block = str | Line | Lines | Code | Sheet | Captioned | Chart | Fold | Closing | Only
+Block = str | Line | Lines | Code | Sheet | Captioned | Chart | Fold | Closing | ForMedia
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,7 +233,7 @@ def _markdown(block: Block, charts: str) -> str:
             return _joined([_blocks_markdown(block.brief, charts), fold])
         case Closing():
             return _blocks_markdown(block.blocks, charts)
-        case Only():
+        case ForMedia():
             return _blocks_markdown(block.blocks, charts) if "markdown" in block.media else ""
 
 
@@ -308,7 +308,7 @@ def _flat(blocks: Iterable[Block], medium: Medium, *, full: bool = False) -> Ite
     for block in blocks:
         if isinstance(block, Closing) and medium != "terminal":
             yield from block.blocks
-        elif isinstance(block, Only):
+        elif isinstance(block, ForMedia):
             yield from _flat(block.blocks if medium in block.media else (), medium, full=full)
         elif isinstance(block, Fold) and medium == "terminal":
             inside = (Heading(block.summary), *block.blocks) if full and block.blocks else block.brief
@@ -355,7 +355,7 @@ def draw_charts(blocks: Iterable[Block]) -> Mapping[str, str]:
     for block in blocks:
         if isinstance(block, Chart):
             drawings |= {drawing.file: svg(drawing.draw()) for drawing in block.drawings}
-        elif isinstance(block, Fold | Only):
+        elif isinstance(block, Fold | ForMedia):
             drawings |= draw_charts(block.blocks)
     return drawings
 

@@ -17,9 +17,9 @@ from skill_evaluator.stats import stdev_or_none, t_quantile
 from skill_evaluator.text import counted, listed
 from skill_evaluator.verdicts.decide.comparability import Pair, without_unstable
 from skill_evaluator.verdicts.decide.comparison import compare_records
-from skill_evaluator.verdicts.decide.measuring import Compared, Measured, measure_all
+from skill_evaluator.verdicts.decide.measuring import Compared, MeasureEffects, measure_all
 from skill_evaluator.verdicts.decide.results import ComparisonResult, MeasureResult, ModelVerdict
-from skill_evaluator.verdicts.decide.rules import VerdictRules, is_lost
+from skill_evaluator.verdicts.decide.rules import VerdictRules, has_collapsed
 from skill_evaluator.verdicts.history.component import RecordedComponent, drift_pair
 
 _ALPHA = 0.025  # rate of false drift reports
@@ -73,7 +73,7 @@ def _only_drift(model: ModelVerdict, compared: "Compared", primary_metric: str) 
             drift[measured.measure.kind, measured.measure.name] = (
                 "improved" if measured.after.mean > measured.before.mean else "regressed"
             )
-        elif measured.measure.kind != "reproducibility" and is_lost(measured, models=1):
+        elif measured.measure.kind != "reproducibility" and has_collapsed(measured, models=1):
             drift[measured.measure.kind, measured.measure.name] = "regressed"
 
     def with_drift_verdict(result: MeasureResult) -> MeasureResult:
@@ -93,7 +93,7 @@ def _only_drift(model: ModelVerdict, compared: "Compared", primary_metric: str) 
     return model.model_copy(update=update)
 
 
-def _is_beyond_a_day(measured: "Measured") -> bool:
+def _is_beyond_a_day(measured: "MeasureEffects") -> bool:
     """Return whether the 97.5 % confidence interval of the difference excludes 0.
 
     The standard error includes the variance of a day, which is taken as known. The degrees of freedom are the number

@@ -30,9 +30,9 @@ from skill_evaluator.runner.schedule import refuse_amounts
 from skill_evaluator.runner.session import Watch
 from skill_evaluator.stats import ROUNDING, rounded, total_or_none
 from skill_evaluator.text import canonical_json, digest
-from skill_evaluator.verdicts.decide.comparability import Measure, Pair, field_scores, strict_scores
+from skill_evaluator.verdicts.decide.comparability import Pair, PairedScores, field_scores, strict_scores
 from skill_evaluator.verdicts.decide.measuring import Compared, Floats, measure_all
-from skill_evaluator.verdicts.decide.rules import VerdictRules, is_lost, rules_for
+from skill_evaluator.verdicts.decide.rules import VerdictRules, has_collapsed, rules_for
 
 _FENCE = re.compile(r"[ \t]*(`{3}|~{3})")
 _HEADING = re.compile(r"(#{1,6})[ \t]")
@@ -366,7 +366,7 @@ def _changed_measures(compared: Compared, rules: VerdictRules) -> list[Reaction]
     for effect, q in zip(measured, adjusted_p_values(scores), strict=True):
         before, after = effect.before.mean, effect.after.mean
         is_beyond = abs(after - before) > rules.tolerance(effect.measure) + ROUNDING
-        if is_beyond and (q <= rules.alpha or is_lost(effect, models=1)):
+        if is_beyond and (q <= rules.alpha or has_collapsed(effect, models=1)):
             kind: Literal["field", "metric"] = "field" if effect.measure.kind == "field" else "metric"
             noticed.append(_reaction(effect.measure.name, kind, before, after, q))
     return sorted(noticed, key=lambda reaction: reaction.kind)
@@ -396,7 +396,7 @@ def _cases_by_version(pair: Pair) -> list[dict[str, CaseRecord]]:
     return [{case.case_id: case for case in record.per_case} for record in records]
 
 
-def _means(measure: Measure, case_id: str, versions: Sequence[dict[str, CaseRecord]]) -> list[float]:
+def _means(measure: PairedScores, case_id: str, versions: Sequence[dict[str, CaseRecord]]) -> list[float]:
     """Return the mean score of a case in each version; NaN if a version has none."""
     scores_in = field_scores if measure.kind == "field" else strict_scores
     scores = [scores_in(cases[case_id], measure.name) if case_id in cases else () for cases in versions]

@@ -32,7 +32,7 @@ from skill_evaluator.runner.schedule import Call, build_request, replicate_seed
 from skill_evaluator.runner.session import Questions, Session, Watch, with_keys
 from skill_evaluator.scoring.answer_views import ChangedAnswers, answer_changes
 from skill_evaluator.scoring.answers import Scorecard
-from skill_evaluator.scoring.recording import Finished, Recorder, origin_of
+from skill_evaluator.scoring.recording import Finished, Recorder, commits_of
 from skill_evaluator.scoring.scorer import Scorer, open_scores
 from skill_evaluator.text import counted
 from skill_evaluator.verdicts.decide.comparability import common_part
@@ -193,7 +193,7 @@ class Evaluation:
         """Build the record of each run. The record of a rerun of a recorded version has the drift of its model."""
         if not scored:
             return []
-        origin = origin_of(inputs.component, self.request.fixtures)
+        origin = commits_of(inputs.component, self.request.fixtures)
         recorder = Recorder(component=inputs.component, settings=inputs.settings, kinds=inputs.kinds, origin=origin)
         records = []
         for scored_run in scored:

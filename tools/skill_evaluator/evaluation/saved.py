@@ -35,7 +35,7 @@ from skill_evaluator.runner.journal import (
 from skill_evaluator.runner.schedule import Call, schedule_calls
 from skill_evaluator.scoring.answer_views import Answer, CaseView, case_view, only_field, read_answers
 from skill_evaluator.scoring.answers import CheckScores, all_failed
-from skill_evaluator.scoring.recording import Finished, Recorder, origin_of
+from skill_evaluator.scoring.recording import Finished, Recorder, commits_of
 from skill_evaluator.scoring.scorer import Scorer, open_scores
 from skill_evaluator.text import nearest
 
@@ -67,7 +67,7 @@ def score_again(folder: Path, components: Path, config: Path, fixtures: Path | N
         judged = read_judged_run(run, run_cases, configuration, config)
         scorer.take(judged.scores)
         scorecard = scorer.scorecard()
-    origin = origin_of(component, fixtures)
+    origin = commits_of(component, fixtures)
     recorder = Recorder(component=component, settings=configuration.settings, kinds=configuration.kinds, origin=origin)
     stopped = judged.stopped if len(calls) == len(planned) else "unfinished: calls are missing"
     record = recorder.record(run.model, run.manifest, scorecard, stopped=stopped, judge=judged.summary)

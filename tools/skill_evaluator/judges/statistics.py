@@ -36,7 +36,7 @@ def _rounded(value: float) -> float:
 RoundedFloat = Annotated[float, PlainSerializer(_rounded)]
 
 
-class Figure(FrozenModel):
+class Estimate(FrozenModel):
     """A figure over n units, with six digits in files; `value` or `ci95` is None if it is not defined."""
 
     value: RoundedFloat | None
@@ -48,26 +48,26 @@ class Figure(FrozenModel):
         return self.ci95 is not None and not _rounded(self.ci95[0]) <= value <= _rounded(self.ci95[1])
 
 
-def rate(successes: int, n: int) -> Figure:
+def rate(successes: int, n: int) -> Estimate:
     """Return a share of n units with its mid-P interval (`stats.rate_interval`).
 
     >>> rate(8, 10).value, [round(bound, 3) for bound in rate(8, 10).ci95]
     (0.8, [0.48, 0.965])
     """
     if n == 0:
-        return Figure(value=None, ci95=None, n=0)
-    return Figure(value=successes / n, ci95=rate_interval(successes, n), n=n)
+        return Estimate(value=None, ci95=None, n=0)
+    return Estimate(value=successes / n, ci95=rate_interval(successes, n), n=n)
 
 
-def mean_within(values: Sequence[float], low: float = 0.0, high: float = 1.0) -> Figure:
+def mean_within(values: Sequence[float], low: float = 0.0, high: float = 1.0) -> Estimate:
     """Return the mean of values in [low, high], one per unit, with the interval of `stats.unit_interval`."""
     n, width = len(values), high - low
     bounds = unit_interval([(value - low) / width for value in values])
     ci95 = None if bounds is None else (low + width * bounds[0], low + width * bounds[1])
-    return Figure(value=fmean(values) if n else None, ci95=ci95, n=n)
+    return Estimate(value=fmean(values) if n else None, ci95=ci95, n=n)
 
 
-def difference(minuend: Figure, subtrahend: Figure) -> Figure:
+def difference(minuend: Estimate, subtrahend: Estimate) -> Estimate:
     """Return minuend − subtrahend of two independent rates, with an interval from their intervals (MOVER).
 
     Newcombe 1998, method 10 (doi:10.1002/(SICI)1097-0258(19980430)17:8<873::AID-SIM779>3.0.CO;2-I). `n` is the smaller
@@ -75,14 +75,14 @@ def difference(minuend: Figure, subtrahend: Figure) -> Figure:
     """
     n = min(minuend.n, subtrahend.n)
     if minuend.value is None or subtrahend.value is None or minuend.ci95 is None or subtrahend.ci95 is None:
-        return Figure(value=None, ci95=None, n=n)
+        return Estimate(value=None, ci95=None, n=n)
     value = minuend.value - subtrahend.value
     below = math.hypot(minuend.value - minuend.ci95[0], subtrahend.ci95[1] - subtrahend.value)
     above = math.hypot(minuend.ci95[1] - minuend.value, subtrahend.value - subtrahend.ci95[0])
-    return Figure(value=value, ci95=(value - below, value + above), n=n)
+    return Estimate(value=value, ci95=(value - below, value + above), n=n)
 
 
-def corrected_rate(reported: Figure, sensitivity: Figure, specificity: Figure) -> Figure | None:
+def corrected_rate(reported: Estimate, sensitivity: Estimate, specificity: Estimate) -> Estimate | None:
     """Correct a reported rate for the judge's errors: (reported + TNR − 1) ÷ (TPR + TNR − 1), clipped to [0, 1].
 
     `sensitivity` (TPR) is the share of known positives that the judge reports, `specificity` (TNR) the share of known
@@ -116,7 +116,7 @@ def corrected_rate(reported: Figure, sensitivity: Figure, specificity: Figure) -
     if value is not None:
         low, high = min(low, value), max(high, value)
     unseen_bound = unseen_share(reported.n)
-    return Figure(value=value, ci95=(min(low, 1.0 - unseen_bound), max(high, unseen_bound)), n=reported.n)
+    return Estimate(value=value, ci95=(min(low, 1.0 - unseen_bound), max(high, unseen_bound)), n=reported.n)
 
 
 class PositionBias(NamedTuple):
@@ -126,9 +126,9 @@ class PositionBias(NamedTuple):
     verdicts for the output shown first. `lean`: `picks_first` minus the share for the second output, from −1 to 1.
     """
 
-    flips: Figure
-    picks_first: Figure
-    lean: Figure
+    flips: Estimate
+    picks_first: Estimate
+    lean: Estimate
 
 
 def position_bias(in_order: Sequence[Hashable], swapped: Sequence[Hashable]) -> PositionBias:
@@ -152,7 +152,7 @@ def position_bias(in_order: Sequence[Hashable], swapped: Sequence[Hashable]) -> 
     )
 
 
-def shift(before: Sequence[float], after: Sequence[float], scale: tuple[float, float] = (0.0, 1.0)) -> Figure:
+def shift(before: Sequence[float], after: Sequence[float], scale: tuple[float, float] = (0.0, 1.0)) -> Estimate:
     """Return the mean shift of values as a share of the scale, from −1 to 1.
 
     For length bias and self-preference, `before` are human and `after` the judge's values; for probes, both are the
@@ -172,7 +172,7 @@ def _agreeing_share(replicates: Sequence[Hashable]) -> float | None:
     return sum(math.comb(count, 2) for count in counts.values()) / pairs if pairs else None
 
 
-def repeatability(repeats: Iterable[Sequence[Hashable]]) -> Figure:
+def repeatability(repeats: Iterable[Sequence[Hashable]]) -> Estimate:
     """Return the repeatability: the mean over items of the share of equal pairs of outputs for one request.
 
     Range 0 to 1, 1 is best. Unparsed outputs (None) are skipped, and so are items with fewer than two parsed outputs.
@@ -180,7 +180,7 @@ def repeatability(repeats: Iterable[Sequence[Hashable]]) -> Figure:
     return mean_within([same for replicates in repeats if (same := _agreeing_share(replicates)) is not None])
 
 
-def own_noise(units: Iterable[Iterable[Sequence[Hashable]]]) -> Figure | None:
+def own_noise(units: Iterable[Iterable[Sequence[Hashable]]]) -> Estimate | None:
     """Return the share of pairs of outputs for the same request that differ. Return None if no request was repeated.
 
     A unit has the outputs of all its requests, such as both orders of a pair, because these depend on each other.
@@ -205,7 +205,7 @@ def confusion(rows: Sequence[Hashable], columns: Sequence[Hashable], categories:
     return table
 
 
-def cohen_kappa(table: Floats, weighting: Weighting = "nominal") -> Figure:
+def cohen_kappa(table: Floats, weighting: Weighting = "nominal") -> Estimate:
     """Return κ = 1 − Σ v p ÷ Σ v p_row p_column of a confusion table of shares p, with its 95 % interval.
 
     v is the weight of a disagreement: 1 (nominal), or the distance between two ordered categories (linear). Range −1 to
@@ -231,12 +231,12 @@ def cohen_kappa(table: Floats, weighting: Weighting = "nominal") -> Figure:
     row_shares, column_shares = shares.sum(axis=1), shares.sum(axis=0)
     expected = float(row_shares @ weights @ column_shares)
     if expected == 0.0:
-        return Figure(value=None, ci95=None, n=round(n))
+        return Estimate(value=None, ci95=None, n=round(n))
     observed = float((weights * shares).sum())
     value, max_change = 1.0 - observed / expected, float(weights.max()) / expected
     if 1.0 - abs(value) < 1e-12:
         width = min(2.0, unseen_share(round(n)) * max_change)
-        return Figure(value=value, ci95=(1.0 - width, 1.0) if value > 0 else (-1.0, width - 1.0), n=round(n))
+        return Estimate(value=value, ci95=(1.0 - width, 1.0) if value > 0 else (-1.0, width - 1.0), n=round(n))
     margins = (weights @ column_shares)[:, None] + (row_shares @ weights)[None, :] - 2 * expected
     influence = (observed * margins / expected - (weights - observed)) / expected
     variance = float((shares * influence**2).sum() - (shares * influence).sum() ** 2) / n
@@ -244,16 +244,16 @@ def cohen_kappa(table: Floats, weighting: Weighting = "nominal") -> Figure:
     return _on_fisher_scale(value, Z * error / (1.0 - value * value), round(n))
 
 
-def _on_fisher_scale(value: float, step: float, n: int) -> Figure:
+def _on_fisher_scale(value: float, step: float, n: int) -> Estimate:
     """Return a coefficient in (−1, 1) with the interval of atanh(value) ± `step`."""
     centre = math.atanh(value)
-    return Figure(value=value, ci95=(math.tanh(centre - step), math.tanh(centre + step)), n=n)
+    return Estimate(value=value, ci95=(math.tanh(centre - step), math.tanh(centre + step)), n=n)
 
 
 class Trust(FrozenModel):
     """Whether κ with human labels reaches a bar; if undecided, the estimated number of `more_labels` that decides."""
 
-    kappa: Figure
+    kappa: Estimate
     trusted: bool | None
     more_labels: NonNegativeInt | None = None
 
@@ -282,7 +282,7 @@ def trust_of(table: Floats, bar: float = BAR, weighting: Weighting = "nominal") 
     return Trust(kappa=kappa, trusted=None, more_labels=min_labels - kappa.n)
 
 
-def spearman(x: Sequence[float], y: Sequence[float]) -> Figure:
+def spearman(x: Sequence[float], y: Sequence[float]) -> Estimate:
     """Return Spearman's rank correlation ρ with its 95 % interval on Fisher's z scale.
 
     Range −1 to 1. ρ is undefined for fewer than four units and if one variable is constant. The standard error is
@@ -291,11 +291,11 @@ def spearman(x: Sequence[float], y: Sequence[float]) -> Figure:
     """
     n = len(x)
     if n < 4 or len(set(x)) < 2 or len(set(y)) < 2:
-        return Figure(value=None, ci95=None, n=n)
+        return Estimate(value=None, ci95=None, n=n)
     from scipy.stats import spearmanr
 
     value = min(1.0, max(-1.0, float(spearmanr(x, y).statistic)))
     nearest = 1.0 - 12.0 / (n * (n * n - 1))
     step = Z * math.sqrt((1.0 + value * value / 2.0) / (n - 3))
     low, high = _on_fisher_scale(max(-nearest, min(nearest, value)), step, n).ci95 or (value, value)
-    return Figure(value=value, ci95=(min(low, value), max(high, value)), n=n)
+    return Estimate(value=value, ci95=(min(low, value), max(high, value)), n=n)

@@ -18,7 +18,7 @@ from skill_evaluator.errors import FixtureError
 from skill_evaluator.files import open_file
 from skill_evaluator.library.config import SafetyLimits
 from skill_evaluator.library.prompts import File, MediaType
-from skill_evaluator.library.reading import Root
+from skill_evaluator.library.reading import ConfinedFolder
 from skill_evaluator.processes import ProcessLimits, Program, run_process
 
 PDF: MediaType = "application/pdf"
@@ -77,7 +77,7 @@ def _with_extent(image: File, head: bytes) -> File:
     return replace(image, width=int(width), height=int(height))
 
 
-def file_in(folder: Path, name: Any, root: Root, limits: SafetyLimits) -> File:
+def file_in(folder: Path, name: Any, root: ConfinedFolder, limits: SafetyLimits) -> File:
     """Read the file that an input names, relative to `folder`.
 
     Raise FixtureError if the name is not a path below the folder, or if the file does not exist or cannot be read.

@@ -46,8 +46,8 @@ from skill_evaluator.library.components import (
     sources_of,
 )
 from skill_evaluator.library.config import SafetyLimits
-from skill_evaluator.library.prompts import DOCUMENT, TURNS, File, Message, WrittenMessage
-from skill_evaluator.library.reading import Root
+from skill_evaluator.library.prompts import DOCUMENT, TURNS, File, Message, PromptMessage
+from skill_evaluator.library.reading import ConfinedFolder
 from skill_evaluator.library.tables import CaseRows, Odd, Row, read_table
 from skill_evaluator.parsing import Parsed
 from skill_evaluator.parsing.answer import parse_output
@@ -161,11 +161,11 @@ _TRUTH = re.compile(r"(expected|ground|truth|answer)", re.IGNORECASE)  # names o
 class _Turns(StrictModel):
     """The content of turns.json: the earlier conversation, alternating between user and assistant."""
 
-    turns: tuple[WrittenMessage, ...]
+    turns: tuple[PromptMessage, ...]
 
     @field_validator("turns")
     @classmethod
-    def _check_order(cls, turns: tuple[WrittenMessage, ...]) -> tuple[WrittenMessage, ...]:
+    def _check_order(cls, turns: tuple[PromptMessage, ...]) -> tuple[PromptMessage, ...]:
         roles = [turn.role for turn in turns]
         if roles != ["user", "assistant"] * (len(roles) // 2):
             raise ValueError("user and assistant must alternate, and the last turn must be the assistant's")
@@ -300,7 +300,9 @@ def read_cases(
         why = f"case '{min(waiting)}' {_WAITS}" if waiting else f"{where} holds no case; {_ADVICE}"
         raise _without_cases(component, why)
     root = root_of(component.home, fixtures_dir, sources[0], component.limits)
-    of_rows = component.origin and Root(component.origin.root, FixtureError, follow_links=component.limits.follow_links)
+    of_rows = component.origin and ConfinedFolder(
+        component.origin.root, FixtureError, follow_links=component.limits.follow_links
+    )
     cases = cases_of_table(table, component, odd, ids, folders, of_rows or root)
     for case_id in sorted(folders.keys() & ids - waiting):
         try:
@@ -326,7 +328,7 @@ def cases_of_table(
     odd: Odd = refuse,
     ids: Collection[str] | None = None,
     folders: Mapping[str, Path] = MappingProxyType({}),
-    root: Root | None = None,
+    root: ConfinedFolder | None = None,
 ) -> dict[str, Case]:
     """Make cases from the rows of a table, or from the rows with these ids.
 
@@ -366,7 +368,7 @@ def _case_of_row(
     at: tuple[str, int],
     row: Row,
     places: Mapping[str, SchemaPath],
-    root: Root | None,
+    root: ConfinedFolder | None,
 ) -> Case:
     case_id, line = at
     where, folder, limit = f"{table.path}:{line}", table.path.parent, component.limits.size_of("document_bytes")
@@ -478,7 +480,7 @@ def _select(ids: Sequence[str], patterns: Sequence[str], source: str) -> set[str
     return {case_id for case_id in ids if not patterns or any(fnmatchcase(case_id, pattern) for pattern in patterns)}
 
 
-def _read_case(folder: Path, component: Component, root: Root) -> Case:
+def _read_case(folder: Path, component: Component, root: ConfinedFolder) -> Case:
     if any("\ud800" <= mark <= "\udfff" for mark in folder.name):
         raise FixtureError(f"the name of {folder} is not UTF-8; rename the folder")
     limit = component.limits.size_of("document_bytes")
@@ -503,7 +505,9 @@ def _read_case(folder: Path, component: Component, root: Root) -> Case:
     return _ready(case, component, folder)
 
 
-def checks_of(component: Component, declared: CaseMeta, where: Path, folder: Path, root: Root) -> tuple[Check, ...]:
+def checks_of(
+    component: Component, declared: CaseMeta, where: Path, folder: Path, root: ConfinedFolder
+) -> tuple[Check, ...]:
     """Return the checks of a case: the component's checks, then its own. Python check files must be below `folder`."""
     return read_checks(declared.checks, folder, where, FixtureError, root.inside, earlier=component.checks)
 
@@ -587,7 +591,7 @@ def _where_of(name: str, source: Path | str) -> str:
     return f"{source / 'document.md'}" if name == DOCUMENT else f"'{name}' in {source / 'inputs.json'}"
 
 
-def _read_inputs(folder: Path, component: Component, root: Root, limit: SizeLimit) -> dict[str, Any]:
+def _read_inputs(folder: Path, component: Component, root: ConfinedFolder, limit: SizeLimit) -> dict[str, Any]:
     """Read inputs.json and the document file of a case folder."""
     inputs: dict[str, Any] = {}
     if (path := _first_file(folder, (INPUTS,), root)) is not None:
@@ -606,7 +610,7 @@ def _read_inputs(folder: Path, component: Component, root: Root, limit: SizeLimi
     return inputs
 
 
-def with_files(inputs: Mapping[str, Any], folder: Path, root: Root, limits: SafetyLimits) -> dict[str, Any]:
+def with_files(inputs: Mapping[str, Any], folder: Path, root: ConfinedFolder, limits: SafetyLimits) -> dict[str, Any]:
     """Replace each value such as {"file": "scan.png"} by the `File` in the folder; raise FixtureError if invalid."""
     return {
         name: file_in(folder, value["file"], root, limits)
@@ -616,7 +620,7 @@ def with_files(inputs: Mapping[str, Any], folder: Path, root: Root, limits: Safe
     }
 
 
-def _first_file(folder: Path, names: Sequence[str], root: Root) -> Path | None:
+def _first_file(folder: Path, names: Sequence[str], root: ConfinedFolder) -> Path | None:
     path = next((folder / name for name in names if (folder / name).exists()), None)
     return None if path is None else root.inside(path)
 

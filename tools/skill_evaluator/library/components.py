@@ -23,10 +23,10 @@ from skill_evaluator.library.config import DEFAULT_LIMITS, SafetyLimits
 from skill_evaluator.library.contract import Contract, constrains, read_schema
 from skill_evaluator.library.programs import ProgramUnderTest
 from skill_evaluator.library.prompts import Prompt, check_semver, checked_prompt, parse_prompt
-from skill_evaluator.library.reading import Root, read_yaml
-from skill_evaluator.library.sources import WrittenAt, numbered, origin_of, recorded_in
+from skill_evaluator.library.reading import ConfinedFolder, read_yaml
+from skill_evaluator.library.sources import SourceLocation, numbered, recorded_in, source_of
 from skill_evaluator.library.sources.own import OWN, written_own
-from skill_evaluator.library.sources.tree import Written
+from skill_evaluator.library.sources.tree import SourceComponent
 from skill_evaluator.library.tables import ENDINGS, CaseRows, Columns, read_table
 from skill_evaluator.metrics import DEFAULT_METRICS, METRICS, REPRODUCIBILITY, accuracy_metrics, agreement_metrics
 from skill_evaluator.metrics.base import AgreementMetric, Metric
@@ -53,10 +53,10 @@ def places_of(component: Path, fixtures: str, fixtures_dir: Path | None, name: s
     return [(fixtures_dir or Path("fixtures")) / fixtures / name, *fallback]
 
 
-def root_of(component: Path, fixtures_dir: Path | None, path: Path, limits: SafetyLimits) -> Root:
+def root_of(component: Path, fixtures_dir: Path | None, path: Path, limits: SafetyLimits) -> ConfinedFolder:
     """Return the folder that cases at `path` must be in: the fixtures folder, or the components folder."""
     folder = component.parent if path.is_relative_to(component) else fixtures_dir or Path("fixtures")
-    return Root(folder, FixtureError, follow_links=limits.follow_links)
+    return ConfinedFolder(folder, FixtureError, follow_links=limits.follow_links)
 
 
 def sources_of(paths: Iterable[Path]) -> list[Path]:
@@ -300,7 +300,7 @@ class Component:
     prose: Mapping[str, float] = field(default_factory=dict)
     program: ProgramUnderTest | None = None
     rows: CaseRows = field(default_factory=CaseRows)
-    origin: WrittenAt | None = None
+    origin: SourceLocation | None = None
     files: tuple[Path, ...] = ()
     formerly: tuple[str, ...] = ()
 
@@ -339,7 +339,7 @@ def load_component(
     NotEvaluatedError if evals/datasets.json has `evaluate: false`.
     """
     folder = home = components_dir / name
-    origin = origin_of(components_dir, name)
+    origin = source_of(components_dir, name)
     if origin is None:
         written, root = _read_own(components_dir, name, limits), folder
     else:
@@ -358,7 +358,7 @@ def load_component(
     truths = list(read_truths(home, places, fixtures_dir, answers.output, limits))
     truths += table.truths(answers.output, answers.schema)
     comparing, compared = _compared(dataset, answers, truths, where, checked=checked)
-    inside = Root(where.parents[2], ComponentError, follow_links=limits.follow_links).inside
+    inside = ConfinedFolder(where.parents[2], ComponentError, follow_links=limits.follow_links).inside
     digests = {"prompt": written.prompt.digest, **answers.digests, "datasets": compared}
     version = written.version or numbered(digests, recorded_in(folder / "leaderboard.json"))
     before = read_checks(written.checks, root, root / written.path, ComponentError, Path)
@@ -460,12 +460,12 @@ def _read_dataset(path: Path, name: str, limits: SafetyLimits) -> Dataset:
 
 
 def _refuse_links(folder: Path, limits: SafetyLimits) -> None:
-    root = Root(folder.parent, ComponentError, follow_links=limits.follow_links)
+    root = ConfinedFolder(folder.parent, ComponentError, follow_links=limits.follow_links)
     for file in _FILES:
         root.inside(folder / file)
 
 
-def _read_own(components_dir: Path, name: str, limits: SafetyLimits) -> Written:
+def _read_own(components_dir: Path, name: str, limits: SafetyLimits) -> SourceComponent:
     if not is_component_name(name):
         raise ComponentError(f"a component is named like its folder (letters, digits, '.', '_', '-'), not '{name}'")
     if not components_dir.is_dir():
@@ -491,7 +491,12 @@ def _read_own(components_dir: Path, name: str, limits: SafetyLimits) -> Written:
 
 
 def _read_contract(
-    folder: Path, written: Written, dataset: Dataset, of_truths: Output | None, limits: SafetyLimits, checked: bool
+    folder: Path,
+    written: SourceComponent,
+    dataset: Dataset,
+    of_truths: Output | None,
+    limits: SafetyLimits,
+    checked: bool,
 ) -> _Contracted:
     """Read a component's output type and schema, and infer what is not declared."""
     output = dataset.output or written.output

@@ -28,7 +28,7 @@ from pydantic import (
 from skill_evaluator.errors import ConfigError
 from skill_evaluator.files import SizeLimit, StrictModel, validated
 from skill_evaluator.identifiers import Label, ModelId, ProviderName, ReplicateCount, Share, Tier, is_address
-from skill_evaluator.library.reading import YAML_DEPTH, FixturesElsewhere, Root, read_yaml
+from skill_evaluator.library.reading import YAML_DEPTH, ConfinedFolder, FixturesElsewhere, read_yaml
 from skill_evaluator.metrics import REPRODUCIBILITY
 from skill_evaluator.text import nearest
 
@@ -520,7 +520,7 @@ def load_models(config_dir: Path, limits: SafetyLimits = DEFAULT_LIMITS) -> tupl
     path = config_dir / "models.yaml"
     if not path.exists():
         raise ConfigError(f"{path} does not exist; `skill-evaluator init` writes it, as does init --adopt")
-    root = Root(config_dir, ConfigError, follow_links=limits.follow_links)
+    root = ConfinedFolder(config_dir, ConfigError, follow_links=limits.follow_links)
     return validated(Models, read_yaml(root.inside(path), depth=limits.yaml_depth), path).models
 
 
@@ -532,7 +532,7 @@ def load_settings(config_dir: Path) -> Settings:
     path = config_dir / "settings.yaml"
     if not path.exists():
         return Settings()
-    return _settings_of(read_yaml(Root(config_dir, ConfigError).inside(path)), path)
+    return _settings_of(read_yaml(ConfinedFolder(config_dir, ConfigError).inside(path)), path)
 
 
 def _settings_of(values: Any, path: Path) -> Settings:

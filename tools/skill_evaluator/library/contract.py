@@ -28,7 +28,7 @@ from skill_evaluator.comparing.declarations import (
 from skill_evaluator.errors import ComponentError
 from skill_evaluator.files import read_json
 from skill_evaluator.library.config import SafetyLimits
-from skill_evaluator.library.reading import Root
+from skill_evaluator.library.reading import ConfinedFolder
 from skill_evaluator.parsing import ANY_VALUE, Expected
 from skill_evaluator.text import canonical_json, digest, key_path, matches, nearest
 
@@ -242,7 +242,7 @@ class _Files:
         self._root = next(
             (folder_above for folder_above in (library, *library.parents) if (folder_above / ".git").exists()), library
         )
-        self._inside = Root(self._root, ComponentError, follow_links=limits.follow_links)
+        self._inside = ConfinedFolder(self._root, ComponentError, follow_links=limits.follow_links)
         self._limit = limits.size_of("schema_bytes")
         self._where = str(folder / name)
         self._read: dict[Path, dict[str, Any]] = {}

@@ -303,7 +303,7 @@ _SAME_KEY = 0.85  # name similarity above which an unknown key is reported as a 
 _PROMPT_SECTION = re.compile(r"^## Prompt[ \t]*\n(.*?)(?=^## |\Z)", re.DOTALL | re.MULTILINE)
 
 
-class WrittenMessage(StrictModel):
+class PromptMessage(StrictModel):
     """A message in a prompt file, or an earlier turn of a case."""
 
     role: Role
@@ -355,7 +355,7 @@ class FrontMatter(BaseModel):
     text_of: Literal["pdf"] | None = Field(
         default=None, description="pdf: send the text of each PDF instead of the PDF"
     )
-    messages: tuple[WrittenMessage, ...] | Literal["sections"] | None = Field(
+    messages: tuple[PromptMessage, ...] | Literal["sections"] | None = Field(
         default=None, description="sections: ## System, ## User and ## Assistant begin messages; or a list of messages"
     )
     program: ProgramUnderTest | None = Field(

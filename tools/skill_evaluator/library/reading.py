@@ -17,7 +17,7 @@ from skill_evaluator.errors import ConfigError, SkillEvaluatorError
 from skill_evaluator.files import SizeLimit, StrictModel, read_text
 
 
-class Root:
+class ConfinedFolder:
     """A folder that its files may not leave, even through symbolic links.
 
     A folder named by a relative path must itself be inside the current folder. `follow_links` allows links out of it;

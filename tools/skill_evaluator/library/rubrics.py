@@ -14,7 +14,7 @@ from pydantic import AfterValidator, Field, PositiveFloat, StringConstraints, Va
 from skill_evaluator.errors import ConfigError
 from skill_evaluator.files import StrictModel, parse_json, problem_message, read_text
 from skill_evaluator.identifiers import Share
-from skill_evaluator.library.reading import CONFIGURATION, Root, parse_yaml, yaml_lines
+from skill_evaluator.library.reading import CONFIGURATION, ConfinedFolder, parse_yaml, yaml_lines
 from skill_evaluator.library.versions import Problem
 from skill_evaluator.text import canonical_json, digest, key_path, listed
 
@@ -257,6 +257,8 @@ def read_rubric_text(path: Path, *, follow_links: bool = False) -> RubricText:
     that is absolute or contains `..` may not leave the rubric's own folder.
     """
     folder = path.parent if path.is_absolute() or ".." in path.parts else Path(*path.parts[:1])
-    text = read_text(Root(folder, ConfigError, follow_links=follow_links).inside(path), ConfigError, CONFIGURATION)
+    text = read_text(
+        ConfinedFolder(folder, ConfigError, follow_links=follow_links).inside(path), ConfigError, CONFIGURATION
+    )
     value = parse_json(text, path) if path.suffix == ".json" else parse_yaml(text, path)
     return RubricText(path=path, value=value, lines=yaml_lines(text))

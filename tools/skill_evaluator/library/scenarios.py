@@ -14,7 +14,7 @@ from skill_evaluator.files import StrictModel, read_text, storing, validated
 from skill_evaluator.identifiers import is_component_name, is_file_name
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import DEFAULT_LIMITS, SafetyLimits
-from skill_evaluator.library.reading import Root, parse_front_matter
+from skill_evaluator.library.reading import ConfinedFolder, parse_front_matter
 from skill_evaluator.text import digest, nearest
 
 BARE = "bare"  # the prompt alone, the reference for the other scenarios
@@ -87,7 +87,7 @@ def load_scenario(config_dir: Path, name: str, limits: SafetyLimits = DEFAULT_LI
 
 def read_scenario(config_dir: Path, path: Path, limits: SafetyLimits = DEFAULT_LIMITS) -> Scenario:
     """Read a scenario's file, reviewed or not; raise ConfigError if it is invalid."""
-    inside = Root(config_dir, ConfigError, follow_links=limits.follow_links).inside(path)
+    inside = ConfinedFolder(config_dir, ConfigError, follow_links=limits.follow_links).inside(path)
     text = read_text(inside, ConfigError, limits.size_of("prompt_bytes"))
     values, body = parse_front_matter(text, inside, depth=limits.yaml_depth)
     front = validated(ScenarioFrontMatter, values, inside)

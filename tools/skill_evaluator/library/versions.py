@@ -21,16 +21,16 @@ from skill_evaluator.library.config import DEFAULT_LIMITS, DeclaredSource
 from skill_evaluator.library.programs import ProgramUnderTest
 from skill_evaluator.library.prompts import Prompt, check_semver, parse_prompt
 from skill_evaluator.library.sources import (
-    WrittenAt,
+    SourceLocation,
     named_origins,
     numbered,
-    origin_of,
     prompt_file,
     recorded_in,
+    source_of,
     sources_in,
 )
 from skill_evaluator.library.sources.own import OWN
-from skill_evaluator.library.sources.tree import Written, commit_tree
+from skill_evaluator.library.sources.tree import SourceComponent, commit_tree
 from skill_evaluator.repository import Repository, within
 from skill_evaluator.text import canonical_json, comparable_version, digest, is_generated
 
@@ -165,7 +165,7 @@ def _sourced(
 
 
 def _of_source(
-    folder: str, file: str, load: Callable[[], Written], raw_schema: bytes | None, board: Path
+    folder: str, file: str, load: Callable[[], SourceComponent], raw_schema: bytes | None, board: Path
 ) -> ComponentVersion:
     """Build the version of a component in a source, with a problem if it cannot be read.
 
@@ -185,7 +185,7 @@ def _of_source(
     )
 
 
-def _schema_digest(raw: bytes | None, folder: str, written: Written) -> str:
+def _schema_digest(raw: bytes | None, folder: str, written: SourceComponent) -> str:
     """Return the digest of a component's schema.json or, if there is none, of its source's schema."""
     if raw is None:
         return digest(canonical_json(written.schema))
@@ -197,7 +197,7 @@ def read_version(folder: Path, path: str) -> ComponentVersion | None:
     """Read the component in a folder; `path` is its path in the repository. Return None if it has no prompt.md."""
     prompt, schema = folder / _PROMPT, folder / _SCHEMA
     raw_schema = read_bytes(schema, ComponentError) if schema.is_file() else None
-    if origin := origin_of(folder.parent, folder.name):
+    if origin := source_of(folder.parent, folder.name):
         file = prompt_file(folder.parent, folder.name, path)
         return _of_source(path, file, partial(origin.here, DEFAULT_LIMITS), raw_schema, folder / "leaderboard.json")
     if not prompt.is_file():
@@ -297,7 +297,7 @@ class CommittedPrompt:
     commit: str
     folder: str
     version: str
-    written: Written
+    written: SourceComponent
 
 
 def component_with(component: Component, earlier: PastPrompt) -> tuple[Component, str | None]:
@@ -404,12 +404,12 @@ def _schema_error(component: Component, version: str) -> ComponentError:
     )
 
 
-def _locations_of(component: Component) -> list[WrittenAt]:
+def _locations_of(component: Component) -> list[SourceLocation]:
     """Return the locations of a component, the current one first, then those under its former names."""
     if component.origin is not None:
         return [component.origin]
     folders = [component.folder, *(component.folder.parent / name for name in component.formerly)]
-    return [WrittenAt(name=folder.name, source=OWN, root=folder, key=_PROMPT) for folder in folders]
+    return [SourceLocation(name=folder.name, source=OWN, root=folder, key=_PROMPT) for folder in folders]
 
 
 def _prompts_at(

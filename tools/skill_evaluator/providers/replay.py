@@ -83,7 +83,7 @@ class AnswerLine(_Part):
     attempts: PositiveInt = 1
 
     @model_validator(mode="after")
-    def _refuse_neither(self) -> Self:
+    def _require_text_or_error(self) -> Self:
         if self.text is None and self.error is None:
             raise ValueError("neither text nor error")
         return self

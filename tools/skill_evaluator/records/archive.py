@@ -127,7 +127,7 @@ class RecordedRun(BaseModel):
         return has_equal_digests and self.scorer_version == run.scorer_version
 
 
-class Heads(BaseModel):
+class LeaderboardKeys(BaseModel):
     """The leaderboard keys that are needed to select runs and to add rows."""
 
     skill: ComponentName
@@ -320,7 +320,7 @@ def read_entries(path: Path) -> list[RecordedRun]:
 
 def parse_entries(content: bytes, path: Path) -> list[RecordedRun]:
     """Return the runs in the text of a leaderboard, newest first; raise LeaderboardError if it is invalid."""
-    runs = parse_board(content, path, Heads).runs
+    runs = parse_board(content, path, LeaderboardKeys).runs
     versions = set(filter(semver.Version.is_valid, {run.version for run in runs}))
     return sorted((run for run in runs if run.version in versions), key=lambda run: run.order, reverse=True)
 
@@ -417,7 +417,7 @@ def check_leaderboard(component: Component) -> None:
     path = component.leaderboard_path
     content = read_board(path)
     if content is not None:
-        _check_name(parse_board(content, path, Heads).skill, path, component.name, component.formerly)
+        _check_name(parse_board(content, path, LeaderboardKeys).skill, path, component.name, component.formerly)
 
 
 def _check_name(name: str, path: Path, skill: str, formerly: Sequence[str]) -> None:
@@ -497,7 +497,7 @@ def with_rows(content: bytes | None, path: Path, skill: str, rows: Iterable[Row]
     for row in new.values():
         if row.skill != skill:
             raise LeaderboardError(f"run '{row.run_id}' is of '{row.skill}', {path} is the leaderboard of '{skill}'")
-    heads = Heads(skill=skill) if content is None else parse_board(content, path, Heads)
+    heads = LeaderboardKeys(skill=skill) if content is None else parse_board(content, path, LeaderboardKeys)
     for head in heads.runs:
         new.pop(head.run_id, None)
     first_runs_of_versions = list(first_runs(heads.runs).values())
@@ -513,7 +513,7 @@ def with_rows(content: bytes | None, path: Path, skill: str, rows: Iterable[Row]
     return Additions(blocks=blocks, refused=refused)
 
 
-def _insert_rows(text: bytes, path: Path, heads: Heads, added: Sequence[Row], skill: str) -> list[bytes]:
+def _insert_rows(text: bytes, path: Path, heads: LeaderboardKeys, added: Sequence[Row], skill: str) -> list[bytes]:
     """Insert rows into the text of a leaderboard, each before the first older row; return the text in blocks."""
     if not heads.runs:
         return [format_leaderboard({"skill": skill}, (row.as_json() for row in added))]

@@ -37,7 +37,7 @@ _COMMITTED_FILE = re.compile(r"(?P<skill>[^/]+)/(?:leaderboard|evals/records/(?P
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Books:
+class CommittedRecords:
     """A component's leaderboard and its records by run id, as bytes. `leaderboard` is None if there is no file.
 
     `folder` is the component's folder in problems. Rows and records may have one of the names in `formerly`.
@@ -60,14 +60,14 @@ class Books:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Past:
+class LibraryAtCommit:
     """The components of a folder at a commit, by name: their versions, leaderboards and records."""
 
     versions: Mapping[str, ComponentVersion]
-    committed: Mapping[str, Books]
+    committed: Mapping[str, CommittedRecords]
 
 
-def library_at_commit(repository: Repository, commit: str, folder: str, names: Iterable[str]) -> Past:
+def library_at_commit(repository: Repository, commit: str, folder: str, names: Iterable[str]) -> LibraryAtCommit:
     """Read the named components at a commit, and components that no longer exist, since they may be renamed."""
     (versions,) = read_versions(repository, (commit,), folder)
     selected = {*names, *(name for name in versions if not (repository.root / folder / name).exists())}
@@ -78,7 +78,7 @@ def library_at_commit(repository: Repository, commit: str, folder: str, names: I
             blobs.setdefault(match["skill"], {})[match["run"]] = blob
     contents = repository.contents(blob for blobs_of_skill in blobs.values() for blob in blobs_of_skill.values())
     files = {
-        skill: Books(
+        skill: CommittedRecords(
             skill=skill,
             folder=within(folder, skill),
             leaderboard=contents[blobs_of_skill[None]] if None in blobs_of_skill else None,
@@ -86,14 +86,14 @@ def library_at_commit(repository: Repository, commit: str, folder: str, names: I
         )
         for skill, blobs_of_skill in blobs.items()
     }
-    return Past(versions=versions, committed=files)
+    return LibraryAtCommit(versions=versions, committed=files)
 
 
-def read_committed(components: Path, name: str, folder: str, formerly: Sequence[str] = ()) -> Books:
+def read_committed(components: Path, name: str, folder: str, formerly: Sequence[str] = ()) -> CommittedRecords:
     """Read a component's leaderboard and records in the work tree; raise LeaderboardError if a file is unreadable."""
     board = components / name / "leaderboard.json"
     records = sorted((components / name / "evals" / "records").glob("*.json"))
-    return Books(
+    return CommittedRecords(
         skill=name,
         folder=within(folder, name),
         leaderboard=read_bytes(board, LeaderboardError) if board.exists() else None,
@@ -102,7 +102,7 @@ def read_committed(components: Path, name: str, folder: str, formerly: Sequence[
     )
 
 
-def problems_of(components: Path, name: str, folder: str, past: Past | None) -> list[Problem]:
+def problems_of(components: Path, name: str, folder: str, past: LibraryAtCommit | None) -> list[Problem]:
     """Check a component's leaderboard and records, and their changes since `past`.
 
     `folder` is the components folder in the problems. Raise LeaderboardError if a file cannot be read.
@@ -122,7 +122,7 @@ def problems_of(components: Path, name: str, folder: str, past: Past | None) -> 
     return problems if after is None else [*versioning_problems(version_before(past.versions, after), after), *problems]
 
 
-def disagreements(files: Books) -> Iterator[Problem]:
+def disagreements(files: CommittedRecords) -> Iterator[Problem]:
     """Yield a problem for each unreadable file, misplaced row, and row or record that is missing or differs."""
     records: dict[str, tuple[Any, Record]] = {}
     for run_id, raw in sorted(files.records.items()):
@@ -153,7 +153,7 @@ def disagreements(files: Books) -> Iterator[Problem]:
             yield Problem(file=files.record_path(run_id), line=1, message=message)
 
 
-def _edited_prompts(files: Books, rows: Sequence[Row]) -> Iterator[Problem]:
+def _edited_prompts(files: CommittedRecords, rows: Sequence[Row]) -> Iterator[Problem]:
     """Yield a problem for each complete run whose prompt differs from its version's first run."""
     entries = mark_edited([entry_of(row) for row in rows])
     first = first_runs(entries)
@@ -166,7 +166,7 @@ def _edited_prompts(files: Books, rows: Sequence[Row]) -> Iterator[Problem]:
             yield _row_problem(files, entry.run_id, message)
 
 
-def _contradictions(files: Books, row: Row, value: Any, record: Record) -> Iterator[Problem]:
+def _contradictions(files: CommittedRecords, row: Row, value: Any, record: Record) -> Iterator[Problem]:
     """Yield a problem if a row and its record differ, or if the record was edited after the row was added."""
     if record.draft:
         yield _row_problem(
@@ -188,7 +188,7 @@ def _contradictions(files: Books, row: Row, value: Any, record: Record) -> Itera
         yield Problem(file=files.record_path(row.run_id), line=1, message=message)
 
 
-def _acceptance_problems(path: Path, files: Books) -> Iterator[Problem]:
+def _acceptance_problems(path: Path, files: CommittedRecords) -> Iterator[Problem]:
     """Check the accepted versions: yield a problem for an invalid file, and for versions or runs without a record."""
     file = f"{files.folder}/evals/accepted.json"
     try:
@@ -221,7 +221,7 @@ def _acceptance_problems(path: Path, files: Books) -> Iterator[Problem]:
                     yield Problem(file=file, line=1, message=message)
 
 
-def edits_of(before: Books, after: Books) -> Iterator[Problem]:
+def edits_of(before: CommittedRecords, after: CommittedRecords) -> Iterator[Problem]:
     """Yield a problem for each edited or removed row or record. Drafts may be removed."""
     old_rows, new_rows = _raw_rows(before), _raw_rows(after)
     if old_rows is not None and new_rows is not None:
@@ -241,14 +241,14 @@ def edits_of(before: Books, after: Books) -> Iterator[Problem]:
             yield Problem(file=path, line=1, message="this record was edited; records are only added")
 
 
-def _read_rows(files: Books) -> list[Row]:
+def _read_rows(files: CommittedRecords) -> list[Row]:
     if files.leaderboard is None:
         return []
     path = Path(files.board_path)
     return parse_leaderboard(_parse(files.leaderboard, path), path, files.skill, files.formerly).runs
 
 
-def _read_record(raw: bytes, files: Books, run_id: str) -> tuple[Any, Record]:
+def _read_record(raw: bytes, files: CommittedRecords, run_id: str) -> tuple[Any, Record]:
     path = Path(files.record_path(run_id))
     value = _parse(raw, path)
     record = parse_record(value, path)
@@ -261,7 +261,7 @@ def _parse(raw: bytes, path: Path) -> Any:
     return parse_json(decoded(raw, path, LeaderboardError), path, LeaderboardError)
 
 
-def _disorder(files: Books, rows: list[Row]) -> Iterator[Problem]:
+def _disorder(files: CommittedRecords, rows: list[Row]) -> Iterator[Problem]:
     """Yield a problem for each duplicate row of a run, and for each row above a newer one."""
     seen: set[str] = set()
     for row in rows:
@@ -274,7 +274,7 @@ def _disorder(files: Books, rows: list[Row]) -> Iterator[Problem]:
             yield _row_problem(files, lower.run_id, message)
 
 
-def _row_problem(files: Books, run_id: str, message: str) -> Problem:
+def _row_problem(files: CommittedRecords, run_id: str, message: str) -> Problem:
     return Problem(file=files.board_path, line=_lines_of_runs(files.leaderboard or b"").get(run_id, 1), message=message)
 
 
@@ -284,7 +284,7 @@ def _lines_of_runs(leaderboard: bytes) -> dict[str, int]:
     return {run_id: number for number, line in reversed(numbered) for run_id in _RUN_ID.findall(line)}
 
 
-def _raw_rows(files: Books) -> dict[str, list[Any]] | None:
+def _raw_rows(files: CommittedRecords) -> dict[str, list[Any]] | None:
     """Return a leaderboard's rows grouped by run id. Return None if it cannot be read."""
     value = {"runs": []} if files.leaderboard is None else _json_or_none(files.leaderboard)
     if not isinstance(value, dict) or not isinstance(value.get("runs"), list):

@@ -7,7 +7,7 @@ from pydantic import Field
 from skill_evaluator.errors import JudgeError
 from skill_evaluator.files import StrictModel, json_text, read_versioned, replace_text
 from skill_evaluator.identifiers import CaseId, ComponentName, Digest, ModelId, RunId, Timestamp, VersionText
-from skill_evaluator.library.reading import Root
+from skill_evaluator.library.reading import ConfinedFolder
 from skill_evaluator.text import digest
 
 PINNED_VERSION = 1
@@ -66,7 +66,7 @@ def read_pinned(component: Path, skill: str) -> dict[str, PinnedOutputs]:
 
     Raise JudgeError if a file is invalid, was edited, is of another component, or is a second file of a model.
     """
-    root = Root(component, JudgeError)
+    root = ConfinedFolder(component, JudgeError)
     pinned: dict[str, PinnedOutputs] = {}
     for path in sorted(pinned_folder(component).glob("*.json")):
         outputs = read_versioned(PinnedOutputs, root.inside(path), "pinned_version", PINNED_VERSION, JudgeError)

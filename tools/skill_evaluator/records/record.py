@@ -33,7 +33,7 @@ from skill_evaluator.identifiers import (
 )
 from skill_evaluator.library.config import IGNORABLE
 from skill_evaluator.library.prompts import DOCUMENT, TURNS
-from skill_evaluator.metrics.diagnosis.field_profile import Standing
+from skill_evaluator.metrics.diagnosis.field_profile import Stability
 from skill_evaluator.parsing import NotJson
 from skill_evaluator.records.summaries import (
     LATER,
@@ -203,7 +203,7 @@ class CaseRecord(FrozenModel):
     outcomes: list[str]
     replicates: dict[str, list[float | None]]
     fields: dict[str, FieldCount]
-    profile: dict[str, Standing] = {}
+    profile: dict[str, Stability] = {}
     arrays: dict[str, ArrayLength] = {}
     exact: NonNegativeInt | None = None
     checks: dict[str, CheckRecord] = Field(default={}, exclude_if=lambda checks: not checks)

@@ -13,7 +13,7 @@ from skill_evaluator.ci.platforms import PLATFORMS
 from skill_evaluator.display import cost_words, count, interval, number
 from skill_evaluator.display.addresses import NO_SITE, Site
 from skill_evaluator.display.options import PlatformName
-from skill_evaluator.display.pages import Block, Fold, Heading, Lines, Only, Page, Section, cut_table, print_page
+from skill_evaluator.display.pages import Block, Fold, ForMedia, Heading, Lines, Page, Section, cut_table, print_page
 from skill_evaluator.display.safe_text import abridged
 from skill_evaluator.display.sheets import Cell, Format, Sheet, cells_of
 from skill_evaluator.errors import PlanError
@@ -182,8 +182,8 @@ def outcome_page(outcome: Outcome, published: bool = True, site: Site = NO_SITE)
 
 def _collapsed_section(title: str, blocks: Sequence[Block]) -> Section:
     """Return a section that is collapsed in Markdown; a terminal has it open."""
-    fold = Only(("markdown", "site"), [Fold(title, blocks)])
-    return Section(name=title.lower(), blocks=[Only(("terminal",), blocks), fold])
+    fold = ForMedia(("markdown", "site"), [Fold(title, blocks)])
+    return Section(name=title.lower(), blocks=[ForMedia(("terminal",), blocks), fold])
 
 
 def _missing_models(outcome: Outcome) -> Mapping[str, list[str]]:

@@ -24,7 +24,7 @@ from skill_evaluator.display.addresses import NO_SITE, Site
 from skill_evaluator.display.pages import Block, Fold, Heading, Lines, Page, Section, Words
 from skill_evaluator.display.sheets import Cell, Sheet
 from skill_evaluator.identifiers import UNNAMED
-from skill_evaluator.metrics.diagnosis.field_profile import Standing
+from skill_evaluator.metrics.diagnosis.field_profile import Stability
 from skill_evaluator.records.record import served_text
 from skill_evaluator.reports.summary import (
     MARKS,
@@ -65,7 +65,7 @@ _LEGEND = (
     "per 1,000: of 1,000 outputs, failures of 1,000 calls, so that runs of different sizes can be compared",
     "n: outputs if each is an independent draw, else cases",
 )
-_STABILITIES: tuple[Standing, ...] = ("stable_right", "stable_wrong", "flaky", "stable", "unscored")
+_STABILITIES: tuple[Stability, ...] = ("stable_right", "stable_wrong", "flaky", "stable", "unscored")
 _NUMBERS = frozenset({"before → after", "change", "95 % interval", "p", "detects", "n"})
 _CHANGE = ("before → after", "change", "95 % interval", "verdict")
 _TIER_MARKS = {"critical": " *", "supporting": " (supporting)", "advisory": ""}

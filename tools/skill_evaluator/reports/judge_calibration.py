@@ -11,10 +11,10 @@ from skill_evaluator.display.pages import (
     Captioned,
     Chart,
     Drawing,
+    ForMedia,
     Heading,
     Line,
     Lines,
-    Only,
     Page,
     page_of,
     print_page,
@@ -29,7 +29,7 @@ from skill_evaluator.judges.calibration.results import (
     LabelMode,
 )
 from skill_evaluator.judges.prompting.session import JudgeRunSize
-from skill_evaluator.judges.statistics import Figure, Trust, rate
+from skill_evaluator.judges.statistics import Estimate, Trust, rate
 from skill_evaluator.judges.workflows.judging import Judged
 from skill_evaluator.reports.judge_results import print_judged
 from skill_evaluator.reports.judging import TRUSTED, reasons, row_of, share, trust_cell
@@ -91,8 +91,8 @@ def _calibration_blocks(calibration: JudgeCalibration) -> Iterator[Block]:
         if judge.unusable is not None:
             text = Cell(judge.judge, code=True), f": no usable output: {reasons(judge.unusable.unscored)}"
             example = Cell(judge.unusable.example or "no text", code=True)
-            yield Only(("site",), [Line(*text)])
-            yield Only(("terminal", "markdown"), [Line(*text, "; for example: ", example)])
+            yield ForMedia(("site",), [Line(*text)])
+            yield ForMedia(("terminal", "markdown"), [Line(*text, "; for example: ", example)])
         for row in _shown(judge):
             yield Captioned(_six_lines(judge, row))
             if row.strata:
@@ -190,7 +190,7 @@ def _detection_lines(judge: JudgeResult) -> Iterator[Line]:
         yield Line(Cell(judge.judge, code=True), f", false alarms: {share(alarms[ANY])} of controls ({others})")
 
 
-def _misses(figure: Figure) -> int:
+def _misses(figure: Estimate) -> int:
     return round((1.0 - (figure.value or 0.0)) * figure.n)
 
 
@@ -219,7 +219,7 @@ def _batch_blocks(judge: JudgeResult, batch: BatchResult) -> Iterator[Block]:
         yield Line(f"warning: {counted(batch.pairs, 'pair')}; rates from fewer than 100 pairs are uncertain")
 
 
-def _trust_chart(rows: Sequence[tuple[str, LabelAgreement]], bar: float) -> Only:
+def _trust_chart(rows: Sequence[tuple[str, LabelAgreement]], bar: float) -> ForMedia:
     """Return the site's chart of κ with its interval and the bar, or a table if no judge has a κ."""
     points, cells = list[dict[str, Any]](), []
     for judge, row in rows:
@@ -234,7 +234,7 @@ def _trust_chart(rows: Sequence[tuple[str, LabelAgreement]], bar: float) -> Only
     columns = ("judge", "on", "κ, 95 % interval", "n", "")
     sheet = Sheet(columns=columns, rows=cells, numbers=frozenset(columns[2:4]))
     if not points:
-        return Only(("site",), [Captioned(sheet, "Agreement with people", _RULE.format(bar=plain(bar)))])
+        return ForMedia(("site",), [Captioned(sheet, "Agreement with people", _RULE.format(bar=plain(bar)))])
     counts = Counter(TRUSTED[row.trust.trusted] for _, row in rows)
     decisions = ", ".join(f"{text} {count}" for text, count in counts.items())
 
@@ -244,4 +244,4 @@ def _trust_chart(rows: Sequence[tuple[str, LabelAgreement]], bar: float) -> Only
         marks = {bar: f"the bar, {plain(bar)}", 0.0: "chance"}
         return interval_chart(points, "κ", marks).properties(title=title(decisions, _RULE.format(bar=plain(bar))))
 
-    return Only(("site",), [Chart("trust", [Drawing(file="", words=decisions, draw=draw, figures=sheet)])])
+    return ForMedia(("site",), [Chart("trust", [Drawing(file="", words=decisions, draw=draw, figures=sheet)])])

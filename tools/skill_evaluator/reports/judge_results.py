@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from skill_evaluator.checking.rubrics import RubricLint
 from skill_evaluator.display import number, plain, probability
-from skill_evaluator.display.pages import Block, Captioned, Heading, Line, Lines, Only, page_of, print_page
+from skill_evaluator.display.pages import Block, Captioned, ForMedia, Heading, Line, Lines, page_of, print_page
 from skill_evaluator.display.safe_text import shortened
 from skill_evaluator.display.sheets import Cell, Format, Sheet
 from skill_evaluator.errors import EXIT_OK
@@ -22,7 +22,7 @@ from skill_evaluator.judges.modes.regression_results import (
 )
 from skill_evaluator.judges.modes.scoring import JudgeScores, ScoreResults
 from skill_evaluator.judges.prompting.session import JudgeRunSize
-from skill_evaluator.judges.statistics import Figure
+from skill_evaluator.judges.statistics import Estimate
 from skill_evaluator.judges.workflows.case_drafting import DraftedCases
 from skill_evaluator.judges.workflows.judging import Judged, JudgedResults
 from skill_evaluator.library.rubrics import USUAL_THRESHOLD
@@ -104,8 +104,8 @@ def judged_blocks(results: JudgedResults, remarks: Sequence[str] = ()) -> Iterat
     """
     titles = {"score": "Scores by judges", "pairwise": "Comparisons by judges", "regression": "Regressions by judges"}
     source = f": {results.judging.source}" if results.judging.source else ""
-    yield Only(("markdown",), [Heading(titles[results.judging.mode], source, level=2)])
-    yield Only(("site",), [Heading(titles[results.judging.mode])])  # the source may be a path on this machine
+    yield ForMedia(("markdown",), [Heading(titles[results.judging.mode], source, level=2)])
+    yield ForMedia(("site",), [Heading(titles[results.judging.mode])])  # the source may be a path on this machine
     if isinstance(results, RegressionResults):
         yield _conclusion(results)
     for judge in results.judges:
@@ -113,8 +113,8 @@ def judged_blocks(results: JudgedResults, remarks: Sequence[str] = ()) -> Iterat
             text = f"{judge.judge.model_id}: no usable output: {reasons(judge.unusable.unscored)}"
             example = judge.unusable.example
             quoted: list[str | Cell] = ["; for example: ", _evidence_cell(example)] if example else []
-            yield Only(("site",), [Line(text, style="red")])
-            yield Only(("terminal", "markdown"), [Line(text, *quoted, style="red")])
+            yield ForMedia(("site",), [Line(text, style="red")])
+            yield ForMedia(("terminal", "markdown"), [Line(text, *quoted, style="red")])
     if isinstance(results, RegressionResults):
         yield from _regression_blocks(results)
     else:
@@ -123,9 +123,9 @@ def judged_blocks(results: JudgedResults, remarks: Sequence[str] = ()) -> Iterat
     yield Lines(list(_run_notes(results)))
     judges = _usable(results.judges)
     biases = [f"{judge.judge.model_id}: {sentence}" for judge in judges for sentence in _bias_parts(judge)[1]]
-    yield Only(("terminal", "markdown"), [Lines([*biases, *remarks])])
+    yield ForMedia(("terminal", "markdown"), [Lines([*biases, *remarks])])
     if isinstance(results, RegressionResults):
-        yield Only(("terminal",), [_conclusion(results)])
+        yield ForMedia(("terminal",), [_conclusion(results)])
 
 
 def _run_notes(results: JudgedResults) -> Iterator[str]:
@@ -191,7 +191,7 @@ def _score_blocks(results: ScoreResults) -> Iterator[Block]:
     yield Captioned(_judge_table(("judge", "criterion", "method"), numbers, "unscored", rows), "Scores")
     yield from panel_blocks("mean", results.panel)
     if judges:
-        yield Only(("terminal", "markdown"), [Captioned(_worst_scores(judges), "The lowest scores")])
+        yield ForMedia(("terminal", "markdown"), [Captioned(_worst_scores(judges), "The lowest scores")])
 
 
 def _worst_scores(judges: Sequence[JudgeScores]) -> Sheet:
@@ -258,7 +258,7 @@ def _pair_blocks(results: PairwiseResults) -> Iterator[Block]:
     yield from panel_blocks("majority, wins of output 1", results.panel)
     uncertain = _uncertain_matches(judges)
     if uncertain.rows:
-        yield Only(("terminal", "markdown"), [Captioned(uncertain, "The least certain comparisons")])
+        yield ForMedia(("terminal", "markdown"), [Captioned(uncertain, "The least certain comparisons")])
 
 
 def _uncertain_matches(judges: Sequence[JudgePreferences]) -> Sheet:
@@ -295,7 +295,7 @@ def _pair_biases(judge: JudgePreferences) -> Iterator[str]:
             yield f"{entry.criterion}: significantly often, {which}{_LENGTH_BIAS}"
 
 
-def _position_bias(lean: Figure) -> Iterator[str]:
+def _position_bias(lean: Estimate) -> Iterator[str]:
     if lean.excludes(0.0):
         position = "first" if (lean.value or 0.0) > 0 else "second"
         yield f"significant position bias to the {position} output: {share(lean)}"
@@ -323,10 +323,10 @@ def _regression_blocks(results: RegressionResults) -> Iterator[Block]:
     held.sort(key=lambda row: (row[1].ship_decision != "block", row[1].ship_decision is None))
     if held:
         caption = f"The worst of {counted(len(held), 'pair')} without the decision to ship"
-        yield Only(("terminal", "markdown"), [Captioned(_worst_pairs(held[:_MAX_PAIRS]), caption)])
+        yield ForMedia(("terminal", "markdown"), [Captioned(_worst_pairs(held[:_MAX_PAIRS]), caption)])
         rows = [row_of([judge, pair.id], _decision_cell(pair), "; ".join(pair.reasons)) for judge, pair in held]
         sheet = Sheet(columns=("judge", "pair", "decision", "reasons"), rows=rows)
-        yield Only(("site",), [Captioned(sheet, "Pairs without the decision to ship")])
+        yield ForMedia(("site",), [Captioned(sheet, "Pairs without the decision to ship")])
     yield Captioned(_dimension_sheet(judges), "Dimensions")
     if results.changes:
         rows = [

@@ -10,7 +10,7 @@ from skill_evaluator.display.sheets import Cell, Format, Sheet, cells_of
 from skill_evaluator.judges.modes.results import CascadeResult, PanelResult
 from skill_evaluator.judges.prompting.reading import UnscoredReason
 from skill_evaluator.judges.prompting.session import JudgeRunSize
-from skill_evaluator.judges.statistics import Figure, mean_within
+from skill_evaluator.judges.statistics import Estimate, mean_within
 from skill_evaluator.runner.prices import AMOUNTS, sum_of
 from skill_evaluator.text import counted
 
@@ -23,7 +23,7 @@ _NO_LABELS = Line(
 )
 
 
-def interval(figure: Figure) -> str:
+def interval(figure: Estimate) -> str:
     """Format a confidence interval as `(0.310–0.780)`; a dash if there is none."""
     if figure.ci95 is None:
         return "–"
@@ -31,14 +31,14 @@ def interval(figure: Figure) -> str:
     return f"({number(low)}–{number(high)})"
 
 
-def share(figure: Figure) -> str:
+def share(figure: Estimate) -> str:
     """Format a figure with its confidence interval; a dash if it is based on nothing."""
     return f"{number(figure.value)} {interval(figure)}" if figure.n else "–"
 
 
-def row_of(names: Sequence[str], *values: Cell | Figure | str | int | None) -> list[Cell]:
+def row_of(names: Sequence[str], *values: Cell | Estimate | str | int | None) -> list[Cell]:
     """Return the cells of a row: names, which are text from outside, and values; a figure has its interval."""
-    return cells_of(names, *(share(value) if isinstance(value, Figure) else value for value in values))
+    return cells_of(names, *(share(value) if isinstance(value, Estimate) else value for value in values))
 
 
 def reasons(counts: Mapping[UnscoredReason, int]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from json import loads
 from typing import Any
 
-from skill_evaluator.checking.lint import Linted, PlanLine
+from skill_evaluator.checking.lint import LintResult, PlanLine
 from skill_evaluator.checking.rubrics import RubricLint
 from skill_evaluator.checks.declared import Check
 from skill_evaluator.ci.adopting import Proposal
@@ -49,7 +49,7 @@ def mark_linted(library: LintedLibrary, platform: PlatformName | None) -> None:
                 PLATFORMS[platform].annotate(level, message, path.as_posix())
 
 
-def not_evaluated(linted: Sequence[Linted]) -> list[str]:
+def not_evaluated(linted: Sequence[LintResult]) -> list[str]:
     """Return a sentence on the components and cases that are not evaluated, or nothing if all are."""
     left_out = sum(component.not_evaluated is not None for component in linted)
     waiting = sum(len(component.waiting) for component in linted)
@@ -60,7 +60,7 @@ def not_evaluated(linted: Sequence[Linted]) -> list[str]:
     return [f"not evaluated: {' and '.join(counts)}"] if counts else []
 
 
-def _component_json(linted: Linted) -> dict[str, Any]:
+def _component_json(linted: LintResult) -> dict[str, Any]:
     fields = []
     for line in linted.lines:
         rule = line.rule
@@ -96,7 +96,7 @@ def _field_plan_sheet(lines: Sequence[PlanLine], checks: Sequence[Check]) -> She
     return Sheet(columns=_COLUMNS, rows=rows, numbers=frozenset({"weight"}), whole=frozenset({"path"}))
 
 
-def _component_facts(linted: Linted) -> str:
+def _component_facts(linted: LintResult) -> str:
     fields = sum(line.kind == "field" for line in linted.lines)
     arrays = len(linted.lines) - fields
     checks = f", {counted(len(linted.checks), 'check')}" if linted.checks else ""
@@ -108,7 +108,7 @@ def _component_facts(linted: Linted) -> str:
     )
 
 
-def _component_blocks(linted: Linted) -> Iterator[Block]:
+def _component_blocks(linted: LintResult) -> Iterator[Block]:
     yield Heading(Cell(linted.name, code=True), f" {version_words(linted.version)}" if linted.version else "", level=2)
     if linted.version:
         yield Line(_component_facts(linted))
@@ -119,7 +119,7 @@ def _component_blocks(linted: Linted) -> Iterator[Block]:
     yield Lines([Line(Cell("problem:", "bold"), problem, style="red") for problem in problems])
 
 
-def _skipped_reasons(linted: Linted) -> list[str]:
+def _skipped_reasons(linted: LintResult) -> list[str]:
     """Return the reason that a component or a case is not evaluated."""
     drafts = [f"case '{case_id}' is not evaluated yet: it is an unreviewed draft" for case_id in linted.unreviewed]
     if linted.not_evaluated is not None:

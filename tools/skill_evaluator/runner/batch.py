@@ -63,7 +63,7 @@ class Submitted(_Line):
     id: Annotated[Label, Field(min_length=1)]
 
 
-class Absent(_Line):
+class BatchNotFound(_Line):
     """The vendor has no such batch, for this reason; its calls may be sent again."""
 
     event: Literal["absent"] = "absent"
@@ -86,7 +86,7 @@ class Deleted(_Line):
     event: Literal["deleted"] = "deleted"
 
 
-_Event = Intended | Submitted | Absent | Collected | Deleted
+_Event = Intended | Submitted | BatchNotFound | Collected | Deleted
 
 
 class BatchLine(RootModel[Annotated[_Event, Field(discriminator="event")]]):
@@ -169,7 +169,7 @@ class BatchJournal:
     def absent(self, batch: Batch, reason: str) -> None:
         """Record that the vendor does not have a batch."""
         printable = "".join(character for character in reason if character.isprintable())
-        self._write(Absent(batch=batch.number, at=now(), reason=printable[:300]))
+        self._write(BatchNotFound(batch=batch.number, at=now(), reason=printable[:300]))
 
     def collected(self, batch: Batch, state: str, *, answered: int, failed: int, resent: int) -> None:
         """Record that every call of a batch has its outcome, or goes into a new batch."""

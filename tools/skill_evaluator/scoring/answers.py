@@ -33,7 +33,7 @@ from skill_evaluator.metrics.diagnosis.contract_errors import (
     only_extra_keys,
     top_names,
 )
-from skill_evaluator.metrics.diagnosis.field_profile import FieldValues, Standing, field_values
+from skill_evaluator.metrics.diagnosis.field_profile import FieldValues, Stability, field_values
 from skill_evaluator.metrics.diagnosis.per_field import FieldCounts, FieldScores, FieldTotal, FilledCounts, per_field
 from skill_evaluator.parsing import ANY_VALUE, Expected, Parsed
 from skill_evaluator.parsing.answer import parse_output, split_reasoning
@@ -128,7 +128,7 @@ class CheckedCase:
         return max(self.passed.values()) / n if n > 1 else None
 
     @property
-    def standing(self) -> Standing:
+    def standing(self) -> Stability:
         """The stability of the check: always passed, never passed, or flaky."""
         if self.passed.total() < 2:
             return "unscored"
@@ -200,7 +200,7 @@ class CaseScore:
     reproducibility: Mapping[str, float | None]
     fields: Mapping[str, FieldTotal] = field(default_factory=dict)
     stability: Mapping[str, float] = field(default_factory=dict)
-    profile: Mapping[str, Standing] = field(default_factory=dict)
+    profile: Mapping[str, Stability] = field(default_factory=dict)
     values: FieldValues = field(default_factory=dict)
     filled: Mapping[str, FilledCounts] = field(default_factory=dict)
     arrays: Mapping[str, ArrayLengths] = field(default_factory=dict)

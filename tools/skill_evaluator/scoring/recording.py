@@ -43,7 +43,7 @@ class Origin:
     dataset_commit: str | None = None
 
 
-def origin_of(component: Component, fixtures: Path | None) -> Origin:
+def commits_of(component: Component, fixtures: Path | None) -> Origin:
     """Return the commits of a component's prompt and cases; raise FixtureError if there are no cases."""
     return Origin(prompt_commit=commit_of(*component.files), dataset_commit=commit_of(*find_cases(component, fixtures)))
 

@@ -23,7 +23,7 @@ from skill_evaluator.site.state import ComponentState
 from skill_evaluator.text import listed, version_words
 from skill_evaluator.verdicts.decide.comparability import common_part
 from skill_evaluator.verdicts.decide.results import ComparisonResult, Comparisons, MeasureResult, ModelVerdict
-from skill_evaluator.verdicts.history.component import ComponentStanding, RecordedComponent
+from skill_evaluator.verdicts.history.component import ComponentStatus, RecordedComponent
 
 _ROOT = Site(".")  # addresses on a page are seen from the root of the site
 _MAX_DRAWN = 40
@@ -38,7 +38,7 @@ class ComparedComponent:
 
     recorded: RecordedComponent
     rows: Sequence[Row]
-    standing: ComponentStanding
+    standing: ComponentStatus
     comparisons: Comparisons
     state: ComponentState
     fixtures: Path | None

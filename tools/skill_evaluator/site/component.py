@@ -17,7 +17,7 @@ from skill_evaluator.site.writing import cut_name, first_rows
 from skill_evaluator.stats import rounded
 from skill_evaluator.text import counted, version_words
 from skill_evaluator.verdicts.decide.results import per_1000
-from skill_evaluator.verdicts.history.component import ComponentStanding
+from skill_evaluator.verdicts.history.component import ComponentStatus
 from skill_evaluator.verdicts.history.series import History, Point
 from skill_evaluator.verdicts.planning.advice import RankedModel
 
@@ -40,7 +40,7 @@ _FIT = {"type": "fit-x", "contains": "padding"}
 _MAX_NAME = 100  # characters; vl-convert aborts the process for texts of very many
 
 
-def component_page(version: str, standing: ComponentStanding, rows: Sequence[Row]) -> dict[str, Any]:
+def component_page(version: str, standing: ComponentStatus, rows: Sequence[Row]) -> dict[str, Any]:
     """Return the values for the template of a component's page; `rows` are the rows of its leaderboard."""
     history = standing.history
     points = list(_trend_points(history, rows))
@@ -79,7 +79,7 @@ def component_page(version: str, standing: ComponentStanding, rows: Sequence[Row
     }
 
 
-def _ranking_table(standing: ComponentStanding) -> dict[str, Any]:
+def _ranking_table(standing: ComponentStatus) -> dict[str, Any]:
     """Return the ranked models with their scores, and the names of the other metrics."""
     ranking = standing.ranking
     others = sorted({name for model in ranking.models for name in model.accuracy} - {ranking.metric})
@@ -97,7 +97,7 @@ def _ranking_table(standing: ComponentStanding) -> dict[str, Any]:
     return {**facts, "models": models, "others": others}
 
 
-def _ranked_score(standing: ComponentStanding, model: RankedModel) -> dict[str, float | None]:
+def _ranked_score(standing: ComponentStatus, model: RankedModel) -> dict[str, float | None]:
     """Return the accuracy, with its confidence interval, and reproducibility of a model over all runs of a version."""
     score, reproducibility = model.accuracy.get(standing.ranking.metric), model.reproducibility.get(AGREEMENT)
     low, high = ends(score.ci95, score.n_cases) if score else (None, None)
@@ -187,7 +187,7 @@ def _history_remarks(history: History) -> Iterator[str]:
         yield from (f"{model.model_id}: {remark}" for remark in model.remarks)
 
 
-def _field_rows(standing: ComponentStanding) -> Iterator[list[dict[str, Any]]]:
+def _field_rows(standing: ComponentStatus) -> Iterator[list[dict[str, Any]]]:
     """Yield the rows of each field, one a model."""
     for path in dict.fromkeys(path for record in standing.newest.values() for path in record.per_field):
         yield [
@@ -202,13 +202,13 @@ def _field_rows(standing: ComponentStanding) -> Iterator[list[dict[str, Any]]]:
         ]
 
 
-def _array_rows(standing: ComponentStanding) -> Iterator[dict[str, Any]]:
+def _array_rows(standing: ComponentStatus) -> Iterator[dict[str, Any]]:
     for model_id, record in standing.newest.items():
         for path, array in record.per_array.items():
             yield {"array": path, "model": model_id, **array.model_dump(mode="json")}
 
 
-def _item_rows(standing: ComponentStanding) -> Iterator[dict[str, Any]]:
+def _item_rows(standing: ComponentStatus) -> Iterator[dict[str, Any]]:
     """Yield the counts of right, wrong, missing and extra values in the items of each array, one row a model."""
     by_model = {model_id: values_of_arrays(record.per_field) for model_id, record in standing.newest.items()}
     for path in dict.fromkeys(path for arrays in by_model.values() for path in arrays):
@@ -217,14 +217,14 @@ def _item_rows(standing: ComponentStanding) -> Iterator[dict[str, Any]]:
                 yield {"array": path or WHOLE, "model": model_id, **arrays[path]}
 
 
-def _failure_rows(standing: ComponentStanding) -> Iterator[dict[str, Any]]:
+def _failure_rows(standing: ComponentStatus) -> Iterator[dict[str, Any]]:
     for model_id, record in standing.newest.items():
         for kind, count in record.failures.items():
             if count:
                 yield {"model": model_id, "kind": kind, "count": rounded(per_1000(count, record.planned), 1)}
 
 
-def _confusion_matrices(standing: ComponentStanding) -> Iterator[dict[str, Any]]:
+def _confusion_matrices(standing: ComponentStatus) -> Iterator[dict[str, Any]]:
     """Yield the confusion matrix of each category: a row a truth, the commonest first, and cells as the record has."""
     for model_id, record in standing.newest.items():
         for path, field in record.per_field.items():
@@ -249,7 +249,7 @@ _DRAWN = 15  # versions in the small line of the overview
 
 
 def overview_rows(
-    name: str, standing: ComponentStanding, rows: Sequence[Row], grades: Mapping[str, str | None]
+    name: str, standing: ComponentStatus, rows: Sequence[Row], grades: Mapping[str, str | None]
 ) -> list[dict[str, Any]]:
     """Return a row for each model: the figures of its newest complete run of its highest version."""
     points = {model.model_id: model.points[-_DRAWN:] for model in standing.history.models}
@@ -267,7 +267,7 @@ def overview_rows(
     ]
 
 
-def newest_figures(standing: ComponentStanding, rows: Sequence[Row]) -> dict[str, dict[str, Any]]:
+def newest_figures(standing: ComponentStatus, rows: Sequence[Row]) -> dict[str, dict[str, Any]]:
     """Return the figures of each model's newest complete run of its highest version."""
     by_run = {row.run_id: row for row in rows}
     return {model_id: run_figures(by_run[record.run_id]) for model_id, record in standing.newest.items()}
@@ -296,7 +296,7 @@ def run_figures(row: Row) -> dict[str, Any]:
     }
 
 
-def verdict_of(model_id: str, standing: ComponentStanding) -> dict[str, Any]:
+def verdict_of(model_id: str, standing: ComponentStatus) -> dict[str, Any]:
     """Return the verdict on a model's highest version and the change, as `leaderboard` or else `history` has them.
 
     A version that repairs the one before is *improved* only if it is better than the accepted version, too. Otherwise

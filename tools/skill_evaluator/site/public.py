@@ -17,7 +17,7 @@ from skill_evaluator.records.summaries import FieldSummary
 from skill_evaluator.text import counted
 from skill_evaluator.verdicts.decide.comparability import APART
 from skill_evaluator.verdicts.decide.results import ComparisonResult, Comparisons, ModelVerdict, joined_falls
-from skill_evaluator.verdicts.history.component import ComponentStanding
+from skill_evaluator.verdicts.history.component import ComponentStatus
 from skill_evaluator.verdicts.history.series import Point, Step
 
 OTHERS = "(not in the schema)"
@@ -45,7 +45,7 @@ class PublicNames:
         }
         self._choices = component.schema is None  # labels of a multiple-choice question are its options
 
-    def standing(self, standing: ComponentStanding) -> ComponentStanding:
+    def standing(self, standing: ComponentStatus) -> ComponentStatus:
         """Return the standing without private names."""
         history = standing.history
         models = [one.model_copy(update={"points": [*map(self._public_point, one.points)]}) for one in history.models]
@@ -55,7 +55,7 @@ class PublicNames:
             history=history.model_copy(update={"models": models}),
         )
 
-    def remarks(self, standing: ComponentStanding) -> list[str]:
+    def remarks(self, standing: ComponentStatus) -> list[str]:
         """Return a remark with the number of fields of the newest records that are not shown."""
         every = {path for record in standing.newest.values() for path in record.per_field}
         hidden = len(every - self._paths)

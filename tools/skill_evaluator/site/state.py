@@ -14,7 +14,7 @@ from skill_evaluator.site.component import verdict_of
 from skill_evaluator.text import counted, listed, version_words
 from skill_evaluator.verdicts.decide.results import ComparisonResult, Comparisons, ModelVerdict, new_cases_words
 from skill_evaluator.verdicts.decide.rules import WORST_FIRST
-from skill_evaluator.verdicts.history.component import ComponentStanding
+from skill_evaluator.verdicts.history.component import ComponentStatus
 from skill_evaluator.verdicts.history.series import History
 from skill_evaluator.verdicts.planning.sizing import can_show
 
@@ -68,7 +68,7 @@ class ComponentState:
 
 
 def component_state(
-    name: str, standing: ComponentStanding, comparisons: Comparisons, rows: Sequence[Row]
+    name: str, standing: ComponentStatus, comparisons: Comparisons, rows: Sequence[Row]
 ) -> ComponentState:
     """Return the state of a measured component; `rows` are all its runs."""
     newest, metric = standing.history.newest, standing.history.metric
@@ -99,7 +99,7 @@ def component_state(
     )
 
 
-def ship_words(standing: ComponentStanding) -> str:
+def ship_words(standing: ComponentStatus) -> str:
     """Return the version and model to ship, in words."""
     advice, newest = standing.ranking.advice, standing.history.newest
     models = [advice.model_id] if advice.model_id else list(standing.newest)
@@ -110,7 +110,7 @@ def ship_words(standing: ComponentStanding) -> str:
     return f"ship {version_words(advice.version or '')}{model} instead{unnamed}"
 
 
-def _deciding_model(result: ComparisonResult, standing: ComponentStanding) -> ModelVerdict | None:
+def _deciding_model(result: ComparisonResult, standing: ComponentStatus) -> ModelVerdict | None:
     """Return the model whose figures are shown: the model that lost most, else the model to ship. None if none."""
     models = [model for model in result.models if model.baseline is not None]
     if not models:
@@ -124,7 +124,7 @@ def _deciding_model(result: ComparisonResult, standing: ComponentStanding) -> Mo
     return next((model for model in models if model.model_id == standing.ranking.advice.model_id), worst)
 
 
-def _verdicts_since(standing: ComponentStanding) -> Iterator[tuple[str, str]]:
+def _verdicts_since(standing: ComponentStatus) -> Iterator[tuple[str, str]]:
     """Yield each verdict on the newest version with words on its baseline and models, the latest baseline first."""
     models = list(standing.history.newest_steps)
     by_verdict: dict[tuple[str, str | None], list[str]] = {}
@@ -140,7 +140,7 @@ def _verdicts_since(standing: ComponentStanding) -> Iterator[tuple[str, str]]:
         yield verdict, since + ("" if len(named) == len(models) else f" with {listed(named, _MAX_NAMED)}")
 
 
-def _unmeasured_runs(standing: ComponentStanding, rows: Sequence[Row]) -> tuple[list[str], bool]:
+def _unmeasured_runs(standing: ComponentStatus, rows: Sequence[Row]) -> tuple[list[str], bool]:
     """Return the reasons why runs of the newest version do not count, and True if outputs could not be read."""
     newest = precedence(standing.history.newest)
     measured = {(record.model_id, record.skill_version) for record in standing.newest.values()}

@@ -16,7 +16,7 @@ from skill_evaluator.site.state import ComponentState, certainty, change_words, 
 from skill_evaluator.site.writing import first_rows
 from skill_evaluator.verdicts.decide.results import ModelVerdict
 from skill_evaluator.verdicts.decide.rules import WORST_FIRST
-from skill_evaluator.verdicts.history.component import ComponentStanding
+from skill_evaluator.verdicts.history.component import ComponentStatus
 from skill_evaluator.verdicts.history.series import Point
 
 NEWEST = 5  # versions of a component
@@ -58,7 +58,7 @@ def write_verdicts(pages: Pages, compared: ComparedComponent) -> None:
         )
 
 
-def _points_by_version(standing: ComponentStanding) -> dict[str, dict[str, Point]]:
+def _points_by_version(standing: ComponentStatus) -> dict[str, dict[str, Point]]:
     """Return the points of each model by version, the newest version first."""
     points: dict[str, dict[str, Point]] = {}
     for model in standing.history.models:
@@ -128,7 +128,7 @@ def _version_entry(model: str, point: Point, metric: str) -> dict[str, Any]:
     }
 
 
-def version_changes(component: str, standing: ComponentStanding) -> Iterator[dict[str, Any]]:
+def version_changes(component: str, standing: ComponentStatus) -> Iterator[dict[str, Any]]:
     """Yield each of the newest versions of a component with its verdicts, the worst first."""
     metric = standing.history.metric
     for version, points in list(_points_by_version(standing).items())[:NEWEST]:

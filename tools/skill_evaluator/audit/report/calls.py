@@ -13,7 +13,7 @@ from skill_evaluator.audit.run.calls import AuditResults, AuditRun
 from skill_evaluator.audit.run.drawing import AuditSize
 from skill_evaluator.display import cost_words
 from skill_evaluator.display.options import FOLDERS, words_of
-from skill_evaluator.display.pages import Block, Captioned, Heading, Line, Lines, Only, Page, page_of, print_page
+from skill_evaluator.display.pages import Block, Captioned, ForMedia, Heading, Line, Lines, Page, page_of, print_page
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.display.sheets import Cell, Format, Sheet, cells_of
 from skill_evaluator.runner.prices import AMOUNTS
@@ -61,7 +61,7 @@ def _size_page(size: AuditSize) -> Page:
     ]
     amounts = [cells_of([model.model_id], model.provider, model.note, *model.amounts) for model in size.models]
     blocks: list[Block] = [
-        Only(("markdown",), [Heading("Stability audit", level=2)]),
+        ForMedia(("markdown",), [Heading("Stability audit", level=2)]),
         Line(f"{factors} = {counted(len(audit.models) * audit.calls_per_model, 'call')}."),
         Sheet(columns=_BENCHMARK_COLUMNS, rows=benchmarks, numbers=frozenset(_BENCHMARK_COLUMNS[3:])),
         Sheet(
@@ -69,7 +69,7 @@ def _size_page(size: AuditSize) -> Page:
             rows=[*amounts, cells_of([], "all", "", "", *size.total.amounts)],
             numbers=frozenset(AMOUNTS),
         ),
-        Only(("markdown",), [Lines(audit.doubts, "-")]),  # the terminal has them on stderr
+        ForMedia(("markdown",), [Lines(audit.doubts, "-")]),  # the terminal has them on stderr
         Line(f"{size.closing}."),
     ]
     return page_of("the size", blocks)
@@ -94,7 +94,7 @@ def print_audit_runs(results: "AuditResults", form: Format) -> None:
         if run.stopped
     ]
     blocks: list[Block] = [
-        Only(("markdown",), [Heading("Audit ", Cell(results.audit.id, code=True), level=2)]),
+        ForMedia(("markdown",), [Heading("Audit ", Cell(results.audit.id, code=True), level=2)]),
         Sheet(
             columns=("model", *_COUNT_COLUMNS),
             rows=[_counts(run) for run in results.runs],
@@ -125,7 +125,7 @@ def print_family(check: "FamilyCheck", form: Format, request: ScenariosCheckRequ
         severity = Cell(remark.severity, _STYLES[remark.severity])
         remarks.append(cells_of([], scenario, severity, remark.rule, Cell(remark.message, code=True)))
     blocks: list[Block] = [
-        Only(("markdown",), [Heading("Scenarios", level=2)]),
+        ForMedia(("markdown",), [Heading("Scenarios", level=2)]),
         Line(f"{name}, {counted(len(check.scenarios), 'template')}: {check.verdict}.", style="bold"),
         Sheet(columns=_REMARKS, rows=remarks, whole=frozenset({"scenario", "rule"})),
         *([] if check.trial is None else _trial_blocks(check.trial)),

@@ -40,10 +40,10 @@ from skill_evaluator.display.pages import (
     Chart,
     Drawing,
     Fold,
+    ForMedia,
     Heading,
     Line,
     Lines,
-    Only,
     Page,
     Section,
     draw_charts,
@@ -111,8 +111,8 @@ def draw(page: Page, folder: Path) -> list[Path]:
 
 def _summary_blocks(result: AuditResult) -> Iterator[Block]:
     """Yield the first screen: neutrality, the table, thresholds, noise and the advice."""
-    yield Only(("terminal", "markdown"), [Heading("Stability audit", level=2)])
-    yield Only(("site",), [Heading("Grades and advice")])
+    yield ForMedia(("terminal", "markdown"), [Heading("Stability audit", level=2)])
+    yield ForMedia(("site",), [Heading("Grades and advice")])
     yield Line(f"{size_text(result)}.")
     style = "yellow" if result.neutrality.verdict.startswith("not") else ""
     yield Line("Neutrality: ", neutrality_text(result), style=style)

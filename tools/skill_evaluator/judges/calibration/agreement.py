@@ -25,7 +25,7 @@ from skill_evaluator.judges.prompting.criteria import family_of
 from skill_evaluator.judges.prompting.results import NoUsableOutput, StoredScore, StoredVerdict, no_usable_output
 from skill_evaluator.judges.statistics import (
     BAR,
-    Figure,
+    Estimate,
     Floats,
     confusion,
     difference,
@@ -195,7 +195,7 @@ def pair_biases(units: Sequence[Unit], own_models: Collection[str]) -> list[Bias
     return _bias_rows("pairwise", OVERALL, shifts)
 
 
-def _preference_shift(pairs: Sequence[tuple[Unit, int]]) -> Figure:
+def _preference_shift(pairs: Sequence[tuple[Unit, int]]) -> Estimate:
     """Return the judge's preference for one output of each pair, minus the human preference."""
     return shift([_win_share(unit.label, output) for unit, output in pairs], [_preference(*one) for one in pairs])
 
@@ -227,7 +227,7 @@ def score_biases(criterion: str, units: Sequence[Unit], highest: int, own_models
     return _bias_rows("score", criterion, shifts)
 
 
-def _bias_rows(mode: LabelMode, criterion: str, shifts: Mapping[str, Figure | None]) -> list[BiasResult]:
+def _bias_rows(mode: LabelMode, criterion: str, shifts: Mapping[str, Estimate | None]) -> list[BiasResult]:
     rows = []
     for bias, figure in shifts.items():
         if figure is not None and figure.value is not None:

@@ -10,9 +10,9 @@ from skill_evaluator.files import FrozenModel, read_json, validated
 from skill_evaluator.identifiers import Label
 from skill_evaluator.judges.prompting.judging import JudgeRunHead
 from skill_evaluator.judges.prompting.results import JudgeRecord, NoUsableOutput
-from skill_evaluator.judges.statistics import Figure, Trust, corrected_rate, rate
+from skill_evaluator.judges.statistics import Estimate, Trust, corrected_rate, rate
 from skill_evaluator.library.config import Settings
-from skill_evaluator.library.reading import Root
+from skill_evaluator.library.reading import ConfinedFolder
 
 ANY = "any"  # the row over all dimensions
 LabelMode = Literal["pairwise", "score", "regression", "sentences"]
@@ -21,9 +21,9 @@ LabelMode = Literal["pairwise", "score", "regression", "sentences"]
 class Position(FrozenModel):
     """Order flips, the share of verdicts for the output shown first, and agreement with people in each order."""
 
-    flips: Figure
-    first: Figure
-    agreement: tuple[Figure, Figure]
+    flips: Estimate
+    first: Estimate
+    agreement: tuple[Estimate, Estimate]
 
 
 class MeanConfidence(FrozenModel):
@@ -51,11 +51,11 @@ class LabelAgreement(FrozenModel):
     labels: NonNegativeInt
     n: NonNegativeInt
     unusable: NonNegativeInt = 0
-    agreement: Figure
+    agreement: Estimate
     trust: Trust
-    correlation: Figure | None = None
-    sensitivity: Figure
-    specificity: Figure
+    correlation: Estimate | None = None
+    sensitivity: Estimate
+    specificity: Estimate
     position: Position | None = None
     confidence: MeanConfidence | None = None
     strata: dict[Label, "LabelAgreement"] = {}
@@ -72,7 +72,7 @@ class BiasResult(FrozenModel):
     bias: Label
     mode: LabelMode
     criterion: Label
-    shift: Figure
+    shift: Estimate
     present: bool | None
 
 
@@ -80,15 +80,15 @@ class DimensionDetection(FrozenModel):
     """The share of corruptions called worse in a dimension or in `any`, and the share of controls not called worse."""
 
     dimension: Label
-    sensitivity: Figure
-    specificity: Figure
+    sensitivity: Estimate
+    specificity: Estimate
 
 
 class DetectionResult(FrozenModel):
     """A corruption test. `kinds`: detected share by kind of corruption. `unscored`: pairs without a usable output."""
 
     dimensions: list[DimensionDetection]
-    kinds: dict[Label, Figure] = {}
+    kinds: dict[Label, Estimate] = {}
     unscored: NonNegativeInt = 0
 
 
@@ -96,8 +96,8 @@ class DimensionRate(FrozenModel):
     """The rate of regressions in a dimension; `corrected` is null if the error rates of the judge are not known."""
 
     dimension: Label
-    reported: Figure
-    corrected: Figure | None
+    reported: Estimate
+    corrected: Estimate | None
 
 
 class BatchResult(FrozenModel):
@@ -107,7 +107,7 @@ class BatchResult(FrozenModel):
     too_few: bool
     dimensions: list[DimensionRate]
     rated: dict[Label, dict[Label, NonNegativeInt]] = {}
-    rated_kappa: Figure
+    rated_kappa: Estimate
 
 
 class SentenceErrors(FrozenModel):
@@ -124,7 +124,7 @@ class SentenceErrors(FrozenModel):
         """The labels with a settled verdict."""
         return self.yes + self.no
 
-    def corrected(self, passed: int, n: int) -> Figure | None:
+    def corrected(self, passed: int, n: int) -> Estimate | None:
         """Correct the share `passed` of n outputs for the judge's errors. Return None if a kind of label is missing."""
         return corrected_rate(rate(passed, n), rate(self.yes_right, self.yes), rate(self.no_right, self.no))
 
@@ -163,5 +163,5 @@ def read_calibration(config: Path, settings: Settings) -> JudgeCalibration | Non
     name = settings.policy.judge.calibration
     if name is None:
         return None
-    path = Root(config, JudgeError, follow_links=settings.limits.follow_links).inside(config / name)
+    path = ConfinedFolder(config, JudgeError, follow_links=settings.limits.follow_links).inside(config / name)
     return validated(JudgeCalibration, read_json(path, JudgeError), path, JudgeError)

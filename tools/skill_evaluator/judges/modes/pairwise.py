@@ -30,7 +30,7 @@ from skill_evaluator.judges.prompting.questions import (
 )
 from skill_evaluator.judges.prompting.reading import Unscored, UnscoredReason, read_criteria, read_judgement, text_of
 from skill_evaluator.judges.prompting.results import JudgeRecord, Order, StoredVerdict, no_usable_output, texts_of
-from skill_evaluator.judges.statistics import Figure, mean_within, own_noise, position_bias
+from skill_evaluator.judges.statistics import Estimate, mean_within, own_noise, position_bias
 from skill_evaluator.library.rubrics import Criterion
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.stats import by_key, mean_or_none, rounded
@@ -169,26 +169,26 @@ class PairwiseCriterion(FrozenModel):
 
     criterion: Label
     weight: PositiveFloat
-    wins: Figure
-    similar_length: Figure = NO_FIGURE
-    longer: Figure = NO_FIGURE
+    wins: Estimate
+    similar_length: Estimate = NO_FIGURE
+    longer: Estimate = NO_FIGURE
     counts: dict[str, NonNegativeInt]
     disagreed: NonNegativeInt
     unscored: dict[UnscoredReason, NonNegativeInt]
-    confidence: Figure
+    confidence: Estimate
     unsure: NonNegativeInt
-    flips: Figure
-    picks_first: Figure
-    lean: Figure
-    noise: Figure | None = None
+    flips: Estimate
+    picks_first: Estimate
+    lean: Estimate
+    noise: Estimate | None = None
 
 
 class JudgePreferences(JudgeFigures):
     """One judge: `criteria`, overall last, the overall wins by stratum, and `win_rates` of several outputs."""
 
     criteria: list[PairwiseCriterion]
-    strata: dict[Label, Figure]
-    win_rates: dict[Label, Figure] = {}
+    strata: dict[Label, Estimate]
+    win_rates: dict[Label, Estimate] = {}
     matches: list[MatchResult]
 
     @property
@@ -341,7 +341,7 @@ def _criterion_figures(
     )
 
 
-def rank_outputs(results: Sequence[tuple[str, Sequence[str], float | None]]) -> dict[str, Figure]:
+def rank_outputs(results: Sequence[tuple[str, Sequence[str], float | None]]) -> dict[str, Estimate]:
     """Return the win rates of outputs by name, best first. A result has item, names and the first output's share."""
     shares: dict[str, dict[str, list[float]]] = {}  # keys: name, item
     for item, (left, right), share in results:

@@ -23,7 +23,7 @@ from skill_evaluator.judges.modes.regression_results import DECISIONS, JudgeRegr
 from skill_evaluator.judges.modes.results import JudgeAgreement, JudgeFigures, PanelDecision, PanelResult, Verdict
 from skill_evaluator.judges.modes.scoring import JudgeScores, weighted_summary
 from skill_evaluator.judges.modes.ship_rules import ShipRules, decide, highest
-from skill_evaluator.judges.statistics import Figure, mean_within, rate
+from skill_evaluator.judges.statistics import Estimate, mean_within, rate
 from skill_evaluator.library.rubrics import Criterion
 from skill_evaluator.stats import rounded
 
@@ -95,7 +95,7 @@ def panel_regressions(
     by_item = _results_by_item(judges, [judge.pairs for judge in judges])
     decisions = [_decide(pair, results, rules, weights) for pair, results in zip(pairs, by_item, strict=True)]
     decided = [decision.verdict for decision in decisions if decision.verdict is not None]
-    figures: dict[str, Figure] = {name: rate(decided.count(name), len(decided)) for name in DECISIONS}
+    figures: dict[str, Estimate] = {name: rate(decided.count(name), len(decided)) for name in DECISIONS}
     return _panel_result(judges, decisions, weights, figures)
 
 
@@ -129,7 +129,7 @@ def _panel_result(
     judges: Sequence[JudgeFigures],
     decisions: Sequence[PanelDecision],
     weights: Weights,
-    figures: Mapping[str, Figure],
+    figures: Mapping[str, Estimate],
     compared: Sequence[str] = (),
     agree: Callable[[Any, Any], bool] = eq,
 ) -> PanelResult:
@@ -164,5 +164,5 @@ def _votes(
     }
 
 
-def _mean(values: Sequence[Verdict | None], low: float = 0.0, high: float = 1.0) -> Figure:
+def _mean(values: Sequence[Verdict | None], low: float = 0.0, high: float = 1.0) -> Estimate:
     return mean_within([float(value) for value in values if isinstance(value, int | float)], low, high)

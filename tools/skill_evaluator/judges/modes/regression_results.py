@@ -41,7 +41,7 @@ from skill_evaluator.judges.modes.ship_rules import (
 )
 from skill_evaluator.judges.prompting.reading import UnscoredReason, text_of
 from skill_evaluator.judges.prompting.results import JudgeRecord, JudgeText, no_usable_output, texts_of
-from skill_evaluator.judges.statistics import Figure, difference, mean_within, rate, repeatability
+from skill_evaluator.judges.statistics import Estimate, difference, mean_within, rate, repeatability
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.stats import benjamini_hochberg, by_key
 
@@ -113,10 +113,10 @@ class DimensionSummary(FrozenModel):
     better: NonNegativeInt
     same: NonNegativeInt
     uncertain: NonNegativeInt
-    worse: Figure
+    worse: Estimate
     impacts: dict[Impact, NonNegativeInt]
     unverified: NonNegativeInt = 0
-    flips: Figure
+    flips: Estimate
 
 
 class JudgeRegressions(JudgeFigures):
@@ -130,13 +130,13 @@ class JudgeRegressions(JudgeFigures):
 
     declared_strong: bool
     ship_decision: ShipDecision | None
-    decisions: dict[ShipDecision, Figure]
+    decisions: dict[ShipDecision, Estimate]
     undecided: NonNegativeInt
     dimensions: list[DimensionSummary]
-    flips: Figure
-    lean: Figure
-    repeats: Figure
-    unverified: Figure = NO_FIGURE
+    flips: Estimate
+    lean: Estimate
+    repeats: Estimate
+    unverified: Estimate = NO_FIGURE
     answers: NonNegativeInt
     unscored: dict[UnscoredReason, NonNegativeInt]
     mismatches: dict[Mismatch, NonNegativeInt]
@@ -156,10 +156,10 @@ class RateAlert(FrozenModel):
     dimension: Label
     allowed: Share
     above: bool | None
-    reported: Figure | None = None
-    corrected: Figure | None = None
-    sensitivity: Figure | None = None
-    specificity: Figure | None = None
+    reported: Estimate | None = None
+    corrected: Estimate | None = None
+    sensitivity: Estimate | None = None
+    specificity: Estimate | None = None
     calibration: RunId | None = None
     problem: str = ""
 
@@ -169,9 +169,9 @@ class RateChange(FrozenModel):
 
     judge: ModelId
     dimension: Label
-    earlier: Figure
-    later: Figure
-    difference: Figure
+    earlier: Estimate
+    later: Estimate
+    difference: Estimate
     p: Share
     q: Share
     rose: bool
@@ -421,6 +421,6 @@ def rate_changes(results: Sequence[JudgeRegressions], earlier_results: Sequence[
     return changes
 
 
-def _counts(worse: Figure) -> tuple[int, int]:
+def _counts(worse: Estimate) -> tuple[int, int]:
     count = round((worse.value or 0.0) * worse.n)
     return count, worse.n - count

@@ -11,7 +11,7 @@ from skill_evaluator.identifiers import Label, ModelId, Share
 from skill_evaluator.judges.prompting.judging import JudgeRunHead
 from skill_evaluator.judges.prompting.reading import UnscoredReason
 from skill_evaluator.judges.prompting.results import JudgeRecord, JudgeText, NoUsableOutput
-from skill_evaluator.judges.statistics import Figure, rate
+from skill_evaluator.judges.statistics import Estimate, rate
 
 RESULTS_VERSION = 1
 NO_FIGURE = rate(0, 0)  # default for fields that older results lack
@@ -58,7 +58,7 @@ class JudgeAgreement(FrozenModel):
 
     judge: ModelId
     weight: PositiveFloat
-    agrees: Figure
+    agrees: Estimate
 
 
 class PanelResult(FrozenModel):
@@ -69,10 +69,10 @@ class PanelResult(FrozenModel):
     compares the overall verdicts; scores agree if they are less than a level apart.
     """
 
-    figures: Mapping[Label, Figure] = {}
-    summary: Figure | None = None
-    win_rates: dict[Label, Figure] = {}
-    agreement: Figure
+    figures: Mapping[Label, Estimate] = {}
+    summary: Estimate | None = None
+    win_rates: dict[Label, Estimate] = {}
+    agreement: Estimate
     judges: list[JudgeAgreement]
     by_item: list[PanelDecision] = []
 

@@ -28,7 +28,7 @@ from skill_evaluator.judges.prompting.questions import (
 )
 from skill_evaluator.judges.prompting.reading import Unscored, UnscoredReason, read_criteria, read_judgement, text_of
 from skill_evaluator.judges.prompting.results import JudgeRecord, JudgeText, StoredScore, no_usable_output, texts_of
-from skill_evaluator.judges.statistics import Figure, mean_within, repeatability, spearman
+from skill_evaluator.judges.statistics import Estimate, mean_within, repeatability, spearman
 from skill_evaluator.library.rubrics import Criterion, MethodName
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.stats import by_key, mean_or_none, rounded
@@ -120,21 +120,21 @@ class CriterionScores(FrozenModel):
     method: MethodName
     highest: PositiveInt
     weight: PositiveFloat
-    score: Figure
+    score: Estimate
     counts: dict[int, NonNegativeInt]
     unscored: dict[UnscoredReason, NonNegativeInt]
-    confidence: Figure
+    confidence: Estimate
     unsure: NonNegativeInt
-    quoted: Figure
-    length: Figure
-    repeats: Figure
+    quoted: Estimate
+    length: Estimate
+    repeats: Estimate
 
 
 class JudgeScores(JudgeFigures):
     """One judge; `summary` is over the items with a score on every criterion, `strata` has it by stratum."""
 
-    summary: Figure
-    strata: dict[Label, Figure]
+    summary: Estimate
+    strata: dict[Label, Estimate]
     criteria: list[CriterionScores]
     items: list[ItemScores]
 

@@ -20,7 +20,14 @@ from pydantic import BaseModel, ValidationError
 from skill_evaluator.errors import ComponentError, ConfigError, SkillEvaluatorError
 from skill_evaluator.files import SizeLimit, read_bytes
 from skill_evaluator.library.config import DeclaredSource, SafetyLimits, Settings, load_settings
-from skill_evaluator.library.sources.tree import FileTree, LeftOut, Source, SourcePlace, Written, folder_tree
+from skill_evaluator.library.sources.tree import (
+    FileTree,
+    SkippedItem,
+    Source,
+    SourceComponent,
+    SourcePlace,
+    folder_tree,
+)
 from skill_evaluator.repository import within
 from skill_evaluator.text import comparable_version, digest, nearest
 
@@ -54,7 +61,7 @@ def formats() -> Mapping[str, Source]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WrittenAt:
+class SourceLocation:
     """The location of a component: its format, root folder, key within the folder, and patterns of cases to skip."""
 
     name: str
@@ -63,16 +70,16 @@ class WrittenAt:
     key: str
     leave_out: tuple[str, ...] = ()
 
-    def read(self, tree: FileTree) -> Written:
+    def read(self, tree: FileTree) -> SourceComponent:
         """Read the component in a folder or at a commit; raise ComponentError if it is invalid."""
         written = self.source.read(tree, self.key)
         rows = tuple(row for row in written.rows if not _matches(f"{self.name}/{row[0]}", self.leave_out))
         if not (skipped := len(written.rows) - len(rows)):
             return written
-        note = LeftOut(what="cases", count=skipped, reason="leave_out in settings.yaml names it")
+        note = SkippedItem(what="cases", count=skipped, reason="leave_out in settings.yaml names it")
         return replace(written, rows=rows, left_out=(*written.left_out, note))
 
-    def here(self, limits: SafetyLimits) -> Written:
+    def here(self, limits: SafetyLimits) -> SourceComponent:
         """Read the component in its current state; raise ComponentError if it is invalid."""
         return self.read(_folder_tree(self.root, str(Path.cwd()), limits))
 
@@ -166,7 +173,7 @@ def component_names(components: Path) -> list[str]:
     return sorted(path.parent.name for path in components.glob("*/prompt.md")) if origins is None else sorted(origins)
 
 
-def origin_of(components: Path, name: str) -> WrittenAt | None:
+def source_of(components: Path, name: str) -> SourceLocation | None:
     """Return the location of a component in the sources. Return None if the library has no sources.
 
     The cache is refreshed if the name is unknown. Raise ComponentError for an unknown name, and ConfigError.
@@ -185,7 +192,7 @@ def origin_of(components: Path, name: str) -> WrittenAt | None:
 def prompt_file(components: Path, name: str, folder: str) -> str:
     """Return the prompt file that problems without a location name; `folder` is the components folder."""
     with suppress(SkillEvaluatorError):
-        if origin := origin_of(components, name):
+        if origin := source_of(components, name):
             return (origin.root / origin.key.partition("#")[0]).as_posix()
     return within(folder, f"{name}/prompt.md")
 
@@ -196,7 +203,7 @@ def _forget() -> None:
 
 
 @lru_cache(maxsize=4)
-def _origins(components: Path, cwd: str) -> dict[str, WrittenAt] | None:
+def _origins(components: Path, cwd: str) -> dict[str, SourceLocation] | None:
     """Return the locations of all components in the sources, by name. Return None if there are no sources."""
     home = components.parent
     settings = load_settings(home) if home.name == HOME else Settings()
@@ -207,7 +214,7 @@ def _origins(components: Path, cwd: str) -> dict[str, WrittenAt] | None:
 
 def named_origins(
     sources: Collection[DeclaredSource], home: Path, tree_of: Callable[[Path], FileTree]
-) -> dict[str, WrittenAt]:
+) -> dict[str, SourceLocation]:
     """Return the locations of the components of some sources, by name; raise ComponentError or ConfigError."""
     found: list[tuple[SourcePlace, Source, DeclaredSource]] = []
     first_source: dict[tuple[str, str], int] = {}  # the index of the source that has a file
@@ -232,7 +239,7 @@ def named_origins(
     ]
     names = _names([(*prefix, *location.parts) for prefix, (location, _, _) in zip(prefixes, found, strict=True)])
     return {
-        name: WrittenAt(
+        name: SourceLocation(
             name=name, source=source, root=home / declaration.root, key=location.key, leave_out=declaration.leave_out
         )
         for name, (location, source, declaration) in zip(names, found, strict=True)

@@ -13,7 +13,7 @@ from typing import Any
 from skill_evaluator.checks.declared import check_of
 from skill_evaluator.errors import ComponentError
 from skill_evaluator.library.reading import as_list, parse_yaml
-from skill_evaluator.library.sources.tree import LeftOut
+from skill_evaluator.library.sources.tree import SkippedItem
 from skill_evaluator.text import canonical_json, digest
 
 Leave = Callable[[str, str], None]
@@ -141,13 +141,13 @@ def odd_template(text: str) -> str | None:
     return match and match[0]
 
 
-def sent_as_written(texts: Iterable[str], filled: Collection[str] = ()) -> Iterator[LeftOut]:
+def sent_as_written(texts: Iterable[str], filled: Collection[str] = ()) -> Iterator[SkippedItem]:
     """Yield skipped elements for placeholders that stay unfilled and commands that are not run."""
     counts = Counter(placeholder for text in texts for placeholder in dict.fromkeys(_SENT.findall(text)))
     for placeholder, count in counts.items():
         if placeholder.strip("{} ") not in filled:
             action = "filling" if placeholder.startswith("{") else "running"
-            yield LeftOut(what=f"{action} {placeholder}", reason="it is sent as it is written", count=count)
+            yield SkippedItem(what=f"{action} {placeholder}", reason="it is sent as it is written", count=count)
 
 
 def filled(text: str, texts: Mapping[str, str]) -> str:

@@ -5,14 +5,14 @@ from typing import Any
 
 from skill_evaluator.errors import ComponentError
 from skill_evaluator.library.prompts import FrontMatter, Prompt, parse_prompt
-from skill_evaluator.library.sources.tree import FileTree, Source, SourcePlace, Written
+from skill_evaluator.library.sources.tree import FileTree, Source, SourceComponent, SourcePlace
 
 PROMPT, SCHEMA = "prompt.md", "schema.json"
 
 
-def written_own(front: FrontMatter, prompt: Prompt, path: str, schema: Any = None) -> Written:
+def written_own(front: FrontMatter, prompt: Prompt, path: str, schema: Any = None) -> SourceComponent:
     """Build the source component of a prompt.md."""
-    return Written(
+    return SourceComponent(
         path=path,
         files=(path,),
         version=front.version,
@@ -29,7 +29,7 @@ def _find(tree: FileTree) -> list[SourcePlace]:
     return [SourcePlace(f"{folder}/{PROMPT}", (folder,)) for folder, name in folders if name == PROMPT]
 
 
-def _read(tree: FileTree, key: str) -> Written:
+def _read(tree: FileTree, key: str) -> SourceComponent:
     front, prompt = parse_prompt(tree.read(key), tree.where / key, depth=tree.limits.yaml_depth)
     if front.program is not None:  # programs run and watch files in their component's folder
         raise ComponentError(f"{tree.where / key}: a source cannot run a program; use --components {tree.where}")

@@ -18,10 +18,17 @@ from pydantic.alias_generators import to_camel
 from skill_evaluator.checks.declared import DeclaredCheck
 from skill_evaluator.errors import ComponentError
 from skill_evaluator.files import parse_json, validated
-from skill_evaluator.library.prompts import DOCUMENT, Prompt, WrittenMessage
+from skill_evaluator.library.prompts import DOCUMENT, Prompt, PromptMessage
 from skill_evaluator.library.reading import Plain, parse_yaml, yaml_lines
 from skill_evaluator.library.sources.asserts import numbered, sent_as_written, stable_id
-from skill_evaluator.library.sources.tree import FileTree, Source, SourcePlace, Unused, Written, faultless
+from skill_evaluator.library.sources.tree import (
+    FileTree,
+    SkipCollector,
+    Source,
+    SourceComponent,
+    SourcePlace,
+    faultless,
+)
 from skill_evaluator.library.tables import Row
 from skill_evaluator.text import listed
 
@@ -84,7 +91,7 @@ class _PromptYml(_OfGitHub):
     model_parameters: _Parameters | None = None
     response_format: Literal["text", "json_object", "json_schema"] | None = None
     json_schema: str | None = None
-    messages: tuple[WrittenMessage, ...]
+    messages: tuple[PromptMessage, ...]
     test_data: tuple[dict[str, Any], ...] | None = None
     evaluators: tuple[_Evaluator, ...] | None = None
 
@@ -167,7 +174,7 @@ def _find(tree: FileTree) -> list[SourcePlace]:
     return locations
 
 
-def _read(tree: FileTree, path: str) -> Written:
+def _read(tree: FileTree, path: str) -> SourceComponent:
     location, text = tree.where / path, tree.read(path)
     raw = parse_yaml(text, location, ComponentError, depth=tree.limits.yaml_depth, as_written=True)
     file = validated(_PromptYml, raw, location, ComponentError)
@@ -192,7 +199,7 @@ def _read(tree: FileTree, path: str) -> Written:
         rows.append((case_id, lines.get(("testData", str(number - 1)), 1), {"inputs": inputs, "checks": checks}))
     used = {*prompt.inputs, "id", "name", *(name for rule in rules for name in _VARIABLE.findall(rule.text))}
     of_all = [check for rule in rules if "{{" not in rule.text and (check := rule.check({}, location))]
-    return Written(
+    return SourceComponent(
         path=path,
         files=(path,),
         prompt=prompt,
@@ -260,9 +267,9 @@ def _rules(evaluators: Iterable[_Evaluator]) -> list[_Rule]:
 
 def _left_out(
     file: _PromptYml, tests: Sequence[Mapping[str, str]], used: Collection[str], unfilled: Sequence[str]
-) -> Unused:
+) -> SkipCollector:
     """Collect the unused parts of the file: keys, columns of the tests, tests and evaluators."""
-    names = Unused()
+    names = SkipCollector()
     parameters = file.model_parameters and file.model_parameters.model_extra
     names["key", "gh models eval has no such key"] = [*(file.model_extra or ()), *(parameters or ())]
     if file.json_schema is not None and file.response_format != "json_schema":

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from skill_evaluator.errors import ComponentError, FixtureError
 from skill_evaluator.files import parse_json, validated
-from skill_evaluator.library.prompts import DOCUMENT, Prompt, WrittenMessage
+from skill_evaluator.library.prompts import DOCUMENT, Prompt, PromptMessage
 from skill_evaluator.library.reading import Plain, as_list, parse_yaml, yaml_lines
 from skill_evaluator.library.sources.asserts import (
     MAX_TEXT,
@@ -33,7 +33,14 @@ from skill_evaluator.library.sources.asserts import (
     odd_template,
     stable_id,
 )
-from skill_evaluator.library.sources.tree import FileTree, Source, SourcePlace, Unused, Written, faultless
+from skill_evaluator.library.sources.tree import (
+    FileTree,
+    SkipCollector,
+    Source,
+    SourceComponent,
+    SourcePlace,
+    faultless,
+)
 from skill_evaluator.library.tables import Row, read_cells
 from skill_evaluator.text import listed
 
@@ -88,7 +95,7 @@ class _Configuration:
     tree: FileTree
     path: str
     content: Mapping[str, Any]
-    unused: Unused = field(default_factory=Unused)
+    unused: SkipCollector = field(default_factory=SkipCollector)
 
     def leave(self, element: str, reason: str) -> None:
         """Count a skipped element with its reason."""
@@ -319,7 +326,7 @@ def _find(tree: FileTree) -> list[SourcePlace]:
     return locations
 
 
-def _read(tree: FileTree, key: str) -> Written:
+def _read(tree: FileTree, key: str) -> SourceComponent:
     """Read one prompt of a configuration with its cases; raise ComponentError if it is not plain text."""
     path, _, number = key.rpartition("#")
     configuration = _configuration(tree, path)
@@ -342,7 +349,7 @@ def _read(tree: FileTree, key: str) -> Written:
     for secret in _secrets(configuration.content):
         configuration.leave(f"key in plain text at {secret}", "take it out; nothing of it was copied")
     files = {row.path for row in rows}
-    return Written(
+    return SourceComponent(
         path=written.path,
         files=tuple(dict.fromkeys([path, written.path])),
         prompt=prompt,
@@ -389,7 +396,7 @@ def _prompt(text: str, path: Path) -> Prompt:
         ):
             item["content"] = "".join(as_text(part["text"]) for part in parts)
         item["role"] = "system" if item.get("role") == "developer" else item.get("role")
-        messages.append(validated(WrittenMessage, item, path, ComponentError).message)
+        messages.append(validated(PromptMessage, item, path, ComponentError).message)
     names = dict.fromkeys(name for message in messages for name in VARIABLE.findall(message.text))
     return faultless(Prompt(messages=tuple(messages), inputs=tuple(names)), path)
 

@@ -19,7 +19,15 @@ from skill_evaluator.errors import ComponentError
 from skill_evaluator.library.prompts import Message, Prompt
 from skill_evaluator.library.reading import as_list, parse_front_matter
 from skill_evaluator.library.sources.asserts import numbered, sent_as_written, stable_id
-from skill_evaluator.library.sources.tree import FileTree, LeftOut, Source, SourcePlace, Unused, Written, semver_of
+from skill_evaluator.library.sources.tree import (
+    FileTree,
+    SkipCollector,
+    SkippedItem,
+    Source,
+    SourceComponent,
+    SourcePlace,
+    semver_of,
+)
 from skill_evaluator.library.tables import Row
 from skill_evaluator.repository import within
 from skill_evaluator.text import listed
@@ -55,14 +63,14 @@ def _find(tree: FileTree) -> list[SourcePlace]:
     return [*locations, SourcePlace(ROUTING, (ROUTING,))] if has_queries else locations
 
 
-def _unused_evals(tree: FileTree) -> Iterator[LeftOut]:
+def _unused_evals(tree: FileTree) -> Iterator[SkippedItem]:
     """Yield the evals.json files that belong to no skill, with their count."""
     name_of = cache(partial(_skill_name, tree))
     used = {path for skill in _skills_in(tree) for path in _eval_files(tree, skill, name_of)}
     unused = [ascii(path) for path in tree.paths if posixpath.basename(path) == _EVALS and path not in used]
     if unused:
         advice = "move them into evals/ beside it, or into a folder of its name"
-        yield LeftOut(what="file", reason=f"evals of no {_SKILL}; {advice} ({listed(unused)})", count=len(unused))
+        yield SkippedItem(what="file", reason=f"evals of no {_SKILL}; {advice} ({listed(unused)})", count=len(unused))
 
 
 def _skills_in(tree: FileTree) -> list[str]:
@@ -83,7 +91,7 @@ def _name_at_root(tree: FileTree) -> str:
         return "skill"
 
 
-def _read(tree: FileTree, key: str) -> Written:
+def _read(tree: FileTree, key: str) -> SourceComponent:
     """Read the component at a location; raise ComponentError if it is invalid."""
     if key == ROUTING:
         return _read_routing(tree)
@@ -98,7 +106,7 @@ def _read(tree: FileTree, key: str) -> Written:
         for number, row in enumerate(_rows_in(tree.json(path), tree.where / path), 1):
             cases.add_eval(number, row, attached)
     sent = (body, *(row["document"] for _, _, row in cases.rows))
-    return Written(
+    return SourceComponent(
         path=key,
         files=(key,),
         prompt=Prompt(messages=(Message("system", (body.strip(),)),), placeholders="literal"),
@@ -158,7 +166,7 @@ def _rows_in(content: Any, path: Path) -> list[Any]:
     return content
 
 
-def _not_sent(tree: FileTree, folder: str) -> Iterator[LeftOut]:
+def _not_sent(tree: FileTree, folder: str) -> Iterator[SkippedItem]:
     """Yield the number of files beside a SKILL.md that are not sent, such as references and scripts."""
     start = len(within(folder, ""))
     paths = [PurePosixPath(path[start:]) for path in tree.below(folder)]
@@ -167,10 +175,10 @@ def _not_sent(tree: FileTree, folder: str) -> Iterator[LeftOut]:
     resources = [path for path in own_paths if not _NO_RESOURCE.match(path) and not _asks_for_skill(path)]
     if resources:
         reason = f"only {_SKILL} is sent, and not what lies beside it, such as {resources[0]!a}"
-        yield LeftOut(what="file", reason=reason, count=len(resources))
+        yield SkippedItem(what="file", reason=reason, count=len(resources))
 
 
-def _attached(tree: FileTree, skill: str, unused: Unused, row: Mapping[str, Any]) -> str:
+def _attached(tree: FileTree, skill: str, unused: SkipCollector, row: Mapping[str, Any]) -> str:
     """Return the text of an eval's files to append to its prompt; unreadable files are counted.
 
     Raise ValueError for files outside the skill's folder.
@@ -193,7 +201,7 @@ class _Cases:
 
     reason: str = ""
     rows: list[tuple[str, int, Row]] = field(default_factory=list)
-    odd: Unused = field(default_factory=Unused)
+    odd: SkipCollector = field(default_factory=SkipCollector)
     ids: Counter[str] = field(default_factory=Counter)
     kept: Counter[str] = field(default_factory=Counter)  # counts by category
 
@@ -218,10 +226,10 @@ class _Cases:
                 self.odd["key", f"nothing reads {name[:_MAX_NAME]!a}"].append(case_id)
         self.add(case_id, number, {"document": prompt, "expected_output": row.get("expected_output"), "checks": checks})
 
-    def one_category(self) -> Iterator[LeftOut]:
+    def one_category(self) -> Iterator[SkippedItem]:
         """Yield a note if all evaluated evals are of one category and others are skipped."""
         if self.odd and len(self.kept) == 1 and (name := next(iter(self.kept))):
-            yield LeftOut(what=f"every category but {name!a}", reason="no eval of another is evaluated")
+            yield SkippedItem(what=f"every category but {name!a}", reason="no eval of another is evaluated")
 
     def id_of(self, row: Any, prompt: Any, number: int, start: str = "") -> str:
         """Return a row's id or name, else an id from its prompt, else its number."""
@@ -302,7 +310,7 @@ def _check(item: Any) -> dict[str, Any]:
     }
 
 
-def _read_routing(tree: FileTree) -> Written:
+def _read_routing(tree: FileTree) -> SourceComponent:
     """Return the component that chooses a skill for each query; raise ComponentError if no skill is described."""
     cases = _Cases()
     described = _described(tree, cases)
@@ -328,7 +336,7 @@ def _read_routing(tree: FileTree) -> Written:
             skill_name = content.get("skill_name") if isinstance(content, dict) else None
             _add_queries(cases, path, rows, _owner(path, skill_name, names, skill_of_name), skill_of_name)
     choice = {"skill": {"type": ["string", "null"], "enum": [*sorted(choices), None]}}
-    return Written(
+    return SourceComponent(
         path=files[0],
         files=tuple(within(folder, _SKILL) for folder in names),
         prompt=Prompt(messages=(Message("system", (text,)),), placeholders="literal"),

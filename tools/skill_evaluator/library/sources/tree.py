@@ -1,6 +1,6 @@
 """The input and output of source formats: the files of a folder or commit, and the components read from them.
 
-A source reads a `FileTree` and returns a `Written` for each component; it copies nothing.
+A source reads a `FileTree` and returns a `SourceComponent` for each component; it copies nothing.
 """
 
 import os
@@ -22,7 +22,7 @@ from skill_evaluator.identifiers import MAX_VERSION
 from skill_evaluator.library.config import SafetyLimits
 from skill_evaluator.library.programs import ProgramUnderTest
 from skill_evaluator.library.prompts import TURNS, Prompt
-from skill_evaluator.library.reading import Root, parse_yaml
+from skill_evaluator.library.reading import ConfinedFolder, parse_yaml
 from skill_evaluator.library.tables import Row
 from skill_evaluator.parsing import Output
 from skill_evaluator.repository import Repository, within
@@ -87,7 +87,7 @@ def folder_tree(root: Path, limits: SafetyLimits) -> FileTree:
         paths.extend(within(prefix, name) for name in names)
         if len(paths) > _MAX_FILES:
             raise ComponentError(f"{root} holds more than {_MAX_FILES:,} files; name a folder below it as root")
-    inside = Root(root, ComponentError, follow_links=limits.follow_links)
+    inside = ConfinedFolder(root, ComponentError, follow_links=limits.follow_links)
 
     def read(path: str) -> str:
         return read_text(inside.inside(root / path), ComponentError, limits.size_of("prompt_bytes"))
@@ -133,7 +133,7 @@ class SourcePlace(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LeftOut:
+class SkippedItem:
     """A part of a source that is not used: its kind (`what`), the reason, and the count."""
 
     what: str
@@ -145,22 +145,24 @@ class LeftOut:
         return " ".join(text.split())
 
 
-class Unused(defaultdict[tuple[str, str], list[str]]):
+class SkipCollector(defaultdict[tuple[str, str], list[str]]):
     """Collects skipped parts: (what, reason) → the names of each, with empty texts for unnamed ones."""
 
     def __init__(self) -> None:
         super().__init__(list)
 
-    def left_out(self) -> Iterator[LeftOut]:
+    def left_out(self) -> Iterator[SkippedItem]:
         """Yield the collected parts with the first names after the reason; `#3` is a name, not a count."""
         for (element, reason), names in self.items():
             examples = listed([f"#{name}" if name.isdigit() else name for name in dict.fromkeys(filter(None, names))])
             if names:
-                yield LeftOut(what=element, reason=f"{reason} ({examples})" if examples else reason, count=len(names))
+                yield SkippedItem(
+                    what=element, reason=f"{reason} ({examples})" if examples else reason, count=len(names)
+                )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
+class SourceComponent:
     """A component as read from a file of any format.
 
     `path` is the file that people edit, and `files` are all files of the prompt. `version` is semver, or None if the
@@ -179,7 +181,7 @@ class Written:
     rows: tuple[tuple[str, int, Row], ...] = ()
     rows_path: str | None = None
     rows_name: str = ""
-    left_out: tuple[LeftOut, ...] = ()
+    left_out: tuple[SkippedItem, ...] = ()
     hints: Mapping[str, Any] = field(default_factory=dict)
     program: ProgramUnderTest | None = None
     formerly: tuple[str, ...] = ()
@@ -217,5 +219,5 @@ class Source:
 
     looks_for: str
     find: Callable[[FileTree], list[SourcePlace]]
-    read: Callable[[FileTree, str], Written]
-    lost: Callable[[FileTree], Iterator[LeftOut]] = lambda tree: iter(())
+    read: Callable[[FileTree, str], SourceComponent]
+    lost: Callable[[FileTree], Iterator[SkippedItem]] = lambda tree: iter(())

@@ -36,10 +36,10 @@ def field_values(answers: CaseAnswers) -> dict[str, Counter[Hashable]]:
     return values
 
 
-Standing = Literal["stable_right", "stable_wrong", "stable", "flaky", "unscored"]
+Stability = Literal["stable_right", "stable_wrong", "stable", "flaky", "unscored"]
 
 
-def field_profile(answers: CaseAnswers, values: FieldValues, flawed: Mapping[str, int] | None) -> dict[str, Standing]:
+def field_profile(answers: CaseAnswers, values: FieldValues, flawed: Mapping[str, int] | None) -> dict[str, Stability]:
     """Return the stability of each leaf path of one case, from its answers and their `field_values`.
 
     - `unscored`: fewer than two answers, none parsed, or free text that does not count (no `threshold`);
@@ -58,7 +58,7 @@ def field_profile(answers: CaseAnswers, values: FieldValues, flawed: Mapping[str
     {'a': 'stable_right', 'b': 'stable_wrong', 'c': 'flaky'}
     """
     parsed = answers.groups.total()
-    standings: dict[str, Standing] = {}
+    standings: dict[str, Stability] = {}
     for path in dict.fromkeys((*values, *(flawed or ()))):
         is_constant = len(values.get(path, ())) < 2  # a path only in the truth has no values
         if answers.n < 2 or not parsed or not answers.plan.leaf(path).counts:

@@ -14,8 +14,8 @@ from skill_evaluator.library.config import VerdictName
 from skill_evaluator.records.record import Record
 from skill_evaluator.records.summaries import AMOUNTS
 from skill_evaluator.stats import ROUNDING, rounded
-from skill_evaluator.verdicts.decide.comparability import CasePairs, Measure, Pair
-from skill_evaluator.verdicts.decide.measuring import ArmStatistics, Compared, Measured, paired_effect
+from skill_evaluator.verdicts.decide.comparability import CasePairs, Pair, PairedScores
+from skill_evaluator.verdicts.decide.measuring import ArmStatistics, Compared, MeasureEffects, paired_effect
 from skill_evaluator.verdicts.decide.results import AMOUNT_NAMES, AmountResult
 from skill_evaluator.verdicts.decide.rules import VerdictRules, is_harmed_everywhere
 
@@ -36,7 +36,7 @@ def with_amounts(compared: Compared) -> Compared:
     )
 
 
-def _measured_or_reason(name: str, pair: Pair, baseline: Record, cases: CasePairs) -> Measured | str:
+def _measured_or_reason(name: str, pair: Pair, baseline: Record, cases: CasePairs) -> MeasureEffects | str:
     """Measure an amount in the cases in which both versions have more than 0, or return the reason if there are none.
 
     The latency of two runs at different times is not compared.
@@ -56,8 +56,10 @@ def _measured_or_reason(name: str, pair: Pair, baseline: Record, cases: CasePair
         return f"no case has a value above 0 in both runs{price}"
     old, new = (tuple((-math.log(mean),) for mean in means) for means in zip(*known.values(), strict=True))
     before, after = ArmStatistics.of(old), ArmStatistics.of(new)
-    measure = Measure(name=name, kind="amount", case_ids=tuple(known), before=old, after=new)
-    return Measured(measure=measure, before=before, after=after, effect=paired_effect(before, after, limit=math.inf))
+    measure = PairedScores(name=name, kind="amount", case_ids=tuple(known), before=old, after=new)
+    return MeasureEffects(
+        measure=measure, before=before, after=after, effect=paired_effect(before, after, limit=math.inf)
+    )
 
 
 def amount_results(compared: Compared, rules: VerdictRules, *, covered: bool) -> list[AmountResult]:
@@ -69,14 +71,14 @@ def amount_results(compared: Compared, rules: VerdictRules, *, covered: bool) ->
 
 
 def _unmeasured(name: str, reason: str, rules: VerdictRules) -> AmountResult:
-    measure = Measure(name=name, kind="amount", case_ids=(), before=(), after=())
+    measure = PairedScores(name=name, kind="amount", case_ids=(), before=(), after=())
     tier, tolerance = rules.tier(measure), rules.tolerance(measure)
     verdict: VerdictName | None = "unchanged" if reason == _FREE else "inconclusive"
     verdict = None if tier == "advisory" else verdict
     return AmountResult(amount=name, tier=tier, tolerance=tolerance, verdict=verdict, unmeasured=reason)
 
 
-def _result(measured: Measured, rules: VerdictRules, *, covered: bool) -> AmountResult:
+def _result(measured: MeasureEffects, rules: VerdictRules, *, covered: bool) -> AmountResult:
     """Build the result of an amount. It moved if the change is significant and larger than the tolerance."""
     measure, effect, q = measured.measure, measured.effect, measured.q
     tier, tolerance = rules.tier(measure), rules.tolerance(measure)

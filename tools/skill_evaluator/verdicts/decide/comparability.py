@@ -104,7 +104,7 @@ class ReadOutputs(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Common:
+class SharedCases:
     """The part of two records that is comparable.
 
     `cases` are unchanged; `left_out` says by id why other cases are not. `barriers`: why nothing is comparable.
@@ -118,7 +118,7 @@ class Common:
     read: tuple[ReadOutputs, ReadOutputs]
 
 
-def as_asked(pair: Pair) -> Pair:
+def mark_concurrent(pair: Pair) -> Pair:
     """Return a pair, marked as interleaved if its runs are of the same invocations, or results of another tool."""
     if pair.baseline is None:
         return pair
@@ -128,7 +128,7 @@ def as_asked(pair: Pair) -> Pair:
     return replace(pair, side_by_side=elsewhere or before == after)
 
 
-def common_part(baseline: Record, candidate: Record, *, any_served: bool = False) -> Common:
+def common_part(baseline: Record, candidate: Record, *, any_served: bool = False) -> SharedCases:
     """Return the comparable part of two records of one component.
 
     If `any_served` is true, a change of the served model is no barrier.
@@ -144,7 +144,7 @@ def common_part(baseline: Record, candidate: Record, *, any_served: bool = False
         reasons = record.not_applicable.items()
         left_out |= {case_id: f"not applicable to {record.model_id}: {why}" for case_id, why in reasons}
     cases = tuple((before[case_id], after[case_id]) for case_id in shared if case_id not in left_out)
-    return Common(
+    return SharedCases(
         cases=cases,
         left_out=dict(sorted(left_out.items())),
         barriers=tuple(_barriers(baseline, candidate, any_served=any_served)),
@@ -271,7 +271,7 @@ def _drifts(baseline: Record, candidate: Record, *, any_served: bool) -> Iterato
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measure:
+class PairedScores:
     """One metric or field of baseline and candidate, in the cases in which both have it.
 
     `before` and `after` hold the scores of each case's replicates. Agreement between replicates has one score a
@@ -288,7 +288,7 @@ class Measure:
     judged: bool = False
 
 
-def measures(cases: CasePairs, metrics: Iterable[str]) -> Iterator[Measure]:
+def measures(cases: CasePairs, metrics: Iterable[str]) -> Iterator[PairedScores]:
     """Yield every measure that both records have in at least one case: metrics first, then agreement, then fields."""
     for name in metrics:
         yield from _measure(name, "accuracy", cases)
@@ -299,7 +299,7 @@ def measures(cases: CasePairs, metrics: Iterable[str]) -> Iterator[Measure]:
         yield from _measure(path, "field", of_path)
 
 
-def _measure(name: str, kind: Kind, cases: CasePairs) -> Iterator[Measure]:
+def _measure(name: str, kind: Kind, cases: CasePairs) -> Iterator[PairedScores]:
     read = _READERS[kind]
     scores = [(before.case_id, read(before, name), read(after, name)) for before, after in cases]
     measured = [(case_id, before, after) for case_id, before, after in scores if before and after]
@@ -310,7 +310,9 @@ def _measure(name: str, kind: Kind, cases: CasePairs) -> Iterator[Measure]:
         if (name, kind) == (CHECKS_METRIC, "accuracy"):
             checks = [check for _, case in cases for check in case.checks.values() if check.weight]
         judged = any(check.judged for check in checks)
-        yield Measure(name=name, kind=kind, case_ids=case_ids, before=before, after=after, tier=tier, judged=judged)
+        yield PairedScores(
+            name=name, kind=kind, case_ids=case_ids, before=before, after=after, tier=tier, judged=judged
+        )
 
 
 def strict_scores(case: CaseRecord, name: str) -> Scores:

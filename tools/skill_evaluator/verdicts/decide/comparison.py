@@ -16,9 +16,9 @@ from skill_evaluator.stats import ALPHA, ROUNDING, benjamini_hochberg, by_key, r
 from skill_evaluator.text import counted, listed
 from skill_evaluator.verdicts.decide.amounts import amount_reasons, amount_results, with_amounts
 from skill_evaluator.verdicts.decide.comparability import (
-    Common,
-    Measure,
     Pair,
+    PairedScores,
+    SharedCases,
     field_scores,
     served_change,
     without_unstable,
@@ -28,7 +28,7 @@ from skill_evaluator.verdicts.decide.measuring import (
     Compared,
     Effect,
     Floats,
-    Measured,
+    MeasureEffects,
     measure_all,
     samples,
 )
@@ -52,8 +52,8 @@ from skill_evaluator.verdicts.decide.rules import (
     Losses,
     VerdictRules,
     component_verdict,
+    has_collapsed,
     is_harmed_everywhere,
-    is_lost,
     judged_verdict,
     measure_verdict,
     model_verdict,
@@ -68,7 +68,7 @@ _MIN_MOVED = 3
 _MIN_FIELDS = 3
 
 
-def named_cases(common: Common, primary: Measured | None, rules: VerdictRules) -> Cases:
+def named_cases(common: SharedCases, primary: MeasureEffects | None, rules: VerdictRules) -> Cases:
     """Return the cases whose primary metric fell, and those where it rose, beyond the tolerance and beyond chance.
 
     The largest change comes first.
@@ -104,7 +104,7 @@ def named_cases(common: Common, primary: Measured | None, rules: VerdictRules) -
     )
 
 
-def _turns(common: Common, primary_metric: str) -> tuple[list[CaseTurn], list[CaseTurn]]:
+def _turns(common: SharedCases, primary_metric: str) -> tuple[list[CaseTurn], list[CaseTurn]]:
     """Return the cases whose pass status changed, and those that were flaky before, the largest drop first.
 
     Return two empty lists if no case has a check.
@@ -170,7 +170,7 @@ _MAX_TIMES = 20  # more cases than this multiple are not recommended
 _MISSING = "the missing outputs would decide it"
 
 
-def open_measure(measured: Measured, pair: Pair, rules: VerdictRules) -> tuple[str, str] | None:
+def open_measure(measured: MeasureEffects, pair: Pair, rules: VerdictRules) -> tuple[str, str] | None:
     """Return the reason why a measure is inconclusive, and its remedy. Return None if chance is not the cause."""
     effect, measure, tolerance = measured.effect, measured.measure, rules.tolerance(measured.measure)
     if effect is None or measured.q is None:
@@ -190,7 +190,7 @@ def open_measure(measured: Measured, pair: Pair, rules: VerdictRules) -> tuple[s
     return still_open, _remedy(measured, effect, pair, rules)
 
 
-def _remedy(measured: Measured, effect: Effect, pair: Pair, rules: VerdictRules) -> str:
+def _remedy(measured: MeasureEffects, effect: Effect, pair: Pair, rules: VerdictRules) -> str:
     """Return the remedies for an inconclusive measure, if the difference persists.
 
     The error has to be at most (D + tolerance) ÷ t to exclude a drop, or −D ÷ t for a significant one. The part of the
@@ -279,7 +279,9 @@ def remedy_of(compared: Compared, results: Sequence[MeasureResult], coverage: fl
     return None if compared.judge is None else calibration_words(compared.judge)
 
 
-def _unsupported(common: Common, results: Sequence[MeasureResult], rules: VerdictRules) -> Iterator[tuple[str, str]]:
+def _unsupported(
+    common: SharedCases, results: Sequence[MeasureResult], rules: VerdictRules
+) -> Iterator[tuple[str, str]]:
     """Yield each reason why the outputs support no verdict, with its remedy: few are readable, or no score can
     fall.
     """
@@ -400,7 +402,7 @@ def compare_records(
     pairs: Sequence[Pair],
     rules: VerdictRules,
     left_out: Mapping[str, str] | None = None,
-    wanted: Callable[[Measure], bool] = lambda measure: True,
+    wanted: Callable[[PairedScores], bool] = lambda measure: True,
     rest: Sequence[Pair] = (),
 ) -> ComparisonResult:
     """Return the verdict on a component from the records of its models, by the measures that `wanted` selects.
@@ -440,10 +442,10 @@ def _with_q(compared: Sequence[Compared], rules: VerdictRules) -> list[Compared]
         (own.measure, own.effect.p)
         for model in compared
         for own in (*model.measured, *model.amounts.values())
-        if isinstance(own, Measured) and own.effect is not None and own.measure.kind != "reproducibility"
+        if isinstance(own, MeasureEffects) and own.effect is not None and own.measure.kind != "reproducibility"
     ]
 
-    def family_of(measure: Measure) -> tuple[str, bool]:
+    def family_of(measure: PairedScores) -> tuple[str, bool]:
         tier = rules.tier(measure)
         return tier, tier == "advisory" and measure.kind == "amount"
 
@@ -452,11 +454,11 @@ def _with_q(compared: Sequence[Compared], rules: VerdictRules) -> list[Compared]
         for (measure, _), q in zip(family, benjamini_hochberg([p for _, p in family]), strict=True):
             q_of[id(measure)] = q, len(family)
 
-    def adjust(measured: Measured) -> Measured:
+    def adjust(measured: MeasureEffects) -> MeasureEffects:
         q, family = q_of.get(id(measured.measure), (None, 1))
         return replace(measured, q=q, family=family)
 
-    def adjust_amounts(amounts: Mapping[str, Measured | str]) -> dict[str, Measured | str]:
+    def adjust_amounts(amounts: Mapping[str, MeasureEffects | str]) -> dict[str, MeasureEffects | str]:
         return {name: one if isinstance(one, str) else adjust(one) for name, one in amounts.items()}
 
     return [
@@ -593,13 +595,13 @@ def _coverage(compared: Compared) -> float:
     return min(pair.candidate.coverage, pair.baseline.coverage, kept)
 
 
-def _result(measured: Measured, compared: Compared, rules: VerdictRules, models: int | None) -> MeasureResult:
+def _result(measured: MeasureEffects, compared: Compared, rules: VerdictRules, models: int | None) -> MeasureResult:
     """Build the result of a measure; `models` is the number of models, or None if too few outputs were scored."""
     measure, effect, pair, q = measured.measure, measured.effect, compared.pair, measured.q
     levels, tolerance, harm = rules.levels(measure), rules.tolerance(measure), rules.policy.harm
     is_tested, is_field = measure.kind != "reproducibility", measure.kind == "field"
     difference = measured.after.mean - measured.before.mean
-    lost = is_tested and models is not None and is_lost(measured, models) and difference < -tolerance
+    lost = is_tested and models is not None and has_collapsed(measured, models) and difference < -tolerance
     collapsed = lost or (rules.is_critical(measure) and is_harmed_everywhere(measured, max(harm, tolerance)))
     verdict: VerdictName | None = None
     if is_tested:

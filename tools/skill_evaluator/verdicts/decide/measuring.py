@@ -17,9 +17,9 @@ from skill_evaluator.records.record import Record
 from skill_evaluator.stats import CONFIDENCE, POWER, smallest_drop, t_cdf, t_quantile, unseen_share
 from skill_evaluator.verdicts.decide.comparability import (
     RUN_SD,
-    Common,
-    Measure,
     Pair,
+    PairedScores,
+    SharedCases,
     check_changes,
     common_part,
     measures,
@@ -272,7 +272,7 @@ def run_variance(pair: Pair, before: ArmStatistics) -> float:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
+class MeasureEffects:
     """A measure with its effect; None for a single case whose replicates are not known to be independent draws.
 
     `of_runs` is the variance that two runs on different days add. `is_sampled`: the replicates are independent
@@ -280,7 +280,7 @@ class Measured:
     is p adjusted over a `family` of this many measures, or None if the measure is not tested.
     """
 
-    measure: Measure
+    measure: PairedScores
     before: ArmStatistics
     after: ArmStatistics
     of_runs: float = 0.0
@@ -291,7 +291,7 @@ class Measured:
     family: int = 1
 
     @classmethod
-    def of(cls, measure: Measure, pair: Pair, common: Common) -> "Measured":
+    def of(cls, measure: PairedScores, pair: Pair, common: SharedCases) -> "MeasureEffects":
         """Measure the difference between two versions."""
         before, after = ArmStatistics.of(measure.before), ArmStatistics.of(measure.after)
         has_replicates = measure.kind != "reproducibility"  # agreement is one value per case
@@ -319,26 +319,26 @@ class Compared:
     """
 
     pair: Pair
-    common: Common | None = None
-    measured: tuple[Measured, ...] = ()
-    amounts: Mapping[str, Measured | str] = field(default_factory=dict)
+    common: SharedCases | None = None
+    measured: tuple[MeasureEffects, ...] = ()
+    amounts: Mapping[str, MeasureEffects | str] = field(default_factory=dict)
 
     @property
     def judge(self) -> str | None:
         """The uncalibrated judge that decided some measure, if there is one."""
         return self.pair.unproved_judge if any(own.measure.judged for own in self.measured) else None
 
-    def primary(self, metric: str) -> Measured | None:
+    def primary(self, metric: str) -> MeasureEffects | None:
         """Return the measured primary metric of the component, if both records have it."""
         return next((measured for measured in self.measured if measured.measure.name == metric), None)
 
 
-def measure_all(pairs: Sequence[Pair], wanted: Callable[[Measure], bool] = lambda measure: True) -> list[Compared]:
+def measure_all(pairs: Sequence[Pair], wanted: Callable[[PairedScores], bool] = lambda measure: True) -> list[Compared]:
     """Measure the comparable part of each pair, in the measures that `wanted` selects."""
     return [Compared(pair=pair) if pair.baseline is None else _measure(pair, pair.baseline, wanted) for pair in pairs]
 
 
-def _measure(pair: Pair, baseline: Record, wanted: Callable[[Measure], bool]) -> Compared:
+def _measure(pair: Pair, baseline: Record, wanted: Callable[[PairedScores], bool]) -> Compared:
     like = with_same_checks(pair)
     assert like.baseline is not None  # noqa: S101  (it has one as the pair has)
     before, after = pooled(like.baseline, like.baseline_again), pooled(like.candidate, like.candidate_again)
@@ -353,7 +353,9 @@ def _measure(pair: Pair, baseline: Record, wanted: Callable[[Measure], bool]) ->
         return Compared(pair=pair, common=common)
     shared = [name for name in pair.candidate.accuracy if name in baseline.accuracy]
     figures = filter(wanted, measures(common.cases, shared))
-    return Compared(pair=pair, common=common, measured=tuple(Measured.of(figure, like, common) for figure in figures))
+    return Compared(
+        pair=pair, common=common, measured=tuple(MeasureEffects.of(figure, like, common) for figure in figures)
+    )
 
 
 def _moves_between(pair: Pair, baseline: Record) -> Iterator[str]:

@@ -13,8 +13,8 @@ from skill_evaluator.library.config import ComponentPolicy, MetricPolicy, Policy
 from skill_evaluator.records.record import Record
 from skill_evaluator.records.summaries import MIN_LABELS
 from skill_evaluator.stats import ROUNDING
-from skill_evaluator.verdicts.decide.comparability import Measure, Pair
-from skill_evaluator.verdicts.decide.measuring import Compared, Effect, Measured
+from skill_evaluator.verdicts.decide.comparability import Pair, PairedScores
+from skill_evaluator.verdicts.decide.measuring import Compared, Effect, MeasureEffects
 from skill_evaluator.verdicts.decide.results import CaseChange, ComparisonResult, Missing, SinceAccepted, crosses
 
 MOSTLY = 0.9  # share of outputs that must be right before, and wrong after, for a lost measure
@@ -50,14 +50,14 @@ class VerdictRules:
         """The accepted rate of false alarms."""
         return self.policy.alpha if self._component.alpha is None else self._component.alpha
 
-    def tier(self, measure: Measure) -> Tier:
+    def tier(self, measure: PairedScores) -> Tier:
         """Return the tier of a measure: declared by the policy, else by a check, else the default of its kind."""
         declared = next((policy.tier for policy in self._declared(measure) if policy.tier is not None), None)
         if measure.kind != "accuracy":
             return declared or measure.tier or "advisory"
         return declared or ("critical" if measure.name == self.primary_metric else "supporting")
 
-    def is_critical(self, measure: Measure) -> bool:
+    def is_critical(self, measure: PairedScores) -> bool:
         """Return whether a measure decides the verdict alone."""
         return self.tier(measure) == "critical"
 
@@ -70,7 +70,7 @@ class VerdictRules:
             return None
         return judged.model_id
 
-    def tolerance(self, measure: Measure) -> float:
+    def tolerance(self, measure: PairedScores) -> float:
         """Return the tolerated drop of a measure: declared for it, else for the component, else for all
         components. Return the tolerated relative increase of an amount.
         """
@@ -81,9 +81,9 @@ class VerdictRules:
     @property
     def primary_tolerance(self) -> float:
         """The tolerated drop of the primary metric."""
-        return self.tolerance(Measure(name=self.primary_metric, kind="accuracy", case_ids=(), before=(), after=()))
+        return self.tolerance(PairedScores(name=self.primary_metric, kind="accuracy", case_ids=(), before=(), after=()))
 
-    def levels(self, measure: Measure, *, is_accepted: bool = False) -> Levels:
+    def levels(self, measure: PairedScores, *, is_accepted: bool = False) -> Levels:
         """Return the levels of a measure against the baseline, or against the accepted version (`is_accepted`)."""
         share = CRITICAL_SHARE if self.is_critical(measure) else OTHER_SHARE
         return Levels(fall=self.alpha * (ACCEPTED_SHARE if is_accepted else share), rise=self.alpha / 2)
@@ -107,7 +107,7 @@ class VerdictRules:
     def _component(self) -> ComponentPolicy:
         return self.policy.components.get(self.skill, _NO_POLICY)
 
-    def _declared(self, measure: Measure) -> list[MetricPolicy]:
+    def _declared(self, measure: PairedScores) -> list[MetricPolicy]:
         """Return the policies declared for a measure, the component's before the general one."""
         own, name = self._component, measure.name
         declared = [own.fields] if measure.kind == "field" else [own.metrics, self.policy.metrics]
@@ -126,7 +126,7 @@ def rules_for(settings: Settings, candidate: Record) -> VerdictRules:
 
 
 def verdict_on(
-    compared: "Compared", measured: "Measured", rules: VerdictRules, levels: Levels, *, collapsed: bool = False
+    compared: "Compared", measured: "MeasureEffects", rules: VerdictRules, levels: Levels, *, collapsed: bool = False
 ) -> VerdictName:
     """Return the verdict on a measure: by its effect, then by its judge, its missing outputs and its readable ones."""
     tolerance, is_critical = rules.tolerance(measured.measure), rules.is_critical(measured.measure)
@@ -177,7 +177,7 @@ def bounded_verdict(
     return "inconclusive" if too_few or crosses(missing, tolerance) else verdict
 
 
-def judged_verdict(verdict: VerdictName, measured: "Measured", pair: Pair, harm: float) -> VerdictName:
+def judged_verdict(verdict: VerdictName, measured: "MeasureEffects", pair: Pair, harm: float) -> VerdictName:
     """Limit the verdict on a measure that an uncalibrated judge decided.
 
     An error that the judge makes on both versions alike cancels, so a regression by more than `harm` is kept. A
@@ -192,7 +192,7 @@ def judged_verdict(verdict: VerdictName, measured: "Measured", pair: Pair, harm:
 
 
 def supported_verdict(
-    verdict: VerdictName, compared: "Compared", measured: "Measured", rules: VerdictRules
+    verdict: VerdictName, compared: "Compared", measured: "MeasureEffects", rules: VerdictRules
 ) -> VerdictName:
     """Limit the verdict on a measure to the conclusion that its readable outputs and its room to fall support.
 
@@ -239,7 +239,7 @@ class Losses:
         return [case for case in self.cases if case.case_id in self.critical_cases]
 
 
-def is_lost(measured: "Measured", models: int) -> bool:
+def has_collapsed(measured: "MeasureEffects", models: int) -> bool:
     """Return whether a measure was right in nearly every output of every case, and now is right in few.
 
     This detects a loss in too few cases for a test: three, or two of a single model with several outputs a case. At
@@ -257,7 +257,7 @@ def is_lost(measured: "Measured", models: int) -> bool:
     return bool((before.means - after.means > MOSTLY / 2).all())
 
 
-def is_harmed_everywhere(measured: "Measured", harm: float) -> bool:
+def is_harmed_everywhere(measured: "MeasureEffects", harm: float) -> bool:
     """Return whether a measure lost more than `harm` in every case, and there are at least three cases.
 
     With three cases a t-test finds drops of different size less significant than equal ones.

@@ -28,7 +28,7 @@ from skill_evaluator.records.selection import (
 )
 from skill_evaluator.runner.journal import MANIFEST, is_unfinished, read_component_manifest
 from skill_evaluator.text import version_words
-from skill_evaluator.verdicts.decide.comparability import Pair, as_asked, common_part, cut_pair, served_change
+from skill_evaluator.verdicts.decide.comparability import Pair, common_part, cut_pair, mark_concurrent, served_change
 from skill_evaluator.verdicts.decide.comparison import compare_records  # imports scipy
 from skill_evaluator.verdicts.decide.results import ComparisonResult, Comparisons
 from skill_evaluator.verdicts.decide.rules import VerdictRules, rules_for
@@ -57,7 +57,7 @@ def models_pair(
     pair = Pair(
         baseline=first, candidate=second, baseline_again=_again(first, archive), candidate_again=_again(second, archive)
     )
-    pooled, alone = as_asked(pair), as_asked(replace(pair, baseline_again=(), candidate_again=()))
+    pooled, alone = mark_concurrent(pair), mark_concurrent(replace(pair, baseline_again=(), candidate_again=()))
     return alone if alone.side_by_side and not pooled.side_by_side else pooled
 
 
@@ -145,7 +145,7 @@ def pair_of(
         anchor_again=() if since is None else _again(since, archive),
         passed_over=tuple(skipped),
     )
-    return as_asked(pair)
+    return mark_concurrent(pair)
 
 
 def _again(record: Record, archive: Archive, *, patched: bool = False) -> tuple[Record, ...]:
@@ -210,7 +210,7 @@ _MOST_MODELS = 8  # maximum number of models whose pairs are compared
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ComponentStanding:
+class ComponentStatus:
     """A component with at least one complete run: the newest record of each model, its history and its ranking."""
 
     newest: Mapping[str, Record]
@@ -247,10 +247,12 @@ def chosen_of_files(
 ) -> Chosen:
     """Choose the records of two files to compare: the only record of each, else the records of equal models."""
     if len(baselines) == len(candidates) == 1:
-        return Chosen(pairs=[as_asked(Pair(baseline=baselines[0], candidate=candidates[0]))])
+        return Chosen(pairs=[mark_concurrent(Pair(baseline=baselines[0], candidate=candidates[0]))])
     before = {record.model_id: record for record in baselines}
     after = {record.model_id: record for record in candidates if not models or record.model_id in models}
-    pairs = [as_asked(Pair(baseline=before[name], candidate=one)) for name, one in after.items() if name in before]
+    pairs = [
+        mark_concurrent(Pair(baseline=before[name], candidate=one)) for name, one in after.items() if name in before
+    ]
     if not pairs:
         raise LeaderboardError(f"{files[0]} and {files[1]} have no model in common")
     return Chosen(pairs=pairs, left_out={name: f"it is not in {files[0]}" for name in after if name not in before})
@@ -275,7 +277,7 @@ class RecordedComponent:
             raise LeaderboardError(f"{where} holds no run yet; evaluate '{self.component.name}' first")
         return runs_of_models(self.archive.entries, models, where)
 
-    def standing(self) -> ComponentStanding | None:
+    def standing(self) -> ComponentStatus | None:
         """Return the newest records, the history and the ranking of the component. Return None if no run is
         complete.
         """
@@ -283,7 +285,7 @@ class RecordedComponent:
         if not newest:
             return None
         history, ranking = self.advised(self.archive.entries)
-        return ComponentStanding(
+        return ComponentStatus(
             newest={model_id: self.archive.record(runs[-1]) for model_id, runs in sorted(newest.items())},
             history=history,
             ranking=ranking,
@@ -394,7 +396,7 @@ class RecordedComponent:
                 absent = f"{absent} ({incomplete})"
             if choice.exact:
                 met = lower or (archive.record(choice.baseline) if choice.baseline else None)
-                pairs.append(replace(as_asked(Pair(baseline=met, candidate=judged)), absent=absent))
+                pairs.append(replace(mark_concurrent(Pair(baseline=met, candidate=judged)), absent=absent))
             else:
                 pairs.append(replace(pair_of(judged, choice.baseline, archive, policy), absent=absent))
                 family.append(pairs[-1])

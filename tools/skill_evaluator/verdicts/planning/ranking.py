@@ -12,11 +12,11 @@ from skill_evaluator.stats import ROUNDING, by_key, mean_or_none, rounded, unit_
 from skill_evaluator.text import counted
 from skill_evaluator.verdicts.decide.comparability import (
     AGREEMENT,
-    Measure,
     Pair,
-    as_asked,
+    PairedScores,
     common_part,
     cut_to,
+    mark_concurrent,
     pooled,
     strict_scores,
 )
@@ -204,7 +204,7 @@ def _contrasts(
     """
     couples = list(combinations(models, 2))
     pairs = [
-        as_asked(
+        mark_concurrent(
             Pair(
                 baseline=higher.record,
                 candidate=lower.record,
@@ -238,7 +238,7 @@ def _dominates(higher: _Candidate, lower: _Candidate, result: ModelVerdict) -> b
     return all(one.difference is not None and one.difference <= ROUNDING for one in result.metrics)
 
 
-def _is_metric(measure: Measure) -> bool:
+def _is_metric(measure: PairedScores) -> bool:
     return measure.kind != "field"
 
 

@@ -37,9 +37,11 @@ def interrupted(library: Library, when: Callable[[], bool], *arguments: str) -> 
     ended = threading.Event()
 
     def interrupt() -> None:
-        wait_until(lambda: ended.is_set() or when(), 60)
-        if not ended.is_set():
-            os.kill(os.getpid(), signal.SIGINT)
+        try:
+            wait_until(lambda: ended.is_set() or when(), 60)
+        finally:  # without an interrupt the wait for the held batch would never end
+            if not ended.is_set():
+                os.kill(os.getpid(), signal.SIGINT)
 
     waiting = threading.Thread(target=interrupt)
     waiting.start()

@@ -21,7 +21,7 @@ class SkillEvaluatorError(Exception):
 
 
 def refuse(problem: SkillEvaluatorError) -> None:
-    """Raise what is wrong with a row, where no row may be left out."""
+    """Raise the problem of a table row: the default `on_problem` callback, which skips no invalid row."""
     raise problem
 
 

@@ -23,7 +23,7 @@ _SOURCE = SizeLimit(max_bytes=1_000_000)
 
 
 class _OneCheck(StrictModel):
-    """The base of all checks. The kinds are fields, exactly one of which is set."""
+    """The base of declared checks. A subclass has a field per kind and sets exactly one; with `at` it may set none."""
 
     model_config = ConfigDict(coerce_numbers_to_str=True)
     ignore_case: bool = Field(default=False, description="whether A and a are the same")

@@ -172,7 +172,7 @@ class Plan(FrozenModel):
         return next((job.id for job in self.jobs if run.id in job.runs), run.id)
 
     def manifests(self) -> Iterator[tuple[PlannedRun, Manifest]]:
-        """Yield each run with its manifest. A run with a baseline follows again with the manifest of the baseline."""
+        """Yield each run with its manifest. A run with a baseline is yielded again with the baseline's."""
         for run in self.runs:
             new = Manifest.view(
                 run,

@@ -146,7 +146,7 @@ def _named(request: PlanRequest, models: Sequence[Model]) -> Iterator[OnModels]:
 
 
 def _models_of(version: ComponentVersion | None, models: Sequence[Model], request: PlanRequest) -> list[str]:
-    """Return the ids of a component's models; a program is its own model."""
+    """Return the ids of the models to run a component on: for a program its own id, or none with `--models`."""
     if version is None or version.program is None:
         return [model.id for model in models]
     return [] if request.models else [program.MODEL.id]
@@ -155,8 +155,8 @@ def _models_of(version: ComponentVersion | None, models: Sequence[Model], reques
 def _add_decisions(plan: Plan, request: PlanRequest, models: Sequence[Model]) -> int:
     """Add the runs and the skipped runs of each component to a plan.
 
-    The version bumps of the push and the records decide; with `--drift`, the records alone. Return the number of
-    unchanged components that lack no run.
+    The version bumps of the push and the records decide; with `--drift`, the records alone. Problems of versions and
+    unreadable leaderboards become faults of the plan. Return the number of unchanged components without a planned run.
     """
     repository = Repository(request.components)
     if plan.head is None:

@@ -143,7 +143,10 @@ def _children(tree: Tree) -> list[int]:
 
 
 def _with_children(tree: Tree, children: list[int], low: int, high: int, shape: int) -> Tree:
-    """Return the tree without the first `low` and the last `high` children of its root; `shape` is the new root's."""
+    """Return the tree without its root's first `low` and last `high` children.
+
+    `children` has the node indexes of the root's children, and `shape` is the shape number of the new root.
+    """
     begin = children[low - 1] + 1 if low else 0
     end = children[-1 - high] + 1 if high < len(children) else begin
     return Tree(

@@ -51,7 +51,7 @@ def case_address(skill: str, case_id: str) -> str:
 
 
 def run_address(skill: str, run_id: str) -> str:
-    """Return the page of a run's outputs."""
+    """Return the relative address of the page of a run's outputs."""
     return f"runs/{quote(skill)}/{run_id}.html"
 
 

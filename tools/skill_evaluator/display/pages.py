@@ -293,7 +293,10 @@ def _terminal_line(line: Line | str, style: str = "") -> "Text":
 
 
 def _terminal_blocks(blocks: Sequence[Block], full: bool | None) -> Iterator[Block]:
-    """Yield the blocks of a terminal: those inside folds if `full`, and the closing blocks last."""
+    """Yield the blocks as a terminal shows them, with closing blocks last.
+
+    If `full`, folds are opened. If not, they are cut, and a line names --full.
+    """
     shown = list(_flat(blocks, "terminal", full=bool(full)))
     yield from (block for block in shown if not isinstance(block, Closing))
     if full is False and any(isinstance(block, Fold) and block.blocks for block in blocks):
@@ -336,7 +339,7 @@ def _for_html(blocks: Iterable[Block]) -> list[Block]:
 
 
 def mood_of(cell: Cell) -> str | None:
-    """Return the verdict whose look a cell has on an HTML page, by its colour. Return None if it has no colour."""
+    """Return the verdict for the colour of a cell, or None if the cell has no colour."""
     return _MOODS.get(cell.style.removeprefix("bold "))
 
 

@@ -340,8 +340,8 @@ def _result(
 def decide_mutant(mutant: Mutant, whole: Sequence[Record], record: Record, rules: VerdictRules) -> MutantResult:
     """Decide whether a mutant is killed; `whole` has the records of the unchanged prompt and of its controls.
 
-    Metrics and fields are one family of tests. A mutant is killed if one of them moved beyond the tolerance with q ≤ α,
-    or if a field is lost in every case that has it. So at most α of the mutants without effect are killed.
+    Metrics and fields are one family of tests. A mutant is killed if one of them moved beyond the tolerance and either
+    q ≤ α or the measure collapsed (`has_collapsed`). The test alone kills at most α of the mutants without effect.
     """
     candidate = record.model_copy(update={"beside": whole[0].run_id})
     pair = Pair(baseline=whole[0], candidate=candidate, baseline_again=tuple(whole[1:]))
@@ -355,7 +355,7 @@ def decide_mutant(mutant: Mutant, whole: Sequence[Record], record: Record, rules
 
 
 def _changed_measures(compared: Compared, rules: VerdictRules) -> list[Reaction]:
-    """Return the fields and metrics that changed significantly and beyond the tolerance, fields first."""
+    """Return the measures that moved beyond the tolerance, significantly or by a collapse; fields first."""
     measured = [effect for effect in compared.measured if effect.measure.kind != "reproducibility"]
     if not measured:
         return []

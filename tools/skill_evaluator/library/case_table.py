@@ -29,7 +29,7 @@ from skill_evaluator.library.components import METAS, Component, load_component,
 from skill_evaluator.library.config import load_settings
 from skill_evaluator.library.prompts import DOCUMENT
 from skill_evaluator.library.sources import component_names
-from skill_evaluator.library.tables import Columns, Odd, read_table
+from skill_evaluator.library.tables import TRUTHS, Columns, Odd, read_table
 from skill_evaluator.parsing import Output
 
 _TYPES: Mapping[type, str] = {
@@ -55,21 +55,27 @@ class CaseTable(ComponentsOption, FixturesOption, ConfigOption):
 
     file: Path = argument("A table: .csv, .tsv, .jsonl or .json.")
     document: tuple[str, ...] = option("The column of an input; repeatable.", (), "--input", metavar="[NAME=]COLUMN")
-    truth: tuple[str, ...] = option("The column of the ground truth; repeatable.", (), metavar="[FIELD=]COLUMN")
+    truth: tuple[str, ...] = option(
+        "The ground truth; default: ground_truth; repeatable.", (), metavar="[FIELD=]COLUMN"
+    )
     id: str | None = option("The column of the cases' ids; default: numbered.", metavar="COLUMN")
     skill: str | None = option("The component, if there are several.", metavar="NAME")
     new: bool = flag("Import only the rows that are not cases yet.")
     yes: bool = flag("Write the cases without confirmation.")
 
     def columns_for(self, component: Component) -> Columns:
-        """Return the columns of the options, else of evals/datasets.json, else columns with the names of the inputs."""
+        """Return the columns of a table. The column of the ids is that of the options.
+
+        The column of an input is that of the options, else of evals/datasets.json, else the one with the input's
+        name. The column of the ground truth is that of the options, else `ground_truth` or `expected`.
+        """
         inputs = {name: name for name in component.prompt.inputs} | component.columns.inputs
         default_name = next(iter(inputs)) if len(inputs) == 1 else DOCUMENT
         for name, equals, column in (part.partition("=") for part in self.document):
             inputs[name if equals else default_name] = column if equals else name
         is_single = len(self.truth) == 1 and "=" not in self.truth[0]
         pairs = [part.partition("=") for part in self.truth]
-        truth = self.truth[0] if is_single else {field: column or field for field, _, column in pairs}
+        truth = self.truth[0] if is_single else {field: column or field for field, _, column in pairs} or None
         return validated(Columns, {"id": self.id, "inputs": inputs, "truth": truth}, Path("the options"), FixtureError)
 
 
@@ -102,7 +108,8 @@ def import_cases(table: CaseTable, on_problem: Odd = refuse) -> ImportedCases:
     limit, schema, left = limits.size_of("document_bytes"), None, {}
     columns = table.columns_for(component)
     read = read_table(table.file, columns, limit, on_problem, "; name the column of an input with --input NAME=COLUMN")
-    rows = [(at, line, {name: row[name] for name in columns.named if name in row}) for at, line, row in read.rows]
+    names = [*columns.named, *(TRUTHS if columns.truth is None else ())]
+    rows = [(at, line, {name: row[name] for name in names if name in row}) for at, line, row in read.rows]
     read = replace(read, rows=rows)
     if component.schema is None and not sources_of([place_of_new(component, table.fixtures, (), "")]):
         component = replace(component, output=read.output or component.output)

@@ -577,7 +577,10 @@ def with_pdfs(cases: Sequence[Case], component: Component) -> tuple[Case, ...]:
 
 
 def refuse_unfilled(component: Component, cases: Iterable[Case], current: Component) -> None:
-    """Raise FixtureError if another version of a component needs inputs that cases read for `current` lack."""
+    """Raise FixtureError if a case lacks an input of `component`, or the versions read PDFs differently.
+
+    The cases were read for `current`, a different version.
+    """
     if component.prompt.text_of != current.prompt.text_of:
         raise FixtureError(f"of {component.version} and {current.version} one alone is sent the text of PDFs (text_of)")
     for case in cases:

@@ -251,7 +251,10 @@ class _Files:
         self._parts = 0
 
     def read(self, path: Path, reference: str) -> dict[str, Any]:
-        """Read a file of the repository. Raise ComponentError naming the reference if it is invalid."""
+        """Read a JSON Schema file of the repository, once.
+
+        Raise ComponentError if it is outside of the repository, is not a JSON object, or is one file too many.
+        """
         absolute = Path(os.path.normpath(Path.cwd() / path))
         if absolute not in self._read:
             if not absolute.is_relative_to(self._root):

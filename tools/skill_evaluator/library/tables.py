@@ -28,8 +28,8 @@ _MAX_COLUMNS, _MAX_VALUES, _MAX_LISTED = 10_000, 4_000_000, 20
 _DECIMAL_COMMA = re.compile(r"-?(0,\d+|\d+,(\d\d?|\d{4,}))")
 _LEADING_ZERO = re.compile(r"\s*[+-]?0\d+\s*")
 _TEXTS = ("string", "category", "date", "any")
-_ID, _INPUTS, _TRUTHS = "id", "inputs", ("ground_truth", "expected")
-_NO_INPUTS = (_ID, _INPUTS, TURNS, *_TRUTHS, "checks", "not_applicable")
+_ID, _INPUTS, TRUTHS = "id", "inputs", ("ground_truth", "expected")
+_NO_INPUTS = (_ID, _INPUTS, TURNS, *TRUTHS, "checks", "not_applicable")
 Row = Mapping[str, Any]
 Rows = list[tuple[int, Row]]
 """The rows of a table with their first line numbers, from 1."""
@@ -206,7 +206,7 @@ class CaseRows:
         if output == "text" or not isinstance(cell, str) or not self._is_written:
             return None if _is_blank(cell) else cell
         advice = "name a column for each field of it, or for a text write output: text in prompt.md"
-        column = self.columns.truth if isinstance(self.columns.truth, str) else _TRUTHS[0]
+        column = self.columns.truth if isinstance(self.columns.truth, str) else TRUTHS[0]
         return _parsed(cell, f"{at}: the truth, column '{column}', is no JSON", advice)
 
     def inputs(self, at: str, row: Row, wanted: Iterable[str] = ()) -> dict[str, Any]:
@@ -234,7 +234,7 @@ class CaseRows:
 
     def meta(self, row: Row) -> dict[str, Any]:
         """Return the values of a row that are not inputs, turns or ground truth."""
-        used = {self.columns.id, *self.columns.named, DOCUMENT, _INPUTS, TURNS, *_TRUTHS}
+        used = {self.columns.id, *self.columns.named, DOCUMENT, _INPUTS, TURNS, *TRUTHS}
         return {name: value for name, value in row.items() if name not in used and value not in (None, "")}
 
     def with_values(self, at: str, row: Row, structured: Collection[str]) -> Row:
@@ -252,7 +252,7 @@ class CaseRows:
         return self.path.suffix in _SEPARATORS or self.columns.truth is not None
 
     def _whole(self, row: Row) -> Any:
-        names = _TRUTHS if self.columns.truth is None else (self.columns.truth,)
+        names = TRUTHS if self.columns.truth is None else (self.columns.truth,)
         return next((row[name] for name in names if isinstance(name, str) and row.get(name) is not None), None)
 
     def _truth_of_fields(self, at: str, row: Row, places: Mapping[str, SchemaPath]) -> dict[str, Any]:

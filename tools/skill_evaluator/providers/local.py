@@ -86,7 +86,7 @@ def _spoken(messages: Sequence[Message]) -> list[dict[str, str]]:
 
 
 def _cut(messages: Sequence[Message], constant: int) -> list[Message]:
-    """Return the first characters of the messages, followed by `_END`."""
+    """Cut the messages after their first `constant` characters and append `_END`."""
     kept: list[Message] = []
     for message in messages:
         if constant < len(message.text) or message is messages[-1]:

@@ -66,7 +66,9 @@ def schema_problems(component: Component, models: Sequence[Model]) -> list[str]:
 
 
 def _refusals(root: Schema, provider: str, *, is_strict: bool) -> dict[str, list[_Refusal]]:
-    """Return the refusals of a vendor by rule; with `is_strict` without those that the strict form solves."""
+    """Return, by rule, the places where a schema breaks a vendor's rules; if `is_strict`, without those that the strict
+    form mends.
+    """
     of_vendor = {"openai": _by_openai, "anthropic": _by_anthropic}.get(provider)
     found = defaultdict[str, list[_Refusal]](list)
     for pointer, node in _subschemas(root) if of_vendor else ():

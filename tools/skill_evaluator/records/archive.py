@@ -574,7 +574,7 @@ def _sides(text: bytes) -> tuple[bytes, bytes]:
 
 
 def format_leaderboard(header: Mapping[str, Any], rows: Iterable[Mapping[str, Any]]) -> bytes:
-    """Format a leaderboard: one line per key of a row, and one line per metric or case."""
+    """Format a leaderboard as JSON with a line per key of a row; metrics and cases have a line each."""
     keys = {**header, "schema_version": BOARD_VERSION}
     lines = [f"  {_json(key)}: {_json(value)},\n" for key, value in keys.items() if key != "runs"]
     text = "".join(["{\n", *lines, '  "runs": [\n', ",\n".join(map(_row_text, rows)), "\n  ]\n}\n"])

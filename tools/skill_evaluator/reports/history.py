@@ -19,7 +19,7 @@ _MOVED = {"regressed", "improved"}
 
 
 def history_page(history: History, site: Site = NO_SITE, folders: Sequence[str] = ()) -> Page:
-    """Report a history; `folders` are the options that name the library."""
+    """Report a history; `folders` are the options for the library's folders, repeated in suggested commands."""
     return page_of(history.skill, _history_blocks(history, site, Reader(folders=folders)))
 
 
@@ -67,7 +67,7 @@ def _findings(history: History) -> Iterator[Line]:
 
 
 def _flaky_lines(history: History) -> Iterator[str]:
-    """Yield the values that vary in the runs of unchanged versions, and the setting for their cases."""
+    """Yield a line per flaky value in runs of unchanged versions, then one that names the setting `unstable_cases`."""
     for model in history.models:
         for one in model.flaky[:_MAX_FLAKY]:
             right = f"right in {', '.join(one.right)} outputs of the last runs"

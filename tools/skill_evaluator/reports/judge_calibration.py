@@ -78,7 +78,7 @@ def calibration_words(calibration: JudgeCalibration) -> tuple[str, str | None]:
 
 
 def _shown(judge: JudgeResult) -> Sequence[LabelAgreement]:
-    """Return the agreements that have six figures; a dimension of a batch has a row of the batch table instead."""
+    """Return the agreements of the table of agreements: those of a batch stand in the batch table, except the first."""
     regressions = [row for row in judge.agreement if row.mode == "regression"][:1]
     return [*(row for row in judge.agreement if row.mode != "regression"), *regressions]
 

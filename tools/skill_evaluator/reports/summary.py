@@ -150,7 +150,7 @@ def verdict_words(result: ComparisonResult, name: str) -> str:
 
 
 def scope_words(result: ComparisonResult, model: ModelVerdict | None = None) -> str:
-    """Return the verdict with its cases and its bound for new cases, and against the baseline of `model`."""
+    """Describe a verdict with its baseline (that of `model`, if given), its cases and its bound for new cases."""
     cases, text = result.n_cases, str(result.verdict)
     if model is not None and model.baseline is not None:
         since = model.only_since_accepted

@@ -34,10 +34,11 @@ KeyT = TypeVar("KeyT", str, tuple[str, str])
 
 
 def accuracy(scorecard: Scorecard, metrics: Iterable[str]) -> dict[str, Summary]:
-    """Summarize each metric: `mean` is over scored replicates, `strict_mean` over strict scores.
+    """Summarize each metric over the cases for which it is defined.
 
-    `stdev` is between replicates (of the means over cases of replicate 1, 2, …). `n` counts the scored replicates.
-    `ci95` is of strict_mean.
+    `mean` is the mean of the cases' means over scored outputs. `strict_mean` counts refused, truncated and
+    unparseable outputs as 0. `stdev` is of the strict means over cases of replicate 1, 2, … `n` counts the scored
+    outputs. `ci95` is of `strict_mean`.
     """
     summaries = {}
     for name in metrics:

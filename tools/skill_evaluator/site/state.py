@@ -255,7 +255,7 @@ def judged_alone(result: ComparisonResult, model: ModelVerdict) -> ComparisonRes
 
 
 def _past_regressions(name: str, history: History) -> Iterator[PastRegression]:
-    """Yield each earlier version that regressed, the latest first, and the version that fixed it."""
+    """Yield the regressed versions among the newest, highest first, each with the version that fixed it."""
     fell: dict[tuple[str, str], list[tuple[str, str]]] = {}
     dates: dict[str, str] = {}
     for model in history.models:

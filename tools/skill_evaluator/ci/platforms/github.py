@@ -58,9 +58,9 @@ class GitHub:
         _token_and_name()
 
     def comment(self, commit: str, page: Page) -> str | None:
-        """Write or update the comment on the pull request of a commit; raise the errors of `_api`.
+        """Write or update the comment on the merged pull request of a commit, and return its URL.
 
-        Return None if the commit has no merged pull request.
+        Return None if the commit has no merged pull request. Raise the errors of `_api`.
         """
         with _api() as repository:
             pulls = repository.get_commit(commit).get_pulls()

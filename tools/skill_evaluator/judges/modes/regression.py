@@ -166,7 +166,10 @@ def _instructions(dimensions: Sequence[Dimension], rules: ShipRules, form: Form)
 
 
 def regression_form(dimensions: Sequence[Dimension]) -> Form:
-    """Return the form of an output. The order of its keys makes the judge collect findings before it concludes."""
+    """Return the JSON schema and placeholders of the judge's answer.
+
+    Findings come before the decision, so that the judge writes them first.
+    """
     names = [dimension.name for dimension in dimensions]
     finding, shown = form_of(
         {

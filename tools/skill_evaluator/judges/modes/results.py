@@ -38,7 +38,7 @@ class JudgeFigures(FrozenModel):
 
 
 class Decision(FrozenModel):
-    """The verdict on an item with its reasons: a ship decision, a winner or its share, or a score from 0 to 1."""
+    """The combined verdict on an item: a ship decision, a winner or its share of the votes, or a score in [0, 1]."""
 
     item: Label
     names: tuple[Label, ...] = ()

@@ -191,10 +191,11 @@ def open_measure(measured: MeasureEffects, pair: Pair, rules: VerdictRules) -> t
 
 
 def _remedy(measured: MeasureEffects, effect: Effect, pair: Pair, rules: VerdictRules) -> str:
-    """Return the remedies for an inconclusive measure, if the difference persists.
+    """Return the remedies for an inconclusive measure, if the difference D persists.
 
-    The error has to be at most (D + tolerance) ÷ t to exclude a drop, or −D ÷ t for a significant one. The part of the
-    error between cases falls with the square root of their number; the variance of two runs on different days remains.
+    With the t quantile t, a drop is excluded if the standard error is at most (D + tolerance) ÷ t, and significant if
+    it is at most −D ÷ t. The part of the error between cases falls with the square root of their number; the variance
+    of two runs on different days remains.
     """
     measure, candidate = measured.measure, pair.candidate
     cases, tolerance, levels, ways = len(measure.case_ids), rules.tolerance(measure), rules.levels(measure), []

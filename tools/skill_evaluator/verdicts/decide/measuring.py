@@ -242,7 +242,7 @@ def replicate_effect(before: ArmStatistics, after: ArmStatistics, run_variance: 
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Return the adjusted p-value of each p-value, which controls the chance of any false one (Holm 1979).
+    """Return the Holm-adjusted p-values, which control the family-wise error rate (Holm 1979).
 
     >>> holm([0.01, 0.04, 0.03])
     [0.03, 0.06, 0.06]

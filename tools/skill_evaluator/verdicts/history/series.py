@@ -141,7 +141,7 @@ class History(FrozenModel):
 
     @property
     def newest_words(self) -> str:
-        """The verdict on the highest version, with the models on which it is worst, and that since the anchor."""
+        """The worst verdict on the highest version with its models, and the worst since the accepted one."""
         steps = {name: step for name, step in self.newest_steps.items() if step is not None}
         if not steps:
             return "there is no lower version to judge it against"

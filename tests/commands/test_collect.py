@@ -189,7 +189,7 @@ def test_new_version_is_compared_with_the_recorded_version(pipeline: Pipeline) -
     assert (model["baseline"]["skill_version"], model["candidate"]["skill_version"]) == ("1.0.0", "1.1.0")
     assert (model["model_id"], model["metrics"][0]["difference"]) == (OTHER, 0.0)
     shown = pipeline.run("ci", "report", str(pipeline.collected))
-    assert f"= {SKILL}: {verdict['verdict']}" in shown.out
+    assert f"{verdict['verdict']}, no drop beyond the tolerance (0.05): {SKILL} on " in shown.out
 
 
 def test_collect_is_refused_without_plan_or_folder(pipeline: Pipeline) -> None:

@@ -70,7 +70,7 @@ def test_leaderboard_and_site_show_the_other_components(
     elif form == "json":
         assert [ranking["skill"] for ranking in ended.json] == [OTHER]
     else:
-        assert f"{OTHER}: 1 model on the same 3 cases" in ended.out
+        assert f"{OTHER} 1.0.0: field_level_f1 of 1 model on the same 3 cases" in ended.out
 
 
 def test_collect_writes_the_records_of_the_other_runs(

@@ -93,7 +93,7 @@ def test_dimension_that_was_not_requested_is_listed_and_needs_review(library: Ju
     (judged,) = whole["judges"]
     assert (code, judged["unrequested"], judged["mismatches"]) == (REVIEW, {"style": 2}, {})
     assert judged["pairs"][0]["reasons"] == ["dimension that was not requested: style"]
-    assert "dimensions that were not requested and count for nothing, by answers: style 2" in judge(library).out
+    assert "ignored dimensions, because they were not requested: style 2" in judge(library).out
 
 
 def batch(library: JudgingLibrary, worse: int, *arguments: str, count: int = 100) -> Ended:

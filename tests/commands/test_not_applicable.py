@@ -29,7 +29,7 @@ def test_case_that_is_not_applicable_is_not_called_and_named(limited: Library, s
     done = limited.evaluate_here()
     assert (done.code, server.requests) == (0, 2)
     assert "1 case × 2 replicates (2 cases not applicable)" in done.out
-    assert f"not applicable to this model, and not run: {TOO_LONG}, {DECLARED}" in done.out
+    assert f"not applicable to this model: {TOO_LONG}, {DECLARED}" in done.out
     (record,) = limited.records()
     assert (record["complete"], record["coverage"], record["n_cases"], record["failures"]) == (True, 1.0, 1, {})
     assert list(record["not_applicable"]) == ["beta", "gamma"]

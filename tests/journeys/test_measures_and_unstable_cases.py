@@ -46,12 +46,12 @@ def test_dearer_version_is_named_and_gated_by_a_policy(folder: Folder, vendor: V
 
 
 def test_flaky_case_is_proposed_declared_unstable_and_decides_nothing(folder: Folder, vendor: Vendor) -> None:
-    asked = Counter[str]()
+    asked = Counter[tuple[str, str]]()
 
     def reply(call: Call) -> Reply:
         right = json.loads(truth(call.document))
-        asked[call.document] += 1
-        is_wrong = "Acme" in call.document and asked[call.document] % 2
+        asked[call.document, call.prompt] += 1
+        is_wrong = "Acme" in call.document and asked[call.document, call.prompt] % 2
         return json.dumps({**right, "total": -1.0} if is_wrong else right)
 
     vendor.reply = reply

@@ -82,7 +82,7 @@ def test_arguments_of_the_tool_call_are_the_output(folder: Folder, vendor: Vendo
     folder.commit()
     folder.prompt("receipts", "1.1.0", front="output: tool_call\n")
     done = folder.here("evaluate", "receipts")
-    assert (done.code, "receipts: unchanged" in done.out) == (0, True), done.out + done.err
+    assert (done.code, "receipts 1.1.0: unchanged" in done.out) == (0, True), done.out + done.err
     assert folder.rows("receipts")[0]["accuracy"]["exact_match"]["strict_mean"] == 1.0
     functions = [body["tools"][0]["function"] for body in vendor.bodies if "tools" in body]
     parameters = {key: value for key, value in SCHEMA.items() if key != "$schema"}

@@ -28,7 +28,7 @@ def test_version_without_a_usable_output_is_no_baseline_and_the_next_is_measured
     assert [row["complete"] for row in folder.rows("receipts")] == [True, False]
     ranked, built = folder.here("leaderboard"), folder.here("site", "build")
     assert (ranked.code, built.code) == (0, 0), ranked.err + built.err
-    assert "receipts: 1 model on the same 3 cases" in ranked.out
+    assert "of 1 model on the same 3 cases" in ranked.out
 
 
 def test_reasoning_text_is_removed_before_an_output_is_scored(folder: Folder, vendor: Vendor) -> None:

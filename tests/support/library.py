@@ -314,7 +314,9 @@ def only_journal(library: Library) -> list[dict[str, Any]]:
 def comparable(record: Mapping[str, Any], ignoring: Iterable[str] = ()) -> dict[str, Any]:
     """A record without what differs between any two runs."""
     calls = {name: value for name, value in record.get("calls", {}).items() if name != "latency_s"}
-    return {name: value for name, value in {**record, "calls": calls}.items() if name not in (*_OF_THE_RUN, *ignoring)}
+    cases = [{**case, "amounts": {**case.get("amounts", {}), "latency_s": None}} for case in record["per_case"]]
+    same = {**record, "calls": calls, "per_case": cases}
+    return {name: value for name, value in same.items() if name not in (*_OF_THE_RUN, *ignoring)}
 
 
 def wait_until(reached: Callable[[], bool], seconds: float = 20.0) -> None:

@@ -29,7 +29,7 @@ from skill_evaluator.providers.base import ProviderKind
 from skill_evaluator.records.archive import Archive
 from skill_evaluator.repository import Repository
 from skill_evaluator.runner.journal import input_digests, slug
-from skill_evaluator.runner.prices import Estimate, InputSize, estimate, input_sizes, sum_of
+from skill_evaluator.runner.prices import CostEstimate, InputSize, estimate, input_sizes, sum_of
 from skill_evaluator.runner.schedule import IN_FLIGHT, Shard, limits_under, replicates_of_baseline
 from skill_evaluator.stats import total_or_none
 from skill_evaluator.text import is_generated
@@ -96,7 +96,7 @@ class PlannedEvaluation:
         """The number of calls per case, the baseline's included."""
         return self.replicates + (0 if self.beside is None else replicates_of_baseline(self.replicates))
 
-    def estimates(self, case_ids: Collection[str]) -> list[tuple[str, Estimate]]:
+    def estimates(self, case_ids: Collection[str]) -> list[tuple[str, CostEstimate]]:
         """Estimate the calls for these cases: one estimate for the model, and one for its judge, each with its id."""
         requests = [(self.sizes, self.replicates)]
         if self.beside is not None:

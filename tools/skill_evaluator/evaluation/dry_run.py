@@ -22,7 +22,7 @@ from skill_evaluator.records.record import Record, read_record
 from skill_evaluator.runner.journal import RECORD, Run
 from skill_evaluator.runner.prices import (
     COST_OF_BATCHES,
-    Estimate,
+    CostEstimate,
     Forecast,
     InputSize,
     ModelEstimate,
@@ -63,7 +63,7 @@ def dry_run(request: EvaluationRequest) -> DryRun:
     chosen = [case for case in inputs.cases if any(case.id in run.manifest.cases for run in runs)]
     for ids, run in {tuple(run.manifest.cases): run for run in runs}.items():
         _check_truth(run, [case for case in chosen if case.id in ids], inputs)
-    estimates_of_model: dict[str, list[Estimate]] = {}
+    estimates_of_model: dict[str, list[CostEstimate]] = {}
     remarks, sizes_of_group = _extra_calls(runs), dict[tuple[object, ...], dict[str, InputSize]]()
     for run in runs:
         run_cases = [case for case in chosen if case.id in run.manifest.cases]
@@ -130,7 +130,7 @@ def _too_long(sizes: Mapping[str, InputSize], model: Model, context: int | None)
 
 
 def _durations(
-    estimates_of_model: Mapping[str, Sequence[Estimate]],
+    estimates_of_model: Mapping[str, Sequence[CostEstimate]],
     runs: Sequence[Run],
     inputs: Inputs,
     request: EvaluationRequest,

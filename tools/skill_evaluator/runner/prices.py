@@ -57,7 +57,7 @@ class InputSize:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Estimate:
+class CostEstimate:
     """The estimated calls, tokens and costs of one model's run. A cost is None if the price is unknown.
 
     `cost_upper_usd` is the maximum, whatever the vendor caches. The other costs are the maximum without caching, with
@@ -80,7 +80,7 @@ class Estimate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ModelEstimate(Estimate):
+class ModelEstimate(CostEstimate):
     """The estimate of one model's calls, and a note on its key."""
 
     model_id: str
@@ -125,13 +125,13 @@ def not_applicable(
 
 def estimate(
     sizes: Mapping[str, InputSize], model: Model, kind: ProviderKind, replicates: int, *, batch: bool = False
-) -> Estimate:
+) -> CostEstimate:
     """Estimate a model's run on cases of these sizes."""
     price, limit = price_of(model, kind), model.params.max_output_tokens
     cache_floor = kind.cache_floor_of(model)
     sizes = {case_id: size.of_model(model, kind) for case_id, size in sizes.items()}
     cost = total_or_none(max_call_cost(price, size.maximum, limit, batch=batch) for size in sizes.values())
-    return Estimate(
+    return CostEstimate(
         calls=len(sizes) * replicates,
         input_tokens_estimate=sum(size.likely for size in sizes.values()) * replicates,
         output_tokens_upper=len(sizes) * replicates * limit,
@@ -163,9 +163,9 @@ def _case_cost(
     return None if first_cost is None or later_cost is None else first_cost + (replicates - 1) * later_cost
 
 
-def sum_of(estimates: Sequence[Estimate]) -> Estimate:
+def sum_of(estimates: Sequence[CostEstimate]) -> CostEstimate:
     """Add up the estimates of several runs."""
-    return Estimate(
+    return CostEstimate(
         calls=sum(estimate.calls for estimate in estimates),
         input_tokens_estimate=sum(estimate.input_tokens_estimate for estimate in estimates),
         output_tokens_upper=sum(estimate.output_tokens_upper for estimate in estimates),
@@ -353,7 +353,7 @@ class Forecast(FrozenModel):
     batch_usd: Usd | None
 
 
-def forecasts_of(estimates: Iterable[tuple[str, Estimate]]) -> list[Forecast]:
+def forecasts_of(estimates: Iterable[tuple[str, CostEstimate]]) -> list[Forecast]:
     """Build the cost forecast of each model, then of all models together."""
     sums = {model_id: sum_of(model_estimates) for model_id, model_estimates in by_key(estimates).items()}
     batch_costs = (
@@ -364,7 +364,7 @@ def forecasts_of(estimates: Iterable[tuple[str, Estimate]]) -> list[Forecast]:
     return [*(_forecast(model_id, estimate) for model_id, estimate in sums.items()), total]
 
 
-def _forecast(model_id: str | None, estimate: Estimate) -> Forecast:
+def _forecast(model_id: str | None, estimate: CostEstimate) -> Forecast:
     return Forecast(
         model_id=model_id,
         calls=estimate.calls,

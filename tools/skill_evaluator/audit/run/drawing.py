@@ -27,7 +27,7 @@ from skill_evaluator.providers.base import Request
 from skill_evaluator.runner.journal import Run, Transport, new_invocation, settings_digest
 from skill_evaluator.runner.prices import (
     COST_OF_BATCHES,
-    Estimate,
+    CostEstimate,
     InputSize,
     estimate,
     input_sizes,
@@ -293,7 +293,7 @@ def validate_request(request: AuditRunRequest) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AuditEstimate(Estimate):
+class AuditEstimate(CostEstimate):
     """The estimated calls, tokens and cost of one model; `note` tells if its API key is set."""
 
     model_id: str
@@ -310,7 +310,7 @@ class AuditSize:
     closing: str
 
     @property
-    def total(self) -> Estimate:
+    def total(self) -> CostEstimate:
         """The sum over all models; the cost is None if a model has no price."""
         return sum_of(self.models)
 

@@ -33,7 +33,7 @@ from skill_evaluator.library.cases import Case
 from skill_evaluator.library.config import Model
 from skill_evaluator.providers.base import ProviderKind, Request
 from skill_evaluator.runner.journal import MANIFEST, Manifest, Run, outcomes, read_manifest, run_id_of, settings_digest
-from skill_evaluator.runner.prices import Estimate, budget_cost, estimate, price_of
+from skill_evaluator.runner.prices import CostEstimate, budget_cost, estimate, price_of
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.runner.session import Questions, Session
 from skill_evaluator.text import canonical_json, digest
@@ -159,7 +159,9 @@ def _vote(result: Any, item: SentencesItem, name: str) -> Vote:
     return Vote(holds, evidence.strip())
 
 
-def judge_estimate(judge: Model, kind: ProviderKind, cases: Iterable[Case], model: Model, replicates: int) -> Estimate:
+def judge_estimate(
+    judge: Model, kind: ProviderKind, cases: Iterable[Case], model: Model, replicates: int
+) -> CostEstimate:
     """Estimate the upper bound of judging a model's outputs: each of maximum length and judged `MAX_VOTES` times."""
     longest = "x" * (_CHARACTERS_PER_TOKEN * model.params.max_output_tokens)
     items = [

@@ -78,6 +78,13 @@ def test_import_writes_cases_that_evaluate_accepts(tmp_path: Path) -> None:
         assert again.err.endswith("the new rows with --new\n"), content
 
 
+def test_import_reads_the_column_ground_truth_by_default(library: Library) -> None:
+    table = 'text,ground_truth,note\na,"{""title"": ""A"", ""year"": 2024}",x\n'
+    assert "1 with ground truth" in imported(library, "new.csv", table, "--input", "text", "--yes").out
+    assert read(library.root / CASES / "new-1" / "ground_truth.json") == {"title": "A", "year": 2024}
+    assert not (library.root / CASES / "new-1" / "meta.json").exists()
+
+
 def test_import_adds_new_rows_of_a_grown_table(library: Library) -> None:
     rows = [f'"text {number}\n",t,{number}' for number in range(1, 11)]
     for count, new, known in ((2, 2, 0), (3, 1, 2), (10, 7, 3), (10, 0, 10)):  # ten rows have longer numbers

@@ -79,6 +79,16 @@ LESS = "how sure: field_level_f1 -0.{} on 12 cases (95 % confidence interval -0.
             ),
         ),
         (
+            compared(GOOD, GOOD | {"c00": [0.4, 0.42, 0.44]}),
+            (
+                "? receipts 1.1.0: inconclusive against 1.0.0 on these 12 cases",
+                "a loss is neither significant nor ruled out",
+                "how sure: field_level_f1 -0.042 on 12 cases "
+                "(95 % confidence interval -0.090 to +0.006, adjusted p-value 0.038)",
+                "next: look at case c00: `skill-evaluator explain new --case c00`",
+            ),
+        ),
+        (
             compared(
                 GOOD,
                 GOOD,
@@ -134,6 +144,7 @@ LESS = "how sure: field_level_f1 -0.{} on 12 cases (95 % confidence interval -0.
         "a field is lost",
         "all is lost",
         "a case is lost",
+        "a case is worse in every output",
         "less repeatable",
         "a metric fell",
         "a field fell by chance",

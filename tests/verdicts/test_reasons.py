@@ -1,5 +1,6 @@
 """Why a verdict is what it is; and where two records differ, by case, field and standing."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -97,7 +98,7 @@ def two_runs(
     before: dict[str, list[Score]], after: dict[str, list[Score]], first: str = "", last: str = "", **changed: Any
 ) -> Pair:
     """A prompt and another one, recorded on two days."""
-    old = a_record(before, run_id="old", timestamp=first or "2026-05-03T09:00:00Z")
+    old = a_record(before, run_id="old", timestamp=first or "2026-05-03T09:00:00Z", prompt_commit="a" * 40)
     digests = {**old.digests, "prompt": "another"}
     new = a_record(after, run_id="new", timestamp=last or "2026-05-09T09:00:00Z", digests=digests, **changed)
     return Pair(baseline=old, candidate=new)
@@ -116,6 +117,9 @@ def test_verdict_on_recorded_runs_names_its_premise(last: str, between: str) -> 
     (said,) = reasons(two_runs(TWELVE, TWELVE, "2026-05-03T09:00:00Z", last))
     command = "`skill-evaluator evaluate s` runs both interleaved"
     assert said == f"if the model did not move {between} (recorded runs); {command}"
+    pair = two_runs(TWELVE, TWELVE, "2026-05-03T09:00:00Z", last)
+    uncommitted = replace(pair, baseline=pair.baseline.model_copy(update={"prompt_commit": None}))
+    assert reasons(uncommitted) == [f"if the model did not move {between} (recorded runs)"]
 
 
 def test_no_premise_is_said_where_there_is_none() -> None:

@@ -300,7 +300,8 @@ def accept_step(skill: str, version: str, reason: str, reader: Reader) -> str:
 
 
 def _next_step(skill: str, model: ModelVerdict, reader: Reader) -> str:
-    if model.verdict == "regressed" or (model.verdict == "inconclusive" and model.lost_cases):
+    worse = [*model.lost_cases, *(case.case_id for case in model.cases.broke), *model.cases.every_answer_worse]
+    if model.verdict == "regressed" or (model.verdict == "inconclusive" and worse):
         look = _where_to_look(skill, model, reader)
         return look if model.unproved_judge is None else f"{look}; {calibration_words(model.unproved_judge)}"
     if model.verdict == "inconclusive":
@@ -334,7 +335,8 @@ def _where_to_look(skill: str, model: ModelVerdict, reader: Reader) -> str:
         command = reader.command("compare", skill, "--baseline", since.version)
         return f"compare with the accepted baseline: {command}"
     cases += [one.rose_most for one in model.amounts if one.verdict == "regressed"]
-    if model.lost_fields or (fields and not cases):
+    is_one_case = model.verdict == "inconclusive" and cases  # a field of one case is only seen beside it
+    if not is_one_case and (model.lost_fields or (fields and not cases)):
         kind, name = "field", next(iter(model.lost_fields), fields[0].metric if fields else "")
     elif cases:
         kind, name = "case", cases[0]

@@ -98,6 +98,8 @@ def explain(
         name: digest for name, digest in component.digests.items() if name in ("prompt", "schema", "contract")
     }
     digests = {**manifest.digests, **(input_digests(component, model) if model else current_digests)}
+    if manifest.skill_version != component.version and "prompt" in manifest.digests:  # another version, another prompt
+        digests["prompt"] = manifest.digests["prompt"]
     present = {case_id: cases[case_id].digest for case_id in manifest.cases if case_id in cases}
     _warn_of_changes(manifest.differences(manifest.model_copy(update={"cases": present, "digests": digests})))
     record = edited_since(folder, manifest, component.records_dir)

@@ -247,3 +247,11 @@ def test_first_run_concludes_with_the_drop_that_it_could_detect() -> None:
     ]
     not_recorded = conclude_first(record, HERE, is_recorded=False)
     assert not_recorded.next == "record a baseline for later versions: `skill-evaluator evaluate receipts`"
+
+
+def test_next_step_after_an_accepted_or_before_an_unmeasured_version() -> None:
+    same = compared(GOOD, GOOD)
+    accepted = conclude(same.model_copy(update={"accepted": "1.1.0"}), HERE)
+    assert accepted.next == "change the prompt and compare it with this run: `skill-evaluator try receipts`"
+    unmeasured = conclude(same.model_copy(update={"unmeasured": "1.2.0 on disk is not measured"}), HERE)
+    assert unmeasured.next == "measure the version on disk: `skill-evaluator evaluate receipts`"

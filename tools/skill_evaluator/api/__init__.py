@@ -146,13 +146,13 @@ class Library:
 
         Args:
             skill: The component, by name or folder.
-            concurrency: Calls in flight per model; default 8 or 256.
+            concurrency: Concurrent calls per model; default 8, up to 256 on a private network.
             max_cost: Spend at most this, in USD, all models together.
             max_calls: Stop after N calls over all models; retries are free.
             replicates: Calls per case and model; default 10 (settings.yaml).
             models: Only these models of models.yaml.
             cases: Only these cases.
-            seed: Seed of the replicates' seeds; default 0.
+            seed: Seed from which each replicate's seed is drawn; default 0.
             resume: Continue the newest unfinished run; make only the missing calls.
             run: Continue this run: its id or folder.
             no_reuse: Begin a new run, even if an unfinished run could be continued.
@@ -224,7 +224,7 @@ class Library:
             replicates: Calls per case and model.
             models: Only these models of models.yaml.
             results: Where run folders go; default: in the component.
-            concurrency: Calls in flight per model; default 8 or 256.
+            concurrency: Concurrent calls per model; default 8, up to 256 on a private network.
             max_cost: Spend at most this, all models together, in USD.
             max_calls: Stop after this many calls over all models; retries are free.
             watch: Shows the progress of the calls; default: nothing is shown.
@@ -323,8 +323,8 @@ class Library:
         result = (chosen.apart() if different_days else chosen).judged(self.settings)
         shown = [model.candidate.skill_version for model in result.models]
         unmeasured = recorded.unmeasured(shown) if recorded and candidate is None else ""
-        ship = recorded.ship_words() if recorded else ""
-        return result.model_copy(update={"unmeasured": unmeasured, "ship": ship})
+        known = {"ship": recorded.ship_words(), "accepted": recorded.accepted_version} if recorded else {}
+        return result.model_copy(update={"unmeasured": unmeasured, **known})
 
     def exit_code(self, results: Sequence[ComparisonResult], fail_on: Sequence[str] = ()) -> int:
         """Return the exit code of verdicts: 0, 3 or 4, by `fail_on` or else by the policy of settings.yaml."""
@@ -416,7 +416,7 @@ class Library:
 
         Args:
             skill: The component, by name or folder.
-            concurrency: Calls in flight per model; default 8 or 256.
+            concurrency: Concurrent calls per model; default 8, up to 256 on a private network.
             max_cost: Spend at most this, in USD, all models together.
             max_calls: Stop after N calls over all models; retries are free.
             model: The model to run; name it if models.yaml has several.

@@ -50,7 +50,7 @@ class Audits:
             seed: Seed of the drawn cases and of the calls; default 0.
             max_cost: Spend at most this, in USD, all models together.
             max_calls: Stop after N calls over all models; retries are free.
-            concurrency: Calls in flight per model; default 8 or 256.
+            concurrency: Concurrent calls per model; default 8, up to 256 on a private network.
             resume: Continue the newest audit; make only the missing calls.
             run: Continue this audit: its id or folder.
             dry_run: Check the inputs and return the calls and the maximum cost; make no call.

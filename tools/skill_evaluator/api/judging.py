@@ -85,10 +85,10 @@ class Judges:
             field: With `run`: the field to judge; default: applies_to of the rubric.
             judges: The models that judge.
             replicates: Calls for each question; replicates vote.
-            seed: Seed of the texts' marks and of the replicates' seeds.
+            seed: Seed of the calls and of the marks around judged texts.
             max_cost: Maximum cost of all models together, in USD.
             max_calls: Maximum calls over all models, without retries.
-            concurrency: Concurrent calls per model; default 8 or 256.
+            concurrency: Concurrent calls per model; default 8, up to 256 on a private network.
             resume: Continue the newest judge run.
             judge_run: Continue this judge run: its id or folder.
             dry_run: Check the inputs and return the size of the judge run; make no call.
@@ -160,10 +160,10 @@ class Judges:
             items: JSON Lines: id, input, output_1, output_2.
             judges: The models that judge.
             replicates: Calls for each question; replicates vote.
-            seed: Seed of the texts' marks and of the replicates' seeds.
+            seed: Seed of the calls and of the marks around judged texts.
             max_cost: Maximum cost of all models together, in USD.
             max_calls: Maximum calls over all models, without retries.
-            concurrency: Concurrent calls per model; default 8 or 256.
+            concurrency: Concurrent calls per model; default 8, up to 256 on a private network.
             resume: Continue the newest judge run.
             judge_run: Continue this judge run: its id or folder.
             dry_run: Check the inputs and return the size of the judge run; make no call.
@@ -242,10 +242,10 @@ class Judges:
             against: Compare rates with an earlier judge run: folder, id or file.
             judges: The models that judge.
             replicates: Calls for each question; replicates vote.
-            seed: Seed of the texts' marks and of the replicates' seeds.
+            seed: Seed of the calls and of the marks around judged texts.
             max_cost: Maximum cost of all models together, in USD.
             max_calls: Maximum calls over all models, without retries.
-            concurrency: Concurrent calls per model; default 8 or 256.
+            concurrency: Concurrent calls per model; default 8, up to 256 on a private network.
             resume: Continue the newest judge run.
             judge_run: Continue this judge run: its id or folder.
             dry_run: Check the inputs and return the size of the judge run; make no call.
@@ -325,10 +325,10 @@ class Judges:
             batch: Results of `judge regression` on labelled pairs.
             judges: The models that judge.
             replicates: Calls for each question; replicates vote.
-            seed: Seed of the texts' marks and of the replicates' seeds.
+            seed: Seed of the calls and of the marks around judged texts.
             max_cost: Maximum cost of all models together, in USD.
             max_calls: Maximum calls over all models, without retries.
-            concurrency: Concurrent calls per model; default 8 or 256.
+            concurrency: Concurrent calls per model; default 8, up to 256 on a private network.
             resume: Continue the newest judge run.
             judge_run: Continue this judge run: its id or folder.
             dry_run: Check the inputs and return the size of the judge run; make no call.

@@ -42,7 +42,7 @@ class AuditRequest(AuditFolders):
     """The size of an audit; None and empty stand for the value in settings.yaml or in the audit to resume."""
 
     benchmarks: tuple[str, ...] = option(
-        "A component; default: audit.benchmarks; repeatable.", (), "--benchmark", metavar="NAME"
+        "A component; default: audit.benchmarks (settings.yaml).", (), "--benchmark", metavar="NAME"
     )
     scenarios: tuple[str, ...] = option(
         "A scenario, or a folder of scenarios; repeatable.", (), "--scenario", metavar="NAME"

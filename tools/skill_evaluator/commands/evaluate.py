@@ -25,7 +25,7 @@ class EvaluateOptions(ManyRequest):
 
     full: Full = False
     plan: Path = rare("With --planned: the plan.", Path("plan.json"), metavar="FILE")
-    planned: str | None = rare("Make this run of a plan, or resume it.", metavar="RUN")
+    planned: str | None = rare("Run, or resume, the run of this id in --plan.", metavar="RUN")
 
 
 def evaluate(options: EvaluateOptions) -> int:

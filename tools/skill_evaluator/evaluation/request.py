@@ -35,7 +35,7 @@ class EvaluationRequest(LimitsOption, LibraryOptions):
     models: OnlyModels = ()
     dry_run: bool = flag("Check inputs and print the maximum cost; make no call.")
     cases: Cases = ()
-    seed: int | None = rare("Seed of the replicates' seeds; default 0.")
+    seed: int | None = rare("Seed from which each replicate's seed is drawn; default 0.")
     resume: bool = flag("Continue the newest unfinished run.")
     run: str | None = option("Continue this run: its id or folder.", metavar="ID")
     no_reuse: bool = flag("Begin a new run; do not continue an unfinished one.")

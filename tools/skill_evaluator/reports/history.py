@@ -9,7 +9,15 @@ from skill_evaluator.display.pages import Block, Heading, Line, Lines, Page, pag
 from skill_evaluator.display.sheets import Cell, Sheet, cells_of
 from skill_evaluator.records.archive import Acceptance, precedence
 from skill_evaluator.records.selection import Accepted
-from skill_evaluator.reports.summary import MARKS, STYLES, Reader, accept_step, since_accepted_words, try_step
+from skill_evaluator.reports.summary import (
+    MARKS,
+    STYLES,
+    Reader,
+    accept_step,
+    measure_step,
+    since_accepted_words,
+    try_step,
+)
 from skill_evaluator.stats import by_key, mean_or_none, rounded
 from skill_evaluator.text import version_words
 from skill_evaluator.verdicts.history.series import History, Point, Step
@@ -39,7 +47,9 @@ def _history_blocks(history: History, site: Site, reader: Reader) -> Iterator[Bl
         yield Line(history.advice.words, style="bold")
     name, newest = history.skill, history.newest
     newest_steps = [step for step in history.newest_steps.values() if step is not None]
-    if not newest_steps:
+    if history.unmeasured:
+        following = measure_step(name, reader)
+    elif not newest_steps or newest == history.accepted:
         following = try_step(name, reader)
     elif newest != history.to_ship:
         following = f"compare the two versions: {reader.command('compare', name)}"

@@ -99,7 +99,9 @@ def conclude(result: ComparisonResult, reader: Reader) -> ComparisonSummary:
         title += f" with {worst.model_id}"
     if all(model.baseline is None for model in result.models):
         scope = "nothing to compare with yet"
-    following = _next_step(result.skill, worst, reader)
+    following = _next_step(result.skill, worst, reader, result.accepted)
+    if result.unmeasured:
+        following = measure_step(result.skill, reader)
     if result.asked_again and worst.verdict in ("improved", "unchanged"):
         following = f"run all cases, because the record stays as it is: {reader.command('evaluate', result.skill)}"
     unusable = next((model.candidate.unusable for model in (worst, *others) if model.candidate.unusable), None)
@@ -293,13 +295,18 @@ def try_step(skill: str, reader: Reader) -> str:
     return f"change the prompt and compare it with this run: {reader.command('try', skill)}"
 
 
+def measure_step(skill: str, reader: Reader) -> str:
+    """Return the next step if the version on disk has no complete run: to run it."""
+    return f"measure the version on disk: {reader.command('evaluate', skill)}"
+
+
 def accept_step(skill: str, version: str, reason: str, reader: Reader) -> str:
     """Return the next step after a sound version: to accept it as the baseline, with the reason."""
     command = reader.command("accept", skill, version, "--reason", reason)
     return f"accept it as the baseline of later versions: {command}"
 
 
-def _next_step(skill: str, model: ModelVerdict, reader: Reader) -> str:
+def _next_step(skill: str, model: ModelVerdict, reader: Reader, accepted: str) -> str:
     worse = [*model.lost_cases, *(case.case_id for case in model.cases.broke), *model.cases.every_answer_worse]
     if model.verdict == "regressed" or (model.verdict == "inconclusive" and worse):
         look = _where_to_look(skill, model, reader)
@@ -323,6 +330,8 @@ def _next_step(skill: str, model: ModelVerdict, reader: Reader) -> str:
         return f"{first}record the version: {reader.command('evaluate', skill)}"
     if baseline is None or not is_new:
         return f"nothing is in the way; rank the models: {reader.command('leaderboard', skill)}"
+    if version == accepted:
+        return try_step(skill, reader)
     return accept_step(skill, version, f"{model.verdict} against {baseline.skill_version}", reader)
 
 

@@ -184,11 +184,9 @@ def check_same_inputs(folder: Path, planned: Manifest) -> None:
 def read_component_manifest(folder: Path) -> Manifest:
     """Read the manifest of a component's run; raise RunError if the run belongs to an audit or is a judge run."""
     manifest = read_manifest(folder)
-    owner = f"audit {manifest.audit}" if manifest.audit else f"judging {manifest.judging}" if manifest.judging else None
-    if owner is not None:
-        raise RunError(
-            f"{folder} belongs to the {owner}, not to a component; see `audit report`, and {ANSWERS} for the outputs"
-        )
+    if manifest.audit or manifest.judging:
+        owner = f"audit {manifest.audit}; see `audit report`" if manifest.audit else f"judge run {manifest.judging}"
+        raise RunError(f"{folder} belongs to the {owner}; {ANSWERS} has its outputs")
     return manifest
 
 

@@ -32,7 +32,7 @@ class JudgeRequest(ConfigOption, FormatOption):
 
     judges: tuple[str, ...] = option("A model that judges; repeatable.", (), "--judge", "-j", metavar="ID")
     replicates: int = option("Calls per question; the majority decides.", 1, "-n")
-    seed: int = rare("Seed of the marks around texts and of the calls.", 0)
+    seed: int = rare("Seed of the calls and of the marks around judged texts.", 0)
     max_cost: MaxCost = None
     max_calls: MaxCalls = None
     concurrency: Concurrency = None
@@ -88,7 +88,7 @@ class RegressionRequest(BatchJudgeRequest, ComponentsOption, FixturesOption):
     items: Path | None = option("JSON Lines: id, prompt, baseline_output, candidate_output.", metavar="FILE")
     candidate: str | None = option("A run of a component (folder or id), instead of --items.", metavar="RUN")
     baseline: str | None = option("The run to compare with; default: the pinned outputs.", metavar="RUN")
-    dimensions: tuple[str, ...] = option("Dimensions, separated by commas; repeatable.", (), metavar="NAMES")
+    dimensions: tuple[str, ...] = option("Only these, such as accuracy,tone; default: the preset.", (), metavar="NAMES")
     preset: str = rare(f"Named dimensions: {', '.join(PRESETS)}.", "default", metavar="NAME")
     stakes: Stakes = option("high: a person must approve before a version ships.", "normal")
     against: str | None = option("Compare rates with an earlier judge run: folder, id or file.", metavar="RUN")
@@ -101,7 +101,7 @@ JudgedRequest = ScoreRequest | PairwiseRequest | RegressionRequest
 class CalibrateRequest(JudgeRequest):
     """The options of `judge calibrate`."""
 
-    labels: Path | None = option("JSON Lines of human labels.", metavar="FILE")
+    labels: Path | None = option("JSON Lines of human labels: id, human or scores.", metavar="FILE")
     rubric: Path | None = option("With --judge: the rubric for the labelled items.", metavar="FILE")
     corrupt: int = option("With --judge: also test it on N corrupted outputs.", 0, metavar="N", min=0)
     probes: tuple[str, ...] = option("Judge again with verbosity or authority added.", (), "--probe", metavar="NAME")

@@ -463,7 +463,8 @@ class ComparisonResult(FrozenModel):
     """The result of a component: its verdict is the verdict on its worst model.
 
     `left_out`: models without a run to compare, and why. `asked_again`: only cases that had failed were run, with both
-    versions. `unmeasured` is a note that the version on disk has no complete run, `ship` the version and model to ship.
+    versions. `unmeasured` is a note that the version on disk has no complete run, `ship` the version and model to ship,
+    `accepted` the highest accepted version.
     """
 
     skill: str
@@ -475,6 +476,7 @@ class ComparisonResult(FrozenModel):
     asked_again: bool = Field(default=False, exclude_if=lambda again: not again)
     unmeasured: str = ""
     ship: str = Field(default="", exclude_if=lambda words: not words)
+    accepted: str = Field(default="", exclude_if=lambda version: not version)
 
     @property
     def n_cases(self) -> int | None:

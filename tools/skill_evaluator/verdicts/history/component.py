@@ -326,7 +326,13 @@ class RecordedComponent:
             "advice": shipping_advice(history, shipped),
             "unmeasured": self.unmeasured(versions or {history.newest}),
         }
-        return history.model_copy(update=update), ranking.model_copy(update=update)
+        shown = history.model_copy(update={**update, "accepted": self.accepted_version})
+        return shown, ranking.model_copy(update=update)
+
+    @property
+    def accepted_version(self) -> str:
+        """The highest accepted version; "" if none was accepted."""
+        return max((acceptance.version for acceptance in self.archive.accepted), key=precedence, default="")
 
     def ship_words(self) -> str:
         """Return the version and model to ship by all records except drafts. Return "" if no run is complete."""

@@ -112,7 +112,10 @@ class ModelHistory(FrozenModel):
 
 
 class History(FrozenModel):
-    """The history of a component; `unmeasured` says that the version on disk has no complete run."""
+    """The history of a component; `unmeasured` says that the version on disk has no complete run.
+
+    `accepted` is the highest accepted version.
+    """
 
     skill: str
     metric: str
@@ -121,6 +124,7 @@ class History(FrozenModel):
     models: list[ModelHistory]
     advice: Advice | None = None
     unmeasured: str = ""
+    accepted: str = Field(default="", exclude_if=lambda version: not version)
 
     @property
     def newest(self) -> str:

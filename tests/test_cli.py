@@ -101,7 +101,7 @@ def test_a_command_that_is_not_named_lists_those_there_are(command: tuple[str, .
         ("judge pairwise r", "missing option --items; see skill-evaluator judge pairwise --help"),
         ("compare x --models a", "--models requires 2 values; see skill-evaluator compare --help"),
         ("demo -n", "unknown option: -n; see skill-evaluator demo --help"),
-        ("try a -n x", 'invalid value for -n: unable to convert "x" into int; see skill-evaluator try --help'),
+        ("try a -n x", "invalid value for -n: 'x' is not a number; see skill-evaluator try --help"),
         ("accept a --by", "--by requires 1 value; see skill-evaluator accept --help"),
         (
             "lint --format x",

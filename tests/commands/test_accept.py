@@ -118,8 +118,8 @@ def test_accept_refuses_what_is_not_recorded_or_without_a_reason(creeping: Libra
         (("1.2.0", "--reason", "x", "--model", "n"), "no complete record of n of '1.2.0' to accept; recorded: 1.1.0"),
         (("1.2.0", "--reason", "x", "-m", "n", "-m", "m"), "no complete record of n of '1.2.0' to accept"),
         (("--reason", "x", "--model", "o"), "no run of model 'o'"),
-        (("1.2.0",), "--reason is empty"),
-        (("1.2.0", "--reason", " "), "--reason is empty"),
+        (("1.2.0",), "a reason is required"),
+        (("1.2.0", "--reason", " "), "a reason is required"),
     ):
         assert accept(creeping, *arguments).refuses(words), arguments
     assert not (creeping.root / FILE).exists()

@@ -146,6 +146,7 @@ def _message(problem: CycloptsError) -> str:
     problem.verbose = False
     line = str(problem).rstrip(".").replace(". Choose from: ", "; choose from ")
     line = re.sub(r"\. Did you mean (.*)\?$", r" (did you mean \1?)", line)
+    line = re.sub(r'unable to convert "(.*)" into (?:float|int)$', r"'\1' is not a number", line)
     return line[:1].lower() + line[1:]
 
 

@@ -310,7 +310,7 @@ class Library:
         else:
             lower, judged = _only(before, baseline), _only(after, candidate)
             if skill is None:
-                raise LeaderboardError("name a component, or two record files with --baseline and --candidate")
+                raise LeaderboardError("name a component, or two files: skill-evaluator compare OLD NEW")
             recorded = self.recorded(skill)
             if between is None:
                 chosen = recorded.chosen(lower, judged, models)

@@ -213,7 +213,7 @@ def _base_of(plan: Plan, request: PlanRequest, repository: Repository) -> tuple[
     is_first_push = not base.strip("0")
     is_id = _FULL_ID.fullmatch(base) is not None
     if plan.base is None and not is_first_push and not is_id:
-        raise PlanError(f"--base {base} is not a commit here; for a branch that was never pushed use --base 0")
+        raise PlanError(f"--base {base} is not a commit here; run git fetch, or use --base 0 for a new branch")
     # a branch stands for its merge base with the head
     commit = plan.base if plan.base is None or is_id else repository.merge_base(plan.base)
     return commit, plan.base is not None or is_first_push

@@ -271,7 +271,7 @@ def accept(
     name = component.name
     reason, by = " ".join(reason.split()), " ".join(by.split())
     if not reason:
-        raise LeaderboardError(f"--reason is empty: skill-evaluator accept {name} … --reason TEXT")
+        raise LeaderboardError(f"a reason is required: skill-evaluator accept {name} --reason TEXT")
     entries = runs_of_models(archive.entries, models, component.leaderboard_path)
     version, runs = _to_accept(entries, version, models, name)
     by = by or author_at(component.folder) or ""

@@ -1,7 +1,7 @@
 """`Library`: a prompt library on disk, with a method for each thing a user does. The commands use it, too.
 
-Stable: its names, arguments and result fields change only with a major version.
-Its parts `judge`, `audits` and `ci` and the site are imported when they are used, because most commands use none.
+Stable: its names, arguments and result fields change only with a major version. Its parts `judge`, `audits` and `ci`
+and the site are imported when they are used, because most commands use none.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ from skill_evaluator.library.case_table import CaseTable, ImportedCases, accept_
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import Model, Settings, load_models, load_settings
 from skill_evaluator.library.sources import components_of
-from skill_evaluator.library.tables import Odd
+from skill_evaluator.library.tables import ProblemHandler
 from skill_evaluator.providers import read_configuration
 from skill_evaluator.records.archive import Acceptance, Archive
 from skill_evaluator.records.record import Record
@@ -62,8 +62,7 @@ class Library:
     'regressed'
 
     Every method raises a SkillEvaluatorError for an invalid input, before any call. Warnings are printed on stderr.
-    Only `evaluate`, `try_`, `mutate`, `switch`, `doctor`, `audits.run` and methods of `judge` call
-    models.
+    Only `evaluate`, `try_`, `mutate`, `switch`, `doctor`, `audits.run` and methods of `judge` call models.
     """
 
     def __init__(
@@ -299,9 +298,9 @@ class Library:
     ) -> ComparisonResult:
         """Say whether a version is worse than the recorded one, as `compare` does.
 
-        `baseline` and `candidate` are versions, run ids, or files of records or of other tools' results; two files
-        need no component. `between` compares two models on the same version. `different_days`: the results of
-        the other tool were measured on different days.
+        `baseline` and `candidate` are versions, run ids, or files of records or of other tools' results; two files need
+        no component. `between` compares two models on the same version. `different_days`: the results of the other tool
+        were measured on different days.
         """
         baseline, candidate = (None if each is None else str(each) for each in (baseline, candidate))
         before, after, recorded = _records_named(baseline), _records_named(candidate), None
@@ -341,7 +340,7 @@ class Library:
         *,
         models: Sequence[str] = (),
         version: str | None = None,
-        on_problem: Odd = refuse,
+        on_problem: ProblemHandler = refuse,
     ) -> list[ModelRanking]:
         """Rank the models of each component, by default of all that have a recorded run, as `leaderboard` does.
 
@@ -472,7 +471,7 @@ class Library:
         )
         return switch(request, watch or no_progress, write_report)
 
-    def import_cases(self, table: CaseTable, *, on_problem: Odd = refuse) -> ImportedCases:
+    def import_cases(self, table: CaseTable, *, on_problem: ProblemHandler = refuse) -> ImportedCases:
         """Make cases of the rows of a table; existing cases are never overwritten.
 
         `on_problem` takes the error of an invalid row instead of having it raised.
@@ -543,7 +542,7 @@ class Library:
         skill: str | None = None,
         version: str | None = None,
         model: str | None = None,
-        on_problem: Odd = refuse,
+        on_problem: ProblemHandler = refuse,
     ) -> list[tuple[Record, Path, bool]]:
         """Make records of the results of another tool.
 

@@ -68,8 +68,7 @@ class ContinuousIntegration:
         return adopt(request, proposal)
 
     def fetch_cases(self, platform: PlatformName | None = None) -> tuple[str, str, Path] | None:
-        """Fetch the fixtures that settings.yaml names in another repository; return its name, their commit and
-        folder.
+        """Fetch the fixtures that settings.yaml names in another repository; return its name, their commit and folder.
 
         Return None if it names none. A `platform` receives the commit as an output for later jobs.
         """

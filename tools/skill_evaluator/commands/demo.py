@@ -52,5 +52,5 @@ def demo(options: DemoOptions) -> int:
 
 
 def _write(folder: Path, files: Mapping[str, str]) -> None:
-    for place, text in files.items():
-        replace_text(folder / place, text)
+    for path, text in files.items():
+        replace_text(folder / path, text)

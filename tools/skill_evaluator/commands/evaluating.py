@@ -109,9 +109,9 @@ def _warn_without_verdict(done: EvaluationResult, *, show_changes: bool) -> None
     """Say on stderr why there is no verdict, and what would make one."""
     name = done.inputs.component.name
     for record in done.judged:
-        said = [*skipped_run_notes(done.archive.entries, entry_of(record), None), record.served_note]
-        for words in filter(None, said):
-            print(f"warning: {words}", file=sys.stderr)
+        notes = [*skipped_run_notes(done.archive.entries, entry_of(record), None), record.served_note]
+        for note in filter(None, notes):
+            print(f"warning: {note}", file=sys.stderr)
     if done.request.scenario == SCHEMA_ALONE and done.judged:
         print(f"evaluate {name} without --no-prompt, too: what the prompt adds is told then", file=sys.stderr)
     if show_changes and done.judged:

@@ -68,8 +68,8 @@ def _adopt(options: InitRequest) -> None:
     if proposal.sentences:
         judged = f"{counted(proposal.sentences, 'sentence')} among the checks"
         print(f"{judged}: a model must judge them; name it at policy.judge.model of .evaluator/settings.yaml\n")
-    for place, text in proposal.files.items():
-        print(f"proposed {place}{f': {declared_words(text)}' if place in proposal.declared else ''}")
+    for path, text in proposal.files.items():
+        print(f"proposed {path}{f': {declared_words(text)}' if path in proposal.declared else ''}")
     if proposal.ignored:
         print(f"proposed .gitignore: {' '.join(proposal.ignored)}")
     count = len(proposal.files) + bool(proposal.ignored)

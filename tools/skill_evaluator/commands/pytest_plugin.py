@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 _JUDGED = (0, 3, 4)  # exit codes with which there is a result
-_MOST_NAMED = 5
+_MAX_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +64,7 @@ class TriedSkill:
             yield from (f"  {reason}" for reason in model["reasons"])
             if model["lost_fields"]:
                 yield f"  lost fields: {', '.join(model['lost_fields'])}"
-            for case in model["cases"]["broke"][:_MOST_NAMED]:
+            for case in model["cases"]["broke"][:_MAX_NAMED]:
                 fields = ", ".join(f"{path} {counts}" for path, counts in case["fields"].items())
                 yield f"  broke {case['case_id']}: {case['before']:.3f} → {case['after']:.3f} ({fields})"
 
@@ -86,12 +86,12 @@ def evaluate_skill(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[.
         folder: str | os.PathLike[str] | None = None,
     ) -> TriedSkill:
         __tracebackhide__ = True
-        words = [sys.executable, "-m", "skill_evaluator", "try", f"--replicates={replicates}", "--format=json"]
-        words += [f"--model={model}" for model in models] + [f"--case={case}" for case in cases]
-        words += [] if max_cost is None else [f"--max-cost={max_cost}"]
-        words += [f"--results={tmp_path / 'results'}", "--", skill]
+        command = [sys.executable, "-m", "skill_evaluator", "try", f"--replicates={replicates}", "--format=json"]
+        command += [f"--model={model}" for model in models] + [f"--case={case}" for case in cases]
+        command += [] if max_cost is None else [f"--max-cost={max_cost}"]
+        command += [f"--results={tmp_path / 'results'}", "--", skill]
         done = subprocess.run(  # noqa: S603 (the words are a test's own)
-            words, cwd=folder or request.config.rootpath, capture_output=True, encoding="utf-8", check=False
+            command, cwd=folder or request.config.rootpath, capture_output=True, encoding="utf-8", check=False
         )
         if done.returncode not in _JUDGED:
             pytest.fail(f"skill-evaluator try {skill}: {done.stderr.strip()}", pytrace=False)

@@ -206,7 +206,7 @@ def keywords_of(options: Any, request: type, *left_out: str) -> dict[str, Any]:
     return {name: getattr(options, name) for name in names if name not in (*FOLDERS, "format", "platform", *left_out)}
 
 
-def request_of(kind: type[_Options], library: Any = None, /, **given: Any) -> _Options:
+def request_of(kind: type[_Options], library: Any = None, /, **values: Any) -> _Options:
     """Make the options of a command from keyword arguments: a path may be a text, several values may be one value.
 
     Its folders are those of the library. Raise ConfigError for an option that is unknown or of a different type.
@@ -215,10 +215,10 @@ def request_of(kind: type[_Options], library: Any = None, /, **given: Any) -> _O
     'prompts'
     """
     hints = get_type_hints(kind)
-    for name in given.keys() - hints:
+    for name in values.keys() - hints:
         raise ConfigError(f"there is no option '{name}' {nearest(name, hints)}")
     folders = {name: getattr(library, name) for name in FOLDERS if library and name in hints}
-    return kind(**{name: _fitting(name, hints[name], value) for name, value in (folders | given).items()})
+    return kind(**{name: _fitting(name, hints[name], value) for name, value in (folders | values).items()})
 
 
 def _fitting(name: str, hint: Any, value: Any) -> Any:

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 Medium = Literal["terminal", "markdown", "site"]
-Words = str | Cell  # a Cell may be code, a link or bold
-MOST_ROWS = 200  # rows of a table on the site; the result files have all
+LinePart = str | Cell  # a Cell may be code, a link or bold
+MAX_ROWS = 200  # rows of a table on the site; the result files have all
 _MOODS = {"green": "improved", "red": "regressed", "yellow": "inconclusive"}
 _MAX_NAMED = 5
 _MAX_NAME = 100
@@ -28,12 +28,12 @@ _CUT = "*Cut here: the first part alone is longer than may be shown.*\n"
 
 
 class Line:
-    """A sentence of words and names; a bold `style` is bold in Markdown, too."""
+    """A line of text and cells; a bold `style` is bold in Markdown, too."""
 
-    __slots__ = ("style", "words")
+    __slots__ = ("parts", "style")
 
-    def __init__(self, *words: Words, style: str = "") -> None:
-        self.words, self.style = words, style
+    def __init__(self, *parts: LinePart, style: str = "") -> None:
+        self.parts, self.style = parts, style
 
 
 class Heading(Line):
@@ -41,8 +41,8 @@ class Heading(Line):
 
     __slots__ = ("level",)
 
-    def __init__(self, *words: Words, level: int = 3) -> None:
-        super().__init__(*words, style="bold")
+    def __init__(self, *parts: LinePart, level: int = 3) -> None:
+        super().__init__(*parts, style="bold")
         self.level = level
 
 
@@ -73,10 +73,10 @@ class Captioned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawing:
-    """An altair chart, made by `draw`; `words` replace it where it cannot be shown, `figures` are its table."""
+    """An altair chart, made by `draw`; `alt_text` replaces it where it cannot be shown, `figures` is its table."""
 
     file: str
-    words: str
+    alt_text: str
     draw: Callable[[], Any]
     figures: Sheet
     label: str = ""
@@ -225,7 +225,7 @@ def _markdown(block: Block, charts: str) -> str:
             caption = prose(f"{block.caption}:") if block.caption else ""
             return _joined([caption, table, prose(block.note) if block.note else ""]) if table else ""
         case Chart():
-            images = [f"![{prose(drawing.words)}]({charts}/{drawing.file})" for drawing in block.drawings]
+            images = [f"![{prose(drawing.alt_text)}]({charts}/{drawing.file})" for drawing in block.drawings]
             return _joined(images) if charts else ""
         case Fold():
             inside = _blocks_markdown(block.blocks, charts)
@@ -242,7 +242,7 @@ def _line_markdown(line: Line | str) -> str:
     if isinstance(line, str):
         return prose(line)
     text = ""
-    for word in line.words:
+    for word in line.parts:
         cell = Cell(word) if isinstance(word, str) else word
         shown = linked(code_span(cell.text) if cell.code else prose(cell.text, bool(text)), cell.link)
         mark = "**" if "bold" in cell.style else ""
@@ -263,7 +263,7 @@ def terminal_pieces(blocks: Iterable[Block], *, full: bool | None = None) -> "It
         if not block or (isinstance(block, Lines) and not block.lines) or (isinstance(sheet, Sheet) and not sheet.rows):
             continue
         near_table = isinstance(sheet, Sheet) and not isinstance(before, Heading)
-        is_blank = isinstance(block, Line) and not block.words
+        is_blank = isinstance(block, Line) and not block.parts
         if before and (near_table or isinstance(before, Captioned | Sheet) or isinstance(block, Heading)):
             yield from () if is_blank else (Text(),)
         before = block
@@ -286,7 +286,7 @@ def _terminal_line(line: Line | str, style: str = "") -> "Text":
     from rich.text import Text
 
     text = Text(style=line.style if isinstance(line, Line) else style)
-    for word in (line,) if isinstance(line, str) else line.words:
+    for word in (line,) if isinstance(line, str) else line.parts:
         cell = Cell(word) if isinstance(word, str) else word
         text.append(visible(cell.text), style=cell.style or None)
     return text
@@ -322,7 +322,7 @@ def sections_of(blocks: Iterable[Block]) -> list[tuple[str, list[Block]]]:
     sections: list[tuple[str, list[Block]]] = []
     for block in _for_html(blocks):
         if isinstance(block, Heading):
-            sections.append(("".join(visible(w if isinstance(w, str) else w.text) for w in block.words), []))
+            sections.append(("".join(visible(w if isinstance(w, str) else w.text) for w in block.parts), []))
         elif not isinstance(block, str):
             sections[-1][1].append(block)
     return [(title, content) for title, content in sections if content]

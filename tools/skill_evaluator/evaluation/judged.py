@@ -63,8 +63,8 @@ def judge_run(run: Run, cases: Sequence[Case], model: Model, session: Session, c
         return JudgedRun(stopped=f"{_NOT_JUDGED}: {model.id}: {lack}")
     items = judged_items(cases, outcomes(run.folder))
     judge = SentencesJudge(model=model, judged_run=manifest.run_id, seed=manifest.seed, folder=run.folder / JUDGE)
-    asked = ask_sentences(list(items.values()), judge, session)
-    return judged_by(items, asked, manifest.seed, configuration, config, model)
+    results = ask_sentences(list(items.values()), judge, session)
+    return judged_by(items, results, manifest.seed, configuration, config, model)
 
 
 def read_judged_run(run: Run, cases: Sequence[Case], configuration: Configuration, config: Path) -> JudgedRun:

@@ -48,7 +48,7 @@ from skill_evaluator.library.components import (
 from skill_evaluator.library.config import SafetyLimits
 from skill_evaluator.library.prompts import DOCUMENT, TURNS, File, Message, PromptMessage
 from skill_evaluator.library.reading import ConfinedFolder
-from skill_evaluator.library.tables import CaseRows, Odd, Row, read_table
+from skill_evaluator.library.tables import CaseRows, ProblemHandler, Row, read_table
 from skill_evaluator.parsing import Parsed
 from skill_evaluator.parsing.answer import parse_output
 from skill_evaluator.text import (
@@ -258,13 +258,13 @@ def text_of(value: Any) -> str:
 
 
 def load_cases(
-    component: Component, fixtures_dir: Path | None, patterns: Sequence[str] = (), odd: Odd = refuse
+    component: Component, fixtures_dir: Path | None, patterns: Sequence[str] = (), on_problem: ProblemHandler = refuse
 ) -> tuple[Case, ...]:
     """Read a component's reviewed cases that match a pattern (all without patterns), sorted by id; see `read_cases`.
 
     Raise NotEvaluatedError if there are only unreviewed cases, or FixtureError if the component has records.
     """
-    cases = read_cases(component, fixtures_dir, patterns, odd)
+    cases = read_cases(component, fixtures_dir, patterns, on_problem)
     reviewed = tuple(case for case in cases if not case.unreviewed)
     if cases and not reviewed:
         advice = f"see `skill-evaluator review cases {component.name}`"
@@ -273,68 +273,68 @@ def load_cases(
 
 
 def read_cases(
-    component: Component, fixtures_dir: Path | None, patterns: Sequence[str] = (), odd: Odd = refuse
+    component: Component, fixtures_dir: Path | None, patterns: Sequence[str] = (), on_problem: ProblemHandler = refuse
 ) -> tuple[Case, ...]:
     """Read a component's cases that match a pattern, including unreviewed ones, sorted by id.
 
-    Every ground truth must validate against the component's schema. `odd` receives the problem of an invalid case; by
-    default it is raised as FixtureError. Raise NotEvaluatedError if the component has no cases yet, or if no selected
-    case has a document.
+    Every ground truth must validate against the component's schema. `on_problem` receives the problem of an invalid
+    case; by default it is raised as FixtureError. Raise NotEvaluatedError if the component has no cases yet, or if no
+    selected case has a document.
     """
     sources = find_cases(component, fixtures_dir)
     where = listed([str(source) for source in sources])
     if component.output == "choice":
         questions, problems = read_question_cases(sources[0], component)
         for problem in problems:
-            odd(FixtureError(problem))
+            on_problem(FixtureError(problem))
         ids = _select([case.id for case in questions], patterns, where)
         return tuple(case for case in questions if case.id in ids)
     folders = {folder.name: folder for source in sources for folder in case_folders(source)}
     table = component.rows
     for source in sources:
         if source.suffix and source != table.path:
-            table = read_table(source, component.columns, component.limits.size_of("document_bytes"), odd)
+            table = read_table(source, component.columns, component.limits.size_of("document_bytes"), on_problem)
     ids = _select([*folders, *(case_id for case_id, _, _ in table.rows)], patterns, where)
     waiting = ids.intersection(cases_without_document(sources))
     if ids == waiting:
-        why = f"case '{min(waiting)}' {_WAITS}" if waiting else f"{where} holds no case; {_ADVICE}"
-        raise _without_cases(component, why)
+        reason = f"case '{min(waiting)}' {_WAITS}" if waiting else f"{where} holds no case; {_ADVICE}"
+        raise _without_cases(component, reason)
     root = root_of(component.home, fixtures_dir, sources[0], component.limits)
     of_rows = component.origin and ConfinedFolder(
         component.origin.root, FixtureError, follow_links=component.limits.follow_links
     )
-    cases = cases_of_table(table, component, odd, ids, folders, of_rows or root)
+    cases = cases_of_table(table, component, on_problem, ids, folders, of_rows or root)
     for case_id in sorted(folders.keys() & ids - waiting):
         try:
             cases[case_id] = _read_case(folders[case_id], component, root)
         except FixtureError as problem:
-            odd(problem)
-    return _with_pdfs([cases[case_id] for case_id in sorted(cases)], component, odd)
+            on_problem(problem)
+    return _with_pdfs([cases[case_id] for case_id in sorted(cases)], component, on_problem)
 
 
-def _with_pdfs(cases: Sequence[Case], component: Component, odd: Odd) -> tuple[Case, ...]:
+def _with_pdfs(cases: Sequence[Case], component: Component, on_problem: ProblemHandler) -> tuple[Case, ...]:
     try:
         return with_pdfs(cases, component)
     except FixtureError as problem:
         if len(cases) < 2:
-            odd(problem)
+            on_problem(problem)
             return ()
-    return tuple(case for each in cases for case in _with_pdfs([each], component, odd))
+    return tuple(case for each in cases for case in _with_pdfs([each], component, on_problem))
 
 
 def cases_of_table(
     table: CaseRows,
     component: Component,
-    odd: Odd = refuse,
+    on_problem: ProblemHandler = refuse,
     ids: Collection[str] | None = None,
     folders: Mapping[str, Path] = MappingProxyType({}),
     root: ConfinedFolder | None = None,
 ) -> dict[str, Case]:
     """Make cases from the rows of a table, or from the rows with these ids.
 
-    `odd` receives the problem of a row that is invalid or has the id of a case folder. Files named in rows are read
-    relative to the table and must be in `root`; without `root` the names are kept as values. Raise FixtureError if a
-    column names a field that the schema does not have.
+    `on_problem` receives the problem of a row that is invalid or has the id of a case folder. Files named in rows are
+    read relative to the table and must be in `root`; without `root` the names are kept as values. Raise FixtureError if
+    a column names a field that the schema does not have.
     """
     schema_paths = schema_places(component.schema or {})
     for path in table.columns.fields if component.schema is not None else ():
@@ -358,19 +358,19 @@ def cases_of_table(
             sources[case_id] = f"line {line}"
             cases[case_id] = case
         except FixtureError as problem:
-            odd(problem)
+            on_problem(problem)
     return cases
 
 
 def _case_of_row(
     component: Component,
     table: CaseRows,
-    at: tuple[str, int],
+    location: tuple[str, int],
     row: Row,
-    places: Mapping[str, SchemaPath],
+    schema_paths: Mapping[str, SchemaPath],
     root: ConfinedFolder | None,
 ) -> Case:
-    case_id, line = at
+    case_id, line = location
     where, folder, limit = f"{table.path}:{line}", table.path.parent, component.limits.size_of("document_bytes")
     row = table.with_values(where, row, CaseMeta.model_fields)
     inputs = table.inputs(where, row, component.prompt.inputs)
@@ -378,7 +378,7 @@ def _case_of_row(
     size = len(document.encode("utf-8", "surrogatepass")) if isinstance(document, str) else 0
     if size > limit.max_bytes:
         raise FixtureError(f"{where}: the document has {size:,} bytes; {limit}")
-    truth = table.truth(where, row, component.output, places)
+    truth = table.truth(where, row, component.output, schema_paths)
     meta = table.meta(row)
     declared = validated(CaseMeta, meta, Path(where), FixtureError)
     case = Case(

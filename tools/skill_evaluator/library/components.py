@@ -118,13 +118,13 @@ def read_meta(path: Path, limits: SafetyLimits) -> Any:
 
 
 def read_truths(
-    component: Path, places: Sequence[Path], fixtures_dir: Path | None, output: Output, limits: SafetyLimits
+    component: Path, paths: Sequence[Path], fixtures_dir: Path | None, output: Output, limits: SafetyLimits
 ) -> Iterator[Any]:
     """Yield the ground truths in case folders that can be read; `load_cases` reports the others."""
     if output == "choice":
         return
     limit = limits.size_of("document_bytes")
-    for path in _files_of_cases(component, places, fixtures_dir, TRUTHS, limits):
+    for path in _files_of_cases(component, paths, fixtures_dir, TRUTHS, limits):
         with suppress(FixtureError):
             if any(_is_draft(path.with_name(name), limits) for name in METAS):
                 continue
@@ -139,14 +139,14 @@ def _is_draft(meta_path: Path, limits: SafetyLimits) -> bool:
 
 
 def table_beside(
-    component: Path, places: Sequence[Path], fixtures_dir: Path | None, columns: Columns, limits: SafetyLimits
+    component: Path, paths: Sequence[Path], fixtures_dir: Path | None, columns: Columns, limits: SafetyLimits
 ) -> CaseRows:
     """Return the table of cases, or an empty table if it cannot be read, which `load_cases` reports."""
-    for path in sources_of(places):
+    for path in sources_of(paths):
         with suppress(FixtureError):
             if path.suffix in ENDINGS:
                 root_of(component, fixtures_dir, path, limits).inside(path)
-                return read_table(path, columns, limits.size_of("document_bytes"), odd=lambda _: None)
+                return read_table(path, columns, limits.size_of("document_bytes"), on_problem=lambda _: None)
     return CaseRows(columns=columns)
 
 
@@ -349,13 +349,13 @@ def load_component(
         _refuse_links(home, limits)
     where = (folder if (folder / "evals" / "datasets.json").exists() else home) / "evals" / "datasets.json"
     dataset = _read_dataset(where, name, limits)
-    places = places_of(home, dataset.fixtures or name, fixtures_dir, "cases")
+    paths = places_of(home, dataset.fixtures or name, fixtures_dir, "cases")
     rows = CaseRows(path=root / (written.rows_path or written.path), rows=written.rows, name=written.rows_name)
-    table = rows if rows.rows else table_beside(home, places, fixtures_dir, dataset.columns, limits)
-    checked = bool(written.checks or dataset.checks) or has_checks(home, places, fixtures_dir, limits, table)
+    table = rows if rows.rows else table_beside(home, paths, fixtures_dir, dataset.columns, limits)
+    checked = bool(written.checks or dataset.checks) or has_checks(home, paths, fixtures_dir, limits, table)
     schema_in = folder if (folder / "schema.json").exists() else where.parent.parent
-    answers = _read_contract(schema_in, written, dataset, output_of_truths(places, table), limits, checked)
-    truths = list(read_truths(home, places, fixtures_dir, answers.output, limits))
+    answers = _read_contract(schema_in, written, dataset, output_of_truths(paths, table), limits, checked)
+    truths = list(read_truths(home, paths, fixtures_dir, answers.output, limits))
     truths += table.truths(answers.output, answers.schema)
     comparing, compared = _compared(dataset, answers, truths, where, checked=checked)
     inside = ConfinedFolder(where.parents[2], ComponentError, follow_links=limits.follow_links).inside
@@ -504,31 +504,31 @@ def _read_contract(
         raise ComponentError(
             f"{folder / 'schema.json'} does nothing: a component with output: choice answers with a letter"
         )
-    schema, place, digests = read_schema(folder, dataset.contract, limits)
+    schema, schema_path, digests = read_schema(folder, dataset.contract, limits)
     if schema is None and written.schema is not None:
-        schema, place, digests = written.schema, written.path, {"schema": digest(canonical_json(written.schema))}
+        schema, schema_path, digests = written.schema, written.path, {"schema": digest(canonical_json(written.schema))}
     inferred = []
     if schema is None and output is None and (of_truths == "text" or (checked and of_truths is None)):
         output = "text"
-        why = "its ground truths are texts" if of_truths else "it has checks and no ground truth"
-        inferred.append(f"output: text, because {why}; {written.path} declares no output")
+        reason = "its ground truths are texts" if of_truths else "it has checks and no ground truth"
+        inferred.append(f"output: text, because {reason}; {written.path} declares no output")
     if schema is None and output in (None, "json"):
-        inferred.append(f"any JSON is a valid answer: there is no {place}, so schema_valid is not measured")
-    asked = "".join(message.text for message in written.prompt.messages)
-    if output == "text" and dataset.output is None and written.rows_name and "json" in asked.lower():
+        inferred.append(f"any JSON is a valid answer: there is no {schema_path}, so schema_valid is not measured")
+    text = "".join(message.text for message in written.prompt.messages)
+    if output == "text" and dataset.output is None and written.rows_name and "json" in text.lower():
         declared = f'{{"datasets": [{{"output": "json"}}]}} in {folder / "evals" / "datasets.json"}'
         inferred.append(f"output: text; if the prompt asks for JSON, say {declared}")
-    contract = Contract({} if schema is None else schema, place)
+    contract = Contract({} if schema is None else schema, schema_path)
     if written.prompt.by_tool_call and (output != "json" or (schema or {}).get("type") != "object"):
         raise ComponentError(
             f"output: tool_call in {written.path}: the parameters of a function are an object; "
-            f'write "type": "object" at the root of {place}'
+            f'write "type": "object" at the root of {schema_path}'
         )
     if schema is not None and not constrains(schema, schema):
         names = [name for name in ("output", *schema.get("$defs", {})) if name in schema.get("$defs", {})]
         advice = f' as in "schema": "schema.json#/$defs/{names[0]}"' if names else ""
         raise ComponentError(
-            f"{place} asks nothing, so that any JSON is valid; say what an answer is like, or name the part that does "
+            f"{schema_path} has no constraints, so any JSON is valid; describe the output, or name the part that does "
             f"in evals/datasets.json{advice}"
         )
     return _Contracted(

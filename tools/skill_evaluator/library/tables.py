@@ -33,11 +33,11 @@ _NO_INPUTS = (_ID, _INPUTS, TURNS, *_TRUTHS, "checks", "not_applicable")
 Row = Mapping[str, Any]
 Rows = list[tuple[int, Row]]
 """The rows of a table with their first line numbers, from 1."""
-Odd = Callable[[SkillEvaluatorError], None]
+ProblemHandler = Callable[[SkillEvaluatorError], None]
 """Handles the problem of an invalid row or case: raises it, or reports it and skips the row."""
 
 
-def read_rows(path: Path, limit: SizeLimit, odd: Odd = refuse) -> Rows:
+def read_rows(path: Path, limit: SizeLimit, on_problem: ProblemHandler = refuse) -> Rows:
     """Read the rows of a table, whose format is its suffix.
 
     The limit applies to each line or cell. Raise FixtureError if the file is not a table.
@@ -47,8 +47,8 @@ def read_rows(path: Path, limit: SizeLimit, odd: Odd = refuse) -> Rows:
     rows: Rows = []
     values = 0
     is_csv = path.suffix in _SEPARATORS
-    cells = read_cells(read_text(path, FixtureError), path, limit.max_bytes, odd) if is_csv else None
-    for line, row in cells or _read_objects(path, limit, odd):
+    cells = read_cells(read_text(path, FixtureError), path, limit.max_bytes, on_problem) if is_csv else None
+    for line, row in cells or _read_objects(path, limit, on_problem):
         values += len(row)
         if len(row) > _MAX_COLUMNS or values > _MAX_VALUES:
             limits_text = f"at most {_MAX_COLUMNS:,} columns and {_MAX_VALUES:,} values are read of a table"
@@ -59,7 +59,7 @@ def read_rows(path: Path, limit: SizeLimit, odd: Odd = refuse) -> Rows:
     return rows
 
 
-def _read_objects(path: Path, limit: SizeLimit, odd: Odd) -> Iterator[tuple[int, Row]]:
+def _read_objects(path: Path, limit: SizeLimit, on_problem: ProblemHandler) -> Iterator[tuple[int, Row]]:
     listed = read_json(path, FixtureError) if path.suffix == ".json" else []
     if not isinstance(listed, list):
         raise FixtureError(f"{path} is no list of objects")
@@ -68,7 +68,7 @@ def _read_objects(path: Path, limit: SizeLimit, odd: Odd) -> Iterator[tuple[int,
         if isinstance(value, dict):
             yield number, value
         else:
-            odd(FixtureError(f'{path}:{number}: no object; write a line such as {{"text": …, "answer": …}}'))
+            on_problem(FixtureError(f'{path}:{number}: no object; write a line such as {{"text": …, "answer": …}}'))
 
 
 def value_at(value: Any, path: str) -> Any:
@@ -99,7 +99,7 @@ def with_decimal_point(cell: str) -> str:
     return cell.replace(",", ".") if _DECIMAL_COMMA.fullmatch(cell.strip()) else cell
 
 
-def read_cells(text: str, path: Path, max_chars: int, odd: Odd) -> Iterator[tuple[int, Row]]:
+def read_cells(text: str, path: Path, max_chars: int, on_problem: ProblemHandler) -> Iterator[tuple[int, Row]]:
     """Yield the rows of a table with their line numbers, keyed by the header; raise FixtureError if it is invalid."""
     csv.field_size_limit(max_chars)
     separator = separator_of(text, _SEPARATORS.get(path.suffix, ","))
@@ -120,7 +120,7 @@ def read_cells(text: str, path: Path, max_chars: int, odd: Odd) -> Iterator[tupl
             if len(set(header)) < len(header) or not all(header):
                 raise FixtureError(f"{path}:{line}: every column needs a name of its own, in the first row")
         elif len(cells) != len(header):
-            odd(FixtureError(f"{path}:{line}: {len(cells)} cells, where the first row has {len(header)}"))
+            on_problem(FixtureError(f"{path}:{line}: {len(cells)} cells, where the first row has {len(header)}"))
         else:
             yield line, dict(zip(header, cells, strict=True))
 
@@ -188,48 +188,48 @@ class CaseRows:
 
     def truths(self, output: Output, schema: Mapping[str, Any] | None) -> Iterator[Any]:
         """Yield the ground truths that can be parsed, without those of unreviewed cases."""
-        places = schema_places(schema or {})
+        schema_paths = schema_places(schema or {})
         for _, _, row in self.rows:
             with suppress(FixtureError):
                 is_draft = str(row.get("unreviewed")).lower() == "true"
-                if not is_draft and (truth := self.truth("", row, output, places)) is not None:
+                if not is_draft and (truth := self.truth("", row, output, schema_paths)) is not None:
                     yield truth
 
-    def truth(self, at: str, row: Row, output: Output, places: Mapping[str, SchemaPath]) -> Any:
-        """Return the ground truth of a row, or None if it has none; `places` are the schema's paths.
+    def truth(self, location: str, row: Row, output: Output, schema_paths: Mapping[str, SchemaPath]) -> Any:
+        """Return the ground truth of a row, or None if it has none; `schema_paths` are the schema's paths.
 
         Raise FixtureError if it cannot be parsed.
         """
         if self.columns.fields:
-            return self._truth_of_fields(at, row, places)
+            return self._truth_of_fields(location, row, schema_paths)
         cell = self._whole(row)
         if output == "text" or not isinstance(cell, str) or not self._is_written:
             return None if _is_blank(cell) else cell
         advice = "name a column for each field of it, or for a text write output: text in prompt.md"
         column = self.columns.truth if isinstance(self.columns.truth, str) else _TRUTHS[0]
-        return _parsed(cell, f"{at}: the truth, column '{column}', is no JSON", advice)
+        return _parsed(cell, f"{location}: the truth, column '{column}', is no JSON", advice)
 
-    def inputs(self, at: str, row: Row, wanted: Iterable[str] = ()) -> dict[str, Any]:
+    def inputs(self, location: str, row: Row, wanted: Iterable[str] = ()) -> dict[str, Any]:
         """Return the inputs of a row by name, including `wanted` inputs in columns of that name; raise FixtureError."""
         names = self.columns.inputs or {name: name for name in (DOCUMENT, *wanted) if name not in _NO_INPUTS}
         inputs = {name: row[column] for name, column in names.items() if row.get(column) is not None}
         if (column := names.get(DOCUMENT)) and (DOCUMENT in inputs or self.columns.inputs):
-            inputs[DOCUMENT] = self._document(at, column, inputs.get(DOCUMENT, ""))
+            inputs[DOCUMENT] = self._document(location, column, inputs.get(DOCUMENT, ""))
         if self.columns.inputs or row.get(_INPUTS) is None:
             return inputs
         others = row[_INPUTS]
         if not isinstance(others, dict) or None in others.values():
-            raise FixtureError(f'{at}: inputs is no object, such as {{"kind": "invoice"}}; null is no value')
+            raise FixtureError(f'{location}: inputs is no object, such as {{"kind": "invoice"}}; null is no value')
         if DOCUMENT in inputs and DOCUMENT in others:
-            raise FixtureError(f"{at}: '{DOCUMENT}' and '{DOCUMENT}' in inputs are both the document; keep one")
+            raise FixtureError(f"{location}: '{DOCUMENT}' and '{DOCUMENT}' in inputs are both the document; keep one")
         return {**inputs, **others}
 
-    def _document(self, at: str, column: str, document: Any) -> Any:
+    def _document(self, location: str, column: str, document: Any) -> Any:
         if isinstance(document, dict) and document.keys() == {"file"}:
             return document
         text = document if isinstance(document, str) else json_text(document)
         if not text.strip():
-            raise FixtureError(f"{at}: column '{column}', the document, is empty")
+            raise FixtureError(f"{location}: column '{column}', the document, is empty")
         return text.replace("\r\n", "\n").replace("\r", "\n")  # the same newlines as when a file is read
 
     def meta(self, row: Row) -> dict[str, Any]:
@@ -237,14 +237,17 @@ class CaseRows:
         used = {self.columns.id, *self.columns.named, DOCUMENT, _INPUTS, TURNS, *_TRUTHS}
         return {name: value for name, value in row.items() if name not in used and value not in (None, "")}
 
-    def with_values(self, at: str, row: Row, structured: Collection[str]) -> Row:
+    def with_values(self, location: str, row: Row, structured: Collection[str]) -> Row:
         """Parse the JSON cells of a CSV row. Raise FixtureError if a cell is not valid JSON."""
         if self.path.suffix not in _SEPARATORS:
             return row
         names = {_INPUTS, TURNS, *structured} & row.keys() - set(self.columns.named)
         advice = 'write ["a"]'
         cells = {name: row[name] for name in names if isinstance(row[name], str)}
-        return {**row, **{name: _parsed(cell, f"{at}: {name} is no JSON", advice) for name, cell in cells.items()}}
+        return {
+            **row,
+            **{name: _parsed(cell, f"{location}: {name} is no JSON", advice) for name, cell in cells.items()},
+        }
 
     @property
     def _is_written(self) -> bool:
@@ -255,15 +258,17 @@ class CaseRows:
         names = _TRUTHS if self.columns.truth is None else (self.columns.truth,)
         return next((row[name] for name in names if isinstance(name, str) and row.get(name) is not None), None)
 
-    def _truth_of_fields(self, at: str, row: Row, places: Mapping[str, SchemaPath]) -> dict[str, Any]:
+    def _truth_of_fields(self, location: str, row: Row, schema_paths: Mapping[str, SchemaPath]) -> dict[str, Any]:
         truth: dict[str, Any] = {}
         for path, column in self.columns.fields.items():
             value = row.get(column)
             if isinstance(value, str) and not value.strip():
                 value = None
-            elif isinstance(value, str) and path in places and places[path].kind not in _TEXTS:
-                value = _parsed(value, f"{at}: '{path}', column '{column}', is no JSON", 'write 9.5, true or ["a"]')
-            elif isinstance(value, str) and path not in places and column not in self.codes:
+            elif isinstance(value, str) and path in schema_paths and schema_paths[path].kind not in _TEXTS:
+                value = _parsed(
+                    value, f"{location}: '{path}', column '{column}', is no JSON", 'write 9.5, true or ["a"]'
+                )
+            elif isinstance(value, str) and path not in schema_paths and column not in self.codes:
                 value = _number_or_text(value)
             *parents, last = path.split(".")
             inner = truth
@@ -273,12 +278,14 @@ class CaseRows:
         return truth
 
 
-def read_table(path: Path, columns: Columns, limit: SizeLimit, odd: Odd = refuse, advice: str = "") -> CaseRows:
+def read_table(
+    path: Path, columns: Columns, limit: SizeLimit, on_problem: ProblemHandler = refuse, advice: str = ""
+) -> CaseRows:
     """Read a table of cases; number the cases if there is no id column.
 
     A column that a row lacks is looked up as a dotted path in its objects. Raise FixtureError if the table is invalid.
     """
-    rows = [(line, _with_paths(row, columns.named)) for line, row in read_rows(path, limit, odd)]
+    rows = [(line, _with_paths(row, columns.named)) for line, row in read_rows(path, limit, on_problem)]
     names = dict.fromkeys(name for _, row in rows for name in row)
     for column in columns.named:
         if column not in names:

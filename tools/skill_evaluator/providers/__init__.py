@@ -55,10 +55,12 @@ def read_configuration(folder: Path) -> Configuration:
     models = load_models(folder, settings.limits)
     kinds = kinds_of(models, str(folder / "models.yaml"))
     ids = [model.id for model in models]
-    for name, own in settings.policy.components.items():
-        if own.judge is not None and own.judge.model not in ids:
-            place = f"{folder / 'settings.yaml'}: policy.components.{name}.judge"
-            raise ConfigError(f"{place}: no model '{own.judge.model}' in models.yaml {nearest(own.judge.model, ids)}")
+    for name, policy in settings.policy.components.items():
+        if policy.judge is not None and policy.judge.model not in ids:
+            where = f"{folder / 'settings.yaml'}: policy.components.{name}.judge"
+            raise ConfigError(
+                f"{where}: no model '{policy.judge.model}' in models.yaml {nearest(policy.judge.model, ids)}"
+            )
     return Configuration(settings=settings, models=models, kinds=kinds, keys=read_keys(models, kinds))
 
 
@@ -95,8 +97,10 @@ def kinds_of(models: Iterable[Model], where: str) -> dict[str, ProviderKind]:
                 f"{nearest(model.provider, names)}"
             )
         if model.auth == "oidc" and (kind.federation is None or model.api_key_env):
-            why = "api_key_env names a key" if model.api_key_env else f"provider '{model.provider}' takes no identity"
-            raise ConfigError(f"auth: oidc at models[{index}].auth in {where}: {why}; leave one of them out")
+            reason = (
+                "api_key_env names a key" if model.api_key_env else f"provider '{model.provider}' takes no identity"
+            )
+            raise ConfigError(f"auth: oidc at models[{index}].auth in {where}: {reason}; leave one of them out")
         if model.accepts and kind.accepts is None:
             raise ConfigError(f"models[{index}].accepts in {where}: provider '{model.provider}' sends texts alone")
         check_place(model, f"models[{index}] in {where}")
@@ -115,8 +119,8 @@ def key_variables(model: Model, kind: ProviderKind) -> tuple[str, ...]:
         return (REQUEST_TOKEN,) if needs_token(kind) else ()
     if model.api_key_env:
         return (model.api_key_env,)
-    if (place := place_of(model)) is not None:
-        return place.variables
+    if (cloud := place_of(model)) is not None:
+        return cloud.variables
     if model.provider == "openai" and model.base_url:
         return ()
     return kind.key_variables
@@ -186,5 +190,5 @@ def why_unbatched(model: Model) -> str | None:
 def refuse_unbatched(models: Iterable[Model]) -> None:
     """Raise ConfigError for a model that cannot be called in batches."""
     for model in models:
-        if why := why_unbatched(model):
-            raise ConfigError(f"--batch cannot ask '{model.id}': {why}")
+        if reason := why_unbatched(model):
+            raise ConfigError(f"--batch cannot ask '{model.id}': {reason}")

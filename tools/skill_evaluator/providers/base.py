@@ -147,13 +147,13 @@ class Completion:
 
     def redacted(self, redact: Callable[[str], str]) -> "Completion":
         """Return the completion without keys. Identifiers are cut afterwards, so that no part of a key remains."""
-        kept: dict[str, Any] = {
+        redacted: dict[str, Any] = {
             name: redact(value)[:_MAX_IDENTIFIER]
             for name in ("served_model", "request_id", "fingerprint")
             if (value := getattr(self, name))
         }
-        kept |= {name: redact(getattr(self, name)) for name in ("text", "reasoning", "tool_call")}
-        return replace(self, **kept)
+        redacted |= {name: redact(getattr(self, name)) for name in ("text", "reasoning", "tool_call")}
+        return replace(self, **redacted)
 
 
 def stop_reason_of(word: Any, reasons: Mapping[str, StopReason]) -> StopReason:
@@ -182,10 +182,10 @@ def sum_of_counts(*counts: Any) -> int | None:
     >>> sum_of_counts(5, None, 100), sum_of_counts(5, -100), sum_of_counts(5, "many"), sum_of_counts(None)
     (105, None, None, None)
     """
-    given = [count for count in counts if count is not None]
-    checked = [Usage(input_tokens=count).input_tokens for count in given]
+    known_counts = [count for count in counts if count is not None]
+    checked = [Usage(input_tokens=count).input_tokens for count in known_counts]
     total = sum(count for count in checked if count is not None)
-    return None if not given or None in checked else total
+    return None if not known_counts or None in checked else total
 
 
 @pydantic.dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -318,7 +318,7 @@ class FileTokens(NamedTuple):
     """The input tokens of a file: an estimate, and an upper bound."""
 
     likely: int
-    most: int
+    upper_bound: int
 
 
 def patches(file: File, side: int) -> int:
@@ -358,11 +358,11 @@ def first_answers(
     attempts: Iterable[tuple[CallKey, Attempt]], is_answer: Callable[[Attempt], bool]
 ) -> dict[CallKey, Attempt]:
     """Return the first output of each call, or its last error if it has none."""
-    kept: dict[CallKey, Attempt] = {}
+    selected: dict[CallKey, Attempt] = {}
     for call, attempt in attempts:
-        if call not in kept or not is_answer(kept[call]):
-            kept[call] = attempt
-    return kept
+        if call not in selected or not is_answer(selected[call]):
+            selected[call] = attempt
+    return selected
 
 
 def opened(kind: ProviderKind, model: Model, key: str | None, settings: Settings) -> Provider:

@@ -264,5 +264,5 @@ lost = partial(ProviderError, LOST, "the batch ended without a result for this r
 
 def batch_failed(state: str, error: Json) -> ProviderError:
     """Return the retryable error of the requests of a batch that failed before it ran any request."""
-    words = ": ".join(str(error[key]) for key in ("code", "message") if error.get(key))
-    return ProviderError("batch_failed", f"the batch ended as {state} and ran nothing: {words}", retryable=True)
+    message = ": ".join(str(error[key]) for key in ("code", "message") if error.get(key))
+    return ProviderError("batch_failed", f"the batch ended as {state} and ran nothing: {message}", retryable=True)

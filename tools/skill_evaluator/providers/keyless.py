@@ -1,7 +1,7 @@
 """A job's identity in place of a key: GitHub Actions issues a token, which a vendor's SDK exchanges for access.
 
-The identity token is valid for five minutes, so it is requested for every exchange. The tokens are never written;
-every `Redactor` removes both.
+The identity token is valid for five minutes, so it is requested for every exchange. The tokens are never written; every
+`Redactor` removes both.
 """
 
 import os
@@ -20,8 +20,8 @@ _CLAIMS = {"subject": "sub", "audience": "aud", "repository": "repository"}
 
 def identifiers_of(federation: Federation) -> dict[str, str]:
     """Return the identifiers in the environment, by variable. Blank values count as absent."""
-    found = {name: os.environ.get(name, "").strip() for name in (*federation.required, *federation.optional)}
-    return {name: value for name, value in found.items() if value}
+    values = {name: os.environ.get(name, "").strip() for name in (*federation.required, *federation.optional)}
+    return {name: value for name, value in values.items() if value}
 
 
 def needs_token(kind: ProviderKind) -> bool:

@@ -87,13 +87,13 @@ def _spoken(messages: Sequence[Message]) -> list[dict[str, str]]:
 
 def _cut(messages: Sequence[Message], constant: int) -> list[Message]:
     """Return the first characters of the messages, followed by `_END`."""
-    kept: list[Message] = []
+    result: list[Message] = []
     for message in messages:
         if constant < len(message.text) or message is messages[-1]:
-            return [*kept, Message(message.role, (message.text[:constant] + _END,))]
-        kept.append(message)
+            return [*result, Message(message.role, (message.text[:constant] + _END,))]
+        result.append(message)
         constant -= len(message.text)
-    return kept
+    return result
 
 
 class SharedStates:

@@ -69,8 +69,10 @@ def sampling(model: Model) -> Sampling:
     explicit: dict[str, Any] = {"temperature": 1.0, **_OFF[model.server]}
     if model.server == "llama.cpp" and model.profile == "deterministic":
         explicit["cache_prompt"] = False
-    left = usual.unavailable + tuple(usual.extra)
-    return replace(usual, sent={name: value for name, value in (explicit | {**usual.sent}).items() if name not in left})
+    ignored = usual.unavailable + tuple(usual.extra)
+    return replace(
+        usual, sent={name: value for name, value in (explicit | {**usual.sent}).items() if name not in ignored}
+    )
 
 
 def file_tokens(model: Model, file: File) -> FileTokens:
@@ -79,14 +81,16 @@ def file_tokens(model: Model, file: File) -> FileTokens:
     if model.base_url:
         minimum = _MAX_IMAGE_ELSEWHERE
     else:
-        minimum = next((most for name, most in _MAX_IMAGE.items() if model.api_name.startswith(name)), minimum)
+        minimum = next(
+            (upper_bound for name, upper_bound in _MAX_IMAGE.items() if model.api_name.startswith(name)), minimum
+        )
     if file.pages is not None:
         page = _MAX_PAGE_TEXT + max(minimum, int(per_patch * max_patches))
         return FileTokens(file.pages * _LIKELY_PAGE, file.pages * page)
     count = patches(file, _PATCH)
     likely = math.ceil(count * _TOKENS_PER_PATCH)
-    most = max(2 * likely if model.base_url else likely, math.ceil(per_patch * min(count, max_patches)), minimum)
-    return FileTokens(likely, most)
+    upper_bound = max(2 * likely if model.base_url else likely, math.ceil(per_patch * min(count, max_patches)), minimum)
+    return FileTokens(likely, upper_bound)
 
 
 def open_provider(model: Model, key: str | None, settings: Settings) -> RemoteProvider:
@@ -103,8 +107,8 @@ def open_provider(model: Model, key: str | None, settings: Settings) -> RemotePr
             **settings_sent.of(request, limit_name),
         }
         if request.cache:  # routes the calls of one prompt to one machine
-            words = [[message.role, content_of(message, lambda file: file.digest)] for message in request.messages]
-            content.setdefault("prompt_cache_key", digest(canonical_json(words)).removeprefix("sha256:"))
+            texts = [[message.role, content_of(message, lambda file: file.digest)] for message in request.messages]
+            content.setdefault("prompt_cache_key", digest(canonical_json(texts)).removeprefix("sha256:"))
         if request.by_tool_call:
             strict = {"strict": True} if model.structured_output == STRICT else {}
             function = {"name": request.schema_name, "parameters": sent_schema(request, model), **strict}
@@ -166,8 +170,8 @@ async def told_version(model: Model) -> str | None:
 
     server = PlainConnection(model.base_url.rstrip("/").removesuffix("/v1"), {}, 3.0, 4_000_000)
     try:
-        told = parsed_body((await server.send("GET", "/version")).content)["version"]
-        return "".join(filter(str.isprintable, str(told)))[:100] or None
+        version = parsed_body((await server.send("GET", "/version")).content)["version"]
+        return "".join(filter(str.isprintable, str(version)))[:100] or None
     except Exception:  # the version is optional
         return None
     finally:

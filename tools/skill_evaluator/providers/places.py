@@ -83,13 +83,13 @@ PLACES: Mapping[tuple[str, str], CloudPlace] = {  # keys: provider, place
 
 def check_place(model: Model, where: str) -> None:
     """Raise ConfigError for a place that does not have the vendor's models, or for keys it lacks or does not take."""
-    place = place_of(model)
-    if model.place is not None and place is None:
-        places = [name for provider, name in PLACES if provider == model.provider]
+    cloud = place_of(model)
+    if model.place is not None and cloud is None:
+        clouds = [name for provider, name in PLACES if provider == model.provider]
         raise ConfigError(
-            f"place: {model.place} at {where}: provider '{model.provider}' has {listed(places) or 'none'}"
+            f"place: {model.place} at {where}: provider '{model.provider}' has {listed(clouds) or 'none'}"
         )
-    needs = place.needs if place else ()
+    needs = cloud.needs if cloud else ()
     for name in ("base_url", "api_version", "region", "project"):
         is_set = getattr(model, name) is not None
         if name in needs and not is_set:

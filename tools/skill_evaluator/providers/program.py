@@ -42,8 +42,8 @@ _REASONS = {"exited": "exit_code", "timeout": "timeout", "absent": "not_started"
 def values_of(names: Iterable[str], keys: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:
     """Return the variables that are set, from CI's secret, the keys or the environment."""
     lines = (line.partition("=") for line in keys.get(VARIABLES, "").splitlines())
-    places = {**environment, **keys, **{name.strip(): value for name, _, value in lines}}
-    return {name: places[name] for name in names if places.get(name)}
+    variables = {**environment, **keys, **{name.strip(): value for name, _, value in lines}}
+    return {name: variables[name] for name in names if variables.get(name)}
 
 
 def kind_of(program: ProgramUnderTest, folder: Path, values: Mapping[str, str]) -> ProviderKind:

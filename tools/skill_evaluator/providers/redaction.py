@@ -91,5 +91,5 @@ def _spellings(key: str) -> Iterator[str]:
     for before, shared in ((0, 0), (1, 2), (2, 3)):  # bytes before the key, and code characters that depend on them
         raw = bytes(before) + key.encode("utf-8", "surrogatepass")
         code = base64.b64encode(raw).decode().rstrip("=")
-        own = code[shared : len(code) - (len(raw) % 3 != 0)]
-        yield from (own, own.translate(str.maketrans("+/", "-_")))
+        fragment = code[shared : len(code) - (len(raw) % 3 != 0)]
+        yield from (fragment, fragment.translate(str.maketrans("+/", "-_")))

@@ -92,8 +92,8 @@ class RemoteProvider:
     def completion(self, answer: HttpAnswer, sent: Container[str] | None = None) -> Completion:
         """Read an answer; raise ProviderError for an error or a body that cannot be read.
 
-        An error of a content filter is a refusal with the error's message as its text. `sent` are the parameters of
-        the request, or None if they are not known, as in a batch.
+        An error of a content filter is a refusal with the error's message as its text. `sent` are the parameters of the
+        request, or None if they are not known, as in a batch.
         """
         if answer.is_success:
             try:

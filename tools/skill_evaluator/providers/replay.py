@@ -105,11 +105,11 @@ class AnswerLine(_Part):
         return Completion(**{**fields, "text": self.text or "", "stop_reason": self.stop_reason or "stop"})
 
 
-def line_at(path: Path, place: int) -> AnswerLine:
+def line_at(path: Path, offset: int) -> AnswerLine:
     """Read the line at a byte position again; raise RunError if it is gone."""
     try:
         with path.open("rb") as handle:
-            handle.seek(place)
+            handle.seek(offset)
             return AnswerLine.model_validate(json.loads(handle.readline().decode("utf-8-sig")))
     except (OSError, ValueError) as problem:
         raise RunError(f"{path} was changed while it was read: {problem}") from None
@@ -127,9 +127,9 @@ class ReplayProvider:
 
     def __init__(self, path: Path) -> None:
         lines = []
-        for number, place, value in read_placed_lines(path, ConfigError, torn_lines=True):
+        for number, offset, value in read_placed_lines(path, ConfigError, torn_lines=True):
             line = validated(AnswerLine, value, Path(f"{path}:{number}"))
-            lines.append(((line.case_id, line.replicate), (line.failure is None, place)))
+            lines.append(((line.case_id, line.replicate), (line.failure is None, offset)))
         self._path = path
         self._places = first_answers(lines, lambda line: line[0])  # the texts stay in the file
 

@@ -59,21 +59,21 @@ def schema_problems(component: Component, models: Sequence[Model]) -> list[str]:
         # a compatible server has no rules by default, and neither has a function that is not sent as strict
         if is_strict or (is_vendors and model.structured_output == "json_schema" and not component.prompt.by_tool_call):
             for rule, refusals in _refusals(root, model.provider, is_strict=is_strict).items():
-                places = listed([refusal.pointer for refusal in refusals], 3)
+                pointers = listed([refusal.pointer for refusal in refusals], 3)
                 advice = f"or set structured_output: {STRICT if refusals[0].by_strict else 'none'} in models.yaml"
-                refused_by[f"{component.contract.where} at {places}: {rule}, {advice}"].append(model.id)
+                refused_by[f"{component.contract.where} at {pointers}: {rule}, {advice}"].append(model.id)
     return [f"refused by {listed(ids, 3)}: {problem}" for problem, ids in refused_by.items()]
 
 
 def _refusals(root: Schema, provider: str, *, is_strict: bool) -> dict[str, list[_Refusal]]:
     """Return the refusals of a vendor by rule; with `is_strict` without those that the strict form solves."""
     of_vendor = {"openai": _by_openai, "anthropic": _by_anthropic}.get(provider)
-    found = defaultdict[str, list[_Refusal]](list)
+    by_reason = defaultdict[str, list[_Refusal]](list)
     for pointer, node in _subschemas(root) if of_vendor else ():
         for refusal in (*_by_both(pointer, node), *(of_vendor(pointer, node, root) if of_vendor else ())):
             if not (is_strict and refusal.by_strict):
-                found[refusal.rule].append(refusal)
-    return found
+                by_reason[refusal.rule].append(refusal)
+    return by_reason
 
 
 def _by_both(pointer: str, node: Schema) -> Iterator[_Refusal]:
@@ -93,8 +93,8 @@ def _by_openai(pointer: str, node: Schema, root: Schema) -> Iterator[_Refusal]:
         if not isinstance(target, Mapping) or target.get("type") != "object" or "anyOf" in target:
             yield _Refusal(pointer, 'a root that is not an object; write "type": "object", the value as a property')
     for name in _optional_keys(node):
-        place = f"{pointer}/properties/{name}"
-        yield _Refusal(place, "an optional key; require it and allow null", by_strict=True)
+        child = f"{pointer}/properties/{name}"
+        yield _Refusal(child, "an optional key; require it and allow null", by_strict=True)
     if "$ref" in node and (node is root or len(node) > 1):
         rule = '$ref at the root or beside other keywords; write "anyOf": [{"$ref": …}] or the definition itself'
         yield _Refusal(pointer, rule, by_strict=True)
@@ -244,9 +244,9 @@ def output_of(completion: Completion, request: Request, model: Model) -> Complet
     if request.schema is None or model.structured_output != STRICT:
         return completion
     parsed, reasoning = parse_output(completion.text, "json"), split_reasoning(completion.text)[0]
-    kept = _without_nulls(parsed.value, [request.schema], request.schema)
-    is_same = parsed.found != "whole" or kept == parsed.value
-    return completion if is_same else replace(completion, text=reasoning + json.dumps(kept, ensure_ascii=False))
+    value = _without_nulls(parsed.value, [request.schema], request.schema)
+    is_same = parsed.form != "whole" or value == parsed.value
+    return completion if is_same else replace(completion, text=reasoning + json.dumps(value, ensure_ascii=False))
 
 
 def _without_nulls(value: Any, nodes: Sequence[Any], root: Schema) -> Any:
@@ -257,11 +257,11 @@ def _without_nulls(value: Any, nodes: Sequence[Any], root: Schema) -> Any:
         return [_without_nulls(item, items, root) for item in value]
     if not isinstance(value, dict):
         return value
-    kept = {}
+    fields = {}
     for name, child in value.items():
         owners = [part for part in parts if name in part.get("properties", ())]
         members = [part["properties"][name] for part in owners]
         is_optional = any(name in _optional_keys(part) for part in owners)
         if child is not None or not is_optional or any(_allows_null(member, root) for member in members):
-            kept[name] = _without_nulls(child, members, root)
-    return kept
+            fields[name] = _without_nulls(child, members, root)
+    return fields

@@ -166,8 +166,8 @@ def _proxy_for(url: str) -> str | None:
 
 def _description(problem: Exception, url: str) -> str:
     """Describe the address and the error, without the request, which contains the key."""
-    place = problem if isinstance(problem, aiohttp.ClientConnectorError) else URL(url)
-    return f"{place.host} port {place.port}: {_reason(problem)}"
+    address = problem if isinstance(problem, aiohttp.ClientConnectorError) else URL(url)
+    return f"{address.host} port {address.port}: {_reason(problem)}"
 
 
 def _reason(problem: Exception) -> str:
@@ -200,10 +200,10 @@ def _moved_within(response: aiohttp.ClientResponse) -> str:
         origin, is_same = str(target.origin()), target.origin() == response.url.origin()
         if is_same and response.status in (307, 308):
             return str(target)
-    why = f"a {response.status} loses what is posted" if is_same else "the key would go with it"
+    reason = f"a {response.status} loses what is posted" if is_same else "the key would go with it"
     raise ProviderError(
         "redirected",
-        f"the server redirects to {origin}, which is not followed, since {why}; "
+        f"the server redirects to {origin}, which is not followed, since {reason}; "
         "if what is asked is there, set that address: base_url in models.yaml, or url of a program",
         status=response.status,
         fatal=True,

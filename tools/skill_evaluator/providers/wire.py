@@ -203,15 +203,15 @@ def is_content_filter(error: ErrorAnswer) -> bool:
 
 def replaced_parameter(error: ErrorAnswer) -> tuple[str, str] | None:
     """Return a rejected parameter and its replacement in the server's message. Return None if there is none."""
-    found = _REPLACED.search(error.message[:_MAX_TEXT])
-    return (str(error.details.get("param") or found[1]), found[2]) if found else None
+    match = _REPLACED.search(error.message[:_MAX_TEXT])
+    return (str(error.details.get("param") or match[1]), match[2]) if match else None
 
 
 def refused_parameter(error: ErrorAnswer) -> str | None:
     """Return the parameter of `ignores` that a server rejects. Return None for other errors."""
     text = f"{error.message} {error.details}"[:_MAX_TEXT]
-    found = _PARAMETER.search(str(error.details.get("param") or text)) if _REFUSED.search(text) else None
-    return found[1] if found else None
+    match = _PARAMETER.search(str(error.details.get("param") or text)) if _REFUSED.search(text) else None
+    return match[1] if match else None
 
 
 def retry_after_seconds(headers: Mapping[str, str]) -> float | None:

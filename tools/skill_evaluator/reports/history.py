@@ -69,9 +69,9 @@ def _findings(history: History) -> Iterator[Line]:
 def _flaky_lines(history: History) -> Iterator[str]:
     """Yield the values that vary in the runs of unchanged versions, and the setting for their cases."""
     for model in history.models:
-        for one in model.flaky[:_MAX_FLAKY]:
-            right = f"right in {', '.join(one.right)} outputs of the last runs"
-            yield f"flaky with {model.model_id}: {one.path or WHOLE} of case {one.case_id}, {right}"
+        for values in model.flaky[:_MAX_FLAKY]:
+            right = f"right in {', '.join(values.right)} outputs of the last runs"
+            yield f"flaky with {model.model_id}: {values.path or WHOLE} of case {values.case_id}, {right}"
     if any(model.flaky for model in history.models):
         setting = f"policy.components.{history.skill}.unstable_cases"
         yield f"after a review, `{setting}` in settings.yaml lets such a case decide nothing"

@@ -254,7 +254,7 @@ class _RunningRun:
     def request_for(self, call: Call) -> Request:
         """Return the request of a call with the maximum number of tokens of its files."""
         request, model = self.questions.request_for(self.run, call), self.run.model
-        file_tokens = sum(self._kind.file_tokens(model, file).most for file in request.files)
+        file_tokens = sum(self._kind.file_tokens(model, file).upper_bound for file in request.files)
         return replace(request, file_tokens=file_tokens) if file_tokens else request
 
     def begin(self, server: Server | None) -> None:

@@ -216,7 +216,7 @@ def named_origins(
     sources: Collection[DeclaredSource], home: Path, tree_of: Callable[[Path], FileTree]
 ) -> dict[str, SourceLocation]:
     """Return the locations of the components of some sources, by name; raise ComponentError or ConfigError."""
-    found: list[tuple[SourcePlace, Source, DeclaredSource]] = []
+    locations: list[tuple[SourcePlace, Source, DeclaredSource]] = []
     first_source: dict[tuple[str, str], int] = {}  # the index of the source that has a file
     for index, declared in enumerate(sources):
         source = formats().get(declared.kind)
@@ -230,19 +230,19 @@ def named_origins(
                 raise ConfigError(
                     f"{message} both hold {file[:200]!a}; take one out, or name a folder beside the other"
                 )
-            found.append((location, source, declared))
+            locations.append((location, source, declared))
     # several sources share these parts, so their roots distinguish them
-    shared = Counter(location.parts for location, _, _ in found)
+    shared = Counter(location.parts for location, _, _ in locations)
     prefixes = [
         (item.key, declaration.kind, *declaration.root.split("/")) if shared[item.parts] > 1 else ()
-        for item, _, declaration in found
+        for item, _, declaration in locations
     ]
-    names = _names([(*prefix, *location.parts) for prefix, (location, _, _) in zip(prefixes, found, strict=True)])
+    names = _names([(*prefix, *location.parts) for prefix, (location, _, _) in zip(prefixes, locations, strict=True)])
     return {
         name: SourceLocation(
             name=name, source=source, root=home / declaration.root, key=location.key, leave_out=declaration.leave_out
         )
-        for name, (location, source, declaration) in zip(names, found, strict=True)
+        for name, (location, source, declaration) in zip(names, locations, strict=True)
         if not _matches(name, declaration.leave_out)
     }
 

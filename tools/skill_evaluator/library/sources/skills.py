@@ -101,7 +101,7 @@ def _read(tree: FileTree, key: str) -> SourceComponent:
     tools = front.get("allowed-tools") or front.get("allowed_tools")
     cases = _Cases(reason=f"its skill uses tools: {' '.join(str(tools).split())[:_MAX_NAME]}" if tools else "")
     evals = list(dict.fromkeys(_eval_files(tree, key, partial(_skill_name, tree))))
-    attached = partial(_attached, tree, posixpath.dirname(key), cases.odd)
+    attached = partial(_attached, tree, posixpath.dirname(key), cases.skipped)
     for path in evals:
         for number, row in enumerate(_rows_in(tree.json(path), tree.where / path), 1):
             cases.add_eval(number, row, attached)
@@ -116,7 +116,7 @@ def _read(tree: FileTree, key: str) -> SourceComponent:
         rows_path=next(iter(evals), within(posixpath.dirname(key), f"evals/{_EVALS}")),
         rows_name="evals",
         left_out=(
-            *cases.odd.left_out(),
+            *cases.skipped.left_out(),
             *cases.one_category(),
             *sent_as_written(sent),
             *_not_sent(tree, posixpath.dirname(key)),
@@ -201,9 +201,9 @@ class _Cases:
 
     reason: str = ""
     rows: list[tuple[str, int, Row]] = field(default_factory=list)
-    odd: SkipCollector = field(default_factory=SkipCollector)
+    skipped: SkipCollector = field(default_factory=SkipCollector)
     ids: Counter[str] = field(default_factory=Counter)
-    kept: Counter[str] = field(default_factory=Counter)  # counts by category
+    by_category: Counter[str] = field(default_factory=Counter)  # counts by category
 
     def add_eval(self, number: int, row: Any, attached: Callable[[Mapping[str, Any]], str]) -> None:
         """Add the case of an eval, or count why it is skipped; `attached` returns the text of its files."""
@@ -215,20 +215,20 @@ class _Cases:
                 raise ValueError(reason)
             prompt += attached(row)
         except ValueError as problem:
-            self.odd["eval", f"{problem}{f'; category {category}' if category else ''}"].append(case_id)
+            self.skipped["eval", f"{problem}{f'; category {category}' if category else ''}"].append(case_id)
             return
-        self.kept[category] += 1
+        self.by_category[category] += 1
         checks = list(self._checks(row, case_id))
         if not checks and isinstance(row.get("expected_output"), str) and row["expected_output"].strip():
             checks = [{"expect": f"The answer is as expected: {' '.join(row['expected_output'].split())}"}]
         for name in sorted(map(str, row.keys() - {*_PROMPTS, *_SENTENCES, "files"})):
             if isinstance(row.get(name), dict | list) and row[name]:
-                self.odd["key", f"nothing reads {name[:_MAX_NAME]!a}"].append(case_id)
+                self.skipped["key", f"nothing reads {name[:_MAX_NAME]!a}"].append(case_id)
         self.add(case_id, number, {"document": prompt, "expected_output": row.get("expected_output"), "checks": checks})
 
     def one_category(self) -> Iterator[SkippedItem]:
         """Yield a note if all evaluated evals are of one category and others are skipped."""
-        if self.odd and len(self.kept) == 1 and (name := next(iter(self.kept))):
+        if self.skipped and len(self.by_category) == 1 and (name := next(iter(self.by_category))):
             yield SkippedItem(what=f"every category but {name!a}", reason="no eval of another is evaluated")
 
     def id_of(self, row: Any, prompt: Any, number: int, start: str = "") -> str:
@@ -241,7 +241,7 @@ class _Cases:
         """Add a case, unless its id is taken."""
         self.ids[case_id] += 1
         if self.ids[case_id] > 1:
-            self.odd["eval", "an eval before it has its id"].append(case_id)
+            self.skipped["eval", "an eval before it has its id"].append(case_id)
         else:
             self.rows.append((case_id, number, row))
 
@@ -254,7 +254,7 @@ class _Cases:
                 if check_id in ids:
                     raise ValueError("it has the id of a check before it")
             except ValueError as problem:
-                self.odd["check", str(problem)].append(case_id)
+                self.skipped["check", str(problem)].append(case_id)
             else:
                 ids.add(check_id)
                 yield check
@@ -331,7 +331,7 @@ def _read_routing(tree: FileTree) -> SourceComponent:
             content = tree.json(path) if path.endswith(".json") else tree.yaml(path)
             rows = _rows_in(content, tree.where / path)
         except ComponentError as problem:
-            cases.odd["file", str(problem)].append(ascii(path))
+            cases.skipped["file", str(problem)].append(ascii(path))
         else:
             skill_name = content.get("skill_name") if isinstance(content, dict) else None
             _add_queries(cases, path, rows, _owner(path, skill_name, names, skill_of_name), skill_of_name)
@@ -343,7 +343,7 @@ def _read_routing(tree: FileTree) -> SourceComponent:
         output="json",
         schema={"type": "object", "properties": choice, "required": ["skill"], "additionalProperties": False},
         rows=tuple(cases.rows),
-        left_out=tuple(cases.odd.left_out()),
+        left_out=tuple(cases.skipped.left_out()),
     )
 
 
@@ -361,7 +361,7 @@ def _described(tree: FileTree, cases: _Cases) -> dict[str, tuple[str, str]]:
                 raise ComponentError(f"{path!a} has no {'name that is a line' if description else 'description'}")
             described[folder] = name, description
         except ComponentError as problem:
-            cases.odd["skill", f"it is no choice: {problem}"].append(ascii(folder))
+            cases.skipped["skill", f"it is no choice: {problem}"].append(ascii(folder))
     return described
 
 
@@ -397,7 +397,7 @@ def _add_queries(
                 raise ValueError("it has no query that is a text")
             check = _calls_for(row, owner, skill_of_name, of_all=of_all)
         except ValueError as problem:
-            cases.odd["trigger eval", str(problem)].append(case_id)
+            cases.skipped["trigger eval", str(problem)].append(case_id)
         else:
             cases.add(case_id, number, {"document": query, "checks": [{"json": {"at": "/skill", **check}}]})
 

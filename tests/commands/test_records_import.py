@@ -58,7 +58,7 @@ def coins(share: float, cases: int, seed: int) -> dict[str, list[Any]]:
 
 
 def test_results_of_another_tool_count_as_interleaved_by_default(library: Library) -> None:
-    premise = "taken to be measured side by side; `compare --different-days` allows for different days"
+    premise = "treated as measured on the same day; `compare --different-days` allows for different days"
     files = table(library, "A.csv", coins(0.8, 400, 1)), table(library, "B.csv", coins(0.8, 400, 2))
     beside, apart = (judged(library, *files, *option).json["models"][0] for option in ([], ["--different-days"]))
     assert premise in beside["reasons"]
@@ -220,4 +220,4 @@ def test_action_fails_on_worse_results(tmp_path: Path, after: str, fail_on: str,
     assert ended.returncode == code, ended.stderr
     assert (tmp_path / "summary.md").read_text() == ended.stdout
     assert ended.stdout.startswith("## `results` ")
-    assert ("taken to be measured side by side" in ended.stdout) == (not apart)
+    assert ("treated as measured on the same day" in ended.stdout) == (not apart)

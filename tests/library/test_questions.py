@@ -115,7 +115,7 @@ def test_choice_is_ranked_by_exact_match_and_sends_no_schema(tmp_path: Path) -> 
     assert (list(skill.metrics), skill.primary_metric, skill.schema) == (["exact_match"], "exact_match", None)
     (case,) = load(tmp_path, QUESTION)
     request = build_request(skill, case, replicate=0, seed=0, max_output_tokens=9)
-    assert (request.schema, request.talk[0].text) == (None, case.document)
+    assert (request.schema, request.dialogue[0].text) == (None, case.document)
 
 
 def test_other_metrics_may_be_declared(tmp_path: Path) -> None:

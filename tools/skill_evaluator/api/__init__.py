@@ -350,7 +350,7 @@ class Library:
         names = skills or sorted(path.parent.name for path in self.components.glob("*/leaderboard.json"))
         if not names:
             raise LeaderboardError(f"no run is recorded in {self.components}; evaluate one, or see --components DIR")
-        from skill_evaluator.providers.redaction import attempted
+        from skill_evaluator.providers.redaction import result_or_error
 
         def ranked(skill: str) -> ModelRanking:
             recorded = self.recorded(skill)
@@ -359,7 +359,7 @@ class Library:
             ranked = recorded.advised(entries, ranked)[1] if ranked.models else ranked
             return ranked if version is None else ranked.model_copy(update={"unmeasured": ""})
 
-        results = list(map_in_processes(lambda skill: attempted(skill, partial(ranked, skill)), names))
+        results = list(map_in_processes(lambda skill: result_or_error(skill, partial(ranked, skill)), names))
         for problem in results:
             if isinstance(problem, SkillEvaluatorError):
                 on_problem(problem)

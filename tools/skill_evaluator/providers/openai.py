@@ -59,7 +59,7 @@ _OUT_OF_CREDIT = ("insufficient_quota", "billing_not_active")
 
 
 def sampling(model: Model) -> Sampling:
-    """Return the usual settings; for a `server` also turn off the settings that it would choose itself.
+    """Return the usual settings. For a `server`, also turn off the settings that it would choose itself.
 
     llama.cpp's prompt cache is off in the deterministic profile, since it makes an output depend on earlier calls.
     """
@@ -121,7 +121,7 @@ def open_provider(model: Model, key: str | None, settings: Settings) -> RemotePr
             content["response_format"] = {"type": "json_schema", "json_schema": schema}
         return content
 
-    def own_error(answer: ErrorAnswer) -> ProviderError | None:
+    def vendor_error(answer: ErrorAnswer) -> ProviderError | None:
         is_empty = answer.details.get("code") in _OUT_OF_CREDIT
         return ProviderError("out_of_credit", answer.message, status=answer.status, fatal=True) if is_empty else None
 
@@ -133,7 +133,7 @@ def open_provider(model: Model, key: str | None, settings: Settings) -> RemotePr
         faults = (OpenAIError, httpx2.HTTPError)
         identity = Identity(_FEDERATION, key, faults=faults, refusals=(OAuthError,))
     connection = _connected(model, key, settings, identity)
-    return RemoteProvider(connection, COMPLETIONS_PATH, body, _read, own_error=own_error, identity=identity)
+    return RemoteProvider(connection, COMPLETIONS_PATH, body, _read, vendor_error=vendor_error, identity=identity)
 
 
 def _connected(model: Model, key: str | None, settings: Settings, identity: Identity | None) -> "SdkConnection":
@@ -162,7 +162,7 @@ def _file(file: File) -> Mapping[str, Any]:
     return {"type": "image_url", "image_url": {"url": data}}
 
 
-async def told_version(model: Model) -> str | None:
+async def server_version(model: Model) -> str | None:
     """Return the version that a compatible server reports at `/version`, or None."""
     if model.provider != "openai" or not model.base_url:
         return None
@@ -247,7 +247,7 @@ def _batch_status(body: Mapping[str, Any]) -> batch.BatchStatus:
     )
 
 
-def _batch_answer(line: Mapping[str, Any]) -> batch.Answered:
+def _batch_answer(line: Mapping[str, Any]) -> batch.RequestResult:
     """Read a line of the output file or the error file. `error` is null for an HTTP error."""
     custom_id, error, response = line.get("custom_id"), fields_of(line.get("error")), fields_of(line.get("response"))
     status, code = response.get("status_code"), str(error.get("code"))

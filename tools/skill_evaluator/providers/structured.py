@@ -1,4 +1,4 @@
-"""Structured output: the rules of vendors for an output schema, the schema that is sent, and the output in a reply.
+"""Structured output: the vendors' rules for output schemas, the schema that is sent, and the output in a reply.
 
 Vendors accept a subset of JSON Schema and answer with status 400 to every call if a schema is outside of it. The rules
 here are those that their pages, errors and SDKs agree on (November 2026). A rule in doubt is left to the vendor.
@@ -35,11 +35,11 @@ _ANTHROPIC_REFUSES = (
     *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength"),
     *("maxItems", "uniqueItems", "prefixItems", "oneOf"),
 )
-_MAX_OPTIONAL, _MAX_UNIONS = 24, 16  # at Anthropic, in one schema
+_MAX_OPTIONAL, _MAX_UNIONS = 24, 16  # Anthropic's limits per schema
 
 
 class _Refusal(NamedTuple):
-    """A rule of a vendor that a schema breaks: where, what to write, and whether the strict form keeps the rule."""
+    """A vendor's rule that a schema breaks: its place, the remedy, and whether the strict form solves it."""
 
     pointer: str
     rule: str
@@ -56,7 +56,7 @@ def schema_problems(component: Component, models: Sequence[Model]) -> list[str]:
     for model in models if root and component.program is None else ():
         is_strict = model.structured_output == STRICT
         is_vendors = model.is_direct or model.place == "azure" or (model.provider == "anthropic" and bool(model.place))
-        # a compatible server has no rules by default, and neither has a function that is not sent as strict
+        # compatible servers and functions that are not strict have no rules by default
         if is_strict or (is_vendors and model.structured_output == "json_schema" and not component.prompt.by_tool_call):
             for rule, refusals in _refusals(root, model.provider, is_strict=is_strict).items():
                 pointers = listed([refusal.pointer for refusal in refusals], 3)
@@ -66,7 +66,7 @@ def schema_problems(component: Component, models: Sequence[Model]) -> list[str]:
 
 
 def _refusals(root: Schema, provider: str, *, is_strict: bool) -> dict[str, list[_Refusal]]:
-    """Return the refusals of a vendor by rule; with `is_strict` without those that the strict form solves."""
+    """Return a vendor's refusals by rule. If `is_strict`, the refusals that the strict form solves are omitted."""
     of_vendor = {"openai": _by_openai, "anthropic": _by_anthropic}.get(provider)
     by_reason = defaultdict[str, list[_Refusal]](list)
     for pointer, node in _subschemas(root) if of_vendor else ():
@@ -103,13 +103,13 @@ def _by_openai(pointer: str, node: Schema, root: Schema) -> Iterator[_Refusal]:
     if "prefixItems" in node:
         yield _Refusal(f"{pointer}/prefixItems", "prefixItems; write an object with named keys")
     for key in (key for key in _OPENAI_REFUSES if key in node):
-        yield _Refusal(f"{pointer}/{key}", "an unsupported keyword; leave it out")
+        yield _Refusal(f"{pointer}/{key}", "an unsupported keyword; remove it")
 
 
 def _by_anthropic(pointer: str, node: Schema, root: Schema) -> Iterator[_Refusal]:
     keywords = [key for key in _ANTHROPIC_REFUSES if key in node] + ["minItems"] * (node.get("minItems", 0) > 1)
     for key in keywords:
-        rule = "an unsupported keyword; leave it out, say it in the description"
+        rule = "an unsupported keyword; remove it and describe it in the description"
         yield _Refusal(f"{pointer}/{key}", rule, by_strict=True)
     if _is_recursive(node, root):
         yield _Refusal(pointer, "a recursive definition; write the needed levels one by one")
@@ -156,7 +156,7 @@ def _subschemas(node: Any, pointer: str = "#") -> Iterator[tuple[str, Schema]]:
 
 
 def sent_schema(request: Request, model: Model) -> dict[str, Any]:
-    """Return the schema of a request as it is sent: as it is, or in its strict form.
+    """Return the schema to send: unchanged or in its strict form.
 
     Raise ProviderError if the strict form would still be refused, or would close a dictionary with free keys.
     """
@@ -190,7 +190,7 @@ def _closed(node: Any, root: Schema | None) -> Any:
     """Return a subschema with closed objects, `anyOf` in place of `oneOf`, and without defaults.
 
     With a `root` all keys are required, and nullable if they were optional, and a reference beside other keywords
-    becomes an `anyOf`. Without one a list of types becomes an `anyOf`, which is all that Anthropic's SDK reads.
+    becomes an `anyOf`. Without a `root` a list of types becomes an `anyOf`, the only form that Anthropic's SDK accepts.
     """
     if isinstance(node, list):
         return [_closed(child, root) for child in node]
@@ -231,8 +231,8 @@ def _allows_null(node: Any, root: Schema) -> bool:
 def output_of(completion: Completion, request: Request, model: Model) -> Completion:
     """Return a completion whose text is the output of the request, as it is saved and scored.
 
-    By tool call this is the arguments of the call; a reply without one has the stop reason `no_tool_call`. A null that
-    only the strict form of the schema required is removed, so that the optional key is absent.
+    With a tool call the output is its arguments; a reply without a tool call has the stop reason `no_tool_call`. A null
+    that only the strict form of the schema required is removed, so the optional key is absent.
     """
     if completion.stop_reason in ("length", "too_large", "refusal"):
         return completion

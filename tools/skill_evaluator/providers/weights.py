@@ -24,7 +24,7 @@ def find_weights(path: Path | None, sha256: str | None) -> Path:
         raise ConfigError(f"weights of the local model not found: {path}")
     with path.open("rb") as handle:
         if handle.read(4) != b"GGUF":
-            raise ConfigError(f"weights of the local model are no GGUF file: {path}")
+            raise ConfigError(f"weights of the local model are not a GGUF file: {path}")
     if sha256 and (digest := _digest(path)) != sha256:
         raise ConfigError(f"weights {path} have digest {digest}, expected {sha256} (sha256 in models.yaml)")
     return path

@@ -1,4 +1,4 @@
-"""`skill-evaluator cases`: draft cases, make cases of the rows of a table, and fetch those kept elsewhere."""
+"""`skill-evaluator cases`: draft cases, import cases from a table, and fetch cases from another repository."""
 
 from dataclasses import replace
 

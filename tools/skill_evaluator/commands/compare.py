@@ -1,4 +1,4 @@
-"""`skill-evaluator compare`: is a version worse than the recorded one, where, and how sure is that?"""
+"""`skill-evaluator compare`: compare a version with its baseline and show where it is worse, with confidence."""
 
 from dataclasses import replace
 
@@ -40,7 +40,7 @@ def compare(options: CompareOptions) -> int:
     """Compare a version with its baseline; show what got worse, and how sure that is. Makes no call."""
     if options.second_file is not None:
         if options.baseline or options.candidate or options.between:
-            raise LeaderboardError("two files are compared: leave out --baseline, --candidate and --models")
+            raise LeaderboardError("two files are compared: remove --baseline, --candidate and --models")
         options = replace(options, skill=None, baseline=options.skill, candidate=options.second_file)
     fail_on = named_verdicts(options.fail_on)
     library = Library(options.components, config=options.config)

@@ -1,6 +1,6 @@
 """`skill-evaluator demo`: a small prompt library with recorded runs, to see a verdict, a history and an explanation.
 
-The answers are shipped; the records are made of them here and now, by `evaluate` itself.
+The outputs are part of the package; `evaluate` scores and records them when the library is created.
 """
 
 import contextlib

@@ -1,6 +1,6 @@
-"""`skill-evaluator lint`: read and check components with all their cases, and show what will be scored, and why.
+"""`skill-evaluator lint`: check components with all their cases, and show how each field is scored, and why.
 
-A component that is wrong does not hide the others: every problem is printed, and the exit code comes at the end.
+The problems of all components are printed before the command fails.
 """
 
 import sys

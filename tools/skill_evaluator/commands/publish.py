@@ -1,4 +1,4 @@
-"""`skill-evaluator ci publish`: what `collect` put together → one commit, pushed to a branch, or up for review."""
+"""`skill-evaluator ci publish`: commit the collected records, and push them to a branch or for review."""
 
 from skill_evaluator.api.ci import ContinuousIntegration
 from skill_evaluator.ci.publishing import PublishRequest

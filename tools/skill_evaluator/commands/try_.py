@@ -1,4 +1,4 @@
-"""`skill-evaluator try`: the prompt as it is on disk, asked a few times and held against what is recorded."""
+"""`skill-evaluator try`: evaluate the prompt on disk with a few calls and compare it with the recorded runs."""
 
 from pathlib import Path
 

@@ -1,7 +1,6 @@
 """A report: one list of blocks, rendered on a terminal, as Markdown and as HTML.
 
-Text from outside is safe in every rendering: it is never mark-up. A Markdown page can be limited to a size; it then
-names the sections that it omits.
+External text is never rendered as mark-up. A Markdown page can have a maximum size; it then names the omitted sections.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -24,7 +23,7 @@ _MOODS = {"green": "improved", "red": "regressed", "yellow": "inconclusive"}
 _MAX_NAMED = 5
 _MAX_NAME = 100
 _ROOM_FOR_NOTE = 1_200
-_CUT = "*Cut here: the first part alone is longer than may be shown.*\n"
+_CUT = "*Cut here: the first part alone exceeds the maximum length.*\n"
 
 
 class Line:
@@ -48,7 +47,7 @@ class Heading(Line):
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """A list of sentences; a terminal indents them only if there is a mark."""
+    """A list of sentences; a terminal indents them only if they have a mark."""
 
     lines: Sequence[Line | str]
     mark: Literal["", "-", "[ ]"] = ""
@@ -57,7 +56,7 @@ class Lines:
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """Text that is shown line by line as it is."""
+    """Text that is shown unchanged, line by line."""
 
     text: str
 
@@ -84,7 +83,7 @@ class Drawing:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """Drawings of which a site shows one at a time; Markdown shows them if their files are in its folder."""
+    """Drawings; a site shows one at a time, and Markdown shows them if it has a folder of their files."""
 
     name: str
     drawings: Sequence[Drawing]
@@ -92,9 +91,9 @@ class Chart:
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """Details that are collapsed below a summary; a terminal shows them only with `--full`, `brief` without it.
+    """Details collapsed below a summary; a terminal shows them only with `--full`, and otherwise `brief`.
 
-    The summary is never text from outside.
+    The summary is never external text.
     """
 
     summary: str
@@ -104,7 +103,7 @@ class Fold:
 
 @dataclass(frozen=True, slots=True)
 class Closing:
-    """Blocks that a terminal shows last, because its reader looks there first; other media show them in place."""
+    """Blocks that a terminal shows last, where its reader looks first; other media show them in place."""
 
     blocks: "Sequence[Block]"
 
@@ -123,7 +122,7 @@ Block = str | Line | Lines | Code | Sheet | Captioned | Chart | Fold | Closing |
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """A part of a page that is shown or omitted as a whole; a remark on omitted sections has its `name`."""
+    """A part of a page that is shown or omitted as a whole; a remark names the omitted sections."""
 
     name: str
     blocks: Sequence[Block] = ()
@@ -131,7 +130,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A report; the last sections are omitted first if there is no room."""
+    """A report; if it is too large, the last sections are omitted first."""
 
     sections: Sequence[Section] = field(default_factory=tuple)
 
@@ -145,7 +144,7 @@ class Page:
         return _blocks_markdown(self.blocks, charts)
 
     def within(self, limit: int, size: Callable[[str], int] = len) -> str:
-        """Render the page in at most `limit`, as `size` counts; name the sections that are omitted.
+        """Render the page with a size of at most `limit`; name the omitted sections.
 
         The collapsed details are omitted first, from the last section to the first, then whole sections.
         """
@@ -174,7 +173,7 @@ class Page:
         details = [name for name in without_details if name not in left_out]
         remarks = [f"{counted(len(left_out), 'section')} ({_names(left_out)})"] if left_out else []
         remarks += [f"the details of {counted(len(details), 'section')} ({_names(details)})"] if details else []
-        note = f"*Left out here for want of room: {' and '.join(remarks)}. The run's artifacts have everything.*"
+        note = f"*Omitted because of the maximum length: {' and '.join(remarks)}. The run's artifacts have everything.*"
         return _joined([*texts, note])
 
 
@@ -238,7 +237,7 @@ def _markdown(block: Block, charts: str) -> str:
 
 
 def _line_markdown(line: Line | str) -> str:
-    """Render a remarks; words that could be mark-up become code."""
+    """Render a line; parts that could be mark-up become code."""
     if isinstance(line, str):
         return prose(line)
     text = ""
@@ -336,12 +335,12 @@ def _for_html(blocks: Iterable[Block]) -> list[Block]:
 
 
 def mood_of(cell: Cell) -> str | None:
-    """Return the verdict whose look a cell has on an HTML page, by its colour. Return None if it has no colour."""
+    """Return the verdict whose style a cell has on an HTML page, by its colour. Return None if it has no colour."""
     return _MOODS.get(cell.style.removeprefix("bold "))
 
 
 def html_columns(sheet: Sheet) -> list[int]:
-    """Return the order of the columns on an HTML page: grade, quadrant and verdict follow the first."""
+    """Return the order of columns on an HTML page: grade, quadrant and verdict follow the first column."""
     indexes = list(range(len(sheet.columns)))
     ahead = [list(sheet.columns).index(name) for name in ("verdict", "quadrant", "grade") if name in sheet.columns[1:]]
     return [indexes[0], *ahead, *(at for at in indexes[1:] if at not in ahead)]

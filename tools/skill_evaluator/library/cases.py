@@ -68,11 +68,11 @@ _NO_META = ("id", "question", "options", "answer", "not_applicable", "unreviewed
 
 
 class Question(BaseModel):
-    """One line of questions.jsonl: a question, its options in the order of their letters, and the right letter."""
+    """One line of questions.jsonl: a question, its options in the order of the letters, and the right letter."""
 
     model_config = ConfigDict(frozen=True, extra="allow", str_strip_whitespace=True, defer_build=True)
 
-    id: str = Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", description="the case's id, a slug such as capital-of-france")
+    id: str = Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", description="id of the case, a slug such as capital-of-france")
     question: str = Field(min_length=1)
     options: tuple[str, ...] = Field(min_length=2, max_length=len(ascii_uppercase))
     answer: str | None = Field(default=None, description="the letter of the right option")
@@ -90,7 +90,7 @@ class Question(BaseModel):
                 raise ValueError(f"option {letter} is empty")
             letter_before = letters.setdefault(normalise(option).casefold(), letter)
             if letter_before != letter:
-                raise ValueError(f"options {letter_before} and {letter} are the same but for case and white space")
+                raise ValueError(f"options {letter_before} and {letter} differ only in case and white space")
         return options
 
     @model_validator(mode="after")
@@ -136,17 +136,17 @@ def read_questions(path: Path, limit: SizeLimit) -> tuple[list[Question], list[s
                 problems.append(f"{path}:{number}: {first_problem(problem)}")
                 continue
             except UnicodeEncodeError:
-                problems.append(f"{path}:{number}: half a surrogate pair, which is no text")
+                problems.append(f"{path}:{number}: half a surrogate pair, which is not valid text")
                 continue
             first_line = lines.setdefault(question.id, number)
             if first_line == number:
                 questions.append(question)
             else:
-                problems.append(f"{path}:{number}: id '{question.id}' is that of line {first_line}")
+                problems.append(f"{path}:{number}: id '{question.id}' is also the id of line {first_line}")
     except FixtureError as problem:
         problems.append(str(problem))
     if not questions and not problems:
-        problems.append(f'{path} holds no question; add lines of {{"id", "question", "options", "answer"}}')
+        problems.append(f'{path} has no questions; add lines of {{"id", "question", "options", "answer"}}')
     return questions, problems
 
 
@@ -175,7 +175,7 @@ class _Turns(StrictModel):
 
 
 class CaseMeta(FrozenModel):
-    """The keys of a case's meta.json that are read; teams may add others."""
+    """The keys of a case's meta.json that are read; other keys are kept."""
 
     not_applicable: ModelPatterns = ()
     checks: tuple[DeclaredCheck, ...] = Field(default=(), description="checks of the case's outputs")
@@ -243,12 +243,12 @@ class Case:
         return replace(self, digest=case_digest, used=inputs)
 
     def was(self, digest: str) -> bool:
-        """Return whether a digest is this case's, or its digest in a version that used only the document."""
+        """Return whether a digest is that of this case, with all its inputs or with the document only."""
         return digest == self.digest or (not self.turns and digest == self.parts.get(DOCUMENT))
 
 
 def parse_case_output(component: Component, case: Case, text: str) -> Parsed:
-    """Parse an output for a case; without a schema, the type of the ground truth selects the JSON candidates."""
+    """Parse an output for a case. Without a schema, the ground truth's type selects the JSON candidates."""
     return parse_output(text, component.output, case.options, component.contract.expected.or_type_of(case.truth))
 
 
@@ -297,7 +297,7 @@ def read_cases(
     ids = _select([*folders, *(case_id for case_id, _, _ in table.rows)], patterns, where)
     waiting = ids.intersection(cases_without_document(sources))
     if ids == waiting:
-        reason = f"case '{min(waiting)}' {_WAITS}" if waiting else f"{where} holds no case; {_ADVICE}"
+        reason = f"case '{min(waiting)}' {_WAITS}" if waiting else f"{where} has no cases; {_ADVICE}"
         raise _without_cases(component, reason)
     root = root_of(component.home, fixtures_dir, sources[0], component.limits)
     of_rows = component.origin and ConfinedFolder(
@@ -354,7 +354,7 @@ def cases_of_table(
                 )
             case = _case_of_row(component, table, (case_id, line), row, schema_paths, root)
             if case_id in sources:
-                raise FixtureError(f"{location}: the id '{case_id}' is that of {sources[case_id]}")
+                raise FixtureError(f"{location}: the id '{case_id}' is also the id of {sources[case_id]}")
             sources[case_id] = f"line {line}"
             cases[case_id] = case
         except FixtureError as problem:
@@ -448,7 +448,7 @@ def read_question_cases(path: Path, component: Component) -> tuple[list[Case], l
     """Return the questions of a file as cases sorted by id, and the problems of its invalid lines."""
     if others := [name for name in component.prompt.inputs if name != DOCUMENT]:
         raise FixtureError(
-            f"{path}: a question is the document of its case, and the prompt needs {listed(others)}, too"
+            f"{path}: a question only fills the document of a case, but the prompt also requires {listed(others)}"
         )
     questions, problems = read_questions(path, component.limits.size_of("document_bytes"))
     cases = [
@@ -518,7 +518,7 @@ def read_turns(content: Any, where: Path) -> tuple[Message, ...]:
 
 
 class UnfilledError(FixtureError):
-    """A case lacks an input that the prompt needs."""
+    """A case without an input that the prompt requires."""
 
 
 def _ready(case: Case, component: Component, source: Path | str) -> Case:
@@ -537,10 +537,12 @@ def _ready(case: Case, component: Component, source: Path | str) -> Case:
         raise FixtureError(f"the document of case '{case.id}' in {source} is empty")
     texts[TURNS] = canonical_json([turn.text for turn in case.turns])
     if broken := [name for name, text in texts.items() if any("\ud800" <= mark <= "\udfff" for mark in text)]:
-        raise FixtureError(f"case '{case.id}' in {source}: {broken[0]} holds half a surrogate pair, which is no text")
+        raise FixtureError(
+            f"case '{case.id}' in {source}: {broken[0]} has half a surrogate pair, which is not valid text"
+        )
     other_names = component.prompt.names_in("system") | component.prompt.names_in("assistant")
     if files := sorted(name for name in other_names if isinstance(inputs.get(name), File)):
-        raise FixtureError(f"case '{case.id}': '{files[0]}' is a file, which only a user message can hold")
+        raise FixtureError(f"case '{case.id}': '{files[0]}' is a file, which only user messages can contain")
     return _digested(replace(case, used=used))
 
 
@@ -569,7 +571,7 @@ def with_pdfs(cases: Sequence[Case], component: Component) -> tuple[Case, ...]:
         if prompt.text_of is None:
             return replace(value, pages=results[value.path]["pages"])
         if not results[value.path]["text"].strip():
-            raise FixtureError(f"{value.path} has no text, as a scan has none; leave text_of out of prompt.md")
+            raise FixtureError(f"{value.path} has no text (it may be a scan); remove text_of from prompt.md")
         return results[value.path]["text"]
 
     filled = (replace(case, inputs={name: replaced(value) for name, value in case.inputs.items()}) for case in cases)
@@ -577,12 +579,12 @@ def with_pdfs(cases: Sequence[Case], component: Component) -> tuple[Case, ...]:
 
 
 def refuse_unfilled(component: Component, cases: Iterable[Case], current: Component) -> None:
-    """Raise FixtureError if another version of a component needs inputs that cases read for `current` lack."""
+    """Raise FixtureError if a version of a component requires inputs that cases read for `current` lack."""
     if component.prompt.text_of != current.prompt.text_of:
-        raise FixtureError(f"of {component.version} and {current.version} one alone is sent the text of PDFs (text_of)")
+        raise FixtureError(f"of {component.version} and {current.version} only one gets the text of PDFs (text_of)")
     for case in cases:
         if missing := [name for name in component.prompt.inputs if name not in case.inputs]:
-            raise FixtureError(f"{component.version} needs the input '{missing[0]}', which case '{case.id}' lacks")
+            raise FixtureError(f"{component.version} requires the input '{missing[0]}', which case '{case.id}' lacks")
 
 
 def _where_of(name: str, source: Path | str) -> str:
@@ -597,7 +599,7 @@ def _read_inputs(folder: Path, component: Component, root: ConfinedFolder, limit
     if (path := _first_file(folder, (INPUTS,), root)) is not None:
         inputs = read_json(path, FixtureError, limit)
         if not isinstance(inputs, dict) or None in inputs.values():
-            raise FixtureError(f'{path} is no object of inputs, such as {{"kind": "invoice"}}; null is no value')
+            raise FixtureError(f'{path} is not an object of inputs, such as {{"kind": "invoice"}}; null is not a value')
         inputs = with_files(inputs, folder, root, component.limits)
     if (path := _first_file(folder, DOCUMENTS, root)) is not None:
         if DOCUMENT in inputs:
@@ -637,11 +639,11 @@ def _checked(truth: Any, source: str, component: Component) -> Any:
     if leaves > max_leaves:
         raise FixtureError(
             f"{source} holds {leaves:,} values, more than the limit of {max_leaves:,}; "
-            "make it smaller, or raise limits.answer_leaves in settings.yaml"
+            "shorten it, or raise limits.answer_leaves in settings.yaml"
         )
     if component.output == "text":
         if not isinstance(truth, str):
-            raise FixtureError(f"{source} must hold a JSON string: '{component.name}' answers with text")
+            raise FixtureError(f"{source} must be a JSON string, because the output of '{component.name}' is text")
         return truth.strip()
     problems = component.contract.errors(truth)
     if problems:

@@ -1,7 +1,7 @@
 """Tables of cases: rows of CSV, TSV or JSON Lines, and the case data in each row.
 
 `cases` makes cases from them, in place or for `cases import`; `components` infers settings from their ground truths.
-Each problem of a row is one line with file and line number.
+Problems name the file and line.
 """
 
 import csv
@@ -51,24 +51,24 @@ def read_rows(path: Path, limit: SizeLimit, on_problem: ProblemHandler = refuse)
     for line, row in cells or _read_objects(path, limit, on_problem):
         values += len(row)
         if len(row) > _MAX_COLUMNS or values > _MAX_VALUES:
-            limits_text = f"at most {_MAX_COLUMNS:,} columns and {_MAX_VALUES:,} values are read of a table"
+            limits_text = f"at most {_MAX_COLUMNS:,} columns and {_MAX_VALUES:,} values of a table are read"
             raise FixtureError(f"{path}:{line}: {len(row):,} columns, {values:,} values so far; {limits_text}")
         rows.append((line, row))
     if not rows:
-        raise FixtureError(f"{path} holds no row")
+        raise FixtureError(f"{path} has no rows")
     return rows
 
 
 def _read_objects(path: Path, limit: SizeLimit, on_problem: ProblemHandler) -> Iterator[tuple[int, Row]]:
     listed = read_json(path, FixtureError) if path.suffix == ".json" else []
     if not isinstance(listed, list):
-        raise FixtureError(f"{path} is no list of objects")
+        raise FixtureError(f"{path} is not a list of objects")
     values = enumerate(listed, 1) if path.suffix == ".json" else read_lines(path, FixtureError, limit=limit)
     for number, value in values:
         if isinstance(value, dict):
             yield number, value
         else:
-            on_problem(FixtureError(f'{path}:{number}: no object; write a line such as {{"text": …, "answer": …}}'))
+            on_problem(FixtureError(f'{path}:{number}: not an object; write a line such as {{"text": …, "answer": …}}'))
 
 
 def value_at(value: Any, path: str) -> Any:
@@ -89,7 +89,7 @@ def _with_paths(row: Row, paths: Iterable[str]) -> Row:
 
 
 def separator_of(text: str, default: str = ",") -> str:
-    """Return the most frequent separator in a table's header: comma, semicolon or tab; `default` wins ties."""
+    """Return the most frequent separator of a header (comma, semicolon or tab); `default` wins ties."""
     header = re.sub(r'"[^"]*"', "", text.lstrip("\r\n").partition("\n")[0])
     return max([default, ",", ";", "\t"], key=header.count)
 
@@ -118,7 +118,7 @@ def read_cells(text: str, path: Path, max_chars: int, on_problem: ProblemHandler
         if not header:
             header = [cell.strip() for cell in cells]
             if len(set(header)) < len(header) or not all(header):
-                raise FixtureError(f"{path}:{line}: every column needs a name of its own, in the first row")
+                raise FixtureError(f"{path}:{line}: every column needs a unique name in the first row")
         elif len(cells) != len(header):
             on_problem(FixtureError(f"{path}:{line}: {len(cells)} cells, where the first row has {len(header)}"))
         else:
@@ -146,7 +146,7 @@ class Columns(StrictModel):
 
     @property
     def fields(self) -> Mapping[str, str]:
-        """The columns of the ground truth by field; empty if one column holds all of it, or none does."""
+        """The columns of the ground truth by field; empty unless fields have columns of their own."""
         return self.truth if isinstance(self.truth, dict) else {}
 
     @property
@@ -161,7 +161,7 @@ class Columns(StrictModel):
 class CaseRows:
     """A table of cases: the id, line and values of each row; empty if there is no table.
 
-    `codes` are the columns whose cells stay text if there is no schema: in CSV those with leading zeros, in JSON Lines
+    Without a schema, the cells of the columns in `codes` stay text: in CSV columns with leading zeros, in JSON Lines
     all. `name` is the format's name for the rows.
     """
 
@@ -173,9 +173,9 @@ class CaseRows:
 
     @property
     def output(self) -> Output | None:
-        """The output type according to the ground truths: text if they are texts and not all JSON.
+        """The output type by the ground truths: text if they are texts that are not all JSON.
 
-        None if there are none.
+        None if there are no ground truths.
         """
         cells = [cell for _, _, row in self.rows if not _is_blank(cell := self._whole(row))]
         if self.columns.fields or not all(isinstance(cell, str) for cell in cells):
@@ -187,7 +187,7 @@ class CaseRows:
         return "text" if cells else None
 
     def truths(self, output: Output, schema: Mapping[str, Any] | None) -> Iterator[Any]:
-        """Yield the ground truths that can be parsed, without those of unreviewed cases."""
+        """Yield the parsable ground truths of reviewed cases."""
         schema_paths = schema_places(schema or {})
         for _, _, row in self.rows:
             with suppress(FixtureError):
@@ -207,10 +207,10 @@ class CaseRows:
             return None if _is_blank(cell) else cell
         advice = "name a column for each field of it, or for a text write output: text in prompt.md"
         column = self.columns.truth if isinstance(self.columns.truth, str) else _TRUTHS[0]
-        return _parsed(cell, f"{location}: the truth, column '{column}', is no JSON", advice)
+        return _parsed(cell, f"{location}: the truth, column '{column}', is not valid JSON", advice)
 
     def inputs(self, location: str, row: Row, wanted: Iterable[str] = ()) -> dict[str, Any]:
-        """Return the inputs of a row by name, including `wanted` inputs in columns of that name; raise FixtureError."""
+        """Return the inputs of a row by name, including the columns named like `wanted` inputs; raise FixtureError."""
         names = self.columns.inputs or {name: name for name in (DOCUMENT, *wanted) if name not in _NO_INPUTS}
         inputs = {name: row[column] for name, column in names.items() if row.get(column) is not None}
         if (column := names.get(DOCUMENT)) and (DOCUMENT in inputs or self.columns.inputs):
@@ -219,7 +219,9 @@ class CaseRows:
             return inputs
         others = row[_INPUTS]
         if not isinstance(others, dict) or None in others.values():
-            raise FixtureError(f'{location}: inputs is no object, such as {{"kind": "invoice"}}; null is no value')
+            raise FixtureError(
+                f'{location}: inputs is not an object such as {{"kind": "invoice"}}; null is not a value'
+            )
         if DOCUMENT in inputs and DOCUMENT in others:
             raise FixtureError(f"{location}: '{DOCUMENT}' and '{DOCUMENT}' in inputs are both the document; keep one")
         return {**inputs, **others}
@@ -246,12 +248,12 @@ class CaseRows:
         cells = {name: row[name] for name in names if isinstance(row[name], str)}
         return {
             **row,
-            **{name: _parsed(cell, f"{location}: {name} is no JSON", advice) for name, cell in cells.items()},
+            **{name: _parsed(cell, f"{location}: {name} is not valid JSON", advice) for name, cell in cells.items()},
         }
 
     @property
     def _is_written(self) -> bool:
-        """Whether a ground truth given as text may be JSON."""
+        """Whether ground truths written as text may be JSON."""
         return self.path.suffix in _SEPARATORS or self.columns.truth is not None
 
     def _whole(self, row: Row) -> Any:
@@ -266,7 +268,7 @@ class CaseRows:
                 value = None
             elif isinstance(value, str) and path in schema_paths and schema_paths[path].kind not in _TEXTS:
                 value = _parsed(
-                    value, f"{location}: '{path}', column '{column}', is no JSON", 'write 9.5, true or ["a"]'
+                    value, f"{location}: '{path}', column '{column}', is not valid JSON", 'write 9.5, true or ["a"]'
                 )
             elif isinstance(value, str) and path not in schema_paths and column not in self.codes:
                 value = _number_or_text(value)

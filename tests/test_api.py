@@ -196,7 +196,7 @@ def test_none_is_the_truth_null() -> None:
 )
 def test_a_raw_text_is_parsed_and_the_result_says_how(text: str, found: str, problem: str, f1: float) -> None:
     scored = score_text({"a": 1}, text, {"type": "object"})
-    assert (scored.form, scored.problem, scored.scores["field_level_f1"]) == (found, problem, f1)
+    assert (scored.found, scored.problem, scored.scores["field_level_f1"]) == (found, problem, f1)
     assert scored.scores["schema_valid"] == float(problem is None)
     assert scored.valid is (problem is None)
     assert (scored.rows == ()) is (problem is not None)

@@ -68,7 +68,9 @@ def _component_json(linted: LintResult) -> dict[str, Any]:
         how = {"align": rule.align, "key": list(rule.key)} if line.kind == "array" else leaf
         weight = {"weight": rule.weight, "counted": line.counted} if line.kind == "field" else {}
         fields.append({"path": line.path, "kind": line.kind, **how, **weight, "why": line.reason})
-    checks = [{name: getattr(check, name) for name in ("id", "words", "weight", "tier")} for check in linted.checks]
+    checks = [
+        {"id": check.id, "words": check.text, "weight": check.weight, "tier": check.tier} for check in linted.checks
+    ]
     first = ("version", "output", "metrics", "primary_metric", "cases", "labelled")
     last = ("not_evaluated", "waiting", "unreviewed", "hints", "problems")
     return {

@@ -80,14 +80,14 @@ class OutputScores:
     """The scores of one output.
 
     `scores` has every metric by name: a number in [0, 1], or None if it was not measured. `valid` is None without a
-    schema. `form` says how a raw text holds the output, and `problem` the reason if there is none.
+    schema. `found` says how a raw text holds the output, and `problem` the reason if there is none.
     """
 
     scores: Mapping[str, float | None]
     compared: tuple[ComparedLeaf, ...] = field(default=(), repr=False)
     valid: bool | None = None
     schema_errors: tuple[str, ...] = ()
-    form: OutputForm | None = None
+    found: OutputForm | None = None
     problem: ParseProblem | None = None
 
     @cached_property
@@ -169,7 +169,7 @@ class OutputScorer:
                 compared=tuple(comparison.rows) if labelled else (),
                 valid=None if self._contract is None else not errors,
                 schema_errors=tuple(errors),
-                form=form,
+                found=form,
             )
         except RecursionError:
             raise NotJsonError("truth or output is nested too deeply to be compared") from None

@@ -355,7 +355,7 @@ def less_repeatable(results: Iterable[MeasureResult]) -> str:
 
 
 def new_cases_words(cases: int) -> str:
-    """Return how many of 100 new cases may get worse although none of these did, with 95 % confidence.
+    """Return the text on the number of 100 new cases that may get worse although none of these did (95 % confidence).
 
     Return "" if `cases` is 0.
     """

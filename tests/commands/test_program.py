@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from skill_evaluator.library.components import load_component
 from skill_evaluator.providers import read_configuration, with_program
-from skill_evaluator.providers.program import SPARE_S
+from skill_evaluator.providers.program import MARGIN_S
 
 from tests.support.git import GitRepository
 from tests.support.http_server import Received, Server, serve
@@ -191,7 +191,7 @@ def test_program_is_ended_before_its_call_times_out(library: Library) -> None:
         declare(library, program | {"timeout_s": 3})
         component = load_component(library.root / "components", SKILL)
         times.append(with_program(read_configuration(library.root / ".evaluator"), component).settings.timeout_s)
-    assert times == [3, 3 + SPARE_S]
+    assert times == [3, 3 + MARGIN_S]
 
 
 @pytest.mark.parametrize(

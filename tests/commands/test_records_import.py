@@ -123,7 +123,7 @@ def test_imported_records_are_shown_by_every_command(library: Library) -> None:
     assert (first.code, first.err) == (0, "")
     assert "inspect, openai/capital-1, 10 cases × 2 replicates, exact 0.950" in first.out
     assert library.call("records", "import", after, "--version", "1.1.0").code == 0
-    assert "is there already" in library.call("records", "import", before).out
+    assert "exists already" in library.call("records", "import", before).out
     assert judged(library, "capitals").json["verdict"] == "regressed"
     history = library.call("history", "capitals", "--format", "json").json
     assert [point["version"] for point in history["models"][0]["points"]] == ["1.0.0", "1.1.0"]

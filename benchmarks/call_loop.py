@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from skill_evaluator.library.config import Model, Settings
 from skill_evaluator.library.prompts import dialogue
 from skill_evaluator.providers import PROVIDERS
-from skill_evaluator.providers.base import Request, ask_once
+from skill_evaluator.providers.base import Request, call_once
 
 SYSTEM, DOCUMENT = "You read a notice and answer in JSON. " * 10, "A notice about a budget line. " * 40
 
@@ -40,7 +40,7 @@ async def evaluator(url: str, calls: int, concurrency: int) -> dict[str, float]:
     async def call(seed: int) -> None:
         messages = dialogue(SYSTEM, DOCUMENT)
         request = Request(case_id="one", replicate=0, messages=messages, max_output_tokens=1024, seed=seed)
-        await ask_once(provider, request, settings)
+        await call_once(provider, request, settings)
 
     try:
         return await timed(call, calls, concurrency)

@@ -304,7 +304,7 @@ def test_nothing_is_sent_while_a_batch_may_be_ours(library: Library, server: Bat
     seen = server.seen
     stopped = interrupted(library, lambda: server.seen > seen + 2, "--resume")
     assert stopped.code == 4, stopped
-    assert f"may have been created ({theirs.id} has as many requests and is not over)" in stopped.out
+    assert f"may have been created ({theirs.id} has the same number of requests and has not ended)" in stopped.out
     assert server.batches == [theirs]
     server.held, theirs.polls = False, 1
     assert evaluate(library, "--resume").code == 0

@@ -105,7 +105,7 @@ ROW = "text,headline,year\n"
 def test_import_skips_invalid_rows_on_request(library: Library) -> None:
     content = '{"_meta": {"v": 1}}\n{"text": "a", "truth": {"title": "t", "year": 1}}\n7\n{"text": " "}\n'
     arguments = ("--input", "text", "--truth", "truth", "--yes")
-    assert imported(library, "t.jsonl", content, *arguments).refuses("t.jsonl:3: no object")
+    assert imported(library, "t.jsonl", content, *arguments).refuses("t.jsonl:3: not an object")
     done = imported(library, "t.jsonl", content, *arguments, "--skip-invalid")
     assert (done.code, [line.split(": ")[:2] for line in done.err.splitlines()]) == (
         0,
@@ -131,13 +131,18 @@ def test_import_writes_no_case_when_one_cannot_be_written(library: Library, monk
 
 WRONG = (
     ("t.xlsx", "", FIELDS, "t.xlsx is not a table; its name must end in .csv, .tsv, .jsonl or .json"),
-    ("t.csv", ROW, FIELDS, "t.csv holds no row"),
+    ("t.csv", ROW, FIELDS, "t.csv has no rows"),
     ("t.csv", "txt,headline,year\na,b,1\n", FIELDS, "no column 'text' in t.csv (did you mean 'txt'?)"),
     ("t.csv", ROW + "a,b,1\n", ("--input", "text", "--truth", "titel=headline"), "did you mean 'title'?"),
     ("t.csv", ROW + "a,b,1\n", ("--input", "text", "--truth", "heading"), "no column 'heading' in t.csv"),
     ("t.csv", ROW + "a,b,1\n", ("--input", "text", "--truth", "headline"), "t.csv:2: the truth, column 'headline'"),
     ("t.csv", ROW + "a,b,1\n ,b,1\n", FIELDS, "t.csv:3: column 'text', the document, is empty"),
-    ("t.csv", ROW + "a,b,1\na,b,MMXX\n", FIELDS, "t.csv:3: 'year', column 'year', is no JSON: 'MMXX'; write 9.5"),
+    (
+        "t.csv",
+        ROW + "a,b,1\na,b,MMXX\n",
+        FIELDS,
+        "t.csv:3: 'year', column 'year', is not valid JSON: 'MMXX'; write 9.5",
+    ),
     ("t.csv", ROW + "a,b,1.5\n", FIELDS, f"t.csv:2: the truth fails components/{SKILL}/schema.json at /year"),
     ("t.csv", ROW + "a,../b,1\n", (*FIELDS, "--id", "headline"), "t.csv:2: '../b' cannot be a case's id"),
     ("t.jsonl", '{"text": "a"}\n{"txt": "b"}\n', ("--input", "text"), "t.jsonl:2: column 'text', the document, is"),
@@ -240,7 +245,7 @@ def test_text_truths_are_imported_without_schema(bare: Library) -> None:
 
 
 def test_json_without_objects_or_path_is_refused(bare: Library) -> None:
-    assert imported_json(bare, {"a": 1}, *PATHS).refuses("items.json is no list of objects")
+    assert imported_json(bare, {"a": 1}, *PATHS).refuses("items.json is not a list of objects")
     assert imported_json(bare, [{"input": "x"}], *PATHS).refuses("no column 'input.text' in items.json")
 
 

@@ -290,7 +290,7 @@ def test_job_without_its_baseline_counts_as_incomplete(interleaved: Pipeline) ->
     assert {run["is_baseline"]: run["status"] for run in outcome["runs"]} == {False: "complete", True: "missing"}
     ((model,),) = [verdict["models"] for verdict in outcome["verdicts"]]
     assert "@baseline" not in model["baseline"]["run_id"]
-    assert "the baseline that was asked beside it is not complete" in str(model)
+    assert "its interleaved baseline is not complete" in str(model)
 
 
 def test_collect_refuses_a_version_recorded_with_another_prompt(pipeline: Pipeline, tmp_path: Path) -> None:

@@ -157,7 +157,7 @@ def test_failed_baseline_leaves_the_candidate_recorded(bumped: Library, asking: 
     assert [row["skill_version"] for row in bumped.rows()] == ["1.1.0", "1.0.0"]
     (model,) = stopped.json["comparison"]["models"]
     assert model["baseline"]["run_id"] == before["run_id"]
-    assert "the baseline that was asked beside it is not complete" in str(model)
+    assert "its interleaved baseline is not complete" in str(model)
     server.forget()
     server.reply = asking
     asking.seen.clear()

@@ -147,7 +147,7 @@ def test_drift_is_not_blamed_on_the_prompt(recorded: Library, vendor: Vendor) ->
     assert recorded.evaluate_here("--rerun-baseline").code == 0
     compared = recorded.call("compare", SKILL)
     assert compared.code == 0
-    moved = "the model moved after 1.0.0 was asked, though the prompt did not (exact_match 1.000 → 0.000)"
+    moved = "the model moved after 1.0.0 was run, though the prompt did not (exact_match 1.000 → 0.000)"
     assert f"not comparable: {moved}" in compared.out
     assert "if the model did not move" not in compared.out
     assert "run both versions interleaved" in compared.out

@@ -158,5 +158,5 @@ def test_missing_engine_of_the_local_model_is_one_line(
     library.models({"id": "small", "provider": "local"})
     cache = tmp_path / "cache"
     ended = library.evaluate_here(env={"XDG_CACHE_HOME": str(cache)})
-    assert (ended.code, ended.err) == (2, "error: the local model needs its engine: pip install xllamacpp\n")
+    assert (ended.code, ended.err) == (2, "error: the local model requires its engine: pip install xllamacpp\n")
     assert not cache.exists()

@@ -155,7 +155,7 @@ def test_link_out_of_its_folder_is_refused_by_name(tmp_path: Path, server: ChatS
 def test_declared_fixtures_stay_inside_the_fixtures_folder(library: Library) -> None:
     for fixtures in ("/etc", "a/../..", "a\0b", "a" * 300, "\ud800", "", "~/x"):
         library.write(f"components/{SKILL}/evals/datasets.json", {"datasets": [{"fixtures": fixtures}]})
-        assert library.evaluate_here().refuses("is no folder inside the fixtures folder"), fixtures
+        assert library.evaluate_here().refuses("is not a folder inside the fixtures folder"), fixtures
 
 
 NO_TEXT = os.fsdecode(b"\xff\xfe")

@@ -82,7 +82,7 @@ def test_remark_has_the_line_of_the_mistake(library: Library) -> None:
 
 
 def test_unreadable_file_hides_no_other(library: Library) -> None:
-    assert library.call("judge", "lint").refuses(".evaluator/rubrics holds no rubric; add one, or name a file")
+    assert library.call("judge", "lint").refuses(".evaluator/rubrics has no rubrics; add one, or name a file")
     library.write(".evaluator/rubrics/broken.yaml", "# a rubric\ncriteria:\n  - name: a: b\n")
     library.write(FILE, {"criteria": [some_criterion(edge_cases=None)]})
     ended = library.call("judge", "lint")

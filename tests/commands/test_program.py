@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 from skill_evaluator.library.components import load_component
-from skill_evaluator.providers import asking, read_configuration
-from skill_evaluator.providers.program import SPARE_S
+from skill_evaluator.providers import read_configuration, with_program
+from skill_evaluator.providers.program import MARGIN_S
 
 from tests.support.git import GitRepository
 from tests.support.http_server import Received, Server, serve
@@ -81,7 +81,7 @@ def test_two_versions_of_a_program_are_measured_and_compared(library: Library) -
     worse = library.evaluate_here()
     assert worse.code == 3, (worse.out, worse.err)  # whichever model the program asks now
     assert "chain-2023 answered" not in worse.out + worse.err
-    assert "asks both side by side" not in worse.out
+    assert "runs both interleaved" not in worse.out
     assert worse.err.count("is called without its baseline: the files and the installation of") == 1
     assert [row["skill_version"] for row in library.rows()] == ["1.1.0", "1.0.0"]
 
@@ -108,7 +108,7 @@ def test_program_receives_inputs_turns_and_its_variables(library: Library) -> No
     [
         ("while True: pass", "timeout", "not done after 1 s"),
         ("import sys; sys.exit('no index')", "exit_code", "exit code 1: no index"),
-        ("print('The title is alpha.')", "no_answer", "stdout is no JSON"),
+        ("print('The title is alpha.')", "no_answer", "stdout is not valid JSON"),
     ],
     ids=["never ends", "fails", "talks"],
 )
@@ -190,8 +190,8 @@ def test_program_is_ended_before_its_call_times_out(library: Library) -> None:
     for program in ({"http": {"url": "http://127.0.0.1", "body": {}}}, RUN):
         declare(library, program | {"timeout_s": 3})
         component = load_component(library.root / "components", SKILL)
-        times.append(asking(read_configuration(library.root / ".evaluator"), component).settings.timeout_s)
-    assert times == [3, 3 + SPARE_S]
+        times.append(with_program(read_configuration(library.root / ".evaluator"), component).settings.timeout_s)
+    assert times == [3, 3 + MARGIN_S]
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,7 @@ def coins(share: float, cases: int, seed: int) -> dict[str, list[Any]]:
 
 
 def test_results_of_another_tool_count_as_interleaved_by_default(library: Library) -> None:
-    premise = "taken to be measured side by side; `compare --different-days` allows for different days"
+    premise = "treated as measured on the same day; `compare --different-days` allows for different days"
     files = table(library, "A.csv", coins(0.8, 400, 1)), table(library, "B.csv", coins(0.8, 400, 2))
     beside, apart = (judged(library, *files, *option).json["models"][0] for option in ([], ["--different-days"]))
     assert premise in beside["reasons"]
@@ -123,7 +123,7 @@ def test_imported_records_are_shown_by_every_command(library: Library) -> None:
     assert (first.code, first.err) == (0, "")
     assert "inspect, openai/capital-1, 10 cases × 2 replicates, exact 0.950" in first.out
     assert library.call("records", "import", after, "--version", "1.1.0").code == 0
-    assert "is there already" in library.call("records", "import", before).out
+    assert "exists already" in library.call("records", "import", before).out
     assert judged(library, "capitals").json["verdict"] == "regressed"
     history = library.call("history", "capitals", "--format", "json").json
     assert [point["version"] for point in history["models"][0]["points"]] == ["1.0.0", "1.1.0"]
@@ -220,4 +220,4 @@ def test_action_fails_on_worse_results(tmp_path: Path, after: str, fail_on: str,
     assert ended.returncode == code, ended.stderr
     assert (tmp_path / "summary.md").read_text() == ended.stdout
     assert ended.stdout.startswith("## `results` ")
-    assert ("taken to be measured side by side" in ended.stdout) == (not apart)
+    assert ("treated as measured on the same day" in ended.stdout) == (not apart)

@@ -82,7 +82,7 @@ def test_record_that_is_lost_in_a_rename_is_named(renamed: Library) -> None:
 @pytest.mark.parametrize(
     ("former", "words"),
     [
-        (NEW, "formerly in {path} is the component's own name; name the folder that it had before"),
+        (NEW, "formerly in {path} has the component's current name; give the name of its earlier folder"),
         ("[notice-extraction, other]", "formerly in {path} names 'other', which is a component in "),
     ],
 )

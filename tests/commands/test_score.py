@@ -55,7 +55,7 @@ def test_unfinished_run_is_scored_as_incomplete(library: Library) -> None:
 
 
 def test_failed_call_is_replayed_as_its_failure(library: Library) -> None:
-    error = {"kind": "timeout", "reason": "read_timeout", "message": "no answer within 9 s"}
+    error = {"kind": "timeout", "reason": "read_timeout", "message": "no response within 9 s"}
     lines = [
         {"case_id": "alpha", "replicate": 0, "error": error},
         {"case_id": "alpha", "replicate": 1, "error": "gone"},

@@ -13,7 +13,7 @@ from tests.support.library import Ended, Library, read
 from tests.support.vendor_dialects import address_of
 
 KEY = "lab-secret-0123456789abcdefghijklmnopqrstuvwxyz"
-SHORTEST_GIVEAWAY = 10  # characters in a row
+MIN_LEAK_LENGTH = 10  # characters in a row
 OTHER = "sk-of-another-vendor-0123456789"
 ENVIRONMENT = {"LAB_KEY": KEY, "OPENAI_API_KEY": OTHER}
 _STAND_IN = """#!/bin/sh
@@ -31,9 +31,9 @@ def _places(library: Library, ended: Ended) -> dict[str, bytes]:
 def _giveaways(library: Library, ended: Ended, *keys: str) -> list[tuple[str, bytes]]:
     """(place, piece) wherever a piece of a key can be read."""
     pieces = {
-        key[start : start + SHORTEST_GIVEAWAY].encode()
+        key[start : start + MIN_LEAK_LENGTH].encode()
         for key in keys or (KEY, OTHER)
-        for start in range(len(key) - SHORTEST_GIVEAWAY + 1)
+        for start in range(len(key) - MIN_LEAK_LENGTH + 1)
     }
     return [(name, piece) for name, raw in _places(library, ended).items() for piece in pieces if piece in raw]
 

@@ -61,7 +61,7 @@ def test_runs_of_two_served_models_are_incomparable(library: Library, vendor: Ve
     done = evaluate(library, "1.1.0")
     assert done.code == 4
     assert f"≠ {SKILL} 1.1.0: incomparable with 1.0.0: {ANSWERED}" in done.out
-    assert f"not comparable: {ANSWERED}: served, then other; `evaluate` asks both versions" in ending(done)
+    assert f"not comparable: {ANSWERED}: served, then other; `evaluate` runs both versions" in ending(done)
     assert "next: run both versions interleaved: `skill-evaluator evaluate" in ending(done)
     shown = library.call("compare", SKILL, "--format", "json")
     (model,) = shown.json["models"]

@@ -49,7 +49,7 @@ def test_components_without_runs_are_listed_with_the_reason(built: Library) -> N
     built.write("fixtures/ready/cases/a/document.md", "A document.\n")
     assert built.call("site", "build", "--out", "site").code == 4  # one of them is in no order
     lines = states(built.root / "site")
-    assert words(lines["fresh"]) == "fresh : no fixtures: fixtures/fresh holds no case"
+    assert words(lines["fresh"]) == "fresh : no fixtures: fixtures/fresh has no cases"
     assert words(lines["ready"]) == "ready : not evaluated yet; skill-evaluator evaluate ready records its first run"
     assert "not semver" in words(lines["odd"])
     assert {name for name, line in lines.items() if "regressed" in line["class"]} == {SKILL, "odd"}

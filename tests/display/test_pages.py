@@ -19,7 +19,7 @@ from skill_evaluator.display.pages import (
 from skill_evaluator.display.sheets import Cell, Sheet
 
 SHEET = Sheet(columns=("model", "score"), rows=[(Cell("ash", code=True), Cell("0.5"))], numbers=frozenset({"score"}))
-MAP = Drawing(file="map.svg", words="Map of 1 model", draw=dict, figures=SHEET)
+MAP = Drawing(file="map.svg", alt_text="Map of 1 model", draw=dict, figures=SHEET)
 PAGE = Page(
     [
         Section(

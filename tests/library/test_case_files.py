@@ -99,7 +99,7 @@ def test_file_is_allowed_in_user_messages_alone(tmp_path: Path) -> None:
     prompt = "---\nname: receipts\nversion: 1.0.0\ninputs: [document, kind]\nmessages: sections\n---\n## System\n\nSee "
     skill = component(tmp_path, prompt=prompt + "{{document}}.\n\n## User\n\n{{kind}}, {{document}}\n")
     inputs = {"document.png": a_png(), "inputs.json": '{"kind": "x"}'}
-    assert "'document' is a file, which only a user message can hold" in refused(skill, tmp_path / "f", inputs)
+    assert "'document' is a file, which only user messages can contain" in refused(skill, tmp_path / "f", inputs)
 
 
 ATTACKS = {
@@ -155,14 +155,14 @@ def prompt_without(other: Component) -> str:
 def test_version_with_pdf_texts_is_not_interleaved_with_one_without(skill: Component, tmp_path: Path) -> None:
     other = as_text(tmp_path / "other")
     for version, beside in ((skill, other), (other, skill)):
-        with pytest.raises(FixtureError, match=r"one alone is sent the text of PDFs \(text_of\)"):
+        with pytest.raises(FixtureError, match=r"only one gets the text of PDFs \(text_of\)"):
             refuse_unfilled(version, [], beside)
     refuse_unfilled(skill, [], skill)
 
 
 def test_scan_without_text_is_refused(tmp_path: Path) -> None:
     words = refused(as_text(tmp_path), tmp_path / "f", {"document.pdf": a_pdf([""])})
-    assert "has no text, as a scan has none" in words
+    assert "has no text (it may be a scan)" in words
 
 
 def test_pdf_text_over_the_limit_is_refused(tmp_path: Path) -> None:

@@ -106,7 +106,7 @@ def test_unreadable_file_of_a_table_is_reported(skill: Component, tmp_path: Path
     for name in "abc":
         (tmp_path / "f" / NAME / f"{name}.pdf").write_bytes(b"%PDF-1.7 torn" if name == "b" else a_pdf("text"))
     problems: list[str] = []
-    cases = load_cases(skill, tmp_path / "f", odd=lambda problem: problems.append(str(problem)))
+    cases = load_cases(skill, tmp_path / "f", on_problem=lambda problem: problems.append(str(problem)))
     assert [case.id for case in cases] == ["a", "c"]
     assert ["b.pdf" in problem for problem in problems] == [True]
 
@@ -229,22 +229,22 @@ def test_columns_change_no_component_digest(tmp_path: Path) -> None:
 CELLS = "id,document,ground_truth\n"
 LINE = '{"id": "a", "document": "A"}\n'
 WRONG = [
-    ("cases.jsonl", LINE + LINE, ":2: the id 'a' is that of line 1"),
+    ("cases.jsonl", LINE + LINE, ":2: the id 'a' is also the id of line 1"),
     ("cases.jsonl", '{"id": "../a", "document": "A"}\n', ":1: '../a' cannot be a case's id"),
     ("cases.jsonl", LINE + '{"id": null, "document": "A"}\n', ":2: '' cannot be a case's id"),
     ("cases.jsonl", '{"id": "\\ud800", "document": "A"}\n', ":1: '\\ud800' cannot be a case's id"),
-    ("cases.jsonl", '{"id": "a", "document": "\\ud800"}\n', ":1: document holds half a surrogate pair"),
-    ("cases.jsonl", '{"id": "a", "document":"A","inputs": {"b":["\\udfff"]}}\n', ":1: b holds half a surrogate pair"),
+    ("cases.jsonl", '{"id": "a", "document": "\\ud800"}\n', ":1: document has half a surrogate pair"),
+    ("cases.jsonl", '{"id": "a", "document":"A","inputs": {"b":["\\udfff"]}}\n', ":1: b has half a surrogate pair"),
     ("cases.jsonl", '{"id": "a"}\n', "case 'a' has no document: 'document' in {path}:1 is missing"),
     ("cases.jsonl", '{"id": "a", "document": " "}\n', ":1: column 'document', the document, is empty"),
-    ("cases.jsonl", LINE + "\n[1]\n", ":3: no object; write a line"),
+    ("cases.jsonl", LINE + "\n[1]\n", ":3: not an object; write a line"),
     ("cases.jsonl", LINE + "{\n", ":2: not JSON"),
     ("cases.jsonl", '{"id": "a", "id": "b"}\n', ":1: not JSON: one object has the key 'id' twice"),
     ("cases.jsonl", '{"document": NaN}\n', ":1: not JSON: NaN is not a JSON value"),
     ("cases.jsonl", '{"document": 1e999}\n', ":1: not JSON: "),
     ("cases.jsonl", '{"document": ' + "[" * 100_000 + "]" * 100_000 + "}\n", ":1: not JSON: it is nested more than"),
-    ("cases.jsonl", '{"document": "A", "inputs": [1]}\n', ":1: inputs is no object"),
-    ("cases.jsonl", '{"document": "A", "inputs": {"kind": null}}\n', ":1: inputs is no object"),
+    ("cases.jsonl", '{"document": "A", "inputs": [1]}\n', ":1: inputs is not an object"),
+    ("cases.jsonl", '{"document": "A", "inputs": {"kind": null}}\n', ":1: inputs is not an object"),
     ("cases.jsonl", '{"document": "A", "inputs": {"document": "B"}}\n', ":1: 'document' and 'document' in inputs"),
     ("cases.jsonl", '{"document": "A", "turns": "hello"}\n', 'a list is expected, got "hello" at turns in {path}:1'),
     (
@@ -260,17 +260,17 @@ WRONG = [
     ("cases.jsonl", '{"document": "A", "expected": [' + "0," * 60_000 + "0]}\n", ":1: the truth holds 60,001 values"),
     ("cases.jsonl", json.dumps(dict.fromkeys(map(str, range(100_001)))), ":1: 100,001 columns, 100,001 values so far"),
     ("cases.jsonl", b'{"document": "\xff"}\n', ":1: not JSON: 'utf-8' codec"),
-    ("cases.jsonl", "", "{path} holds no row"),
+    ("cases.jsonl", "", "{path} has no rows"),
     ("cases.jsonl", "x" * 4_000_001, ":1: the line has more than 4,000,000 bytes; at most 4,000,000 are read (limits."),
     ("cases.csv", CELLS + f"a,{'x' * 4_000_001},\n", ":2: field larger than field limit (4000000)"),
     ("cases.csv", CELLS + f"a,{'ä' * 2_000_001},\n", ":2: the document has 4,000,002 bytes; at most 4,000,000"),
     ("cases.csv", CELLS + "a,A\n", ":2: 2 cells, where the first row has 3"),
-    ("cases.csv", CELLS + "a,A,spam\n", ":2: the truth, column 'ground_truth', is no JSON: 'spam'"),
-    ("cases.csv", "id,id\na,b\n", ":1: every column needs a name of its own"),
-    ("cases.csv", "id,document,turns\na,A,hello\n", ":2: turns is no JSON: 'hello'"),
+    ("cases.csv", CELLS + "a,A,spam\n", ":2: the truth, column 'ground_truth', is not valid JSON: 'spam'"),
+    ("cases.csv", "id,id\na,b\n", ":1: every column needs a unique name"),
+    ("cases.csv", "id,document,turns\na,A,hello\n", ":2: turns is not valid JSON: 'hello'"),
     ("cases.csv", ",".join(map(str, range(100_001))) + "\n" + "x," * 100_000 + "x\n", ":2: 100,001 columns"),
     ("cases.csv", "id,document\na,A\0\n", "is not text: character"),
-    ("cases.tsv", "id\tdocument\n", "{path} holds no row"),
+    ("cases.tsv", "id\tdocument\n", "{path} has no rows"),
 ]
 
 
@@ -291,7 +291,10 @@ MAPPED = [
     ({"inputs": {"document": "txt"}}, "no column 'txt' in {path} (did you mean 'text'?)"),
     ({"inputs": {"document": "text"}, "id": "key"}, "no column 'key' in {path}"),
     ({"inputs": {"document": "text"}, "truth": {"sum": "n"}}, "truth 'sum': no such field in {schema}"),
-    ({"inputs": {"document": "text"}, "truth": {"total": "n"}}, "{path}:2: 'total', column 'n', is no JSON: 'many'"),
+    (
+        {"inputs": {"document": "text"}, "truth": {"total": "n"}},
+        "{path}:2: 'total', column 'n', is not valid JSON: 'many'",
+    ),
 ]
 
 
@@ -307,7 +310,7 @@ def test_columns_that_do_not_fit_a_table_are_named(tmp_path: Path, columns: Mapp
 def test_repeated_id_and_second_table_are_refused(skill: Component, tmp_path: Path) -> None:
     folder(tmp_path, "a", document__md="A")
     path = write(tmp_path, LINE)
-    with pytest.raises(FixtureError, match=r"cases\.jsonl:1: the id 'a' is that of \S+/cases/a$"):
+    with pytest.raises(FixtureError, match=r"cases\.jsonl:1: the id 'a' is also the id of \S+/cases/a$"):
         load(skill, tmp_path)
     write(tmp_path, CELLS + "b,B,\n", "cases.csv")
     with pytest.raises(FixtureError, match=rf"{path} and \S+/cases\.csv are both the cases of 'receipts'; keep one"):
@@ -332,7 +335,7 @@ def test_invalid_row_is_reported_and_the_others_read(skill: Component, tmp_path:
     folder(tmp_path, "c", document__md="C", ground_truth__json="{")
     write(tmp_path, lines({"id": "a", "document": "A"}, 7, {"id": "b"}, {"id": "d", "document": "D"}))
     problems: list[str] = []
-    cases = load_cases(skill, tmp_path / "f", odd=lambda problem: problems.append(str(problem)))
+    cases = load_cases(skill, tmp_path / "f", on_problem=lambda problem: problems.append(str(problem)))
     assert [case.id for case in cases] == ["a", "d"]
     assert [problem.split(": ")[0].rpartition("/")[2] for problem in problems] == [
         "cases.jsonl:2",

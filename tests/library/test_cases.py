@@ -186,7 +186,7 @@ SOURCE = {"input-source.md": "From the archive.", "expected.json": TRUTH}
     ("cases", "why"),
     [
         (None, "it has no cases: .*f/receipts/cases missing"),
-        ({}, r".*cases holds no case; add <case-id>/document\.md and ground_truth\.json"),
+        ({}, r".*cases has no cases; add <case-id>/document\.md and ground_truth\.json"),
         ({"a": SOURCE, "b": SOURCE}, r"case 'a' has input-source\.md and no document\.md"),
     ],
 )
@@ -260,7 +260,7 @@ def test_ground_truth_of_too_many_values_is_refused(tmp_path: Path) -> None:
     with pytest.raises(FixtureError) as caught:
         load(skill, tmp_path / "g", {"a": many})
     path = tmp_path / "g" / "receipts" / "cases" / "a" / "ground_truth.json"
-    says = "holds 5 values, more than the limit of 4; make it smaller, or raise limits.answer_leaves in"
+    says = "holds 5 values, more than the limit of 4; shorten it, or raise limits.answer_leaves in"
     assert str(caught.value) == f"{path} {says} settings.yaml"
 
 

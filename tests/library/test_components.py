@@ -235,7 +235,7 @@ def test_declaration_changes_metrics_and_fields(tmp_path: Path) -> None:
 
 def test_invalid_component_name_is_refused(tmp_path: Path) -> None:
     components = write_component(tmp_path).parent
-    named_like = "a component is named like its folder (letters, digits, '.', '_', '-'), not"
+    named_like = "a component has the name of its folder (letters, digits, '.', '_', '-'), not"
     for name, message in {
         "receipt": "unknown component 'receipt' in <components> (did you mean 'receipts'?)",
         "zzz": "unknown component 'zzz' in <components> (known: receipts)",

@@ -177,8 +177,8 @@ def test_ambiguous_prompt_is_refused(tmp_path: Path, lines: list[str], body: str
         ({"document.md": "A"}, "case 'a' has no doc_type: 'doc_type' in"),
         ({"inputs.json": {"doc_type": "bill"}}, "case 'a' has no document: "),
         ({"document.md": "A", "inputs.json": {"document": "A", "doc_type": "b"}}, "are both the document; keep one"),
-        ({"document.md": "A", "inputs.json": ["bill"]}, "is no object of inputs"),
-        ({"document.md": "A", "inputs.json": {"doc_type": None}}, "null is no value"),
+        ({"document.md": "A", "inputs.json": ["bill"]}, "is not an object of inputs"),
+        ({"document.md": "A", "inputs.json": {"doc_type": None}}, "null is not a value"),
         (
             {"document.md": "A", "inputs.json": {"doc_type": "b"}, "turns.json": [{"role": "user", "content": "A"}]},
             "the last turn must be the assistant's",
@@ -193,7 +193,7 @@ def test_ambiguous_prompt_is_refused(tmp_path: Path, lines: list[str], body: str
         ),
         ({"inputs.json": {"document": " ", "doc_type": "b"}}, "the document of case 'a'"),
         ({"inputs.json": {"document": "A", "doctype": "b"}}, "is missing (did you mean 'doctype'?)"),
-        ({"inputs.json": '{"document": "A", "doc_type": "\\ud800"}'}, "doc_type holds half a surrogate pair"),
+        ({"inputs.json": '{"document": "A", "doc_type": "\\ud800"}'}, "doc_type has half a surrogate pair"),
     ],
 )
 def test_case_without_an_input_of_the_prompt_is_refused(tmp_path: Path, files: Mapping[str, Any], why: str) -> None:

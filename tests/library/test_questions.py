@@ -73,7 +73,7 @@ def test_question_digest_covers_question_options_and_answer(tmp_path: Path) -> N
         ({**QUESTION, "options": ["Lyon", " ", "Paris"]}, "option B is empty at options"),
         (
             {**QUESTION, "options": ["Paris", "Lyon", " PARIS "]},
-            "options A and C are the same but for case and white space at options",
+            "options A and C differ only in case and white space at options",
         ),
         ({**QUESTION, "options": ["a", 2]}, "a text is expected, got 2 at options[1]"),
         ({**QUESTION, "id": "Not a slug"}, "String should match pattern"),
@@ -82,7 +82,7 @@ def test_question_digest_covers_question_options_and_answer(tmp_path: Path) -> N
         ([], "a mapping of keys to values is expected"),
         ("{", "not JSON: "),
         ("[" * 100_000, "not JSON: "),
-        ({**QUESTION, "id": "first"}, "id 'first' is that of line 1"),
+        ({**QUESTION, "id": "first"}, "id 'first' is also the id of line 1"),
     ],
 )
 def test_invalid_question_line_is_refused(tmp_path: Path, line: Any, message: str) -> None:
@@ -93,7 +93,7 @@ def test_invalid_question_line_is_refused(tmp_path: Path, line: Any, message: st
 
 
 def test_file_without_questions_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(FixtureError, match=r"questions\.jsonl holds no question; add lines of"):
+    with pytest.raises(FixtureError, match=r"questions\.jsonl has no questions; add lines of"):
         load(tmp_path, "")
 
 
@@ -115,7 +115,7 @@ def test_choice_is_ranked_by_exact_match_and_sends_no_schema(tmp_path: Path) -> 
     assert (list(skill.metrics), skill.primary_metric, skill.schema) == (["exact_match"], "exact_match", None)
     (case,) = load(tmp_path, QUESTION)
     request = build_request(skill, case, replicate=0, seed=0, max_output_tokens=9)
-    assert (request.schema, request.talk[0].text) == (None, case.document)
+    assert (request.schema, request.dialogue[0].text) == (None, case.document)
 
 
 def test_other_metrics_may_be_declared(tmp_path: Path) -> None:
@@ -125,5 +125,7 @@ def test_other_metrics_may_be_declared(tmp_path: Path) -> None:
 
 def test_schema_of_a_choice_is_refused(tmp_path: Path) -> None:
     folder = write_component(tmp_path, prompt=PROMPT)
-    with pytest.raises(ComponentError, match=r"schema\.json does nothing: a component with output: choice"):
+    with pytest.raises(
+        ComponentError, match=r"schema\.json is not used: the output of a component with output: choice"
+    ):
         load_component(folder.parent, NAME)

@@ -99,7 +99,7 @@ def test_whole_text_is_the_field_of_the_empty_path(tmp_path: Path) -> None:
     assert (component.plan.leaves[""].threshold, component.primary_metric) == (0.7, "field_level_f1")
     component = loaded(tmp_path / "short", None, ["Paris"], prompt=TEXT)
     assert (component.prose, component.plan.leaf("", "").compare) == ({}, "string")
-    with pytest.raises(ComponentError, match=r"the answer is one text, and the path of the whole answer is \"\""):
+    with pytest.raises(ComponentError, match=r"the output is one text, and the path of the whole output is \"\""):
         loaded(tmp_path / "wrong", None, [LONG], prompt=TEXT, answer={"weight": 2})
 
 

@@ -22,15 +22,15 @@ NAN = Parsed(problem="nan")
 
 
 def whole(value: Any) -> Parsed:
-    return Parsed(value=value, found="whole")
+    return Parsed(value=value, form="whole")
 
 
 def fenced(value: Any, *, several: bool = False) -> Parsed:
-    return Parsed(value=value, found="fenced", several=several)
+    return Parsed(value=value, form="fenced", several=several)
 
 
 def embedded(value: Any, *, several: bool = False) -> Parsed:
-    return Parsed(value=value, found="embedded", several=several)
+    return Parsed(value=value, form="embedded", several=several)
 
 
 ANSWERS = [
@@ -184,7 +184,7 @@ def test_text_answers() -> None:
 
 
 def test_a_value_nested_deeply_is_json() -> None:
-    assert parse_output("[" * 64 + "]" * 64, "json").found == "whole"
+    assert parse_output("[" * 64 + "]" * 64, "json").form == "whole"
     wide = [[[]] for _ in range(1000)]
     assert parse_output(json.dumps(wide), "json") == whole(wide)
 
@@ -193,7 +193,7 @@ def test_a_value_nested_deeply_is_json() -> None:
 @given(text=st.text(st.characters(exclude_categories=())) | st.text('{}[]",:\\`\n 1a', max_size=60))
 def test_no_answer_makes_it_raise(text: str) -> None:
     parsed = parse_output(text, "json")
-    assert (parsed.found is None) is (parsed.problem is not None)
+    assert (parsed.form is None) is (parsed.problem is not None)
     assert (parsed.problem == "empty") is (not text.strip())
 
 

@@ -17,8 +17,8 @@ THINGS = ("York", "New York", "5", "-5", "all of the above", "Vitamin C", "E. co
 def read(text: str, options: tuple[str, ...] = CITIES) -> str:
     """The letter and where it was found, or why there is none."""
     parsed = parse_output(text, "choice", options)
-    assert (parsed.value is None) is (parsed.found is None) is (parsed.problem is not None)
-    return f"{parsed.value} {parsed.found}" if parsed.found else str(parsed.problem)
+    assert (parsed.value is None) is (parsed.form is None) is (parsed.problem is not None)
+    return f"{parsed.value} {parsed.form}" if parsed.form else str(parsed.problem)
 
 
 BARE = [
@@ -182,7 +182,7 @@ PIECES = ["answer", "is", "the", "A", "b", "C.", "(D)", "\n", ":", "not", "or", 
 )
 def test_no_answer_makes_it_raise(text: str, options: tuple[str, ...]) -> None:
     parsed = parse_output(text, "choice", options)
-    assert (parsed.found is None) is (parsed.problem is not None)
+    assert (parsed.form is None) is (parsed.problem is not None)
     assert parsed.value is None or parsed.value in ascii_uppercase[: len(options)]
     assert (parsed.problem == "empty") is (not text.strip())
 

@@ -17,7 +17,7 @@ from skill_evaluator.providers.base import (
     ProviderKind,
     Request,
     Usage,
-    ask_once,
+    call_once,
     opened,
     usual_sampling,
 )
@@ -51,7 +51,7 @@ def raising(problem: BaseException) -> Callable[[], Any]:
 
 
 def ask(answer: Callable[[], Any]) -> Completion:
-    return asyncio.run(ask_once(Foreign(answer), PLAIN, LIMITS))
+    return asyncio.run(call_once(Foreign(answer), PLAIN, LIMITS))
 
 
 def fail(answer: Callable[[], Any]) -> ProviderError:
@@ -80,9 +80,9 @@ def test_what_computes_in_this_process_has_as_long_as_it_takes() -> None:
 
     hurried = LIMITS.model_copy(update={"timeout_s": 0.001})
     slow = Slow(lambda: Completion(text="late"))
-    assert asyncio.run(ask_once(slow, PLAIN, hurried)).text == "late"
+    assert asyncio.run(call_once(slow, PLAIN, hurried)).text == "late"
     slow.in_process = False
-    assert failure_of(lambda: asyncio.run(ask_once(slow, PLAIN, hurried))).kind == "timeout"
+    assert failure_of(lambda: asyncio.run(call_once(slow, PLAIN, hurried))).kind == "timeout"
 
 
 def test_whatever_it_raises_is_the_failure_of_one_call() -> None:
@@ -114,7 +114,7 @@ def test_a_call_that_is_cancelled_stays_cancelled() -> None:
             async def complete(self, request: Request) -> Any:
                 await asyncio.sleep(60)
 
-        call = asyncio.create_task(ask_once(Waiting(str), PLAIN, LIMITS))
+        call = asyncio.create_task(call_once(Waiting(str), PLAIN, LIMITS))
         await asyncio.sleep(0.01)
         call.cancel()
         with pytest.raises(asyncio.CancelledError):

@@ -71,7 +71,7 @@ GOOGLE_CONFIG = {
 async def by_google(url: str) -> None:
     client = google_client(url)
     client.models.generate_content(
-        model="model-1", contents=PLAIN.talk[0].text, config={**GOOGLE_CONFIG, **GOOGLE_PARAMS}
+        model="model-1", contents=PLAIN.dialogue[0].text, config={**GOOGLE_CONFIG, **GOOGLE_PARAMS}
     )
     client.close()
 

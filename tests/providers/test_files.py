@@ -9,7 +9,7 @@ import pytest
 from skill_evaluator.library.case_files import read_file
 from skill_evaluator.library.config import SafetyLimits, Settings
 from skill_evaluator.library.prompts import File, Message
-from skill_evaluator.providers.base import Completion, ProviderError, Request, ask_once
+from skill_evaluator.providers.base import Completion, ProviderError, Request, call_once
 from skill_evaluator.providers.wire import Content, base64_of, json_bytes
 
 from tests.support.documents import a_png
@@ -30,7 +30,7 @@ def about(file: File) -> Request:
 
 async def ask_through_the_engine(server: VendorServer, request: Request) -> Completion:
     async with opened(entry("openai-compatible", server.url)) as provider:
-        return await ask_once(provider, request, Settings(timeout_s=20))
+        return await call_once(provider, request, Settings(timeout_s=20))
 
 
 @pytest.mark.parametrize("change", ["another byte", "longer", "shorter", "gone"])

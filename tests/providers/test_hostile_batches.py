@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.providers import BATCHES
 from skill_evaluator.providers.base import ProviderError, malformed
-from skill_evaluator.providers.batch import Batches, UndecidedError
+from skill_evaluator.providers.batch import AmbiguousBatchError, Batches
 from skill_evaluator.providers.wire import HttpAnswer
 
 from tests.support.vendors import any_json
@@ -60,7 +60,7 @@ def look(vendor: str, body: Any) -> None:
 
     async def in_turn(*steps: Coroutine[Any, Any, Any]) -> None:
         for step in steps:
-            with suppress(ProviderError, UndecidedError):
+            with suppress(ProviderError, AmbiguousBatchError):
                 await step
 
     asyncio.run(in_turn(all_of_it(), batches.find("run.1", {"a"}, 0.0, set()), batches.create("run.1", {})))

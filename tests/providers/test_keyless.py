@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from skill_evaluator.errors import ConfigError
 from skill_evaluator.library.config import Model, Settings
-from skill_evaluator.providers import PROVIDERS, find_key, key_note, kinds_of, lack_of, read_keys
+from skill_evaluator.providers import PROVIDERS, find_key, key_note, kinds_of, missing_key, read_keys
 from skill_evaluator.providers.base import Completion, Provider, ProviderError
 from skill_evaluator.providers.redaction import Redactor
 
@@ -68,7 +68,7 @@ def model_at(vendor: str, server: IdentityServer) -> Model:
 def open_at(vendor: str, server: IdentityServer) -> Provider:
     model, kind = model_at(vendor, server), PROVIDERS[vendor]
     keys = read_keys([model], {vendor: kind})
-    assert lack_of(model, kind, keys) is None
+    assert missing_key(model, kind, keys) is None
     return kind.open(model, find_key(model, kind, keys), Settings(timeout_s=20))
 
 
@@ -144,7 +144,7 @@ def test_a_job_that_may_have_no_token_is_told_so(identities: IdentityServer, mon
     monkeypatch.setenv("ACTIONS_ID_TOKEN_REQUEST_TOKEN", "of another job")
     error = refusal("anthropic", identities)
     assert (error.reason, error.status) == ("identity_refused", 403)
-    assert str(error).startswith("GitHub gave the job no identity token (403)")
+    assert str(error).startswith("GitHub did not issue an identity token to the job (403)")
 
 
 def test_an_answer_that_repeats_tokens_is_kept_without_them(identities: IdentityServer) -> None:
@@ -160,8 +160,8 @@ def test_what_is_missing_is_named(identities: IdentityServer, monkeypatch: pytes
     monkeypatch.setenv("OPENAI_SERVICE_ACCOUNT_ID", " ")
     keys = read_keys([model], {"openai": kind})
     assert keys["ACTIONS_ID_TOKEN_REQUEST_TOKEN"] == REQUEST_TOKEN
-    assert lack_of(model, kind, keys) == "OPENAI_SERVICE_ACCOUNT_ID is not set"
-    assert lack_of(model, kind, {}) == (
+    assert missing_key(model, kind, keys) == "OPENAI_SERVICE_ACCOUNT_ID is not set"
+    assert missing_key(model, kind, {}) == (
         "ACTIONS_ID_TOKEN_REQUEST_TOKEN and OPENAI_SERVICE_ACCOUNT_ID are not set "
         "(a job of GitHub Actions has it with `id-token: write`)"
     )
@@ -180,8 +180,8 @@ def test_google_without_an_identity_pool_needs_the_default_credentials_of_the_pl
 
 def test_an_entry_that_cannot_be_keyless_is_refused_by_its_place() -> None:
     for fields, why in (
-        ({"provider": "local"}, "provider 'local' takes no identity"),
+        ({"provider": "local"}, "provider 'local' has no identity tokens"),
         ({"provider": "openai", "api_key_env": "LAB_KEY"}, "api_key_env names a key"),
     ):
-        with pytest.raises(ConfigError, match=rf"auth: oidc at models\[0\].auth in models.yaml: {why}; leave one"):
+        with pytest.raises(ConfigError, match=rf"auth: oidc at models\[0\].auth in models.yaml: {why}; remove one"):
             kinds_of([Model(id="here", auth="oidc", **fields)], "models.yaml")

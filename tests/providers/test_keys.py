@@ -20,7 +20,7 @@ def test_the_first_variable_that_holds_something_counts() -> None:
 
 def test_what_no_header_can_carry_is_refused_by_name() -> None:
     for value in ("sk-two\nlines-0123", "sk-clé-0123456789", "sk-tab\t0123456789"):
-        with pytest.raises(ConfigError, match=r"^SOME_KEY holds") as caught:
+        with pytest.raises(ConfigError, match=r"^SOME_KEY has") as caught:
             read_key(("SOME_KEY",), {"SOME_KEY": value})
         assert value not in str(caught.value)
 

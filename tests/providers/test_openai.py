@@ -54,7 +54,7 @@ def test_what_a_server_says_in_place_of_an_answer_is_passed_on(server: VendorSer
     for body, words in (
         ({"error": {"message": "upstream is down", "code": 502}}, "upstream is down"),
         ({"choices": [{"message": {"content": 42}}]}, "unexpected body: a text is expected, got 42"),
-        ({"choices": []}, "an array in it is empty; it is application/json and begins with b'{\"choices\": []}'"),
+        ({"choices": []}, "it has an empty array; it is application/json and begins with b'{\"choices\": []}'"),
     ):
         server.enqueue(Body(body))
         assert words in str(ask_and_fail(entry("openai-compatible", server.url))), body

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from skill_evaluator.errors import ConfigError
 from skill_evaluator.library.config import Settings
-from skill_evaluator.providers.base import ProviderError, ask_once
+from skill_evaluator.providers.base import ProviderError, call_once
 
 from tests.support.http_server import serve
 from tests.support.vendor_dialects import PLAIN, Answer
@@ -74,9 +74,9 @@ def test_what_is_long_may_take_longer(server: VendorServer) -> None:
 
     async def run() -> None:
         async with opened(entry("openai-compatible", server.url), 1.0) as provider:
-            assert (await ask_once(provider, PLAIN, Settings(timeout_s=1.0))).text == "fine"
-            with pytest.raises(ProviderError, match=r"no answer within 1 s"):
-                await ask_once(provider, PLAIN, Settings(timeout_s=1.0))
+            assert (await call_once(provider, PLAIN, Settings(timeout_s=1.0))).text == "fine"
+            with pytest.raises(ProviderError, match=r"no response within 1 s"):
+                await call_once(provider, PLAIN, Settings(timeout_s=1.0))
 
     asyncio.run(run())
 
@@ -162,11 +162,11 @@ def raw(*parts: bytes) -> Behaviour:
 @pytest.mark.parametrize(
     ("behaviour", "words"),
     [
-        (lambda asked: asked.received.drop(), "the server hung up without an answer"),
+        (lambda asked: asked.received.drop(), "the server closed the connection without a response"),
         (lambda asked: asked.received.reset(), "Connection reset by peer"),
-        (raw(OK, b"content-length: 9\r\n\r\n{}"), "the answer broke off"),
-        (raw(b"SSH-2.0-OpenSSH\r\n\r\n"), "this is no HTTP: Bad status line"),
-        (raw(OK, b"content-encoding: gzip\r\n\r\n{}"), "the answer cannot be unpacked"),
+        (raw(OK, b"content-length: 9\r\n\r\n{}"), "the response was cut off"),
+        (raw(b"SSH-2.0-OpenSSH\r\n\r\n"), "invalid HTTP: Bad status line"),
+        (raw(OK, b"content-encoding: gzip\r\n\r\n{}"), "the response cannot be decompressed"),
     ],
 )
 def test_a_lost_connection_is_told_in_plain_words(server: VendorServer, behaviour: Behaviour, words: str) -> None:
@@ -181,7 +181,7 @@ def test_a_lost_connection_is_told_in_plain_words(server: VendorServer, behaviou
 def test_a_redirect_that_would_lose_what_is_posted_says_so(server: VendorServer) -> None:
     server.enqueue(Status(302, {"location": "/elsewhere"}))
     error = ask_and_fail(entry("openai-compatible", server.url))
-    assert str(error).startswith(f"the server redirects to {server.url}, which is not followed, since a 302 loses what")
+    assert str(error).startswith(f"the server redirects to {server.url}, which is not followed, since a 302 loses the")
 
 
 AGENTS = {"openai": "AsyncOpenAI/", "anthropic": "AsyncAnthropic/", "google": "google-genai-sdk/"}

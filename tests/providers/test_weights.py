@@ -10,7 +10,7 @@ REFUSED = [
     ({"weights": "tiny.gguf", "sha256": "0" * 64}, f"expected {'0' * 64} (sha256 in models.yaml)"),
     ({"sha256": "abc"}, "at sha256 in params of local model 'm' in models.yaml"),
     ({"weights": "none.gguf"}, "weights of the local model not found: none.gguf"),
-    ({"weights": "answers.jsonl"}, "weights of the local model are no GGUF file: answers.jsonl"),
+    ({"weights": "answers.jsonl"}, "weights of the local model are not a GGUF file: answers.jsonl"),
     ({"weights": 7}, "at weights in params of local model"),
 ]
 

@@ -114,7 +114,8 @@ def test_a_page_of_any_size_fits_and_says_what_is_left_out() -> None:
         page = whole.within(most)
         assert len(page) <= most
         assert page.count("<details>") == page.count("</details>"), most
-        assert re.search(r"Left out here for want of room: .*(section|details)|Cut here", page.splitlines()[-1]), most
+        last = page.splitlines()[-1]
+        assert re.search(r"Omitted because of the maximum length: .*(section|details)|Cut here", last), most
     page = outcome_page(a_hostile_outcome("<b>" + "x" * 1_000_000))
     assert len(page.within(COMMENT)) <= COMMENT
 
@@ -127,7 +128,7 @@ def test_what_fits_is_whole_and_the_first_sections_stay_longest() -> None:
     assert page.within(len(page.markdown())) == page.markdown()
     cut = page.within(900)
     assert re.findall(r"### (\d)", cut) == [str(at) for at in range(len(re.findall("###", cut)))]
-    assert "Left out" in cut
+    assert "Omitted" in cut
 
 
 if __name__ == "__main__":

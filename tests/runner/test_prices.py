@@ -207,5 +207,5 @@ def test_case_with_a_file_applies_to_models_that_accept_it(model: Model, reason:
 
 
 def test_text_only_provider_gets_no_files() -> None:
-    with pytest.raises(ConfigError, match=r"models\[0\].accepts in here: provider 'local' sends texts alone"):
+    with pytest.raises(ConfigError, match=r"models\[0\].accepts in here: provider 'local' accepts only text"):
         kinds_of([Model(id="m", provider="local", accepts=("image",))], "here")

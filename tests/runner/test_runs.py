@@ -126,7 +126,7 @@ def test_document_is_sent_verbatim(tmp_path: Path) -> None:
         tmp_path, prompt="---\nversion: 1.0.0\nplaceholders: literal\n---\nUse {document} and $x and {{ y }}.\n"
     )
     assert request(skill).system == "Use {document} and $x and {{ y }}."
-    assert request(skill).talk == (Message("user", ("receipt a",)),)
+    assert request(skill).dialogue == (Message("user", ("receipt a",)),)
 
 
 def test_schema_name_is_valid_for_every_vendor(tmp_path: Path) -> None:

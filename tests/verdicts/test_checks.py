@@ -95,7 +95,7 @@ def test_judge_with_enough_labels_is_calibrated() -> None:
 def test_no_change_counts_between_two_judges() -> None:
     old = checked("old", {"polite": (ALWAYS, {})}, judged=judged_by("another"))
     found = compared(old, checked("new", {"polite": (SELDOM, {})}))
-    reason = "judged by j, not calibrated: the baseline's judge differs, so that no change counts"
+    reason = "judged by j, not calibrated: the baseline's judge differs, so no change counts"
     assert (found.verdict, found.reasons[0]) == ("inconclusive", reason)
 
 

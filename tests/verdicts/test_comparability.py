@@ -67,7 +67,7 @@ def test_agreement_is_one_value_a_case() -> None:
 
 
 OLD = {"run_id": "20260101T000000Z-000000-m", "skill_version": "0.9.0", "timestamp": "2026-01-01T00:00:00Z"}
-REMEDY = ": run `evaluate` to ask both prompts in one run"
+REMEDY = ": run `evaluate` to call both prompts in one run"
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_what_may_have_changed_the_model_is_remarked_with_the_remedy(
 
 SETTINGS = a_record({"a": [1.0]}).settings.model_dump()
 OTHER_SETTINGS = {"prompt": "p", "schema": "s", "settings": "other", "datasets": "d"}
-ELSEWHERE = "the answers come from elsewhere, which is no setting of the model: "
+ELSEWHERE = "only the endpoint changed, which is not a setting of the model: "
 DIGESTS = {"prompt": "p", "schema": "s", "settings": "m", "datasets": "d"}
 SERVER = {"concurrency": 3, "version": "0.10.0", "fingerprints": {"fp_a": 6}}
 LATER_SERVER = {"concurrency": 2, "version": "0.11.0", "fingerprints": {"fp_b": 6}}
@@ -129,7 +129,7 @@ def tokens_of(hit_rate: float) -> dict[str, Any]:
         ({}, {"evaluator_version": "0.2.0"}, "the evaluator was 0.1.0, then 0.2.0 (same scorer)"),
         ({"stopped": "max_calls"}, {}, "the baseline's run is incomplete: max_calls"),
         ({}, {"stopped": "max_cost"}, "the candidate's run is incomplete: max_cost"),
-        ({}, {"transport": "batch"}, "the baseline was asked call by call, the candidate in batches"),
+        ({}, {"transport": "batch"}, "the baseline was called directly, the candidate in batches"),
         ({}, {"model_id": "n"}, "the models differ: m and n"),
         (
             tokens_of(0.0),
@@ -142,7 +142,7 @@ def tokens_of(hit_rate: float) -> dict[str, Any]:
             "the server's version: 0.10.0, then 0.11.0 and the server's fingerprints: fp_a, then fp_b "
             "and the server's concurrency: 3, then 2",
         ),
-        ({"scenario": "without the prompt"}, {}, "the baseline was asked without the prompt"),
+        ({"scenario": "without the prompt"}, {}, "the baseline was run without the prompt"),
     ],
 )
 def test_difference_that_prevents_no_comparison_is_remarked(
@@ -153,7 +153,7 @@ def test_difference_that_prevents_no_comparison_is_remarked(
     assert (found.barriers, found.remarks) == ((), (remark,))
 
 
-ASK_ANEW = "`evaluate` asks both versions of what answers now, `policy.served: any` compares whatever answers"
+ASK_ANEW = "`evaluate` runs both versions with the model served now; `policy.served: any` ignores the difference"
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ ASK_ANEW = "`evaluate` asks both versions of what answers now, `policy.served: a
         ({}, {"skill": "t"}, "they are of different components: 's' and 't'"),
         ({}, {"digests": {**DIGESTS, "schema": "t"}}, "the schema changed"),
         ({}, {"digests": {**DIGESTS, "contract": "c"}}, "what the schema refers to changed"),
-        ({}, {"digests": {**DIGESTS, "scenario": "c"}}, "they are of different scenarios"),
+        ({}, {"digests": {**DIGESTS, "scenario": "c"}}, "their scenarios differ"),
         ({}, {"digests": {**DIGESTS, "datasets": "e"}}, "evals/datasets.json declares so"),
         ({}, {"digests": OTHER_SETTINGS}, "the model's settings changed"),
         (settings_of("a"), settings_of("a", max_output_tokens=9) | {"digests": OTHER_SETTINGS}, "tokens 100 → 9"),

@@ -128,7 +128,7 @@ SPECIFICATION = [
         a_record(alike(1, *[0.5] * 10), other={"schema_valid": alike(1, *[1.0] * 10)}, settings=DETERMINISTIC),
         a_record(alike(1, *[0.5] * 10), other={"schema_valid": alike(1, *[0.0] * 10)}, settings=DETERMINISTIC),
         "inconclusive",
-        reason="one case says nothing of chance",
+        reason="one case cannot show the effect of chance",
     ),
     Row("two thousand pairs with few balanced changes", a_record(PAIRS), a_record(FLIPPED), "unchanged"),
     Row(

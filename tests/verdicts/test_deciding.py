@@ -71,4 +71,6 @@ def test_profile_is_named_if_it_would_decide() -> None:
     old, new = (a_record(scores, run_id=name, settings=settings) for scores, name in ((before, "old"), (after, "new")))
     (model,) = compare_records("s", [Pair(baseline=old, candidate=new, side_by_side=True)], some_rules()).models
     assert model.verdict == "inconclusive"
-    assert "`profile: sampled` of m in models.yaml, if each output is drawn anew, would" in (model.remedy or "")
+    assert "`profile: sampled` of m in models.yaml, if each output is an independent sample, would" in (
+        model.remedy or ""
+    )

@@ -128,7 +128,7 @@ def test_a_metric_that_the_truth_has_no_value_of_is_not_missing_and_is_named() -
     assert missing is not None
     assert (missing.worst, missing.best) == pytest.approx((0.0, 0.0), abs=2e-6)
     assert (missing.n_cases, missing.lost) == (1, {})
-    assert missing.undefined == {"b": "the ground truth has no value of it", "c": "no ground truth"}
+    assert missing.undefined == {"b": "the ground truth has no value for it", "c": "no ground truth"}
     assert missing.rests_on == 0.5  # a case without a ground truth cannot be scored
 
 
@@ -211,7 +211,7 @@ def test_the_reasons_name_the_documents_and_how_far_they_could_move_it() -> None
     assert missing is not None
     assert list(missing_reasons("f1", missing, 0.05, 0.9)) == [
         "f1 has a value in 2 of 3 cases, fewer than the required 0.90 of those with a ground truth "
-        "(c: the ground truth has no value of it)"
+        "(c: the ground truth has no value for it)"
     ]
 
 

@@ -154,7 +154,7 @@ def test_a_model_that_regressed_is_never_advised() -> None:
     records = model("best", LEVEL[0], cost_usd=1.0), model("other", LEVEL[1], cost_usd=2.0)
     advice = rank(*records, best="regressed", other="unchanged").advice
     assert advice.model_id == "other"
-    assert advice.reason.startswith("not shown to differ from best; the only one of them that did not regress")
+    assert advice.reason.startswith("not shown to differ from best; the only model that did not regress")
     none = rank(*records, best="regressed", other="regressed").advice
     assert (none.model_id, none.reason[:36]) == (None, "best, other regressed against the ve")
     worse = rank(model("high", drawn(0.8, 2)), model("low", drawn(0.6, 1)), high="regressed").advice

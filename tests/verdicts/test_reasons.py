@@ -164,11 +164,11 @@ def test_one_case_says_what_would_decide_it() -> None:
     repeatable = a_record(alone).model_dump()["settings"] | {"profile": "deterministic"}
     said = reasons(two_runs(alone, alone, settings=repeatable))[0]
     assert said == (
-        "one case says nothing of chance: more cases would decide it, or `profile: sampled` of m in models.yaml, which "
-        "draws each answer anew; then `skill-evaluator evaluate s --replicates 5`"
+        "one case cannot show the effect of chance: more cases would decide it, or `profile: sampled` of m in "
+        "models.yaml, which samples each output independently; then `skill-evaluator evaluate s --replicates 5`"
     )
     said = reasons(two_runs(alone, alone, settings=None))[0]
-    assert said == "one case says nothing of chance: more cases would decide it"
+    assert said == "one case cannot show the effect of chance: more cases would decide it"
 
 
 def test_neither_improved_nor_unchanged_is_said_where_a_case_is_lost() -> None:

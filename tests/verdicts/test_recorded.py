@@ -271,9 +271,7 @@ def test_a_baseline_of_which_nothing_came_is_named_and_a_recorded_run_stands_in(
     keep(library, run("1.0.0", 1), CANDIDATE)
     pair = pair_for(library, CANDIDATE)
     assert in_short(pair) == {"baseline": [1], "anchor": [1]}
-    assert pair.passed_over == (
-        "the baseline that was asked beside it is not complete, so it is judged against a recorded run",
-    )
+    assert pair.passed_over == ("its interleaved baseline is not complete, so it is compared with a recorded run",)
 
 
 @pytest.mark.parametrize("has_row", [True, False])

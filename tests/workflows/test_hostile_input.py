@@ -58,7 +58,7 @@ def test_a_dispatch_full_of_hostile_text_and_an_origin_that_refuses_with_more(ho
     done = dict.fromkeys(("plan", "one@answers", "collect", "build"), "success")  # `build` is of the site
     assert acted.jobs == {**done, "publish": "failure"}
     (comment,) = hostile.world["comments"]
-    assert "Not every record reached its branch" in comment
+    assert "Some records were not pushed to their branch" in comment
     _nothing_was_done(acted, hostile)
 
 

@@ -36,7 +36,7 @@ def drafted(forge: Forge, acted: Acted, main: str) -> None:
     assert acted.steps("Report") == {"publish": "success"}
     assert acted.steps("Publish") == {}
     (comment,) = forge.world["comments"]
-    assert "A draft before the merge, which is not recorded; cost: $0.0" in comment
+    assert "A draft before the merge, not recorded; cost: $0.0" in comment
     assert "one on served" in comment
     assert forge.landed(main) == []
 

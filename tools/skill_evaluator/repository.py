@@ -29,7 +29,7 @@ _FETCHED = "refs/fetched"
 _NO_WORK_TREE = "must be run in a work tree"  # in git's own words
 _NO_REPOSITORY, _NO_COMMIT = "not a git repository", "does not have any commits yet"
 _ENVIRONMENT = {"GIT_TERMINAL_PROMPT": "0", "GIT_DISCOVERY_ACROSS_FILESYSTEM": "1", "LANGUAGE": "C", "LC_ALL": "C"}
-_warn = cache(lambda words: sys.stderr.write(f"warning: git failed: {words}\n"))  # each warning once
+_warn = cache(lambda message: sys.stderr.write(f"warning: git failed: {message}\n"))  # each warning once
 # git would otherwise run programs named in a submodule's configuration
 _STATUS = ("--porcelain", "--ignore-submodules=all")
 _NO = 1  # git's exit code for "no"; errors have other codes

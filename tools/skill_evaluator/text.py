@@ -300,7 +300,7 @@ _TOKEN = re.compile(r"\s+|\w+|[^\w\s]")
 _MAX_TOKENS = 20_000  # in both texts; the time grows with the square
 
 
-def marked_differences(left: str, right: str) -> tuple[list[Piece], list[Piece]]:
+def marked_differences(first: str, second: str) -> tuple[list[Piece], list[Piece]]:
     """Split both texts into pieces and mark the pieces that the other text lacks. Very long texts stay unmarked.
 
     >>> marked_differences("It opens at 8", "It opens at nine")
@@ -308,16 +308,16 @@ def marked_differences(left: str, right: str) -> tuple[list[Piece], list[Piece]]
     """
     from rapidfuzz.distance import LCSseq
 
-    left_tokens, right_tokens = _TOKEN.findall(left), _TOKEN.findall(right)
-    if len(left_tokens) + len(right_tokens) > _MAX_TOKENS:
-        return [(left, False)], [(right, False)]
-    marked_left, marked_right = [False] * len(left_tokens), [False] * len(right_tokens)
-    for step in LCSseq.editops(left_tokens, right_tokens):
+    first_tokens, second_tokens = _TOKEN.findall(first), _TOKEN.findall(second)
+    if len(first_tokens) + len(second_tokens) > _MAX_TOKENS:
+        return [(first, False)], [(second, False)]
+    marked_left, marked_right = [False] * len(first_tokens), [False] * len(second_tokens)
+    for step in LCSseq.editops(first_tokens, second_tokens):
         if step.tag == "delete":
             marked_left[step.src_pos] = True
         else:
             marked_right[step.dest_pos] = True
-    return _joined(left_tokens, marked_left), _joined(right_tokens, marked_right)
+    return _joined(first_tokens, marked_left), _joined(second_tokens, marked_right)
 
 
 def _joined(tokens: Sequence[str], marked: list[bool]) -> list[Piece]:

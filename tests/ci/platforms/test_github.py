@@ -161,7 +161,7 @@ def test_summary_is_appended_and_cut_at_the_limit(written: Path) -> None:
     GitHub().add_summary(a_page(f"{'é' * 99}\ud800\n" * 6_000))
     raw = (written / "GITHUB_STEP_SUMMARY").read_bytes()
     assert 1_000_000 < len(raw) <= 1024 * 1024
-    assert raw.decode().rstrip().endswith("*Cut here: the first part alone is longer than may be shown.*")
+    assert raw.decode().rstrip().endswith("*Cut here: the first part alone exceeds the maximum length.*")
 
 
 def test_github_files_are_refused_outside_a_job(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -138,12 +138,12 @@ def test_whole_file_is_read_and_unused_keys_are_named() -> None:
     assert [left.split(";")[0] for left in map(str, file.left_out)] == [
         "left out: key: gh models eval has no such key (seed)",
         "left out: column: no message and no evaluator with a text names it (expected)",
-        "left out: test: it lacks a variable of the messages, which a model would see unfilled (#3)",
+        "left out: test: it has no value for a variable of the messages, which would be sent unfilled (#3)",
         "left out: evaluator: startsWith alone counts, not regex beside it (says hello!)",
         "left out: evaluator: github/similarity is graded by a model",
-        "left out: evaluator: a prompt for a judge with choices of its own",
+        "left out: evaluator: a judge prompt with its own choices",
         "left out: evaluator: it has no equals, contains, startsWith or endsWith (nothing)",
-        "left out: filling {{#if x}}: it is sent as it is written",
+        "left out: filling {{#if x}}: it is sent unchanged",
     ]
 
 
@@ -172,7 +172,7 @@ HOSTILE = {
     "tests that are no list": (f"{MESSAGES}testData: {{a: 1}}\n", "a list is expected at testData"),
     "a test that is a text": (f"{MESSAGES}testData: [x]\n", 'expected, got "x" at testData[0]'),
     "a role of its own": ("messages: [{role: tool, content: x}]\n", "at messages[0].role"),
-    "no user": ("messages: [{role: system, content: x}]\n", "the last one must be the user's"),
+    "no user": ("messages: [{role: system, content: x}]\n", "the last message must be from the user"),
     "an empty message": ("messages: [{role: user, content: ''}]\n", "one is empty"),
     "a schema that is a mapping": (f"{MESSAGES}jsonSchema: {{a: b}}\n", "at jsonSchema"),
     "a schema without a name": (f"{MESSAGES}responseFormat: json_schema\njsonSchema: '{{}}'\n", "name and schema"),

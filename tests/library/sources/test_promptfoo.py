@@ -147,7 +147,7 @@ def test_csv_with_repeated_columns_is_refused() -> None:
     written = read(config(tests="t.csv"), t_csv="word,lang\na,b\nc\n")
     assert [row["inputs"] for _, _, row in written.rows] == [{"word": "a", "lang": "b"}]
     assert left_out(written).keys() == {"row of a CSV"}
-    with pytest.raises(ComponentError, match=r"t\.csv:1: every column needs a name of its own"):
+    with pytest.raises(ComponentError, match=r"t\.csv:1: every column needs a unique name"):
         read(config(tests="t.csv"), t_csv="word,word\na,b\n")
 
 
@@ -197,17 +197,17 @@ def test_assert_becomes_a_check(declared: dict[str, Any], check: dict[str, Any])
 @pytest.mark.parametrize(
     ("declared", "reason"),
     [
-        ({"type": "javascript", "value": "output.length"}, "no check here does that"),
-        ({"type": "python", "value": "file://check.py"}, "no check here does that"),
-        ({"type": "not-similar", "value": "x"}, "no check here does that"),
+        ({"type": "javascript", "value": "output.length"}, "no check supports it"),
+        ({"type": "python", "value": "file://check.py"}, "no check supports it"),
+        ({"type": "not-similar", "value": "x"}, "no check supports it"),
         ({"type": "regex", "value": "(?=a)"}, "RE2 rejects"),
         ({"type": "contains", "value": "file://make.py"}, "a program"),
         ({"type": "contains", "value": "{{ word | upper }}"}, "{{ word | upper }}"),
         ({"type": "contains", "value": "{{env.HOME}}"}, "{{env.HOME}}"),
-        ({"type": "contains", "value": "{{other}}"}, "does not say other"),
-        ({"type": "contains"}, "no text"),
+        ({"type": "contains", "value": "{{other}}"}, "no value for other"),
+        ({"type": "contains"}, "not text"),
         ({"type": "not-llm-rubric", "value": "rude"}, "unknown check"),
-        ({"type": "llm-rubric", "value": {"a": 1}}, "no text"),
+        ({"type": "llm-rubric", "value": {"a": 1}}, "not text"),
         ({"type": "contains", "value": "x", "weight": 0}, "weight"),
         ({"type": "contains", "value": "x", "transform": "output.trim()"}, "transform"),
         ({"type": "contains-json", "value": {"type": "object"}}, "schema"),
@@ -242,7 +242,7 @@ def test_schema_shared_by_all_tests_is_the_output_schema() -> None:
 @pytest.mark.parametrize(
     ("keys", "reason"),
     [
-        ({"prompts": ["file://prompts.py:ask"]}, "a program or a service makes it: file://prompts.py:ask"),
+        ({"prompts": ["file://prompts.py:ask"]}, "it is made by a program or a service: file://prompts.py:ask"),
         ({"prompts": ["prompt.js"]}, "prompt.js"),
         ({"prompts": ["exec:./ask.sh"]}, "exec:./ask.sh"),
         ({"prompts": ["langfuse://greeting:1"]}, "langfuse://greeting"),
@@ -253,12 +253,12 @@ def test_schema_shared_by_all_tests_is_the_output_schema() -> None:
         ({"prompts": ["Say {{env.SECRET}} {{word}}"]}, "{{env.SECRET}}"),
         ({"prompts": ["Say {word}"], "tests": [{"vars": {"word": "a"}}, {"vars": {"word": "b"}}]}, "no variable"),
         ({"prompts": ["Say {{wrod}}"]}, "says what wrod is"),
-        ({"prompts": ['{"contents": []}']}, "no list of messages"),
+        ({"prompts": ['{"contents": []}']}, "not a list of messages"),
         ({"prompts": ['[{"role": "tool", "content": "x"}]']}, "role"),
-        ({"prompts": None}, "a prompt is a text"),
-        ({"prompts": []}, "a prompt is a text"),
-        ({"prompts": {"file://p.txt": "label"}}, "a prompt is a text"),
-        ({"providers": ["exec:python ask.py"]}, "asks exec:…, which is no bare model"),
+        ({"prompts": None}, "a prompt must be a text"),
+        ({"prompts": []}, "a prompt must be a text"),
+        ({"prompts": {"file://p.txt": "label"}}, "a prompt must be a text"),
+        ({"providers": ["exec:python ask.py"]}, "calls exec:…, which is not a plain model"),
         ({"providers": [{"id": "file://agent.py"}]}, "file://agent.py"),
         ({"providers": ["openai:assistant:abc"]}, "openai:assistant:abc"),
         ({"defaultTest": [1]}, "defaultTest"),
@@ -286,7 +286,7 @@ def test_configuration_that_is_a_program_is_refused(name: str) -> None:
         ({"options": {"prefix": "Dear"}}, "prefix"),
         ({"provider": "openai:gpt-5"}, "provider"),
         ({"providerOutput": "x"}, "providerOutput"),
-        ({"vars": {"word": "file://scan.png"}}, "no text"),
+        ({"vars": {"word": "file://scan.png"}}, "without text"),
         ({"vars": {"word": "file://make.py"}}, "a program"),
         ({"vars": {}}, "word"),
         (
@@ -335,7 +335,7 @@ def test_key_in_plain_text_gets_a_warning_and_is_not_copied(keys: dict[str, Any]
     [(what, reason)] = [(left.what, left.reason) for left in written.left_out if "plain text" in left.what]
     assert what.startswith("key in plain text at ")
     assert what.endswith(place)
-    assert "take it out" in reason
+    assert "remove it" in reason
     assert KEY[:6] not in repr(written)
 
 
@@ -348,7 +348,7 @@ def test_circular_test_files_are_refused() -> None:
     written = read(config(tests="file://a.yaml"), a_yaml="- file://a.yaml\n- vars: {word: x}\n")
     assert len(written.rows) == 1
     assert left_out(written)["entry of tests"][0] == 1
-    with pytest.raises(ComponentError, match="no mapping"):
+    with pytest.raises(ComponentError, match="not a mapping"):
         read("file://promptfooconfig.yaml")
 
 

@@ -55,9 +55,9 @@ def test_skill_body_is_the_system_prompt() -> None:
     written = read_with([{"prompt": "Sum up {{FIXTURE}}."}], PDF.replace("what", "{{what}} !`date`"))
     assert written.prompt.filled({"document": "a.pdf"})[0].text == "# PDFs\n\nSay {{what}} !`date` stands in them."
     assert told(written) == {
-        "filling {{what}}: it is sent as it is written": 1,
-        "running !`date`: it is sent as it is written": 1,
-        "filling {{FIXTURE}}: it is sent as it is written": 1,
+        "filling {{what}}: it is sent unchanged": 1,
+        "running !`date`: it is sent unchanged": 1,
+        "filling {{FIXTURE}}: it is sent unchanged": 1,
     }
     assert written.prompt.filled({"document": "a.pdf"})[1].text == "a.pdf"
     assert (written.path, written.files, written.output) == ("pdf/SKILL.md", ("pdf/SKILL.md",), "text")
@@ -149,14 +149,14 @@ def test_typed_expectation_is_a_check(said: Any, check: Any) -> None:
 @pytest.mark.parametrize(
     ("said", "reason"),
     [
-        ({"type": "command", "value": "pytest"}, "no check here is of type 'command'"),
-        ({"type": "python", "value": "checks.py:f"}, "no check here is of type 'python'"),
+        ({"type": "command", "value": "pytest"}, "there is no check of type 'command'"),
+        ({"type": "python", "value": "checks.py:f"}, "there is no check of type 'python'"),
         ({"command": "pytest", "description": "Tests pass."}, "it runs a command"),
         ({"type": "regex", "value": "(?=a)"}, "RE2"),
-        ({"type": "equals"}, "it says nothing to check"),
-        ({"type": ["x"]}, "no check here is of type"),
+        ({"type": "equals"}, "it has no text to check"),
+        ({"type": ["x"]}, "there is no check of type"),
         (7, "it is neither a text nor an object"),
-        ("", "it says nothing to check"),
+        ("", "it has no text to check"),
         (" ", "at least 1 character"),
         ({"type": "not-llm-rubric", "value": "It is kind."}, "unknown check"),
     ],
@@ -185,13 +185,13 @@ def test_eval_that_needs_more_than_a_text_is_skipped() -> None:
     )
     assert [case_id for case_id, _, _ in written.rows] == ["6"]
     assert told(written) == {
-        "eval: it comes with files that are not in the folder of the skill (#1, #2)": 2,
+        "eval: it has files outside the folder of the skill (#1, #2)": 2,
         "eval: it needs a live system (#3)": 1,
-        "eval: it has no prompt that is a text (#4)": 1,
-        "eval: it asks which skill fires; a file such as trigger-eval.json is for that (#5)": 1,
-        "key: nothing reads 'tags' (#6)": 1,
-        "eval: an eval before it has its id (#6)": 1,
-        "eval: it is no object (#8)": 1,
+        "eval: it has no text as prompt (#4)": 1,
+        "eval: it tests which skill is triggered; use a file such as trigger-eval.json (#5)": 1,
+        "key: 'tags' has no effect (#6)": 1,
+        "eval: an earlier eval has its id (#6)": 1,
+        "eval: it is not an object (#8)": 1,
     }
 
 
@@ -208,8 +208,8 @@ def test_files_named_by_an_eval_are_sent_with_it() -> None:
     written = SKILLS.read(replace(texts, read=read), "pdf/SKILL.md")
     assert [row["document"] for _, _, row in written.rows] == ["Use 0.\n\nreferences/a.md:\nLong."]
     counts = told(written)
-    assert counts["file: an eval names it, and it is too large to be sent, or no text (b.xlsx)"] == 1
-    assert sum(n for why, n in counts.items() if "files that are not in the folder of the skill" in why) == 2
+    assert counts["file: an eval names it, and it is too large or not text (b.xlsx)"] == 1
+    assert sum(n for why, n in counts.items() if "files outside the folder of the skill" in why) == 2
 
 
 def test_skipped_evals_are_counted_by_category() -> None:
@@ -223,7 +223,7 @@ def test_skipped_evals_are_counted_by_category() -> None:
     assert told(written) == {
         "eval: it needs a setup; category forms (a-ac8d83)": 1,
         "eval: it needs a setup; category tables (b-c100f9)": 1,
-        "every category but 'tables': no eval of another is evaluated": 1,
+        "every category but 'tables': no eval of another category is evaluated": 1,
     }
 
 
@@ -262,7 +262,7 @@ def test_files_beside_a_skill_are_counted_and_not_sent() -> None:
     written = SKILLS.read(
         tree_of({"SKILL.md": PDF, **dict.fromkeys(files, "[]"), "evals/other.json": "[]"}), "SKILL.md"
     )
-    assert told(written) == {"file: only SKILL.md is sent, and not what lies beside it, such as 'evals/other.json'": 4}
+    assert told(written) == {"file: only SKILL.md is sent, not the files beside it, such as 'evals/other.json'": 4}
 
 
 def test_evals_of_a_skill_are_found_in_every_layout() -> None:
@@ -373,8 +373,8 @@ def test_query_expects_its_skill_another_or_none() -> None:
         {"at": "/skill", "equals": None},
     ]
     assert told(written) == {
-        "trigger eval: the skill that it calls for is not among the choices, or two have its name (pdf-5, pdf-6)": 2,
-        "trigger eval: it has no query that is a text (pdf-case-521093)": 1,
+        "trigger eval: its skill is not among the choices, or two skills have its name (pdf-5, pdf-6)": 2,
+        "trigger eval: it has no text as query (pdf-case-521093)": 1,
         "trigger eval: its should_trigger is neither true nor false (pdf-Open-e-9a01d7)": 1,
     }
 
@@ -408,7 +408,7 @@ def test_queries_about_all_skills_name_theirs() -> None:
     written = queries_of({**files, "evals/trigger-eval.json": rows})
     assert [row["checks"][0]["json"]["equals"] for _, _, row in written.rows] == ["pdf", None, None]
     nobody = queries_of({**files, "evals/trigger-eval.json": [{"query": "A.", "should_trigger": True}]})
-    assert told(nobody) == {"trigger eval: no skill is named that it is about (trigger-eval-A-c846dd)": 1}
+    assert told(nobody) == {"trigger eval: it names no skill (trigger-eval-A-c846dd)": 1}
 
 
 def test_two_files_of_queries_are_both_read() -> None:

@@ -1,7 +1,7 @@
-"""`Library`: a prompt library on disk, with a method for each thing a user does. The commands use it, too.
+"""`Library`: a prompt library on disk, with one method per task. The commands use it, too.
 
-Stable: its names, arguments and result fields change only with a major version.
-Its parts `judge`, `audits` and `ci` and the site are imported when they are used, because most commands use none.
+Stable: its names, arguments and result fields change only with a major version. Its parts `judge`, `audits` and `ci`
+and the site are imported when they are used, because most commands use none.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ from skill_evaluator.library.case_table import CaseTable, ImportedCases, accept_
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import Model, Settings, load_models, load_settings
 from skill_evaluator.library.sources import components_of
-from skill_evaluator.library.tables import Odd
+from skill_evaluator.library.tables import ProblemHandler
 from skill_evaluator.providers import read_configuration
 from skill_evaluator.records.archive import Acceptance, Archive
 from skill_evaluator.records.record import Record
@@ -62,31 +62,30 @@ class Library:
     'regressed'
 
     Every method raises a SkillEvaluatorError for an invalid input, before any call. Warnings are printed on stderr.
-    Only `evaluate`, `try_`, `mutate`, `switch`, `doctor`, `audits.run` and methods of `judge` call
-    models.
+    Only `evaluate`, `try_`, `mutate`, `switch`, `doctor`, `audits.run` and methods of `judge` call models.
     """
 
     def __init__(
         self, components: str | Path = COMPONENTS, *, config: str | Path = CONFIG, fixtures: str | Path | None = None
     ) -> None:
-        """Take the folders of the components, of models.yaml and settings.yaml, and of the cases."""
+        """Set the folders of the components, of models.yaml and settings.yaml, and of the cases."""
         self.config = Path(config)
         self.components = components_of(Path(components), self.config, COMPONENTS)
         self.fixtures = None if fixtures is None else Path(fixtures)
 
     @cached_property
     def settings(self) -> Settings:
-        """What settings.yaml says."""
+        """The contents of settings.yaml."""
         return load_settings(self.config)
 
     @cached_property
     def models(self) -> tuple[Model, ...]:
-        """The models of models.yaml; raise ConfigError if the file is missing or wrong."""
+        """The models of models.yaml; raise ConfigError if the file is missing or invalid."""
         return load_models(self.config)
 
     @cached_property
     def judge(self) -> "Judges":
-        """Scoring and comparing by judges, and how well they agree with people."""
+        """Judges: scores and comparisons by models, and their agreement with people."""
         from skill_evaluator.api.judging import Judges
 
         return Judges(self.components, self.config, self.fixtures)
@@ -100,17 +99,17 @@ class Library:
 
     @cached_property
     def ci(self) -> "ContinuousIntegration":
-        """What the workflows do: plan, collect and publish runs, and create or adopt a library."""
+        """CI: plan, collect and publish runs, and create or adopt a library."""
         from skill_evaluator.api.ci import ContinuousIntegration
 
         return ContinuousIntegration(self.config)
 
     def component(self, skill: str) -> Component:
-        """Read a component: its prompt, its contract, and how its fields are compared."""
+        """Read a component: its prompt, its output schema, and the comparison rules of its fields."""
         return load_component(self.components, skill, self.settings.limits, self.fixtures)
 
     def recorded(self, skill: str) -> RecordedComponent:
-        """Return a component with its recorded runs, and the rules by which they are judged."""
+        """Return a component with its recorded runs and the settings of their verdicts."""
         component = self.component(skill)
         return RecordedComponent(component=component, archive=Archive(component), settings=self.settings)
 
@@ -147,8 +146,8 @@ class Library:
         Args:
             skill: The component, by name or folder.
             concurrency: Concurrent calls per model; default 8, up to 256 on a private network.
-            max_cost: Spend at most this, in USD, all models together.
-            max_calls: Stop after N calls over all models; retries are free.
+            max_cost: Maximum cost of all models together, in USD.
+            max_calls: Maximum calls over all models, without retries.
             replicates: Calls per case and model; default 10 (settings.yaml).
             models: Only these models of models.yaml.
             cases: Only these cases.
@@ -159,17 +158,17 @@ class Library:
             shard: Only the I-th of N parts of the cases.
             scenario: Wrap the prompt in the system-prompt template .evaluator/scenarios/NAME.md.
             no_prompt: Run without the prompt, with the schema only, to see what the prompt adds.
-            recorded_baseline: Do not run the baseline again: compare with its record.
-            failing: Run the failed cases of the newest record again, beside the baseline.
-            with_baseline: Run the baseline beside the new version whatever the policy says; fail if that is
+            recorded_baseline: Compare with the baseline's record instead of running it again.
+            failing: Run the failed cases of the newest record again, interleaved with the baseline.
+            with_baseline: Interleave the baseline with the new version, whatever the policy says; fail if that is
                 impossible.
-            invocation: The common beginning of the run ids; default: drawn.
+            invocation: The common prefix of the run ids; default: random.
             rerun_baseline: Run the recorded version again to measure noise.
             draft: Record a draft of any prompt: in no leaderboard, never a baseline.
-            batch: Ask by the vendors' batch APIs: half the price, answers within a day; waits.
-            results: Where run folders go; default: in the component.
+            batch: Use batch APIs: half the price, outputs within a day; waits for them.
+            results: The folder for run folders; default: in the component.
             leaderboard: Append the record to the component's leaderboard.json.
-            watch: Shows the progress of the calls; default: nothing is shown.
+            watch: Receives the progress of the calls; default: no output.
 
         Returns:
             The finished runs, the verdict on the new version and the ranking of its models.
@@ -223,11 +222,11 @@ class Library:
             cases: Only these cases.
             replicates: Calls per case and model.
             models: Only these models of models.yaml.
-            results: Where run folders go; default: in the component.
+            results: The folder for run folders; default: in the component.
             concurrency: Concurrent calls per model; default 8, up to 256 on a private network.
-            max_cost: Spend at most this, all models together, in USD.
-            max_calls: Stop after this many calls over all models; retries are free.
-            watch: Shows the progress of the calls; default: nothing is shown.
+            max_cost: Maximum cost of all models together, in USD.
+            max_calls: Maximum calls over all models, without retries.
+            watch: Receives the progress of the calls; default: no output.
 
         Returns:
             The runs and their verdict; `changed_outputs()` has the outputs that changed since the baseline.
@@ -267,11 +266,11 @@ class Library:
             cases: Only these cases.
             scenario: Wrap the prompt in the system-prompt template .evaluator/scenarios/NAME.md.
             no_prompt: Run without the prompt, with the schema only, to see what the prompt adds.
-            recorded_baseline: Do not run the baseline again: compare with its record.
-            batch: Ask by the vendors' batch APIs: half the price, answers within a day; waits.
+            recorded_baseline: Compare with the baseline's record instead of running it again.
+            batch: Use batch APIs: half the price, outputs within a day; waits for them.
 
         Returns:
-            The estimates of each model, and what else to know.
+            The estimates of each model, and warnings.
         """
         request = request_of(
             EvaluationRequest,
@@ -297,11 +296,11 @@ class Library:
         between: tuple[str, str] | None = None,
         different_days: bool = False,
     ) -> ComparisonResult:
-        """Say whether a version is worse than the recorded one, as `compare` does.
+        """Compare a version with its baseline, as `compare` does.
 
-        `baseline` and `candidate` are versions, run ids, or files of records or of other tools' results; two files
-        need no component. `between` compares two models on the same version. `different_days`: the results of
-        the other tool were measured on different days.
+        `baseline` and `candidate` are versions, run ids, or files of records or of other tools' results; two files need
+        no component. `between` compares two models on the same version. `different_days`: the results of the other tool
+        were measured on different days.
         """
         baseline, candidate = (None if each is None else str(each) for each in (baseline, candidate))
         before, after, recorded = _records_named(baseline), _records_named(candidate), None
@@ -316,7 +315,7 @@ class Library:
                 chosen = recorded.chosen(lower, judged, models)
             elif baseline is not None or between[0] == between[1]:
                 raise LeaderboardError(
-                    "--models compares two different models on one version, named by --candidate; leave --baseline out"
+                    "--models compares two different models on one version, named by --candidate; remove --baseline"
                 )
             else:
                 chosen = recorded.chosen_models(between, candidate)
@@ -331,7 +330,7 @@ class Library:
         return exit_code_of(results, self.settings.policy, fail_on)
 
     def history(self, skill: str, models: Sequence[str] = ()) -> History:
-        """Judge every recorded version of every model against the one before, as `history` does."""
+        """Compare every recorded version of every model with the version before, as `history` does."""
         recorded = self.recorded(skill)
         return recorded.advised(recorded.runs(models))[0]
 
@@ -341,17 +340,17 @@ class Library:
         *,
         models: Sequence[str] = (),
         version: str | None = None,
-        on_problem: Odd = refuse,
+        on_problem: ProblemHandler = refuse,
     ) -> list[ModelRanking]:
         """Rank the models of each component, by default of all that have a recorded run, as `leaderboard` does.
 
-        `on_problem` takes the error of a component that cannot be ranked instead of having it raised.
+        If `on_problem` is given, it receives the error of a component that cannot be ranked; otherwise it is raised.
         """
         skills = [skills] if isinstance(skills, str) else skills
         names = skills or sorted(path.parent.name for path in self.components.glob("*/leaderboard.json"))
         if not names:
             raise LeaderboardError(f"no run is recorded in {self.components}; evaluate one, or see --components DIR")
-        from skill_evaluator.providers.redaction import attempted
+        from skill_evaluator.providers.redaction import result_or_error
 
         def ranked(skill: str) -> ModelRanking:
             recorded = self.recorded(skill)
@@ -360,7 +359,7 @@ class Library:
             ranked = recorded.advised(entries, ranked)[1] if ranked.models else ranked
             return ranked if version is None else ranked.model_copy(update={"unmeasured": ""})
 
-        results = list(map_in_processes(lambda skill: attempted(skill, partial(ranked, skill)), names))
+        results = list(map_in_processes(lambda skill: result_or_error(skill, partial(ranked, skill)), names))
         for problem in results:
             if isinstance(problem, SkillEvaluatorError):
                 on_problem(problem)
@@ -369,7 +368,7 @@ class Library:
     def accept(
         self, skill: str, version: str | None = None, *, reason: str, by: str = "", models: Sequence[str] = ()
     ) -> Accepted:
-        """Make a recorded version the anchor of later versions, with who and why, as `accept` does.
+        """Make a recorded version the accepted baseline of later versions, with person and reason, as `accept` does.
 
         By default it is the highest version with a complete record, and git's author accepts it.
         """
@@ -377,7 +376,7 @@ class Library:
         return accept(recorded.component, recorded.archive, version, reason=reason, by=by, models=models)
 
     def accepted(self, skill: str) -> list[Acceptance]:
-        """Return all that was accepted of a component, newest last."""
+        """Return all acceptances of a component, newest last."""
         return self.recorded(skill).archive.accepted
 
     def explain(
@@ -392,7 +391,7 @@ class Library:
     def score(self, run: str | Path) -> tuple[Finished, Component]:
         """Score a saved run again without a call and rewrite its record.json and report.md, as `score` does.
 
-        Return the run, and the component as it is now.
+        Return the run, and the component in its current state.
         """
         finished, component = score_again(Path(run), self.components, self.config, self.fixtures)
         write_report(finished, site=Site(self.settings.site.address))
@@ -417,14 +416,14 @@ class Library:
         Args:
             skill: The component, by name or folder.
             concurrency: Concurrent calls per model; default 8, up to 256 on a private network.
-            max_cost: Spend at most this, in USD, all models together.
-            max_calls: Stop after N calls over all models; retries are free.
+            max_cost: Maximum cost of all models together, in USD.
+            max_calls: Maximum calls over all models, without retries.
             model: The model to run; name it if models.yaml has several.
             replicates: Outputs per case and mutant.
             mutants: Remove at most N parts, the longest.
             dry_run: List the mutants and their maximum cost; make no call.
-            results: Where run folders go; default: in the component.
-            watch: Shows the progress of the calls; default: nothing is shown.
+            results: The folder for run folders; default: in the component.
+            watch: Receives the progress of the calls; default: no output.
 
         Returns:
             The mutants: killed, survived or undecided.
@@ -462,7 +461,7 @@ class Library:
             skills: Components, by name or folder; default: all.
             replicates: Calls per case and model.
             dry_run: Print the maximum cost; make no call.
-            watch: Shows the progress of the calls; default: nothing is shown.
+            watch: Receives the progress of the calls; default: no output.
 
         Returns:
             One row per component, with the verdict and the cost of both models.
@@ -472,10 +471,10 @@ class Library:
         )
         return switch(request, watch or no_progress, write_report)
 
-    def import_cases(self, table: CaseTable, *, on_problem: Odd = refuse) -> ImportedCases:
-        """Make cases of the rows of a table; existing cases are never overwritten.
+    def import_cases(self, table: CaseTable, *, on_problem: ProblemHandler = refuse) -> ImportedCases:
+        """Make cases from the rows of a table; existing cases are never overwritten.
 
-        `on_problem` takes the error of an invalid row instead of having it raised.
+        `on_problem` receives the error of an invalid row; by default it is raised.
         """
         refuse_fetched(self.settings.fixtures, table.fixtures)
         return import_cases(table, on_problem)
@@ -526,7 +525,7 @@ class Library:
 
         Args:
             sources: Components, run folders, run ids, or files of records; default: all components.
-            to: The form to write.
+            to: The output format.
             table: One row per run, output, or field of a case (csv, jsonl).
             models: Only these models of models.yaml.
 
@@ -543,16 +542,16 @@ class Library:
         skill: str | None = None,
         version: str | None = None,
         model: str | None = None,
-        on_problem: Odd = refuse,
+        on_problem: ProblemHandler = refuse,
     ) -> list[tuple[Record, Path, bool]]:
-        """Make records of the results of another tool.
+        """Import the results of another tool as records.
 
         Args:
             file: promptfoo's .json, inspect's .json, .csv, .tsv, .jsonl.
             skill: The component; default: the source's task.
-            version: Version that was measured; default: as the source says.
+            version: The measured version; default: the version in the source.
             model: The model, if the source does not name it.
-            on_problem: Takes the error of an invalid row instead of having it raised.
+            on_problem: Receives the error of an invalid row; by default it is raised.
 
         Returns:
             Each record with its file, and whether it is new.
@@ -569,17 +568,17 @@ class Library:
         judgements: str | Path = "judgements",
         outputs: bool = False,
     ) -> SiteFolder:
-        """Write the HTML pages of everything that is recorded.
+        """Write the HTML pages of all records.
 
         Args:
-            out: An empty folder, or one that holds an earlier build.
-            recorded: Branches that hold records beside the work tree.
-            audits: Where audits are kept.
-            judgements: Where judgings are kept.
+            out: An empty folder, or a folder with an earlier build.
+            recorded: Branches with records, in addition to the work tree.
+            audits: The folder of audits.
+            judgements: The folder of judge runs.
             outputs: Include the documents, ground truths and outputs of every component.
 
         Returns:
-            The folder; its `problems` say by name what could not be read.
+            The folder; its `problems` are the errors of unreadable components and audits by name.
         """
         from skill_evaluator.site.build import SiteBuild, build_site
 
@@ -597,7 +596,7 @@ class Library:
 
 
 def _records_named(named: str | None) -> list[Record]:
-    """Read the records if a file is named."""
+    """Return the records of a file, or an empty list if no file is named."""
     if named is None or not (named.endswith((".json", ".jsonl", ".csv", ".tsv", ".eval")) or Path(named).is_file()):
         return []
 
@@ -606,7 +605,5 @@ def _records_named(named: str | None) -> list[Record]:
 
 def _only(records: Sequence[Record], named: str | None) -> str | Record | None:
     if len(records) > 1:
-        raise LeaderboardError(
-            f"{named} holds {len(records)} models; name a file on both sides to compare them model by model"
-        )
+        raise LeaderboardError(f"{named} holds {len(records)} models; name two files to compare them model by model")
     return records[0] if records else named

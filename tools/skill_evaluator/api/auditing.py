@@ -1,4 +1,4 @@
-"""`Library.audits`: how much models fluctuate when the prompt around a task changes. The commands `audit …` use it."""
+"""`Library.audits`: measure how much models fluctuate when the prompt around a task varies."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,7 +16,7 @@ class Audits:
     """Audits of the models of a library: `Library.audits`."""
 
     def __init__(self, components: Path, config: Path, fixtures: Path | None) -> None:
-        """Take the folders of the library."""
+        """Set the folders of the library."""
         self.components, self.config, self.fixtures = components, config, fixtures
 
     def run(
@@ -48,15 +48,15 @@ class Audits:
             questions: Draw N cases of each benchmark, by the seed; default: all.
             replicates: Outputs per question and scenario; default 2.
             seed: Seed of the drawn cases and of the calls; default 0.
-            max_cost: Spend at most this, in USD, all models together.
-            max_calls: Stop after N calls over all models; retries are free.
+            max_cost: Maximum cost of all models together, in USD.
+            max_calls: Maximum calls over all models, without retries.
             concurrency: Concurrent calls per model; default 8, up to 256 on a private network.
             resume: Continue the newest audit; make only the missing calls.
             run: Continue this audit: its id or folder.
             dry_run: Check the inputs and return the calls and the maximum cost; make no call.
-            batch: Ask by the vendors' batch APIs: half the price, answers within a day; waits.
-            audits: Where audits are kept.
-            watch: Shows the progress of the calls; default: nothing is shown.
+            batch: Use batch APIs: half the price, outputs within a day; waits for them.
+            audits: The folder of audits.
+            watch: Receives the progress of the calls; default: no output.
 
         Returns:
             The audit and its runs, or its size in a dry run.
@@ -103,11 +103,11 @@ class Audits:
             questions: The number of questions of each benchmark in --cube.
             centered: Subtract each scenario's mean over the models before σ; for scenarios that are not neutral.
             without: Skip these scenarios.
-            weights: Weights of benchmarks, as NAME=W; default: as the audit was drawn, else 1 each.
+            weights: Weights of benchmarks, as NAME=W; default: those of the audit, or else 1 each.
             missing: What to do if scores are missing: refuse, or leave out for all models.
             grades: 8: finer grades, for 20 models or more.
             out: Write page, charts and cube here; default: the audit's folder; with --cube nowhere.
-            audits: Where audits are kept.
+            audits: The folder of audits.
 
         Returns:
             The result, and the models without any output.
@@ -136,7 +136,7 @@ class Audits:
         Args:
             family: A folder of .evaluator/scenarios; default: the scenarios outside of folders.
             trial: An audit in these scenarios; default: the newest.
-            audits: Where audits are kept.
+            audits: The folder of audits.
 
         Returns:
             The findings of each scenario, and the verdict on the family.

@@ -1,4 +1,4 @@
-"""`Library.ci`: what workflows do with a library. The commands `ci …` and `init` use it."""
+"""`Library.ci`: plan, collect and publish runs. The commands `ci …` and `init` use it."""
 
 from pathlib import Path
 
@@ -21,12 +21,12 @@ class ContinuousIntegration:
     """Planning, collecting and publishing runs: `Library.ci`. Each method takes the request of its command."""
 
     def __init__(self, config: Path) -> None:
-        """Take the folder of models.yaml and settings.yaml."""
+        """Set the folder of models.yaml and settings.yaml."""
         self.config = config
 
     @staticmethod
     def plan(request: PlanRequest) -> Plan:
-        """Plan which runs CI makes, in which jobs and at what cost."""
+        """Plan the runs of CI, their jobs and their cost."""
         return make_plan(request)
 
     @staticmethod
@@ -41,7 +41,7 @@ class ContinuousIntegration:
         return collect(request)
 
     def outcome(self, collected: str | Path, plan: Path | None = None) -> Outcome:
-        """Read the outcome that `collect` wrote; if it is missing, every run of the `plan` is missing."""
+        """Read the outcome that `collect` wrote; if there is none, all runs of the `plan` are missing."""
         return read_outcome(Path(collected), plan)
 
     @staticmethod
@@ -51,7 +51,7 @@ class ContinuousIntegration:
 
     @staticmethod
     def init(request: InitRequest) -> InitResult:
-        """Lay out configuration, workflows and an example component in a folder, as `init` does; overwrite nothing."""
+        """Create configuration, workflows and an example component in a folder, as `init` does; overwrite nothing."""
         return create_library(request, edited_schemas())
 
     @staticmethod
@@ -68,8 +68,7 @@ class ContinuousIntegration:
         return adopt(request, proposal)
 
     def fetch_cases(self, platform: PlatformName | None = None) -> tuple[str, str, Path] | None:
-        """Fetch the fixtures that settings.yaml names in another repository; return its name, their commit and
-        folder.
+        """Fetch the fixtures that settings.yaml names in another repository; return its name, their commit and folder.
 
         Return None if it names none. A `platform` receives the commit as an output for later jobs.
         """

@@ -49,7 +49,7 @@ class Judges:
     """
 
     def __init__(self, components: Path, config: Path, fixtures: Path | None) -> None:
-        """Take the folders of the library."""
+        """Set the folders of the library."""
         self.components, self.config, self.fixtures = components, config, fixtures
 
     def score(
@@ -92,13 +92,13 @@ class Judges:
             resume: Continue the newest judge run.
             judge_run: Continue this judge run: its id or folder.
             dry_run: Check the inputs and return the size of the judge run; make no call.
-            review: Queue what the judges leave open for human review.
+            review: Queue undecided items for human review.
             review_sample: With `review`: also queue this many random items.
             out: The folder of judge runs.
             batch: Use batch APIs: half the price, outputs within a day.
-            cascade: `CHEAP,STRONG`, instead of `judges`: call STRONG about what CHEAP leaves open.
+            cascade: `CHEAP,STRONG`, instead of `judges`: call STRONG for the items that CHEAP leaves undecided.
             criteria: Only these criteria.
-            watch: Shows the progress of the calls; default: nothing is shown.
+            watch: Receives the progress of the calls; default: no output.
 
         Returns:
             The judge run with its results, or its size in a dry run.
@@ -167,13 +167,13 @@ class Judges:
             resume: Continue the newest judge run.
             judge_run: Continue this judge run: its id or folder.
             dry_run: Check the inputs and return the size of the judge run; make no call.
-            review: Queue what the judges leave open for human review.
+            review: Queue undecided items for human review.
             review_sample: With `review`: also queue this many random items.
             out: The folder of judge runs.
             batch: Use batch APIs: half the price, outputs within a day.
-            cascade: `CHEAP,STRONG`, instead of `judges`: call STRONG about what CHEAP leaves open.
+            cascade: `CHEAP,STRONG`, instead of `judges`: call STRONG for the items that CHEAP leaves undecided.
             criteria: Only these criteria.
-            watch: Shows the progress of the calls; default: nothing is shown.
+            watch: Receives the progress of the calls; default: no output.
 
         Returns:
             The judge run with its results, or its size in a dry run.
@@ -249,12 +249,12 @@ class Judges:
             resume: Continue the newest judge run.
             judge_run: Continue this judge run: its id or folder.
             dry_run: Check the inputs and return the size of the judge run; make no call.
-            review: Queue what the judges leave open for human review.
+            review: Queue undecided items for human review.
             review_sample: With `review`: also queue this many random items.
             out: The folder of judge runs.
             batch: Use batch APIs: half the price, outputs within a day.
-            cascade: `CHEAP,STRONG`, instead of `judges`: call STRONG about what CHEAP leaves open.
-            watch: Shows the progress of the calls; default: nothing is shown.
+            cascade: `CHEAP,STRONG`, instead of `judges`: call STRONG for the items that CHEAP leaves undecided.
+            watch: Receives the progress of the calls; default: no output.
 
         Returns:
             The judge run with its results, or its size in a dry run.
@@ -320,7 +320,7 @@ class Judges:
             rubric: With `judges`: the rubric by which items are judged.
             corrupt: With `judges`: test them on this many corrupted outputs, too.
             probes: Judge again with `verbosity` or `authority` added.
-            bar: The κ with people that a trusted judge reaches.
+            bar: The minimum κ with people of a trusted judge.
             verdicts: JSON Lines of stored verdicts.
             batch: Results of `judge regression` on labelled pairs.
             judges: The models that judge.
@@ -332,10 +332,10 @@ class Judges:
             resume: Continue the newest judge run.
             judge_run: Continue this judge run: its id or folder.
             dry_run: Check the inputs and return the size of the judge run; make no call.
-            review: Queue what the judges leave open for human review.
+            review: Queue undecided items for human review.
             review_sample: With `review`: also queue this many random items.
             out: The folder of judge runs.
-            watch: Shows the progress of the calls; default: nothing is shown.
+            watch: Receives the progress of the calls; default: no output.
 
         Returns:
             The judge run with its results, or its size in a dry run.
@@ -388,7 +388,7 @@ class Judges:
             seed: Seed of the call.
             max_cost: Maximum cost of all models together, in USD.
             dry_run: Check the inputs and return the size of the judge run; make no call.
-            watch: Shows the progress of the calls; default: nothing is shown.
+            watch: Receives the progress of the calls; default: no output.
 
         Returns:
             The findings of `judge lint` in the draft, or the size of the call in a dry run.
@@ -428,7 +428,7 @@ class Judges:
             seed: Seed of the call.
             max_cost: Maximum cost of the call, in USD.
             dry_run: Check the inputs and return the size of the call; do not make it.
-            watch: Shows the progress of the call; default: nothing is shown.
+            watch: Receives the progress of the call; default: no output.
 
         Returns:
             The folder of the scenarios, or the size of the call in a dry run.
@@ -465,10 +465,10 @@ class Judges:
             seed: Seed of the calls.
             max_cost: Maximum cost of the calls, in USD.
             dry_run: Check the inputs and return the size of the calls; make none.
-            watch: Shows the progress of the calls; default: nothing is shown.
+            watch: Receives the progress of the calls; default: no output.
 
         Returns:
-            The drafted cases and the number of drafts left out by reason, or the size of the calls in a dry run.
+            The drafted cases and the number of skipped drafts by reason, or the size of the calls in a dry run.
         """
         refuse_fetched(load_settings(self.config).fixtures, self.fixtures)
         request = request_of(
@@ -484,14 +484,14 @@ class Judges:
         return draft_cases(request, watch)
 
     def lint(self, files: Sequence[Path] = ()) -> RubricLint:
-        """Check rubrics, by default all of the configuration, as `judge lint` does."""
+        """Check rubrics, by default all in `.evaluator/rubrics`, as `judge lint` does."""
         paths = list(dict.fromkeys(files)) or find_rubrics(self.config)
         if not paths:
-            raise ConfigError(f"{self.config / 'rubrics'} holds no rubric; add one, or name a file")
+            raise ConfigError(f"{self.config / 'rubrics'} has no rubrics; add one, or name a file")
         return lint_rubrics(paths, follow_links=load_settings(self.config).limits.follow_links)
 
     def pin(self, run: str, cases: Sequence[str] = ()) -> PinReport:
-        """Keep a run's first answers in the repository, as the baseline of later judgements; `cases` are patterns."""
+        """Save a run's first outputs as the baseline of `judge regression`; `cases` are patterns."""
         folder = find_run(run, self.components)
         skill, limits = read_component_manifest(folder).skill, load_settings(self.config).limits
         component = load_component(self.components, skill, limits, self.fixtures)
@@ -512,7 +512,7 @@ class Judges:
         return fresh, len(items) - fresh
 
     def review_page(self, port: int = 0) -> ReviewServer:
-        """Return the server of the review page, for this machine alone. Port 0 takes a free port."""
+        """Return the server of the review page, which only this machine can reach. Port 0 selects a free port."""
         queue = queue_in(self.config, begun=True)
         queue.labels(queue.items())  # reports an invalid label before the page is opened
         return ReviewServer(queue, port)

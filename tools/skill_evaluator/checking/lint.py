@@ -38,12 +38,12 @@ _MONEY = re.compile(r"\d,\d{3}(?!\d)|\d[.,]\d\d(?!\d)")  # digits alone, or `47.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanLine:
-    """One path of the field plan. `why` is the origin of its comparison or alignment: declared or inferred."""
+    """One path of the field plan. `reason` is the origin of its comparison or alignment: declared or inferred."""
 
     path: str
     kind: Literal["field", "array"]
     rule: FieldRule
-    why: str
+    reason: str
 
     @property
     def counted(self) -> bool:
@@ -59,10 +59,10 @@ def plan_lines(component: Component, declared: Mapping[str, Declaration]) -> lis
     plan, schema = component.plan, component.schema or {}
     if component.output != "json":
         reason = f"{_prose(component, '')}output: {component.output}"
-        return [PlanLine(path="", kind="field", rule=plan.leaf("", ""), why=reason)]
+        return [PlanLine(path="", kind="field", rule=plan.leaf("", ""), reason=reason)]
     if component.schema is None:
         return [
-            PlanLine(path=path, kind="field", rule=rule, why=f"{_prose(component, path)}no schema")
+            PlanLine(path=path, kind="field", rule=rule, reason=f"{_prose(component, path)}no schema")
             for path, rule in plan.leaves.items()
         ]
     lines = []
@@ -70,10 +70,10 @@ def plan_lines(component: Component, declared: Mapping[str, Declaration]) -> lis
         declaration = declared.get(path, {})
         if path in plan.arrays:
             reason = _reason(declaration, ("align", "key"), location.kind)
-            lines.append(PlanLine(path=path, kind="array", rule=plan.arrays[path], why=reason))
+            lines.append(PlanLine(path=path, kind="array", rule=plan.arrays[path], reason=reason))
         elif path in plan.leaves:
             reason = _reason(declaration, ("compare",), f"{_prose(component, path)}schema")
-            lines.append(PlanLine(path=path, kind="field", rule=plan.leaves[path], why=reason))
+            lines.append(PlanLine(path=path, kind="field", rule=plan.leaves[path], reason=reason))
     return lines
 
 
@@ -82,8 +82,8 @@ def _prose(component: Component, path: str) -> str:
 
 
 def _reason(declaration: Declaration, deciding: Sequence[str], inferred: str) -> str:
-    """Return the reason for a comparator: declared, or inferred from the schema, with further declarations such as
-    a weight.
+    """Return the reason for a comparator: declared, or inferred from the schema, with further declarations such as a
+    weight.
     """
     if any(declaration.get(name) for name in deciding):
         return "declared"
@@ -176,7 +176,7 @@ def _read_cases(component: Component, fixtures: Path | None) -> tuple[list[Case]
     cases, waiting, not_evaluated, case_problems = list[Case](), list[str](), None, list[SkillEvaluatorError]()
     try:
         waiting += [] if component.output == "choice" else cases_without_document(find_cases(component, fixtures))
-        cases += read_cases(component, fixtures, odd=case_problems.append)
+        cases += read_cases(component, fixtures, on_problem=case_problems.append)
     except NotEvaluatedError as reason:
         not_evaluated = str(reason)
     except SkillEvaluatorError as problem:

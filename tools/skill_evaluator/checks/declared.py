@@ -84,10 +84,11 @@ _KINDS = tuple(name for name in DeclaredCheck.model_fields if name not in _Weigh
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """One check, ready to run. `words` is its declaration as text.
+    """One check, ready to run. `text` is its declaration as text.
 
-    `at` is the JSON pointer to its value in the parsed answer, None for the raw text; without a `kind` a value has to
-    exist. `source` is the source code of a python check. The digest covers all that decides whether an answer passes.
+    `pointer` is the JSON pointer to its value in the parsed output; None means the raw text. Without a `kind` a value
+    has to exist. `source` is the source code of a python check. The digest covers all that decides whether an output
+    passes.
     """
 
     id: str
@@ -95,10 +96,10 @@ class Check:
     argument: Any
     negated: bool
     ignore_case: bool
-    at: str | None
+    pointer: str | None
     weight: float
     tier: Tier | None
-    words: str
+    text: str
     digest: str
     source: str | None = None
 
@@ -143,8 +144,8 @@ def _read_check(
         pointer, name = argument.at, argument.kind
         ignore_case = ignore_case or argument.ignore_case
         argument = getattr(argument, name) if name else None
-    words = (f"json {pointer} " if pointer is not None else "") + _check_text(name or "is there", argument)
-    derived_id = _derived_id(words)
+    text = (f"json {pointer} " if pointer is not None else "") + _check_text(name or "is there", argument)
+    derived_id = _derived_id(text)
     if name == "python":
         file, _, derived_id = argument.rpartition(":")
         source = _read_function(derived_id, inside(folder / file), where, error)
@@ -156,10 +157,10 @@ def _read_check(
         argument=argument,
         negated=negated,
         ignore_case=ignore_case,
-        at=pointer,
+        pointer=pointer,
         weight=declared.weight,
         tier=declared.tier,
-        words=words,
+        text=text,
         digest=digest(canonical_json(content)),
         source=source,
     )
@@ -204,8 +205,8 @@ def passes(check: Check, text: str, parsed: Parsed) -> bool | None:
     it is a `not_…` check.
     """
     value: Any = Raw(text)
-    if check.at is not None:
-        value = value_at(parsed.value, check.at) if parsed.found else NO_VALUE
+    if check.pointer is not None:
+        value = value_at(parsed.value, check.pointer) if parsed.form else NO_VALUE
         if value is NO_VALUE or not check.kind:
             return value is not NO_VALUE
     kind, argument = CHECKS[check.kind], check.argument

@@ -25,8 +25,8 @@ from skill_evaluator.files import json_text, replace_text
 from skill_evaluator.identifiers import BASELINE
 from skill_evaluator.judges.modes.sentences import SentenceAnswers, SentencesJudge
 from skill_evaluator.library.cases import Case, load_cases
-from skill_evaluator.providers import asking
-from skill_evaluator.providers.redaction import attempted
+from skill_evaluator.providers import with_program
+from skill_evaluator.providers.redaction import result_or_error
 from skill_evaluator.records.archive import refusal_reason
 from skill_evaluator.records.record import PARTIAL, Record, fault_lines, write_record
 from skill_evaluator.runner.journal import JUDGE, Manifest, input_digests, read_answers
@@ -68,7 +68,9 @@ def collect(request: CollectRequest) -> Outcome:
         now = time.monotonic()
         run_deadline = now + (deadline - now) / (len(planned) - len(scored))
         gathered = gather(plan, planned[index], arrivals)
-        result = attempted(gathered.manifest.skill, partial(_score_run, gathered, arrivals, request, run_deadline))
+        result = result_or_error(
+            gathered.manifest.skill, partial(_score_run, gathered, arrivals, request, run_deadline)
+        )
         if isinstance(result, SkillEvaluatorError):  # an error in one run does not stop the others
             problems.append(result)
             result = (
@@ -170,7 +172,7 @@ def _verdicts(
     """
     verdicts, undecided = [], {}
     for skill, final in by_key((record.skill, record) for record in records if record.is_final).items():
-        verdict = attempted(skill, partial(_verdict, skill, final, checkout, again=again))
+        verdict = result_or_error(skill, partial(_verdict, skill, final, checkout, again=again))
         if isinstance(verdict, SkillEvaluatorError):
             undecided[skill] = verdict
         elif verdict is not None:
@@ -202,7 +204,7 @@ def _lost_values(
         ids = (model.baseline.run_id if model.baseline else "", model.candidate.run_id)
         if all(run_id in records for run_id in ids):
             baseline, candidate = ((records[run_id], outputs[run_id]().answers) for run_id in ids)
-            yield ids[1], attempted(candidate[0].skill, partial(lost_values, model, baseline, candidate, request))
+            yield ids[1], result_or_error(candidate[0].skill, partial(lost_values, model, baseline, candidate, request))
 
 
 def _score_run(
@@ -271,7 +273,7 @@ def _record(gathered: GatheredRun, arrivals: Arrivals, checkout: CollectRequest,
     """Score the outputs of a run until a deadline; raise PlanError if this checkout differs from the plan."""
     manifest = gathered.manifest
     component = checkout.component(manifest.skill)
-    configuration = asking(checkout.configuration, component)
+    configuration = with_program(checkout.configuration, component)
     model = next((model for model in configuration.models if model.id == manifest.model_id), None)
     if model is None:
         raise PlanError(f"model '{manifest.model_id}' is no longer in models.yaml; check out the plan's commit")

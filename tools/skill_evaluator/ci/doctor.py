@@ -24,8 +24,8 @@ from skill_evaluator.library.programs import ProgramUnderTest
 from skill_evaluator.library.prompts import dialogue
 from skill_evaluator.library.scaffolding import IGNORED, IGNORED_IN_CONFIG, PLACEHOLDERS
 from skill_evaluator.library.sources import component_names, components_of
-from skill_evaluator.providers import Configuration, find_key, lack_of
-from skill_evaluator.providers.base import ProviderError, Request, ask_once, opened
+from skill_evaluator.providers import Configuration, find_key, missing_key
+from skill_evaluator.providers.base import ProviderError, Request, call_once, opened
 from skill_evaluator.providers.program import MODEL, VARIABLES, values_of
 from skill_evaluator.providers.redaction import redactor_of
 from skill_evaluator.repository import Repository
@@ -133,7 +133,7 @@ async def _call_models(configuration: Configuration) -> dict[str, str | None]:
         try:
             provider = opened(kind, model, find_key(model, kind, configuration.keys), settings)
             try:
-                await ask_once(provider, request, settings)
+                await call_once(provider, request, settings)
             finally:
                 await provider.close()
         except (ProviderError, SkillEvaluatorError) as problem:
@@ -141,7 +141,7 @@ async def _call_models(configuration: Configuration) -> dict[str, str | None]:
         return None
 
     kinds = [(model, configuration.kinds[model.provider]) for model in configuration.models]
-    models = [model for model, kind in kinds if not kind.free and lack_of(model, kind, configuration.keys) is None]
+    models = [model for model, kind in kinds if not kind.free and missing_key(model, kind, configuration.keys) is None]
     return dict(zip([model.id for model in models], await asyncio.gather(*map(call, models)), strict=True))
 
 

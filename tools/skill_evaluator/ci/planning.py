@@ -49,7 +49,7 @@ from skill_evaluator.library.versions import (
     version_before,
     versioning_problems,
 )
-from skill_evaluator.providers import asking, program
+from skill_evaluator.providers import program, with_program
 from skill_evaluator.records.archive import Archive, refusal_reason
 from skill_evaluator.records.selection import versions_patched_to
 from skill_evaluator.repository import Repository, within
@@ -273,7 +273,7 @@ def _on_models(
     ids: Sequence[str],
 ) -> Iterator[PlannedEvaluation]:
     """Yield a component on each model, and add the cases that are not applicable and missing judges to the plan."""
-    configuration, sizes = asking(request.configuration, component), input_sizes(component, cases)
+    configuration, sizes = with_program(request.configuration, component), input_sizes(component, cases)
     settings, models = configuration.settings, {model.id: model for model in configuration.models}
     for model in (models[model_id] for model_id in ids if model_id in models):
         kind = configuration.kinds[model.provider]

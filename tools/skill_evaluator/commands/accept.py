@@ -1,4 +1,4 @@
-"""`skill-evaluator accept`: make a recorded version the anchor of later versions. Makes no call."""
+"""`skill-evaluator accept`: make a recorded version the accepted baseline of later versions. Makes no call."""
 
 from skill_evaluator.api import Library
 from skill_evaluator.display.options import SKILL, OnlyModels, RecordOptions, argument, flag, option, options

@@ -1,4 +1,4 @@
-"""`skill-evaluator audit`: how much does a model move when the prompt around the task changes in ordinary ways?"""
+"""`skill-evaluator audit`: measure how much models fluctuate when the prompt around the task varies."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""`skill-evaluator cases`: draft cases, make cases of the rows of a table, and fetch those kept elsewhere."""
+"""`skill-evaluator cases`: draft cases, import cases from a table, and fetch cases from another repository."""
 
 from dataclasses import replace
 
@@ -52,7 +52,7 @@ def cases_import(options: CasesImportOptions) -> int:
         options, on_problem=leave_out if options.skip_invalid else refuse
     )
     counts = f"{counted(len(made.cases), 'case')} of {made.component.name}, {made.labelled} with ground truth"
-    print(f"{counts}, in {made.place}:")
+    print(f"{counts}, in {made.folder}:")
     for case_id, files in list(made.cases.items())[:_SHOWN]:
         print(f"  {case_id}: {', '.join(files)}")
     if len(made.cases) > _SHOWN:

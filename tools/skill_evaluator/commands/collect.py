@@ -1,6 +1,6 @@
-"""`skill-evaluator ci collect`: the artifacts of a plan's jobs → one record per component and model, and outcome.json.
+"""`skill-evaluator ci collect`: turn the artifacts of a plan's jobs into records and outcome.json.
 
-It makes no call and touches no leaderboard. It scores the answers themselves, so that shards become one run.
+Makes no call and changes no leaderboard. The outputs of all shards of a run are scored together.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""`skill-evaluator compare`: is a version worse than the recorded one, where, and how sure is that?"""
+"""`skill-evaluator compare`: compare a version with its baseline and show where it is worse, with confidence."""
 
 from dataclasses import replace
 
@@ -26,7 +26,7 @@ class CompareOptions(RecordOptions):
     """The options of `compare`."""
 
     skill: str | None = argument("A component, a record, or results of a different tool.", None, "COMPONENT")
-    other: str | None = argument("The file to compare with the first one.", None, "FILE")
+    second_file: str | None = argument("The file to compare with the first one.", None, "FILE")
     baseline: str | None = option("Version, run or file; default: the accepted baseline.", metavar="VERSION")
     candidate: str | None = option("Version, run or file to judge; default: the newest.", metavar="VERSION")
     models: OnlyModels = ()
@@ -38,10 +38,10 @@ class CompareOptions(RecordOptions):
 
 def compare(options: CompareOptions) -> int:
     """Compare a version with its baseline; show what got worse, and how sure that is. Makes no call."""
-    if options.other is not None:
+    if options.second_file is not None:
         if options.baseline or options.candidate or options.between:
-            raise LeaderboardError("two files are compared: leave out --baseline, --candidate and --models")
-        options = replace(options, skill=None, baseline=options.skill, candidate=options.other)
+            raise LeaderboardError("two files are compared: remove --baseline, --candidate and --models")
+        options = replace(options, skill=None, baseline=options.skill, candidate=options.second_file)
     fail_on = named_verdicts(options.fail_on)
     library = Library(options.components, config=options.config)
     result = library.compare(

@@ -1,6 +1,6 @@
 """`skill-evaluator demo`: a small prompt library with recorded runs, to see a verdict, a history and an explanation.
 
-The answers are shipped; the records are made of them here and now, by `evaluate` itself.
+The outputs are part of the package; `evaluate` scores and records them when the library is created.
 """
 
 import contextlib
@@ -52,5 +52,5 @@ def demo(options: DemoOptions) -> int:
 
 
 def _write(folder: Path, files: Mapping[str, str]) -> None:
-    for place, text in files.items():
-        replace_text(folder / place, text)
+    for path, text in files.items():
+        replace_text(folder / path, text)

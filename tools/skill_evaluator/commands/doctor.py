@@ -1,4 +1,4 @@
-"""`skill-evaluator doctor`: report keys, one call to each model, and what stands in the way of runs here and in CI."""
+"""`skill-evaluator doctor`: check keys, call each model once, and report what prevents runs here and in CI."""
 
 from skill_evaluator.api import Library
 from skill_evaluator.display.options import ConfigOption, FormatOption, folders_of, options

@@ -1,4 +1,4 @@
-"""`skill-evaluator evaluate`: its options; what asks and shows is imported late, so that help starts quickly."""
+"""`skill-evaluator evaluate`. The evaluation is imported lazily, so that `--help` is fast."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What `evaluate` and `try` share: evaluate, show what came of it, and return the exit code."""
+"""Shared by `evaluate` and `try`: evaluate, show the results, and return the exit code."""
 
 import sys
 from collections.abc import Mapping
@@ -36,13 +36,13 @@ from skill_evaluator.runner.session import print_resume_command
 
 
 def measure(request: EvaluationRequest, form: Format, *, full: bool = False, show_changes: bool = False) -> int:
-    """Evaluate, show what came of it (all of it if `full`), and return the exit code."""
+    """Evaluate, show the results (all rows if `full`), and return the exit code."""
     done = Evaluation(request, watch).run(write_report)
     return _show(done, request, form, full=full, show_changes=show_changes)
 
 
 def measure_at_each_save(request: EvaluationRequest, form: Format, *, full: bool) -> int:
-    """Try a prompt whenever it is saved, show what came of it, and return the exit code of the last try."""
+    """Evaluate a prompt after each save, show the results, and return the exit code of the last evaluation."""
     code = EXIT_INCOMPLETE
     for done in evaluate_at_each_save(request, watch, write_report):
         code = _show(done, request, form, full=full, show_changes=True)
@@ -50,7 +50,7 @@ def measure_at_each_save(request: EvaluationRequest, form: Format, *, full: bool
 
 
 def _show(done: EvaluationResult, request: EvaluationRequest, form: Format, *, full: bool, show_changes: bool) -> int:
-    """Show what came of an evaluation, and return the exit code."""
+    """Show the results of an evaluation, and return the exit code."""
     site = Site(done.inputs.settings.site.address)
     changes = done.changed_outputs() if show_changes else []
     page = evaluation_page(done, changes, words_of(request), site)
@@ -73,14 +73,14 @@ def measure_planned(request: ManyRequest, form: Format, plan: Path, run: str) ->
 
 
 def measure_many(request: ManyRequest, form: Format) -> int:
-    """Show what several components cost, evaluate them if that is agreed on, and return the worst exit code."""
+    """Show the cost of several components, evaluate them after confirmation, and return the worst exit code."""
     library = Library(**folders_of(request))
     planned = plan_many(request)
     print_planned(planned)
     done: Mapping[str, EvaluationResult | SkillEvaluatorError] = {}
     if planned.ready and not request.dry_run:
         if request.max_cost is None and not agreed("Ask them?", yes=request.yes):
-            raise RunError("nothing was asked; --max-cost USD sets a cap, and --yes asks without one")
+            raise RunError("no call was made; set a cap with --max-cost USD, or use --yes to run without a cap")
         done = evaluate_many(request, planned, watch, write_report)
     if done or form == "json":
         folders = words_of(request)
@@ -106,13 +106,13 @@ def _code(library: Library, done: EvaluationResult | SkillEvaluatorError) -> int
 
 
 def _warn_without_verdict(done: EvaluationResult, *, show_changes: bool) -> None:
-    """Say on stderr why there is no verdict, and what would make one."""
+    """Print on stderr the reason why there is no verdict, and the remedy."""
     name = done.inputs.component.name
     for record in done.judged:
-        said = [*skipped_run_notes(done.archive.entries, entry_of(record), None), record.served_note]
-        for words in filter(None, said):
-            print(f"warning: {words}", file=sys.stderr)
+        notes = [*skipped_run_notes(done.archive.entries, entry_of(record), None), record.served_note]
+        for note in filter(None, notes):
+            print(f"warning: {note}", file=sys.stderr)
     if done.request.scenario == SCHEMA_ALONE and done.judged:
-        print(f"evaluate {name} without --no-prompt, too: what the prompt adds is told then", file=sys.stderr)
+        print(f"evaluate {name} without --no-prompt, too, to see what the prompt adds", file=sys.stderr)
     if show_changes and done.judged:
-        print(f"there is no complete record to judge against: evaluate {name} first", file=sys.stderr)
+        print(f"there is no complete record to compare with: evaluate {name} first", file=sys.stderr)

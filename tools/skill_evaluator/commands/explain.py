@@ -1,4 +1,4 @@
-"""`skill-evaluator explain`: a case of a saved run with its ground truth and outputs, or one field of all cases."""
+"""`skill-evaluator explain`: show a case of a saved run with its ground truth, or one field of all cases."""
 
 from skill_evaluator.api import Library
 from skill_evaluator.display.options import Full, LibraryOptions, argument, option, options, words_of

@@ -1,4 +1,4 @@
-"""`skill-evaluator export`: records as tables, and verdicts as tests, for other programs. Makes no call."""
+"""`skill-evaluator export`: export records as tables, and verdicts as JUnit XML. Makes no call."""
 
 from skill_evaluator.api import Library
 from skill_evaluator.display.options import folders_of, keywords_of

@@ -1,4 +1,4 @@
-"""`skill-evaluator history`: every recorded version of every model, and which of them made it worse. Makes no call."""
+"""`skill-evaluator history`: show the score and verdict of each recorded version and model. Makes no call."""
 
 from skill_evaluator.api import Library
 from skill_evaluator.commands.options import named_verdicts

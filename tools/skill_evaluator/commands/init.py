@@ -1,4 +1,4 @@
-"""`skill-evaluator init`: write the files that evaluations need. Existing files stay as they are."""
+"""`skill-evaluator init`: write the files that evaluations require. Existing files are not changed."""
 
 import sys
 from collections.abc import Sequence
@@ -56,7 +56,7 @@ def _print(lines: Sequence[str]) -> None:
 
 
 def _adopt(options: InitRequest) -> None:
-    """Show what of a library can be evaluated, and propose what else it lacks; write it if told so."""
+    """Show the components that can be evaluated, propose the missing files, and write them after confirmation."""
     asks = sys.stdin.isatty() and sys.stdout.isatty()
     proposal = ContinuousIntegration.propose(options, _choose if asks else lambda *_: None)
     show([Text(f"looked for: {', '.join(f'{words} ({count:,})' for words, count in proposal.searched)}"), Text()])
@@ -68,8 +68,8 @@ def _adopt(options: InitRequest) -> None:
     if proposal.sentences:
         judged = f"{counted(proposal.sentences, 'sentence')} among the checks"
         print(f"{judged}: a model must judge them; name it at policy.judge.model of .evaluator/settings.yaml\n")
-    for place, text in proposal.files.items():
-        print(f"proposed {place}{f': {declared_words(text)}' if place in proposal.declared else ''}")
+    for path, text in proposal.files.items():
+        print(f"proposed {path}{f': {declared_words(text)}' if path in proposal.declared else ''}")
     if proposal.ignored:
         print(f"proposed .gitignore: {' '.join(proposal.ignored)}")
     count = len(proposal.files) + bool(proposal.ignored)
@@ -88,7 +88,7 @@ def _adopt(options: InitRequest) -> None:
 
 
 def _choose(name: str, parts: Sequence[str]) -> str | None:
-    """Ask which part of a schema is the contract."""
+    """Ask which part of a schema describes the output."""
     print(f"Which part of its schema does {visible(name)} answer with? 0: none of these")
     for number, part in enumerate(parts, 1):
         print(f"{number}: {visible(part)}")

@@ -1,4 +1,4 @@
-"""`skill-evaluator leaderboard`: which model should we ship? Ranks recorded models and makes no call."""
+"""`skill-evaluator leaderboard`: rank the recorded models and name the one to ship. Makes no call."""
 
 import sys
 

@@ -1,6 +1,6 @@
-"""`skill-evaluator lint`: read and check components with all their cases, and show what will be scored, and why.
+"""`skill-evaluator lint`: check components with all their cases, and show how each field is scored, and why.
 
-A component that is wrong does not hide the others: every problem is printed, and the exit code comes at the end.
+The problems of all components are printed before the command fails.
 """
 
 import sys
@@ -26,16 +26,16 @@ class LintOptions(LintRequest):
 
 def lint(options: LintOptions) -> int:
     """Check components and all their cases; show how every field is compared, and why."""
-    found = Library(**folders_of(options)).lint(**keywords_of(options, LintRequest))
-    print_linted(found, options.format)
-    mark_linted(found, options.platform)
-    wrong = list(found.broken.values())
-    if found.problems:
-        bad = sum(bool(component.problems) for component in found.components)
-        of = counted(len(found.components), "component")
-        wrong.insert(0, f"{counted(len(found.problems), 'problem')} in {bad} of {of}")
+    linted = Library(**folders_of(options)).lint(**keywords_of(options, LintRequest))
+    print_linted(linted, options.format)
+    mark_linted(linted, options.platform)
+    wrong = list(linted.broken.values())
+    if linted.problems:
+        bad = sum(bool(component.problems) for component in linted.components)
+        of = counted(len(linted.components), "component")
+        wrong.insert(0, f"{counted(len(linted.problems), 'problem')} in {bad} of {of}")
     if options.strict:
-        wrong += [*not_evaluated(found.components), *found.stale.values()]
+        wrong += [*not_evaluated(linted.components), *linted.stale.values()]
     if not wrong:
         return EXIT_OK
     print(f"error: {visible('; '.join(wrong))}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""`skill-evaluator mutate`: run a prompt without each of its parts; do the cases notice?"""
+"""`skill-evaluator mutate`: run a prompt without each of its parts, to see whether the cases notice."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""What several commands do with their options: ask for consent, skip rows, find the library's folders."""
+"""Shared handling of options: confirmation, skipped rows, and the folders of the library."""
 
 import os
 import sys
@@ -12,11 +12,16 @@ from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import ConfigError, SkillEvaluatorError
 from skill_evaluator.text import nearest
 
-_COMPONENT_FIELDS = ("skill", "skills", "names", "sources")  # a folder stands for the name there, as shells complete it
+_COMPONENT_FIELDS = (
+    "skill",
+    "skills",
+    "names",
+    "sources",
+)  # options in which a folder may replace a name, as shells complete folders
 
 
 def agreed(question: str, *, yes: bool) -> bool:
-    """Return whether the user agrees: with `--yes`, or on a terminal with an answer."""
+    """Return whether the user agrees, by `--yes` or by an answer on the terminal."""
     if yes or not (sys.stdin.isatty() and sys.stdout.isatty()):
         return yes
     print(f"{question} [y/N]: ", end="", flush=True)
@@ -24,7 +29,7 @@ def agreed(question: str, *, yes: bool) -> bool:
 
 
 def leave_out(problem: SkillEvaluatorError) -> None:
-    """Warn of an invalid row that `--skip-invalid` skips."""
+    """Print a warning about an invalid row that `--skip-invalid` skips."""
     print(f"warning: {visible(str(problem))}; left out", file=sys.stderr)
 
 
@@ -61,9 +66,9 @@ def with_library(options: Any) -> Any:
 
 
 def _names_of(typed: Any, components: Path) -> Any:
-    """Return the names of components whose folders are typed, as a shell completes them, and all else as it is."""
+    """Replace folders of components by their names; return other values unchanged."""
     if isinstance(typed, tuple):
         return tuple(_names_of(each, components) for each in typed)
     path = Path(typed)
-    is_folder = os.path.isdir(typed)  # noqa: PTH112 - what no folder can be called is none, too
+    is_folder = os.path.isdir(typed)  # noqa: PTH112 - Path.is_dir raises for some names
     return path.name if is_folder and path.parent.resolve() == components.resolve() else typed

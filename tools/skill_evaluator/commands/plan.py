@@ -1,6 +1,6 @@
-"""`skill-evaluator ci plan`: the runs of a push or of a person, as jobs, with the reasons and the cost.
+"""`skill-evaluator ci plan`: plan the runs of a push or of a manual start as jobs, with reasons and cost.
 
-It makes no call and needs no key. Jobs and `collect` go by the plan.json it writes; `--detect` plans a size instead.
+Makes no call and requires no key. Jobs and `collect` read its plan.json. `--detect` computes a sample size instead.
 """
 
 from pathlib import Path

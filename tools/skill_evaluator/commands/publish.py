@@ -1,4 +1,4 @@
-"""`skill-evaluator ci publish`: what `collect` put together → one commit, pushed to a branch, or up for review."""
+"""`skill-evaluator ci publish`: commit the collected records, and push them to a branch or for review."""
 
 from skill_evaluator.api.ci import ContinuousIntegration
 from skill_evaluator.ci.publishing import PublishRequest
@@ -16,15 +16,15 @@ EXITS = {2: "invalid input, or a record could not be published (the others are p
 def publish(options: PublishRequest) -> int:
     """Commit collected records to a branch and push it; tries again if the branch has moved."""
     done = ContinuousIntegration.publish(options)
-    words = "no record to publish"
+    message = "no record to publish"
     if done.records and done.commit is None:
-        words = f"{counted(len(done.records), 'record')} already on {done.branch}: nothing to do"
+        message = f"{counted(len(done.records), 'record')} already on {done.branch}: nothing to do"
     elif done.records:
-        words = f"{counted(len(done.records), 'record')} on {done.branch} of {options.remote} by {done.commit}"
+        message = f"{counted(len(done.records), 'record')} on {done.branch} of {options.remote} by {done.commit}"
     print_page(
         options.format,
         json=lambda: {"records": done.records, "branch": done.branch, "commit": done.commit},
-        page=lambda: page_of("published", [Line(words)]),
+        page=lambda: page_of("published", [Line(message)]),
     )
     if done.problems:
         raise LeaderboardError("; ".join(map(str, done.problems)))

@@ -1,7 +1,7 @@
-"""The pytest plugin: the fixture `evaluate_skill`, by which a team's own tests hold a component to what is recorded.
+"""The pytest plugin: the fixture `evaluate_skill` compares a component with its recorded runs in a team's own tests.
 
-Every run of pytest loads it where this package is installed. So it imports none of the package: `skill-evaluator try`
-runs in a process of its own, which also keeps its signals and its event loop out of the tests.
+Every run of pytest loads it if this package is installed, so it imports nothing of the package. `skill-evaluator try`
+runs in a separate process, which also isolates its signals and event loop from the tests.
 """
 
 import json
@@ -16,16 +16,16 @@ from typing import Any
 
 import pytest
 
-_JUDGED = (0, 3, 4)  # exit codes with which there is a result
-_MOST_NAMED = 5
+_JUDGED = (0, 3, 4)  # exit codes of a run with a result
+_MAX_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TriedSkill:
-    """What `skill-evaluator try` says of a component: `result` is its JSON, `remarks` its output on stderr.
+    """The result of `skill-evaluator try` for a component: `result` is its JSON, `remarks` its output on stderr.
 
-    `exit_code` is 0 unless the run is incomplete or `policy.fail_on` names the verdict. As a text it is the headline,
-    and of each model the reasons, what it lost and the cases that broke.
+    `exit_code` is 0 unless the run is incomplete or `policy.fail_on` names the verdict. As text it is the headline and,
+    for each model, the reasons, the lost fields and the broken cases.
     """
 
     skill: str
@@ -35,12 +35,12 @@ class TriedSkill:
 
     @property
     def verdict(self) -> str | None:
-        """The verdict on the worst model; None where nothing is recorded to judge against, or the run is incomplete."""
+        """The verdict on the worst model. None if there is no recorded baseline or the run is incomplete."""
         comparison = self.result["comparison"]
         return None if comparison is None else str(comparison["verdict"])
 
     def check(self) -> None:
-        """Fail the test where the command fails, with a text that people can act on; warn where nothing was judged."""
+        """Fail the test if the command fails, with the text of the result; warn if there is no verdict."""
         __tracebackhide__ = True
         if self.exit_code:
             pytest.fail(str(self), pytrace=False)
@@ -64,16 +64,16 @@ class TriedSkill:
             yield from (f"  {reason}" for reason in model["reasons"])
             if model["lost_fields"]:
                 yield f"  lost fields: {', '.join(model['lost_fields'])}"
-            for case in model["cases"]["broke"][:_MOST_NAMED]:
+            for case in model["cases"]["broke"][:_MAX_NAMED]:
                 fields = ", ".join(f"{path} {counts}" for path, counts in case["fields"].items())
                 yield f"  broke {case['case_id']}: {case['before']:.3f} → {case['after']:.3f} ({fields})"
 
 
 @pytest.fixture
 def evaluate_skill(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., TriedSkill]:
-    """Return a function that asks a component's prompt as it is on disk and judges it against what is recorded.
+    """Return a function that runs a component's prompt on disk and compares it with its recorded runs.
 
-    It does as `skill-evaluator try` in the folder of the prompt library (by default pytest's root): it records nothing.
+    It runs `skill-evaluator try` in the folder of the prompt library (by default pytest's root), and records nothing.
     """
 
     def evaluate_skill(
@@ -86,12 +86,12 @@ def evaluate_skill(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[.
         folder: str | os.PathLike[str] | None = None,
     ) -> TriedSkill:
         __tracebackhide__ = True
-        words = [sys.executable, "-m", "skill_evaluator", "try", f"--replicates={replicates}", "--format=json"]
-        words += [f"--model={model}" for model in models] + [f"--case={case}" for case in cases]
-        words += [] if max_cost is None else [f"--max-cost={max_cost}"]
-        words += [f"--results={tmp_path / 'results'}", "--", skill]
-        done = subprocess.run(  # noqa: S603 (the words are a test's own)
-            words, cwd=folder or request.config.rootpath, capture_output=True, encoding="utf-8", check=False
+        command = [sys.executable, "-m", "skill_evaluator", "try", f"--replicates={replicates}", "--format=json"]
+        command += [f"--model={model}" for model in models] + [f"--case={case}" for case in cases]
+        command += [] if max_cost is None else [f"--max-cost={max_cost}"]
+        command += [f"--results={tmp_path / 'results'}", "--", skill]
+        done = subprocess.run(  # noqa: S603 (the arguments come from a test)
+            command, cwd=folder or request.config.rootpath, capture_output=True, encoding="utf-8", check=False
         )
         if done.returncode not in _JUDGED:
             pytest.fail(f"skill-evaluator try {skill}: {done.stderr.strip()}", pytrace=False)

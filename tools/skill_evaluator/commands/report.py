@@ -1,4 +1,4 @@
-"""`skill-evaluator ci report`: the results of a plan as a page, a job's summary and one pull-request comment."""
+"""`skill-evaluator ci report`: show the results of a plan as a page, a job summary or a pull-request comment."""
 
 from pathlib import Path
 

@@ -93,8 +93,8 @@ def review_add(options: ReviewAddOptions) -> int:
     The file is in the format of `judge pairwise` or `judge regression`, which queue doubtful items with --review.
     """
     judge = Library(config=options.config).judge
-    fresh, known = judge.queue_for_review(options.file, options.dimensions, sample=options.sample, seed=options.seed)
-    already = f", {known} already queued" if known else ""
+    fresh, queued = judge.queue_for_review(options.file, options.dimensions, sample=options.sample, seed=options.seed)
+    already = f", {queued} already queued" if queued else ""
     print(f"{counted(fresh, 'item')} added to {options.config / 'reviews'}{already}")
     return EXIT_OK
 

@@ -1,4 +1,4 @@
-"""`skill-evaluator score`: score a saved run again, with today's metrics and declarations, without a call."""
+"""`skill-evaluator score`: score a saved run again with the current metrics and declarations. Makes no call."""
 
 from pathlib import Path
 

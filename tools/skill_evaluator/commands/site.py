@@ -1,4 +1,4 @@
-"""`skill-evaluator site build | serve`: the pages of everything that is recorded. Makes no call."""
+"""`skill-evaluator site build | serve`: build or serve the website of all records. Makes no call."""
 
 import signal
 from contextlib import suppress
@@ -35,9 +35,9 @@ def site_serve(options: ServedSite) -> int:
 
     The address contains a token, without which nobody can read the pages. They are deleted when the server ends.
     """
-    for number in {signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)}:  # a terminal that is closed
+    for number in {signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)}:  # SIGHUP: the terminal was closed
         signal.signal(number, signal.default_int_handler)
-    with Library.served_site(options) as server, suppress(KeyboardInterrupt):  # which is how it is ended
+    with Library.served_site(options) as server, suppress(KeyboardInterrupt):  # Ctrl-C stops the server
         print(f"{server.address} (Ctrl-C ends)", flush=True)
         server.serve_forever()
     return EXIT_OK

@@ -1,4 +1,4 @@
-"""`skill-evaluator switch`: may every component move to a new model? Both models are called in the same minutes."""
+"""`skill-evaluator switch`: compare two models on every component; both are called in the same minutes."""
 
 from skill_evaluator.api import Library
 from skill_evaluator.display.options import folders_of, keywords_of, words_of

@@ -1,4 +1,4 @@
-"""`skill-evaluator try`: the prompt as it is on disk, asked a few times and held against what is recorded."""
+"""`skill-evaluator try`: evaluate the prompt on disk with a few calls and compare it with the recorded runs."""
 
 from pathlib import Path
 
@@ -46,8 +46,8 @@ def try_(options: TryOptions) -> int:
     """
 
     passed_on = options.__dataclass_fields__.keys() - {"full", "watch"}
-    asked = {name: getattr(options, name) for name in passed_on}
-    request = EvaluationRequest(**asked, draft=True, leaderboard=False)
+    values = {name: getattr(options, name) for name in passed_on}
+    request = EvaluationRequest(**values, draft=True, leaderboard=False)
     if options.watch:
         return measure_at_each_save(request, options.format, full=options.full)
     return measure(request, options.format, full=options.full, show_changes=True)

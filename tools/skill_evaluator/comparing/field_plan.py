@@ -188,15 +188,17 @@ def _by_type(values: Iterable[Any]) -> FieldRule:
 
 def plan_fields(schema: Mapping[str, Any] | None, declared: Mapping[str, FieldRule], where: str) -> FieldPlan:
     """Compile the plan. Raise ComponentError for a declared path that the schema does not have."""
-    places = {} if schema is None else schema_places(schema)
-    numeric = {path for path, path_schema in places.items() if path_schema.allows_numeric_text}
-    kinds = {path: path_schema.kind for path, path_schema in places.items() if path or path_schema.kind != "any"}
+    schema_paths = {} if schema is None else schema_places(schema)
+    numeric = {path for path, path_schema in schema_paths.items() if path_schema.allows_numeric_text}
+    kinds = {path: path_schema.kind for path, path_schema in schema_paths.items() if path or path_schema.kind != "any"}
     kinds |= dict.fromkeys(numeric, "number")
     if schema is not None:
         _check_paths(declared, kinds, where)
     leaves: dict[str, FieldRule] = {}
     arrays: dict[str, FieldRule] = {}
-    closed = _paths_inside([path for path, rule in declared.items() if rule.compare is not None], places, declared)
+    closed = _paths_inside(
+        [path for path, rule in declared.items() if rule.compare is not None], schema_paths, declared
+    )
     open_keys = {star for path in declared for star in _stars(path)}
     for path, kind in {**kinds, **{path: kinds.get(path, "any") for path in declared}}.items():
         if path in closed:

@@ -69,12 +69,12 @@ def arrow(before: float | None, after: float | None) -> str:
 
 
 def signed(value: float | None) -> str:
-    """Format a difference of scores; without a sign if it rounds to zero."""
+    """Format a difference of scores with its sign, or without a sign if it rounds to zero."""
     return "–" if value is None else f"{value:+.3f}" if round(value, 3) else "0.000"
 
 
 def amount(value: float | None) -> str:
-    """Format an amount, such as seconds or USD, with two decimals, below 0.1 with up to four.
+    """Format an amount, such as seconds or USD, with two decimals, or up to four below 0.1.
 
     >>> amount(1234.5), amount(0.0123), amount(0.0), amount(None)
     ('1,234.50', '0.0123', '0.00', '–')
@@ -115,7 +115,7 @@ def short_count(value: int) -> str:
 
 
 def plain(value: float | None, digits: int = 6) -> str:
-    """Format a number with at most some significant digits and no zeros at its end.
+    """Format a number with at most `digits` significant digits and no trailing zeros.
 
     >>> plain(0.05), plain(1234.5678, 4), plain(None)
     ('0.05', '1,235', '–')
@@ -146,7 +146,7 @@ def relative_change(before: float | None, after: float | None) -> str:
 
 
 def interval(ci95: tuple[float, float] | None, cases: int, write: Callable[[float | None], str] = number) -> str:
-    """Format a 95 % confidence interval; fewer than five cases are too few for one.
+    """Format a 95 % confidence interval, or `too few` for fewer than five cases.
 
     >>> interval((0.5, 0.75), 5), interval((0.307, 1.0), 3), interval(None, 0)
     ('0.500 to 0.750', 'too few', '–')

@@ -10,7 +10,7 @@ _PLAIN = re.compile(r"[a-z0-9][a-z0-9._+-]{0,80}")
 
 
 def file_name(name: str) -> str:
-    """Return the file name for a name from outside: itself if it is plain, else a slug with a digest.
+    """Return a safe file name for any name: the name itself if it is plain, or else a slug with a digest.
 
     >>> file_name("booking"), file_name("../Ä")
     ('booking', '-----e0a15ce81b')
@@ -21,7 +21,7 @@ def file_name(name: str) -> str:
 
 
 def component_address(skill: str, field: str | None = None) -> str:
-    """Return the page of a component, from the root of the site, or the cases of a field on it."""
+    """Return the address of a component's page relative to the site's root, or of a field's cases on it."""
     return f"components/{quote(skill)}.html" + (f"#{field_anchor(field)}" if field is not None else "")
 
 

@@ -1,7 +1,4 @@
-"""The style of charts: colours that colour-blind readers can distinguish, a white background, a generic font.
-
-A finished altair chart in, SVG out.
-"""
+"""Render altair charts as SVG: colours for colour-blind readers, a white background, a generic font."""
 
 import re
 import textwrap
@@ -17,7 +14,12 @@ from markupsafe import Markup
 from skill_evaluator.display.safe_text import name_text, visible
 
 INK, GREY, FAINT = "#1f2328", "#6e7781", "#d0d7de"
-_ON_A_PAGE = {INK: "ink", GREY: "soft", FAINT: "line", "white": "paper"}  # the names of the page's colours
+_ON_A_PAGE = {
+    INK: "ink",
+    GREY: "soft",
+    FAINT: "line",
+    "white": "paper",
+}  # names of the colours in the page's style sheet
 _ID = re.compile(r'(id="|url\(#)([\w-]+)')
 _MARK = re.compile(r'<(\w+)((?: [\w:-]+="[^"]*")*?) aria-label="([^"]*)"([^<>]*)/>')
 _FOR_EDITORS = re.compile(r' (?:role|aria-[a-z]+|class|pointer-events|xmlns|xmlns:xlink)="[^"]*"')
@@ -29,12 +31,12 @@ SHAPES = ("circle", "square", "diamond", "triangle-up", "cross", "triangle-down"
 # Model names often share a beginning and differ at the end, so the middle of a long name is cut.
 _SHORT_LABEL = "length(datum.label) > 26 ? slice(datum.label, 0, 11) + '…' + slice(datum.label, -14) : datum.label"
 NAME_AXIS = alt.Axis(labelLimit=190, labelExpr=_SHORT_LABEL, labelPadding=12, domain=False, ticks=False)
-_MAX_TEXT = 100  # characters in a chart; vl-convert aborts the process for very many
+_MAX_TEXT = 100  # characters per text; vl-convert aborts the process for very long texts
 _CHART_WIDTH, _LINE_HEIGHT = 700, 22  # pixels
 _MAX_NAME = 34
 _MIN_LINE = 75  # characters; a remark makes a narrow chart wider
-_GRADIENT = re.compile(r'(id="|url\(#)gradient_\d+')  # numbered through a process; no chart has more than one
-_NARROW_SCREEN = 300  # pixels that a phone has for a chart
+_GRADIENT = re.compile(r'(id="|url\(#)gradient_\d+')  # numbered per process; no chart has more than one
+_NARROW_SCREEN = 300  # width of a chart on a phone, in pixels
 _WIDE, _NARROW = 1.0, 0.56  # width of a character, in font sizes
 
 
@@ -64,19 +66,19 @@ def text_width(text: str) -> float:
 
 
 def title(text: str, *remarks: str, width: float = 800) -> alt.TitleParams:
-    """Return a heading with remarks below it, broken where the chart ends."""
+    """Return a heading with remarks below it, wrapped at the width of the chart."""
     lines = [line for remark in remarks for line in textwrap.wrap(remark, max(_MIN_LINE, int(width / 5.6)))]
     return alt.TitleParams(text=visible(text), subtitle=lines, anchor="start", frame="group", offset=12)
 
 
 def drawn_from(values: Sequence[Any]) -> alt.Chart:
-    """Return a chart layer with inline values, because a chart reads no file."""
+    """Return a chart layer with inline values, so that the chart reads no file."""
     return alt.Chart(alt.InlineData(values=list(values)))
 
 
 @dataclass(frozen=True, slots=True)
 class PageChart:
-    """A chart of an HTML page: its SVG in the page's colours, once more for narrow screens, its title and a note."""
+    """A chart of an HTML page: its SVG for wide and for narrow screens, its title and a note."""
 
     svg: Any
     narrow: Any = ""
@@ -97,7 +99,7 @@ def page_chart(chart: Any, name: str, *, narrowed: bool) -> PageChart:
 
 
 def page_svg(spec: dict[str, Any], name: str) -> Any:
-    """Draw a specification as SVG in the colours of the page, with the words of each mark as its tooltip."""
+    """Draw a specification as SVG in the colours of the page; the label of each mark is its tooltip."""
     axis = {"labelColor": GREY, "titleColor": INK, "gridColor": FAINT, "domainColor": FAINT, "tickColor": FAINT}
     sizes = {"labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal"}
     legend = {"labelColor": INK, "titleColor": GREY, "symbolBaseFillColor": GREY, "symbolBaseStrokeColor": GREY}

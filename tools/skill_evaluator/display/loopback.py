@@ -1,7 +1,7 @@
-"""The server of a page on this machine, on 127.0.0.1 only; the address contains a token.
+"""A server of local pages on 127.0.0.1 only, whose address contains a token.
 
-A different site in the same browser can write nothing: the token is in no page of its own, a foreign Host (DNS
-rebinding), Origin or Sec-Fetch-Site is refused, and what is sent must be JSON, which no form can send.
+Other sites in the same browser cannot write: they do not know the token, a foreign Host (DNS rebinding), Origin or
+Sec-Fetch-Site is refused, and bodies must be JSON, which forms cannot send.
 """
 
 import hmac
@@ -92,7 +92,7 @@ class PageHandler(BaseHTTPRequestHandler):
         super().end_headers()
 
     def log_message(self, format: str, *arguments: Any) -> None:
-        """Print nothing, because every line would show the token."""
+        """Print nothing, because every line would contain the token."""
 
 
 def refuse_other_sites(request: BaseHTTPRequestHandler) -> None:

@@ -22,7 +22,7 @@ CONFIG = Path(".evaluator")
 AUDITS = Path("audits")
 JUDGEMENTS = Path("judgements")
 FOLDERS = ("components", "fixtures", "config")  # of a library
-LATEST = "latest"  # in place of the id of the newest unfinished run
+LATEST = "latest"  # stands for the id of the newest unfinished run
 SECTIONS = ARGUMENTS, OPTIONS, RARE, COMMON = "Arguments", "Options", "Rarer options", "Options of most commands"
 PlatformName = Literal["github"]
 _VALUES = {int: "N", float: "NUMBER", Path: "PATH", str: "TEXT"}
@@ -34,7 +34,7 @@ def options(cls: type[_Options]) -> type[_Options]:
     """Make a class of annotated fields the options of a command. A field without `option` is set by the program."""
     for name, hint in cls.__annotations__.items():
         metadata = getattr(cls.__dict__.get(name), "metadata", {})
-        if not hasattr(hint, "__metadata__"):  # nor is it `Annotated` already
+        if not hasattr(hint, "__metadata__"):  # and not yet `Annotated`
             cls.__annotations__[name] = Annotated[hint, metadata.get("parameter", Parameter(parse=False))]
     return dataclasses.dataclass(frozen=True, kw_only=True)(cls)
 
@@ -44,7 +44,7 @@ def option(
 ) -> Any:
     """Declare an option. Its flag is the field's name; `flags` adds a short one or sets a different one.
 
-    `...` as default makes it required. `how` has further arguments of `cyclopts.Parameter`.
+    With `...` as default it is required. `how` has further arguments of `cyclopts.Parameter`.
 
     >>> option("Calls per case and model.", 3, "-n").default
     3
@@ -180,7 +180,7 @@ def _value(hint: Any) -> str:
 
 
 def words_of(options: Any, *names: str) -> list[str]:
-    """Return the command-line words of the named options, by default of the library's folders, without defaults."""
+    """Return the command-line arguments of the named options that differ from the default (default: the folders)."""
     arguments, parts = list[str](), list[str]()
     for field, parameter, _ in declared(type(options)):
         value = getattr(options, field.name)
@@ -206,8 +206,8 @@ def keywords_of(options: Any, request: type, *left_out: str) -> dict[str, Any]:
     return {name: getattr(options, name) for name in names if name not in (*FOLDERS, "format", "platform", *left_out)}
 
 
-def request_of(kind: type[_Options], library: Any = None, /, **given: Any) -> _Options:
-    """Make the options of a command from keyword arguments: a path may be a text, several values may be one value.
+def request_of(kind: type[_Options], library: Any = None, /, **values: Any) -> _Options:
+    """Make a command's options from keyword arguments; paths may be texts, and a single value may stand for several.
 
     Its folders are those of the library. Raise ConfigError for an option that is unknown or of a different type.
 
@@ -215,10 +215,10 @@ def request_of(kind: type[_Options], library: Any = None, /, **given: Any) -> _O
     'prompts'
     """
     hints = get_type_hints(kind)
-    for name in given.keys() - hints:
+    for name in values.keys() - hints:
         raise ConfigError(f"there is no option '{name}' {nearest(name, hints)}")
     folders = {name: getattr(library, name) for name in FOLDERS if library and name in hints}
-    return kind(**{name: _fitting(name, hints[name], value) for name, value in (folders | given).items()})
+    return kind(**{name: _fitting(name, hints[name], value) for name, value in (folders | values).items()})
 
 
 def _fitting(name: str, hint: Any, value: Any) -> Any:

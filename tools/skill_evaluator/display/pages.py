@@ -1,7 +1,6 @@
 """A report: one list of blocks, rendered on a terminal, as Markdown and as HTML.
 
-Text from outside is safe in every rendering: it is never mark-up. A Markdown page can be limited to a size; it then
-names the sections that it omits.
+External text is never rendered as mark-up. A Markdown page can have a maximum size; it then names the omitted sections.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -18,22 +17,22 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 Medium = Literal["terminal", "markdown", "site"]
-Words = str | Cell  # a Cell may be code, a link or bold
-MOST_ROWS = 200  # rows of a table on the site; the result files have all
+LinePart = str | Cell  # a Cell may be code, a link or bold
+MAX_ROWS = 200  # rows of a table on the site; the result files have all
 _MOODS = {"green": "improved", "red": "regressed", "yellow": "inconclusive"}
 _MAX_NAMED = 5
 _MAX_NAME = 100
 _ROOM_FOR_NOTE = 1_200
-_CUT = "*Cut here: the first part alone is longer than may be shown.*\n"
+_CUT = "*Cut here: the first part alone exceeds the maximum length.*\n"
 
 
 class Line:
-    """A sentence of words and names; a bold `style` is bold in Markdown, too."""
+    """A line of text and cells; a bold `style` is bold in Markdown, too."""
 
-    __slots__ = ("style", "words")
+    __slots__ = ("parts", "style")
 
-    def __init__(self, *words: Words, style: str = "") -> None:
-        self.words, self.style = words, style
+    def __init__(self, *parts: LinePart, style: str = "") -> None:
+        self.parts, self.style = parts, style
 
 
 class Heading(Line):
@@ -41,14 +40,14 @@ class Heading(Line):
 
     __slots__ = ("level",)
 
-    def __init__(self, *words: Words, level: int = 3) -> None:
-        super().__init__(*words, style="bold")
+    def __init__(self, *parts: LinePart, level: int = 3) -> None:
+        super().__init__(*parts, style="bold")
         self.level = level
 
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """A list of sentences; a terminal indents them only if there is a mark."""
+    """A list of sentences; a terminal indents them only if they have a mark."""
 
     lines: Sequence[Line | str]
     mark: Literal["", "-", "[ ]"] = ""
@@ -57,7 +56,7 @@ class Lines:
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """Text that is shown line by line as it is."""
+    """Text that is shown unchanged, line by line."""
 
     text: str
 
@@ -73,10 +72,10 @@ class Captioned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawing:
-    """An altair chart, made by `draw`; `words` replace it where it cannot be shown, `figures` are its table."""
+    """An altair chart, made by `draw`; `alt_text` replaces it where it cannot be shown, `figures` is its table."""
 
     file: str
-    words: str
+    alt_text: str
     draw: Callable[[], Any]
     figures: Sheet
     label: str = ""
@@ -84,7 +83,7 @@ class Drawing:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """Drawings of which a site shows one at a time; Markdown shows them if their files are in its folder."""
+    """Drawings; a site shows one at a time, and Markdown shows them if it has a folder of their files."""
 
     name: str
     drawings: Sequence[Drawing]
@@ -92,9 +91,9 @@ class Chart:
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """Details that are collapsed below a summary; a terminal shows them only with `--full`, `brief` without it.
+    """Details collapsed below a summary; a terminal shows them only with `--full`, and otherwise `brief`.
 
-    The summary is never text from outside.
+    The summary is never external text.
     """
 
     summary: str
@@ -104,7 +103,7 @@ class Fold:
 
 @dataclass(frozen=True, slots=True)
 class Closing:
-    """Blocks that a terminal shows last, because its reader looks there first; other media show them in place."""
+    """Blocks that a terminal shows last, where its reader looks first; other media show them in place."""
 
     blocks: "Sequence[Block]"
 
@@ -123,7 +122,7 @@ Block = str | Line | Lines | Code | Sheet | Captioned | Chart | Fold | Closing |
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """A part of a page that is shown or omitted as a whole; a remark on omitted sections has its `name`."""
+    """A part of a page that is shown or omitted as a whole; a remark names the omitted sections."""
 
     name: str
     blocks: Sequence[Block] = ()
@@ -131,7 +130,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A report; the last sections are omitted first if there is no room."""
+    """A report; if it is too large, the last sections are omitted first."""
 
     sections: Sequence[Section] = field(default_factory=tuple)
 
@@ -145,7 +144,7 @@ class Page:
         return _blocks_markdown(self.blocks, charts)
 
     def within(self, limit: int, size: Callable[[str], int] = len) -> str:
-        """Render the page in at most `limit`, as `size` counts; name the sections that are omitted.
+        """Render the page with a size of at most `limit`; name the omitted sections.
 
         The collapsed details are omitted first, from the last section to the first, then whole sections.
         """
@@ -174,7 +173,7 @@ class Page:
         details = [name for name in without_details if name not in left_out]
         remarks = [f"{counted(len(left_out), 'section')} ({_names(left_out)})"] if left_out else []
         remarks += [f"the details of {counted(len(details), 'section')} ({_names(details)})"] if details else []
-        note = f"*Left out here for want of room: {' and '.join(remarks)}. The run's artifacts have everything.*"
+        note = f"*Omitted because of the maximum length: {' and '.join(remarks)}. The run's artifacts have everything.*"
         return _joined([*texts, note])
 
 
@@ -225,7 +224,7 @@ def _markdown(block: Block, charts: str) -> str:
             caption = prose(f"{block.caption}:") if block.caption else ""
             return _joined([caption, table, prose(block.note) if block.note else ""]) if table else ""
         case Chart():
-            images = [f"![{prose(drawing.words)}]({charts}/{drawing.file})" for drawing in block.drawings]
+            images = [f"![{prose(drawing.alt_text)}]({charts}/{drawing.file})" for drawing in block.drawings]
             return _joined(images) if charts else ""
         case Fold():
             inside = _blocks_markdown(block.blocks, charts)
@@ -238,11 +237,11 @@ def _markdown(block: Block, charts: str) -> str:
 
 
 def _line_markdown(line: Line | str) -> str:
-    """Render a remarks; words that could be mark-up become code."""
+    """Render a line; parts that could be mark-up become code."""
     if isinstance(line, str):
         return prose(line)
     text = ""
-    for word in line.words:
+    for word in line.parts:
         cell = Cell(word) if isinstance(word, str) else word
         shown = linked(code_span(cell.text) if cell.code else prose(cell.text, bool(text)), cell.link)
         mark = "**" if "bold" in cell.style else ""
@@ -263,7 +262,7 @@ def terminal_pieces(blocks: Iterable[Block], *, full: bool | None = None) -> "It
         if not block or (isinstance(block, Lines) and not block.lines) or (isinstance(sheet, Sheet) and not sheet.rows):
             continue
         near_table = isinstance(sheet, Sheet) and not isinstance(before, Heading)
-        is_blank = isinstance(block, Line) and not block.words
+        is_blank = isinstance(block, Line) and not block.parts
         if before and (near_table or isinstance(before, Captioned | Sheet) or isinstance(block, Heading)):
             yield from () if is_blank else (Text(),)
         before = block
@@ -286,7 +285,7 @@ def _terminal_line(line: Line | str, style: str = "") -> "Text":
     from rich.text import Text
 
     text = Text(style=line.style if isinstance(line, Line) else style)
-    for word in (line,) if isinstance(line, str) else line.words:
+    for word in (line,) if isinstance(line, str) else line.parts:
         cell = Cell(word) if isinstance(word, str) else word
         text.append(visible(cell.text), style=cell.style or None)
     return text
@@ -325,7 +324,7 @@ def sections_of(blocks: Iterable[Block]) -> list[tuple[str, list[Block]]]:
     sections: list[tuple[str, list[Block]]] = []
     for block in _for_html(blocks):
         if isinstance(block, Heading):
-            sections.append(("".join(visible(w if isinstance(w, str) else w.text) for w in block.words), []))
+            sections.append(("".join(visible(w if isinstance(w, str) else w.text) for w in block.parts), []))
         elif not isinstance(block, str):
             sections[-1][1].append(block)
     return [(title, content) for title, content in sections if content]
@@ -339,12 +338,12 @@ def _for_html(blocks: Iterable[Block]) -> list[Block]:
 
 
 def mood_of(cell: Cell) -> str | None:
-    """Return the verdict for the colour of a cell, or None if the cell has no colour."""
+    """Return the verdict whose style a cell has on an HTML page, by its colour. Return None if it has no colour."""
     return _MOODS.get(cell.style.removeprefix("bold "))
 
 
 def html_columns(sheet: Sheet) -> list[int]:
-    """Return the order of the columns on an HTML page: grade, quadrant and verdict follow the first."""
+    """Return the order of columns on an HTML page: grade, quadrant and verdict follow the first column."""
     indexes = list(range(len(sheet.columns)))
     ahead = [list(sheet.columns).index(name) for name in ("verdict", "quadrant", "grade") if name in sheet.columns[1:]]
     return [indexes[0], *ahead, *(at for at in indexes[1:] if at not in ahead)]

@@ -1,7 +1,7 @@
-"""Text from outside, made safe to show: visible, without mark-up and without commands to GitHub Actions.
+"""Make external text safe to show: visible, without mark-up and without commands to GitHub Actions.
 
-What cannot be seen (control characters, bidirectional marks, zero-width spaces, lone surrogates) is written as JSON
-would escape it, so that two values that look alike can be distinguished. The command line imports this module first.
+Invisible characters (control characters, bidirectional marks, zero-width spaces, lone surrogates) are escaped as in
+JSON, so that different values never look the same. The command line imports this module first.
 """
 
 import json
@@ -41,17 +41,17 @@ def visible(text: str, keep: str = "") -> str:
 
 
 def value_text(value: Any) -> str:
-    """Write a JSON value on one line; null and absent, which are the same for a leaf, are a dash."""
+    """Format a JSON value on one line; null and a missing value are a dash."""
     return "–" if value is None else visible(json.dumps(value, ensure_ascii=False))
 
 
 def name_text(name: str) -> str:
-    """Write a name or path on one line, with its backslashes doubled, as in JSON."""
+    """Format a name or path on one line, with its backslashes doubled, as in JSON."""
     return visible(name.replace("\\", "\\\\"))
 
 
 def shortened(text: str, start: int = 0, limit: int = _SHORT) -> str:
-    """Cut a text to `limit` characters from `start`, with marks where it was cut and its whole length.
+    """Cut a text to `limit` characters from `start`; mark the cuts and add the full length.
 
     >>> shortened("abcdefghij", start=4, limit=3)
     '…efg… (10 characters)'
@@ -73,7 +73,7 @@ def abridged(text: str, limit: int = 2 * _SHORT) -> str:
 
 
 def value_pair(before: Any, after: Any, limit: int | None = _SHORT) -> tuple[str, str]:
-    """Write two values, cut alike around the place where they first differ; whole without a limit."""
+    """Format two values, cut around their first difference if they exceed the limit."""
     first, second = value_text(before), value_text(after)
     if limit is None:
         return first, second
@@ -85,14 +85,14 @@ def value_pair(before: Any, after: Any, limit: int | None = _SHORT) -> tuple[str
 
 
 def code_span(text: str) -> str:
-    """Write text as Markdown code on one line, also for a table, where a pipe ends a cell even in code."""
+    """Format text as Markdown code on one line. Pipes are escaped, because they end a table's cell even in code."""
     fence = "`" * (max(map(len, _BACKTICKS.findall(text)), default=0) + 1)
     room = " " if text.startswith("`") or text.endswith("`") or not text else ""
     return fence + room + visible(text).replace("|", "\\|") + room + fence
 
 
 def prose(text: str, inside: bool = False) -> str:
-    """Write a sentence, or a part `inside` a line, as code if a part outside of its code could be mark-up.
+    """Format a sentence, or a part `inside` a line. Text that could be mark-up becomes code.
 
     >>> prose("p <0.001 with 4 models"), prose("<b> is *best*"), prose(", then", inside=True), prose("see `a <b>`")
     ('p <0.001 with 4 models', '`<b> is *best*`', ', then', 'see `a <b>`')
@@ -103,13 +103,13 @@ def prose(text: str, inside: bool = False) -> str:
 
 
 def code_block(text: str) -> str:
-    """Write text as a Markdown block of code, line for line."""
+    """Format text as a Markdown code block."""
     fence = "`" * max(3, max(map(len, _BACKTICKS.findall(text)), default=0) + 1)
     return "\n".join([fence, visible(text, keep="\n\t").rstrip("\n"), fence])
 
 
 class _InertStream:
-    """A stream without commands: a blank splits the beginning of a command, even if it is written in parts.
+    """A stream without commands: a blank breaks up the beginning of a command, even one written in parts.
 
     The runner reads stdout and stderr separately and in no fixed order (actions/runner, ProcessInvoker), so
     `::stop-commands::` on one stream does not stop the commands of the other.
@@ -120,7 +120,7 @@ class _InertStream:
         self._line = ""
 
     def write(self, text: str) -> int:
-        """Write text, with a blank inside each part that would begin a command."""
+        """Write text, with a blank in each sequence that would begin a command."""
         parted = _COMMAND.sub(r"\g<0> ", self._line + text)
         self.stream.write(parted[len(self._line) :])
         self._line = _LINE_END.split(parted)[-1]

@@ -1,7 +1,6 @@
 """Tables: fitted and coloured on a terminal, one line per row through a pipe, or as Markdown.
 
-A terminal cuts no word and no number: columns of words are wrapped, and columns that do not fit are printed below their
-row.
+A terminal never cuts words or numbers: columns of words are wrapped, and columns that do not fit go below their row.
 """
 
 import re
@@ -25,14 +24,14 @@ Format = Literal["text", "json", "markdown"]
 _UNLIMITED = 1_000_000  # cells: the width of a line through a pipe
 _NARROW = 20  # cells: a narrower column of words goes below its row
 _COMMAND = re.compile(r"`(?:git pull && )?(?:skill-evaluator|evaluate|compare|judge|policy|profile)\b[^`]*`")
-_WORDS = re.compile(r"\s*\S+(?: → \S+)*")  # a change stays in a line
+_WORDS = re.compile(r"\s*\S+(?: → \S+)*")  # a change of scores is not broken
 _UNBROKEN = "\ue000"  # replaces a blank at which rich must not break
-_INSIDE_A_WORD = re.compile(r"(?<=[./_,:;=\]-])(?=[^\W\d])")  # a long path or id may be broken here; a number may not
+_INSIDE_A_WORD = re.compile(r"(?<=[./_,:;=\]-])(?=[^\W\d])")  # long paths and ids may be broken here, numbers may not
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A cell of a table; `code` marks text from outside, which Markdown shows as code; `link` is an address."""
+    """A cell of a table; `code` marks external text, which Markdown shows as code; `link` is an address."""
 
     text: str
     style: str = ""
@@ -44,7 +43,7 @@ class Cell:
 class Sheet:
     """A table; columns in `numbers` are aligned right, columns in `whole` are broken only if very long.
 
-    The titles of columns in `named` are text from outside. If a terminal is too narrow, the columns in `below` go below
+    The titles of columns in `named` are external text. If a terminal is too narrow, the columns in `below` go below
     their row in that order, then the other columns from the last.
     """
 
@@ -62,7 +61,7 @@ class Sheet:
 
 
 def cells_of(names: Sequence[str], *values: Cell | str | int | None) -> list[Cell]:
-    """Return the cells of a row: names, which are text from outside, and values; None becomes a dash."""
+    """Return the cells of a row: names, which are external text, and values; None becomes a dash."""
     shown = (value if isinstance(value, Cell) else Cell("–" if value is None else str(value)) for value in values)
     return [*(Cell(name, code=True) for name in names), *shown]
 
@@ -105,7 +104,7 @@ def print_pieces(pieces: "Iterable[Sheet | Text | str]", console: "Console") -> 
 
 
 def _lines_of(text: "Text", console: "Console") -> "Iterator[Text]":
-    """Yield the lines of a text; a change of scores stays in a line, and so does a command, which people copy."""
+    """Yield the lines of a text; changes of scores, and commands, which people copy, are not broken."""
     from rich.text import Text
 
     line = Text(style=text.style)
@@ -199,7 +198,7 @@ def write(page: str) -> None:
 
 
 def _accept_everything() -> None:
-    """Make stdout print an escape for each character that its encoding lacks."""
+    """Make stdout escape the characters that its encoding lacks."""
     reconfigure = getattr(sys.stdout, "reconfigure", None)  # a test's stream may lack it
     if reconfigure is not None:
         reconfigure(errors="backslashreplace")

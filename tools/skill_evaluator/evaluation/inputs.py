@@ -12,7 +12,7 @@ from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import Model, Settings, select_models
 from skill_evaluator.library.scenarios import SCHEMA_ALONE, apply_scenario
-from skill_evaluator.providers import Configuration, asking, read_configuration, refuse_unbatched
+from skill_evaluator.providers import Configuration, read_configuration, refuse_unbatched, with_program
 from skill_evaluator.records.archive import check_leaderboard
 from skill_evaluator.repository import Repository, tolerating_git
 from skill_evaluator.runner.prices import refuse_unpriced
@@ -56,7 +56,7 @@ def read_inputs(request: EvaluationRequest, configuration: Configuration | None 
         request.config,
         request.scenario,
     )
-    configuration_of_component = asking(configuration, component)
+    configuration_of_component = with_program(configuration, component)
     with tolerating_git():  # fails before any paid call
         Repository(component.files[0])
     patterns = () if request.resumed else request.cases  # a resumed run has its cases in its manifest

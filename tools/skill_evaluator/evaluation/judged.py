@@ -20,7 +20,7 @@ from skill_evaluator.judges.modes.sentences import (
 from skill_evaluator.judges.prompting.reading import commonest_failure
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.config import Model
-from skill_evaluator.providers import Configuration, lack_of
+from skill_evaluator.providers import Configuration, missing_key
 from skill_evaluator.records.summaries import MIN_LABELS, CorrectedShare, JudgedChecks
 from skill_evaluator.runner.journal import JUDGE, Run, outcomes
 from skill_evaluator.runner.prices import call_cost, price_of
@@ -59,12 +59,12 @@ def judged_items(cases: Iterable[Case], answers: Mapping[Call, Replicate]) -> di
 def judge_run(run: Run, cases: Sequence[Case], model: Model, session: Session, config: Path) -> JudgedRun:
     """Let a judge decide the outputs of a run that it has not judged yet."""
     configuration, manifest = session.configuration, run.manifest
-    if lack := lack_of(model, configuration.kinds[model.provider], configuration.keys):
+    if lack := missing_key(model, configuration.kinds[model.provider], configuration.keys):
         return JudgedRun(stopped=f"{_NOT_JUDGED}: {model.id}: {lack}")
     items = judged_items(cases, outcomes(run.folder))
     judge = SentencesJudge(model=model, judged_run=manifest.run_id, seed=manifest.seed, folder=run.folder / JUDGE)
-    asked = ask_sentences(list(items.values()), judge, session)
-    return judged_by(items, asked, manifest.seed, configuration, config, model)
+    results = ask_sentences(list(items.values()), judge, session)
+    return judged_by(items, results, manifest.seed, configuration, config, model)
 
 
 def read_judged_run(run: Run, cases: Sequence[Case], configuration: Configuration, config: Path) -> JudgedRun:

@@ -16,7 +16,7 @@ from skill_evaluator.evaluation.pipeline import Evaluation, EvaluationResult, Wr
 from skill_evaluator.evaluation.request import ManyRequest
 from skill_evaluator.library.sources import component_names
 from skill_evaluator.library.versions import bump, needs_evaluation, read_version, read_versions
-from skill_evaluator.providers.redaction import attempted
+from skill_evaluator.providers.redaction import result_or_error
 from skill_evaluator.repository import Repository, within
 from skill_evaluator.runner.session import Watch
 from skill_evaluator.stats import total_or_none
@@ -55,7 +55,7 @@ def plan_many(request: ManyRequest) -> ManyPlanned:
     left_out: dict[str, SkillEvaluatorError] = {}
     for name in with_progress(names, len(names), "components"):
         component_request = replace(request, skill=name, dry_run=request.resumed is None)
-        plan = attempted(name, partial(dry_run, component_request))
+        plan = result_or_error(name, partial(dry_run, component_request))
         if isinstance(plan, SkillEvaluatorError):
             left_out[name] = plan
         else:
@@ -99,7 +99,7 @@ def evaluate_many(
     for plan in planned.ready:
         name = plan.component.name
         evaluation = Evaluation(replace(request, skill=name), watch)
-        results[name] = result = attempted(name, partial(evaluation.run, write_report))
+        results[name] = result = result_or_error(name, partial(evaluation.run, write_report))
         if isinstance(result, EvaluationResult):
             request = result.remaining(request)
     return results

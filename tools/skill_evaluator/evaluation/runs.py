@@ -24,7 +24,7 @@ from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import Model, Policy
 from skill_evaluator.library.scenarios import apply_scenario
 from skill_evaluator.library.versions import PastPrompt, component_at, component_with
-from skill_evaluator.providers import lack_of
+from skill_evaluator.providers import missing_key
 from skill_evaluator.records.archive import Archive, RecordedRun, append_rows, read_entries, refusal_reason
 from skill_evaluator.records.record import SCORER_VERSION, Record, read_record, short_digests
 from skill_evaluator.records.selection import default_baseline, runs_like
@@ -190,7 +190,7 @@ def _limit_message(
 def max_remaining_costs(planned: PlannedRuns, inputs: Inputs) -> dict[str, float | None]:
     """Return the maximum cost of the remaining calls by model, in USD. A cost is None if the price is unknown."""
     costs: dict[str, float | None] = {}
-    usable = [run for run in planned.runs if not lack_of(run.model, inputs.kinds[run.model.provider], inputs.keys)]
+    usable = [run for run in planned.runs if not missing_key(run.model, inputs.kinds[run.model.provider], inputs.keys)]
     for run in usable:
         manifest, model = run.manifest, run.model
         cases = [case for case in inputs.cases if case.id in manifest.cases]
@@ -223,7 +223,7 @@ def _with_unfinished_runs(
 
     An unfinished run with fewer cases or replicates is extended.
     """
-    runs = [run for run in planned.runs if not lack_of(run.model, inputs.kinds[run.model.provider], inputs.keys)]
+    runs = [run for run in planned.runs if not missing_key(run.model, inputs.kinds[run.model.provider], inputs.keys)]
     earlier = {run.manifest.run_id: run for run in _earlier_runs(runs, inputs, request)}
     for invocation in sorted({invocation_of(name) for name in earlier}, reverse=True):
         names = [invocation + run.manifest.run_id.removeprefix(invocation_of(run.manifest.run_id)) for run in runs]

@@ -17,7 +17,7 @@ from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import load_models, load_settings
 from skill_evaluator.library.scenarios import apply_scenario
-from skill_evaluator.providers import asking, read_configuration
+from skill_evaluator.providers import read_configuration, with_program
 from skill_evaluator.records.record import ANSWERED, SCORED, UNPARSEABLE, write_record
 from skill_evaluator.runner.journal import (
     ANSWERS,
@@ -48,7 +48,7 @@ def score_again(folder: Path, components: Path, config: Path, fixtures: Path | N
     manifest = read_component_manifest(folder)
     component = load_component(components, manifest.skill, configuration.settings.limits, fixtures)
     component = apply_scenario(component, config, manifest.scenario)
-    configuration = asking(configuration, component)
+    configuration = with_program(configuration, component)
     run = saved_run(folder, component, {model.id: model for model in configuration.models})
     cases = {case.id: case.as_used(run.manifest.inputs) for case in load_cases(component, fixtures)}
     run_cases = _cases_of(folder, run.manifest.cases, cases, "scored")

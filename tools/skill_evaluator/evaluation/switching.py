@@ -19,7 +19,7 @@ from skill_evaluator.evaluation.request import EvaluationRequest, SwitchRequest
 from skill_evaluator.library.components import load_component
 from skill_evaluator.library.config import Policy, VerdictName, select_models
 from skill_evaluator.library.sources import component_names
-from skill_evaluator.providers import lack_of, read_configuration
+from skill_evaluator.providers import missing_key, read_configuration
 from skill_evaluator.records.archive import Archive
 from skill_evaluator.records.record import unusable_text
 from skill_evaluator.records.selection import runs_of_versions
@@ -75,7 +75,7 @@ def switch(request: SwitchRequest, watch: Watch, write_report: WriteReport) -> S
     """
     configuration = read_configuration(request.config)
     (new,) = select_models(configuration.models, (request.new,))
-    lack = lack_of(new, configuration.kinds[new.provider], configuration.keys)
+    lack = missing_key(new, configuration.kinds[new.provider], configuration.keys)
     if request.old == request.new or (lack and not request.dry_run):
         raise ConfigError(f"cannot switch to {request.new}: {lack or 'it is the old model; name a different model'}")
     old = next((model for model in configuration.models if model.id == request.old), None)

@@ -20,7 +20,7 @@ from skill_evaluator.identifiers import UNNAMED, Label, is_component_name, now
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import SafetyLimits, Settings
 from skill_evaluator.library.prompts import check_semver
-from skill_evaluator.library.tables import ENDINGS, Odd, read_rows, value_at, with_decimal_point
+from skill_evaluator.library.tables import ENDINGS, ProblemHandler, read_rows, value_at, with_decimal_point
 from skill_evaluator.parsing.answer import parse_output
 from skill_evaluator.records.archive import add_records, check_leaderboard, read_entries
 from skill_evaluator.records.record import SCORED, SCORED_ELSEWHERE, Record, parse_record
@@ -114,7 +114,7 @@ class ImportedRun(BaseModel):
     outputs: list[ImportedOutput]
 
 
-def read_results(path: Path, on_problem: Odd = refuse) -> list[ImportedRun]:
+def read_results(path: Path, on_problem: ProblemHandler = refuse) -> list[ImportedRun]:
     """Read the results in a file of another tool, one run per model. Raise LeaderboardError if it has none."""
     if path.suffix in ENDINGS:
         run = ImportedRun(tool="table", outputs=_table_outputs(path, on_problem))
@@ -233,7 +233,7 @@ def _inspect_output(sample: Mapping[str, Any], model: Any) -> dict[str, Any]:
     }
 
 
-def _table_outputs(path: Path, on_problem: Odd) -> list[ImportedOutput]:
+def _table_outputs(path: Path, on_problem: ProblemHandler) -> list[ImportedOutput]:
     """Read the outputs in a table. Columns of numbers from 0 to 1 are scores; other cells in them are errors."""
     rows = read_rows(path, _CELL, on_problem)
     columns = dict.fromkeys(name for _, row in rows for name in row)
@@ -281,7 +281,7 @@ def _canonical_value(content: Any) -> str:
     if not isinstance(content, str):
         return canonical_json(content)
     parsed = parse_output(content, "json")
-    return canonical_json(parsed.value) if parsed.found == "whole" else canonical_json(content.strip())
+    return canonical_json(parsed.value) if parsed.form == "whole" else canonical_json(content.strip())
 
 
 @options
@@ -296,7 +296,7 @@ class ImportRequest(ComponentsOption, ConfigOption):
 
 
 def import_results(
-    request: ImportRequest, settings: Settings, on_problem: Odd = refuse
+    request: ImportRequest, settings: Settings, on_problem: ProblemHandler = refuse
 ) -> list[tuple[Record, Path, bool]]:
     """Create a record of another tool's results for each model. Return each with its file, and whether it is new.
 

@@ -29,7 +29,7 @@ from skill_evaluator.library.components import METAS, Component, load_component,
 from skill_evaluator.library.config import load_settings
 from skill_evaluator.library.prompts import DOCUMENT
 from skill_evaluator.library.sources import component_names
-from skill_evaluator.library.tables import TRUTHS, Columns, Odd, read_table
+from skill_evaluator.library.tables import TRUTHS, Columns, ProblemHandler, read_table
 from skill_evaluator.parsing import Output
 
 _TYPES: Mapping[type, str] = {
@@ -87,14 +87,14 @@ class ImportedCases:
     """
 
     component: Component
-    place: Path
+    folder: Path
     cases: NewCases
     labelled: int
     schema: str | None = None
     left_out: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
 
-def import_cases(table: CaseTable, on_problem: Odd = refuse) -> ImportedCases:
+def import_cases(table: CaseTable, on_problem: ProblemHandler = refuse) -> ImportedCases:
     """Make cases from the rows of a table and check each against the output schema.
 
     Write them if `yes` is set, but never over existing cases. `on_problem` receives the problem of each invalid row.
@@ -105,7 +105,7 @@ def import_cases(table: CaseTable, on_problem: Odd = refuse) -> ImportedCases:
         raise ComponentError(f"name the component with --skill NAME: there are {len(names)} in {table.components}")
     limits = load_settings(table.config).limits
     component = load_component(table.components, table.skill or names[0], limits, table.fixtures)
-    limit, schema, left = limits.size_of("document_bytes"), None, {}
+    limit, schema, skipped = limits.size_of("document_bytes"), None, {}
     columns = table.columns_for(component)
     read = read_table(table.file, columns, limit, on_problem, "; name the column of an input with --input NAME=COLUMN")
     names = [*columns.named, *(TRUTHS if columns.truth is None else ())]
@@ -118,28 +118,30 @@ def import_cases(table: CaseTable, on_problem: Odd = refuse) -> ImportedCases:
     made = cases_of_table(read, component, on_problem)
     if table.new:
         new = _new_of(made, table, component)
-        left = {("row", "it is a case already"): len(made) - len(new)} if len(made) > len(new) else {}
+        skipped = {("row", "it is a case already"): len(made) - len(new)} if len(made) > len(new) else {}
         made = new
     cases = {case_id: files_of(case, component.output) for case_id, case in made.items()}
     advice = "choose other ids with --id COLUMN" + ("" if table.new else ", or import only the new rows with --new")
-    place = place_of_new(component, table.fixtures, cases, advice)
+    folder = place_of_new(component, table.fixtures, cases, advice)
     if table.yes:
-        write_cases(place, cases)
+        write_cases(folder, cases)
         if schema is not None:
             replace_text(component.folder / "schema.json", schema)
     labelled = sum(case.labelled for case in made.values())
-    return ImportedCases(component=component, place=place, cases=cases, labelled=labelled, schema=schema, left_out=left)
+    return ImportedCases(
+        component=component, folder=folder, cases=cases, labelled=labelled, schema=schema, left_out=skipped
+    )
 
 
 def _new_of(cases: Mapping[str, Case], table: CaseTable, component: Component) -> dict[str, Case]:
     """Return the cases that the component does not have yet, matched by id, or by inputs if they are numbered."""
     try:
-        there = read_cases(component, table.fixtures, odd=lambda _: None)
+        existing = read_cases(component, table.fixtures, on_problem=lambda _: None)
     except NotEvaluatedError:
         return dict(cases)
     numbered = table.id is None
-    known = {case.digest if numbered else case.id for case in there}
-    return {name: case for name, case in cases.items() if (case.digest if numbered else name) not in known}
+    existing_ids = {case.digest if numbered else case.id for case in existing}
+    return {name: case for name, case in cases.items() if (case.digest if numbered else name) not in existing_ids}
 
 
 def place_of_new(component: Component, fixtures: Path | None, case_ids: Iterable[str], advice: str) -> Path:
@@ -156,18 +158,18 @@ def place_of_new(component: Component, fixtures: Path | None, case_ids: Iterable
     return folder
 
 
-def write_cases(place: Path, cases: NewCases) -> None:
+def write_cases(folder: Path, cases: NewCases) -> None:
     """Write all cases or none: write them to a temporary folder first, then move them."""
-    with storing(place):
-        place.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=place, prefix=".new-") as aside, ExitStack() as undo:
+    with storing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder, prefix=".new-") as aside, ExitStack() as undo:
             for case_id, files in cases.items():
                 (Path(aside) / case_id).mkdir()
                 for name, text in files.items():
                     (Path(aside) / case_id / name).write_bytes(text.encode("utf-8", "backslashreplace"))
             for case_id in cases:
-                (Path(aside) / case_id).rename(place / case_id)
-                undo.callback(shutil.rmtree, place / case_id)
+                (Path(aside) / case_id).rename(folder / case_id)
+                undo.callback(shutil.rmtree, folder / case_id)
             undo.pop_all()
 
 

@@ -48,7 +48,7 @@ from skill_evaluator.library.components import (
 from skill_evaluator.library.config import SafetyLimits
 from skill_evaluator.library.prompts import DOCUMENT, TURNS, File, Message, PromptMessage
 from skill_evaluator.library.reading import ConfinedFolder
-from skill_evaluator.library.tables import CaseRows, Odd, Row, read_table
+from skill_evaluator.library.tables import CaseRows, ProblemHandler, Row, read_table
 from skill_evaluator.parsing import Parsed
 from skill_evaluator.parsing.answer import parse_output
 from skill_evaluator.text import (
@@ -68,11 +68,11 @@ _NO_META = ("id", "question", "options", "answer", "not_applicable", "unreviewed
 
 
 class Question(BaseModel):
-    """One line of questions.jsonl: a question, its options in the order of their letters, and the right letter."""
+    """One line of questions.jsonl: a question, its options in the order of the letters, and the right letter."""
 
     model_config = ConfigDict(frozen=True, extra="allow", str_strip_whitespace=True, defer_build=True)
 
-    id: str = Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", description="the case's id, a slug such as capital-of-france")
+    id: str = Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", description="id of the case, a slug such as capital-of-france")
     question: str = Field(min_length=1)
     options: tuple[str, ...] = Field(min_length=2, max_length=len(ascii_uppercase))
     answer: str | None = Field(default=None, description="the letter of the right option")
@@ -90,7 +90,7 @@ class Question(BaseModel):
                 raise ValueError(f"option {letter} is empty")
             letter_before = letters.setdefault(normalise(option).casefold(), letter)
             if letter_before != letter:
-                raise ValueError(f"options {letter_before} and {letter} are the same but for case and white space")
+                raise ValueError(f"options {letter_before} and {letter} differ only in case and white space")
         return options
 
     @model_validator(mode="after")
@@ -136,17 +136,17 @@ def read_questions(path: Path, limit: SizeLimit) -> tuple[list[Question], list[s
                 problems.append(f"{path}:{number}: {first_problem(problem)}")
                 continue
             except UnicodeEncodeError:
-                problems.append(f"{path}:{number}: half a surrogate pair, which is no text")
+                problems.append(f"{path}:{number}: half a surrogate pair, which is not valid text")
                 continue
             first_line = lines.setdefault(question.id, number)
             if first_line == number:
                 questions.append(question)
             else:
-                problems.append(f"{path}:{number}: id '{question.id}' is that of line {first_line}")
+                problems.append(f"{path}:{number}: id '{question.id}' is also the id of line {first_line}")
     except FixtureError as problem:
         problems.append(str(problem))
     if not questions and not problems:
-        problems.append(f'{path} holds no question; add lines of {{"id", "question", "options", "answer"}}')
+        problems.append(f'{path} has no questions; add lines of {{"id", "question", "options", "answer"}}')
     return questions, problems
 
 
@@ -175,7 +175,7 @@ class _Turns(StrictModel):
 
 
 class CaseMeta(FrozenModel):
-    """The keys of a case's meta.json that are read; teams may add others."""
+    """The keys of a case's meta.json that are read; other keys are kept."""
 
     not_applicable: ModelPatterns = ()
     checks: tuple[DeclaredCheck, ...] = Field(default=(), description="checks of the case's outputs")
@@ -243,12 +243,12 @@ class Case:
         return replace(self, digest=case_digest, used=inputs)
 
     def was(self, digest: str) -> bool:
-        """Return whether a digest is this case's, or its digest in a version that used only the document."""
+        """Return whether a digest is that of this case, with all its inputs or with the document only."""
         return digest == self.digest or (not self.turns and digest == self.parts.get(DOCUMENT))
 
 
 def parse_case_output(component: Component, case: Case, text: str) -> Parsed:
-    """Parse an output for a case; without a schema, the type of the ground truth selects the JSON candidates."""
+    """Parse an output for a case. Without a schema, the ground truth's type selects the JSON candidates."""
     return parse_output(text, component.output, case.options, component.contract.expected.or_type_of(case.truth))
 
 
@@ -258,13 +258,13 @@ def text_of(value: Any) -> str:
 
 
 def load_cases(
-    component: Component, fixtures_dir: Path | None, patterns: Sequence[str] = (), odd: Odd = refuse
+    component: Component, fixtures_dir: Path | None, patterns: Sequence[str] = (), on_problem: ProblemHandler = refuse
 ) -> tuple[Case, ...]:
     """Read a component's reviewed cases that match a pattern (all without patterns), sorted by id; see `read_cases`.
 
     Raise NotEvaluatedError if there are only unreviewed cases, or FixtureError if the component has records.
     """
-    cases = read_cases(component, fixtures_dir, patterns, odd)
+    cases = read_cases(component, fixtures_dir, patterns, on_problem)
     reviewed = tuple(case for case in cases if not case.unreviewed)
     if cases and not reviewed:
         advice = f"see `skill-evaluator review cases {component.name}`"
@@ -273,68 +273,68 @@ def load_cases(
 
 
 def read_cases(
-    component: Component, fixtures_dir: Path | None, patterns: Sequence[str] = (), odd: Odd = refuse
+    component: Component, fixtures_dir: Path | None, patterns: Sequence[str] = (), on_problem: ProblemHandler = refuse
 ) -> tuple[Case, ...]:
     """Read a component's cases that match a pattern, including unreviewed ones, sorted by id.
 
-    Every ground truth must validate against the component's schema. `odd` receives the problem of an invalid case; by
-    default it is raised as FixtureError. Raise NotEvaluatedError if the component has no cases yet, or if no selected
-    case has a document.
+    Every ground truth must validate against the component's schema. `on_problem` receives the problem of an invalid
+    case; by default it is raised as FixtureError. Raise NotEvaluatedError if the component has no cases yet, or if no
+    selected case has a document.
     """
     sources = find_cases(component, fixtures_dir)
     where = listed([str(source) for source in sources])
     if component.output == "choice":
         questions, problems = read_question_cases(sources[0], component)
         for problem in problems:
-            odd(FixtureError(problem))
+            on_problem(FixtureError(problem))
         ids = _select([case.id for case in questions], patterns, where)
         return tuple(case for case in questions if case.id in ids)
     folders = {folder.name: folder for source in sources for folder in case_folders(source)}
     table = component.rows
     for source in sources:
         if source.suffix and source != table.path:
-            table = read_table(source, component.columns, component.limits.size_of("document_bytes"), odd)
+            table = read_table(source, component.columns, component.limits.size_of("document_bytes"), on_problem)
     ids = _select([*folders, *(case_id for case_id, _, _ in table.rows)], patterns, where)
     waiting = ids.intersection(cases_without_document(sources))
     if ids == waiting:
-        why = f"case '{min(waiting)}' {_WAITS}" if waiting else f"{where} holds no case; {_ADVICE}"
-        raise _without_cases(component, why)
+        reason = f"case '{min(waiting)}' {_WAITS}" if waiting else f"{where} has no cases; {_ADVICE}"
+        raise _without_cases(component, reason)
     root = root_of(component.home, fixtures_dir, sources[0], component.limits)
     of_rows = component.origin and ConfinedFolder(
         component.origin.root, FixtureError, follow_links=component.limits.follow_links
     )
-    cases = cases_of_table(table, component, odd, ids, folders, of_rows or root)
+    cases = cases_of_table(table, component, on_problem, ids, folders, of_rows or root)
     for case_id in sorted(folders.keys() & ids - waiting):
         try:
             cases[case_id] = _read_case(folders[case_id], component, root)
         except FixtureError as problem:
-            odd(problem)
-    return _with_pdfs([cases[case_id] for case_id in sorted(cases)], component, odd)
+            on_problem(problem)
+    return _with_pdfs([cases[case_id] for case_id in sorted(cases)], component, on_problem)
 
 
-def _with_pdfs(cases: Sequence[Case], component: Component, odd: Odd) -> tuple[Case, ...]:
+def _with_pdfs(cases: Sequence[Case], component: Component, on_problem: ProblemHandler) -> tuple[Case, ...]:
     try:
         return with_pdfs(cases, component)
     except FixtureError as problem:
         if len(cases) < 2:
-            odd(problem)
+            on_problem(problem)
             return ()
-    return tuple(case for each in cases for case in _with_pdfs([each], component, odd))
+    return tuple(case for each in cases for case in _with_pdfs([each], component, on_problem))
 
 
 def cases_of_table(
     table: CaseRows,
     component: Component,
-    odd: Odd = refuse,
+    on_problem: ProblemHandler = refuse,
     ids: Collection[str] | None = None,
     folders: Mapping[str, Path] = MappingProxyType({}),
     root: ConfinedFolder | None = None,
 ) -> dict[str, Case]:
     """Make cases from the rows of a table, or from the rows with these ids.
 
-    `odd` receives the problem of a row that is invalid or has the id of a case folder. Files named in rows are read
-    relative to the table and must be in `root`; without `root` the names are kept as values. Raise FixtureError if a
-    column names a field that the schema does not have.
+    `on_problem` receives the problem of a row that is invalid or has the id of a case folder. Files named in rows are
+    read relative to the table and must be in `root`; without `root` the names are kept as values. Raise FixtureError if
+    a column names a field that the schema does not have.
     """
     schema_paths = schema_places(component.schema or {})
     for path in table.columns.fields if component.schema is not None else ():
@@ -354,23 +354,23 @@ def cases_of_table(
                 )
             case = _case_of_row(component, table, (case_id, line), row, schema_paths, root)
             if case_id in sources:
-                raise FixtureError(f"{location}: the id '{case_id}' is that of {sources[case_id]}")
+                raise FixtureError(f"{location}: the id '{case_id}' is also the id of {sources[case_id]}")
             sources[case_id] = f"line {line}"
             cases[case_id] = case
         except FixtureError as problem:
-            odd(problem)
+            on_problem(problem)
     return cases
 
 
 def _case_of_row(
     component: Component,
     table: CaseRows,
-    at: tuple[str, int],
+    location: tuple[str, int],
     row: Row,
-    places: Mapping[str, SchemaPath],
+    schema_paths: Mapping[str, SchemaPath],
     root: ConfinedFolder | None,
 ) -> Case:
-    case_id, line = at
+    case_id, line = location
     where, folder, limit = f"{table.path}:{line}", table.path.parent, component.limits.size_of("document_bytes")
     row = table.with_values(where, row, CaseMeta.model_fields)
     inputs = table.inputs(where, row, component.prompt.inputs)
@@ -378,7 +378,7 @@ def _case_of_row(
     size = len(document.encode("utf-8", "surrogatepass")) if isinstance(document, str) else 0
     if size > limit.max_bytes:
         raise FixtureError(f"{where}: the document has {size:,} bytes; {limit}")
-    truth = table.truth(where, row, component.output, places)
+    truth = table.truth(where, row, component.output, schema_paths)
     meta = table.meta(row)
     declared = validated(CaseMeta, meta, Path(where), FixtureError)
     case = Case(
@@ -448,7 +448,7 @@ def read_question_cases(path: Path, component: Component) -> tuple[list[Case], l
     """Return the questions of a file as cases sorted by id, and the problems of its invalid lines."""
     if others := [name for name in component.prompt.inputs if name != DOCUMENT]:
         raise FixtureError(
-            f"{path}: a question is the document of its case, and the prompt needs {listed(others)}, too"
+            f"{path}: a question only fills the document of a case, but the prompt also requires {listed(others)}"
         )
     questions, problems = read_questions(path, component.limits.size_of("document_bytes"))
     cases = [
@@ -518,7 +518,7 @@ def read_turns(content: Any, where: Path) -> tuple[Message, ...]:
 
 
 class UnfilledError(FixtureError):
-    """A case lacks an input that the prompt needs."""
+    """A case without an input that the prompt requires."""
 
 
 def _ready(case: Case, component: Component, source: Path | str) -> Case:
@@ -537,10 +537,12 @@ def _ready(case: Case, component: Component, source: Path | str) -> Case:
         raise FixtureError(f"the document of case '{case.id}' in {source} is empty")
     texts[TURNS] = canonical_json([turn.text for turn in case.turns])
     if broken := [name for name, text in texts.items() if any("\ud800" <= mark <= "\udfff" for mark in text)]:
-        raise FixtureError(f"case '{case.id}' in {source}: {broken[0]} holds half a surrogate pair, which is no text")
+        raise FixtureError(
+            f"case '{case.id}' in {source}: {broken[0]} has half a surrogate pair, which is not valid text"
+        )
     other_names = component.prompt.names_in("system") | component.prompt.names_in("assistant")
     if files := sorted(name for name in other_names if isinstance(inputs.get(name), File)):
-        raise FixtureError(f"case '{case.id}': '{files[0]}' is a file, which only a user message can hold")
+        raise FixtureError(f"case '{case.id}': '{files[0]}' is a file, which only user messages can contain")
     return _digested(replace(case, used=used))
 
 
@@ -569,7 +571,7 @@ def with_pdfs(cases: Sequence[Case], component: Component) -> tuple[Case, ...]:
         if prompt.text_of is None:
             return replace(value, pages=results[value.path]["pages"])
         if not results[value.path]["text"].strip():
-            raise FixtureError(f"{value.path} has no text, as a scan has none; leave text_of out of prompt.md")
+            raise FixtureError(f"{value.path} has no text (it may be a scan); remove text_of from prompt.md")
         return results[value.path]["text"]
 
     filled = (replace(case, inputs={name: replaced(value) for name, value in case.inputs.items()}) for case in cases)
@@ -577,15 +579,12 @@ def with_pdfs(cases: Sequence[Case], component: Component) -> tuple[Case, ...]:
 
 
 def refuse_unfilled(component: Component, cases: Iterable[Case], current: Component) -> None:
-    """Raise FixtureError if a case lacks an input of `component`, or the versions read PDFs differently.
-
-    The cases were read for `current`, a different version.
-    """
+    """Raise FixtureError if a version of a component requires inputs that cases read for `current` lack."""
     if component.prompt.text_of != current.prompt.text_of:
-        raise FixtureError(f"of {component.version} and {current.version} one alone is sent the text of PDFs (text_of)")
+        raise FixtureError(f"of {component.version} and {current.version} only one gets the text of PDFs (text_of)")
     for case in cases:
         if missing := [name for name in component.prompt.inputs if name not in case.inputs]:
-            raise FixtureError(f"{component.version} needs the input '{missing[0]}', which case '{case.id}' lacks")
+            raise FixtureError(f"{component.version} requires the input '{missing[0]}', which case '{case.id}' lacks")
 
 
 def _where_of(name: str, source: Path | str) -> str:
@@ -600,7 +599,7 @@ def _read_inputs(folder: Path, component: Component, root: ConfinedFolder, limit
     if (path := _first_file(folder, (INPUTS,), root)) is not None:
         inputs = read_json(path, FixtureError, limit)
         if not isinstance(inputs, dict) or None in inputs.values():
-            raise FixtureError(f'{path} is no object of inputs, such as {{"kind": "invoice"}}; null is no value')
+            raise FixtureError(f'{path} is not an object of inputs, such as {{"kind": "invoice"}}; null is not a value')
         inputs = with_files(inputs, folder, root, component.limits)
     if (path := _first_file(folder, DOCUMENTS, root)) is not None:
         if DOCUMENT in inputs:
@@ -640,11 +639,11 @@ def _checked(truth: Any, source: str, component: Component) -> Any:
     if leaves > max_leaves:
         raise FixtureError(
             f"{source} holds {leaves:,} values, more than the limit of {max_leaves:,}; "
-            "make it smaller, or raise limits.answer_leaves in settings.yaml"
+            "shorten it, or raise limits.answer_leaves in settings.yaml"
         )
     if component.output == "text":
         if not isinstance(truth, str):
-            raise FixtureError(f"{source} must hold a JSON string: '{component.name}' answers with text")
+            raise FixtureError(f"{source} must be a JSON string, because the output of '{component.name}' is text")
         return truth.strip()
     problems = component.contract.errors(truth)
     if problems:

@@ -1,7 +1,7 @@
 """A component: its prompt and version, its output schema, and the metrics that it declares.
 
-It is read once from `components/<name>/`. Every mistake raises a ComponentError that names the file and the place.
-Whether the output is JSON or text, and which fields are prose, is inferred from the ground truths if not declared.
+It is read once from `components/<name>/`. Every error raises a ComponentError that names the file and the key. Whether
+the output is JSON or text, and which fields are prose, is inferred from the ground truths if not declared.
 """
 
 import re
@@ -39,7 +39,7 @@ DOCUMENTS = ("document.md", "document.txt", "document.json", "input.md", "input.
 TEXT_TRUTHS = ("expected.md", "expected.txt")
 TRUTHS = ("ground_truth.json", "expected.json", *TEXT_TRUTHS)
 METAS = ("meta.json", "metadata.yaml")
-_MAX_NAME_CHARS = 60  # characters: text fields with a longer median are prose, which may be worded differently
+_MAX_NAME_CHARS = 60  # characters; text fields with a longer median are prose
 _NO_PROSE = ("enum", "const", "pattern", "format")
 _OF_TEXTS = {"threshold", "weight"}  # options of a field that do not determine how it is compared
 
@@ -86,7 +86,7 @@ def output_of_truths(paths: Sequence[Path], table: CaseRows) -> Output | None:
 def has_checks(
     component: Path, paths: Sequence[Path], fixtures_dir: Path | None, limits: SafetyLimits, table: CaseRows
 ) -> bool:
-    """Return whether a readable case has checks of its own; `load_cases` reports unreadable cases."""
+    """Return whether any readable case declares checks; `load_cases` reports unreadable cases."""
     if any(row.get("checks") for _, _, row in table.rows):
         return True
     for meta_path in _files_of_cases(component, paths, fixtures_dir, METAS, limits):
@@ -118,13 +118,13 @@ def read_meta(path: Path, limits: SafetyLimits) -> Any:
 
 
 def read_truths(
-    component: Path, places: Sequence[Path], fixtures_dir: Path | None, output: Output, limits: SafetyLimits
+    component: Path, paths: Sequence[Path], fixtures_dir: Path | None, output: Output, limits: SafetyLimits
 ) -> Iterator[Any]:
-    """Yield the ground truths in case folders that can be read; `load_cases` reports the others."""
+    """Yield the readable ground truths of case folders; `load_cases` reports the others."""
     if output == "choice":
         return
     limit = limits.size_of("document_bytes")
-    for path in _files_of_cases(component, places, fixtures_dir, TRUTHS, limits):
+    for path in _files_of_cases(component, paths, fixtures_dir, TRUTHS, limits):
         with suppress(FixtureError):
             if any(_is_draft(path.with_name(name), limits) for name in METAS):
                 continue
@@ -139,21 +139,21 @@ def _is_draft(meta_path: Path, limits: SafetyLimits) -> bool:
 
 
 def table_beside(
-    component: Path, places: Sequence[Path], fixtures_dir: Path | None, columns: Columns, limits: SafetyLimits
+    component: Path, paths: Sequence[Path], fixtures_dir: Path | None, columns: Columns, limits: SafetyLimits
 ) -> CaseRows:
     """Return the table of cases, or an empty table if it cannot be read, which `load_cases` reports."""
-    for path in sources_of(places):
+    for path in sources_of(paths):
         with suppress(FixtureError):
             if path.suffix in ENDINGS:
                 root_of(component, fixtures_dir, path, limits).inside(path)
-                return read_table(path, columns, limits.size_of("document_bytes"), odd=lambda _: None)
+                return read_table(path, columns, limits.size_of("document_bytes"), on_problem=lambda _: None)
     return CaseRows(columns=columns)
 
 
 def find_texts(
     schema: Mapping[str, Any] | None, declared: Mapping[str, FieldRule], truths: Iterable[Any]
 ) -> tuple[dict[str, float], dict[str, float]]:
-    """Return the median length in characters of free-text fields by path, and of the prose fields among them.
+    """Return the median length in characters of all free-text fields, and of the prose fields, by path.
 
     A field is prose if its ground truths have a median of more than 60 characters and no rule declares its comparison.
     """
@@ -194,7 +194,7 @@ def refuse_unknown_paths(paths: Iterable[str], output: Output, truths: Sequence[
             reason = (
                 f"no ground truth has it {nearest_path(path, existing)}"
                 if output == "json"
-                else (f'the answer is one {output}, and the path of the whole answer is ""')
+                else (f'the output is one {output}, and the path of the whole output is ""')
             )
             raise ComponentError(f"field '{path}' in {file} does not exist: {reason}")
 
@@ -230,14 +230,14 @@ class Dataset(StrictModel, defer_build=False):
     id: str = "default"
     evaluate: bool = Field(default=True, description="false: do not evaluate this component")
     fixtures: str | None = Field(
-        default=None, description="its folder in the fixtures folder; default: the component's name"
+        default=None, description="folder of its cases in the fixtures folder; default: the component's name"
     )
     columns: Columns = Field(default_factory=Columns, description="columns of a table of cases")
     contract: str | None = Field(
         default=None,
         alias="schema",
-        description="the output schema, if not all of schema.json: a file of this repository and a part of it, such as "
-        "schema.json#/$defs/output",
+        description="the output schema, if it is not the whole schema.json: a file of the repository and a part of it, "
+        "such as schema.json#/$defs/output",
     )
     output: Output | None = Field(
         default=None, description="the output type, if the prompt's format does not declare it"
@@ -247,15 +247,15 @@ class Dataset(StrictModel, defer_build=False):
     )
     primary_metric: str | None = None
     fields: dict[str, FieldRule] = Field(default_factory=dict, description="comparison rules of fields by path")
-    checks: tuple[DeclaredCheck, ...] = Field(default=(), description="checks of every output to every case")
+    checks: tuple[DeclaredCheck, ...] = Field(default=(), description="checks of the outputs of all cases")
 
     @field_validator("fixtures")
     @classmethod
     def _stays_inside(cls, fixtures: str | None) -> str | None:
         if fixtures is not None and not (len(fixtures) <= 200 and _INNER_FOLDER.fullmatch(fixtures)):
             raise ValueError(
-                f"{fixtures[:100]!a} is no folder inside the fixtures folder (names of letters, digits, ' ', '.', '_' "
-                "and '-', with '/' between them); give --fixtures DIR for another place"
+                f"{fixtures[:100]!a} is not a folder inside the fixtures folder (names of letters, digits, ' ', '.', "
+                "'_' and '-', with '/' between them); use --fixtures DIR for another folder"
             )
         return fixtures
 
@@ -306,7 +306,7 @@ class Component:
 
     @property
     def left_out(self) -> list[str]:
-        """The parts of its source that are not used, such as files beside a SKILL.md that are not sent."""
+        """The unused parts of its source, such as files beside a SKILL.md that are not sent."""
         return [line for line in self.inferred if line.startswith("left out: ")]
 
     @property
@@ -349,13 +349,13 @@ def load_component(
         _refuse_links(home, limits)
     where = (folder if (folder / "evals" / "datasets.json").exists() else home) / "evals" / "datasets.json"
     dataset = _read_dataset(where, name, limits)
-    places = places_of(home, dataset.fixtures or name, fixtures_dir, "cases")
+    paths = places_of(home, dataset.fixtures or name, fixtures_dir, "cases")
     rows = CaseRows(path=root / (written.rows_path or written.path), rows=written.rows, name=written.rows_name)
-    table = rows if rows.rows else table_beside(home, places, fixtures_dir, dataset.columns, limits)
-    checked = bool(written.checks or dataset.checks) or has_checks(home, places, fixtures_dir, limits, table)
+    table = rows if rows.rows else table_beside(home, paths, fixtures_dir, dataset.columns, limits)
+    checked = bool(written.checks or dataset.checks) or has_checks(home, paths, fixtures_dir, limits, table)
     schema_in = folder if (folder / "schema.json").exists() else where.parent.parent
-    answers = _read_contract(schema_in, written, dataset, output_of_truths(places, table), limits, checked)
-    truths = list(read_truths(home, places, fixtures_dir, answers.output, limits))
+    answers = _read_contract(schema_in, written, dataset, output_of_truths(paths, table), limits, checked)
+    truths = list(read_truths(home, paths, fixtures_dir, answers.output, limits))
     truths += table.truths(answers.output, answers.schema)
     comparing, compared = _compared(dataset, answers, truths, where, checked=checked)
     inside = ConfinedFolder(where.parents[2], ComponentError, follow_links=limits.follow_links).inside
@@ -401,7 +401,7 @@ class _Contracted:
 def _compared(
     dataset: Dataset, answers: _Contracted, truths: Sequence[Any], file: Path, *, checked: bool
 ) -> tuple[dict[str, Any], str]:
-    """Return the arguments of Component that determine the comparison of outputs, and the digest of these settings."""
+    """Return the Component arguments for the comparison of outputs, and the digest of these settings."""
     texts_lengths, prose = find_texts(answers.schema, dataset.fields, truths)
     if answers.schema is None:  # without a schema, the ground truths define the valid paths
         refuse_unknown_paths(dataset.fields, answers.output, truths, file)
@@ -467,7 +467,7 @@ def _refuse_links(folder: Path, limits: SafetyLimits) -> None:
 
 def _read_own(components_dir: Path, name: str, limits: SafetyLimits) -> SourceComponent:
     if not is_component_name(name):
-        raise ComponentError(f"a component is named like its folder (letters, digits, '.', '_', '-'), not '{name}'")
+        raise ComponentError(f"a component has the name of its folder (letters, digits, '.', '_', '-'), not '{name}'")
     if not components_dir.is_dir():
         raise ComponentError(f"{components_dir} is not a folder; name the components with --components DIR")
     path = components_dir / name / "prompt.md"
@@ -481,7 +481,9 @@ def _read_own(components_dir: Path, name: str, limits: SafetyLimits) -> SourceCo
         raise ComponentError(f"name '{front.name}' in {path} is not the folder's name '{name}'")
     for former in front.formerly:
         if former == name:
-            raise ComponentError(f"formerly in {path} is the component's own name; name the folder that it had before")
+            raise ComponentError(
+                f"formerly in {path} has the component's current name; give the name of its earlier folder"
+            )
         if (components_dir / former / "prompt.md").exists():
             raise ComponentError(
                 f"formerly in {path} names '{former}', which is a component in {components_dir}; a renamed component "
@@ -502,34 +504,34 @@ def _read_contract(
     output = dataset.output or written.output
     if output == "choice" and (folder / "schema.json").exists():
         raise ComponentError(
-            f"{folder / 'schema.json'} does nothing: a component with output: choice answers with a letter"
+            f"{folder / 'schema.json'} is not used: the output of a component with output: choice is a letter"
         )
-    schema, place, digests = read_schema(folder, dataset.contract, limits)
+    schema, schema_path, digests = read_schema(folder, dataset.contract, limits)
     if schema is None and written.schema is not None:
-        schema, place, digests = written.schema, written.path, {"schema": digest(canonical_json(written.schema))}
+        schema, schema_path, digests = written.schema, written.path, {"schema": digest(canonical_json(written.schema))}
     inferred = []
     if schema is None and output is None and (of_truths == "text" or (checked and of_truths is None)):
         output = "text"
-        why = "its ground truths are texts" if of_truths else "it has checks and no ground truth"
-        inferred.append(f"output: text, because {why}; {written.path} declares no output")
+        reason = "its ground truths are texts" if of_truths else "it has checks and no ground truth"
+        inferred.append(f"output: text, because {reason}; {written.path} declares no output")
     if schema is None and output in (None, "json"):
-        inferred.append(f"any JSON is a valid answer: there is no {place}, so schema_valid is not measured")
-    asked = "".join(message.text for message in written.prompt.messages)
-    if output == "text" and dataset.output is None and written.rows_name and "json" in asked.lower():
+        inferred.append(f"any JSON is a valid output: there is no {schema_path}, so schema_valid is not measured")
+    text = "".join(message.text for message in written.prompt.messages)
+    if output == "text" and dataset.output is None and written.rows_name and "json" in text.lower():
         declared = f'{{"datasets": [{{"output": "json"}}]}} in {folder / "evals" / "datasets.json"}'
-        inferred.append(f"output: text; if the prompt asks for JSON, say {declared}")
-    contract = Contract({} if schema is None else schema, place)
+        inferred.append(f"output: text; if the prompt asks for JSON, write {declared}")
+    contract = Contract({} if schema is None else schema, schema_path)
     if written.prompt.by_tool_call and (output != "json" or (schema or {}).get("type") != "object"):
         raise ComponentError(
             f"output: tool_call in {written.path}: the parameters of a function are an object; "
-            f'write "type": "object" at the root of {place}'
+            f'write "type": "object" at the root of {schema_path}'
         )
     if schema is not None and not constrains(schema, schema):
         names = [name for name in ("output", *schema.get("$defs", {})) if name in schema.get("$defs", {})]
         advice = f' as in "schema": "schema.json#/$defs/{names[0]}"' if names else ""
         raise ComponentError(
-            f"{place} asks nothing, so that any JSON is valid; say what an answer is like, or name the part that does "
-            f"in evals/datasets.json{advice}"
+            f"{schema_path} has no constraints, so any JSON is valid; describe the output, or name the part of it "
+            f"that does in evals/datasets.json{advice}"
         )
     return _Contracted(
         output=output or "json", schema=schema, contract=contract, digests=digests, inferred=tuple(inferred)

@@ -234,7 +234,7 @@ class Model(StrictModel):
         description="software of the server at base_url; all sampling settings are then sent explicitly",
     )
     place: Literal["azure", "bedrock", "vertex", "foundry"] | None = Field(
-        default=None, exclude_if=lambda place: place is None, description="the cloud that serves the vendor's model"
+        default=None, exclude_if=lambda cloud: cloud is None, description="the cloud that serves the vendor's model"
     )
     region: Label | None = Field(
         default=None, exclude_if=lambda region: region is None, description="region, for place bedrock or vertex"

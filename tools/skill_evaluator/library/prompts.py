@@ -168,15 +168,15 @@ class Prompt:
     def like(self, text: str) -> "Prompt | None":
         """Return this prompt with another text. Return None if that changes the roles or placeholders."""
         if [message.role for message in self.messages] == ["system"]:
-            other = replace(self, messages=(Message("system", (text,)),))
+            prompt = replace(self, messages=(Message("system", (text,)),))
         else:
             try:
-                other = replace(self, messages=messages_in(text))
+                prompt = replace(self, messages=messages_in(text))
             except ValueError:
                 return None
         roles = [message.role for message in self.messages]
-        alike = roles == [message.role for message in other.messages] and all(m.text for m in other.messages)
-        return other if alike and all(self.names_in(role) == other.names_in(role) for role in roles) else None
+        alike = roles == [message.role for message in prompt.messages] and all(m.text for m in prompt.messages)
+        return prompt if alike and all(self.names_in(role) == prompt.names_in(role) for role in roles) else None
 
     def within(self, before: str, after: str) -> "Prompt":
         """Return this prompt with texts around its system message, adding a system message if there was none."""

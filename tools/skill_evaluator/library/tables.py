@@ -1,7 +1,7 @@
 """Tables of cases: rows of CSV, TSV or JSON Lines, and the case data in each row.
 
 `cases` makes cases from them, in place or for `cases import`; `components` infers settings from their ground truths.
-Each problem of a row is one line with file and line number.
+Problems name the file and line.
 """
 
 import csv
@@ -33,11 +33,11 @@ _NO_INPUTS = (_ID, _INPUTS, TURNS, *TRUTHS, "checks", "not_applicable")
 Row = Mapping[str, Any]
 Rows = list[tuple[int, Row]]
 """The rows of a table with their first line numbers, from 1."""
-Odd = Callable[[SkillEvaluatorError], None]
+ProblemHandler = Callable[[SkillEvaluatorError], None]
 """Handles the problem of an invalid row or case: raises it, or reports it and skips the row."""
 
 
-def read_rows(path: Path, limit: SizeLimit, odd: Odd = refuse) -> Rows:
+def read_rows(path: Path, limit: SizeLimit, on_problem: ProblemHandler = refuse) -> Rows:
     """Read the rows of a table, whose format is its suffix.
 
     The limit applies to each line or cell. Raise FixtureError if the file is not a table.
@@ -47,28 +47,28 @@ def read_rows(path: Path, limit: SizeLimit, odd: Odd = refuse) -> Rows:
     rows: Rows = []
     values = 0
     is_csv = path.suffix in _SEPARATORS
-    cells = read_cells(read_text(path, FixtureError), path, limit.max_bytes, odd) if is_csv else None
-    for line, row in cells or _read_objects(path, limit, odd):
+    cells = read_cells(read_text(path, FixtureError), path, limit.max_bytes, on_problem) if is_csv else None
+    for line, row in cells or _read_objects(path, limit, on_problem):
         values += len(row)
         if len(row) > _MAX_COLUMNS or values > _MAX_VALUES:
-            limits_text = f"at most {_MAX_COLUMNS:,} columns and {_MAX_VALUES:,} values are read of a table"
+            limits_text = f"at most {_MAX_COLUMNS:,} columns and {_MAX_VALUES:,} values of a table are read"
             raise FixtureError(f"{path}:{line}: {len(row):,} columns, {values:,} values so far; {limits_text}")
         rows.append((line, row))
     if not rows:
-        raise FixtureError(f"{path} holds no row")
+        raise FixtureError(f"{path} has no rows")
     return rows
 
 
-def _read_objects(path: Path, limit: SizeLimit, odd: Odd) -> Iterator[tuple[int, Row]]:
+def _read_objects(path: Path, limit: SizeLimit, on_problem: ProblemHandler) -> Iterator[tuple[int, Row]]:
     listed = read_json(path, FixtureError) if path.suffix == ".json" else []
     if not isinstance(listed, list):
-        raise FixtureError(f"{path} is no list of objects")
+        raise FixtureError(f"{path} is not a list of objects")
     values = enumerate(listed, 1) if path.suffix == ".json" else read_lines(path, FixtureError, limit=limit)
     for number, value in values:
         if isinstance(value, dict):
             yield number, value
         else:
-            odd(FixtureError(f'{path}:{number}: no object; write a line such as {{"text": …, "answer": …}}'))
+            on_problem(FixtureError(f'{path}:{number}: not an object; write a line such as {{"text": …, "answer": …}}'))
 
 
 def value_at(value: Any, path: str) -> Any:
@@ -89,7 +89,7 @@ def _with_paths(row: Row, paths: Iterable[str]) -> Row:
 
 
 def separator_of(text: str, default: str = ",") -> str:
-    """Return the most frequent separator in a table's header: comma, semicolon or tab; `default` wins ties."""
+    """Return the most frequent separator of a header (comma, semicolon or tab); `default` wins ties."""
     header = re.sub(r'"[^"]*"', "", text.lstrip("\r\n").partition("\n")[0])
     return max([default, ",", ";", "\t"], key=header.count)
 
@@ -99,7 +99,7 @@ def with_decimal_point(cell: str) -> str:
     return cell.replace(",", ".") if _DECIMAL_COMMA.fullmatch(cell.strip()) else cell
 
 
-def read_cells(text: str, path: Path, max_chars: int, odd: Odd) -> Iterator[tuple[int, Row]]:
+def read_cells(text: str, path: Path, max_chars: int, on_problem: ProblemHandler) -> Iterator[tuple[int, Row]]:
     """Yield the rows of a table with their line numbers, keyed by the header; raise FixtureError if it is invalid."""
     csv.field_size_limit(max_chars)
     separator = separator_of(text, _SEPARATORS.get(path.suffix, ","))
@@ -118,9 +118,9 @@ def read_cells(text: str, path: Path, max_chars: int, odd: Odd) -> Iterator[tupl
         if not header:
             header = [cell.strip() for cell in cells]
             if len(set(header)) < len(header) or not all(header):
-                raise FixtureError(f"{path}:{line}: every column needs a name of its own, in the first row")
+                raise FixtureError(f"{path}:{line}: every column needs a unique name in the first row")
         elif len(cells) != len(header):
-            odd(FixtureError(f"{path}:{line}: {len(cells)} cells, where the first row has {len(header)}"))
+            on_problem(FixtureError(f"{path}:{line}: {len(cells)} cells, where the first row has {len(header)}"))
         else:
             yield line, dict(zip(header, cells, strict=True))
 
@@ -146,7 +146,7 @@ class Columns(StrictModel):
 
     @property
     def fields(self) -> Mapping[str, str]:
-        """The columns of the ground truth by field; empty if one column holds all of it, or none does."""
+        """The columns of the ground truth by field; empty unless fields have columns of their own."""
         return self.truth if isinstance(self.truth, dict) else {}
 
     @property
@@ -161,7 +161,7 @@ class Columns(StrictModel):
 class CaseRows:
     """A table of cases: the id, line and values of each row; empty if there is no table.
 
-    `codes` are the columns whose cells stay text if there is no schema: in CSV those with leading zeros, in JSON Lines
+    Without a schema, the cells of the columns in `codes` stay text: in CSV columns with leading zeros, in JSON Lines
     all. `name` is the format's name for the rows.
     """
 
@@ -173,9 +173,9 @@ class CaseRows:
 
     @property
     def output(self) -> Output | None:
-        """The output type according to the ground truths: text if they are texts and not all JSON.
+        """The output type by the ground truths: text if they are texts that are not all JSON.
 
-        None if there are none.
+        None if there are no ground truths.
         """
         cells = [cell for _, _, row in self.rows if not _is_blank(cell := self._whole(row))]
         if self.columns.fields or not all(isinstance(cell, str) for cell in cells):
@@ -187,49 +187,51 @@ class CaseRows:
         return "text" if cells else None
 
     def truths(self, output: Output, schema: Mapping[str, Any] | None) -> Iterator[Any]:
-        """Yield the ground truths that can be parsed, without those of unreviewed cases."""
-        places = schema_places(schema or {})
+        """Yield the parsable ground truths of reviewed cases."""
+        schema_paths = schema_places(schema or {})
         for _, _, row in self.rows:
             with suppress(FixtureError):
                 is_draft = str(row.get("unreviewed")).lower() == "true"
-                if not is_draft and (truth := self.truth("", row, output, places)) is not None:
+                if not is_draft and (truth := self.truth("", row, output, schema_paths)) is not None:
                     yield truth
 
-    def truth(self, at: str, row: Row, output: Output, places: Mapping[str, SchemaPath]) -> Any:
-        """Return the ground truth of a row, or None if it has none; `places` are the schema's paths.
+    def truth(self, location: str, row: Row, output: Output, schema_paths: Mapping[str, SchemaPath]) -> Any:
+        """Return the ground truth of a row, or None if it has none; `schema_paths` are the schema's paths.
 
         Raise FixtureError if it cannot be parsed.
         """
         if self.columns.fields:
-            return self._truth_of_fields(at, row, places)
+            return self._truth_of_fields(location, row, schema_paths)
         cell = self._whole(row)
         if output == "text" or not isinstance(cell, str) or not self._is_written:
             return None if _is_blank(cell) else cell
         advice = "name a column for each field of it, or for a text write output: text in prompt.md"
         column = self.columns.truth if isinstance(self.columns.truth, str) else TRUTHS[0]
-        return _parsed(cell, f"{at}: the truth, column '{column}', is no JSON", advice)
+        return _parsed(cell, f"{location}: the truth, column '{column}', is not valid JSON", advice)
 
-    def inputs(self, at: str, row: Row, wanted: Iterable[str] = ()) -> dict[str, Any]:
-        """Return the inputs of a row by name, including `wanted` inputs in columns of that name; raise FixtureError."""
+    def inputs(self, location: str, row: Row, wanted: Iterable[str] = ()) -> dict[str, Any]:
+        """Return the inputs of a row by name, including the columns named like `wanted` inputs; raise FixtureError."""
         names = self.columns.inputs or {name: name for name in (DOCUMENT, *wanted) if name not in _NO_INPUTS}
         inputs = {name: row[column] for name, column in names.items() if row.get(column) is not None}
         if (column := names.get(DOCUMENT)) and (DOCUMENT in inputs or self.columns.inputs):
-            inputs[DOCUMENT] = self._document(at, column, inputs.get(DOCUMENT, ""))
+            inputs[DOCUMENT] = self._document(location, column, inputs.get(DOCUMENT, ""))
         if self.columns.inputs or row.get(_INPUTS) is None:
             return inputs
         others = row[_INPUTS]
         if not isinstance(others, dict) or None in others.values():
-            raise FixtureError(f'{at}: inputs is no object, such as {{"kind": "invoice"}}; null is no value')
+            raise FixtureError(
+                f'{location}: inputs is not an object such as {{"kind": "invoice"}}; null is not a value'
+            )
         if DOCUMENT in inputs and DOCUMENT in others:
-            raise FixtureError(f"{at}: '{DOCUMENT}' and '{DOCUMENT}' in inputs are both the document; keep one")
+            raise FixtureError(f"{location}: '{DOCUMENT}' and '{DOCUMENT}' in inputs are both the document; keep one")
         return {**inputs, **others}
 
-    def _document(self, at: str, column: str, document: Any) -> Any:
+    def _document(self, location: str, column: str, document: Any) -> Any:
         if isinstance(document, dict) and document.keys() == {"file"}:
             return document
         text = document if isinstance(document, str) else json_text(document)
         if not text.strip():
-            raise FixtureError(f"{at}: column '{column}', the document, is empty")
+            raise FixtureError(f"{location}: column '{column}', the document, is empty")
         return text.replace("\r\n", "\n").replace("\r", "\n")  # the same newlines as when a file is read
 
     def meta(self, row: Row) -> dict[str, Any]:
@@ -237,33 +239,38 @@ class CaseRows:
         used = {self.columns.id, *self.columns.named, DOCUMENT, _INPUTS, TURNS, *TRUTHS}
         return {name: value for name, value in row.items() if name not in used and value not in (None, "")}
 
-    def with_values(self, at: str, row: Row, structured: Collection[str]) -> Row:
+    def with_values(self, location: str, row: Row, structured: Collection[str]) -> Row:
         """Parse the JSON cells of a CSV row. Raise FixtureError if a cell is not valid JSON."""
         if self.path.suffix not in _SEPARATORS:
             return row
         names = {_INPUTS, TURNS, *structured} & row.keys() - set(self.columns.named)
         advice = 'write ["a"]'
         cells = {name: row[name] for name in names if isinstance(row[name], str)}
-        return {**row, **{name: _parsed(cell, f"{at}: {name} is no JSON", advice) for name, cell in cells.items()}}
+        return {
+            **row,
+            **{name: _parsed(cell, f"{location}: {name} is not valid JSON", advice) for name, cell in cells.items()},
+        }
 
     @property
     def _is_written(self) -> bool:
-        """Whether a ground truth given as text may be JSON."""
+        """Whether ground truths written as text may be JSON."""
         return self.path.suffix in _SEPARATORS or self.columns.truth is not None
 
     def _whole(self, row: Row) -> Any:
         names = TRUTHS if self.columns.truth is None else (self.columns.truth,)
         return next((row[name] for name in names if isinstance(name, str) and row.get(name) is not None), None)
 
-    def _truth_of_fields(self, at: str, row: Row, places: Mapping[str, SchemaPath]) -> dict[str, Any]:
+    def _truth_of_fields(self, location: str, row: Row, schema_paths: Mapping[str, SchemaPath]) -> dict[str, Any]:
         truth: dict[str, Any] = {}
         for path, column in self.columns.fields.items():
             value = row.get(column)
             if isinstance(value, str) and not value.strip():
                 value = None
-            elif isinstance(value, str) and path in places and places[path].kind not in _TEXTS:
-                value = _parsed(value, f"{at}: '{path}', column '{column}', is no JSON", 'write 9.5, true or ["a"]')
-            elif isinstance(value, str) and path not in places and column not in self.codes:
+            elif isinstance(value, str) and path in schema_paths and schema_paths[path].kind not in _TEXTS:
+                value = _parsed(
+                    value, f"{location}: '{path}', column '{column}', is not valid JSON", 'write 9.5, true or ["a"]'
+                )
+            elif isinstance(value, str) and path not in schema_paths and column not in self.codes:
                 value = _number_or_text(value)
             *parents, last = path.split(".")
             inner = truth
@@ -273,12 +280,14 @@ class CaseRows:
         return truth
 
 
-def read_table(path: Path, columns: Columns, limit: SizeLimit, odd: Odd = refuse, advice: str = "") -> CaseRows:
+def read_table(
+    path: Path, columns: Columns, limit: SizeLimit, on_problem: ProblemHandler = refuse, advice: str = ""
+) -> CaseRows:
     """Read a table of cases; number the cases if there is no id column.
 
     A column that a row lacks is looked up as a dotted path in its objects. Raise FixtureError if the table is invalid.
     """
-    rows = [(line, _with_paths(row, columns.named)) for line, row in read_rows(path, limit, odd)]
+    rows = [(line, _with_paths(row, columns.named)) for line, row in read_rows(path, limit, on_problem)]
     names = dict.fromkeys(name for _, row in rows for name in row)
     for column in columns.named:
         if column not in names:

@@ -71,7 +71,7 @@ class ComponentVersion:
     prompt: str | None
     schema: str | None
     program: ProgramUnderTest | None = None
-    asked: Prompt | None = None
+    template: Prompt | None = None
     file: str = ""
     formerly: tuple[str, ...] = ()
 
@@ -207,9 +207,9 @@ def read_version(folder: Path, path: str) -> ComponentVersion | None:
 
 
 def _watched(version: ComponentVersion, watched: Mapping[str, str]) -> ComponentVersion:
-    if version.program is None or version.asked is None:
+    if version.program is None or version.template is None:
         return version
-    return replace(version, prompt=replace(version.asked, program=version.program.digest(watched)).digest)
+    return replace(version, prompt=replace(version.template, program=version.program.digest(watched)).digest)
 
 
 def versioning_problems(before: ComponentVersion | None, after: ComponentVersion) -> Iterator[Problem]:
@@ -267,7 +267,7 @@ def _read(name: str, folder: str, raw: bytes, schema: bytes | None) -> Component
         prompt=prompt_digest,
         schema=schema_digest,
         program=program,
-        asked=prompt if program else None,
+        template=prompt if program else None,
         formerly=formerly,
     )
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 Output = Literal["json", "choice", "text"]
-FoundBy = Literal["whole", "fenced", "embedded", "stated", "line", "option_text"]
+OutputForm = Literal["whole", "fenced", "embedded", "stated", "line", "option_text"]
 NotJson = Literal["trailing_comma", "comment", "quotes", "cut_off", "nan", "prose", "no_candidate", "not_json"]
 ParseProblem = Literal["empty", "in_reasoning", NotJson, "ambiguous", "no_option"]
 
@@ -14,7 +14,7 @@ class Parsed:
     """A value and the way it was found, or the problem; `several` means that the text has further candidates."""
 
     value: Any = None
-    found: FoundBy | None = None
+    form: OutputForm | None = None
     problem: ParseProblem | None = None
     several: bool = False
 

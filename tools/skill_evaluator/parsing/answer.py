@@ -60,17 +60,17 @@ def parse_output(text: str, output: Output, options: Sequence[str] = (), expecte
     if not stripped:
         return Parsed(problem="in_reasoning" if reasoning.strip() else "empty")
     if output == "text":
-        return Parsed(value=stripped, found="whole")
+        return Parsed(value=stripped, form="whole")
     if output == "choice":
         return read_choice(stripped, options)
     with suppress(ValueError):
-        return Parsed(value=_decode(stripped), found="whole")
+        return Parsed(value=_decode(stripped), form="whole")
     in_fences, anywhere = list(_fenced_values(stripped)), list(embedded_values(stripped))
     fenced = [(is_json, value) for is_json, value in in_fences if expected.allows(value)]
     unfenced = [value for _, value in anywhere if expected.allows(value)]
     if values := [value for is_json, value in fenced if is_json] or [value for _, value in fenced] or unfenced:
         several = max(len(fenced), len(unfenced)) > 1
-        return Parsed(value=values[-1], found="fenced" if fenced else "embedded", several=several)
+        return Parsed(value=values[-1], form="fenced" if fenced else "embedded", several=several)
     if in_fences or any(isinstance(value, dict) for _, value in anywhere):
         return Parsed(problem="no_candidate")
     return Parsed(problem=_syntax_error(stripped))

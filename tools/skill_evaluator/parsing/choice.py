@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from skill_evaluator.parsing import FoundBy, Parsed
+from skill_evaluator.parsing import OutputForm, Parsed
 from skill_evaluator.text import letters_of
 
 _MAX_END_CHARACTERS = 12_000
@@ -67,13 +67,13 @@ def read_choice(text: str, options: Sequence[str]) -> Parsed:
     The first rule that finds any option decides; if it finds two, the answer is ambiguous.
 
     >>> read_choice("A is tempting. Final answer: **C**", ("Lyon", "Nice", "Paris"))
-    Parsed(value='C', found='stated', problem=None, several=False)
+    Parsed(value='C', form='stated', problem=None, several=False)
     """
     if len(text) > 2 * _MAX_END_CHARACTERS:  # a model in a loop; its choice is near the beginning or the end
         text = f"{text[:_MAX_END_CHARACTERS]} … {text[-_MAX_END_CHARACTERS:]}"
     answer, choices = _plain(text), _fold_options(tuple(options))
-    found: FoundBy
-    for found, rule in (
+    form: OutputForm
+    for form, rule in (
         ("whole", _only_option),
         ("stated", _last_statement),
         ("line", _letter_of_line),
@@ -84,7 +84,7 @@ def read_choice(text: str, options: Sequence[str]) -> Parsed:
             return Parsed(problem="ambiguous")
         if letters:
             (letter,) = letters
-            return Parsed(value=letter, found=found) if letter in choices.letters else Parsed(problem="no_option")
+            return Parsed(value=letter, form=form) if letter in choices.letters else Parsed(problem="no_option")
     return Parsed(problem="no_option")
 
 

@@ -1,4 +1,4 @@
-"""The providers by their names in models.yaml, and the keys for them.
+"""The providers by their names in models.yaml, and their keys.
 
 SDKs and HTTP clients are imported with the first call. Other packages add providers through the entry-point group
 `skill_evaluator.providers`, whose objects are of type `ProviderKind`.
@@ -17,8 +17,8 @@ from skill_evaluator.processes import hide_from_children
 from skill_evaluator.providers import anthropic, google, local, openai, program, replay
 from skill_evaluator.providers.base import ProviderKind
 from skill_evaluator.providers.batch import BatchApi
+from skill_evaluator.providers.clouds import CLOUDS, check_cloud, cloud_of
 from skill_evaluator.providers.keyless import REQUEST_TOKEN, identifiers_of, needs_token
-from skill_evaluator.providers.places import PLACES, check_place, place_of
 from skill_evaluator.text import nearest
 
 PROVIDERS: Mapping[str, ProviderKind] = {
@@ -55,21 +55,23 @@ def read_configuration(folder: Path) -> Configuration:
     models = load_models(folder, settings.limits)
     kinds = kinds_of(models, str(folder / "models.yaml"))
     ids = [model.id for model in models]
-    for name, own in settings.policy.components.items():
-        if own.judge is not None and own.judge.model not in ids:
-            place = f"{folder / 'settings.yaml'}: policy.components.{name}.judge"
-            raise ConfigError(f"{place}: no model '{own.judge.model}' in models.yaml {nearest(own.judge.model, ids)}")
+    for name, policy in settings.policy.components.items():
+        if policy.judge is not None and policy.judge.model not in ids:
+            where = f"{folder / 'settings.yaml'}: policy.components.{name}.judge"
+            raise ConfigError(
+                f"{where}: no model '{policy.judge.model}' in models.yaml {nearest(policy.judge.model, ids)}"
+            )
     return Configuration(settings=settings, models=models, kinds=kinds, keys=read_keys(models, kinds))
 
 
-def asking(configuration: Configuration, component: Component) -> Configuration:
-    """Return the configuration for a component. A program replaces the models and adds its variables to the keys."""
+def with_program(configuration: Configuration, component: Component) -> Configuration:
+    """Return the configuration for a component, whose program, if any, replaces the models and adds its variables."""
     if component.program is None:
         return configuration
     values = program.values_of(component.program.variables, configuration.keys, os.environ)
     settings = configuration.settings
     timeout_s = component.program.timeout_s or settings.timeout_s
-    timeout_s += program.SPARE_S if component.program.run else 0.0
+    timeout_s += program.MARGIN_S if component.program.run else 0.0
     return replace(
         configuration,
         settings=settings.model_copy(update={"timeout_s": timeout_s}),
@@ -80,7 +82,7 @@ def asking(configuration: Configuration, component: Component) -> Configuration:
 
 
 def kinds_of(models: Iterable[Model], where: str) -> dict[str, ProviderKind]:
-    """Return the providers of the models by name; those of this package come before those of others.
+    """Return the providers of the models by name; built-in providers precede those of other packages.
 
     Raise ConfigError for an unknown provider, or a model that its provider cannot serve.
     """
@@ -95,11 +97,15 @@ def kinds_of(models: Iterable[Model], where: str) -> dict[str, ProviderKind]:
                 f"{nearest(model.provider, names)}"
             )
         if model.auth == "oidc" and (kind.federation is None or model.api_key_env):
-            why = "api_key_env names a key" if model.api_key_env else f"provider '{model.provider}' takes no identity"
-            raise ConfigError(f"auth: oidc at models[{index}].auth in {where}: {why}; leave one of them out")
+            reason = (
+                "api_key_env names a key"
+                if model.api_key_env
+                else f"provider '{model.provider}' has no identity tokens"
+            )
+            raise ConfigError(f"auth: oidc at models[{index}].auth in {where}: {reason}; remove one of them")
         if model.accepts and kind.accepts is None:
-            raise ConfigError(f"models[{index}].accepts in {where}: provider '{model.provider}' sends texts alone")
-        check_place(model, f"models[{index}] in {where}")
+            raise ConfigError(f"models[{index}].accepts in {where}: provider '{model.provider}' accepts only text")
+        check_cloud(model, f"models[{index}] in {where}")
         if kind.check is not None:
             kind.check(model)
         kinds[model.provider] = kind
@@ -107,7 +113,7 @@ def kinds_of(models: Iterable[Model], where: str) -> dict[str, ProviderKind]:
 
 
 def key_variables(model: Model, kind: ProviderKind) -> tuple[str, ...]:
-    """Return the environment variables that may contain a model's key; empty if it requires none.
+    """Return the environment variables that may hold a model's key; empty if no key is required.
 
     With `auth: oidc` the key is the one that requests the job's identity tokens.
     """
@@ -115,8 +121,8 @@ def key_variables(model: Model, kind: ProviderKind) -> tuple[str, ...]:
         return (REQUEST_TOKEN,) if needs_token(kind) else ()
     if model.api_key_env:
         return (model.api_key_env,)
-    if (place := place_of(model)) is not None:
-        return place.variables
+    if (cloud := cloud_of(model)) is not None:
+        return cloud.variables
     if model.provider == "openai" and model.base_url:
         return ()
     return kind.key_variables
@@ -129,7 +135,7 @@ def read_keys(models: Iterable[Model], kinds: Kinds) -> Keys:
     """
     variables = {name for kind in (*PROVIDERS.values(), *kinds.values()) for name in kind.key_variables}
     variables |= {model.api_key_env for model in models if model.api_key_env} | {REQUEST_TOKEN}
-    variables |= {name for place in PLACES.values() for name in place.variables}
+    variables |= {name for place in CLOUDS.values() for name in place.variables}
     hide_from_children(variables)
     return {variable: os.environ[variable] for variable in variables if variable in os.environ}
 
@@ -139,7 +145,7 @@ def read_key(variables: Iterable[str], keys: Keys) -> str | None:
     for variable in variables:
         value = keys.get(variable, "").strip()
         if value and not (value.isascii() and value.isprintable()):
-            raise ConfigError(f"{variable} holds a line break or a character outside ASCII; set it to the key alone")
+            raise ConfigError(f"{variable} has a line break or a non-ASCII character; set it to the key only")
         if value:
             return value
     return None
@@ -159,8 +165,8 @@ def missing_variables(model: Model, kind: ProviderKind, keys: Keys) -> list[str]
     return missing
 
 
-def lack_of(model: Model, kind: ProviderKind, keys: Keys) -> str | None:
-    """Return a sentence on the variables that a model lacks, or None if it lacks none."""
+def missing_key(model: Model, kind: ProviderKind, keys: Keys) -> str | None:
+    """Name the variables that a model requires and that are not set. Return None if there are none."""
     missing = missing_variables(model, kind, keys)
     hint = " (a job of GitHub Actions has it with `id-token: write`)" if REQUEST_TOKEN in missing else ""
     return f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not set{hint}" if missing else None
@@ -172,19 +178,19 @@ def key_note(model: Model, kind: ProviderKind, keys: Keys) -> str:
     return f"{' and '.join(missing)} not set" if missing else "set" if key_variables(model, kind) else "not needed"
 
 
-def why_unbatched(model: Model) -> str | None:
+def batch_refusal(model: Model) -> str | None:
     """Return the reason why a model cannot be called in batches, or None if it can."""
     if model.provider not in BATCHES:
-        return f"provider '{model.provider}' has no batch API ({', '.join(BATCHES)} have); leave it out"
+        return f"provider '{model.provider}' has no batch API (only {', '.join(BATCHES)} have one); exclude the model"
     if model.place is not None:
-        return f"place: {model.place} takes batches from its own storage; ask the vendor itself"
+        return f"place: {model.place} reads batches from its own storage; use the vendor's own API"
     if model.provider == "google" and model.auth == "oidc":
-        return "Vertex AI takes batches from storage; ask it with a key"
+        return "Vertex AI reads batches from storage; use the Gemini API with a key"
     return None
 
 
 def refuse_unbatched(models: Iterable[Model]) -> None:
     """Raise ConfigError for a model that cannot be called in batches."""
     for model in models:
-        if why := why_unbatched(model):
-            raise ConfigError(f"--batch cannot ask '{model.id}': {why}")
+        if reason := batch_refusal(model):
+            raise ConfigError(f"--batch cannot call '{model.id}': {reason}")

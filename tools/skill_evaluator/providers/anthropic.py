@@ -84,7 +84,7 @@ def open_provider(model: Model, key: str | None, settings: Settings) -> RemotePr
             "model": model.api_name,
             **sampling(model).fixed,
             **({"system": request.system} if request.system else {}),
-            "messages": [{"role": message.role, "content": content_of(message, _file)} for message in request.talk],
+            "messages": [{"role": message.role, "content": content_of(message, _file)} for message in request.dialogue],
             **sampling(model).of(request, "max_tokens"),
         }
         if request.cache:
@@ -191,7 +191,7 @@ def _batch_status(body: Mapping[str, Any]) -> batch.BatchStatus:
     )
 
 
-def _batch_answer(line: Mapping[str, Any]) -> batch.Answered:
+def _batch_answer(line: Mapping[str, Any]) -> batch.RequestResult:
     custom_id, result = line.get("custom_id"), fields_of(line.get("result"))
     match result.get("type"):
         case "succeeded":

@@ -1,6 +1,6 @@
-"""The contract of all providers: one `Request` gives one `Completion`, or raises `ProviderError`.
+"""The interface of all providers: a `Request` returns a `Completion` or raises `ProviderError`.
 
-A provider never retries; the runner does. Every call goes through `ask_once`, so that a bug in a provider or plugin
+A provider never retries; the runner does. Every call goes through `call_once`, so that a bug in a provider or plugin
 fails only one call.
 """
 
@@ -39,7 +39,7 @@ class Request:
     seed: int  # differs between replicates
     schema: Mapping[str, Any] | None = None
     schema_name: str = "output"
-    by_tool_call: bool = False  # the output is the arguments of a function with this schema and name
+    by_tool_call: bool = False  # the output is the arguments of a function call
     cache: bool = False  # whether the same messages are sent again soon, so that caching saves money
     constant: int = 0  # number of leading characters that the requests of other cases share
     file_tokens: int = 0  # upper bound of the input tokens of files
@@ -52,7 +52,7 @@ class Request:
         return self.messages[0].text if self.messages[0].role == "system" else ""
 
     @property
-    def talk(self) -> tuple[Message, ...]:
+    def dialogue(self) -> tuple[Message, ...]:
         """The messages of user and assistant."""
         return self.messages[self.messages[0].role == "system" :]
 
@@ -64,7 +64,7 @@ class Request:
     @property
     def examples(self) -> int:
         """The number of leading messages of user and assistant that the requests of other cases share."""
-        ends = zip(self.talk, accumulate(len(message.text) for message in self.talk), strict=True)
+        ends = zip(self.dialogue, accumulate(len(message.text) for message in self.dialogue), strict=True)
         return sum(not message.files and len(self.system) + end <= self.constant for message, end in ends)
 
     @property
@@ -73,7 +73,7 @@ class Request:
         return {key: value for key, value in (self.schema or {}).items() if key != "$schema"}
 
 
-def _or_else(default: Any) -> WrapValidator:
+def _or_default(default: Any) -> WrapValidator:
     """Replace a value of the wrong type by `default`, so that a faulty side field does not cost the paid output."""
 
     def validate(value: Any, check: Callable[[Any], Any]) -> Any:
@@ -86,18 +86,18 @@ def _or_else(default: Any) -> WrapValidator:
 
 
 def _printable(value: Any) -> Any:
-    return "".join(filter(str.isprintable, value[:_READ])) if isinstance(value, str) else value
+    return "".join(filter(str.isprintable, value[:_MAX_RAW_CHARS])) if isinstance(value, str) else value
 
 
 MAX_TOKENS = 10**12  # larger counts are impossible
-_READ = 3_000  # characters of an identifier or message before redaction; it is cut further afterwards
+_MAX_RAW_CHARS = 3_000  # characters read from an identifier or message before redaction, which cuts it further
 _MAX_IDENTIFIER, _MAX_MESSAGE = 300, 500
 LOST = "lost_by_provider"  # the reason of a call without a result in its batch; it may be billed
-TokenCount = Annotated[Annotated[StrictInt, Field(ge=0, lt=MAX_TOKENS)] | None, _or_else(None)]
+TokenCount = Annotated[Annotated[StrictInt, Field(ge=0, lt=MAX_TOKENS)] | None, _or_default(None)]
 Reason = Annotated[Label, Strict(), Field(min_length=1)]
 HttpStatus = Annotated[StrictInt, Field(ge=100, le=599)]
-SideText = Annotated[StrictStr, _or_else("")]
-Identifier = Annotated[StrictStr | None, _or_else(None), BeforeValidator(_printable)]
+SideText = Annotated[StrictStr, _or_default("")]
+Identifier = Annotated[StrictStr | None, _or_default(None), BeforeValidator(_printable)]
 
 
 @pydantic.dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +105,8 @@ class Usage:
     """The vendor's token counts. A missing or impossible count is None.
 
     `input_tokens` is the whole prompt. The cache counts are parts of it, and `cache_write_1h_tokens` (kept for an hour)
-    are a part of those written. Parts that exceed their whole are None. A `batch` call is billed at the batch price.
+    are a part of `cache_write_tokens`. Parts that exceed their whole are None. A `batch` call is billed at the batch
+    price.
 
     >>> Usage(input_tokens=100, cache_read_tokens=80).cache_read_tokens, Usage(cache_read_tokens=80).cache_read_tokens
     (80, None)
@@ -116,7 +117,7 @@ class Usage:
     cache_read_tokens: TokenCount = None
     cache_write_tokens: TokenCount = None
     cache_write_1h_tokens: TokenCount = None
-    batch: Annotated[StrictBool | None, _or_else(None)] = None
+    batch: Annotated[StrictBool | None, _or_default(None)] = None
 
     def __post_init__(self) -> None:
         parts = (self.cache_read_tokens or 0) + (self.cache_write_tokens or 0)
@@ -136,24 +137,24 @@ class Completion:
     """
 
     text: StrictStr
-    stop_reason: Annotated[StopReason, _or_else("other")] = "stop"
-    usage: Annotated[Usage, _or_else(Usage())] = Usage()
+    stop_reason: Annotated[StopReason, _or_default("other")] = "stop"
+    usage: Annotated[Usage, _or_default(Usage())] = Usage()
     served_model: Identifier = None
     request_id: Identifier = None
     fingerprint: Identifier = None
     reasoning: SideText = ""
     tool_call: SideText = ""
-    latency_s: Annotated[Annotated[float, Field(ge=0)] | None, _or_else(None)] = field(default=None, compare=False)
+    latency_s: Annotated[Annotated[float, Field(ge=0)] | None, _or_default(None)] = field(default=None, compare=False)
 
     def redacted(self, redact: Callable[[str], str]) -> "Completion":
         """Return the completion without keys. Identifiers are cut afterwards, so that no part of a key remains."""
-        kept: dict[str, Any] = {
+        redacted: dict[str, Any] = {
             name: redact(value)[:_MAX_IDENTIFIER]
             for name in ("served_model", "request_id", "fingerprint")
             if (value := getattr(self, name))
         }
-        kept |= {name: redact(getattr(self, name)) for name in ("text", "reasoning", "tool_call")}
-        return replace(self, **kept)
+        redacted |= {name: redact(getattr(self, name)) for name in ("text", "reasoning", "tool_call")}
+        return replace(self, **redacted)
 
 
 def stop_reason_of(word: Any, reasons: Mapping[str, StopReason]) -> StopReason:
@@ -182,20 +183,20 @@ def sum_of_counts(*counts: Any) -> int | None:
     >>> sum_of_counts(5, None, 100), sum_of_counts(5, -100), sum_of_counts(5, "many"), sum_of_counts(None)
     (105, None, None, None)
     """
-    given = [count for count in counts if count is not None]
-    checked = [Usage(input_tokens=count).input_tokens for count in given]
+    known_counts = [count for count in counts if count is not None]
+    checked = [Usage(input_tokens=count).input_tokens for count in known_counts]
     total = sum(count for count in checked if count is not None)
-    return None if not given or None in checked else total
+    return None if not known_counts or None in checked else total
 
 
 @pydantic.dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
     """The reason why a call has no output. `reason` is a stable code, `message` a text for people."""
 
-    kind: Annotated[FailureKind, _or_else("provider_error")]
-    reason: Annotated[Reason, _or_else("unknown")]
-    message: Annotated[StrictStr, _or_else("")] = ""
-    status: Annotated[HttpStatus | None, _or_else(None)] = None
+    kind: Annotated[FailureKind, _or_default("provider_error")]
+    reason: Annotated[Reason, _or_default("unknown")]
+    message: Annotated[StrictStr, _or_default("")] = ""
+    status: Annotated[HttpStatus | None, _or_default(None)] = None
 
 
 @dataclass(eq=False, repr=False)
@@ -221,7 +222,7 @@ class ProviderError(SkillEvaluatorError):
 
     def failure(self, redact: Callable[[str], str] = str) -> Failure:
         """Return the failure without keys. Its message is cut afterwards, so that no part of a key remains."""
-        message = redact(str(self)[:_READ])[:_MAX_MESSAGE]
+        message = redact(str(self)[:_MAX_RAW_CHARS])[:_MAX_MESSAGE]
         return Failure(kind=self.kind, reason=self.reason, message=message, status=self.status)
 
 
@@ -231,12 +232,12 @@ def unreachable(problem: object, *, fatal: bool = False) -> ProviderError:
 
 
 def dropped(message: str) -> ProviderError:
-    """Return the error of a connection that broke off; the call may be billed."""
+    """Return the error of a lost connection; the call may be billed."""
     return ProviderError("connection_lost", message, retryable=True, perhaps_billed=True)
 
 
 def timed_out(message: str) -> ProviderError:
-    """Return the error of a late answer; the call may be billed."""
+    """Return the error of a call over its time limit; the call may be billed."""
     return ProviderError("read_timeout", message, kind="timeout", retryable=True, perhaps_billed=True)
 
 
@@ -295,7 +296,7 @@ class Provider(Protocol):
     """An open connection to one model."""
 
     async def complete(self, request: Request) -> Completion:
-        """Ask once, without retries; raise ProviderError."""
+        """Make one call without retries; raise ProviderError."""
         ...
 
     async def close(self) -> None:
@@ -311,14 +312,14 @@ class Federation:
     optional: tuple[str, ...]
     audience: str  # the audience claim of the token
     rule: str  # the vendor's rule that accepts or rejects the token
-    exchanges_if: str = ""  # a variable; the vendor's SDK finds credentials itself unless it is set
+    exchanges_if: str = ""  # exchange tokens only if this variable is set; otherwise the SDK finds credentials
 
 
 class FileTokens(NamedTuple):
     """The input tokens of a file: an estimate, and an upper bound."""
 
     likely: int
-    most: int
+    upper_bound: int
 
 
 def patches(file: File, side: int) -> int:
@@ -328,11 +329,11 @@ def patches(file: File, side: int) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderKind:
-    """One line of `PROVIDERS`. Libraries that are slow to import are imported in `open`."""
+    """The functions and properties of a provider. `open` imports libraries that are slow to import."""
 
     open: Callable[[Model, str | None, Settings], Provider]  # arguments: model, key, settings
     sampling: Callable[[Model], Sampling]
-    key_variables: tuple[str, ...] = ()  # any of which may hold the key
+    key_variables: tuple[str, ...] = ()  # variables that may hold the key
     free: bool = False
     one_at_a_time: bool = False
     check: Callable[[Model], object] | None = None  # raises ConfigError for a model that cannot be served
@@ -354,15 +355,15 @@ class ProviderKind:
         return self.cache_floor(model) if model.cache else None
 
 
-def first_answers(
+def first_outputs(
     attempts: Iterable[tuple[CallKey, Attempt]], is_answer: Callable[[Attempt], bool]
 ) -> dict[CallKey, Attempt]:
-    """Return the first output of each call, or its last error if it has none."""
-    kept: dict[CallKey, Attempt] = {}
+    """Return the first output of each call, or its last error if it has no output."""
+    selected: dict[CallKey, Attempt] = {}
     for call, attempt in attempts:
-        if call not in kept or not is_answer(kept[call]):
-            kept[call] = attempt
-    return kept
+        if call not in selected or not is_answer(selected[call]):
+            selected[call] = attempt
+    return selected
 
 
 def opened(kind: ProviderKind, model: Model, key: str | None, settings: Settings) -> Provider:
@@ -376,20 +377,20 @@ def opened(kind: ProviderKind, model: Model, key: str | None, settings: Settings
 
 
 def is_in_process(provider: Provider) -> bool:
-    """Return whether a provider computes in this process, without network and bills."""
+    """Return whether a provider computes in this process, without network and cost."""
     return getattr(provider, "in_process", False)
 
 
-async def ask_once(provider: Provider, request: Request, settings: Settings) -> Completion:
+async def call_once(provider: Provider, request: Request, settings: Settings) -> Completion:
     """Make one call; raise ProviderError for every exception but StorageError.
 
-    An output over `limits.answer_bytes` loses its text. A provider in this process, or one that `keeps_time`, has no
+    An output over `limits.answer_bytes` loses its text. A provider in this process, or one that `limits_time`, has no
     time limit here.
     """
     import asyncio
 
     try:
-        has_own_limit = is_in_process(provider) or getattr(provider, "keeps_time", False)
+        has_own_limit = is_in_process(provider) or getattr(provider, "limits_time", False)
         async with asyncio.timeout(None if has_own_limit else settings.timeout_s):
             if request.files:
                 await asyncio.to_thread(refuse_changed, request)
@@ -397,7 +398,7 @@ async def ask_once(provider: Provider, request: Request, settings: Settings) -> 
     except (ProviderError, StorageError):
         raise
     except TimeoutError:
-        raise timed_out(f"no answer within {settings.timeout_s:g} s") from None
+        raise timed_out(f"no response within {settings.timeout_s:g} s") from None
     except ValidationError as problem:
         raise malformed(f"unexpected answer: {first_problem(problem)}") from None
     except asyncio.CancelledError as problem:
@@ -413,7 +414,7 @@ async def ask_once(provider: Provider, request: Request, settings: Settings) -> 
 
 
 def within_limits(completion: Completion, settings: Settings) -> Completion:
-    """Return a completion, without its text if that is over `limits.answer_bytes`."""
+    """Return a completion, without its text if the text is over `limits.answer_bytes`."""
     if len(completion.text.encode("utf-8", "surrogatepass")) > settings.limits.answer_bytes:
         return replace(completion, text="", stop_reason="too_large")
     return completion
@@ -428,9 +429,9 @@ def refuse_changed(request: Request) -> None:
         except OSError:
             same = False
         if not same:
-            message = f"{file.path} was changed since its case was read; ask it in a new run"
+            message = f"{file.path} was changed since its case was read; start a new run"
             raise ProviderError("file_changed", message, kind="not_run")
 
 
 def _bug(message: str) -> ProviderError:
-    return ProviderError("provider_bug", f"the provider failed by itself: {message}", perhaps_billed=True)
+    return ProviderError("provider_bug", f"the provider raised an unexpected error: {message}", perhaps_billed=True)

@@ -1,4 +1,4 @@
-"""Batches: many requests sent to a vendor at once, answered within a day at half the price.
+"""Batches: many requests in one upload, processed within a day at half the price.
 
 `Batches` creates, finds, polls and reads the batches of any vendor, and a vendor's module has a `BatchApi` with the
 differences. Requests, answers and errors are mapped by the code of direct calls.
@@ -16,10 +16,10 @@ from skill_evaluator.providers.base import LOST, Completion, ProviderError, Prov
 from skill_evaluator.providers.remote import UNREADABLE, RemoteProvider
 from skill_evaluator.providers.wire import Content, HttpAnswer, TooLargeError, parsed_body
 
-GONE = (404, 410)  # HTTP statuses of a deleted batch or deleted results
+DELETED_STATUSES = (404, 410)  # HTTP statuses of a deleted batch or deleted results
 _MAX_RESULT_BYTES = 1_000_000_000  # all results of a batch come in one body
 _MAX_CLOCK_SKEW_S = 600.0  # the clocks of this machine and a vendor
-_SLACK_BYTES = 200  # allowance of an entry: line ends and the enclosing text
+_SLACK_BYTES = 200  # per request, for line ends and enclosing text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ class BatchStatus:
     """The status of a batch at a vendor."""
 
     batch_id: str
-    state: str  # the vendor's word
+    state: str  # as the vendor names it
     ended: bool
     done: int | None  # number of finished requests; None if unknown
     unanswered: ProviderError  # the error of requests without a result after the batch has ended
@@ -44,14 +44,14 @@ class BatchStatus:
     body: Mapping[str, Any] = field(default_factory=dict)
 
 
-class UndecidedError(Exception):
-    """A batch that may be the wanted one has not ended, so that it cannot be identified."""
+class AmbiguousBatchError(Exception):
+    """A batch cannot be identified, because another possible batch has not ended."""
 
 
 Json = Mapping[str, Any]
 Part = TypeVar("Part")
 Value = TypeVar("Value")
-Answered = tuple[Any, HttpAnswer | ProviderError]  # a custom id, and what became of its request
+RequestResult = tuple[Any, HttpAnswer | ProviderError]  # a custom id, and the response or error of its request
 Results = Mapping[str, Completion | ProviderError]
 
 
@@ -60,22 +60,22 @@ class BatchApi:
     """The differences between the vendors' batch APIs. Paths are relative to the address of the API."""
 
     limits: BatchLimits
-    path: str  # lists the batches, newest first, and has each below it
+    path: str  # of the list of batches, newest first; a batch has its id appended
     entry: Callable[[str, Json], Json]  # a custom id and the body of a direct call → a request
     create: Callable[["Batches", str, Sequence[Json]], Awaitable[Json]]  # a name and requests → the batch
     next_page: Callable[[Json], Json | None]  # the query for the page after a page of the list
     status: Callable[[Json], BatchStatus]
-    answer: Callable[[Json], Answered]  # reads a line of a file of results
+    answer: Callable[[Json], RequestResult]  # reads a line of a file of results
     deleted: Callable[[BatchStatus], Sequence[str]]  # the paths that hold requests and results
     files: Callable[[BatchStatus], Sequence[str]] = lambda status: ()  # the paths of the results
-    inline: Callable[[BatchStatus], Sequence[Answered]] = lambda status: ()  # the results in the batch itself
+    inline: Callable[[BatchStatus], Sequence[RequestResult]] = lambda status: ()  # the results in the batch itself
     name_of: Callable[[Json], Any] | None = None
     size_of: Callable[[Json], int | None] = lambda body: None  # the number of requests, if batches have no name
     created: Callable[[Json], Any] = lambda body: None  # seconds since the epoch
     listed: str = "data"  # the key of the list
-    id_key: str = "id"  # `name`: an id is a path itself
+    id_key: str = "id"  # `name` if the id is a path
     page_size: str = "limit"
-    cancel: str = "/cancel"  # follows the path of a batch
+    cancel: str = "/cancel"  # appended to the path of a batch
 
 
 class Batches:
@@ -101,8 +101,9 @@ class Batches:
     async def find(self, name: str, custom_ids: Collection[str], since: float, others: Collection[str]) -> str | None:
         """Find a batch that may have been created after `since`, and return its id, or None if there is no such batch.
 
-        It is the batch with this name. If the vendor has no names, it is a batch outside `others` with equally many
-        requests and results for their ids. Raise UndecidedError if such a batch has not ended.
+        The batch is found by its name. If the vendor has no names, it is found by the number of its requests and by
+        their ids among its results; batches in `others` are excluded. Raise AmbiguousBatchError if such a batch has not
+        ended.
         """
         undecided = None
         async for body in self._listed(since):
@@ -117,7 +118,7 @@ class Batches:
                 elif not set(custom_ids).isdisjoint(await self.results(status)):
                     return batch_id
         if undecided is not None:
-            raise UndecidedError(f"{undecided} has as many requests and is not over")
+            raise AmbiguousBatchError(f"{undecided} has the same number of requests and has not ended")
         return None
 
     async def _listed(self, since: float) -> AsyncIterator[Json]:
@@ -132,7 +133,7 @@ class Batches:
                 yield body
             query, before = _read(self._api.next_page, page), query
             if query == before:
-                raise malformed("the list of batches does not go on")
+                raise malformed("the list of batches returned the same page again")
 
     async def status(self, batch_id: str) -> BatchStatus:
         """Return the status of a batch."""
@@ -149,7 +150,7 @@ class Batches:
             try:
                 lines = (await self._content("GET", path)).splitlines()
             except ProviderError as problem:
-                if problem.status not in GONE:
+                if problem.status not in DELETED_STATUSES:
                     raise
                 gone = problem
                 continue
@@ -187,7 +188,7 @@ class Batches:
         await self.provider.close()
 
     async def get(self, path: str, **query: Any) -> Json:
-        """Return the JSON object of an address."""
+        """Return the JSON object at a path."""
         return _json_object(await self._content("GET", path, query=query))
 
     async def post(self, path: str, body: Any = None, file: tuple[str, Sequence[Json], str] | None = None) -> Json:
@@ -209,7 +210,7 @@ def open_batches(api: BatchApi, kind: ProviderKind, model: Model, key: str | Non
     limits = settings.limits.model_copy(update={"response_bytes": _MAX_RESULT_BYTES})
     provider = kind.open(model, key, settings.model_copy(update={"limits": limits}))
     if not isinstance(provider, RemoteProvider):
-        raise TypeError("batches go over HTTP")
+        raise TypeError("batches require an HTTP provider")
     return Batches(api, provider)
 
 
@@ -238,7 +239,7 @@ def required_id(body: Json, key: str = "id") -> str:
     """Return the id in an answer. Raise ProviderError if there is none."""
     name = body.get(key)
     if not isinstance(name, str) or not name or not name.isprintable():
-        raise malformed(f"an answer without {key}")
+        raise malformed(f"a response without {key}")
     return name
 
 
@@ -257,12 +258,14 @@ def seconds_of(moment: Any) -> float:
 
 
 # The errors of requests without a result in an ended batch; the first two are not billed.
-expired = partial(ProviderError, "expired", "the batch expired before the vendor came to this request", kind="not_run")
+expired = partial(ProviderError, "expired", "the batch expired before the vendor ran this request", kind="not_run")
 canceled = partial(ProviderError, "canceled", "the batch was canceled before this request was run", kind="not_run")
 lost = partial(ProviderError, LOST, "the batch ended without a result for this request", perhaps_billed=True)
 
 
 def batch_failed(state: str, error: Json) -> ProviderError:
     """Return the retryable error of the requests of a batch that failed before it ran any request."""
-    words = ": ".join(str(error[key]) for key in ("code", "message") if error.get(key))
-    return ProviderError("batch_failed", f"the batch ended as {state} and ran nothing: {words}", retryable=True)
+    message = ": ".join(str(error[key]) for key in ("code", "message") if error.get(key))
+    return ProviderError(
+        "batch_failed", f"the batch ended as {state} without running a request: {message}", retryable=True
+    )

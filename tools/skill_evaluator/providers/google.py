@@ -63,11 +63,11 @@ _IMPERSONATION = "https://iamcredentials.googleapis.com/v1/projects/-/serviceAcc
 VENDOR_URL = "https://generativelanguage.googleapis.com"
 _GENERATE, _CREATE_BATCH, _BATCHES = "generateContent", "batchGenerateContent", "/batches"
 _VERSION_AT_END = re.compile(r"/(v1\w*)/?$")
-_WRONG_KEY = "API key not valid"  # message of a 400, for gateways that drop its details
+_WRONG_KEY = "API key not valid"  # message of a 400; gateways may drop its details
 _DELAY = re.compile(r"(\d+(?:\.\d+)?)s")
 _BY_TILES, _TILE = ("gemini-1", "gemini-2"), 258
 _BY_RESOLUTION = {"LOW": 280, "MEDIUM": 560, "HIGH": 1_120, "ULTRA_HIGH": 2_240}
-_BESIDE_GENERATION_CONFIG = frozenset(
+_TOP_LEVEL_KEYS = frozenset(
     ["safetySettings", "tools", "toolConfig", "cachedContent", "labels", "modelArmorConfig", "serviceTier", "store"]
 )
 
@@ -102,8 +102,8 @@ def open_provider(model: Model, key: str | None, settings: Settings) -> RemotePr
         refusals = (exceptions.OAuthError, exceptions.RefreshError, exceptions.DefaultCredentialsError)
         identity = Identity(_FEDERATION, key, faults=(exceptions.GoogleAuthError,), refusals=refusals)
     sampling = usual_sampling(model)
-    fixed = _worded(model, sampling.fixed)
-    beside = {name: fixed.pop(name) for name in _BESIDE_GENERATION_CONFIG & fixed.keys()}
+    fixed = _in_api_names(model, sampling.fixed)
+    top_level = {name: fixed.pop(name) for name in _TOP_LEVEL_KEYS & fixed.keys()}
 
     def body(request: Request) -> Mapping[str, Any]:
         generation = {**fixed, **sampling.of(request, "maxOutputTokens")}
@@ -117,19 +117,19 @@ def open_provider(model: Model, key: str | None, settings: Settings) -> RemotePr
             if model.sends_schema:
                 generation["responseJsonSchema"] = sent_schema(request, model)
         return {
-            "contents": [_content(message) for message in request.talk],
+            "contents": [_content(message) for message in request.dialogue],
             **({"systemInstruction": _content(Message("user", (request.system,)))} if request.system else {}),
             "generationConfig": generation,
-            **beside,
+            **top_level,
             **tools,
         }
 
     connection = _connected(model, key, settings, identity)
-    return RemoteProvider(connection, _GENERATE, body, _read, own_error=_own_error, identity=identity)
+    return RemoteProvider(connection, _GENERATE, body, _read, vendor_error=_vendor_error, identity=identity)
 
 
-def _worded(model: Model, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings under the names of the API; raise ConfigError for a setting that the SDK does not know."""
+def _in_api_names(model: Model, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Rename settings to the API's names; raise ConfigError for a setting that the SDK does not know."""
     from google.genai.types import GenerateContentConfig
 
     try:
@@ -153,7 +153,7 @@ def _file(file: File) -> Mapping[str, Any]:
 
 
 def _connected(model: Model, key: str | None, settings: Settings, identity: Identity | None) -> "SdkConnection":
-    """Open the SDK's client with all that it would otherwise read from the environment.
+    """Open the SDK's client with explicit settings in place of the environment's.
 
     A base_url may end in a version of the API.
     """
@@ -255,7 +255,7 @@ def _read(body: Any, headers: Mapping[str, str]) -> Completion:
     )
 
 
-def _own_error(answer: ErrorAnswer) -> ProviderError | None:
+def _vendor_error(answer: ErrorAnswer) -> ProviderError | None:
     """Map the vendor's 400 for a wrong key, and a retry delay that is only in the body."""
     listed = answer.details.get("details")
     details = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
@@ -307,7 +307,7 @@ def _batch_status(body: Mapping[str, Any]) -> batch.BatchStatus:
     )
 
 
-def _batch_answer(entry: Mapping[str, Any]) -> batch.Answered:
+def _batch_answer(entry: Mapping[str, Any]) -> batch.RequestResult:
     custom_id, error = fields_of(entry.get("metadata")).get("key"), fields_of(entry.get("error"))
     if not error and "response" in entry:
         return custom_id, batch.answer_from(200, entry["response"])
@@ -315,7 +315,7 @@ def _batch_answer(entry: Mapping[str, Any]) -> batch.Answered:
     return custom_id, batch.answer_from(_GRPC_STATUS.get(code, 500) if isinstance(code, int) else 500, {"error": error})
 
 
-def _inline_answers(status: batch.BatchStatus) -> list[batch.Answered]:
+def _inline_answers(status: batch.BatchStatus) -> list[batch.RequestResult]:
     output = fields_of(status.body.get("response")) or fields_of(fields_of(status.body.get("metadata")).get("output"))
     entries = fields_of(output.get("inlinedResponses")).get("inlinedResponses") or ()
     return [_batch_answer(fields_of(entry)) for entry in entries]

@@ -1,7 +1,7 @@
-"""A job's identity in place of a key: GitHub Actions issues a token, which a vendor's SDK exchanges for access.
+"""Authentication without a key: GitHub Actions issues an identity token, which a vendor's SDK exchanges for access.
 
-The identity token is valid for five minutes, so it is requested for every exchange. The tokens are never written;
-every `Redactor` removes both.
+The identity token is valid for five minutes, so it is requested for every exchange. The tokens are never written; every
+`Redactor` removes both.
 """
 
 import os
@@ -14,18 +14,18 @@ from skill_evaluator.providers.redaction import Redactor, remember
 
 REQUEST_URL, REQUEST_TOKEN = "ACTIONS_ID_TOKEN_REQUEST_URL", "ACTIONS_ID_TOKEN_REQUEST_TOKEN"
 _TIMEOUT_S = 10.0
-_MAX_QUOTE = 160  # characters of a vendor's message, which leaves room for the claims and the rule
+_MAX_QUOTE = 160  # characters of a vendor's message, to leave room for the claims and the rule
 _CLAIMS = {"subject": "sub", "audience": "aud", "repository": "repository"}
 
 
 def identifiers_of(federation: Federation) -> dict[str, str]:
     """Return the identifiers in the environment, by variable. Blank values count as absent."""
-    found = {name: os.environ.get(name, "").strip() for name in (*federation.required, *federation.optional)}
-    return {name: value for name, value in found.items() if value}
+    values = {name: os.environ.get(name, "").strip() for name in (*federation.required, *federation.optional)}
+    return {name: value for name, value in values.items() if value}
 
 
 def needs_token(kind: ProviderKind) -> bool:
-    """Return whether the job's token is exchanged. Otherwise the vendor's SDK finds its credentials."""
+    """Return whether the job's token is exchanged; otherwise the vendor's SDK finds credentials itself."""
     federation = kind.federation
     if federation is None:
         return False
@@ -35,7 +35,7 @@ def needs_token(kind: ProviderKind) -> bool:
 class Identity:
     """The identity of this job at one vendor, whose SDK exchanges the token.
 
-    `faults` are the exceptions of a failed exchange, `refusals` the subset that the vendor answered.
+    `faults` are the exceptions of a failed exchange; `refusals` are those that a response of the vendor caused.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class Identity:
         try:
             answer = httpx2.get(url, headers={"authorization": f"Bearer {self._request_token}"}, timeout=_TIMEOUT_S)
             if not answer.is_success:
-                message = f"GitHub gave the job no identity token ({answer.status_code})"
+                message = f"GitHub did not issue an identity token to the job ({answer.status_code})"
                 is_refusal = answer.status_code in (400, 401, 403)
                 raise _refused(message, answer.status_code) if is_refusal else unreachable(message)
             token = str(answer.json()["value"])
@@ -77,7 +77,7 @@ class Identity:
             claims: Mapping[str, Any] = jwt.decode(token, verify=False)  # type: ignore[no-untyped-call]
             self._claims = claims  # only for messages; the vendor verifies them
         except (httpx2.HTTPError, httpx2.InvalidURL, ValueError, LookupError, TypeError) as problem:
-            raise unreachable(f"GitHub gave the job no identity token: {type(problem).__name__}") from None
+            raise unreachable(f"GitHub did not issue an identity token to the job: {type(problem).__name__}") from None
         return token
 
     def error_of(self, problem: BaseException) -> ProviderError:
@@ -91,7 +91,7 @@ class Identity:
     def refused(self, message: str, status: int) -> ProviderError:
         """Return the error of a refused identity, with the vendor's message, the claims and the rule."""
         claims = ", ".join(f"{name} '{self._claims.get(claim)}'" for name, claim in _CLAIMS.items())
-        of_token = f"the token has {claims}" if self._claims else "no token of GitHub's was exchanged"
+        of_token = f"the token has {claims}" if self._claims else "no token from GitHub was exchanged"
         unset = {name: f"({name} is not set)" for name in self._federation.optional}
         rule = self._federation.rule.format_map(unset | self.identifiers)
         return _refused(

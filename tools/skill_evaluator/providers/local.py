@@ -1,4 +1,4 @@
-"""A small real model in this process (SmolLM2-135M-Instruct through xllamacpp), without key, network and cost.
+"""A small model in this process (SmolLM2-135M-Instruct through xllamacpp), without key, network and cost.
 
 Calls run one at a time, with a fixed number of threads and from a state independent of other calls, so that equal
 requests give equal outputs.
@@ -85,19 +85,19 @@ def _spoken(messages: Sequence[Message]) -> list[dict[str, str]]:
     return [{"role": message.role, "content": message.text} for message in messages]
 
 
-def _cut(messages: Sequence[Message], constant: int) -> list[Message]:
-    """Cut the messages after their first `constant` characters and append `_END`."""
-    kept: list[Message] = []
+def _shared_beginning(messages: Sequence[Message], constant: int) -> list[Message]:
+    """Return the messages up to `constant` characters, followed by `_END`."""
+    result: list[Message] = []
     for message in messages:
         if constant < len(message.text) or message is messages[-1]:
-            return [*kept, Message(message.role, (message.text[:constant] + _END,))]
-        kept.append(message)
+            return [*result, Message(message.role, (message.text[:constant] + _END,))]
+        result.append(message)
         constant -= len(message.text)
-    return kept
+    return result
 
 
 class SharedStates:
-    """The engine of one provider, for one thread at a time, and a temporary folder of saved states.
+    """The engine of one provider, used by one thread at a time, and a temporary folder of saved states.
 
     The last digits of a result depend on the tokens that are evaluated together. So every prompt is evaluated in the
     same steps: the part that its component's prompts share, the remaining part, and its last token with the output. The
@@ -128,14 +128,14 @@ class SharedStates:
         self._folder.cleanup()
 
     def enter(self, messages: Sequence[Message], constant: int) -> bool:
-        """Set the engine to the state after the messages, whose first `constant` characters all prompts share.
+        """Restore the engine's state after the messages, whose first `constant` characters all prompts share.
 
         Return False if the call must start without a state.
         """
         prompt = self._rendered(messages)
         if self._restore(prompt):
             return True
-        shared = self._rendered(_cut(messages, constant)).partition(_END)[0]
+        shared = self._rendered(_shared_beginning(messages, constant)).partition(_END)[0]
         with notice_when_slow(f"reading the prompt once for all cases, {len(shared):,} characters"):
             begun = bool(shared) and (self._restore(shared) or self._evaluate(shared, go_on=False))
         return self._evaluate(prompt, go_on=begun)
@@ -188,18 +188,18 @@ class LocalProvider:
         params: LocalParams,
     ) -> None:
         try:
-            import xllamacpp as library  # fails before 93 MB of weights are downloaded
+            import xllamacpp as library  # imported first, since it may fail and the weights are a download of 93 MB
         except ImportError:
-            raise ConfigError("the local model needs its engine: pip install xllamacpp") from None
+            raise ConfigError("the local model requires its engine: pip install xllamacpp") from None
         self._weights = find_weights(params.weights, params.sha256)
         with notice_when_slow(f"loading {self._weights.name}"):
             self.states = SharedStates(library, self._weights, params)
-        self._turn = threading.Lock()  # an abandoned call continues in its thread
+        self._lock = threading.Lock()  # an abandoned call continues in its thread
         self._sampling = sampling
         self._model = model
 
     async def complete(self, request: Request) -> Completion:
-        """Ask once; raise ProviderError (`context_exceeded` for a prompt over its length)."""
+        """Make one call; raise ProviderError (`context_exceeded` if the prompt is too long)."""
         body: dict[str, Any] = {
             **self._sampling,
             "messages": _spoken(request.messages),
@@ -211,7 +211,7 @@ class LocalProvider:
             body["response_format"] = {"type": "json_schema", "json_schema": schema}
         elif request.schema is not None and self._model.structured_output == "json_object":
             body["response_format"] = {"type": "json_object"}
-        answer = await _beside(lambda: self._ask(request, body))
+        answer = await _in_daemon_thread(lambda: self._ask(request, body))
         if "error" in answer:
             problem = answer["error"]
             raise error_from_status(int(problem.get("code", 500)), {}, str(problem.get("message", problem)))
@@ -231,24 +231,24 @@ class LocalProvider:
             raise ProviderError("malformed_body", f"unexpected answer of the local engine: {problem!r}") from None
 
     def _ask(self, request: Request, body: Mapping[str, Any]) -> dict[str, Any]:
-        with self._turn:
+        with self._lock:
             entered = self.states.enter(request.messages, request.constant)
             answer: dict[str, Any] = self.states.engine.handle_chat_completions({**body, "cache_prompt": entered})
             return answer
 
     async def close(self) -> None:
-        """Drop the engine after an abandoned call has ended, since the call still uses the engine's libraries."""
-        self._turn.acquire(timeout=_MAX_WAIT_S)
+        """Release the engine after an abandoned call has ended, because the call still uses it."""
+        self._lock.acquire(timeout=_MAX_WAIT_S)
         self.states.close()
         del self.states
 
 
-async def _beside(call: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+async def _in_daemon_thread(call: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """Make a call in a daemon thread, so that the process can end before it."""
     import asyncio
 
     answer: Future[dict[str, Any]] = Future()
-    answer.set_running_or_notify_cancel()  # a waiter may be cancelled, but the thread runs to its end
+    answer.set_running_or_notify_cancel()  # the waiting task may be cancelled; the thread runs to its end
 
     def run() -> None:
         try:

@@ -59,7 +59,7 @@ _OUT_OF_CREDIT = ("insufficient_quota", "billing_not_active")
 
 
 def sampling(model: Model) -> Sampling:
-    """Return the usual settings; for a `server` also turn off the settings that it would choose itself.
+    """Return the usual settings. For a `server`, also turn off the settings that it would choose itself.
 
     llama.cpp's prompt cache is off in the deterministic profile, since it makes an output depend on earlier calls.
     """
@@ -69,8 +69,10 @@ def sampling(model: Model) -> Sampling:
     explicit: dict[str, Any] = {"temperature": 1.0, **_OFF[model.server]}
     if model.server == "llama.cpp" and model.profile == "deterministic":
         explicit["cache_prompt"] = False
-    left = usual.unavailable + tuple(usual.extra)
-    return replace(usual, sent={name: value for name, value in (explicit | {**usual.sent}).items() if name not in left})
+    ignored = usual.unavailable + tuple(usual.extra)
+    return replace(
+        usual, sent={name: value for name, value in (explicit | {**usual.sent}).items() if name not in ignored}
+    )
 
 
 def file_tokens(model: Model, file: File) -> FileTokens:
@@ -79,14 +81,16 @@ def file_tokens(model: Model, file: File) -> FileTokens:
     if model.base_url:
         minimum = _MAX_IMAGE_ELSEWHERE
     else:
-        minimum = next((most for name, most in _MAX_IMAGE.items() if model.api_name.startswith(name)), minimum)
+        minimum = next(
+            (upper_bound for name, upper_bound in _MAX_IMAGE.items() if model.api_name.startswith(name)), minimum
+        )
     if file.pages is not None:
         page = _MAX_PAGE_TEXT + max(minimum, int(per_patch * max_patches))
         return FileTokens(file.pages * _LIKELY_PAGE, file.pages * page)
     count = patches(file, _PATCH)
     likely = math.ceil(count * _TOKENS_PER_PATCH)
-    most = max(2 * likely if model.base_url else likely, math.ceil(per_patch * min(count, max_patches)), minimum)
-    return FileTokens(likely, most)
+    upper_bound = max(2 * likely if model.base_url else likely, math.ceil(per_patch * min(count, max_patches)), minimum)
+    return FileTokens(likely, upper_bound)
 
 
 def open_provider(model: Model, key: str | None, settings: Settings) -> RemoteProvider:
@@ -103,8 +107,8 @@ def open_provider(model: Model, key: str | None, settings: Settings) -> RemotePr
             **settings_sent.of(request, limit_name),
         }
         if request.cache:  # routes the calls of one prompt to one machine
-            words = [[message.role, content_of(message, lambda file: file.digest)] for message in request.messages]
-            content.setdefault("prompt_cache_key", digest(canonical_json(words)).removeprefix("sha256:"))
+            texts = [[message.role, content_of(message, lambda file: file.digest)] for message in request.messages]
+            content.setdefault("prompt_cache_key", digest(canonical_json(texts)).removeprefix("sha256:"))
         if request.by_tool_call:
             strict = {"strict": True} if model.structured_output == STRICT else {}
             function = {"name": request.schema_name, "parameters": sent_schema(request, model), **strict}
@@ -117,7 +121,7 @@ def open_provider(model: Model, key: str | None, settings: Settings) -> RemotePr
             content["response_format"] = {"type": "json_schema", "json_schema": schema}
         return content
 
-    def own_error(answer: ErrorAnswer) -> ProviderError | None:
+    def vendor_error(answer: ErrorAnswer) -> ProviderError | None:
         is_empty = answer.details.get("code") in _OUT_OF_CREDIT
         return ProviderError("out_of_credit", answer.message, status=answer.status, fatal=True) if is_empty else None
 
@@ -129,7 +133,7 @@ def open_provider(model: Model, key: str | None, settings: Settings) -> RemotePr
         faults = (OpenAIError, httpx2.HTTPError)
         identity = Identity(_FEDERATION, key, faults=faults, refusals=(OAuthError,))
     connection = _connected(model, key, settings, identity)
-    return RemoteProvider(connection, COMPLETIONS_PATH, body, _read, own_error=own_error, identity=identity)
+    return RemoteProvider(connection, COMPLETIONS_PATH, body, _read, vendor_error=vendor_error, identity=identity)
 
 
 def _connected(model: Model, key: str | None, settings: Settings, identity: Identity | None) -> "SdkConnection":
@@ -158,7 +162,7 @@ def _file(file: File) -> Mapping[str, Any]:
     return {"type": "image_url", "image_url": {"url": data}}
 
 
-async def told_version(model: Model) -> str | None:
+async def server_version(model: Model) -> str | None:
     """Return the version that a compatible server reports at `/version`, or None."""
     if model.provider != "openai" or not model.base_url:
         return None
@@ -166,8 +170,8 @@ async def told_version(model: Model) -> str | None:
 
     server = PlainConnection(model.base_url.rstrip("/").removesuffix("/v1"), {}, 3.0, 4_000_000)
     try:
-        told = parsed_body((await server.send("GET", "/version")).content)["version"]
-        return "".join(filter(str.isprintable, str(told)))[:100] or None
+        version = parsed_body((await server.send("GET", "/version")).content)["version"]
+        return "".join(filter(str.isprintable, str(version)))[:100] or None
     except Exception:  # the version is optional
         return None
     finally:
@@ -243,7 +247,7 @@ def _batch_status(body: Mapping[str, Any]) -> batch.BatchStatus:
     )
 
 
-def _batch_answer(line: Mapping[str, Any]) -> batch.Answered:
+def _batch_answer(line: Mapping[str, Any]) -> batch.RequestResult:
     """Read a line of the output file or the error file. `error` is null for an HTTP error."""
     custom_id, error, response = line.get("custom_id"), fields_of(line.get("error")), fields_of(line.get("response"))
     status, code = response.get("status_code"), str(error.get("code"))

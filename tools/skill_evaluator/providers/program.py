@@ -32,8 +32,8 @@ from skill_evaluator.providers.remote import UNREADABLE, RemoteProvider
 from skill_evaluator.providers.wire import TooLargeError, base64_of, parsed_answer
 
 MODEL = Model(id="program", provider="program", structured_output="none")
-VARIABLES = "PROGRAM_ENV"  # CI's secret with all variables of a program, one NAME=value per line
-SPARE_S = 5.0  # the call's time limit minus the program's
+VARIABLES = "PROGRAM_ENV"  # the CI secret with all variables of a program, one NAME=value per line
+MARGIN_S = 5.0  # the time limit of a call exceeds that of the program by this
 _SETUP_S = 1800.0
 _MAX_THREADS = 256  # one per running program
 _REASONS = {"exited": "exit_code", "timeout": "timeout", "absent": "not_started"}
@@ -42,8 +42,8 @@ _REASONS = {"exited": "exit_code", "timeout": "timeout", "absent": "not_started"
 def values_of(names: Iterable[str], keys: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:
     """Return the variables that are set, from CI's secret, the keys or the environment."""
     lines = (line.partition("=") for line in keys.get(VARIABLES, "").splitlines())
-    places = {**environment, **keys, **{name.strip(): value for name, _, value in lines}}
-    return {name: places[name] for name in names if places.get(name)}
+    variables = {**environment, **keys, **{name.strip(): value for name, _, value in lines}}
+    return {name: variables[name] for name in names if variables.get(name)}
 
 
 def kind_of(program: ProgramUnderTest, folder: Path, values: Mapping[str, str]) -> ProviderKind:
@@ -58,7 +58,7 @@ def kind_of(program: ProgramUnderTest, folder: Path, values: Mapping[str, str]) 
                 raise ConfigError(f"setup of {folder / 'prompt.md'}: {' '.join(argv):.200}: {ended.problem:.500}")
         if program.http is not None:
             return _endpoint(program.http, values, settings)
-        limits = ProcessLimits(seconds=settings.timeout_s - SPARE_S, output_bytes=settings.limits.response_bytes)
+        limits = ProcessLimits(seconds=settings.timeout_s - MARGIN_S, output_bytes=settings.limits.response_bytes)
         return RunProvider(Program(argv=program.run or (), folder=folder, limits=limits, environment=values))
 
     missing = " and ".join(name for name in program.variables if name not in values)
@@ -80,7 +80,7 @@ class RunProvider:
     async def complete(self, request: Request) -> Completion:
         """Run the program once. Raise ProviderError if it fails or writes no answer."""
         task = {
-            "inputs": {name: _for_program(value) for name, value in request.inputs.items()},
+            "inputs": {name: _program_input(value) for name, value in request.inputs.items()},
             "turns": [{"role": turn.role, "content": turn.text} for turn in request.turns],
             "case_id": request.case_id,
             "replicate": request.replicate,
@@ -107,12 +107,12 @@ def _answer(result: ProcessResult) -> Completion:
     except TooLargeError:
         return Completion(text="", stop_reason="too_large")
     except UNREADABLE as problem:
-        raise _no_answer(f"stdout is no JSON: {problem}; it begins with {content[:80]!r}") from None
+        raise _no_answer(f"stdout is not valid JSON: {problem}; it begins with {content[:80]!r}") from None
     if "answer" not in fields:
-        raise _no_answer(f'stdout is no JSON object with "answer"; it begins with {content[:80]!r}')
+        raise _no_answer(f'stdout is not a JSON object with "answer"; it begins with {content[:80]!r}')
     usage = fields_of(fields.get("usage"))
     return Completion(
-        text=_text(fields["answer"]),
+        text=_as_text(fields["answer"]),
         usage=Usage(input_tokens=usage.get("input_tokens"), output_tokens=usage.get("output_tokens")),
         served_model=fields.get("model"),
         fingerprint=fields.get("version"),
@@ -125,43 +125,43 @@ def _endpoint(endpoint: Endpoint, values: Mapping[str, str], settings: Settings)
     headers = {name: values[variable] for name, variable in endpoint.headers.items()}
     for variable in endpoint.headers.values():
         if not (values[variable].isascii() and values[variable].isprintable()):
-            raise ConfigError(f"{variable} holds a line break or a character outside ASCII, which no header can carry")
+            raise ConfigError(f"{variable} has a line break or a non-ASCII character, which HTTP headers do not allow")
 
     def read(body: Any, _: Mapping[str, str]) -> Completion:
         answer = value_at(body, endpoint.answer)
         if answer is NO_VALUE:
             raise _no_answer(f"the body has nothing at {endpoint.answer}")
-        return Completion(text=_text(answer))
+        return Completion(text=_as_text(answer))
 
     connection = PlainConnection(endpoint.url, headers, settings.timeout_s, settings.limits.response_bytes)
-    return RemoteProvider(connection, "", partial(_filled, endpoint.body), read)
+    return RemoteProvider(connection, "", partial(_fill_placeholders, endpoint.body), read)
 
 
-def _filled(value: Any, request: Request) -> Any:
-    """Return a body with its `{{input}}` placeholders replaced once. One alone in a text becomes a JSON value."""
+def _fill_placeholders(value: Any, request: Request) -> Any:
+    """Replace the `{{input}}` placeholders of a body once. A text with only a placeholder becomes a JSON value."""
     if isinstance(value, dict):
-        return {name: _filled(child, request) for name, child in value.items()}
+        return {name: _fill_placeholders(child, request) for name, child in value.items()}
     if isinstance(value, list):
-        return [_filled(child, request) for child in value]
+        return [_fill_placeholders(child, request) for child in value]
     if not isinstance(value, str) or not request.inputs:
         return value
     names = re.compile(rf"\{{\{{\s*({'|'.join(map(re.escape, request.inputs))})\s*\}}\}}")
     if alone := names.fullmatch(value):
-        return _for_endpoint(request.inputs[alone[1]])
-    return names.sub(lambda name: _text(_for_endpoint(request.inputs[name[1]])), value)
+        return _endpoint_input(request.inputs[alone[1]])
+    return names.sub(lambda name: _as_text(_endpoint_input(request.inputs[name[1]])), value)
 
 
-def _text(value: Any) -> str:
+def _as_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _for_program(value: Any) -> Any:
-    """Return an input as a program on this machine reads it: a file by its path."""
+def _program_input(value: Any) -> Any:
+    """Return an input for a program on this machine; a file is given by its path."""
     return {"path": str(value.path.absolute()), "media_type": value.media_type} if isinstance(value, File) else value
 
 
-def _for_endpoint(value: Any) -> Any:
-    """Return an input as it is posted: a file as a data URL."""
+def _endpoint_input(value: Any) -> Any:
+    """Return an input for an endpoint; a file becomes a data URL."""
     return f"data:{value.media_type};base64,{base64_of(value)}" if isinstance(value, File) else value
 
 

@@ -37,7 +37,7 @@ class Redactor:
         self._pattern = _pattern_of(self._keys)
 
     def __call__(self, text: str) -> str:
-        """Return the text with each key replaced by a mask."""
+        """Replace each key in a text by a mask."""
         if len(_TOKENS) > len(self._tokens):
             self._tokens = frozenset(_TOKENS)
             self._pattern = _pattern_of(self._keys | self._tokens)
@@ -63,8 +63,8 @@ def error_of(problem: Exception, component: str | None = None) -> SkillEvaluator
     return InternalError(redact(f"internal error{where}: {type(problem).__name__}: {problem}"))
 
 
-def attempted(component: str, work: Callable[[], ResultT]) -> ResultT | SkillEvaluatorError:
-    """Return the result of work on a component, or its error, so that a bug in one component does not stop others."""
+def result_or_error(component: str, work: Callable[[], ResultT]) -> ResultT | SkillEvaluatorError:
+    """Return the result of work on a component, or its error, so a bug in one component does not stop others."""
     try:
         return work()
     except SkillEvaluatorError as problem:
@@ -91,5 +91,5 @@ def _spellings(key: str) -> Iterator[str]:
     for before, shared in ((0, 0), (1, 2), (2, 3)):  # bytes before the key, and code characters that depend on them
         raw = bytes(before) + key.encode("utf-8", "surrogatepass")
         code = base64.b64encode(raw).decode().rstrip("=")
-        own = code[shared : len(code) - (len(raw) % 3 != 0)]
-        yield from (own, own.translate(str.maketrans("+/", "-_")))
+        fragment = code[shared : len(code) - (len(raw) % 3 != 0)]
+        yield from (fragment, fragment.translate(str.maketrans("+/", "-_")))

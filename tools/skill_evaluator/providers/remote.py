@@ -1,4 +1,4 @@
-"""One model behind HTTP. A vendor's module builds the requests and reads the bodies; this module does the rest."""
+"""A model behind HTTP. The vendor's module builds the requests and reads the bodies; this module sends them."""
 
 from collections.abc import Callable, Container, Mapping
 from dataclasses import replace
@@ -13,12 +13,12 @@ from skill_evaluator.providers.wire import (
     ErrorAnswer,
     HttpAnswer,
     TooLargeError,
+    error_answer_of,
     error_from_status,
     is_content_filter,
     parsed_answer,
     refused_parameter,
     replaced_parameter,
-    worded,
 )
 
 if TYPE_CHECKING:
@@ -29,14 +29,14 @@ UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, RecursionError
 _NO_BILL = Usage(input_tokens=0, output_tokens=0)  # error statuses are not billed
 Body = Callable[[Request], Mapping[str, Any]]
 Read = Callable[[Any, Mapping[str, str]], Completion]
-OwnError = Callable[[ErrorAnswer], ProviderError | None]
+VendorError = Callable[[ErrorAnswer], ProviderError | None]
 
 
 class RemoteProvider:
     """One model whose calls are posted as JSON to a path of its `connection`.
 
-    `read` maps the body and headers of a success. `own_error` maps errors specific to this vendor, and returns None for
-    other errors. `renamed` has the replacement names of parameters that the server rejected.
+    `read` maps the body and headers of a success. `vendor_error` maps errors specific to this vendor, and returns None
+    for other errors. `renamed` has the replacement names of parameters that the server rejected.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class RemoteProvider:
         body: Body,
         read: Read,
         *,
-        own_error: OwnError | None = None,
+        vendor_error: VendorError | None = None,
         identity: Identity | None = None,
     ) -> None:
         self.path = path
@@ -54,9 +54,9 @@ class RemoteProvider:
         self._connection = connection
         self._body = body
         self._read = read
-        self._own_error = own_error
+        self._vendor_error = vendor_error
         self._identity = identity
-        self.keeps_time = identity is None  # the transport does not time an exchange of tokens
+        self.limits_time = identity is None  # the transport does not time an exchange of tokens
 
     async def complete(self, request: Request) -> Completion:
         """Make one call; raise ProviderError. A body over the limit is an output without text."""
@@ -80,20 +80,20 @@ class RemoteProvider:
         """Send any request (see `SdkConnection.send`); raise ProviderError, or TooLargeError for the body."""
         answer = await self._send(method, path, **content)
         if not answer.is_success:
-            raise self._status_error(worded(answer))
+            raise self._status_error(error_answer_of(answer))
         return answer
 
     async def _send(self, method: str, path: str, **content: Any) -> HttpAnswer:
         try:
             return await self._connection.send(method, path, **content)
-        except (ValueError, TypeError) as problem:  # such a key cannot be sent in a header
+        except (ValueError, TypeError) as problem:  # the key cannot be sent in a header
             raise _unsendable(problem) from None
 
     def completion(self, answer: HttpAnswer, sent: Container[str] | None = None) -> Completion:
-        """Read an answer; raise ProviderError for an error or a body that cannot be read.
+        """Read a response; raise ProviderError for an error or an invalid body.
 
-        An error of a content filter is a refusal with the error's message as its text. `sent` are the parameters of
-        the request, or None if they are not known, as in a batch.
+        An error of a content filter is a refusal with the error's message as its text. `sent` are the parameters of the
+        request, or None if they are not known, as in a batch.
         """
         if answer.is_success:
             try:
@@ -101,12 +101,12 @@ class RemoteProvider:
             except TooLargeError:
                 return Completion(text="", stop_reason="too_large")
             except UNREADABLE as problem:
-                if not worded(answer).details.get("message"):
+                if not error_answer_of(answer).details.get("message"):
                     what = first_problem(problem) if isinstance(problem, ValidationError) else repr(problem)
-                    what = "an array in it is empty" if isinstance(problem, IndexError) else what
+                    what = "it has an empty array" if isinstance(problem, IndexError) else what
                     kind, begin = answer.headers.get("content-type", "no type"), answer.content[:1_000]
                     raise malformed(f"unexpected body: {what}; it is {kind} and begins with {begin!r}") from None
-        error = worded(answer)
+        error = error_answer_of(answer)
         if is_content_filter(error):
             return Completion(text=error.message, stop_reason="refusal", usage=_NO_BILL)
         if answer.is_success:
@@ -134,8 +134,8 @@ class RemoteProvider:
     def _status_error(self, error: ErrorAnswer) -> ProviderError:
         if self._identity is not None and error.status in (401, 403):
             return self._identity.refused(error.message, error.status)
-        own_error = self._own_error(error) if self._own_error else None
-        return own_error or error_from_status(error.status, error.headers, error.message)
+        vendor_error = self._vendor_error(error) if self._vendor_error else None
+        return vendor_error or error_from_status(error.status, error.headers, error.message)
 
 
 def _unsendable(problem: Exception) -> ProviderError:

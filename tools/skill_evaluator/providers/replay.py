@@ -1,4 +1,4 @@
-"""Recorded outputs in JSON Lines of `{"case_id", "replicate", "text"}`, such as a run's `replicates.jsonl`.
+"""Replay outputs recorded in JSON Lines of `{"case_id", "replicate", "text"}`, such as a run's `replicates.jsonl`.
 
 A line may have `stop_reason`, `usage`, `served_model`, `request_id`, or `error` (a reason, or an object as in a
 journal) with no text. The first output of a call counts.
@@ -27,7 +27,7 @@ from skill_evaluator.providers.base import (
     Reason,
     Request,
     StopReason,
-    first_answers,
+    first_outputs,
     usual_sampling,
 )
 
@@ -44,7 +44,7 @@ _Shown = Annotated[str, BeforeValidator(_cut)]
 
 
 class _Part(FrozenModel):
-    """A strict part of a line. Unknown keys, as of a later version, are ignored."""
+    """A strict part of a line. Unknown keys, such as those of later versions, are ignored."""
 
     model_config = ConfigDict(strict=True)
 
@@ -105,11 +105,11 @@ class AnswerLine(_Part):
         return Completion(**{**fields, "text": self.text or "", "stop_reason": self.stop_reason or "stop"})
 
 
-def line_at(path: Path, place: int) -> AnswerLine:
-    """Read the line at a byte position again; raise RunError if it is gone."""
+def line_at(path: Path, offset: int) -> AnswerLine:
+    """Read the line at a byte offset again; raise RunError if the file has changed."""
     try:
         with path.open("rb") as handle:
-            handle.seek(place)
+            handle.seek(offset)
             return AnswerLine.model_validate(json.loads(handle.readline().decode("utf-8-sig")))
     except (OSError, ValueError) as problem:
         raise RunError(f"{path} was changed while it was read: {problem}") from None
@@ -119,19 +119,19 @@ def check(model: Model) -> None:
     """Raise ConfigError unless `file` is the only param of the model."""
     extra = model.params.extra
     if set(extra) != {"file"} or not isinstance(extra["file"], str):
-        raise ConfigError(f"replay model '{model.id}' in models.yaml needs exactly one param: file: PATH")
+        raise ConfigError(f"replay model '{model.id}' in models.yaml requires exactly one param: file: PATH")
 
 
 class ReplayProvider:
-    """Return the recorded output of each call. A call without a recorded output fails with `not_recorded`."""
+    """The provider of recorded outputs. A call without a recorded output fails with `not_recorded`."""
 
     def __init__(self, path: Path) -> None:
         lines = []
-        for number, place, value in read_placed_lines(path, ConfigError, torn_lines=True):
+        for number, offset, value in read_placed_lines(path, ConfigError, torn_lines=True):
             line = validated(AnswerLine, value, Path(f"{path}:{number}"))
-            lines.append(((line.case_id, line.replicate), (line.failure is None, place)))
+            lines.append(((line.case_id, line.replicate), (line.failure is None, offset)))
         self._path = path
-        self._places = first_answers(lines, lambda line: line[0])  # the texts stay in the file
+        self._places = first_outputs(lines, lambda line: line[0])  # the texts stay in the file
 
     async def complete(self, request: Request) -> Completion:
         """Return the recorded output; raise ProviderError for a failure or if the call has no line."""

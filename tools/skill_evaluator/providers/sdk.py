@@ -16,8 +16,8 @@ import httpx2
 from skill_evaluator.errors import ConfigError
 from skill_evaluator.library.config import Model, Settings
 from skill_evaluator.providers.base import ProviderError
+from skill_evaluator.providers.clouds import Options, cloud_of
 from skill_evaluator.providers.keyless import Identity
-from skill_evaluator.providers.places import Options, place_of
 from skill_evaluator.providers.redaction import remember
 from skill_evaluator.providers.transport import Http
 from skill_evaluator.providers.wire import Content, HttpAnswer, json_bytes
@@ -72,7 +72,7 @@ class SdkConnection:
     """A vendor's SDK client. Its answers are raw bodies, so that no paid output is lost."""
 
     def __init__(self, model: Model, settings: Settings, identity: Identity | None) -> None:
-        self.place = place_of(model)
+        self.place = cloud_of(model)
         note_access = identity.note_access if identity is not None else remember if self.place else None
         self.http_client = httpx2.AsyncClient(
             transport=Transport(Http(settings.timeout_s, settings.limits.response_bytes), note_access),
@@ -104,7 +104,7 @@ class SdkConnection:
         token = _EXCHANGE.set(exchange)
         try:
             await self.send_by(method, path, query=query, body=body, file=form_file)
-        except Exception as problem:  # ignored if there is an answer that only the SDK could not read
+        except Exception as problem:  # ignored if an answer arrived that only the SDK cannot parse
             if exchange.answer is None:
                 raise (exchange.fault or self._fault(problem)) from None
         finally:
@@ -133,7 +133,7 @@ class SdkConnection:
                 return self._identity.error_of(link)
             link = link.__cause__ or link.__context__
         if self.place is not None and not isinstance(problem, (ValueError, TypeError)):
-            message = f"the login of the cloud was not found or not taken: {problem}"
+            message = f"the login of the cloud was not found or was rejected: {problem}"
             return ProviderError("no_login", message, kind="no_credentials", fatal=True)
         return ValueError(str(problem))
 
@@ -155,12 +155,12 @@ def _requests_of(client: Any) -> Send:
 
 
 def without_environment(variable: str, omit: Any) -> dict[str, Any]:
-    """Return default headers that omit the headers of an environment variable, since only models.yaml shapes a run.
+    """Return default headers that omit the headers in an environment variable, so only models.yaml determines a run.
 
     Raise ConfigError for a header that the SDK itself sets, such as the key.
     """
     lines = [line.partition(":") for line in os.environ.get(variable, "").splitlines()]
     headers = dict.fromkeys((name.strip().lower() for name, colon, _ in lines if colon), omit)
     for name in headers.keys() & _SET_BY_SDKS:
-        raise ConfigError(f"{variable} sets the header {name}, which models.yaml decides on; unset the variable")
+        raise ConfigError(f"{variable} sets the header {name}, which only models.yaml may set; unset the variable")
     return headers

@@ -1,4 +1,4 @@
-"""Structured output: the rules of vendors for an output schema, the schema that is sent, and the output in a reply.
+"""Structured output: the vendors' rules for output schemas, the schema that is sent, and the output in a reply.
 
 Vendors accept a subset of JSON Schema and answer with status 400 to every call if a schema is outside of it. The rules
 here are those that their pages, errors and SDKs agree on (November 2026). A rule in doubt is left to the vendor.
@@ -35,11 +35,11 @@ _ANTHROPIC_REFUSES = (
     *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength"),
     *("maxItems", "uniqueItems", "prefixItems", "oneOf"),
 )
-_MAX_OPTIONAL, _MAX_UNIONS = 24, 16  # at Anthropic, in one schema
+_MAX_OPTIONAL, _MAX_UNIONS = 24, 16  # Anthropic's limits per schema
 
 
 class _Refusal(NamedTuple):
-    """A rule of a vendor that a schema breaks: where, what to write, and whether the strict form keeps the rule."""
+    """A vendor's rule that a schema breaks: its place, the remedy, and whether the strict form solves it."""
 
     pointer: str
     rule: str
@@ -56,26 +56,24 @@ def schema_problems(component: Component, models: Sequence[Model]) -> list[str]:
     for model in models if root and component.program is None else ():
         is_strict = model.structured_output == STRICT
         is_vendors = model.is_direct or model.place == "azure" or (model.provider == "anthropic" and bool(model.place))
-        # a compatible server has no rules by default, and neither has a function that is not sent as strict
+        # compatible servers and functions that are not strict have no rules by default
         if is_strict or (is_vendors and model.structured_output == "json_schema" and not component.prompt.by_tool_call):
             for rule, refusals in _refusals(root, model.provider, is_strict=is_strict).items():
-                places = listed([refusal.pointer for refusal in refusals], 3)
+                pointers = listed([refusal.pointer for refusal in refusals], 3)
                 advice = f"or set structured_output: {STRICT if refusals[0].by_strict else 'none'} in models.yaml"
-                refused_by[f"{component.contract.where} at {places}: {rule}, {advice}"].append(model.id)
+                refused_by[f"{component.contract.where} at {pointers}: {rule}, {advice}"].append(model.id)
     return [f"refused by {listed(ids, 3)}: {problem}" for problem, ids in refused_by.items()]
 
 
 def _refusals(root: Schema, provider: str, *, is_strict: bool) -> dict[str, list[_Refusal]]:
-    """Return, by rule, the places where a schema breaks a vendor's rules; if `is_strict`, without those that the strict
-    form mends.
-    """
+    """Return a vendor's refusals by rule. If `is_strict`, the refusals that the strict form solves are omitted."""
     of_vendor = {"openai": _by_openai, "anthropic": _by_anthropic}.get(provider)
-    found = defaultdict[str, list[_Refusal]](list)
+    by_reason = defaultdict[str, list[_Refusal]](list)
     for pointer, node in _subschemas(root) if of_vendor else ():
         for refusal in (*_by_both(pointer, node), *(of_vendor(pointer, node, root) if of_vendor else ())):
             if not (is_strict and refusal.by_strict):
-                found[refusal.rule].append(refusal)
-    return found
+                by_reason[refusal.rule].append(refusal)
+    return by_reason
 
 
 def _by_both(pointer: str, node: Schema) -> Iterator[_Refusal]:
@@ -95,8 +93,8 @@ def _by_openai(pointer: str, node: Schema, root: Schema) -> Iterator[_Refusal]:
         if not isinstance(target, Mapping) or target.get("type") != "object" or "anyOf" in target:
             yield _Refusal(pointer, 'a root that is not an object; write "type": "object", the value as a property')
     for name in _optional_keys(node):
-        place = f"{pointer}/properties/{name}"
-        yield _Refusal(place, "an optional key; require it and allow null", by_strict=True)
+        child = f"{pointer}/properties/{name}"
+        yield _Refusal(child, "an optional key; require it and allow null", by_strict=True)
     if "$ref" in node and (node is root or len(node) > 1):
         rule = '$ref at the root or beside other keywords; write "anyOf": [{"$ref": …}] or the definition itself'
         yield _Refusal(pointer, rule, by_strict=True)
@@ -105,13 +103,13 @@ def _by_openai(pointer: str, node: Schema, root: Schema) -> Iterator[_Refusal]:
     if "prefixItems" in node:
         yield _Refusal(f"{pointer}/prefixItems", "prefixItems; write an object with named keys")
     for key in (key for key in _OPENAI_REFUSES if key in node):
-        yield _Refusal(f"{pointer}/{key}", "an unsupported keyword; leave it out")
+        yield _Refusal(f"{pointer}/{key}", "an unsupported keyword; remove it")
 
 
 def _by_anthropic(pointer: str, node: Schema, root: Schema) -> Iterator[_Refusal]:
     keywords = [key for key in _ANTHROPIC_REFUSES if key in node] + ["minItems"] * (node.get("minItems", 0) > 1)
     for key in keywords:
-        rule = "an unsupported keyword; leave it out, say it in the description"
+        rule = "an unsupported keyword; remove it and describe it in the description"
         yield _Refusal(f"{pointer}/{key}", rule, by_strict=True)
     if _is_recursive(node, root):
         yield _Refusal(pointer, "a recursive definition; write the needed levels one by one")
@@ -158,7 +156,7 @@ def _subschemas(node: Any, pointer: str = "#") -> Iterator[tuple[str, Schema]]:
 
 
 def sent_schema(request: Request, model: Model) -> dict[str, Any]:
-    """Return the schema of a request as it is sent: as it is, or in its strict form.
+    """Return the schema to send: unchanged or in its strict form.
 
     Raise ProviderError if the strict form would still be refused, or would close a dictionary with free keys.
     """
@@ -192,7 +190,7 @@ def _closed(node: Any, root: Schema | None) -> Any:
     """Return a subschema with closed objects, `anyOf` in place of `oneOf`, and without defaults.
 
     With a `root` all keys are required, and nullable if they were optional, and a reference beside other keywords
-    becomes an `anyOf`. Without one a list of types becomes an `anyOf`, which is all that Anthropic's SDK reads.
+    becomes an `anyOf`. Without a `root` a list of types becomes an `anyOf`, the only form that Anthropic's SDK accepts.
     """
     if isinstance(node, list):
         return [_closed(child, root) for child in node]
@@ -233,8 +231,8 @@ def _allows_null(node: Any, root: Schema) -> bool:
 def output_of(completion: Completion, request: Request, model: Model) -> Completion:
     """Return a completion whose text is the output of the request, as it is saved and scored.
 
-    By tool call this is the arguments of the call; a reply without one has the stop reason `no_tool_call`. A null that
-    only the strict form of the schema required is removed, so that the optional key is absent.
+    With a tool call the output is its arguments; a reply without a tool call has the stop reason `no_tool_call`. A null
+    that only the strict form of the schema required is removed, so the optional key is absent.
     """
     if completion.stop_reason in ("length", "too_large", "refusal"):
         return completion
@@ -246,9 +244,9 @@ def output_of(completion: Completion, request: Request, model: Model) -> Complet
     if request.schema is None or model.structured_output != STRICT:
         return completion
     parsed, reasoning = parse_output(completion.text, "json"), split_reasoning(completion.text)[0]
-    kept = _without_nulls(parsed.value, [request.schema], request.schema)
-    is_same = parsed.found != "whole" or kept == parsed.value
-    return completion if is_same else replace(completion, text=reasoning + json.dumps(kept, ensure_ascii=False))
+    value = _without_nulls(parsed.value, [request.schema], request.schema)
+    is_same = parsed.form != "whole" or value == parsed.value
+    return completion if is_same else replace(completion, text=reasoning + json.dumps(value, ensure_ascii=False))
 
 
 def _without_nulls(value: Any, nodes: Sequence[Any], root: Schema) -> Any:
@@ -259,11 +257,11 @@ def _without_nulls(value: Any, nodes: Sequence[Any], root: Schema) -> Any:
         return [_without_nulls(item, items, root) for item in value]
     if not isinstance(value, dict):
         return value
-    kept = {}
+    fields = {}
     for name, child in value.items():
         owners = [part for part in parts if name in part.get("properties", ())]
         members = [part["properties"][name] for part in owners]
         is_optional = any(name in _optional_keys(part) for part in owners)
         if child is not None or not is_optional or any(_allows_null(member, root) for member in members):
-            kept[name] = _without_nulls(child, members, root)
-    return kept
+            fields[name] = _without_nulls(child, members, root)
+    return fields

@@ -1,7 +1,7 @@
 """HTTP by aiohttp with limits, for the vendors' SDKs and for endpoints under test.
 
-A key is sent to no other origin and to no proxy that could read it. A body is read up to a limit. A fault becomes a
-`ProviderError`. aiohttp is slow to import, so this module is imported when the first call is made.
+A key is never sent to another origin or to a proxy that could read it. Bodies are read up to a limit, and faults become
+a `ProviderError`. aiohttp is slow to import, so this module is imported when the first call is made.
 """
 
 import asyncio
@@ -24,9 +24,9 @@ from skill_evaluator.providers.wire import Content, HttpAnswer, TooLargeError, j
 
 _HEADER_BYTES = 65_536  # limit of one header
 _READ_BYTES = 65_536
-_ERROR_BYTES = 100_000  # an error's body is read up to here
+_ERROR_BYTES = 100_000  # limit of the body of an error
 _MIN_BYTES_PER_S = 50_000  # extends the time limit for large bodies, such as a batch of requests
-_IDLE_S = 5.0  # proxies may silently drop connections that are idle for longer
+_MAX_IDLE_S = 5.0  # proxies may silently drop connections that are idle for longer
 _MAX_REDIRECTS = 3
 _REDIRECTS = (301, 302, 303, 307, 308)
 _FINAL = re.compile("CERTIFICATE_VERIFY_FAILED|WRONG_VERSION_NUMBER")  # codes of OpenSSL
@@ -36,8 +36,8 @@ _NOT_REACHED = (aiohttp.ClientConnectorError, aiohttp.ClientHttpProxyError)
 class Http:
     """An aiohttp session with limits. Close it in the event loop that used it.
 
-    An answer must arrive within `timeout_s`, plus time for each byte sent or received. The environment's proxy for the
-    first address is used for all.
+    An answer must arrive within `timeout_s`, plus time for each byte sent or received. The proxy that the environment
+    names for the first address is used for all requests.
     """
 
     def __init__(self, timeout_s: float, max_bytes: int) -> None:
@@ -68,7 +68,7 @@ class Http:
                         method, url, data=data, headers={**headers, **length}, allow_redirects=False
                     ) as response:
                         if response.status in _REDIRECTS and "location" in response.headers:
-                            url = _moved_within(response)
+                            url = _redirect_target(response)
                             continue
                         return HttpAnswer(
                             status=response.status,
@@ -77,14 +77,14 @@ class Http:
                             latency_s=time.perf_counter() - begun,
                         )
         except TimeoutError:
-            raise timed_out(f"no answer within {self._timeout_s:g} s") from None
+            raise timed_out(f"no response within {self._timeout_s:g} s") from None
         except aiohttp.InvalidURL:
             raise ValueError(f"{url} cannot be read as an address") from None
         except _NOT_REACHED as problem:
             raise unreachable(_description(problem, url), fatal=_FINAL.search(repr(problem)) is not None) from None
         except (aiohttp.ClientError, OSError) as problem:
             raise dropped(_description(problem, url)) from None
-        raise ProviderError("redirected", "the server redirects without end; set the address it leads to", fatal=True)
+        raise ProviderError("redirected", "the server redirects too often; set the final address", fatal=True)
 
     async def close(self) -> None:
         """Close all connections."""
@@ -97,7 +97,7 @@ class Http:
             is_secure = "https" in (urlsplit(url).scheme, urlsplit(proxy or "").scheme)
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(
-                    limit=0, keepalive_timeout=_IDLE_S, ssl=httpx2.create_ssl_context() if is_secure else True
+                    limit=0, keepalive_timeout=_MAX_IDLE_S, ssl=httpx2.create_ssl_context() if is_secure else True
                 ),
                 proxy=proxy,
                 cookie_jar=aiohttp.DummyCookieJar(),
@@ -160,14 +160,14 @@ def _proxy_for(url: str) -> str | None:
     if not is_address(proxy):
         raise ProviderError("unreachable", f"{variable} cannot be read as the address of a proxy", fatal=True)
     if (scheme := urlsplit(proxy).scheme) not in ("http", "https"):
-        raise ProviderError("unreachable", f"{variable} is a {scheme} proxy; one for HTTP is needed", fatal=True)
+        raise ProviderError("unreachable", f"{variable} is a {scheme} proxy; an HTTP proxy is required", fatal=True)
     return proxy
 
 
 def _description(problem: Exception, url: str) -> str:
     """Describe the address and the error, without the request, which contains the key."""
-    place = problem if isinstance(problem, aiohttp.ClientConnectorError) else URL(url)
-    return f"{place.host} port {place.port}: {_reason(problem)}"
+    address = problem if isinstance(problem, aiohttp.ClientConnectorError) else URL(url)
+    return f"{address.host} port {address.port}: {_reason(problem)}"
 
 
 def _reason(problem: Exception) -> str:
@@ -181,17 +181,21 @@ def _reason(problem: Exception) -> str:
         case aiohttp.ClientHttpProxyError():
             return f"the proxy answered {problem.status} {problem.message}"
         case aiohttp.ServerDisconnectedError():
-            return "the server hung up without an answer"
+            return "the server closed the connection without a response"
         case aiohttp.ClientPayloadError():
-            return "the answer cannot be unpacked" if "content-encoding" in repr(problem) else "the answer broke off"
+            return (
+                "the response cannot be decompressed"
+                if "content-encoding" in repr(problem)
+                else "the response was cut off"
+            )
         case aiohttp.ClientResponseError():
-            return f"this is no HTTP: {' '.join(problem.message.split())}"
+            return f"invalid HTTP: {' '.join(problem.message.split())}"
         case OSError(errno=int(number)) if number > 0:
             return os.strerror(number)
     return str(problem) or type(problem).__name__
 
 
-def _moved_within(response: aiohttp.ClientResponse) -> str:
+def _redirect_target(response: aiohttp.ClientResponse) -> str:
     """Return the address of a redirect. Raise ProviderError if the body would be lost or the key would leak."""
     origin = "an address that cannot be read"
     is_same = False
@@ -200,11 +204,11 @@ def _moved_within(response: aiohttp.ClientResponse) -> str:
         origin, is_same = str(target.origin()), target.origin() == response.url.origin()
         if is_same and response.status in (307, 308):
             return str(target)
-    why = f"a {response.status} loses what is posted" if is_same else "the key would go with it"
+    reason = f"a {response.status} loses the posted body" if is_same else "the key would be sent there"
     raise ProviderError(
         "redirected",
-        f"the server redirects to {origin}, which is not followed, since {why}; "
-        "if what is asked is there, set that address: base_url in models.yaml, or url of a program",
+        f"the server redirects to {origin}, which is not followed, since {reason}; "
+        "if that address is right, set it as base_url in models.yaml or as url of a program",
         status=response.status,
         fatal=True,
     )

@@ -17,14 +17,14 @@ _FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
 _SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 
 
-def find_weights(place: Path | None, sha256: str | None) -> Path:
+def find_weights(path: Path | None, sha256: str | None) -> Path:
     """Return the path of the weights, downloaded if necessary. Raise ConfigError for a missing or different file."""
-    path = place or smollm2_weights()
+    path = path or smollm2_weights()
     if not path.is_file():
         raise ConfigError(f"weights of the local model not found: {path}")
     with path.open("rb") as handle:
         if handle.read(4) != b"GGUF":
-            raise ConfigError(f"weights of the local model are no GGUF file: {path}")
+            raise ConfigError(f"weights of the local model are not a GGUF file: {path}")
     if sha256 and (digest := _digest(path)) != sha256:
         raise ConfigError(f"weights {path} have digest {digest}, expected {sha256} (sha256 in models.yaml)")
     return path
@@ -44,8 +44,8 @@ def smollm2_weights() -> Path:
     except PackageNotFoundError:
         installed = []
     cached = cache_dir() / _FILE
-    places = (*(Path(str(file.locate())) for file in installed if file.name == _FILE), cached)
-    return next((path for path in places if path.exists()), None) or _fetch(cached)
+    paths = (*(Path(str(file.locate())) for file in installed if file.name == _FILE), cached)
+    return next((path for path in paths if path.exists()), None) or _fetch(cached)
 
 
 def cache_dir() -> Path:

@@ -120,7 +120,7 @@ class HttpAnswer:
 
     @property
     def is_success(self) -> bool:
-        """Whether the status is one of success."""
+        """Whether the status is 2xx."""
         return 200 <= self.status < 300
 
 
@@ -155,8 +155,8 @@ def _integer(digits: str) -> int | float:
     return int(digits) if len(digits) < 20 else float(digits)
 
 
-def worded(answer: HttpAnswer) -> ErrorAnswer:
-    """Read an error as vendors word it: `{"error": {"message": …}}`, or the same without the outer object."""
+def error_answer_of(answer: HttpAnswer) -> ErrorAnswer:
+    """Parse an error in the vendors' form: `{"error": {"message": …}}`, or its inner object only."""
     text = answer.content.decode(errors="replace")
     try:
         body = json.loads(text)
@@ -171,7 +171,7 @@ def worded(answer: HttpAnswer) -> ErrorAnswer:
 
 
 def error_from_status(status: int, headers: Mapping[str, str], message: str) -> ProviderError:
-    """Classify an HTTP error of any vendor: kind, stable reason, whether and when to try again."""
+    """Classify an HTTP error of any vendor: its kind, stable reason, and whether and when to retry."""
     fatal = "model_retired" if status in (400, 404) and _RETIRED.search(message) else _FATAL.get(status)
     fatal = "out_of_credit" if status == 400 and _EMPTY in message else fatal
     if fatal is not None:
@@ -203,15 +203,15 @@ def is_content_filter(error: ErrorAnswer) -> bool:
 
 def replaced_parameter(error: ErrorAnswer) -> tuple[str, str] | None:
     """Return a rejected parameter and its replacement in the server's message. Return None if there is none."""
-    found = _REPLACED.search(error.message[:_MAX_TEXT])
-    return (str(error.details.get("param") or found[1]), found[2]) if found else None
+    match = _REPLACED.search(error.message[:_MAX_TEXT])
+    return (str(error.details.get("param") or match[1]), match[2]) if match else None
 
 
 def refused_parameter(error: ErrorAnswer) -> str | None:
     """Return the parameter of `ignores` that a server rejects. Return None for other errors."""
     text = f"{error.message} {error.details}"[:_MAX_TEXT]
-    found = _PARAMETER.search(str(error.details.get("param") or text)) if _REFUSED.search(text) else None
-    return found[1] if found else None
+    match = _PARAMETER.search(str(error.details.get("param") or text)) if _REFUSED.search(text) else None
+    return match[1] if match else None
 
 
 def retry_after_seconds(headers: Mapping[str, str]) -> float | None:

@@ -290,7 +290,7 @@ class ModelSettings(FrozenModel):
     unavailable: list[str]
     params: dict[str, Any]
     base_url: str | None = None
-    place: str | None = Field(default=None, exclude_if=lambda place: place is None)
+    place: str | None = Field(default=None, exclude_if=lambda cloud: cloud is None)
     region: str | None = Field(default=None, exclude_if=lambda region: region is None)
     timeout_s: NonNegativeFloat
 

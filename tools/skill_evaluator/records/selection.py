@@ -80,7 +80,7 @@ def choose(
             lower, absent = _best_baseline(runs_of_version, run), f"there is no complete record of {baseline}"
         choices.append(ChosenRuns(candidate=run, baseline=lower, absent=absent, exact=exact))
     if baseline is not None and named_run is None and all(choice.baseline is None for choice in choices):
-        raise _no_such_run(entries, str(baseline))
+        raise _no_such_run(entries, str(baseline), candidates)
     return Selection(choices=tuple(choices), left_out=left_out)
 
 
@@ -223,9 +223,17 @@ def _best_baseline(runs: Iterable[RecordedRun], candidate: RecordedRun) -> Recor
     return max(runs, key=lambda run: (run.is_comparable(candidate), run.order), default=None)
 
 
-def _no_such_run(entries: Sequence[RecordedRun], name: str) -> LeaderboardError:
-    complete = (entry.version for entry in entries if entry.complete and entry.scenario is None)
-    names = dict.fromkeys([*complete, *(entry.run_id for entry in entries)])
+def _no_such_run(entries: Sequence[RecordedRun], name: str, candidates: Sequence[RecordedRun] = ()) -> LeaderboardError:
+    """Return the error of a version or run id that no model has, or that none of the candidates' models has."""
+    scenario = candidates[0].scenario if candidates else None
+    complete = [entry for entry in entries if entry.complete and not entry.edited and entry.scenario == scenario]
+    owners = sorted({entry.model_id for entry in complete if entry.version == name})
+    if candidates and owners:
+        compared = listed(sorted({f"'{run.model_id}'" for run in candidates}))
+        skipped = listed([f"'{model_id}'" for model_id in owners])
+        has_none = f"{'has' if len(owners) == 1 else 'have'} one, but no complete run of {candidates[0].version}"
+        return LeaderboardError(f"no complete run of version '{name}' by {compared}; {skipped} {has_none}")
+    names = dict.fromkeys([*(entry.version for entry in complete), *(entry.run_id for entry in entries)])
     models = sorted({entry.model_id for entry in entries})
     of_model = f" of '{models[0]}'" if len(models) == 1 else ""
     return LeaderboardError(f"no complete run{of_model} of version or id '{name}' {nearest(name, names)}")

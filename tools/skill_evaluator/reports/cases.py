@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from skill_evaluator.display import amount, cost_words
-from skill_evaluator.display.pages import Block, Heading, Lines, Page, Words, page_of
+from skill_evaluator.display.pages import Block, Heading, LinePart, Lines, Page, page_of
 from skill_evaluator.display.safe_text import shortened
 from skill_evaluator.display.sheets import Cell, Sheet
 from skill_evaluator.evaluation.mutation import MutantResult, MutationResult
@@ -25,7 +25,7 @@ def _mutation_blocks(result: MutationResult) -> Iterator[Block]:
     yield Lines(list(_mutation_notes(result)), style="dim")
 
 
-def _headline(result: MutationResult) -> Iterator[Words]:
+def _headline(result: MutationResult) -> Iterator[LinePart]:
     yield Cell(result.skill, code=True)
     if result.dry_run:
         yield f": {counted(len(result.mutants), 'mutant')}"

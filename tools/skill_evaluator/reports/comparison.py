@@ -21,7 +21,7 @@ from skill_evaluator.display import (
     times,
 )
 from skill_evaluator.display.addresses import NO_SITE, Site
-from skill_evaluator.display.pages import Block, Fold, Heading, Lines, Page, Section, Words
+from skill_evaluator.display.pages import Block, Fold, Heading, LinePart, Lines, Page, Section
 from skill_evaluator.display.sheets import Cell, Sheet
 from skill_evaluator.identifiers import UNNAMED
 from skill_evaluator.metrics.diagnosis.field_profile import Stability
@@ -123,7 +123,7 @@ def reading_words(result: ComparisonResult) -> list[str]:
     return [*_LEGEND, f"verdicts: by p adjusted over {result.family}; α {plain(result.alpha)}"]
 
 
-def _title(result: ComparisonResult, address: str) -> Iterator[Words]:
+def _title(result: ComparisonResult, address: str) -> Iterator[LinePart]:
     """Yield the component, the versions, the metric or model, and the number of cases and replicates."""
     models = worst_first(result)
     versions = listed(list(dict.fromkeys(" → ".join(_versions(model)) for model in models)))
@@ -249,12 +249,12 @@ def _model_notes(model: ModelVerdict) -> Iterator[str]:
 
 def _amount_notes(amounts: Sequence[AmountResult]) -> Iterator[str]:
     """Yield the ratio of each amount with its interval, and the reasons why amounts were not measured."""
-    for one in amounts:
-        if one.change is not None:
-            ends = one.ci95 or (0.0, 0.0)
-            between = interval((ends[0] + 1, ends[1] + 1), one.n_cases, lambda ratio: times(ratio or 0.0))
-            yield f"{AMOUNT_NAMES[one.amount]} per output: {times(one.change + 1)} (95 % interval: {between})"
-    unmeasured = by_key((one.unmeasured, AMOUNT_NAMES[one.amount]) for one in amounts if one.unmeasured)
+    for result in amounts:
+        if result.change is not None:
+            ends = result.ci95 or (0.0, 0.0)
+            between = interval((ends[0] + 1, ends[1] + 1), result.n_cases, lambda ratio: times(ratio or 0.0))
+            yield f"{AMOUNT_NAMES[result.amount]} per output: {times(result.change + 1)} (95 % interval: {between})"
+    unmeasured = by_key((amount.unmeasured, AMOUNT_NAMES[amount.amount]) for amount in amounts if amount.unmeasured)
     yield from (f"not measured: {listed(names)}, as {reason}" for reason, names in unmeasured.items())
 
 

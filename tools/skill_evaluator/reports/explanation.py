@@ -10,7 +10,7 @@ from skill_evaluator.display import WHOLE, arrow, count, number
 from skill_evaluator.display.pages import Block, Code, Fold, Heading, Lines, Page, page_of
 from skill_evaluator.display.safe_text import abridged, name_text, value_pair, visible
 from skill_evaluator.display.sheets import Cell, Sheet
-from skill_evaluator.parsing import FoundBy
+from skill_evaluator.parsing import OutputForm
 from skill_evaluator.records.record import PASSED_FROM, SCORED, check_path, remedy
 from skill_evaluator.reports.summary import AGAIN, Reader
 from skill_evaluator.runner.journal import Manifest
@@ -27,7 +27,7 @@ from skill_evaluator.text import counted, letters_of, listed
 
 _MAX_LINES, _MAX_CHARACTERS = 6, 1200
 _MAX_ROWS = 12
-FOUND_AS: Mapping[FoundBy | None, str] = {
+FOUND_AS: Mapping[OutputForm | None, str] = {
     "fenced": "JSON in a code fence",
     "embedded": "JSON amid other text",
     "stated": "read as stated",
@@ -72,7 +72,7 @@ def _output_blocks(view: CaseView, manifest: Manifest) -> Iterator[Block]:
         answer, of = output.answer, f"of replicate {ranges(output.replicates)}"
         for name, text in answer.beside.items():
             yield from _text_blocks(f"{name.replace('_', ' ')} {of}", text)
-        unread = answer.parsed is None or answer.parsed.found is None or answer.parsed.several
+        unread = answer.parsed is None or answer.parsed.form is None or answer.parsed.several
         if answer.replicate and answer.text is not None and (unread or view.case.options or output.checks):
             yield from _text_blocks(f"the output {of} as it came", answer.replicate.output)
     errors = [(ranges(one.replicates), error) for one in view.outputs for error in one.schema_errors]
@@ -113,8 +113,8 @@ def _outcome_lines(output: DistinctOutput, manifest: Manifest) -> list[str]:
     """Return the outcome and scores of the replicates with an output, and its remedy if it failed."""
     answer = output.answer
     notes = [answer.outcome, *([answer.reason] if answer.reason else [])]
-    if answer.parsed is not None and answer.parsed.found in FOUND_AS:
-        notes.append(FOUND_AS[answer.parsed.found])
+    if answer.parsed is not None and answer.parsed.form in FOUND_AS:
+        notes.append(FOUND_AS[answer.parsed.form])
     scores = " · ".join(f"{name} {number(value)}" for name, value in output.metrics.items() if value is not None)
     failure = answer.replicate.failure if answer.replicate else None
     what = remedy(answer.reason, manifest.model_id) if answer.reason else None
@@ -177,7 +177,7 @@ def _check_cells(check: Check, score: CheckScore, replicates: Cell, *, cut: bool
     verdict = Cell("not run", "dim")
     if score.score is not None:
         verdict = Cell("passed", "green") if score.score >= PASSED_FROM else Cell("failed", "red")
-    texts = [visible(text) for text in (check.words, score.reason or "")]
+    texts = [visible(text) for text in (check.text, score.reason or "")]
     says, reason = (Cell(abridged(text) if cut else text, code=bool(text)) for text in texts)
     how = Cell(f"check, scored {number(score.score)}", "dim")
     return [verdict, _path_cell(check_path(check.id)), says, reason, replicates, how]
@@ -262,7 +262,7 @@ def _output_as_json(output: DistinctOutput) -> dict[str, Any]:
     answer = output.answer
     parsed = answer.parsed
     checks = [
-        {"id": check.id, "says": check.words, "score": score, "reason": reason}
+        {"id": check.id, "says": check.text, "score": score, "reason": reason}
         for check, (score, reason) in output.checks
     ]
     return {
@@ -270,7 +270,7 @@ def _output_as_json(output: DistinctOutput) -> dict[str, Any]:
         "outcome": answer.outcome,
         "reason": answer.reason,
         "message": answer.replicate.failure.message if answer.replicate and answer.replicate.failure else None,
-        "found": parsed.found if parsed else None,
+        "found": parsed.form if parsed else None,
         "text": answer.text,
         **answer.beside,
         "output": parsed.value if parsed else None,

@@ -79,9 +79,9 @@ def _findings(history: History) -> Iterator[Line]:
 def _flaky_lines(history: History) -> Iterator[str]:
     """Yield a line per flaky value in runs of unchanged versions, then one that names the setting `unstable_cases`."""
     for model in history.models:
-        for one in model.flaky[:_MAX_FLAKY]:
-            right = f"right in {', '.join(one.right)} outputs of the last runs"
-            yield f"flaky with {model.model_id}: {one.path or WHOLE} of case {one.case_id}, {right}"
+        for values in model.flaky[:_MAX_FLAKY]:
+            right = f"right in {', '.join(values.right)} outputs of the last runs"
+            yield f"flaky with {model.model_id}: {values.path or WHOLE} of case {values.case_id}, {right}"
     if any(model.flaky for model in history.models):
         setting = f"policy.components.{history.skill}.unstable_cases"
         yield f"after a review, `{setting}` in settings.yaml lets such a case decide nothing"

@@ -244,4 +244,4 @@ def _trust_chart(rows: Sequence[tuple[str, LabelAgreement]], bar: float) -> ForM
         marks = {bar: f"the bar, {plain(bar)}", 0.0: "chance"}
         return interval_chart(points, "κ", marks).properties(title=title(decisions, _RULE.format(bar=plain(bar))))
 
-    return ForMedia(("site",), [Chart("trust", [Drawing(file="", words=decisions, draw=draw, figures=sheet)])])
+    return ForMedia(("site",), [Chart("trust", [Drawing(file="", alt_text=decisions, draw=draw, figures=sheet)])])

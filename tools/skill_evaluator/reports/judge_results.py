@@ -80,7 +80,7 @@ def print_drafted_cases(drafted: DraftedCases | JudgeRunSize) -> int:
     if isinstance(drafted, JudgeRunSize):
         return print_judged(drafted, "text")
     name = drafted.component.name
-    print(f"{counted(len(drafted.cases), 'unreviewed case')} of {name}, in {drafted.place}:")
+    print(f"{counted(len(drafted.cases), 'unreviewed case')} of {name}, in {drafted.folder}:")
     for case_id, files in sorted(drafted.cases.items()):
         print(f"  {case_id}: {', '.join(files)}")
     for reason, count in drafted.left_out.items():

@@ -67,8 +67,10 @@ def _component_json(linted: LintResult) -> dict[str, Any]:
         leaf = {"compare": rule.compare, **rule.options}
         how = {"align": rule.align, "key": list(rule.key)} if line.kind == "array" else leaf
         weight = {"weight": rule.weight, "counted": line.counted} if line.kind == "field" else {}
-        fields.append({"path": line.path, "kind": line.kind, **how, **weight, "why": line.why})
-    checks = [{name: getattr(check, name) for name in ("id", "words", "weight", "tier")} for check in linted.checks]
+        fields.append({"path": line.path, "kind": line.kind, **how, **weight, "why": line.reason})
+    checks = [
+        {"id": check.id, "words": check.text, "weight": check.weight, "tier": check.tier} for check in linted.checks
+    ]
     first = ("version", "output", "metrics", "primary_metric", "cases", "labelled")
     last = ("not_evaluated", "waiting", "unreviewed", "hints", "problems")
     return {
@@ -89,10 +91,10 @@ def _field_plan_sheet(lines: Sequence[PlanLine], checks: Sequence[Check]) -> She
             counts = Cell("yes") if line.counted else Cell("no", "yellow")
             how = (Cell(compared_as(line.rule), code=True), Cell(plain(line.rule.weight)), counts)
         path = Cell(name_text(line.path), code=True) if line.path else Cell(WHOLE)
-        rows.append((path, *how, Cell(line.why, code=True)))
+        rows.append((path, *how, Cell(line.reason, code=True)))
     for check in checks:
         path, weight = Cell(f"checks.{name_text(check.id)}", code=True), Cell(plain(check.weight))
-        rows.append((path, Cell("check", "cyan"), weight, Cell(check.tier or "advisory"), Cell(check.words, code=True)))
+        rows.append((path, Cell("check", "cyan"), weight, Cell(check.tier or "advisory"), Cell(check.text, code=True)))
     return Sheet(columns=_COLUMNS, rows=rows, numbers=frozenset({"weight"}), whole=frozenset({"path"}))
 
 

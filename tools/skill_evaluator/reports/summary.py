@@ -337,7 +337,9 @@ def _next_step(skill: str, model: ModelVerdict, reader: Reader, accepted: str) -
 
 def _where_to_look(skill: str, model: ModelVerdict, reader: Reader) -> str:
     """Name the field or case in which most was lost, and the command or place that shows its outputs."""
-    fields = sorted((one for one in model.fields if (one.difference or 0.0) < 0.0), key=lambda one: one.difference or 0)
+    fields = sorted(
+        (one for one in model.fields if (one.difference or 0.0) < 0.0), key=lambda field: field.difference or 0
+    )
     cases = [*model.lost_cases, *(case.case_id for case in model.cases.broke), *model.cases.every_answer_worse]
     since = model.only_since_accepted
     if since is not None and reader.has_library:

@@ -22,7 +22,7 @@ from skill_evaluator.files import LinesWriter, StrictModel, read_lines, validate
 from skill_evaluator.identifiers import CaseId, Label, Timestamp, moment, now
 from skill_evaluator.library.config import Price
 from skill_evaluator.providers.base import Failure, ProviderError, Request, refuse_changed, within_limits
-from skill_evaluator.providers.batch import GONE, Batches, BatchStatus, Results, UndecidedError, lost
+from skill_evaluator.providers.batch import DELETED_STATUSES, AmbiguousBatchError, Batches, BatchStatus, Results, lost
 from skill_evaluator.providers.structured import output_of
 from skill_evaluator.runner.engine import (
     NO_CALL_LEFT,
@@ -299,7 +299,7 @@ class BatchEngine:
             batch_ids = batch_ids_in(self._job.run.folder.parent)
             try:
                 batch_id = await self._job.batches.find(batch.name, batch.calls, batch.intended_at, batch_ids)
-            except UndecidedError as problem:
+            except AmbiguousBatchError as problem:
                 self._remarks.append(
                     f"batch {batch.number} may have been created ({problem}); it is not sent again until this is known"
                 )
@@ -346,7 +346,7 @@ class BatchEngine:
             if unreadable and batch.age_s < _MAX_UNREADABLE_S:
                 self._add_remark(problem)
                 return None
-            if not unreadable and problem.status not in GONE:
+            if not unreadable and problem.status not in DELETED_STATUSES:
                 raise
             state = "unreadable" if unreadable else "gone"
             return BatchStatus(batch_id=batch_id, state=state, ended=True, done=0, unanswered=lost())
@@ -370,7 +370,7 @@ class BatchEngine:
             try:
                 results = await self._job.batches.results(status, whole=whole)
             except ProviderError as problem:
-                if problem.status in GONE:
+                if problem.status in DELETED_STATUSES:
                     return replace(status, state="results gone", unanswered=lost()), {}
                 if not problem.retryable or attempt == retry.attempts:
                     raise

@@ -27,7 +27,7 @@ from skill_evaluator.providers.base import (
     Provider,
     ProviderError,
     Request,
-    ask_once,
+    call_once,
     within_limits,
 )
 from skill_evaluator.providers.redaction import Redactor
@@ -533,7 +533,7 @@ class Engine:
                     return None
                 spent = worst_case.usd  # counts unless the cost becomes known
                 begun = time.perf_counter()
-                completion = await ask_once(self._job.provider, request, self._settings)
+                completion = await call_once(self._job.provider, request, self._settings)
                 completion = within_limits(output_of(completion, request, self._job.model), self._settings)
                 billed = budget_cost(self._job.model, self._job.price, completion)
                 spent = worst_case.usd if billed is None else billed

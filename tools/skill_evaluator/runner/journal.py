@@ -46,7 +46,7 @@ from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Model
 from skill_evaluator.library.prompts import DOCUMENT, UsedInputs
 from skill_evaluator.providers import PROVIDERS, Kinds
-from skill_evaluator.providers.base import first_answers
+from skill_evaluator.providers.base import first_outputs
 from skill_evaluator.providers.replay import AnswerLine, line_at
 from skill_evaluator.records.record import Record, read_record
 from skill_evaluator.records.summaries import LATER, InFlight, Server
@@ -312,7 +312,7 @@ class _Outcomes(Mapping[Call, Replicate]):
         )
         self._path = path
         self._offsets = {
-            call: offset for call, (_, offset) in first_answers(attempts, lambda attempt: attempt[0]).items()
+            call: offset for call, (_, offset) in first_outputs(attempts, lambda attempt: attempt[0]).items()
         }
 
     def __getitem__(self, call: Call) -> Replicate:
@@ -333,7 +333,7 @@ def outcomes(folder: Path) -> Mapping[Call, Replicate]:
     path = folder / ANSWERS
     if path.is_file() and path.stat().st_size > _MAX_CACHED_BYTES:
         return _Outcomes(path)
-    return first_answers(
+    return first_outputs(
         ((replicate.call, replicate) for replicate in read_answers(folder)), lambda replicate: replicate.answered
     )
 
@@ -367,7 +367,7 @@ def edited_since(folder: Path, manifest: Manifest, records: Path) -> Path | None
 
 def merged_outcomes(parts: Iterable[tuple[Manifest, Iterable[Replicate]]]) -> dict[Call, Replicate]:
     """Merge the outcomes of a run's parts (shards or repeated jobs): one outcome per planned call."""
-    return first_answers(
+    return first_outputs(
         (
             (replicate.call, replicate)
             for manifest, replicates in parts

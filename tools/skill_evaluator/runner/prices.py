@@ -20,7 +20,7 @@ from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Model, Price
 from skill_evaluator.library.prompts import File
-from skill_evaluator.providers import Kinds, why_unbatched
+from skill_evaluator.providers import Kinds, batch_refusal
 from skill_evaluator.providers.base import LOST, Completion, ProviderKind, Usage
 from skill_evaluator.records.record import parts_of
 from skill_evaluator.runner.schedule import (
@@ -141,7 +141,7 @@ def estimate(
             _case_cost(price, size, limit, replicates, cache_floor) for size in sizes.values()
         ),
         cost_batch_usd=None
-        if why_unbatched(model)
+        if batch_refusal(model)
         else total_or_none(_case_cost(price, size, limit, replicates, batch=True) for size in sizes.values()),
     )
 

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from skill_evaluator.errors import ConfigError, RunError
 from skill_evaluator.files import try_lock
 from skill_evaluator.library.config import Limits, Model
-from skill_evaluator.providers import BATCHES, Configuration, find_key, lack_of
+from skill_evaluator.providers import BATCHES, Configuration, find_key, missing_key
 from skill_evaluator.providers.base import Failure, ProviderKind, Request, is_in_process, opened
 from skill_evaluator.providers.batch import open_batches
-from skill_evaluator.providers.openai import told_version
+from skill_evaluator.providers.openai import server_version
 from skill_evaluator.providers.redaction import redactor_of
 from skill_evaluator.records.summaries import Server
 from skill_evaluator.runner.batch import BatchEngine, BatchJob
@@ -63,7 +63,7 @@ def with_keys(models: Iterable[Model], configuration: Configuration) -> dict[str
     """Return the models that have keys, by id. Warn of the others, and raise ConfigError if no model has a key."""
     usable: dict[str, Model] = {}
     for model in {model.id: model for model in models}.values():
-        lack = lack_of(model, configuration.kinds[model.provider], configuration.keys)
+        lack = missing_key(model, configuration.kinds[model.provider], configuration.keys)
         if lack is None:
             usable[model.id] = model
         else:
@@ -254,7 +254,7 @@ class _RunningRun:
     def request_for(self, call: Call) -> Request:
         """Return the request of a call with the maximum number of tokens of its files."""
         request, model = self.questions.request_for(self.run, call), self.run.model
-        file_tokens = sum(self._kind.file_tokens(model, file).most for file in request.files)
+        file_tokens = sum(self._kind.file_tokens(model, file).upper_bound for file in request.files)
         return replace(request, file_tokens=file_tokens) if file_tokens else request
 
     def begin(self, server: Server | None) -> None:
@@ -364,7 +364,7 @@ class _RunningModel:
         await asyncio.gather(*(engine.run() for engine in self._engines))
         if self._job is None or not self.progress.answered:
             return
-        version = self._job.shared.redact(await told_version(self._job.model) or "") or None
+        version = self._job.shared.redact(await server_version(self._job.model) or "") or None
         in_flight = self._gate and self._gate.used
         renamed = getattr(self._job.provider, "renamed", {})
         for part in self._parts:

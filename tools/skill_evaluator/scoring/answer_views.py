@@ -87,8 +87,8 @@ def read_answers(
         text = replicate.completion.text
         outcome = outcome_of(index, text)
         parsed = None if max_chars and len(text) > max_chars else parse_case_output(component, case, text)
-        too_costly = outcome == UNPARSEABLE and parsed is not None and parsed.found is not None
-        if outcome == SCORED and parsed is not None and parsed.found is None:  # the schema changed since the run
+        too_costly = outcome == UNPARSEABLE and parsed is not None and parsed.form is not None
+        if outcome == SCORED and parsed is not None and parsed.form is None:  # the schema changed since the run
             outcome = UNPARSEABLE
         shown = None if too_costly else parsed
         answers.append(Answer(index=index, outcome=outcome, replicate=replicate, parsed=shown, too_costly=too_costly))

@@ -57,7 +57,7 @@ CheckScores = Mapping[str, CheckScore]
 def check_text(case: Case, text: str, expected: Expected = ANY_VALUE) -> dict[str, CheckScore]:
     """Run the checks of a case on a text; checks that need a process or a judge get no score."""
     text = split_reasoning(text)[1]
-    has_paths = any(check.at is not None for check in case.checks)
+    has_paths = any(check.pointer is not None for check in case.checks)
     parsed = parse_output(text, "json", (), expected) if has_paths else Parsed()
     passed = {check.id: passes(check, text, parsed) for check in case.checks}
     return {
@@ -344,7 +344,7 @@ class AnswerScorer:
         case, component = self.cases[case_id], self.component
         parsed = parse_case_output(component, case, text)
         checks = check_text(case, text, component.contract.expected.or_type_of(case.truth))
-        if parsed.found is None:
+        if parsed.form is None:
             return unparseable(component, case, problem=parsed.problem, checks=checks)
         max_leaves = component.limits.answer_leaves
         if len(text) > max_leaves and count_leaves(parsed.value) > max_leaves:

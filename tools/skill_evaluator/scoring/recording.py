@@ -166,10 +166,10 @@ def amounts_by_case(scorecard: Scorecard, costs: Sequence[float | None]) -> dict
     latencies: Sequence[float | None] = [None if math.isnan(seconds) else seconds for seconds in scorecard.latencies_s]
     by_case: dict[str, dict[str, CaseAmount]] = {}
     for name, values in zip(AMOUNTS, (tokens, costs, latencies), strict=True):
-        known = (
+        known_values = (
             (case_id, value) for case_id, value in zip(scorecard.case_ids, values, strict=True) if value is not None
         )
-        for case_id, amounts in by_key(known).items():
+        for case_id, amounts in by_key(known_values).items():
             by_case.setdefault(case_id, {})[name] = CaseAmount(mean=round(fmean(amounts), 9), n=len(amounts))
     return by_case
 

@@ -19,7 +19,7 @@ from skill_evaluator.errors import ComponentError, SkillEvaluatorError
 from skill_evaluator.library.contract import Contract
 from skill_evaluator.metrics import DEFAULT_METRICS, accuracy_metrics
 from skill_evaluator.metrics.base import Comparison, apply_metrics
-from skill_evaluator.parsing import ANY_VALUE, FoundBy, ParseProblem
+from skill_evaluator.parsing import ANY_VALUE, OutputForm, ParseProblem
 from skill_evaluator.parsing.answer import parse_output
 from skill_evaluator.text import key_path
 
@@ -80,14 +80,14 @@ class OutputScores:
     """The scores of one output.
 
     `scores` has every metric by name: a number in [0, 1], or None if it was not measured. `valid` is None without a
-    schema. `found` is the form in which a raw text holds the output, and `problem` the reason if there is none.
+    schema. `found` says how a raw text holds the output, and `problem` the reason if there is none.
     """
 
     scores: Mapping[str, float | None]
     compared: tuple[ComparedLeaf, ...] = field(default=(), repr=False)
     valid: bool | None = None
     schema_errors: tuple[str, ...] = ()
-    found: FoundBy | None = None
+    found: OutputForm | None = None
     problem: ParseProblem | None = None
 
     @cached_property
@@ -150,15 +150,15 @@ class OutputScorer:
             raise NotJsonError(f"the text of the output is a {kind}, not a str; use score_output for a parsed output")
         expected = ANY_VALUE if self._contract is None else self._contract.expected
         parsed = parse_output(text, "json", (), expected.or_type_of(truth))
-        if parsed.found is None:
+        if parsed.form is None:
             return OutputScores(
                 scores={name: metric.unparseable for name, metric in self._metrics.items()},
                 valid=None if self._contract is None else False,
                 problem=parsed.problem,
             )
-        return self._score(truth, parsed.value, parsed.found)
+        return self._score(truth, parsed.value, parsed.form)
 
-    def _score(self, truth: Any, output: Any, found_by: FoundBy | None) -> OutputScores:
+    def _score(self, truth: Any, output: Any, form: OutputForm | None) -> OutputScores:
         labelled = truth is not NO_TRUTH
         try:
             errors = [] if self._contract is None else self._contract.errors(output)
@@ -169,7 +169,7 @@ class OutputScorer:
                 compared=tuple(comparison.rows) if labelled else (),
                 valid=None if self._contract is None else not errors,
                 schema_errors=tuple(errors),
-                found=found_by,
+                found=form,
             )
         except RecursionError:
             raise NotJsonError("truth or output is nested too deeply to be compared") from None

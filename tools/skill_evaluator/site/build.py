@@ -40,7 +40,7 @@ from skill_evaluator.library.cases import find_cases
 from skill_evaluator.library.components import load_component
 from skill_evaluator.library.config import ComponentSite, Settings, load_models, load_settings, retiring
 from skill_evaluator.library.sources import component_names
-from skill_evaluator.providers.redaction import attempted
+from skill_evaluator.providers.redaction import result_or_error
 from skill_evaluator.records.archive import Archive, load_leaderboard
 from skill_evaluator.records.record import Row
 from skill_evaluator.reports.summary import Reader
@@ -129,7 +129,7 @@ def build_site(build: SiteBuild) -> SiteFolder:
     grades = write_audits(pages, build.audits)
     components: list[ComponentEntries] = []
     for name in with_progress(names, len(names), "pages of components"):
-        result = attempted(name, partial(_write_component, pages, build, name, settings, grades))
+        result = result_or_error(name, partial(_write_component, pages, build, name, settings, grades))
         if isinstance(result, StorageError):  # the site itself cannot be written
             raise result
         if isinstance(result, SkillEvaluatorError):

@@ -331,7 +331,7 @@ def _output_entry(record: Record, output: DistinctOutput) -> dict[str, Any]:
         "reason": answer.reason,
         "message": abridged(failure.message, 2 * _MAX_VALUE) if failure and failure.kind != "refused" else "",
         "remedy": remedy(answer.reason, record.model_id) if answer.reason else None,
-        "found": FOUND_AS.get(answer.parsed.found) if answer.parsed else None,
+        "found": FOUND_AS.get(answer.parsed.form) if answer.parsed else None,
         "score": output.metrics.get(record.primary_metric),
         "metrics": dict(output.metrics),
         "unmarked": output.unmarked,
@@ -351,7 +351,7 @@ def _check_row(check: Check, score: float) -> dict[str, Any]:
         "at": check_path(check.id),
         "field": check_path(check.id),
         "outcome": "right" if passed else "wrong",
-        "truth": [(abridged(check.words, _MAX_VALUE), False)],
+        "truth": [(abridged(check.text, _MAX_VALUE), False)],
         "output": [("passed" if passed else "failed", False)],
         "how": f"check, scored {number(score)}",
     }

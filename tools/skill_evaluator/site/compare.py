@@ -8,7 +8,7 @@ from typing import Any
 
 from skill_evaluator.display import WHOLE, arrow, ends, signed
 from skill_evaluator.display.addresses import Site, compare_address, models_address
-from skill_evaluator.display.pages import MOST_ROWS, Block, Captioned, Fold, Line
+from skill_evaluator.display.pages import MAX_ROWS, Block, Captioned, Fold, Line
 from skill_evaluator.display.sheets import Sheet
 from skill_evaluator.errors import SkillEvaluatorError
 from skill_evaluator.library.cases import Case, load_cases
@@ -160,7 +160,7 @@ def _forest_row(measure: MeasureResult) -> dict[str, Any]:
 
 def _tables(component: str, model: ModelVerdict, titles: Sequence[str]) -> Iterator[Block]:
     """Yield the tables of a comparison; the tables of metrics and runs are collapsed."""
-    for piece in all_sheets(model, skill=component, site=_ROOT, limit=MOST_ROWS):
+    for piece in all_sheets(model, skill=component, site=_ROOT, limit=MAX_ROWS):
         if not isinstance(piece, Sheet):
             yield Line(piece)
             continue

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from skill_evaluator.display import MIN_CASES_FOR_INTERVAL, WHOLE, interval, probability, signed
 from skill_evaluator.display.addresses import case_address, compare_address, component_address, verdict_address
-from skill_evaluator.display.pages import Line, Words
+from skill_evaluator.display.pages import Line, LinePart
 from skill_evaluator.display.sheets import Cell
 from skill_evaluator.records.archive import precedence
 from skill_evaluator.records.record import Row
@@ -171,7 +171,7 @@ def where_line(name: str, model: ModelVerdict) -> Line:
     against = f" with {model.model_id} since {version_words(model.baseline.skill_version)}"
     if model.verdict == "incomparable":
         return Line(f"nothing was compared{against}: {next(iter(model.reasons), 'no case is the same')}")
-    parts: list[Words] = []
+    parts: list[LinePart] = []
     if model.fell_most is not None:
         parts.append(Cell(fall_words(model.fell_most), link=component_address(name, model.fell_most.metric)))
     cases = worse_cases(model)
@@ -182,9 +182,9 @@ def where_line(name: str, model: ModelVerdict) -> Line:
     return Line(*(parts or [nothing]), against)
 
 
-def links(pages: Sequence[tuple[str, str]], limit: int) -> list[Words]:
+def links(pages: Sequence[tuple[str, str]], limit: int) -> list[LinePart]:
     """List the first `limit` pages, each with its name and address, and count the others."""
-    parts: list[Words] = []
+    parts: list[LinePart] = []
     for name, address in pages[:limit]:
         parts += [", ", Cell(name, link=address)]
     return parts[1:] + ([f" and {len(pages) - limit} more"] if len(pages) > limit else [])

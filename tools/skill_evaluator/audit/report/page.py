@@ -137,7 +137,7 @@ def _summary_blocks(result: AuditResult) -> Iterator[Block]:
     advice = [_advice(regime) for regime in result.regimes.values()]
     yield Lines([f"{thresholds}.", f"Noise: {noise_text(result)}", *advice], "-")
     title = f"Map of {counted(len(result.models), 'model')}, ability across and fluctuation up"
-    yield Chart("map", [Drawing(file="map.svg", words=title, draw=_drawing("quadrant_map", result), figures=models)])
+    yield Chart("map", [Drawing(file="map.svg", alt_text=title, draw=_drawing("quadrant_map", result), figures=models)])
 
 
 def _advice(regime: Regime) -> str:
@@ -174,7 +174,9 @@ def _model_blocks(result: AuditResult) -> Iterator[Block]:
     shown_columns = [(name, cell) for name, cell in columns if any(cell(model).text != "–" for model in models)]
     yield Captioned(_model_sheet(shown_columns, models), "Figures of each model", note)
     caption = f"Spread of {counted(len(result.models), 'model')} over the scenarios, the ablest on top"
-    boxes = Drawing(file="boxes.svg", words=caption, draw=_drawing("box_chart", result), figures=_score_sheet(result))
+    boxes = Drawing(
+        file="boxes.svg", alt_text=caption, draw=_drawing("box_chart", result), figures=_score_sheet(result)
+    )
     yield Chart("boxes", [boxes])
 
 
@@ -183,7 +185,7 @@ def _scenario_blocks(result: AuditResult) -> Iterator[Block]:
     yield Heading("Scenarios")
     scores = _score_sheet(result)
     title = f"Heat map of {models} in {scenarios}: each score relative to the model's ability"
-    yield Chart("heat", [Drawing(file="heat.svg", words=title, draw=_drawing("heat_map", result), figures=scores)])
+    yield Chart("heat", [Drawing(file="heat.svg", alt_text=title, draw=_drawing("heat_map", result), figures=scores)])
     yield Fold("Score of each model in each scenario, % right", [scores])
     shifts = {effect.scenario: effect for effect in result.neutrality.shifts}
     rows = []

@@ -177,19 +177,19 @@ def _confidence(units: Sequence[Unit]) -> MeanConfidence | None:
 
 def pair_biases(units: Sequence[Unit], own_models: Collection[str]) -> list[BiasResult]:
     """Return position bias, noise, and the judge's extra preference for longer outputs and for those of its family."""
-    longer, own = list[tuple[Unit, int]](), list[tuple[Unit, int]]()
+    longer, own_family = list[tuple[Unit, int]](), list[tuple[Unit, int]]()
     for unit in units:
         if isinstance(unit.line, LabelledPair) and unit.requests:
             lengths = [len(text or "") for text in (unit.line.output_1, unit.line.output_2)]
             longer += [(unit, lengths.index(max(lengths)) + 1)] if 0 < min(lengths) < max(lengths) else []
             is_own = [model in own_models for model in (unit.line.model_1, unit.line.model_2) if model is not None]
-            own += [(unit, is_own.index(True) + 1)] if len(is_own) == len(ORDERS) and sum(is_own) == 1 else []
+            own_family += [(unit, is_own.index(True) + 1)] if len(is_own) == len(ORDERS) and sum(is_own) == 1 else []
     complete = [unit for unit in units if unit.in_both_orders]
     orders = [[unit.requests[index][0] for unit in complete] for index in (0, 1)]
     shifts = {
         "position": position_bias(*orders).lean,
         "length": _preference_shift(longer),
-        "self_preference": _preference_shift(own),
+        "self_preference": _preference_shift(own_family),
         "noise": own_noise(unit.requests for unit in units),
     }
     return _bias_rows("pairwise", OVERALL, shifts)

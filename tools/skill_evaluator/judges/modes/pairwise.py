@@ -91,10 +91,10 @@ def make_matches(rubric: NamedRubric, items: Sequence[PairItem], seed: int) -> t
 
     matches = []
     for item in items:
-        for (number, left), (other_number, right) in combinations(enumerate(item.texts, 1), 2):
+        for (number, first), (other_number, second) in combinations(enumerate(item.texts, 1), 2):
             name = f"{item.id}/{number}-{other_number}" if item.outputs else item.id
-            match_questions = (question(item, f"{name}/1", left, right), question(item, f"{name}/2", right, left))
-            matches.append(PairMatch(item=item, names=(left, right), questions=match_questions))
+            match_questions = (question(item, f"{name}/1", first, second), question(item, f"{name}/2", second, first))
+            matches.append(PairMatch(item=item, names=(first, second), questions=match_questions))
     return matches, prompt
 
 
@@ -344,10 +344,10 @@ def _criterion_figures(
 def rank_outputs(results: Sequence[tuple[str, Sequence[str], float | None]]) -> dict[str, Estimate]:
     """Return the win rates of outputs by name, best first. A result has item, names and the first output's share."""
     shares: dict[str, dict[str, list[float]]] = {}  # keys: name, item
-    for item, (left, right), share in results:
+    for item, (first, second), share in results:
         if share is not None:
-            shares.setdefault(left, {}).setdefault(item, []).append(share)
-            shares.setdefault(right, {}).setdefault(item, []).append(1 - share)
+            shares.setdefault(first, {}).setdefault(item, []).append(share)
+            shares.setdefault(second, {}).setdefault(item, []).append(1 - share)
     wins = {name: mean_within([fmean(values) for values in by_item.values()]) for name, by_item in shares.items()}
     return dict(sorted(wins.items(), key=lambda row: -(row[1].value or 0.0)))
 

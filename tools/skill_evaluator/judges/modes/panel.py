@@ -65,7 +65,7 @@ def panel_scores(judges: Sequence[JudgeScores], criteria: Sequence[Criterion], w
         one.id: _mean([decision.verdicts[one.id] for decision in decisions], 1.0, float(one.highest))
         for one in criteria
     }
-    result = _panel_result(judges, decisions, weights, figures, agree=lambda left, right: abs(left - right) < 1)
+    result = _panel_result(judges, decisions, weights, figures, agree=lambda first, second: abs(first - second) < 1)
     return result.model_copy(update={"summary": _mean([decision.verdict for decision in decisions])})
 
 
@@ -106,7 +106,9 @@ def _decide(pair: JudgedPair, results: Mapping[str, PairResult], rules: ShipRule
     votes = _votes(counting, names, lambda dimensions, name: dimensions[name].verdict if name in dimensions else None)
     verdicts = {name: vote(ballots, weights, "uncertain") or "uncertain" for name, ballots in votes.items()}
     impacts = {
-        name: highest(one.impact for dimensions in counting.values() if (one := dimensions.get(name)) and one.impact)
+        name: highest(
+            counts.impact for dimensions in counting.values() if (counts := dimensions.get(name)) and counts.impact
+        )
         for name, verdict in verdicts.items()
         if verdict == "candidate_worse"
     }

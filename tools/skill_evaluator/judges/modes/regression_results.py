@@ -413,11 +413,11 @@ def rate_changes(results: Sequence[JudgeRegressions], earlier_results: Sequence[
         comparable = [(one, old) for one, old in pairs if old is not None and old.n and one.worse.n]
         tables = (np.array([_counts(one.worse), _counts(old)]) for one, old in comparable)
         p_values = [min(1.0, float(fisher_exact(table).pvalue)) for table in tables]
-        for (one, old), p, q in zip(comparable, p_values, benjamini_hochberg(p_values), strict=True):
-            change = difference(one.worse, old)
+        for (result, old), p, q in zip(comparable, p_values, benjamini_hochberg(p_values), strict=True):
+            change = difference(result.worse, old)
             rose = q < _ALPHA and (change.value or 0.0) > 0
-            rates = {"earlier": old, "later": one.worse, "difference": change}
-            changes.append(RateChange(judge=model_id, dimension=one.dimension, **rates, p=p, q=q, rose=rose))
+            rates = {"earlier": old, "later": result.worse, "difference": change}
+            changes.append(RateChange(judge=model_id, dimension=result.dimension, **rates, p=p, q=q, rose=rose))
     return changes
 
 

@@ -154,9 +154,11 @@ def read_scores(
     """Read the score on each criterion from a judge's output; `texts` were shown to the judge."""
     written = read_criteria(answer, [criterion.id for criterion in criteria], texts)
     judgements = []
-    for one in criteria:
-        fields = read_judgement(written[one.id], "score", range(1, one.highest + 1), ["evidence"], one, texts)
-        judgements.append(ScoreJudgement(**{**fields, "criterion": one.id, "replicate": replicate}))
+    for criterion in criteria:
+        fields = read_judgement(
+            written[criterion.id], "score", range(1, criterion.highest + 1), ["evidence"], criterion, texts
+        )
+        judgements.append(ScoreJudgement(**{**fields, "criterion": criterion.id, "replicate": replicate}))
     return judgements
 
 
@@ -241,9 +243,9 @@ def _criterion(
 def scores_of(judge: JudgeScores) -> Iterator[StoredScore]:
     """Yield the score of each output on each criterion, in the form that `judge calibrate` reads."""
     for item in judge.items:
-        for one in item.judgements:
-            if one.unscored != "not_answered":  # the call was not made
-                yield StoredScore.view(one, id=item.id, judge=judge.judge.model_id)
+        for judgement in item.judgements:
+            if judgement.unscored != "not_answered":  # the call was not made
+                yield StoredScore.view(judgement, id=item.id, judge=judge.judge.model_id)
 
 
 def write_scores(folder: Path, judges: Iterable[JudgeScores]) -> None:

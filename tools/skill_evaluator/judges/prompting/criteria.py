@@ -117,8 +117,8 @@ def family_of(name: str, families: Mapping[str, str] = MappingProxyType({})) -> 
     >>> family_of("openai/gpt-5-mini"), family_of("smollm2-135m-instruct-greedy"), family_of("our-own")
     ('gpt', 'smollm', 'our')
     """
-    words = re.findall(r"[a-z]+\d*", name.lower())
-    return families.get(name) or _known_family(name) or (words[0] if words else name)
+    name_parts = re.findall(r"[a-z]+\d*", name.lower())
+    return families.get(name) or _known_family(name) or (name_parts[0] if name_parts else name)
 
 
 def _known_family(name: str) -> str | None:

@@ -61,12 +61,12 @@ class CasesDraftRequest(ComponentsOption, FixturesOption, ConfigOption):
 class DraftedCases:
     """The drafted cases by id with their files, their folder, and the number of drafts left out by reason.
 
-    `known` has the inputs of all cases as JSON.
+    `inputs` has the inputs of all cases as JSON.
     """
 
     component: Component
-    place: Path
-    known: set[str]
+    folder: Path
+    inputs: set[str]
     cases: dict[str, Sequence[str]] = field(default_factory=dict)
     left_out: Counter[str] = field(default_factory=Counter)
 
@@ -79,8 +79,8 @@ class DraftedCases:
             self.left_out[case.detail or case.reason] += 1
             return
         files = files_of(case, self.component.output)
-        write_cases(self.place, {case_id: files})
-        self.known.add(_inputs_of(case))
+        write_cases(self.folder, {case_id: files})
+        self.inputs.add(_inputs_of(case))
         self.cases[case_id] = sorted(files)
 
     def _case(self, case_id: str, value: Any) -> Case | Unscored:
@@ -94,7 +94,7 @@ class DraftedCases:
         except FixtureError as problem:
             detail = str(problem).removeprefix("draft:1: ").replace(f"'{case_id}' ", "")
             return Unscored(reason="wrong_format", detail=detail)
-        is_known = _inputs_of(case) in self.known
+        is_known = _inputs_of(case) in self.inputs
         return Unscored(reason="copied", detail="a case with these inputs exists") if is_known else case
 
 
@@ -110,16 +110,16 @@ def draft_cases(request: CasesDraftRequest, watch: Watch | None = None) -> Draft
     existing: tuple[Case, ...] = ()
     with suppress(NotEvaluatedError):
         existing = read_cases(component, request.fixtures)
-    place, known = place_of_new(component, request.fixtures, (), ""), set(map(_inputs_of, existing))
-    drafted, task = DraftedCases(component=component, place=place, known=known), _task(component, existing, request)
-    asked = JudgeRequest(
+    folder, inputs = place_of_new(component, request.fixtures, (), ""), set(map(_inputs_of, existing))
+    drafted, task = DraftedCases(component=component, folder=folder, inputs=inputs), _task(component, existing, request)
+    judge_request = JudgeRequest(
         judges=(request.model,),
         seed=request.seed,
         max_cost=request.max_cost,
         dry_run=request.dry_run,
         config=request.config,
     )
-    session = JudgeSession.of(asked, watch)
+    session = JudgeSession.of(judge_request, watch)
     if request.dry_run:
         return session.size(task)
     results = session.ask(task, on_outcome=drafted.add)

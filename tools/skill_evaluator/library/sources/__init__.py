@@ -1,4 +1,4 @@
-"""Formats that components are read from in place, and the locations of a library's components.
+"""The formats of components that are read in place, and the locations of a library's components.
 
 `sources` in settings.yaml names folders of such components. Their records are in `.evaluator/components/<name>/`, and
 nothing is written to the source folders.
@@ -33,10 +33,10 @@ from skill_evaluator.text import comparable_version, digest, nearest
 
 _AS_PROGRAM = "name the program that renders it: `program:` in the front matter of a component"
 NOT_READ: Mapping[str, str] = {
-    "*.prompt": f"Dotprompt, Handlebars with helpers of your own; {_AS_PROGRAM}",
+    "*.prompt": f"Dotprompt, Handlebars with custom helpers; {_AS_PROGRAM}",
     "*.prompty": f"Prompty, Jinja with loops and conditions; {_AS_PROGRAM}",
-    "*.poml": f"POML, a language of its own; {_AS_PROGRAM}",
-    "*.baml": f"BAML, a language of its own; {_AS_PROGRAM}",
+    "*.poml": f"POML, a separate template language; {_AS_PROGRAM}",
+    "*.baml": f"BAML, a separate template language; {_AS_PROGRAM}",
     "*.waza.yaml": "waza, which tests agents; name the agent: `program:` in the front matter of a component",
 }
 """Unsupported formats by file name pattern: a description and advice."""
@@ -49,7 +49,7 @@ _MAX_NAME_CHARS = 80
 
 @cache
 def formats() -> Mapping[str, Source]:
-    """Return every format by its `kind`, imported lazily because few libraries use other formats."""
+    """Return every format by its `kind`. They are imported lazily, since few libraries use other formats."""
     from skill_evaluator.library.sources import own, prompt_yml, promptfoo, skills
 
     return {
@@ -158,7 +158,7 @@ def sources_in(components: Path) -> tuple[DeclaredSource, ...]:
 
 
 def components_of(components: Path, config: Path, default: Path) -> Path:
-    """Return the components folder; if it is the default and there are sources, the folder of their records.
+    """Return the components folder, or the folder of the sources' records if it is the default.
 
     Clear the cached sources. Every command calls this first.
     """
@@ -190,7 +190,7 @@ def source_of(components: Path, name: str) -> SourceLocation | None:
 
 
 def prompt_file(components: Path, name: str, folder: str) -> str:
-    """Return the prompt file that problems without a location name; `folder` is the components folder."""
+    """Return the prompt file to name in problems without a location; `folder` is the components folder."""
     with suppress(SkillEvaluatorError):
         if origin := source_of(components, name):
             return (origin.root / origin.key.partition("#")[0]).as_posix()
@@ -216,7 +216,7 @@ def named_origins(
     sources: Collection[DeclaredSource], home: Path, tree_of: Callable[[Path], FileTree]
 ) -> dict[str, SourceLocation]:
     """Return the locations of the components of some sources, by name; raise ComponentError or ConfigError."""
-    found: list[tuple[SourcePlace, Source, DeclaredSource]] = []
+    locations: list[tuple[SourcePlace, Source, DeclaredSource]] = []
     first_source: dict[tuple[str, str], int] = {}  # the index of the source that has a file
     for index, declared in enumerate(sources):
         source = formats().get(declared.kind)
@@ -227,22 +227,20 @@ def named_origins(
             file = posixpath.normpath(posixpath.join(declared.root, location.key))
             if (earlier := first_source.setdefault((declared.kind, file), index)) != index:
                 message = f"sources[{earlier}] and sources[{index}] in settings.yaml"
-                raise ConfigError(
-                    f"{message} both hold {file[:200]!a}; take one out, or name a folder beside the other"
-                )
-            found.append((location, source, declared))
+                raise ConfigError(f"{message} both contain {file[:200]!a}; remove one, or make their folders disjoint")
+            locations.append((location, source, declared))
     # several sources share these parts, so their roots distinguish them
-    shared = Counter(location.parts for location, _, _ in found)
+    shared = Counter(location.parts for location, _, _ in locations)
     prefixes = [
         (item.key, declaration.kind, *declaration.root.split("/")) if shared[item.parts] > 1 else ()
-        for item, _, declaration in found
+        for item, _, declaration in locations
     ]
-    names = _names([(*prefix, *location.parts) for prefix, (location, _, _) in zip(prefixes, found, strict=True)])
+    names = _names([(*prefix, *location.parts) for prefix, (location, _, _) in zip(prefixes, locations, strict=True)])
     return {
         name: SourceLocation(
             name=name, source=source, root=home / declaration.root, key=location.key, leave_out=declaration.leave_out
         )
-        for name, (location, source, declaration) in zip(names, found, strict=True)
+        for name, (location, source, declaration) in zip(names, locations, strict=True)
         if not _matches(name, declaration.leave_out)
     }
 

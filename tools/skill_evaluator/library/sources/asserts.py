@@ -17,7 +17,7 @@ from skill_evaluator.library.sources.tree import SkippedItem
 from skill_evaluator.text import canonical_json, digest
 
 Leave = Callable[[str, str], None]
-"""Counts a skipped element: what it is, and the reason."""
+"""Counts a skipped element by its kind and the reason."""
 MAX_TEXT = 4_000_000
 PROGRAM = re.compile(r"(?s)exec:.*|.*\.([cm]?[jt]s|py|rb|go|sh|bash|exe|bat|cmd|ps1|pl)(:\w+)?")
 VARIABLE = re.compile(r"\{\{\s*([A-Za-z_]\w*)\s*\}\}")
@@ -71,11 +71,11 @@ def checks_of(
 def _flat(asserts: Any, leave: Leave) -> Iterator[dict[str, Any]]:
     for declared in as_list(asserts):
         if not isinstance(declared, dict) or "$ref" in declared:
-            leave("assert", "it is a reference, or no mapping")
+            leave("assert", "it is a reference or not a mapping")
         elif declared.get("type") != "assert-set":
             yield declared
         elif declared.get("threshold") is not None:
-            leave("assert-set", "it has a threshold, but every check counts by itself here")
+            leave("assert-set", "it has a threshold, but checks are scored one by one here")
         else:
             yield from _flat(declared.get("assert"), leave)
 
@@ -87,7 +87,7 @@ def _check(
     plain = kind.removeprefix("not-")
     name = plain.removeprefix("i") if plain.startswith("icontains") else plain
     if name not in _CHECKS:
-        raise ValueError("no check here does that")
+        raise ValueError("no check supports it")
     if used := [key for key in ("transform", "rubricPrompt", "config") if key in declared]:
         raise ValueError(f"its {used[0]} has no counterpart here")
     value = loaded(declared.get("value"))
@@ -113,7 +113,7 @@ def _argument(name: str, value: Any) -> Any:
     if name == "equals" and isinstance(value, dict | list):
         return value
     if value is None or isinstance(value, dict | list) or (_CHECKS[name] == "expect" and not isinstance(value, str)):
-        raise ValueError("its value is no text")
+        raise ValueError("its value is not text")
     return as_text(value)
 
 
@@ -129,25 +129,25 @@ def _rendered(value: Any, texts: Mapping[str, str]) -> Any:
     if not isinstance(value, str):
         return value
     if unknown := [name for name in VARIABLE.findall(value) if name not in texts]:
-        raise ValueError(f"its test does not say {unknown[0]}")
+        raise ValueError(f"its test has no value for {unknown[0]}")
     if template := odd_template(value):
-        raise ValueError(f"it has {template}, and {{{{name}}}} alone is filled here")
+        raise ValueError(f"it has {template}, and {{{{name}}}} is the only supported template")
     return filled(value, texts)
 
 
 def odd_template(text: str) -> str | None:
-    """Return the start of the first template in a text that is not a plain variable. Return None if there is none."""
+    """Return the start of the first template that is not a plain variable. Return None if there is none."""
     match = _TEMPLATE.search(VARIABLE.sub("", text))
     return match and match[0]
 
 
 def sent_as_written(texts: Iterable[str], filled: Collection[str] = ()) -> Iterator[SkippedItem]:
-    """Yield skipped elements for placeholders that stay unfilled and commands that are not run."""
+    """Yield the placeholders that stay unfilled and the commands that are not run, as skipped elements."""
     counts = Counter(placeholder for text in texts for placeholder in dict.fromkeys(_SENT.findall(text)))
     for placeholder, count in counts.items():
         if placeholder.strip("{} ") not in filled:
             action = "filling" if placeholder.startswith("{") else "running"
-            yield SkippedItem(what=f"{action} {placeholder}", reason="it is sent as it is written", count=count)
+            yield SkippedItem(what=f"{action} {placeholder}", reason="it is sent unchanged", count=count)
 
 
 def filled(text: str, texts: Mapping[str, str]) -> str:

@@ -47,7 +47,7 @@ _CONSTANT_TEXTS = ("NaN", "true", "false", "+Inf", "-Inf")
 _MAX_CHECKS, _MAX_TEXT = 200_000, 100_000
 _KINDS = ("equals", "contains", "startsWith", "endsWith")
 _NO_TEXT = "it has no equals, contains, startsWith or endsWith"
-_SENTENCE = 'write what it asks as a sentence, {"expect": …}, among the checks of datasets.json'
+_SENTENCE = 'write its question as a sentence, {"expect": …}, among the checks of datasets.json'
 
 
 class _OfGitHub(BaseModel):
@@ -64,7 +64,7 @@ class _Parameters(_OfGitHub):
 
 
 class _TextRule(_OfGitHub):
-    """The expected text of an output; if there are several, the first in this order counts."""
+    """The expected texts of an output by comparison; the first in this order is used."""
 
     equals: str | None = None
     contains: str | None = None
@@ -97,7 +97,7 @@ class _PromptYml(_OfGitHub):
 
 
 class _Rule(NamedTuple):
-    """A text to compare outputs with, including variables, and the comparison kind."""
+    """A comparison of outputs with a text, which may have variables."""
 
     id: str
     kind: str
@@ -225,10 +225,10 @@ def _case_id(test: Mapping[str, str], inputs: Mapping[str, str]) -> str:
 
 
 def _prompt(file: _PromptYml, columns: Collection[str], path: Path) -> Prompt:
-    """Return the messages, with an input for each `{{…}}` that is a name or a column of the tests."""
+    """Return the messages; each `{{…}}` with a name or a column of the tests is an input."""
     messages = tuple(message.message for message in file.messages)
     if not messages or messages[-1].role != "user":
-        raise ComponentError(f"{path}: messages: the last one must be the user's")
+        raise ComponentError(f"{path}: messages: the last message must be from the user")
     names = dict.fromkeys(name.strip() for message in messages for name in _VARIABLE.findall(message.text))
     inputs = tuple(name for name in names if name in columns or _NAME.fullmatch(name))
     return faultless(Prompt(messages=messages, inputs=inputs), path)
@@ -239,7 +239,7 @@ def _schema(file: _PromptYml, path: Path) -> Mapping[str, Any] | None:
         return None
     written = parse_json(file.json_schema or "null", path / "jsonSchema", ComponentError)
     if not isinstance(written, dict) or "name" not in written or not isinstance(written.get("schema"), dict):
-        raise ComponentError(f"jsonSchema in {path} is no JSON text of an object with name and schema")
+        raise ComponentError(f"jsonSchema in {path} is not the JSON text of an object with name and schema")
     return dict(written["schema"])
 
 
@@ -276,7 +276,7 @@ def _left_out(
         names["key", "responseFormat is not json_schema"] = ["jsonSchema"]
     columns = dict.fromkeys(name for test in tests for name in test if name not in used)
     names["column", "no message and no evaluator with a text names it"] = list(columns)
-    names["test", "it lacks a variable of the messages, which a model would see unfilled"] = list(unfilled)
+    names["test", "it has no value for a variable of the messages, which would be sent unfilled"] = list(unfilled)
     for number, evaluator in enumerate(file.evaluators or (), 1):
         reason = ""
         if evaluator.string is not None:
@@ -284,7 +284,7 @@ def _left_out(
             if ignored or not counts:
                 reason = f"{counts} alone counts, not {listed(ignored)} beside it" if counts in _KINDS else _NO_TEXT
         elif evaluator.llm is not None:
-            reason = f"a prompt for a judge with choices of its own; {_SENTENCE}"
+            reason = f"a judge prompt with its own choices; {_SENTENCE}"
         else:
             reason = f"{evaluator.uses} is graded by a model; {_SENTENCE}" if evaluator.uses else _NO_TEXT
         if reason:

@@ -1,4 +1,4 @@
-"""Convert promptfoo's configurations: each prompt is a component, each test a case, each assert a check.
+"""Convert promptfoo's configurations: a prompt becomes a component, a test a case, an assert a check.
 
 Texts and messages are read; prompts, tests and asserts made by programs are skipped and reported. Only `{{name}}` is
 filled in templates, and environment variables are not read.
@@ -70,7 +70,7 @@ _NOTHING = "it has no counterpart here"
 
 
 class _WrittenPrompt(NamedTuple):
-    """A prompt as written in a file, or its problem, and its unused keys."""
+    """A prompt as written in a file or the problem of reading it, and its unused keys."""
 
     label: str
     text: str
@@ -80,7 +80,7 @@ class _WrittenPrompt(NamedTuple):
 
 
 class _CaseRow(NamedTuple):
-    """A case: its test's file, line and description, and its values."""
+    """A case: the file, line and description of its test, and its values."""
 
     path: str
     line: int
@@ -107,7 +107,7 @@ class _Configuration:
         Raise ComponentError if none matches, and ValueError for a program or service.
         """
         if PROGRAM.fullmatch(reference) or _SERVICE.match(reference):
-            raise ValueError(f"a program or a service makes it: {_line(reference)}")
+            raise ValueError(f"it is made by a program or a service: {_line(reference)}")
         name = reference.removeprefix("file://")
         if not re.search(r"[*?\[]", name):
             return [self.tree.beside(self.path, name)]
@@ -134,7 +134,7 @@ class _Configuration:
             raw, label = entry.get("raw") or entry.get("id"), _line(entry.get("label") or "")
             try:
                 if not isinstance(raw, str):
-                    raise ComponentError("a prompt is a text, or names a file of texts")
+                    raise ComponentError("a prompt must be a text or the name of a text file")
                 others = tuple(sorted(entry.keys() - {"raw", "id", "label", "display"}))
                 prompts += [prompt._replace(others=others) for prompt in self._written(raw, label)]
             except (ComponentError, ValueError) as problem:
@@ -149,7 +149,7 @@ class _Configuration:
             return
         for path in self._files_named(raw):
             if not path.endswith((*_TEXTS, *_STRUCTURES)):
-                raise ComponentError(f"{path} is none of .txt, .md, .j2, .json and .yaml")
+                raise ComponentError(f"{path} is not a .txt, .md, .j2, .json or .yaml file")
             text = self.tree.read(path)
             if path.endswith((".yaml", ".yml")):
                 text = as_text(_parsed(path, text, self.tree.where / path))
@@ -165,7 +165,7 @@ class _Configuration:
     def rows(self, inputs: Collection[str], default: Mapping[str, Any]) -> tuple[list[_CaseRow], Any]:
         """Return the cases of all tests, and their schema if all share one; raise ComponentError."""
         location, size = self.tree.where / self.path, 0
-        too_many = ComponentError(f"{location} makes more than {_MAX_TESTS:,} cases, or too much text")
+        too_many = ComponentError(f"{location} gives more than {_MAX_TESTS:,} cases or too much text")
         rows: list[_CaseRow] = []
         schemas: list[Any] = []
         missing: set[str] = set()
@@ -179,7 +179,7 @@ class _Configuration:
                     values = {name: text for name, text in texts.items() if text.strip() or name != DOCUMENT}
                     if missing_here := [name for name in inputs if name not in values]:
                         missing.update(missing_here)
-                        raise ValueError(f"it does not say {listed(missing_here)}, which the prompt names")
+                        raise ValueError(f"it has no value for {listed(missing_here)}, which the prompt uses")
                     checks, schema = checks_of(merged["assert"], texts, self._loaded, self.leave)
                     size += sum(map(len, values.values())) + len(as_text(checks))
                     described = _line(merged.get("description") or "")
@@ -193,7 +193,7 @@ class _Configuration:
             raise ComponentError(f"no test in {location} says what {listed(sorted(missing))} is")
         if not inputs and sum(bool(row.values["inputs"]) for row in rows) > 1:
             names = listed([f"{{{{{name}}}}}" for name in rows[0].values["inputs"]])
-            raise ComponentError(f"the prompt names no variable of its tests ({names}): all would ask the same")
+            raise ComponentError(f"the prompt names no variable of its tests ({names}): all calls would be the same")
         if len({as_text(schema) for schema in schemas}) == 1:
             return rows, schemas[0]
         for _ in filter(None, schemas):
@@ -205,7 +205,7 @@ class _Configuration:
         lines = _lines_once(self.tree.read(self.path))
         for number, item in enumerate(as_list(self.content.get("tests")) or [{}]):
             if isinstance(item, str) and (PROGRAM.fullmatch(item) or _SERVICE.match(item)):
-                self.leave("entry of tests", f"a program or a service makes them: {item}")
+                self.leave("entry of tests", f"they are made by a program or a service: {item}")
             elif isinstance(item, str):
                 for path in self._files_named(item):
                     yield from self._tests_in(path)
@@ -231,7 +231,7 @@ class _Configuration:
             if isinstance(test, dict):
                 yield path, line, test
             else:
-                self.leave("entry of tests", "a file of tests holds what is no test")
+                self.leave("entry of tests", "a file of tests has an element that is not a test")
 
     def _cells(self, text: str, path: Path) -> Iterator[tuple[int, Row]]:
         try:
@@ -244,7 +244,7 @@ class _Configuration:
         changed = [key for key in ("prefix", "suffix") if options.get(key) and options[key] != default.get(key)]
         changed += [key for key in _OTHER_WAYS if test.get(key) or (key != "provider" and test["options"].get(key))]
         if changed:
-            raise ValueError(f"its {changed[0]} changes what is asked or answered")
+            raise ValueError(f"its {changed[0]} changes the prompt or the output")
         for key in [*test, *(f"options.{name}" for name in test["options"])]:
             if not _SILENT_IN_TESTS.fullmatch(key):
                 self.leave(f"test {key}", _NOTHING)
@@ -256,13 +256,13 @@ class _Configuration:
         for value in test["vars"].values():
             if isinstance(value, str) and value.startswith("file://"):
                 if _NO_TEXT.fullmatch(value):
-                    raise ValueError(f"a variable is a file that is no text: {value}")
+                    raise ValueError(f"a variable is a file without text: {value}")
                 choices.append([as_text(self._content(path)) for path in self._files_named(value)])
             else:
                 several = splits and isinstance(value, list) and value and isinstance(value[0], str)
                 choices.append([as_text(item) for item in (value if several else [value])])
         if math.prod(map(len, choices)) > _MAX_TESTS:
-            raise ValueError(f"its lists of values make more than {_MAX_TESTS:,} cases")
+            raise ValueError(f"its lists of values give more than {_MAX_TESTS:,} cases")
         for values in itertools.product(*choices):
             texts = {name: text.removesuffix("\n") for name, text in zip(test["vars"], values, strict=True)}
             yield {name: filled(text, texts) for name, text in texts.items()}
@@ -283,23 +283,23 @@ class _Configuration:
             config = _mapping(provider.get("config"))
             for key in [*config.keys() - _PARAMETERS.keys(), *provider.keys() - {"id", "label", "config"}]:
                 if not re.match("(?i)api|env", key) and not _SECRET.fullmatch(key):
-                    self.leave(f"{key} of providers[{number}]", "models.yaml says how models are asked")
+                    self.leave(f"{key} of providers[{number}]", "the settings of models are in models.yaml")
             numbers = {key: config[name] for name, key in _PARAMETERS.items() if type(config.get(name)) in (int, float)}
             hints = hints or {"model": f"{match[1]}/{match['model']}", **numbers}
         if refused and not hints:
             raise ComponentError(
-                f"{self.tree.where / self.path} asks {listed(refused)}, which is no bare model; to ask a program "
-                "write program: in a prompt.md"
+                f"{self.tree.where / self.path} calls {listed(refused)}, which is not a plain model; "
+                "to test a program, write program: in a prompt.md"
             )
         for name in refused:
-            self.leave(f"provider {name}", "it is no bare model")
+            self.leave(f"provider {name}", "it is not a plain model")
         return hints
 
 
 def _merged(shared: Mapping[str, Any], test: Mapping[str, Any]) -> dict[str, Any]:
     """Merge a test with the default test; raise ValueError if its vars are not a mapping."""
     if not all(isinstance(part.get("vars") or {}, dict) for part in (shared, test)):
-        raise ValueError("its vars are no mapping here")
+        raise ValueError("its vars are not a mapping")
     return {
         **shared,
         **test,
@@ -336,18 +336,18 @@ def _read(tree: FileTree, key: str) -> SourceComponent:
     hints = configuration.models()
     default = configuration.content.get("defaultTest") or {}
     if not isinstance(default, dict):
-        raise ComponentError(f"defaultTest in {tree.where / path} is no mapping here")
+        raise ComponentError(f"defaultTest in {tree.where / path} is not a mapping")
     options = _mapping(default.get("options"))
     text = f"{as_text(options.get('prefix'))}{written.text}{as_text(options.get('suffix'))}"
     prompt = _prompt(text, tree.where / written.path)
     rows, schema = configuration.rows(prompt.inputs, default)
     for name in written.others:
-        configuration.leave(f"key {name} of the prompt", "models.yaml says how models are asked")
+        configuration.leave(f"key {name} of the prompt", "the settings of models are in models.yaml")
     for name in configuration.content:
         if not _SILENT.fullmatch(name):
             configuration.leave(f"key {name}", _NOTHING)
     for secret in _secrets(configuration.content):
-        configuration.leave(f"key in plain text at {secret}", "take it out; nothing of it was copied")
+        configuration.leave(f"key in plain text at {secret}", "remove it; it was not copied")
     files = {row.path for row in rows}
     return SourceComponent(
         path=written.path,
@@ -371,14 +371,16 @@ def _configuration(tree: FileTree, path: str) -> _Configuration:
         raise ComponentError(f"{tree.where / path} is a program; promptfooconfig.yaml and .json are read")
     content = _parsed_once(path, tree.read(path), tree.where / path)
     if not isinstance(content, dict):
-        raise ComponentError(f"{tree.where / path} is no mapping of keys to values")
+        raise ComponentError(f"{tree.where / path} is not a mapping of keys to values")
     return _Configuration(tree=tree, path=path, content=content)
 
 
 def _prompt(text: str, path: Path) -> Prompt:
     """Parse a prompt text, which may be messages in JSON or YAML; raise ComponentError if it is invalid."""
     if template := odd_template(text):
-        raise ComponentError(f"{path} has {_line(template)}: {{{{name}}}} alone is filled, nothing of the environment")
+        raise ComponentError(
+            f"{path} has {_line(template)}: {{{{name}}}} is the only supported template; the environment is not read"
+        )
     content: Any = [{"role": "user", "content": text}]
     if text.lstrip().startswith("- role:"):
         content = _parsed(".yaml", text, path)
@@ -386,7 +388,7 @@ def _prompt(text: str, path: Path) -> Prompt:
         content = _parsed(".json", text, path)
     content = content["messages"] if isinstance(content, dict) and content.keys() == {"messages"} else content
     if not isinstance(content, list):
-        raise ComponentError(f"{path} holds JSON that is no list of messages")
+        raise ComponentError(f"{path} has JSON that is not a list of messages")
     messages = []
     for item in content:
         item = dict(item) if isinstance(item, dict) else {}
@@ -422,7 +424,7 @@ def _parsed(name: str, text: str, path: Path) -> Any:
     parse = parse_json if is_json else partial(parse_yaml, as_written=True)
     value = _plain(parse(text, path, ComponentError))
     if "\\u" in text and re.search(r"[\ud800-\udfff]", json.dumps(value, ensure_ascii=False)):
-        raise ComponentError(f"{path} holds half a surrogate pair, which is no text")
+        raise ComponentError(f"{path} has half a surrogate pair, which is not valid text")
     return value
 
 

@@ -1,4 +1,4 @@
-"""Convert skills: each SKILL.md is a system prompt with its evals as cases, and all descriptions form one component.
+"""Convert skills: a SKILL.md becomes a system prompt with its evals as cases; all descriptions form one component.
 
 That component, `routing`, outputs the skill that a query requires. Its cases are the trigger evals of all skills.
 """
@@ -48,7 +48,7 @@ _OTHER_NAMES = {"includes": "contains", "exact_match": "equals", "matches": "reg
 _OTHER_NAMES |= dict.fromkeys(("", "llm", "llm_rubric", "llm_judge", "judge", "rubric", "semantic", "manual"), "expect")
 _WORDS = ("text", "description", "expectation", "assertion", "criterion", "rubric", "check", "value")
 _ARGUMENTS = ("value", "values", "pattern", "expected", "substring", "text")
-_NAME = re.compile(r"[^\W\d_]+(?:[_-][^\W\d_]+)+")  # matches a descriptive name, which a number is not
+_NAME = re.compile(r"[^\W\d_]+(?:[_-][^\W\d_]+)+")  # a descriptive name rather than a number
 _MAX_NAME = 100  # maximum characters of a name
 _QUESTION = """Choose the skill that the request calls for, by what the skills say of themselves. Answer with JSON \
 alone: {"skill": "<name>"}, or {"skill": null} if it calls for none of them.
@@ -101,7 +101,7 @@ def _read(tree: FileTree, key: str) -> SourceComponent:
     tools = front.get("allowed-tools") or front.get("allowed_tools")
     cases = _Cases(reason=f"its skill uses tools: {' '.join(str(tools).split())[:_MAX_NAME]}" if tools else "")
     evals = list(dict.fromkeys(_eval_files(tree, key, partial(_skill_name, tree))))
-    attached = partial(_attached, tree, posixpath.dirname(key), cases.odd)
+    attached = partial(_attached, tree, posixpath.dirname(key), cases.skipped)
     for path in evals:
         for number, row in enumerate(_rows_in(tree.json(path), tree.where / path), 1):
             cases.add_eval(number, row, attached)
@@ -116,7 +116,7 @@ def _read(tree: FileTree, key: str) -> SourceComponent:
         rows_path=next(iter(evals), within(posixpath.dirname(key), f"evals/{_EVALS}")),
         rows_name="evals",
         left_out=(
-            *cases.odd.left_out(),
+            *cases.skipped.left_out(),
             *cases.one_category(),
             *sent_as_written(sent),
             *_not_sent(tree, posixpath.dirname(key)),
@@ -138,7 +138,7 @@ def _version(tree: FileTree, path: str, front: Mapping[str, Any]) -> str | None:
 
 
 def _eval_files(tree: FileTree, skill: str, name_of: Callable[[str], Any]) -> Iterator[str]:
-    """Yield the eval files of a skill: beside it, in a folder of its name, or shared files with its `skill_name`."""
+    """Yield the eval files of a skill, which are beside it, in a folder of its name, or name it in `skill_name`."""
     folder = posixpath.dirname(skill)
     yield from filter(tree.has, (within(folder, f"evals/{_EVALS}"), within(folder, _EVALS)))
     name = posixpath.basename(folder)
@@ -174,12 +174,12 @@ def _not_sent(tree: FileTree, folder: str) -> Iterator[SkippedItem]:
     own_paths = (str(path) for path in paths if nested.isdisjoint(path.parents))
     resources = [path for path in own_paths if not _NO_RESOURCE.match(path) and not _asks_for_skill(path)]
     if resources:
-        reason = f"only {_SKILL} is sent, and not what lies beside it, such as {resources[0]!a}"
+        reason = f"only {_SKILL} is sent, not the files beside it, such as {resources[0]!a}"
         yield SkippedItem(what="file", reason=reason, count=len(resources))
 
 
 def _attached(tree: FileTree, skill: str, unused: SkipCollector, row: Mapping[str, Any]) -> str:
-    """Return the text of an eval's files to append to its prompt; unreadable files are counted.
+    """Return the text of an eval's files, to append to its prompt; unreadable files are skipped and counted.
 
     Raise ValueError for files outside the skill's folder.
     """
@@ -187,11 +187,11 @@ def _attached(tree: FileTree, skill: str, unused: SkipCollector, row: Mapping[st
     for name in as_list(row.get("files")):
         path = posixpath.normpath(within(skill, name)) if isinstance(name, str) else ""
         if not (path.startswith(within(skill, "")) and tree.has(path)):
-            raise ValueError("it comes with files that are not in the folder of the skill")
+            raise ValueError("it has files outside the folder of the skill")
         try:
             parts.append(f"\n\n{name}:\n{tree.read(path)}")
         except ComponentError:
-            unused["file", "an eval names it, and it is too large to be sent, or no text"].append(name)
+            unused["file", "an eval names it, and it is too large or not text"].append(name)
     return "".join(parts)
 
 
@@ -201,9 +201,9 @@ class _Cases:
 
     reason: str = ""
     rows: list[tuple[str, int, Row]] = field(default_factory=list)
-    odd: SkipCollector = field(default_factory=SkipCollector)
+    skipped: SkipCollector = field(default_factory=SkipCollector)
     ids: Counter[str] = field(default_factory=Counter)
-    kept: Counter[str] = field(default_factory=Counter)  # counts by category
+    by_category: Counter[str] = field(default_factory=Counter)  # counts by category
 
     def add_eval(self, number: int, row: Any, attached: Callable[[Mapping[str, Any]], str]) -> None:
         """Add the case of an eval, or count why it is skipped; `attached` returns the text of its files."""
@@ -215,21 +215,21 @@ class _Cases:
                 raise ValueError(reason)
             prompt += attached(row)
         except ValueError as problem:
-            self.odd["eval", f"{problem}{f'; category {category}' if category else ''}"].append(case_id)
+            self.skipped["eval", f"{problem}{f'; category {category}' if category else ''}"].append(case_id)
             return
-        self.kept[category] += 1
+        self.by_category[category] += 1
         checks = list(self._checks(row, case_id))
         if not checks and isinstance(row.get("expected_output"), str) and row["expected_output"].strip():
             checks = [{"expect": f"The answer is as expected: {' '.join(row['expected_output'].split())}"}]
         for name in sorted(map(str, row.keys() - {*_PROMPTS, *_SENTENCES, "files"})):
             if isinstance(row.get(name), dict | list) and row[name]:
-                self.odd["key", f"nothing reads {name[:_MAX_NAME]!a}"].append(case_id)
+                self.skipped["key", f"{name[:_MAX_NAME]!a} has no effect"].append(case_id)
         self.add(case_id, number, {"document": prompt, "expected_output": row.get("expected_output"), "checks": checks})
 
     def one_category(self) -> Iterator[SkippedItem]:
-        """Yield a note if all evaluated evals are of one category and others are skipped."""
-        if self.odd and len(self.kept) == 1 and (name := next(iter(self.kept))):
-            yield SkippedItem(what=f"every category but {name!a}", reason="no eval of another is evaluated")
+        """Yield a note if only one category of evals is evaluated."""
+        if self.skipped and len(self.by_category) == 1 and (name := next(iter(self.by_category))):
+            yield SkippedItem(what=f"every category but {name!a}", reason="no eval of another category is evaluated")
 
     def id_of(self, row: Any, prompt: Any, number: int, start: str = "") -> str:
         """Return a row's id or name, else an id from its prompt, else its number."""
@@ -241,7 +241,7 @@ class _Cases:
         """Add a case, unless its id is taken."""
         self.ids[case_id] += 1
         if self.ids[case_id] > 1:
-            self.odd["eval", "an eval before it has its id"].append(case_id)
+            self.skipped["eval", "an earlier eval has its id"].append(case_id)
         else:
             self.rows.append((case_id, number, row))
 
@@ -252,9 +252,9 @@ class _Cases:
                 check = _check(item)
                 check_id = check_of(check).id
                 if check_id in ids:
-                    raise ValueError("it has the id of a check before it")
+                    raise ValueError("an earlier check has its id")
             except ValueError as problem:
-                self.odd["check", str(problem)].append(case_id)
+                self.skipped["check", str(problem)].append(case_id)
             else:
                 ids.add(check_id)
                 yield check
@@ -275,12 +275,12 @@ def _case_id(row: Any, default: str) -> str:
 
 def _skip_reason(row: Any, prompt: Any) -> str:
     if not isinstance(row, dict):
-        return "it is no object"
+        return "it is not an object"
     if "should_trigger" in row:
-        return "it asks which skill fires; a file such as trigger-eval.json is for that"
+        return "it tests which skill is triggered; use a file such as trigger-eval.json"
     reasons = [reason for name, reason in _NEEDS.items() if row.get(name)]
     if not isinstance(prompt, str) or not prompt.strip():
-        reasons.append("it has no prompt that is a text")
+        reasons.append("it has no text as prompt")
     return "; ".join(reasons)
 
 
@@ -295,10 +295,10 @@ def _check(item: Any) -> dict[str, Any]:
     parts = _KIND.fullmatch(written)
     kind = _OTHER_NAMES.get(parts[3], parts[3]) if parts else ""
     if not parts or kind not in CHECKS or kind == "python":
-        raise ValueError(f"no check here is of type {written[:_MAX_NAME]!a}")
+        raise ValueError(f"there is no check of type {written[:_MAX_NAME]!a}")
     argument = True if kind == "is_json" else _first(item, _WORDS if kind == "expect" else _ARGUMENTS)
     if argument is None:
-        raise ValueError("it says nothing to check")
+        raise ValueError("it has no text to check")
     if kind == "expect" and isinstance(argument, str):
         argument = " ".join(argument.split())  # judge prompts list one expectation per line
     names = [item[key] for key in ("id", "name") if isinstance(item.get(key), str)]
@@ -331,7 +331,7 @@ def _read_routing(tree: FileTree) -> SourceComponent:
             content = tree.json(path) if path.endswith(".json") else tree.yaml(path)
             rows = _rows_in(content, tree.where / path)
         except ComponentError as problem:
-            cases.odd["file", str(problem)].append(ascii(path))
+            cases.skipped["file", str(problem)].append(ascii(path))
         else:
             skill_name = content.get("skill_name") if isinstance(content, dict) else None
             _add_queries(cases, path, rows, _owner(path, skill_name, names, skill_of_name), skill_of_name)
@@ -343,7 +343,7 @@ def _read_routing(tree: FileTree) -> SourceComponent:
         output="json",
         schema={"type": "object", "properties": choice, "required": ["skill"], "additionalProperties": False},
         rows=tuple(cases.rows),
-        left_out=tuple(cases.odd.left_out()),
+        left_out=tuple(cases.skipped.left_out()),
     )
 
 
@@ -361,7 +361,7 @@ def _described(tree: FileTree, cases: _Cases) -> dict[str, tuple[str, str]]:
                 raise ComponentError(f"{path!a} has no {'name that is a line' if description else 'description'}")
             described[folder] = name, description
         except ComponentError as problem:
-            cases.odd["skill", f"it is no choice: {problem}"].append(ascii(folder))
+            cases.skipped["skill", f"it cannot be chosen: {problem}"].append(ascii(folder))
     return described
 
 
@@ -394,10 +394,10 @@ def _add_queries(
             case_id = f"{start}-{stem}-{case_id.removeprefix(f'{start}-')}"
         try:
             if not isinstance(query, str) or not query.strip():
-                raise ValueError("it has no query that is a text")
+                raise ValueError("it has no text as query")
             check = _calls_for(row, owner, skill_of_name, of_all=of_all)
         except ValueError as problem:
-            cases.odd["trigger eval", str(problem)].append(case_id)
+            cases.skipped["trigger eval", str(problem)].append(case_id)
         else:
             cases.add(case_id, number, {"document": query, "checks": [{"json": {"at": "/skill", **check}}]})
 
@@ -407,14 +407,14 @@ def _calls_for(row: Row, owner: str | None, skill_of_name: Mapping[str, str], *,
     fires, skill = row.get("should_trigger"), _first(row, _CALLED)
     if isinstance(skill, str):
         if skill not in skill_of_name:
-            raise ValueError("the skill that it calls for is not among the choices, or two have its name")
+            raise ValueError("its skill is not among the choices, or two skills have its name")
         return {"equals": skill_of_name[skill]}
     if fires is not True and (of_all or any(name in row and row[name] is None for name in _CALLED)):
         return {"equals": None}
     if not isinstance(fires, bool):
         raise ValueError("its should_trigger is neither true nor false")
     if owner is None:
-        raise ValueError("no skill is named that it is about")
+        raise ValueError("it names no skill")
     return {"equals" if fires else "not_equals": owner}
 
 

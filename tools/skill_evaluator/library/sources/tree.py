@@ -1,4 +1,4 @@
-"""The input and output of source formats: the files of a folder or commit, and the components read from them.
+"""The interface of source formats: the files of a folder or commit, and the components read from them.
 
 A source reads a `FileTree` and returns a `SourceComponent` for each component; it copies nothing.
 """
@@ -167,8 +167,8 @@ class SourceComponent:
 
     `path` is the file that people edit, and `files` are all files of the prompt. `version` is semver, or None if the
     format has no versions. `rows` are its cases, each with id, line and values as in cases.jsonl: `inputs`, `turns`,
-    `ground_truth`, `checks`. They are in `rows_path`, by default `path`, and the format calls them `rows_name`. `hints`
-    describe the model it was written for: `model` and parameters by the evaluator's names.
+    `ground_truth`, `checks`. They are in `rows_path`, by default `path`; `rows_name` is the format's name for them.
+    `hints` has the intended `model` and its parameters, by the evaluator's names.
     """
 
     path: str
@@ -200,7 +200,7 @@ def semver_of(text: str) -> str | None:
 
 
 def faultless(prompt: Prompt, path: Path) -> Prompt:
-    """Return the prompt if it can be sent; raise ComponentError for its first fault."""
+    """Return the prompt; raise ComponentError for its first fault."""
     if TURNS in prompt.inputs:
         raise ComponentError(f"{path}: the name '{TURNS}' is reserved for earlier turns; rename the variable")
     if len(prompt.inputs) > _MAX_INPUTS:
@@ -212,7 +212,7 @@ def faultless(prompt: Prompt, path: Path) -> Prompt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """A source format: the files it looks for, how components are found, and how one is read.
+    """A source format: its file patterns, and the functions that find and read components.
 
     `read` raises ComponentError for an invalid component. `lost` yields files that belong to no component.
     """

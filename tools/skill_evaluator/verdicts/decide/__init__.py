@@ -1,1 +1,1 @@
-"""Two records of a model → a verdict: what is comparable, how far it moved, and what the policy says of it."""
+"""Compare two records of a model: the comparable cases, the effect on each measure, and the verdict by the policy."""

@@ -1,6 +1,6 @@
 """Output tokens, cost and latency per output as measures of a pair: tested over cases, on the logarithm.
 
-The score of a case is −ln of its mean amount per output, so that an increase is a drop, as of any other measure.
+The score of a case is −ln of its mean amount per output, so an increase counts as a drop.
 """
 
 import math
@@ -25,7 +25,7 @@ _FREE = "it is 0 in both runs"
 
 
 def with_amounts(compared: Compared) -> Compared:
-    """Add each amount, or the reason why it was not measured. Two models or scenarios are not compared by amounts."""
+    """Add each amount, or the reason why it was not measured. Pairs of two models or scenarios get none."""
     pair, common, baseline = compared.pair, compared.common, compared.pair.baseline
     if common is None or common.barriers or baseline is None:
         return compared
@@ -48,22 +48,22 @@ def _measured_or_reason(name: str, pair: Pair, baseline: Record, cases: CasePair
         if not any(case.amounts for case in record.per_case):
             return f"the record of the {side} has no amounts by case, which a new run has"
     both = {old.case_id: [case.amounts[name].mean for case in (old, new) if name in case.amounts] for old, new in cases}
-    known = {case_id: means for case_id, means in both.items() if len(means) == 2 and min(means) > 0.0}
-    if not known and both and all(means == [0.0, 0.0] for means in both.values()):
+    usable = {case_id: means for case_id, means in both.items() if len(means) == 2 and min(means) > 0.0}
+    if not usable and both and all(means == [0.0, 0.0] for means in both.values()):
         return _FREE
-    if not known:
+    if not usable:
         price = f"; `price` of {candidate.model_id} in models.yaml gives it" if name == "cost_usd" else ""
         return f"no case has a value above 0 in both runs{price}"
-    old, new = (tuple((-math.log(mean),) for mean in means) for means in zip(*known.values(), strict=True))
+    old, new = (tuple((-math.log(mean),) for mean in means) for means in zip(*usable.values(), strict=True))
     before, after = ArmStatistics.of(old), ArmStatistics.of(new)
-    measure = PairedScores(name=name, kind="amount", case_ids=tuple(known), before=old, after=new)
+    measure = PairedScores(name=name, kind="amount", case_ids=tuple(usable), before=old, after=new)
     return MeasureEffects(
         measure=measure, before=before, after=after, effect=paired_effect(before, after, limit=math.inf)
     )
 
 
 def amount_results(compared: Compared, rules: VerdictRules, *, covered: bool) -> list[AmountResult]:
-    """Return the result of each amount; `covered` is whether enough outputs were scored for a verdict."""
+    """Return the result of each amount. If `covered` is false, too few outputs were scored for a verdict."""
     return [
         _unmeasured(name, amount, rules) if isinstance(amount, str) else _result(amount, rules, covered=covered)
         for name, amount in compared.amounts.items()
@@ -108,17 +108,18 @@ def _result(measured: MeasureEffects, rules: VerdictRules, *, covered: bool) -> 
 
 
 def _relative(log_ratio: float) -> float:
-    """Return the relative change of a logarithm of a ratio: 0.5 for half as much again."""
+    """Return the relative change for the logarithm of a ratio: 0.5 for an increase by half."""
     return round(math.expm1(max(-_MAX_LOG, min(_MAX_LOG, log_ratio))), 6)
 
 
 def amount_reasons(amounts: Iterable[AmountResult], calls: int) -> Iterator[str]:
-    """Yield the reasons that gated amounts give for a verdict; costs are those of a run of so many `calls`."""
-    for one in amounts:
-        name, tolerated = AMOUNT_NAMES[one.amount], f"{one.tolerance:.0%}"
-        if one.verdict == "regressed":
-            yield f"{one.words(calls)}: more than the tolerated increase of {tolerated}, most in case {one.rose_most}"
-        elif one.verdict is not None and one.unmeasured:
-            yield f"{name} is not measured: {one.unmeasured}"
-        elif one.tier == "critical" and one.verdict == "inconclusive":
+    """Yield the reasons that gated amounts give for a verdict; a cost is that of a run of `calls` calls."""
+    for result in amounts:
+        name, tolerated = AMOUNT_NAMES[result.amount], f"{result.tolerance:.0%}"
+        if result.verdict == "regressed":
+            increase = f"more than the tolerated increase of {tolerated}, most in case {result.rose_most}"
+            yield f"{result.words(calls)}: {increase}"
+        elif result.verdict is not None and result.unmeasured:
+            yield f"{name} is not measured: {result.unmeasured}"
+        elif result.tier == "critical" and result.verdict == "inconclusive":
             yield f"{name}: an increase of more than {tolerated} is not ruled out; more cases would decide it"

@@ -1,6 +1,6 @@
-"""Two records side by side: the cases and checks that both have unchanged, and every figure that compares them.
+"""Select the unchanged cases and checks of two records, and pair the scores of their measures.
 
-A check is the same where its digest is equal: a changed check says nothing of what the baseline would have done.
+Checks with different digests are not compared: the baseline was not scored by a changed check.
 """
 
 import json
@@ -37,8 +37,8 @@ Kind = Literal["accuracy", "reproducibility", "field", "amount"]
 CasePairs = Sequence[tuple[CaseRecord, CaseRecord]]  # baseline and candidate
 Scores = tuple[float, ...]
 RUN_SD = 0.1  # standard deviation of a day on the logit scale; stated, not measured
-STALE_DAYS = 30  # vendors change the model behind a name; an older baseline gets a remark
-_ASK_ANEW = "`evaluate` asks both versions of what answers now, `policy.served: any` compares whatever answers"
+STALE_DAYS = 30  # vendors change the model behind a name, so a remark names an older baseline
+_ASK_ANEW = "`evaluate` runs both versions with the model served now; `policy.served: any` ignores the difference"
 AGREEMENT = ("pairwise_exact_match", "pairwise_field_f1")
 
 
@@ -48,7 +48,7 @@ class Pair:
 
     `baseline_again` and `candidate_again` are further complete runs of the same versions and settings, oldest first:
     runs of a version are pooled. `anchor` is the last accepted version's record, or the oldest comparable one.
-    `passed_over` names recorded runs and cases that do not count, `unstable` by id the cases that decide nothing.
+    `passed_over` names recorded runs and cases that do not count, and `unstable` the cases without effect, by id.
     `side_by_side`: the two are treated as interleaved, though no record declares it. `any_served`: a change of the
     served model is no barrier. `unproved_judge` is the uncalibrated judge of checks of the candidate.
     """
@@ -79,9 +79,7 @@ class Pair:
 
     @property
     def is_beside(self) -> bool:
-        """Whether the two runs have no day effect between them: they were interleaved, or are treated as
-        interleaved.
-        """
+        """Whether the two runs have no day effect between them: they are interleaved, or treated as interleaved."""
         return self.side_by_side or (self.baseline is not None and self.candidate.beside == self.baseline.run_id)
 
 
@@ -107,8 +105,9 @@ class ReadOutputs(NamedTuple):
 class SharedCases:
     """The part of two records that is comparable.
 
-    `cases` are unchanged; `left_out` says by id why other cases are not. `barriers`: why nothing is comparable.
-    `remarks`: differences that do not prevent a comparison. `read` counts the outputs of baseline and candidate.
+    `cases` are unchanged; `left_out` has the reasons why other cases are skipped, by id. `barriers` are the reasons why
+    nothing is comparable. `remarks`: differences that do not prevent a comparison. `read` counts the outputs of
+    baseline and candidate.
     """
 
     cases: tuple[tuple[CaseRecord, CaseRecord], ...]
@@ -119,7 +118,7 @@ class SharedCases:
 
 
 def mark_concurrent(pair: Pair) -> Pair:
-    """Return a pair, marked as interleaved if its runs are of the same invocations, or results of another tool."""
+    """Mark a pair as interleaved if its runs are of the same invocations, or are results of another tool."""
     if pair.baseline is None:
         return pair
     sides = (pair.baseline, *pair.baseline_again), (pair.candidate, *pair.candidate_again)
@@ -156,8 +155,7 @@ def common_part(baseline: Record, candidate: Record, *, any_served: bool = False
 def served_change(baseline: Record, candidate: Record) -> Change | None:
     """Return whether the model or its release differs between two runs. Return None if neither differs.
 
-    Runs of two different models count as changed only if one of them was served by several models. The models that
-    a
+    Runs of two different models count as changed only if one of them was served by several models. The models that a
     program calls are part of the program.
     """
     if candidate.provider == "program":
@@ -184,27 +182,26 @@ def _barriers(baseline: Record, candidate: Record, *, any_served: bool) -> Itera
         ("schema", "the schema changed"),
         ("contract", "what the schema refers to changed"),
         ("datasets", ""),  # `_otherwise` names them, which requires a walk over all fields
-        ("scenario", "they are of different scenarios"),
+        ("scenario", "their scenarios differ"),
     ):
         if baseline.digests.get(name) != candidate.digests.get(name) and not (name == "scenario" and without_prompt):
             yield barrier or _otherwise(baseline, candidate)
-    if words := _setting_changes(baseline, candidate)[0]:
-        yield words
+    if changes := _setting_changes(baseline, candidate)[0]:
+        yield changes
 
 
 def _otherwise(baseline: Record, candidate: Record) -> str:
     """Name the fields with a changed comparator, and the declaration that restores the earlier comparators."""
     before, after = ({path: field.compare for path, field in run.per_field.items()} for run in (baseline, candidate))
     changed = [path for path in before if after.get(path, before[path]) != before[path]]
-    said = listed([f"'{path}' as {before[path]}, then {after[path]}" for path in changed])
+    descriptions = listed([f"'{path}' as {before[path]}, then {after[path]}" for path in changed])
     line = json.dumps({path: {"compare": before[path]} for path in changed}, ensure_ascii=False)[1:-1]
-    remedy = f"{said}; to go on as before, write {line} at fields of evals/datasets.json"
-    return f"fields are compared otherwise: {remedy if changed else 'evals/datasets.json declares so'}"
+    remedy = f"{descriptions}; to keep the earlier comparators, write {line} at fields of evals/datasets.json"
+    return f"fields have other comparators: {remedy if changed else 'evals/datasets.json declares so'}"
 
 
 def _setting_changes(baseline: Record, candidate: Record) -> tuple[str, str]:
-    """Return the setting changes of one model that prevent a comparison, and the harmless ones; "" if there are
-    none.
+    """Return the setting changes of one model that prevent a comparison, and the harmless ones; "" if there are none.
 
     If only the endpoint changed, and the served model is the same, the runs are comparable.
     """
@@ -215,12 +212,14 @@ def _setting_changes(baseline: Record, candidate: Record) -> tuple[str, str]:
         for record in (baseline, candidate)
     )
     changes = differences(before, after)
-    words = listed([f"{change.path} {' → '.join(value_pair(change.before, change.after))}" for change in changes])
-    places = ("base_url", "place", "region", *(("params.file",) if candidate.provider == "replay" else ()))
-    is_elsewhere = bool(changes) and all(change.path in places for change in changes)
+    descriptions = listed(
+        [f"{change.path} {' → '.join(value_pair(change.before, change.after))}" for change in changes]
+    )
+    target_keys = ("base_url", "place", "region", *(("params.file",) if candidate.provider == "replay" else ()))
+    is_elsewhere = bool(changes) and all(change.path in target_keys for change in changes)
     if is_elsewhere and baseline.served_model == candidate.served_model:
-        return "", f"the answers come from elsewhere, which is no setting of the model: {words}"
-    return f"the model's settings changed{': ' * bool(words)}{words}", ""
+        return "", f"only the endpoint changed, which is not a setting of the model: {descriptions}"
+    return f"the model's settings changed{': ' * bool(descriptions)}{descriptions}", ""
 
 
 def _served(baseline: Record, candidate: Record) -> str:
@@ -229,14 +228,14 @@ def _served(baseline: Record, candidate: Record) -> str:
 
 def _remarks(baseline: Record, candidate: Record, *, any_served: bool) -> Iterator[str]:
     if baseline.scenario == SCHEMA_ALONE != candidate.scenario:
-        yield "the baseline was asked without the prompt"
+        yield "the baseline was run without the prompt"
     same_model = baseline.model_id == candidate.model_id
     if not same_model:
         yield f"the models differ: {baseline.model_id} and {candidate.model_id}"
     yield from filter(None, [_setting_changes(baseline, candidate)[1]])
     drifts = list(_drifts(baseline, candidate, any_served=any_served)) if same_model else []
     if drifts:
-        remedy = ": run `evaluate` to ask both prompts in one run"
+        remedy = ": run `evaluate` to call both prompts in one run"
         alone = candidate.beside == baseline.run_id or candidate.skill_version == baseline.skill_version
         yield " and ".join(drifts) + ("" if alone or candidate.provider == "program" else remedy)
     if baseline.evaluator_version != candidate.evaluator_version:
@@ -245,8 +244,8 @@ def _remarks(baseline: Record, candidate: Record, *, any_served: bool) -> Iterat
         if record.stopped:
             yield f"the {name}'s run is incomplete: {record.stopped}"
     if baseline.transport != candidate.transport:
-        how = {"direct": "call by call", "batch": "in batches"}
-        yield f"the baseline was asked {how[baseline.transport]}, the candidate {how[candidate.transport]}"
+        how = {"direct": "directly", "batch": "in batches"}
+        yield f"the baseline was called {how[baseline.transport]}, the candidate {how[candidate.transport]}"
     if baseline.replicates != candidate.replicates and candidate.beside != baseline.run_id:
         yield f"{baseline.replicates} replicates a case, then {candidate.replicates}"
 
@@ -256,9 +255,9 @@ def _drifts(baseline: Record, candidate: Record, *, any_served: bool) -> Iterato
     before, after = baseline.moment, candidate.moment
     if before is not None and after is not None and (after - before).days > STALE_DAYS:
         yield f"the baseline is {(after - before).days} days older"
-    said = baseline.served_model != candidate.served_model
+    differs = baseline.served_model != candidate.served_model
     # a changed model is a barrier, not a remark
-    if said and (any_served or served_change(baseline, candidate) != "model"):
+    if differs and (any_served or served_change(baseline, candidate) != "model"):
         yield f"the vendor served {_served(baseline, candidate)}"
     for name in ("version", "fingerprints", "concurrency"):
         was, now = (getattr(record.server, name, None) for record in (baseline, candidate))
@@ -274,8 +273,7 @@ def _drifts(baseline: Record, candidate: Record, *, any_served: bool) -> Iterato
 class PairedScores:
     """One metric or field of baseline and candidate, in the cases in which both have it.
 
-    `before` and `after` hold the scores of each case's replicates. Agreement between replicates has one score a
-    case.
+    `before` and `after` hold the scores of each case's replicates. Agreement between replicates has one score per case.
     `tier` is the tier that a check declares. `judged`: a judge decided some of the scores.
     """
 
@@ -316,9 +314,7 @@ def _measure(name: str, kind: Kind, cases: CasePairs) -> Iterator[PairedScores]:
 
 
 def strict_scores(case: CaseRecord, name: str) -> Scores:
-    """Return the strict scores of a case's answered replicates by a metric; empty if the metric has none in this
-    case.
-    """
+    """Return the strict scores of a case's replicates that have an output; empty if the metric has none."""
     return tuple([value for value in strict_by_replicate(case, name) if value is not None])
 
 
@@ -330,8 +326,7 @@ def _agreement(case: CaseRecord, name: str) -> Scores:
 def field_scores(case: CaseRecord, name: str) -> Scores:
     """Return one score per output, 1 for right and 0 for wrong, missing or extra; their mean is right ÷ n.
 
-    The items of an array in one output count together. An unreadable output is wrong in every field, but a check
-    scores
+    The items of an array in one output count together. An unreadable output is wrong in every field, but a check scores
     it as any other output.
     """
     if (check := check_of(case, name)) is not None:
@@ -384,7 +379,7 @@ def cut_pair(pair: Pair, case_ids: Container[str]) -> Pair:
 
 
 def without_unstable(pair: Pair, unstable: Mapping[str, str], metric: str) -> Pair:
-    """Return a pair without the unstable cases, which are named with their scores by a metric and their reason."""
+    """Remove the unstable cases from a pair and name them, with their scores by a metric and the reason."""
     runs = [run for run in pair.runs if run is not None]
     by_run = [{case.case_id: mean_or_none(strict_scores(case, metric)) for case in run.per_case} for run in runs]
     every = {case_id for scores in by_run for case_id in scores}
@@ -437,9 +432,9 @@ def _pooled_case(runs: Sequence[CaseRecord]) -> CaseRecord:
                 if all(check_id in run.checks for run in runs)
             },
             "amounts": {
-                name: _pooled_amount(known)
+                name: _pooled_amount(amounts)
                 for name in AMOUNTS
-                if (known := [run.amounts[name] for run in runs if name in run.amounts])
+                if (amounts := [run.amounts[name] for run in runs if name in run.amounts])
             },
         }
     )
@@ -450,14 +445,13 @@ def _pooled_amount(amounts: Sequence[CaseAmount]) -> CaseAmount:
     return CaseAmount(mean=sum(amount.mean * amount.n for amount in amounts) / n, n=n)
 
 
-APART = "the two runs were held to different checks"
+APART = "the two runs have different checks"
 
 
 def with_same_checks(pair: Pair) -> Pair:
     """Return a pair with the checks that baseline and candidate share, weighted as in the candidate.
 
-    A further run is kept if it has these checks. Checks of an uncalibrated judge get no weight unless all are
-    judged.
+    Further runs without these checks are dropped. Checks of an uncalibrated judge get no weight unless all are judged.
     """
     if pair.baseline is None:
         return pair
@@ -495,25 +489,25 @@ def _has_checks(run: Record, wanted: Mapping[str, dict[str, CheckRecord]]) -> bo
 
 
 def _cut(run: Record, wanted: Mapping[str, dict[str, CheckRecord]]) -> Record:
-    """Return a run with these checks alone, and the metric `checks` of them."""
+    """Restrict a run to these checks, and compute its metric `checks` from them."""
     cases = [_cut_case(case, wanted.get(case.case_id, {})) for case in run.per_case]
     return run if cases == run.per_case else run.model_copy(update={"per_case": cases})
 
 
 def _cut_case(case: CaseRecord, wanted: Mapping[str, CheckRecord]) -> CaseRecord:
-    kept = {
+    kept_checks = {
         check_id: case.checks[check_id].model_copy(update={"weight": check.weight, "tier": check.tier})
         for check_id, check in wanted.items()
     }
-    if kept == case.checks:
+    if kept_checks == case.checks:
         return case
-    gone = {check_path(check_id) for check_id in case.checks.keys() - kept}
-    weighed = [check for check in kept.values() if check.weight]
+    gone = {check_path(check_id) for check_id in case.checks.keys() - kept_checks}
+    weighed = [check for check in kept_checks.values() if check.weight]
     by_answer = zip(*([(check.weight, score) for score in check.scores] for check in weighed), strict=True)
     shares = {CHECKS_METRIC: [share_passed(checks) for checks in by_answer]} if weighed else {}
     return case.model_copy(
         update={
-            "checks": kept,
+            "checks": kept_checks,
             "fields": {path: count for path, count in case.fields.items() if path not in gone},
             "replicates": {name: scores for name, scores in case.replicates.items() if name != CHECKS_METRIC} | shares,
             "accuracy": {name: mean for name, mean in case.accuracy.items() if weighed or name != CHECKS_METRIC},
@@ -532,5 +526,5 @@ def check_changes(baseline: Record, candidate: Record) -> Iterator[str]:
             what = "gone" if check_id not in case.checks else "changed" if check_id in was else "new"
             changes.setdefault(f"{check_path(check_id)} ({what})", []).append(case.case_id)
     if changes:
-        words = listed([f"{words} in {counted(len(ids), 'case')}" for words, ids in sorted(changes.items())])
-        yield f"{APART}, which decide nothing here: {words}; `evaluate` asks both anew"
+        text = listed([f"{change} in {counted(len(ids), 'case')}" for change, ids in sorted(changes.items())])
+        yield f"{APART}, which do not count here: {text}; `evaluate` runs both again"

@@ -1,4 +1,4 @@
-"""Pairs of records and the rules → verdicts on every measure, case, model and the component, with reasons."""
+"""Decide the verdicts on measures, cases, models and the component from pairs of records, with reasons."""
 
 import math
 from collections import Counter
@@ -69,7 +69,7 @@ _MIN_FIELDS = 3
 
 
 def named_cases(common: SharedCases, primary: MeasureEffects | None, rules: VerdictRules) -> Cases:
-    """Return the cases whose primary metric fell, and those where it rose, beyond the tolerance and beyond chance.
+    """Return the cases whose primary metric fell or rose significantly and beyond the tolerance.
 
     The largest change comes first.
     """
@@ -122,8 +122,8 @@ def _turns(common: SharedCases, primary_metric: str) -> tuple[list[CaseTurn], li
 def _is_turned(before: CaseRecord, after: CaseRecord, means: tuple[float, float], *, is_graded: bool) -> bool:
     """Return whether nearly all of a case was right and hardly anything is, or the reverse.
 
-    What counts are its fields, if there are several, else its scores, if they are not only 0 and 1: a single value that
-    is right or wrong turns by chance.
+    Several fields are counted together. A case with fewer fields is judged by its scores, but only if some are between
+    0 and 1, because a single right or wrong value turns by chance.
     """
     if len(before.fields) >= _MIN_FIELDS:
         sides = [[score for path in before.fields for score in field_scores(case, path)] for case in (before, after)]
@@ -134,16 +134,16 @@ def _is_turned(before: CaseRecord, after: CaseRecord, means: tuple[float, float]
 
 
 def changed_fields(before: CaseRecord, after: CaseRecord) -> dict[str, str]:
-    """Return `right/n → right/n` of each field that is right more or less often, the largest change first."""
+    """Return `right/n → right/n` for each field whose share of right outputs changed, the largest change first."""
     changes = []
     for path in sorted(before.fields.keys() | after.fields.keys()):
         counts = (before.fields.get(path), after.fields.get(path))
         old, new = (count.right / count.n if count and count.n else None for count in counts)
         if old != new:
-            words = " → ".join(f"{count.right}/{count.n}" if count else "–" for count in counts)
-            changes.append((round(abs((new or 0.0) - (old or 0.0)), 6), path, words))
+            counts_text = " → ".join(f"{count.right}/{count.n}" if count else "–" for count in counts)
+            changes.append((round(abs((new or 0.0) - (old or 0.0)), 6), path, counts_text))
     changes.sort(key=lambda change: -change[0])
-    return {path: words for _, path, words in changes}
+    return {path: counts_text for _, path, counts_text in changes}
 
 
 def profile_of(record: Record, path: str) -> dict[str, int]:
@@ -153,16 +153,16 @@ def profile_of(record: Record, path: str) -> dict[str, int]:
 
 
 def p_values_of_cases(differences: Floats) -> list[float]:
-    """Return the two-sided p of each case, whose outputs count as one draw: how far it moved among all that moved.
+    """Return the two-sided p-value of each case's difference; the outputs of a case count as one draw.
 
-    The variance is read off the smaller three quarters of the differences that are not 0, with heavy tails. Fewer than
-    three cases that moved tell nothing, and nor do differences of equal size, as those of right and wrong.
+    The variance is estimated from the smaller three quarters of the non-zero differences, with heavy tails. Every p is
+    1 if fewer than three cases moved. Differences of equal size, as from right to wrong, are never significant.
     """
     sizes = np.sort(np.abs(differences[np.abs(differences) > ROUNDING]))
     if len(sizes) < _MIN_MOVED:
         return [1.0] * len(differences)
-    kept = sizes[: -max(1, len(sizes) // 4)]
-    error = float(np.sqrt(_KEPT_TO_VARIANCE * (kept**2).mean()))
+    smallest = sizes[: -max(1, len(sizes) // 4)]
+    error = float(np.sqrt(_KEPT_TO_VARIANCE * (smallest**2).mean()))
     return [float(p) for p in 2.0 * t_cdf(_HEAVY_TAILS, -np.abs(differences) / error)]
 
 
@@ -209,8 +209,8 @@ def _remedy(measured: MeasureEffects, effect: Effect, pair: Pair, rules: Verdict
     is_same_model = pair.baseline is not None and pair.baseline.model_id == candidate.model_id
     if measured.of_runs and between <= allowed**2 and is_same_model and is_called:
         ways.append("the baseline interleaved (1.5 × the calls)")
-    left = allowed**2 - measured.of_runs
-    times = between / left if left > 0.0 else math.inf
+    remaining = allowed**2 - measured.of_runs
+    times = between / remaining if remaining > 0.0 else math.inf
     if times <= _MAX_TIMES:
         count = max(cases + 1, math.ceil(cases * times))
         ways.append(f"about {count} cases ({count / cases:.2g} × the calls)")
@@ -219,7 +219,9 @@ def _remedy(measured: MeasureEffects, effect: Effect, pair: Pair, rules: Verdict
     if sampled is not None and differ and candidate.settings is not None and is_called:
         q = min(1.0, sampled.p * family)
         if measure_verdict(sampled, q, tolerance, levels) != "inconclusive":
-            ways.append(f"`profile: sampled` of {candidate.model_id} in models.yaml, if each output is drawn anew,")
+            ways.append(
+                f"`profile: sampled` of {candidate.model_id} in models.yaml, if each output is an independent sample,"
+            )
     if not ways:
         return f"more than {_MAX_TIMES} times the cases would be needed, if the difference stays"
     return f"{', or '.join(ways)} would decide it, if the difference stays"
@@ -228,14 +230,14 @@ def _remedy(measured: MeasureEffects, effect: Effect, pair: Pair, rules: Verdict
 def reasons_of(
     compared: Compared, results: Sequence[MeasureResult], losses: Losses, coverage: float, rules: VerdictRules
 ) -> Iterator[str]:
-    """Yield the reasons for the verdict on a model, the weightiest first. Advisory fields give none."""
+    """Yield the reasons for the verdict on a model, the most important first. Advisory fields give none."""
     common = compared.common
     if common is None:
         yield compared.pair.absent
         return
     if compared.judge is not None:
         only = f"only a drop of more than {rules.policy.harm:g} counts"
-        counts = only if compared.pair.is_judged_alike else "the baseline's judge differs, so that no change counts"
+        counts = only if compared.pair.is_judged_alike else "the baseline's judge differs, so no change counts"
         yield f"judged by {compared.judge}, not calibrated: {counts}"
     yield from (f"not comparable: {barrier}" for barrier in common.barriers)
     if not common.cases:
@@ -244,7 +246,7 @@ def reasons_of(
         yield f"coverage {coverage:.2f} is below the required {rules.required_coverage:.2f}; {_MISSING}"
     yield from (reason for reason, _ in _unsupported(common, results, rules))
     if _is_of_one_case(results):
-        yield f"one case says nothing of chance: {_more_than_one_case(compared.pair)}"
+        yield f"one case cannot show the effect of chance: {_more_than_one_case(compared.pair)}"
     weighed = [result for result in results if result.kind == "accuracy" or result.tier != "advisory"]
     yield from _lift(compared.pair, results)
     yield from _reasons_of_losses(losses, results, rules)
@@ -257,7 +259,7 @@ def reasons_of(
     if common.cases and not common.barriers:
         yield from _premise(compared.pair)
     if compared.pair.side_by_side and compared.pair.candidate.is_from_elsewhere:
-        yield "taken to be measured side by side; `compare --different-days` allows for different days"
+        yield "treated as measured on the same day; `compare --different-days` allows for different days"
     yield from common.remarks
     if common.left_out:
         left_out = [f"{case_id} ({why})" for case_id, why in common.left_out.items()]
@@ -265,9 +267,7 @@ def reasons_of(
 
 
 def remedy_of(compared: Compared, results: Sequence[MeasureResult], coverage: float, rules: VerdictRules) -> str | None:
-    """Return the remedy for an inconclusive verdict on a model. Return None if only inspecting its cases would
-    decide it.
-    """
+    """Return the remedy for an inconclusive verdict. Return None if only inspecting the cases would decide it."""
     if coverage < rules.required_coverage:
         return _MISSING
     if _is_of_one_case(results):
@@ -283,9 +283,7 @@ def remedy_of(compared: Compared, results: Sequence[MeasureResult], coverage: fl
 def _unsupported(
     common: SharedCases, results: Sequence[MeasureResult], rules: VerdictRules
 ) -> Iterator[tuple[str, str]]:
-    """Yield each reason why the outputs support no verdict, with its remedy: few are readable, or no score can
-    fall.
-    """
+    """Yield the reasons why the outputs support no verdict, with remedies: unreadable outputs, or no room to fall."""
     for side, outputs in zip(("baseline", "candidate"), common.read, strict=True):
         if not outputs.suffices:
             reason = f"{outputs.read} of {outputs.planned} outputs of the {side} could be read, fewer than half"
@@ -311,9 +309,10 @@ def _open_measures(
 def _lift(pair: Pair, results: Sequence[MeasureResult]) -> Iterator[str]:
     """Yield the critical scores with and without the prompt, if the baseline was run with the schema alone."""
     if pair.baseline is not None and pair.baseline.scenario == SCHEMA_ALONE:
-        for one in results:
-            if one.tier == "critical":
-                yield f"{one.metric}: with {pair.candidate.skill} {one.candidate:.3f}, without {one.baseline:.3f}"
+        for result in results:
+            if result.tier == "critical":
+                with_prompt = f"with {pair.candidate.skill} {result.candidate:.3f}"
+                yield f"{result.metric}: {with_prompt}, without {result.baseline:.3f}"
 
 
 def falls_of(losses: Losses, results: Sequence[MeasureResult]) -> list[Fall]:
@@ -324,7 +323,7 @@ def falls_of(losses: Losses, results: Sequence[MeasureResult]) -> list[Fall]:
 
 
 def _reasons_of_losses(losses: Losses, results: Sequence[MeasureResult], rules: VerdictRules) -> Iterator[str]:
-    """Yield the losses of fields, cases and since the accepted version, which the means may not show."""
+    """Yield the losses that the means may hide: of fields, of cases, and since the accepted version."""
     if falls := falls_of(losses, results):
         fields, harm = counted(len(falls), "field"), f"{rules.policy.harm:g}"
         yield f"{fields} lost more than {harm}, which alone is a regression: {joined_falls(falls)}"
@@ -367,7 +366,7 @@ def _more_than_one_case(pair: Pair) -> str:
     more, candidate = "more cases would decide it", pair.candidate
     if candidate.settings is None or candidate.provider == "replay" or samples(candidate):
         return more
-    sampled = f"`profile: sampled` of {candidate.model_id} in models.yaml, which draws each answer anew"
+    sampled = f"`profile: sampled` of {candidate.model_id} in models.yaml, which samples each output independently"
     return f"{more}, or {sampled}; then `skill-evaluator evaluate {candidate.skill} --replicates 5`"
 
 
@@ -409,7 +408,7 @@ def compare_records(
     """Return the verdict on a component from the records of its models, by the measures that `wanted` selects.
 
     `left_out` holds the models that have no records, with the reason; they are only shown. `rest` holds pairs of
-    further models, which belong to the families and have no verdict here.
+    further models, which count in the families of tests and get no verdict.
     """
     any_served, judge = rules.policy.served == "any", rules.uncalibrated_judge
     decisive = [without_unstable(pair, rules.unstable_cases, rules.primary_metric) for pair in (*pairs, *rest)]
@@ -435,9 +434,9 @@ def compare_records(
 
 
 def _with_q(compared: Sequence[Compared], rules: VerdictRules) -> list[Compared]:
-    """Adjust p over the measures of equal tier, of all models; the agreement of replicates is not tested.
+    """Adjust p over the measures of equal tier of all models. The agreement of replicates is not tested.
 
-    Amounts without a policy are a family of their own, so that they take nothing from other measures.
+    Amounts without a policy are a family of their own, so they do not weaken the tests of other measures.
     """
     tested = [
         (own.measure, own.effect.p)
@@ -469,27 +468,26 @@ def _with_q(compared: Sequence[Compared], rules: VerdictRules) -> list[Compared]
 
 
 def changes_since_accepted(pairs: Sequence[Pair], rules: VerdictRules) -> list[SinceAccepted | None]:
-    """Return for each pair the largest drop of a critical measure since the accepted version.
+    """Return the largest drop of a critical measure since the accepted version, for each pair.
 
-    The change is None if there is no accepted version, if it is the baseline itself, or if the two are not
-    comparable.
+    The change is None if there is no accepted version, if it is the baseline itself, or if the two are not comparable.
     """
     since = {
-        at: replace(pair, baseline=pair.anchor, baseline_again=pair.anchor_again)
-        for at, pair in enumerate(pairs)
+        index: replace(pair, baseline=pair.anchor, baseline_again=pair.anchor_again)
+        for index, pair in enumerate(pairs)
         if pair.anchor is not None and (pair.baseline is None or pair.baseline.run_id != pair.anchor.run_id)
     }
     tested = [
-        (at, compared, measured, measured.effect)
-        for at, compared in zip(since, measure_all(list(since.values()), rules.is_critical), strict=True)
+        (index, compared, measured, measured.effect)
+        for index, compared in zip(since, measure_all(list(since.values()), rules.is_critical), strict=True)
         for measured in compared.measured
         if measured.effect is not None
     ]
     changes = dict[int, SinceAccepted]()
-    for (at, compared, measured, effect), q in zip(
+    for (index, compared, measured, effect), q in zip(
         tested, benjamini_hochberg([effect.p for *_, effect in tested]), strict=True
     ):
-        accepted = pairs[at].anchor
+        accepted = pairs[index].anchor
         assert accepted is not None  # noqa: S101  (only pairs with an accepted version are tested)
         levels = rules.levels(measured.measure, is_accepted=True)
         change = SinceAccepted(
@@ -501,18 +499,16 @@ def changes_since_accepted(pairs: Sequence[Pair], rules: VerdictRules) -> list[S
             q=round(q, 6),
             verdict=verdict_on(compared, replace(measured, q=q), rules, levels),
         )
-        if at not in changes or change.difference < changes[at].difference:
-            changes[at] = change
-    return [changes.get(at) for at in range(len(pairs))]
+        if index not in changes or change.difference < changes[index].difference:
+            changes[index] = change
+    return [changes.get(index) for index in range(len(pairs))]
 
 
 def failed_before(pair: Pair, rules: VerdictRules, models: int) -> str | None:
-    """Return the id of an earlier run of the candidate's version that was a regression when pooled with those
-    before it.
+    """Return the id of an earlier run of the candidate's version that was a regression, pooled with the runs before.
 
     Return None if there is none. A version that fell significantly once needs runs that exclude the drop, a new
-    version,
-    or an acceptance. Only critical measures count, at a level shared by all `models`.
+    version, or an acceptance. Only critical measures count, at a level shared by all `models`.
     """
     runs = (*pair.candidate_again, pair.candidate)
     for count, run in enumerate(runs[:-1]):
@@ -592,8 +588,8 @@ def _coverage(compared: Compared) -> float:
     if pair.baseline is None or common is None:
         return pair.candidate.coverage
     wanted = [case for case in pair.baseline.per_case if case.case_id not in pair.candidate.not_applicable]
-    kept = len(common.cases) / max(1, len(wanted))
-    return min(pair.candidate.coverage, pair.baseline.coverage, kept)
+    share = len(common.cases) / max(1, len(wanted))
+    return min(pair.candidate.coverage, pair.baseline.coverage, share)
 
 
 def _result(measured: MeasureEffects, compared: Compared, rules: VerdictRules, models: int | None) -> MeasureResult:

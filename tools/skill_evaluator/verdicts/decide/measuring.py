@@ -1,7 +1,7 @@
-"""Pairs of records → every measure that both have, with its difference, confidence interval and p-value.
+"""Measure the difference of each measure of two records, with its confidence interval and p-value.
 
-The case is the unit, and differences are paired: what the outputs of a case have in common within a run is part of the
-differences between cases. docs/statistics.md has the reasons.
+The case is the unit and differences are paired, so what the outputs of a case share within a run counts as a difference
+between cases. docs/statistics.md has the reasons.
 """
 
 import math
@@ -33,8 +33,8 @@ Arm = Sequence[Sequence[float]]  # one version: the scores of each case's replic
 Interval = tuple[float, float]
 
 MAX_MISSED = 0.03  # accepted share of drops of the tolerated size that are called excluded
-_SLACK = 1e-9  # a spread below this is rounding
-_MIN_EQUAL = 3  # equal outputs of both versions together from which a model counts as deterministic
+_SLACK = 1e-9  # a smaller spread is rounding
+_MIN_EQUAL = 3  # with this many equal outputs of both versions, a model counts as deterministic
 _MAX_LIMITS = 16  # number of clipping limits
 _FEW = 5  # up to this number of differences, the test of a rise clips few
 _SPARING = 0.25  # share of the differences that may be clipped if false alarms must be rare
@@ -43,10 +43,10 @@ _STRICT = 0.01  # p below this requires that few differences are clipped
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effect:
-    """Candidate minus baseline, from a sample of `n` cases or outputs.
+    """The difference candidate minus baseline, from a sample of `n` cases or outputs.
 
     `p` is one-sided, in the direction of the difference. The difference is above `lowest` with 97 % confidence.
-    `unseen` bounds the share of cases that may fail though none did; 0 if something varied or outputs were repeated.
+    `unseen` bounds the share of cases that may fail although none did; it is 0 if scores varied or had replicates.
     """
 
     difference: float
@@ -69,7 +69,7 @@ class Effect:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ArmStatistics:
-    """The scores of one version by case: their number (`counts`), mean, and the variance of one of them.
+    """The scores of one version by case: number (`counts`), mean, and the variance of a single score.
 
     A case with one score takes the mean variance of the others.
     """
@@ -102,8 +102,8 @@ class ArmStatistics:
     def slope(self) -> float:
         """The change of the mean per unit of log-odds that all outputs shift: the mean of s(1 − s) over the cases.
 
-        Each score s is drawn towards the mean of all by the weight of one output. A score that hardly varies moves no
-        more than it varies.
+        Each score s is shrunk towards the mean of all by the weight of one output. Scores with little variation move no
+        more than they vary.
         """
         scores = (self.counts * self.means + self.mean) / (self.counts + 1)
         moved = float((scores * (1 - scores)).mean())
@@ -115,15 +115,11 @@ def paired_effect(
 ) -> Effect | None:
     """Return the effect with the cases as the sample, by a paired t-test. Return None for a single case.
 
-    error² = s² ÷ C + (D ÷ 2C)² + `run_variance`, with D the mean of the C differences, s their standard deviation
-    and
+    error² = s² ÷ C + (D ÷ 2C)² + `run_variance`, with D the mean of the C differences, s their standard deviation and
     `run_variance` the variance that two runs on different days add. The test is repeated with the largest drops
-    clipped,
-    and the smallest p and the lowest upper confidence limit count. For a rise, and for the lower limit, the largest
-    rises
-    are clipped. If the candidate has fewer replicates, s² ÷ C of a rise is at least the variance of the difference
-    of an
-    unchanged version, computed from the baseline's replicates. No score differs by more than `limit`.
+    clipped, and the smallest p and the lowest upper confidence limit count. For a rise, and for the lower limit, the
+    largest rises are clipped. If the candidate has fewer replicates, s² ÷ C of a rise is at least the variance of the
+    difference of an unchanged version, computed from the baseline's replicates. No score differs by more than `limit`.
     """
     differences = after.means - before.means
     cases = len(differences)
@@ -153,7 +149,7 @@ def paired_effect(
 
 @dataclass(frozen=True, slots=True)
 class _ClippedTests:
-    """Tests of differences for a drop: as they are in the first row, with the furthest drops clipped in the others."""
+    """Tests for a drop: the first row has the differences unclipped, the others with the largest drops clipped."""
 
     means: Floats
     errors: Floats
@@ -171,7 +167,7 @@ class _ClippedTests:
         share = (rows > differences).mean(axis=1)
         rows, share = rows[share <= max_share], share[share <= max_share]
         means = rows.mean(axis=1)
-        still = means / count  # a whole case that did not move, or half of one
+        still = means / count  # one case that did not move, or half of one
         still[0] /= 2
         seen = np.maximum(rows.var(axis=1, ddof=1) / count, least) + still**2
         seen[seen < _SLACK**2] = 0.0
@@ -181,7 +177,7 @@ class _ClippedTests:
 
     @property
     def p(self) -> float:
-        """The smallest p; below 1 % only with few differences clipped, as few that all fell a little look alike."""
+        """The smallest p. Below 1 % few differences may be clipped, since a few small drops look alike."""
         with np.errstate(divide="ignore", invalid="ignore"):
             p_values = np.where(self.errors > 0.0, t_cdf(self.degrees, self.means / self.errors), 0.5)
         return max(float(p_values.min()), min(_STRICT, float(p_values[self.is_sparing].min())))
@@ -192,7 +188,7 @@ class _ClippedTests:
 
 
 def _clip_limits(ordered: Floats) -> Floats:
-    """Return the limits that sorted differences are clipped at; −∞ clips none.
+    """Return the limits at which sorted differences are clipped; −∞ clips none.
 
     t is largest if the limit is Σd² ÷ Σd of the differences that are not clipped.
     """
@@ -209,8 +205,7 @@ def replicate_effect(before: ArmStatistics, after: ArmStatistics, run_variance: 
     """Return the effect on these very cases if their replicates are known to be independent draws.
 
     error² = Σ vᵢ (1 ÷ mᵢ + 1 ÷ nᵢ) ÷ C² + (D ÷ 2n)² + `run_variance`, with vᵢ the variance of all outputs of both
-    versions to a case around their common mean, as in Fisher's stratified randomisation test, and n the outputs of
-    the
+    versions to a case around their common mean, as in Fisher's stratified randomisation test, and n the outputs of the
     smaller version. Return None if no case has two outputs.
     """
     counts, totals = (before.counts, after.counts), before.counts + after.counts
@@ -242,16 +237,16 @@ def replicate_effect(before: ArmStatistics, after: ArmStatistics, run_variance: 
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Return the Holm-adjusted p-values, which control the family-wise error rate (Holm 1979).
+    """Adjust p-values by Holm's method (1979), which controls the probability of any false positive.
 
     >>> holm([0.01, 0.04, 0.03])
     [0.03, 0.06, 0.06]
     """
     count, largest = len(p_values), 0.0
     adjusted_values = [1.0] * count
-    for rank, place in enumerate(sorted(range(count), key=p_values.__getitem__)):
-        largest = max(largest, min(1.0, p_values[place] * (count - rank)))
-        adjusted_values[place] = largest
+    for rank, index in enumerate(sorted(range(count), key=p_values.__getitem__)):
+        largest = max(largest, min(1.0, p_values[index] * (count - rank)))
+        adjusted_values[index] = largest
     return adjusted_values
 
 
@@ -273,11 +268,10 @@ def run_variance(pair: Pair, before: ArmStatistics) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasureEffects:
-    """A measure with its effect; None for a single case whose replicates are not known to be independent draws.
+    """A measure with its effect. The effect is None for a single case without independent replicates.
 
-    `of_runs` is the variance that two runs on different days add. `is_sampled`: the replicates are independent
-    draws. `q`
-    is p adjusted over a `family` of this many measures, or None if the measure is not tested.
+    `of_runs` is the variance that two runs on different days add. `is_sampled`: the replicates are independent draws.
+    `q` is p adjusted over a `family` of this many measures, or None if the measure is not tested.
     """
 
     measure: PairedScores
@@ -295,7 +289,7 @@ class MeasureEffects:
         """Measure the difference between two versions."""
         before, after = ArmStatistics.of(measure.before), ArmStatistics.of(measure.after)
         has_replicates = measure.kind != "reproducibility"  # agreement is one value per case
-        own = cls(
+        arrays = cls(
             measure=measure,
             before=before,
             after=after,
@@ -303,7 +297,7 @@ class MeasureEffects:
             is_sampled=has_replicates and all(run is not None and samples(run) for run in pair.runs),
             missing=bounds_of(common.cases, measure.name, measure.kind),
         )
-        return replace(own, effect=own.effect_if(is_sampled=own.is_sampled))
+        return replace(arrays, effect=arrays.effect_if(is_sampled=arrays.is_sampled))
 
     def effect_if(self, *, is_sampled: bool) -> Effect | None:
         """Return the effect if replicates are independent draws (`is_sampled`), or if only cases are."""
@@ -325,7 +319,7 @@ class Compared:
 
     @property
     def judge(self) -> str | None:
-        """The uncalibrated judge that decided some measure, if there is one."""
+        """The uncalibrated judge that decided any of the measures, or None."""
         return self.pair.unproved_judge if any(own.measure.judged for own in self.measured) else None
 
     def primary(self, metric: str) -> MeasureEffects | None:
@@ -340,7 +334,7 @@ def measure_all(pairs: Sequence[Pair], wanted: Callable[[PairedScores], bool] = 
 
 def _measure(pair: Pair, baseline: Record, wanted: Callable[[PairedScores], bool]) -> Compared:
     like = with_same_checks(pair)
-    assert like.baseline is not None  # noqa: S101  (it has one as the pair has)
+    assert like.baseline is not None  # noqa: S101  (the pair has a baseline, too)
     before, after = pooled(like.baseline, like.baseline_again), pooled(like.candidate, like.candidate_again)
     common = common_part(before, after, any_served=pair.any_served)
     common = replace(
@@ -359,10 +353,10 @@ def _measure(pair: Pair, baseline: Record, wanted: Callable[[PairedScores], bool
 
 
 def _moves_between(pair: Pair, baseline: Record) -> Iterator[str]:
-    """Yield the drift of the model after the baseline was run, which would be attributed to the prompt."""
+    """Yield the drift of the model after the baseline's run, which would be mistaken for an effect of the prompt."""
     version = baseline.skill_version
     if pair.any_served or pair.is_beside or version == pair.candidate.skill_version:
         return
     for run in (*pair.candidate_again, pair.candidate):
         if run.drift and run.drift.moved and run.timestamp > baseline.timestamp:
-            yield f"the model moved after {version} was asked, though the prompt did not ({run.drift.moved[0]})"
+            yield f"the model moved after {version} was run, though the prompt did not ({run.drift.moved[0]})"

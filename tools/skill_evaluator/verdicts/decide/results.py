@@ -1,8 +1,7 @@
 """The result of a comparison, for reports and other programs; its JSON Schema is generated.
 
-A bound assumes nothing about missing outputs: in the worst case each of the candidate scores 0 and each of the
-baseline
-1, in the best case the reverse (Horowitz and Manski 2000, J. Am. Stat. Assoc. 95:77).
+The bounds assume nothing about missing outputs. In the worst case those of the candidate score 0 and those of the
+baseline 1; in the best case the reverse (Horowitz and Manski 2000, J. Am. Stat. Assoc. 95:77).
 """
 
 import math
@@ -41,13 +40,11 @@ _NO_TRUTH = "no ground truth"
 
 
 class Missing(FrozenModel):
-    """The missing values of a measure: the difference if all were worst for the candidate, and if all were best.
+    """The missing values of a measure, and the bounds of the difference: all worst and all best for the candidate.
 
-    `lost` names by case the missing outputs of each version, the widest bound first; `baseline_lost` and
-    `candidate_lost`
-    are the totals. `undefined`: the cases in which the metric has no value, with the reason. `rests_on` is the
-    share of
-    cases with a ground truth in which the metric has a value.
+    `lost` names the missing outputs of each version by case, the widest bound first; `baseline_lost` and
+    `candidate_lost` are the totals. `undefined` has the reasons why the metric has no value, by case. `rests_on` is the
+    share of cases with a ground truth in which the metric has a value.
     """
 
     worst: float
@@ -62,7 +59,7 @@ class Missing(FrozenModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Range:
-    """One side of a case: the sum of its scores, the number of its outputs, and the lost ones by kind."""
+    """One version's outputs of a case: the sum of their scores, their number, and the missing outputs by kind."""
 
     total: float
     count: int
@@ -85,9 +82,8 @@ class _Range:
 def bounds_of(cases: CasePairs, name: str, kind: Kind = "accuracy") -> Missing | None:
     """Return the bounds of a measure over all cases that two records share. Return None if nothing is missing.
 
-    A metric is undefined in a case if neither an output nor the ground truth has a value, and the bounds exclude
-    the case.
-    If the ground truth has a value, or the record does not say, the values are lost.
+    A metric is undefined in a case if neither an output nor the ground truth has a value, and the bounds exclude the
+    case. If the ground truth has a value, or the record does not say, the values are lost.
     """
     if kind == "reproducibility" or all(_is_complete(case, name, kind) for case in chain.from_iterable(cases)):
         return None
@@ -122,23 +118,21 @@ def _is_complete(case: CaseRecord, name: str, kind: Kind) -> bool:
 
 
 def _undefined_cases(cases: CasePairs, metric: str) -> dict[str, str]:
-    """Return the cases in which a metric has no value, whatever the output is, and why.
+    """Return the reasons why a metric cannot have a value in some cases, by case id.
 
-    A record names in each case the metrics that the ground truth has a value of. A record without any does not tell.
+    A record lists the metrics with a value in the ground truth for each case. Return {} if no list has the metric.
     """
     if not any(metric in case.accuracy for pair in cases for case in pair):
         return {}
     return {
-        old.case_id: _NO_TRUTH if old.exact is None and new.exact is None else "the ground truth has no value of it"
+        old.case_id: _NO_TRUTH if old.exact is None and new.exact is None else "the ground truth has no value for it"
         for old, new in cases
         if metric not in old.accuracy and metric not in new.accuracy
     }
 
 
 def _range_of(case: CaseRecord, name: str, kind: Kind) -> _Range | None:
-    """Return the range of one version in a case. Return None for a field that is in neither outputs nor ground
-    truth.
-    """
+    """Return the range of one version in a case. Return None for a field without outputs and ground truth."""
     if kind == "field":
         scores = field_scores(case, name)
         lost = Counter(outcome for outcome in case.outcomes if outcome not in ANSWERED)
@@ -187,15 +181,14 @@ def _named(cases: Mapping[str, str]) -> str:
 
 
 Fall = tuple[str, str]
-"""A lost field, whose path may be text of an answer, and the words of how far it fell."""
+"""A lost field, whose path may contain text of an output, and its drop as text."""
 
 
 class MeasureResult(FrozenModel):
     """One metric or field, candidate minus baseline.
 
-    `p` is one-sided, in the direction of the difference, and `q` is adjusted over the family. `ci95` excludes 0 if
-    p ≤ 0.025. `n` counts cases, or outputs if each is an independent draw. A drop of `detectable_drop` in this
-    measure
+    `p` is one-sided, in the direction of the difference, and `q` is adjusted over the family. `ci95` excludes 0 if p ≤
+    0.025. `n` counts cases, or outputs if each is an independent draw. A drop of `detectable_drop` in this measure
     alone would have been significant with 80 % power; None if no drop would. `harmed`: the field lost more than
     `policy.harm`, significantly. The agreement of replicates is not tested: it has no q, and its verdict is None.
     """
@@ -246,7 +239,7 @@ class AmountResult(FrozenModel):
     unmeasured: str = ""
 
     def words(self, calls: int = 1) -> str:
-        """Format the amounts before and after and their ratio; the cost is that of a run of so many calls."""
+        """Format the amounts before and after and their ratio; the cost is that of a run of `calls` calls."""
         before, after = self.baseline or 0.0, self.candidate or 0.0
         ratio = times(after / before) if before else "–"
         if self.amount == "output_tokens":
@@ -274,13 +267,11 @@ class CaseTurn(FrozenModel):
 
 
 class Cases(FrozenModel):
-    """The cases that broke or were fixed significantly, the largest change first, and the skipped cases with
-    reasons.
+    """The cases that broke or were fixed significantly, the largest change first, and the skipped cases with reasons.
 
-    `within_noise` counts the other cases that moved beyond the tolerance. `every_answer_worse` names those among
-    them
-    whose every output scored less than any before. If there are checks, `turned` has the cases with a changed pass
-    status, the largest drop first, and `unreliable` the cases that were flaky.
+    `within_noise` counts the other cases that moved beyond the tolerance. `every_answer_worse` names the cases among
+    them in which every output scored less than any before. If there are checks, `turned` has the cases with a changed
+    pass status, the largest drop first, and `unreliable` the cases that were flaky.
     """
 
     broke: list[CaseChange]
@@ -293,7 +284,7 @@ class Cases(FrozenModel):
 
 
 class SinceAccepted(FrozenModel):
-    """The change of the critical measures since the accepted version; `metric` fell furthest."""
+    """The change since the accepted version of the critical measure that fell most (`metric`)."""
 
     version: str
     run_id: str
@@ -305,9 +296,7 @@ class SinceAccepted(FrozenModel):
 
 
 class RunSummary(FrozenModel):
-    """The outputs, failures, tokens, cost and latency of a run; `model_id` is set if the compared run has another
-    model.
-    """
+    """The outputs, failures, tokens, cost and latency of a run. `model_id` is set for two different models."""
 
     run_id: str
     skill_version: str
@@ -326,7 +315,7 @@ class RunSummary(FrozenModel):
     draft: bool = False
     scenario: str | None = Field(default=None, exclude_if=lambda scenario: scenario is None)
     model_id: str | None = Field(default=None, exclude_if=lambda model_id: model_id is None)
-    unusable: str | None = Field(default=None, exclude_if=lambda words: words is None)
+    unusable: str | None = Field(default=None, exclude_if=lambda text: text is None)
 
     @classmethod
     def of(cls, record: Record, beside: Record | None = None) -> "RunSummary":
@@ -366,7 +355,7 @@ def less_repeatable(results: Iterable[MeasureResult]) -> str:
 
 
 def new_cases_words(cases: int) -> str:
-    """Return the number of 100 new cases that may get worse although none of these did, with 95 % confidence.
+    """Return the text on the number of 100 new cases that may get worse although none of these did (95 % confidence).
 
     Return "" if `cases` is 0.
     """
@@ -374,9 +363,7 @@ def new_cases_words(cases: int) -> str:
 
 
 def per_1000(amount: float | None, n: int) -> float | None:
-    """Return a total over n outputs or calls, such as USD, per 1,000 of them. Return None if it is unknown or n is
-    0.
-    """
+    """Convert a total over n outputs or calls to 1,000 of them. Return None if it is unknown or n is 0."""
     return None if amount is None or not n else round(1000 * amount / n, 6)
 
 
@@ -388,10 +375,8 @@ def joined_falls(falls: list[Fall]) -> str:
 class ModelVerdict(FrozenModel):
     """The verdict on one model and its reasons.
 
-    `lost_fields` and `lost_cases` fell by more than `policy.harm`. `remedy` is what would decide an inconclusive
-    verdict,
-    or None if only inspecting its cases would. `served` describes a change of the served model. `unproved_judge` is
-    the
+    `lost_fields` and `lost_cases` fell by more than `policy.harm`. `remedy` would decide an inconclusive verdict; it is
+    None if only inspecting the cases would. `served` describes a change of the served model. `unproved_judge` is the
     uncalibrated judge of checks that decide the verdict. `amounts` has tokens, cost and latency per output.
     """
 
@@ -425,7 +410,7 @@ class ModelVerdict(FrozenModel):
     def fell_most(self) -> MeasureResult | None:
         """The field whose mean fell the most beyond its tolerance. None if no field did."""
         fell = [one for one in self.fields if one.difference is not None and one.difference < -one.tolerance]
-        return min(fell, key=lambda one: one.difference or 0.0, default=None)
+        return min(fell, key=lambda field: field.difference or 0.0, default=None)
 
     @property
     def only_since_accepted(self) -> SinceAccepted | None:
@@ -462,9 +447,9 @@ class ModelVerdict(FrozenModel):
 class ComparisonResult(FrozenModel):
     """The result of a component: its verdict is the verdict on its worst model.
 
-    `left_out`: models without a run to compare, and why. `asked_again`: only cases that had failed were run, with both
-    versions. `unmeasured` is a note that the version on disk has no complete run, `ship` the version and model to ship,
-    `accepted` the highest accepted version.
+    `left_out` has the reasons why models have no run to compare. `asked_again`: only failed cases were run again, with
+    both versions. `unmeasured` is a note that the version on disk has no complete run; `ship` names the version and
+    model to ship; `accepted` is the highest accepted version.
     """
 
     skill: str
@@ -475,7 +460,7 @@ class ComparisonResult(FrozenModel):
     left_out: dict[str, str] = {}
     asked_again: bool = Field(default=False, exclude_if=lambda again: not again)
     unmeasured: str = ""
-    ship: str = Field(default="", exclude_if=lambda words: not words)
+    ship: str = Field(default="", exclude_if=lambda text: not text)
     accepted: str = Field(default="", exclude_if=lambda version: not version)
 
     @property

@@ -1,7 +1,7 @@
-"""The rules that turn a measured effect into a verdict, and a verdict into an exit code. Nothing else decides.
+"""The only rules that turn a measured effect into a verdict, and a verdict into an exit code.
 
-From the small to the large: `measure_verdict` on a metric or field, `model_verdict` from those of one model,
-`component_verdict` from those of all models, and `exit_code` for the process.
+`measure_verdict` decides on a metric or field, `model_verdict` on a model, `component_verdict` on all models, and
+`exit_code` is that of the process.
 """
 
 from collections.abc import Iterable, Sequence
@@ -62,17 +62,16 @@ class VerdictRules:
         return self.tier(measure) == "critical"
 
     def uncalibrated_judge(self, candidate: Record) -> str | None:
-        """Return the judge of a record's checks. Return None if there is no judge, or if it is calibrated or
-        trusted.
-        """
+        """Return the judge of a record's checks. Return None without a judge, or if it is calibrated or trusted."""
         judged = candidate.judged
         if judged is None or judged.labels >= MIN_LABELS or judged.model_id in self.policy.judge.trusted:
             return None
         return judged.model_id
 
     def tolerance(self, measure: PairedScores) -> float:
-        """Return the tolerated drop of a measure: declared for it, else for the component, else for all
-        components. Return the tolerated relative increase of an amount.
+        """Return the tolerated drop of a measure, or the tolerated relative increase of an amount.
+
+        A value declared for the measure precedes that of the component, which precedes that of all components.
         """
         policies: list[MetricPolicy | ComponentPolicy | Policy] = [*self._declared(measure)]
         policies += [] if measure.kind == "amount" else [self._component, self.policy]
@@ -99,7 +98,7 @@ class VerdictRules:
 
     @property
     def unstable_cases(self) -> dict[str, str]:
-        """The cases that decide nothing today, by id, with the last day and the reason."""
+        """The cases without effect on verdicts today, by id, with the last day and the reason."""
         cases = self._component.unstable_cases.items()
         return {name: f"unstable until {one.until}: {one.reason}" for name, one in cases if not one.is_over}
 
@@ -109,8 +108,10 @@ class VerdictRules:
 
     def _declared(self, measure: PairedScores) -> list[MetricPolicy]:
         """Return the policies declared for a measure, the component's before the general one."""
-        own, name = self._component, measure.name
-        declared = [own.fields] if measure.kind == "field" else [own.metrics, self.policy.metrics]
+        component_rules, name = self._component, measure.name
+        declared = (
+            [component_rules.fields] if measure.kind == "field" else [component_rules.metrics, self.policy.metrics]
+        )
         return [policies[name] for policies in declared if name in policies]
 
 
@@ -128,7 +129,7 @@ def rules_for(settings: Settings, candidate: Record) -> VerdictRules:
 def verdict_on(
     compared: "Compared", measured: "MeasureEffects", rules: VerdictRules, levels: Levels, *, collapsed: bool = False
 ) -> VerdictName:
-    """Return the verdict on a measure: by its effect, then by its judge, its missing outputs and its readable ones."""
+    """Return the verdict on a measure by its effect, limited by its judge and by missing or unreadable outputs."""
     tolerance, is_critical = rules.tolerance(measured.measure), rules.is_critical(measured.measure)
     verdict = "regressed" if collapsed else measure_verdict(measured.effect, measured.q, tolerance, levels)
     verdict = judged_verdict(verdict, measured, compared.pair, rules.policy.harm)
@@ -162,12 +163,10 @@ def measure_verdict(effect: "Effect | None", q: float | None, tolerance: float, 
 def bounded_verdict(
     verdict: VerdictName, missing: Missing | None, tolerance: float, required_coverage: float
 ) -> VerdictName:
-    """Limit the verdict on a measure to the conclusion that holds for any value of the missing outputs.
+    """Limit the verdict on a measure to what holds for any value of the missing outputs.
 
-    A regression is inconclusive if the score did not fall in the best case. improved or unchanged is inconclusive
-    if
-    the worst case is a drop beyond the tolerance, or if the metric lacks a value in too many cases with a ground
-    truth.
+    A regression is inconclusive if the score did not fall in the best case. improved or unchanged is inconclusive if
+    the worst case is a drop beyond the tolerance, or if the metric lacks a value in too many cases with a ground truth.
     """
     if missing is None or verdict in ("inconclusive", "incomparable"):
         return verdict
@@ -180,8 +179,7 @@ def bounded_verdict(
 def judged_verdict(verdict: VerdictName, measured: "MeasureEffects", pair: Pair, harm: float) -> VerdictName:
     """Limit the verdict on a measure that an uncalibrated judge decided.
 
-    An error that the judge makes on both versions alike cancels, so a regression by more than `harm` is kept. A
-    smaller
+    An error that the judge makes on both versions alike cancels, so a regression by more than `harm` is kept. A smaller
     drop, every gain, and every change between two judges are inconclusive.
     """
     if pair.unproved_judge is None or not measured.measure.judged:
@@ -194,7 +192,7 @@ def judged_verdict(verdict: VerdictName, measured: "MeasureEffects", pair: Pair,
 def supported_verdict(
     verdict: VerdictName, compared: "Compared", measured: "MeasureEffects", rules: VerdictRules
 ) -> VerdictName:
-    """Limit the verdict on a measure to the conclusion that its readable outputs and its room to fall support.
+    """Limit the verdict on a measure to what its readable outputs and its room to fall support.
 
     improved needs half of the candidate's planned outputs, and unchanged half of those of both versions and room to
     fall. An unreadable output counts 0, so a regression is kept.
@@ -224,7 +222,7 @@ def model_verdict(measures: Iterable[tuple[Tier, VerdictName]]) -> VerdictName:
 class Losses:
     """Losses that a good mean may hide.
 
-    `fields` lost more than `policy.harm`, and so did `cases`; `earlier_run` of the same version was a regression.
+    `fields` and `cases` lost more than `policy.harm`; `earlier_run` is a run of the same version that regressed.
     """
 
     fields: tuple[str, ...] = ()
@@ -240,16 +238,15 @@ class Losses:
 
 
 def has_collapsed(measured: "MeasureEffects", models: int) -> bool:
-    """Return whether a measure was right in nearly every output of every case, and now is right in few.
+    """Return whether a measure was right in nearly all outputs and is now right in few.
 
     This detects a loss in too few cases for a test: three, or two of a single model with several outputs a case. At
-    most
-    half of the outputs may still be right with three cases and enough replicates, else a tenth.
+    most half of the outputs may still be right with three cases and enough replicates, else a tenth.
     """
     before, after = measured.before, measured.after
     cases, replicates = len(before.means), min(before.counts.min(), after.counts.min())
-    left = _MAX_LEFT if cases >= _MIN_LOST_CASES and replicates >= _MIN_LOST_REPLICATES else 1.0 - MOSTLY
-    if before.mean < MOSTLY - ROUNDING or after.mean > left + ROUNDING:
+    max_share = _MAX_LEFT if cases >= _MIN_LOST_CASES and replicates >= _MIN_LOST_REPLICATES else 1.0 - MOSTLY
+    if before.mean < MOSTLY - ROUNDING or after.mean > max_share + ROUNDING:
         return False
     repeated = bool((after.counts > 1).all())
     if cases < _MIN_LOST_CASES - (models == 1 and repeated) or (models > 1 and not repeated):
@@ -284,7 +281,7 @@ def component_verdict(models: Iterable[VerdictName]) -> VerdictName:
 
 
 def exit_code_of(results: Sequence[ComparisonResult], policy: Policy, fail_on: Iterable[str] = ()) -> int:
-    """Return the exit code of verdicts, 4 also if a different model answered; `fail_on` overrides the policy."""
+    """Return the exit code of verdicts, 4 also if another model was served; `fail_on` overrides the policy."""
     code = exit_code(component_verdict(result.verdict for result in results), fail_on or policy.fail_on)
     models = (model for result in results for model in result.models)
     unlike = policy.served == "same" and any((one.verdict, one.served) == ("incomparable", "model") for one in models)

@@ -37,7 +37,7 @@ from skill_evaluator.verdicts.planning.advice import ModelRanking
 from skill_evaluator.verdicts.planning.ranking import rank_models
 
 _PROMPT = "prompt"
-_HALF = "the baseline that was asked beside it is not complete, so it is judged against a recorded run"
+_HALF = "its interleaved baseline is not complete, so it is compared with a recorded run"
 _SHARED = 0.5  # minimum share of the candidate's cases in an unaccepted version that becomes the anchor
 
 
@@ -62,22 +62,22 @@ def models_pair(
 
 
 def prompt_pair(record: Record, archive: Archive) -> Pair | None:
-    """Pair the newest run with the schema alone with the newest with the prompt; `record` is one of the two.
+    """Pair the newest run with the schema alone and the newest run with the prompt; `record` is one of them.
 
-    Return None if the version and model has no run of the other kind.
+    Return None if the version has no run of the other kind with this model.
     """
-    other = None if record.scenario == SCHEMA_ALONE else SCHEMA_ALONE
-    runs = (run for run in archive.entries if run.complete and not run.edited and run.scenario == other)
+    scenario = None if record.scenario == SCHEMA_ALONE else SCHEMA_ALONE
+    runs = (run for run in archive.entries if run.complete and not run.edited and run.scenario == scenario)
     same = (run for run in runs if (run.version, run.model_id) == (record.skill_version, record.model_id))
     entry = next(same, None)
     if entry is None:
         return None
-    alone, whole = (record, archive.record(entry)) if other is None else (archive.record(entry), record)
+    alone, whole = (record, archive.record(entry)) if scenario is None else (archive.record(entry), record)
     return Pair(baseline=alone, candidate=whole, candidate_again=_again(whole, archive))
 
 
 def drift_pair(record: Record, archive: Archive) -> Pair | None:
-    """Pair a run of a recorded version with the earlier runs of its series. Return None if there are none.
+    """Pair a run of a recorded version with the earlier runs of its series. Return None if it is the first.
 
     Earlier runs of PATCH versions with the same prompt are included.
     """
@@ -86,9 +86,9 @@ def drift_pair(record: Record, archive: Archive) -> Pair | None:
 
 
 def rest_of_family(shown: Iterable[Pair], archive: Archive, policy: Policy, baseline: str | None = None) -> list[Pair]:
-    """Pair the runs of all other models of the versions shown with their baselines, by default the usual ones.
+    """Pair the runs of the versions' other models with their baselines (by default those that `compare` uses).
 
-    The models of a version are one family, whichever of them are shown.
+    All models of a version are one family of tests, shown or not.
     """
     usual, pairs = partial(default_baseline, archive=archive, policy=policy), []
     for record, lower in other_models([pair.candidate for pair in shown], archive, baseline, usual):
@@ -105,7 +105,7 @@ def other_models(
 ) -> Iterator[tuple[Record, RecordedRun | None]]:
     """Yield the newest runs of all other models of the versions of `records`, each with its baseline.
 
-    A draft, an edited prompt and a run under a scenario have no family.
+    Drafts, edited prompts and runs under a scenario have no family.
     """
     models = {record.model_id for record in records}
     recorded = {entry.run_id for entry in archive.entries if entry.scenario is None and not entry.edited}
@@ -122,8 +122,7 @@ def pair_of(
 ) -> Pair:
     """Pair a candidate and its baseline with all other recorded runs that the verdict is based on.
 
-    Runs of a version are pooled, except drafts and interleaved runs. An interleaved baseline of the accepted
-    version is
+    Runs of a version are pooled, except drafts and interleaved runs. An interleaved baseline of the accepted version is
     the anchor. If `anchored` is false there is no anchor.
     """
     entry = entry_of(candidate)
@@ -149,10 +148,10 @@ def pair_of(
 
 
 def _again(record: Record, archive: Archive, *, patched: bool = False) -> tuple[Record, ...]:
-    """Return the other complete runs of a version, oldest first: of equal prompt, scorer, schema and settings.
+    """Return the other complete runs of a version with equal prompt, scorer, schema and settings, oldest first.
 
-    A run in which the model had moved (`drift`) begins a series of its own. With `patched`, runs of the versions count
-    that this one is a PATCH of, whichever model answered them.
+    A run in which the model had drifted begins a new series. If `patched` is true, runs of the versions that this one
+    patches are included, whichever model was served.
     """
     run = entry_of(record)
     if run.scenario is not None:
@@ -175,18 +174,17 @@ def _again(record: Record, archive: Archive, *, patched: bool = False) -> tuple[
     return tuple(drawn[1:])
 
 
-def _may_be_copied(record: Record, other: Record) -> bool:
-    """Return whether two runs can have equal outputs without chance: replayed, or with an equal seed that is
-    honoured.
-    """
-    keeps_to_seeds = record.settings is not None and "seed" not in record.settings.unavailable
-    return record.provider == "replay" or (keeps_to_seeds and record.seed == other.seed)
+def _may_be_copied(run: Record, earlier_run: Record) -> bool:
+    """Return whether two runs may have equal outputs by replay, or by an equal seed that the model honours."""
+    keeps_to_seeds = run.settings is not None and "seed" not in run.settings.unavailable
+    return run.provider == "replay" or (keeps_to_seeds and run.seed == earlier_run.seed)
 
 
 def _anchor_of(candidate: Record, archive: Archive, policy: Policy) -> RecordedRun | None:
-    """Return the run that losses accumulate from: of the last accepted version, or the oldest comparable one.
+    """Return the run of the last accepted version, or the oldest comparable run; losses add up from there.
 
-    The lower versions without a gap are comparable if they share enough unchanged cases with the candidate.
+    The oldest run is taken from the lower versions up to the first one without a comparable run, and has to share
+    enough unchanged cases with the candidate.
     """
     entry = entry_of(candidate)
     if policy.anchor == "previous" or entry.scenario is not None:
@@ -206,7 +204,7 @@ def _anchor_of(candidate: Record, archive: Archive, policy: Policy) -> RecordedR
 
 
 _NEWEST = 5  # number of versions that are compared by default
-_MOST_MODELS = 8  # maximum number of models whose pairs are compared
+_MAX_MODELS = 8  # maximum number of models whose pairs are compared
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,9 +218,9 @@ class ComponentStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chosen:
-    """The records to compare, one pair a model, and the models without records to compare, with the reason.
+    """The records to compare, one pair per model, and the reasons why other models have none.
 
-    `rest` has the pairs of models that were not named, but belong to the family.
+    `rest` has the pairs of the other models of the family, which were not named.
     """
 
     pairs: Sequence[Pair]
@@ -232,7 +230,9 @@ class Chosen:
     def apart(self) -> "Chosen":
         """Treat results of another tool as measured on different days; raise LeaderboardError for our own records."""
         if not all(pair.candidate.is_from_elsewhere for pair in self.pairs):
-            raise LeaderboardError("--different-days is for another tool's results; records say what ran beside them")
+            raise LeaderboardError(
+                "--different-days is for another tool's results; records name their interleaved baseline"
+            )
         return replace(self, pairs=[replace(pair, side_by_side=False) for pair in self.pairs])
 
     def judged(self, settings: Settings) -> ComparisonResult:
@@ -245,7 +245,7 @@ class Chosen:
 def chosen_of_files(
     baselines: Sequence[Record], candidates: Sequence[Record], models: Sequence[str], files: tuple[str, str]
 ) -> Chosen:
-    """Choose the records of two files to compare: the only record of each, else the records of equal models."""
+    """Pair the records of two files: the only record of each, or else the records of equal models."""
     if len(baselines) == len(candidates) == 1:
         return Chosen(pairs=[mark_concurrent(Pair(baseline=baselines[0], candidate=candidates[0]))])
     before = {record.model_id: record for record in baselines}
@@ -278,9 +278,7 @@ class RecordedComponent:
         return runs_of_models(self.archive.entries, models, where)
 
     def standing(self) -> ComponentStatus | None:
-        """Return the newest records, the history and the ranking of the component. Return None if no run is
-        complete.
-        """
+        """Return the newest records, history and ranking of the component. Return None if no run is complete."""
         newest = newest_of_versions(self.archive.entries)
         if not newest:
             return None
@@ -292,9 +290,7 @@ class RecordedComponent:
         )
 
     def unmeasured(self, shown: Iterable[str]) -> str:
-        """Return a note that the version on disk has no complete run, with the highest version shown; "" if it has
-        one.
-        """
+        """Return a note that the version on disk has no complete run, or an empty text if it has one."""
         version, shown = self.component.version, sorted(shown, key=precedence)
         if not shown or any(version in of_model for of_model in runs_of_versions(self.archive.entries).values()):
             return ""
@@ -303,9 +299,9 @@ class RecordedComponent:
     def _why_incomplete(self, run: RecordedRun) -> str:
         """Describe the newest run of a model without complete runs."""
         record, version = self.archive.record(run), self.component.version
-        why = unusable_text(record) or f"{record.scored} of {record.planned} outputs are scored"
+        reason = unusable_text(record) or f"{record.scored} of {record.planned} outputs are scored"
         on_disk = "" if version == run.version else f"; {version_words(version)} on disk is not measured"
-        return f"no run is complete; {version_words(run.version)}: {why}{on_disk}"
+        return f"no run is complete; {version_words(run.version)}: {reason}{on_disk}"
 
     def refuse_incomplete(self, runs: Sequence[RecordedRun]) -> None:
         """Raise LeaderboardError if no run of a version is complete; the message describes the newest run."""
@@ -313,9 +309,7 @@ class RecordedComponent:
             raise LeaderboardError(f"{self.component.name} on {runs[0].model_id}: {self._why_incomplete(runs[0])}")
 
     def advised(self, runs: Sequence[RecordedRun], ranking: ModelRanking | None = None) -> tuple[History, ModelRanking]:
-        """Return the history of some runs and their ranking, by default of the highest version, with the same
-        advice.
-        """
+        """Return the history of the runs, and the ranking (by default of the highest version) with its advice."""
         self.refuse_incomplete(runs)
         shipped = ranking = ranking or self.ranking(runs)
         history, versions = self.history(runs), {model.skill_version for model in ranking.models}
@@ -340,7 +334,7 @@ class RecordedComponent:
         return self.advised(entries)[1].advice.words if runs_of_versions(entries) else ""
 
     def history(self, entries: Sequence[RecordedRun]) -> History:
-        """Compare each version with the one before; compare only a model's highest version with the anchor, too."""
+        """Compare each version with the version before, and each model's highest version also with the anchor."""
         archive, policy = self.archive, self.settings.policy
         by_model = {
             model_id: [
@@ -373,11 +367,10 @@ class RecordedComponent:
     def chosen(
         self, baseline: str | Record | None, candidate: str | Record | None, models: Sequence[str] = ()
     ) -> Chosen:
-        """Choose the runs to compare, one pair a model; raise LeaderboardError if there is nothing to compare.
+        """Choose the runs to compare, one pair per model; raise LeaderboardError if there is nothing to compare.
 
-        If `baseline` and `candidate` are versions, all their runs are pooled. If they are runs, drafts or records,
-        they are
-        compared alone.
+        If `baseline` and `candidate` are versions, all their runs are pooled. If they are runs, drafts or records, they
+        are compared alone.
         """
         archive, policy = self.archive, self.settings.policy
         if isinstance(candidate, str) and (draft := archive.draft(candidate)) is not None:
@@ -411,7 +404,7 @@ class RecordedComponent:
         return Chosen(pairs=pairs, rest=rest, left_out=choices.left_out)
 
     def incomplete_below(self, candidate: RecordedRun) -> str:
-        """Name the newest incomplete run of a lower version and its date, or return an empty string."""
+        """Return the version and date of the newest incomplete run of a lower version, or an empty text."""
         of, entries = (candidate.model_id, candidate.scenario), self.archive.entries
         runs = [(run.timestamp, run.version, (run.model_id, run.scenario)) for run in entries if not run.complete]
         for path in self.component.results_dir.glob(f"*/{MANIFEST}"):
@@ -429,7 +422,7 @@ class RecordedComponent:
         pair = models_pair(self.runs(names), names, self.archive, version)
         if pair is None:
             of, name = "" if version is None else f" of {version}", self.component.name
-            raise LeaderboardError(f"{' and '.join(names)} have no complete run{of} of one version of '{name}'")
+            raise LeaderboardError(f"{' and '.join(names)} have no complete run{of} of a common version of '{name}'")
         return Chosen(pairs=[pair])
 
     def comparisons(self) -> Comparisons:
@@ -439,7 +432,7 @@ class RecordedComponent:
         every = {version for versions in by_model.values() for version in versions}
         newest = sorted(every, key=precedence, reverse=True)[:_NEWEST]
         versions = {version: self.chosen(None, version).judged(self.settings) for version in newest}
-        names = combinations(sorted(by_model)[:_MOST_MODELS], 2)
+        names = combinations(sorted(by_model)[:_MAX_MODELS], 2)
         beside = (models_pair(entries, pair, self.archive) for pair in names)
         models = [Chosen(pairs=[pair]).judged(self.settings) for pair in beside if pair is not None]
         return Comparisons(versions=versions, models=models)
@@ -447,13 +440,11 @@ class RecordedComponent:
     def verdict_on(
         self, records: Sequence[Record], partial: Container[str] = (), *, asked_again: bool = False
     ) -> ComparisonResult | None:
-        """Compare complete runs with the recorded runs of a lower version. Return None if no model has any.
+        """Compare complete runs with recorded runs of a lower version. Return None if there are none.
 
-        An interleaved baseline gets no verdict. A run with the schema alone is the baseline of the version's own
-        run. The runs
-        in `partial` have some of the cases, and the recorded runs are restricted to them. If the cases were called
-        again after
-        a failure (`asked_again`), only these runs count.
+        An interleaved baseline gets no verdict. A run with the schema alone is the baseline of the version's own run.
+        The runs in `partial` have only some of the cases, and the recorded runs are restricted to these. If failed
+        cases were run again (`asked_again`), only these runs count.
         """
         archive, policy = self.archive, self.settings.policy
         archive.add(records)
@@ -478,7 +469,7 @@ class RecordedComponent:
         verdict: ComparisonResult | None = None,
         left_out: Mapping[str, str] | None = None,
     ) -> ModelRanking:
-        """Rank complete runs, one a model; `verdict` is on each of them, `left_out` says which models have none."""
+        """Rank complete runs, one per model, with the verdict on each; `left_out` has the models without a run."""
 
         archive = self.archive
         archive.add(records)
@@ -497,7 +488,7 @@ class RecordedComponent:
 
 def _of_asked_cases(pair: Pair) -> Pair:
     """Return a pair with all records restricted to the cases of the candidate."""
-    own = {case.case_id for case in pair.candidate.per_case}
+    case_ids = {case.case_id for case in pair.candidate.per_case}
     everything = {case.case_id for record in (pair.baseline, pair.candidate) if record for case in record.per_case}
-    words = f"only {len(own)} of {len(everything)} cases were asked"
-    return replace(cut_pair(pair, own), passed_over=(words, *pair.passed_over))
+    text = f"only {len(case_ids)} of {len(everything)} cases were run"
+    return replace(cut_pair(pair, case_ids), passed_over=(text, *pair.passed_over))

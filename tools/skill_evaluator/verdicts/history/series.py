@@ -1,4 +1,4 @@
-"""The history of a component: each recorded version compared with the one before, and with the accepted version."""
+"""The history of a component: each recorded version compared with the version before and the accepted version."""
 
 from collections.abc import Mapping, Sequence
 from itertools import chain
@@ -20,16 +20,16 @@ from skill_evaluator.verdicts.decide.results import Fall, ModelVerdict, SinceAcc
 from skill_evaluator.verdicts.decide.rules import WORST_FIRST, VerdictRules, component_verdict
 from skill_evaluator.verdicts.planning.advice import Advice, ModelRanking
 
-_MOST_CASES = 3
+_MAX_CASES = 3
 _FLAKY_RUNS = 3
 
 
 class Step(FrozenModel):
     """A version's verdict against the recorded version before it, as `compare` gives it.
 
-    `worse_cases` broke, or else scored less in every output; at most three. `fell_most` is the field that fell most,
-    with its scores; "" if none fell beyond its tolerance. Only the highest version has the change since the accepted
-    version.
+    `worse_cases` are the broken cases, or else cases that scored less in every output; at most three. `fell_most` is
+    the field that fell most, with its scores; "" if none fell beyond its tolerance. Only the highest version has the
+    change since the accepted version.
     """
 
     before: str
@@ -40,12 +40,12 @@ class Step(FrozenModel):
     reasons: list[str]
     falls: list[Fall] = []
     worse_cases: list[str] = Field(default=[], exclude_if=lambda names: not names)
-    fell_most: str = Field(default="", exclude_if=lambda words: not words)
+    fell_most: str = Field(default="", exclude_if=lambda text: not text)
     since_accepted: SinceAccepted | None = None
 
     @property
     def why(self) -> str:
-        """The fields that fell, else the first reason."""
+        """The fields that fell, or else the first reason."""
         return joined_falls(self.falls) or next(iter(self.reasons), "")
 
     @classmethod
@@ -60,7 +60,7 @@ class Step(FrozenModel):
             ci95=primary.ci95 if primary else None,
             q=primary.q if primary else None,
             fell_most="" if fell is None else f"{fell.metric or WHOLE} {arrow(fell.baseline, fell.candidate)}",
-            worse_cases=([one.case_id for one in model.cases.broke] or model.cases.every_answer_worse)[:_MOST_CASES],
+            worse_cases=([one.case_id for one in model.cases.broke] or model.cases.every_answer_worse)[:_MAX_CASES],
         )
 
 
@@ -92,7 +92,7 @@ class Point(FrozenModel):
 
 
 class FlakyValue(FrozenModel):
-    """A value of a case that was flaky in each of the last runs, with its right outputs of n by run, oldest first."""
+    """A value of a case that was flaky in each of the last runs; `right` is `right/n` by run, oldest first."""
 
     case_id: str
     path: str
@@ -100,7 +100,7 @@ class FlakyValue(FrozenModel):
 
 
 class ModelHistory(FrozenModel):
-    """One model, the lowest version first. `remarks` name the records that do not count.
+    """The history of one model, lowest version first. `remarks` name the records that do not count.
 
     `flaky` are values that vary in the runs of unchanged versions; their cases may be declared unstable.
     """
@@ -145,7 +145,7 @@ class History(FrozenModel):
 
     @property
     def newest_words(self) -> str:
-        """The worst verdict on the highest version with its models, and the worst since the accepted one."""
+        """The verdict on the highest version with its worst models, and the verdict since the accepted version."""
         steps = {name: step for name, step in self.newest_steps.items() if step is not None}
         if not steps:
             return "there is no lower version to judge it against"
@@ -153,14 +153,14 @@ class History(FrozenModel):
         step, on = next(iter(worst.values())), ", ".join([*list(worst)[:2], *["…"] * (len(worst) > 2)])
         changes = [(name, one.since_accepted) for name, one in steps.items() if one.since_accepted is not None]
         changes.sort(key=lambda change: WORST_FIRST.index(change[1].verdict))
-        words = f"{step.verdict} against {version_words(step.before)} on {on}"
+        text = f"{step.verdict} against {version_words(step.before)} on {on}"
         if step.fell_most and step.verdict in ("regressed", "inconclusive"):
-            words += f", most in field {step.fell_most}"
+            text += f", most in field {step.fell_most}"
         if not changes:
-            return words
+            return text
         name, since = changes[0]
-        words += f"; {since.verdict} since {version_words(since.version)}"
-        return f"{words} on {name}" if len(steps) > 1 else words
+        text += f"; {since.verdict} since {version_words(since.version)}"
+        return f"{text} on {name}" if len(steps) > 1 else text
 
     @property
     def to_ship(self) -> str:
@@ -180,19 +180,19 @@ class History(FrozenModel):
 
 
 def shipping_advice(history: History, ranking: ModelRanking) -> Advice:
-    """Return the version to ship by the history, with the best model if the ranking is of that version."""
+    """Return the version to ship, with the best model if the ranking is of that version."""
     shipped, best = history.to_ship, ranking.advice
-    why = f"{version_words(history.newest)}: " * (history.newest != shipped) + history.newest_words
+    reason = f"{version_words(history.newest)}: " * (history.newest != shipped) + history.newest_words
     if len(ranking.models) < 2 or ranking.models[0].skill_version != shipped:
-        return Advice(version=shipped, reason=why)
+        return Advice(version=shipped, reason=reason)
     runs = [point.runs for model in history.models for point in model.points if point.version == shipped]
     pooled = f"over all runs of {version_words(shipped)}, " if history.newest != shipped or max(runs) > 1 else ""
     of_model = pooled + (f"{best.model_id} is {best.reason}" if best.model_id else best.reason)
-    return Advice(version=shipped, model_id=best.model_id, alike=best.alike, reason=f"{why}; {of_model}")
+    return Advice(version=shipped, model_id=best.model_id, alike=best.alike, reason=f"{reason}; {of_model}")
 
 
 def _unchanged_runs(versions: Sequence[Pair], steps: Mapping[str, Step]) -> list[Record]:
-    """Return the runs of the highest version and of the versions below up to which each was unchanged, oldest first."""
+    """Return the runs of the highest version and of the unchanged versions directly below it, oldest first."""
     runs = dict[str, Record]()
     for pair in reversed(versions):
         runs |= {run.run_id: run for run in (pair.candidate, *pair.candidate_again)}
@@ -224,7 +224,7 @@ def flaky_values(runs: Sequence[Record]) -> list[FlakyValue]:
 
 
 def history_of(skill: str, by_model: Mapping[str, Sequence[Pair]], rules: VerdictRules) -> History:
-    """Return the history of a component, from one pair a version, lowest first; the lowest has no baseline."""
+    """Return the history of a component from one pair per version, lowest first; the lowest has no baseline."""
 
     judged = [pair for pair in chain.from_iterable(by_model.values()) if pair.baseline is not None]
     # all models of a version are one family, as in `compare`

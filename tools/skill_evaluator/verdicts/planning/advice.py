@@ -21,11 +21,9 @@ class Score(FrozenModel):
 class Contrast(FrozenModel):
     """Two models on the same cases by the primary metric: the lower one's score minus the higher one's.
 
-    `q` is adjusted over all pairs of models (Holm). `as_good`: a drop beyond the tolerance is ruled out. Otherwise
-    the
-    pair is `significant` if q ≤ α ÷ 2, because the scores themselves choose the lower model. `remedy` is what would
-    decide
-    an inconclusive pair.
+    `q` is adjusted over all pairs of models (Holm). `as_good`: a drop beyond the tolerance is ruled out. Otherwise the
+    pair is `significant` if q ≤ α ÷ 2, because the scores also select which model is lower. `remedy` would decide an
+    inconclusive pair.
     """
 
     higher: str
@@ -50,13 +48,11 @@ class PromptEffect(FrozenModel):
 
 
 class RankedModel(FrozenModel):
-    """One model: its scores, cost and age, and its comparison with the others.
+    """One model of the ranking: its scores, cost and age, and its comparison with the others.
 
     `like_best`: it is the best model or not significantly different from it. `verdict` compares its version with a
-    lower
-    one, `prompt_adds` with its run with the schema alone. `frontier`: no other model is both as good and as cheap;
-    None if
-    its cost is unknown. `dominated_by`: the models that are cheaper and no worse on any metric.
+    lower one, `prompt_adds` with its run with the schema alone. `frontier`: no other model is both as good and as cheap
+    (None if its cost is unknown). `dominated_by`: the models that are cheaper and no worse on any metric.
     """
 
     place: int
@@ -93,18 +89,18 @@ class Advice(FrozenModel):
 
     @property
     def words(self) -> str:
-        """The advice as every report, comment and page gives it."""
+        """The advice as text, the same in reports, comments and pages."""
         model = self.model_id or " or ".join(self.alike)
         shipped = " with ".join(filter(None, [version_words(self.version or ""), model]))
-        best = f"best model: {model or 'none is named'}"
+        best = f"best model: {model or 'none'}"
         return f"{f'to ship: {shipped}' if self.version else best} ({self.reason})"
 
 
 class ModelRanking(FrozenModel):
-    """The models of a component, best first, on the cases that all of them answered.
+    """The models of a component, best first, ranked on the cases that all of them answered.
 
-    q of the `pairs` is over `family` pairs: those of all models of the version, shown or not. `left_out` says why
-    models are not ranked, and `unmeasured` that the version on disk has no complete run.
+    q of the `pairs` is adjusted over `family` pairs, those of all models of the version, shown or not. `left_out` has
+    the reasons why models are not ranked; `unmeasured` is a note that the version on disk has no complete run.
     """
 
     skill: str
@@ -124,9 +120,7 @@ Point = tuple[float | None, float]  # cost in USD per 1,000 outputs, and score
 
 
 def on_frontier(model: Point, models: Iterable[Point]) -> bool | None:
-    """Return whether no other model is as good and as cheap, and better or cheaper. Return None if its cost is
-    unknown.
-    """
+    """Return whether no other model dominates a model in score and cost. Return None if its cost is unknown."""
     cost, score = model
     if cost is None:
         return None
@@ -137,20 +131,18 @@ def on_frontier(model: Point, models: Iterable[Point]) -> bool | None:
 def advise(rows: Sequence[RankedModel], pairs: Sequence[Contrast], tolerance: float) -> Advice:
     """Return the best model that the evidence supports.
 
-    No other model is significantly better. If several models qualify, the result is the cheapest, or the quickest,
-    unless
-    one of them scores higher and a drop beyond the tolerance is not ruled out. A model that regressed is never
-    returned.
+    No other model is significantly better. Of several such models the cheapest is best, then the quickest, unless
+    another scores higher and a drop beyond the tolerance is not ruled out. A model that regressed is never best.
     """
     if len(rows) < 2:
-        return Advice(reason="there is no other model to hold it against" if rows else "no model can be ranked")
+        return Advice(reason="there is no other model to compare it with" if rows else "no model can be ranked")
     beaten = {pair.lower for pair in pairs if pair.significant}
     best = [row for row in rows if row.model_id not in beaten] or list(rows)
     sound = [row for row in best if row.verdict != "regressed"]
     names = [row.model_id for row in sound]
     if not sound:
         worse = listed([row.model_id for row in best])
-        return Advice(reason=f"{worse} regressed against the version before, and no other is as good")
+        return Advice(reason=f"{worse} regressed against the version before, and no other model is as good")
     if len(best) == 1:
         return Advice(model_id=names[0], reason=_lead_of(names[0], pairs))
     named, merits = _thriftiest(sound)
@@ -169,7 +161,7 @@ def advise(rows: Sequence[RankedModel], pairs: Sequence[Contrast], tolerance: fl
 
 
 def _lead_of(name: str, pairs: Iterable[Contrast]) -> str:
-    """Return the smallest significant lead of a model over the others, and its adjusted p-value, as text."""
+    """Format the smallest significant lead of a model over the others, with its adjusted p-value."""
     ahead = [pair for pair in pairs if pair.significant and name == pair.higher]
     lead = min((abs(pair.difference or 0.0) for pair in ahead), default=0.0)
     q = max([pair.q or 0.0 for pair in ahead] + [1e-6])
@@ -183,17 +175,17 @@ def _thriftiest(rows: Sequence[RankedModel]) -> tuple[RankedModel | None, str]:
     Return (None, "") if no single model wins.
     """
     if len(rows) == 1:
-        return rows[0], "the only one of them that did not regress"
-    words = []
+        return rows[0], "the only model that did not regress"
+    reasons = []
     for word, values in (
         ("cheapest", {row.model_id: row.usd_per_1000_cases for row in rows}),
         ("quickest", {row.model_id: row.latency_p50_s and round(row.latency_p50_s, 1) for row in rows}),
     ):
-        known = [value for row in rows if (value := values[row.model_id]) is not None]
-        if len(known) < len(rows) or min(known) == max(known):
+        known_values = [value for row in rows if (value := values[row.model_id]) is not None]
+        if len(known_values) < len(rows) or min(known_values) == max(known_values):
             continue
-        words.append(word)
-        rows = [row for row in rows if values[row.model_id] == min(known)]
+        reasons.append(word)
+        rows = [row for row in rows if values[row.model_id] == min(known_values)]
         if len(rows) == 1:
-            return rows[0], f"the {' and '.join(words)} of them"
+            return rows[0], f"the {' and '.join(reasons)} of them"
     return None, ""

@@ -67,11 +67,10 @@ def rank_models(
 ) -> ModelRanking:
     """Rank models, whose runs are the candidates of `runs`, by the strict mean of the primary metric.
 
-    `rest` holds the runs of models that are not shown: all models of a version are one family. `prompts` holds
-    pairs of a
-    run with the schema alone and a run with the prompt. Only the cases that all models share count. A model whose
-    run is
-    not comparable with the newest, or has other cases, is skipped. The ranking is empty if there are no runs.
+    `rest` holds the runs of models that are not shown: all models of a version are one family. `prompts` holds pairs of
+    a run with the schema alone and a run with the prompt. Only the cases that all models share count. A model is
+    skipped if its run is not comparable with the newest or shares too few of its cases. The ranking is empty if there
+    are no runs.
     """
     comparable, unlike = _comparable(runs, rest)
     shared = _on_shared_cases(comparable)
@@ -121,7 +120,7 @@ def rank_models(
 
 
 def _comparable(runs: Sequence[Pair], rest: Sequence[Pair]) -> tuple[list[Pair], dict[str, str]]:
-    """Return the runs of `runs` and `rest` that can be ranked with the newest run, and by model why others cannot."""
+    """Return the runs that can be ranked with the newest run, and the reasons why others cannot, by model."""
     newest = max(
         (pair.candidate for pair in runs),
         key=lambda run: (not is_mixed(run.served_model), run.timestamp, run.run_id),
@@ -143,7 +142,7 @@ def _comparable(runs: Sequence[Pair], rest: Sequence[Pair]) -> tuple[list[Pair],
 
 
 def _on_shared_cases(runs: Sequence[Pair]) -> list[Pair]:
-    """Return the runs with only the cases that all models answered; no runs if there is no such case."""
+    """Restrict the runs to the cases that all models answered. Return no runs if there are no such cases."""
     digests = [{(case.case_id, case.digest) for case in pair.candidate.per_case} for pair in runs]
     shared = {case_id for case_id, _ in set.intersection(*digests)} if digests else set()
     if not shared or all(len(shared) == len(cases) for cases in digests):
@@ -178,11 +177,11 @@ def _ranked(runs: Iterable[Pair], metric: str) -> list[_Candidate]:
                 cost=per_1000(pair.candidate.cost_usd, pair.candidate.outputs),
             )
         )
-    return sorted(models, key=lambda one: (-one.score, math.inf if one.cost is None else one.cost, one.name))
+    return sorted(models, key=lambda model: (-model.score, math.inf if model.cost is None else model.cost, model.name))
 
 
 def _is_scored(record: Record, metric: str) -> bool:
-    """Return whether an output has a score by a metric; jaccard has none if no ground truth has an array."""
+    """Return whether any output has a score by a metric; jaccard has none if no ground truth has an array."""
     return any(score is not None for case in record.per_case for score in case.replicates.get(metric, ()))
 
 
@@ -199,9 +198,7 @@ def _score(record: Record, metric: str) -> Score:
 def _contrasts(
     skill: str, models: Sequence[_Candidate], rules: VerdictRules
 ) -> tuple[list[Contrast], dict[str, list[str]]]:
-    """Compare every two models, and return by model the models that dominate it; q is adjusted over all pairs
-    (Holm).
-    """
+    """Compare all pairs of models (q adjusted by Holm). Return also, by model, the models that dominate it."""
     couples = list(combinations(models, 2))
     pairs = [
         mark_concurrent(
@@ -232,7 +229,7 @@ def _contrasts(
 
 
 def _dominates(higher: _Candidate, lower: _Candidate, result: ModelVerdict) -> bool:
-    """Return whether the higher model is cheaper than the lower, and no worse on any metric."""
+    """Return whether the higher model is cheaper than the lower model and no worse on any metric."""
     if not result.metrics or higher.cost is None or lower.cost is None or higher.cost >= lower.cost:
         return False
     return all(one.difference is not None and one.difference <= ROUNDING for one in result.metrics)

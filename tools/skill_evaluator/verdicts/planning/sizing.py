@@ -21,19 +21,18 @@ from skill_evaluator.text import counted
 from skill_evaluator.verdicts.decide.comparability import RUN_SD
 from skill_evaluator.verdicts.decide.rules import CRITICAL_SHARE
 
-FEW_CASES = 8  # fewer get a hint
+FEW_CASES = 8  # components with fewer cases get a hint
 _SPREAD = 0.1  # standard deviation of the difference of one case: ten flaky fields, 10 and 5 outputs
-_DROP = 0.05  # the tolerance of a policy that says nothing else
+_DROP = 0.05  # the default tolerance
 _MAX_CASES_NAMED = 1000
-_MIN_DOUBTED = 3  # cases whose outputs say something of a profile
+_MIN_DOUBTED = 3  # cases with several outputs that are needed to doubt a profile
 
 
 def detectable_drop(cases: int, variance_of_case: float, day: float = 0.0, alpha: float = ALPHA) -> float | None:
-    """Return the smallest drop of the mean that a comparison calls regressed with 80 % power.
+    """Return the smallest drop of the mean that a comparison detects with 80 % power.
 
-    Return None if it detects none. `variance_of_case` is the variance of the difference of one case between two
-    unchanged
-    versions, and `day` the variance that two runs on different days add.
+    Return None if it cannot detect any. `variance_of_case` is the variance of the difference of one case between two
+    unchanged versions, and `day` the variance that two runs on different days add.
     """
     if cases < 2:
         return None
@@ -42,7 +41,7 @@ def detectable_drop(cases: int, variance_of_case: float, day: float = 0.0, alpha
 
 
 def t_quantile(p: float, degrees: int) -> float:
-    """Return the quantile of Student's t, to 1 % from p = 0.5 to 0.98 (Abramowitz and Stegun 26.7.5).
+    """Approximate the quantile of Student's t, to 1 % from p = 0.5 to 0.98 (Abramowitz and Stegun 26.7.5).
 
     >>> round(t_quantile(0.965, 2), 2), round(t_quantile(0.8, 11), 3)
     (3.56, 0.876)
@@ -58,7 +57,7 @@ def t_quantile(p: float, degrees: int) -> float:
 
 
 def can_show(cases: int) -> str:
-    """Return the drop that this number of cases can detect, if their differences have the typical spread.
+    """Return a sentence on the drop that this number of cases can detect, given a typical spread.
 
     >>> can_show(3)
     '3 cases can detect a drop of 0.42 or the loss of a field; about 30 cases could detect a drop of 0.05'
@@ -76,9 +75,7 @@ def can_show(cases: int) -> str:
 
 
 def profile_doubt(record: Record) -> str:
-    """Return the reason why another profile may suit a model, judged by whether its replicates differ; "" if there
-    is none.
-    """
+    """Return the reason why another profile may suit a model, or "". It depends on whether replicates differ."""
     shares = [case.reproducibility.get("pairwise_exact_match") for case in record.per_case]
     differ = [share < 1.0 for share in shares if share is not None]
     cases = counted(len(differ), "case")
@@ -87,21 +84,23 @@ def profile_doubt(record: Record) -> str:
     if record.settings.profile == "sampled":
         same = f"the outputs of all {cases} are identical, which contradicts `profile: sampled` of {record.model_id}"
         return "" if any(differ) else same
-    different = f"outputs differ in {sum(differ)} of {cases}: if each is drawn anew, declare `profile: sampled`"
+    different = (
+        f"outputs differ in {sum(differ)} of {cases}: if each is an independent sample, declare `profile: sampled`"
+    )
     return f"{different} of {record.model_id} in models.yaml" if 2 * sum(differ) >= len(differ) else ""
 
 
 PlannedDesign = Literal["beside", "recorded"]
 REPLICATES = (1, 2, 3, 5, 10, 20)
-_UNSEEN = 0.25  # one answer in all, half the range of scores away, is the least that answers are taken to vary by
+_UNSEEN = 0.25  # minimum variation of outputs: a single output differs, by half the range of scores
 _MAX_SIZE = 1_000_000  # cases or replicates
 
 
 class Choice(FrozenModel):
-    """A number of replicates of the candidate, and the fewest cases with which they show the drop.
+    """A number of replicates of the candidate, and the fewest cases with which it detects the drop.
 
     `calls` and `cost_usd` are those of one run of these cases. `shows` is the smallest drop that the present cases
-    show. None: it cannot be told, or no number suffices.
+    detect. A value is None if it is unknown or if no number suffices.
     """
 
     replicates: int
@@ -112,10 +111,10 @@ class Choice(FrozenModel):
 
 
 class Sizing(FrozenModel):
-    """What one model's newest record shows: a drop of `shows` with its own cases and replicates.
+    """The size of a test by one model's newest record, which itself detects a drop of `shows`.
 
-    `between_replicates` is the standard deviation of an answer to a case, `between_runs` that of a day between two
-    runs. `replicates_needed` of the present cases show the drop that was asked for.
+    `between_replicates` is the standard deviation of the outputs of a case, `between_runs` that between runs on two
+    days. With `replicates_needed` the present cases detect the requested drop.
     """
 
     model_id: str
@@ -135,9 +134,10 @@ class Sizing(FrozenModel):
 
 
 class SizingPlan(FrozenModel):
-    """What shows a drop of `detect` with this power at this level, for every model of a component.
+    """The sizes of a test that detects a drop of `detect` with this power and level, for every model of a component.
 
-    `design`: the baseline is asked `beside` the candidate, half as often, or was `recorded` on an earlier day.
+    `design`: the baseline is interleaved with the candidate (`beside`), with half the replicates, or it was `recorded`
+    on an earlier day.
     """
 
     skill: str
@@ -155,16 +155,14 @@ def size_plan(component: Component, archive: Archive, models: Sequence[str], dro
     board = component.leaderboard_path
     newest = newest_of_versions(runs_of_models(archive.entries, models, board))
     if not newest:
-        raise LeaderboardError(f"{board} holds no complete run to plan by; evaluate '{component.name}' first")
+        raise LeaderboardError(f"{board} has no complete run to plan from; evaluate '{component.name}' first")
     records = [archive.record(versions[-1]) for _, versions in sorted(newest.items())]
     sizings = [sizing_of(record, drop, policy.design, policy.alpha) for record in records]
     return SizingPlan(skill=component.name, detect=drop, design=policy.design, alpha=policy.alpha, models=sizings)
 
 
 def sizing_of(record: Record, detect: float, design: PlannedDesign, alpha: float) -> Sizing:
-    """Return the drop that a model's record can detect, and the cases and replicates that detect a drop of
-    `detect`.
-    """
+    """Return the drop that a model's record can detect, and the cases and replicates that detect a drop of `detect`."""
     by_case = (strict_by_replicate(case, record.primary_metric) for case in record.per_case)
     scores = [case for case in ([score for score in answers if score is not None] for answers in by_case) if case]
     cost_per_call = record.cost_usd / record.outputs if record.cost_usd is not None and record.outputs else None
@@ -177,10 +175,10 @@ def sizing_of(record: Record, detect: float, design: PlannedDesign, alpha: float
     )
     repeated = [case for case in scores if len(case) > 1]
     if len(scores) < 2:
-        remark = "its record has fewer than two cases with a score: nothing can be told from it"
+        remark = "its record has fewer than two cases with a score, too few to estimate the spread"
         return sizing.model_copy(update={"remarks": [remark]})
     if not repeated:
-        remark = "its record has one replicate a case: evaluate with --replicates 2 or more to know how answers vary"
+        remark = "its record has one replicate a case: evaluate with --replicates 2 or more to measure how outputs vary"
         return sizing.model_copy(update={"remarks": [remark]})
     squares = sum(variance(case) * (len(case) - 1) for case in repeated)
     within = max(squares / sum(len(case) - 1 for case in repeated), _UNSEEN / sum(map(len, scores)))
@@ -214,5 +212,5 @@ def _fewest(least: int, suffices: Callable[[int], bool]) -> int | None:
     If a number suffices, every larger number has to suffice, too.
     """
     numbers = range(least, _MAX_SIZE)
-    place = bisect_left(numbers, True, key=suffices)
-    return numbers[place] if place < len(numbers) else None
+    index = bisect_left(numbers, True, key=suffices)
+    return numbers[index] if index < len(numbers) else None

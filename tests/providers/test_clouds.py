@@ -11,8 +11,8 @@ from skill_evaluator.errors import ConfigError
 from skill_evaluator.library.case_files import read_file
 from skill_evaluator.library.config import Model, SafetyLimits
 from skill_evaluator.library.prompts import Message
-from skill_evaluator.providers import PROVIDERS, key_note, kinds_of, read_keys, why_unbatched
-from skill_evaluator.providers.places import PLACES
+from skill_evaluator.providers import PROVIDERS, batch_refusal, key_note, kinds_of, read_keys
+from skill_evaluator.providers.clouds import CLOUDS
 from skill_evaluator.runner.prices import price_of
 
 from tests.support.documents import a_png
@@ -89,7 +89,7 @@ def entry(row: tuple[str, str], cloud: Cloud, **fields: Any) -> Model:
     return Model(id="model-1", provider=provider, place=place, base_url=cloud.url, **{**FIELDS[row], **fields})
 
 
-@pytest.mark.parametrize("row", PLACES)
+@pytest.mark.parametrize("row", CLOUDS)
 def test_place_is_reached_by_the_client_of_the_vendor(row: tuple[str, str], cloud: Cloud) -> None:
     model = entry(row, cloud)
     kinds_of([model], "models.yaml")
@@ -107,11 +107,11 @@ def test_place_is_reached_by_the_client_of_the_vendor(row: tuple[str, str], clou
 
 
 def test_key_of_a_place_has_a_variable_of_its_own(cloud: Cloud) -> None:
-    for row in PLACES:
+    for row in CLOUDS:
         model = entry(row, cloud)
         keys = read_keys([model], PROVIDERS)
         assert key_note(model, PROVIDERS[row[0]], keys) == ("set" if row in KEY_HEADERS else "not needed")
-        assert "its own storage" in str(why_unbatched(model))
+        assert "its own storage" in str(batch_refusal(model))
 
 
 def test_azure_gets_the_parameters_of_openai_and_its_filter_is_a_refusal(cloud: Cloud) -> None:
@@ -153,7 +153,7 @@ def test_missing_login_of_a_cloud_stops_the_model(cloud: Cloud, monkeypatch: pyt
         ({"provider": "google", "place": "azure"}, "place: azure at models[0] in m: provider 'google' has vertex"),
         ({"provider": "openai", "place": "azure"}, "place: azure at models[0] in m needs base_url"),
         ({"provider": "anthropic", "place": "bedrock"}, "place: bedrock at models[0] in m needs region"),
-        ({"provider": "anthropic", "region": "eu"}, "region at models[0] in m: a model without place does not take it"),
+        ({"provider": "anthropic", "region": "eu"}, "region at models[0] in m: a model without place does not use it"),
     ],
 )
 def test_entry_of_a_place_that_is_incomplete_is_refused(fields: dict[str, Any], words: str) -> None:
@@ -169,7 +169,7 @@ def test_variable_that_would_replace_the_address_of_a_cloud_is_refused(monkeypat
 
 
 def test_bedrock_names_the_extra_that_it_needs(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("skill_evaluator.providers.places.find_spec", lambda name: None)
+    monkeypatch.setattr("skill_evaluator.providers.clouds.find_spec", lambda name: None)
     with pytest.raises(ConfigError, match=r"pip install 'skill-evaluator\[bedrock\]'"):
         ask(entry(("anthropic", "bedrock"), cloud))
 

@@ -17,13 +17,13 @@ Options = dict[str, Any]  # options of an SDK's client: the transport, no retrie
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CloudPlace:
+class Cloud:
     """A vendor's models in one cloud."""
 
     needs: tuple[str, ...]  # keys of the model in models.yaml
     client: Callable[[Model, str | None, Options], Any]
     variables: tuple[str, ...] = ()  # possible variables of the key
-    signs: bool = False  # the client signs the body, so that no file can be put into it later
+    signs: bool = False  # the client signs the body, so files cannot be inserted later
 
 
 def _azure(model: Model, key: str | None, options: Options) -> Any:
@@ -67,43 +67,39 @@ def _google_on_vertex(model: Model, key: str | None, options: Options) -> Any:
     return Client(vertexai=True, project=model.project, location=model.region or "global", **options)
 
 
-PLACES: Mapping[tuple[str, str], CloudPlace] = {  # keys: provider, place
-    ("openai", "azure"): CloudPlace(
-        needs=("base_url", "api_version"), variables=("AZURE_OPENAI_API_KEY",), client=_azure
-    ),
-    ("openai", "bedrock"): CloudPlace(needs=("region",), client=_openai_on_bedrock, signs=True),
-    ("anthropic", "bedrock"): CloudPlace(needs=("region",), client=_anthropic_on_bedrock, signs=True),
-    ("anthropic", "vertex"): CloudPlace(needs=("project",), client=_anthropic_on_vertex),
-    ("anthropic", "foundry"): CloudPlace(
-        needs=("base_url",), variables=("ANTHROPIC_FOUNDRY_API_KEY",), client=_foundry
-    ),
-    ("google", "vertex"): CloudPlace(needs=("project",), client=_google_on_vertex),
+CLOUDS: Mapping[tuple[str, str], Cloud] = {  # keys: provider, place
+    ("openai", "azure"): Cloud(needs=("base_url", "api_version"), variables=("AZURE_OPENAI_API_KEY",), client=_azure),
+    ("openai", "bedrock"): Cloud(needs=("region",), client=_openai_on_bedrock, signs=True),
+    ("anthropic", "bedrock"): Cloud(needs=("region",), client=_anthropic_on_bedrock, signs=True),
+    ("anthropic", "vertex"): Cloud(needs=("project",), client=_anthropic_on_vertex),
+    ("anthropic", "foundry"): Cloud(needs=("base_url",), variables=("ANTHROPIC_FOUNDRY_API_KEY",), client=_foundry),
+    ("google", "vertex"): Cloud(needs=("project",), client=_google_on_vertex),
 }
 
 
-def check_place(model: Model, where: str) -> None:
-    """Raise ConfigError for a place that does not have the vendor's models, or for keys it lacks or does not take."""
-    place = place_of(model)
-    if model.place is not None and place is None:
-        places = [name for provider, name in PLACES if provider == model.provider]
+def check_cloud(model: Model, where: str) -> None:
+    """Raise ConfigError for a cloud without the vendor's models, or for missing or unused keys of the model."""
+    cloud = cloud_of(model)
+    if model.place is not None and cloud is None:
+        clouds = [name for provider, name in CLOUDS if provider == model.provider]
         raise ConfigError(
-            f"place: {model.place} at {where}: provider '{model.provider}' has {listed(places) or 'none'}"
+            f"place: {model.place} at {where}: provider '{model.provider}' has {listed(clouds) or 'none'}"
         )
-    needs = place.needs if place else ()
+    needs = cloud.needs if cloud else ()
     for name in ("base_url", "api_version", "region", "project"):
         is_set = getattr(model, name) is not None
         if name in needs and not is_set:
             raise ConfigError(f"place: {model.place} at {where} needs {name}")
         is_optional = name == "base_url" or (name == "region" and model.place == "vertex")
         if is_set and name not in needs and not is_optional:
-            raise ConfigError(f"{name} at {where}: {model.place or 'a model without place'} does not take it")
+            raise ConfigError(f"{name} at {where}: {model.place or 'a model without place'} does not use it")
     if model.place is not None and model.auth == "oidc":
-        raise ConfigError(f"auth: oidc at {where}: place: {model.place} finds the login of the cloud; leave auth out")
+        raise ConfigError(f"auth: oidc at {where}: place: {model.place} uses the login of the cloud; remove auth")
 
 
-def place_of(model: Model) -> CloudPlace | None:
-    """Return the row of a model's place, or None if the model has none."""
-    return PLACES.get((model.provider, str(model.place)))
+def cloud_of(model: Model) -> Cloud | None:
+    """Return the cloud of a model's place, or None if the model has no place."""
+    return CLOUDS.get((model.provider, str(model.place)))
 
 
 def _address(model: Model, variable: str) -> str | None:

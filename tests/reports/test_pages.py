@@ -114,7 +114,9 @@ def test_a_page_of_any_size_fits_and_says_what_is_left_out() -> None:
         page = whole.within(most)
         assert len(page) <= most
         assert page.count("<details>") == page.count("</details>"), most
-        assert re.search(r"Omitted because of the maximum length: .*(section|details)|Cut here", page.splitlines()[-1]), most
+        assert re.search(
+            r"Omitted because of the maximum length: .*(section|details)|Cut here", page.splitlines()[-1]
+        ), most
     page = outcome_page(a_hostile_outcome("<b>" + "x" * 1_000_000))
     assert len(page.within(COMMENT)) <= COMMENT
 

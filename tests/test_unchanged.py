@@ -35,6 +35,7 @@ _COMPRESSED = ".gz"
 _VOLATILE = (
     (re.compile(r'("(?:timestamp|created)": )"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"'), r'\1"2024-06-01T00:00:00Z"'),
     (re.compile(r'("(?:latency_s|latency_p[59][05]_s|p\d+)": ?)\d+(?:\.\d+)?(?:e-\d+)?'), r"\g<1>0.25"),
+    (re.compile(r'("latency_s": \{\s+"mean": )[\d.e-]+'), r"\g<1>0.25"),
     (re.compile(r'("least": \d+,\s+"mean": )[\d.]+'), r"\g<1>1.5"),  # calls in flight
     (re.compile(r'("evaluator_version": )"[^"]*"'), r'\1"0.0.0"'),
     (re.compile(r'("invocation": )"\d{8}T\d{6}Z-[0-9a-f]{6}"'), r'\1"20240601T000000Z-0000ff"'),

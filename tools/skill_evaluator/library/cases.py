@@ -277,9 +277,8 @@ def read_cases(
 ) -> tuple[Case, ...]:
     """Read a component's cases that match a pattern, including unreviewed ones, sorted by id.
 
-    Every ground truth must validate against the component's schema. `on_problem` receives the problem of an invalid
-    case; by default it is raised as FixtureError. Raise NotEvaluatedError if the component has no cases yet, or if no
-    selected case has a document.
+    `on_problem` receives the FixtureError of an invalid case; by default it is raised. Raise NotEvaluatedError if the
+    component has no cases yet, or if no selected case has a document.
     """
     sources = find_cases(component, fixtures_dir)
     where = listed([str(source) for source in sources])

@@ -216,7 +216,7 @@ def _reason_unmeasured(recorded: RecordedComponent, runs: Sequence[Row], fixture
     try:
         find_cases(component, fixtures)
     except (FixtureError, NotEvaluatedError):
-        return f"no fixtures: fixtures/{component.fixtures} holds no case", False
+        return f"no fixtures: fixtures/{component.fixtures} has no cases", False
     if any(row.usable is not None for row in runs):
         return f"{component.version} could not be measured: too few outputs could be read", True
     never = f"not evaluated yet; {Reader().command('evaluate', component.name)} records its first run"

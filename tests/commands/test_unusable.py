@@ -34,7 +34,7 @@ def test_unreadable_new_version_is_regressed_and_ends_with_4(served: Library, se
         ended = run(served, command, "-n", "2")
         closing = ended.out[ended.out.index(f"\n▼ {SKILL} ") :].split("\n")
         verdict, lost = closing[1:3]
-        assert (ended.code, " 1.1.0: regressed against 1.0.0" in verdict) == (4, True)
+        assert (ended.code, ": regressed against 1.0.0 on these 6 cases" in verdict) == (4, True)
         assert lost.startswith("0 of 12 outputs are JSON: 12 × prose")
     assert [row["complete"] for row in served.rows()] == [False, True]
     assert "0% of the outputs of" in run(served, "accept", "1.1.0", "--reason", "x", "--by", "me").err

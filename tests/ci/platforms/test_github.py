@@ -76,7 +76,7 @@ def test_long_comment_is_cut_and_keeps_its_link(api: GitHubApi, monkeypatch: pyt
     (body,) = bodies(api)
     assert 64_700 < len(body) <= 65_000
     assert body.startswith(f"{MARK}\n- é")
-    assert "Cut here: the first part alone is longer than may be shown." in body
+    assert "Cut here: the first part alone exceeds the maximum length." in body
     assert body.endswith(
         f"[The run](https://github.com/{NAME}/actions/runs/42) has records and answers as artifacts.\n"
     )

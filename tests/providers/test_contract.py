@@ -128,6 +128,8 @@ def test_answers_are_mapped(vendor: str, server: VendorServer) -> None:
 
 
 def test_arguments_of_a_forced_tool_call_are_the_output(vendor: str, server: VendorServer) -> None:
+    if not DIALECTS[vendor].by_tool_call:
+        pytest.skip("a provider without tools sends the schema as usual")
     request, model = dataclasses.replace(PLAIN, schema=SCHEMA, by_tool_call=True), entry(vendor, server.url)
     server.enqueue(Answer(text="Here:", tool_call={"award": "Zoë"}), Answer(text="I cannot."), Truncated())
     called, spoken, cut = [output_of(ask(model, request), request, model) for _ in range(3)]

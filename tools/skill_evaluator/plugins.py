@@ -32,7 +32,7 @@ def load(group: str, name: str, kind: type) -> Any:
 
 
 def call(what: str, function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a plugin's function, and convert any exception to a ConfigError that names the place."""
+    """Call a plugin's function. Convert its unexpected exceptions to a ConfigError that names the line."""
     try:
         return function(*arguments)
     except (SkillEvaluatorError, MemoryError):

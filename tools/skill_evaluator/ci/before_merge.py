@@ -42,7 +42,7 @@ def refusals(changed: set[str], settings: str, jobs: Jobs) -> Iterator[Problem]:
 
 
 def refuse_code(component: Component, cases: Sequence[Case], folder: str, changed: set[str]) -> None:
-    """Raise PlanError if a pull request changes a component that is a program, or the declaration of a Python check."""
+    """Raise PlanError if a pull request changes a program, or a file that may declare Python checks."""
     changed_here = {path for path in changed if path.startswith(f"{within(folder, component.name)}/")}
     if component.program is not None and changed_here:
         raise PlanError(f"'{component.name}' is a program, which would run with keys; merge the pull request first")

@@ -118,7 +118,7 @@ def component_folder(folder: Path, name: str | None) -> str | None:
 
 
 def files_of_library(request: InitRequest, schemas: Mapping[str, str]) -> dict[str, str]:
-    """Return the text of each configuration file by path; workflows, scenarios and rubrics only if requested."""
+    """Return the text of each file by path; workflows with their tools, scenarios and rubrics only if requested."""
     files = library_files(_find_branch(request.folder))
     files |= {f"{CONFIG}/schemas/{name}.json": text for name, text in schemas.items()}
     prefixes = tuple(

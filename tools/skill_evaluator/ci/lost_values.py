@@ -20,7 +20,7 @@ _INDEX = re.compile(r"\[\d+\]")
 
 
 def lost_values(verdict: ModelVerdict, baseline: Scored, candidate: Scored, checkout: CiOptions) -> list[LostValue]:
-    """Return a value before and after for each lost field, from the case whose score fell most."""
+    """Return a value before and after for the first lost fields, each from the case with the largest drop."""
     (before, outputs_before), (after, outputs_after) = baseline, candidate
     component = checkout.component(after.skill)
     cases = load_cases(component, checkout.fixtures)

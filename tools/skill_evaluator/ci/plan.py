@@ -105,7 +105,7 @@ class PlannedRun(FrozenModel):
 
     @property
     def baseline_note(self) -> str:
-        """The interleaved baseline and the factor of its calls as text; empty if there is none."""
+        """Name the interleaved baseline and by what factor it multiplies the run's calls; empty without a baseline."""
         if self.baseline is None:
             return ""
         times = self.calls / len(self.cases) / self.replicates

@@ -75,7 +75,10 @@ class _Comparison:
         return self.rows
 
     def compare(self, truth: Any, output: Any, field: Field, truth_at: ValuePath, output_at: ValuePath) -> None:
-        """Compare two values at a field. Recursive with one frame per level, since values may be deeply nested."""
+        """Append the compared values of a field to the rows.
+
+        It recurses directly, with one stack frame per level, so that deep nesting stays below the recursion limit.
+        """
         if field.rule is None and (isinstance(truth, _CONTAINERS) or isinstance(output, _CONTAINERS)):
             if isinstance(truth, _OBJECT) and isinstance(output, _OBJECT):
                 truths, outputs = truth or {}, output or {}

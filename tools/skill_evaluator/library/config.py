@@ -206,7 +206,10 @@ UsdPerMillion = Annotated[float, Field(ge=0, le=1_000_000)]
 
 
 class Price(StrictModel):
-    """Prices in USD per million tokens, including tokens read from and written to a cache (for an hour)."""
+    """Prices in USD per million tokens: input, output, and reads and writes of a cache.
+
+    `cache_write_1h` is for entries that are kept for an hour.
+    """
 
     input: UsdPerMillion
     output: UsdPerMillion

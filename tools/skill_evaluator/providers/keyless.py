@@ -19,7 +19,7 @@ _CLAIMS = {"subject": "sub", "audience": "aud", "repository": "repository"}
 
 
 def identifiers_of(federation: Federation) -> dict[str, str]:
-    """Return the identifiers in the environment, by variable. Blank values count as absent."""
+    """Return the identifiers, not secret, that a federation takes from variables. Blank values count as absent."""
     values = {name: os.environ.get(name, "").strip() for name in (*federation.required, *federation.optional)}
     return {name: value for name, value in values.items() if value}
 

@@ -47,10 +47,10 @@ def values_of(names: Iterable[str], keys: Mapping[str, str], environment: Mappin
 
 
 def kind_of(program: ProgramUnderTest, folder: Path, values: Mapping[str, str]) -> ProviderKind:
-    """Build the provider of a component's program, which gets the variables in `values`."""
+    """Return the provider kind that runs a component's program with the variables in `values`."""
 
     def open_program(model: Model, key: str | None, settings: Settings) -> Provider:
-        """Install the program and return it; raise ConfigError if that fails."""
+        """Run the program's setup commands and return its provider. Raise ConfigError if one fails."""
         for argv in program.setup:
             limits = ProcessLimits(seconds=_SETUP_S, output_bytes=settings.limits.response_bytes)
             ended = run_process(Program(argv=argv, folder=folder, limits=limits))

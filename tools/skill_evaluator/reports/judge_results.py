@@ -142,7 +142,7 @@ def bias_page(results: JudgedResults) -> str:
 
 
 def judged_doubts(results: JudgedResults) -> Iterator[Block]:
-    """Yield the biases of judges that are measured without labels."""
+    """Yield, for each judge, the biases that can be measured without human labels."""
     return bias_blocks((judge.judge.model_id, *_bias_parts(judge)) for judge in _usable(results.judges))
 
 

@@ -336,7 +336,10 @@ def _next_step(skill: str, model: ModelVerdict, reader: Reader, accepted: str) -
 
 
 def _where_to_look(skill: str, model: ModelVerdict, reader: Reader) -> str:
-    """Name the field or case in which most was lost, and the command or place that shows its outputs."""
+    """Name a lost field or case to look at, and where its outputs are.
+
+    If only the accepted baseline shows the loss, name the comparison with it.
+    """
     fields = sorted(
         (one for one in model.fields if (one.difference or 0.0) < 0.0), key=lambda field: field.difference or 0
     )

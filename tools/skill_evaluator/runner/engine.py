@@ -252,7 +252,11 @@ class Budget:
         return math.inf if self._max_cost is None else max(0.0, self._max_cost - self._spent - self._reserved)
 
     async def reserve(self, upper_bound_usd: float) -> bool:
-        """Reserve the maximum cost of an attempt; refuse only if no call in flight may still become cheaper."""
+        """Reserve the maximum cost of an attempt.
+
+        If it does not fit, wait for calls in flight, which may cost less than reserved. Return False if it still does
+        not fit when none is left.
+        """
         while not self.reserve_now(upper_bound_usd):
             if self._reserved == 0.0:
                 return False

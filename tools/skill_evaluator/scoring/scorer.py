@@ -290,11 +290,11 @@ def _digest(text: str) -> bytes:
 def open_scores(
     component: Component, cases: Iterable[Case], calls: int, until: float = math.inf
 ) -> Iterator[AnswerScorer]:
-    """Open a scorer for the outputs of some cases, at most `calls` of them, on all available cores.
+    """Open a scorer for at most `calls` outputs of these cases, on all available cores.
 
-    Work that has not begun by `until` on the monotonic clock is too costly. Without calls, as in a dry run, only the
-    ground truths are scored. Processes are forked here, so this process must have no other thread and hold no lock.
-    Short texts and multiple-choice letters are scored in this process, which is faster than sending them.
+    Work that has not begun by `until` (monotonic clock) is recorded as too costly to score. Without calls, as in a dry
+    run, only the ground truths are scored. Processes are forked here, so this process must have no other thread and
+    hold no lock. Short texts and multiple-choice letters are scored in this process, which is faster than sending them.
     """
     scorer = AnswerScorer(component, cases, until)
     short = frozenset(case.id for case in scorer.cases.values() if scorer.is_short(canonical_json(case.truth)))

@@ -96,7 +96,7 @@ class JudgedPair:
 
     @property
     def identical(self) -> bool:
-        """Whether both outputs are the same text, which needs no judge."""
+        """Whether both outputs are the same text apart from outer white space; this needs no judge."""
         return self.item.baseline_output.strip() == self.item.candidate_output.strip()
 
 

@@ -97,7 +97,7 @@ class PairResult(FrozenModel):
 
     @property
     def confidence(self) -> float:
-        """The lowest confidence of a dimension on which the orders agree, 1 without any."""
+        """The lowest confidence among the dimensions that are not uncertain; 1 if all are."""
         return min((one.confidence for one in self.dimensions if one.verdict != "uncertain"), default=1.0)
 
 

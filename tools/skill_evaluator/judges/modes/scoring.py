@@ -79,7 +79,10 @@ def score_questions(
 
 
 def score_form(criteria: Sequence[Criterion]) -> Form:
-    """Return the form of an output. The order of its keys makes the judge argue before it scores."""
+    """Return the form of a judge's output. Evidence and justification precede the score.
+
+    So the judge argues before it scores.
+    """
     by_criterion = {}
     for criterion in criteria:
         schema = {"type": "integer", "enum": list(range(1, criterion.highest + 1))}

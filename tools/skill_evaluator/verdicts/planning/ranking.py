@@ -142,7 +142,7 @@ def _comparable(runs: Sequence[Pair], rest: Sequence[Pair]) -> tuple[list[Pair],
 
 
 def _on_shared_cases(runs: Sequence[Pair]) -> list[Pair]:
-    """Restrict the runs to the cases that all models answered. Return no runs if there are no such cases."""
+    """Restrict the runs to the cases with equal content in all their records; return none if there are none."""
     digests = [{(case.case_id, case.digest) for case in pair.candidate.per_case} for pair in runs]
     shared = {case_id for case_id, _ in set.intersection(*digests)} if digests else set()
     if not shared or all(len(shared) == len(cases) for cases in digests):

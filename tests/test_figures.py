@@ -13,7 +13,7 @@ from tests.test_architecture import PACKAGE, imported_modules, modules
 
 # Each is the most that is allowed; shares are percent.
 MOST = {
-    "lines": 54_040,
+    "lines": 54_070,
     "files": 291,
     "imports": 8.7,  # of a smaller package: fewer lines import as much
     "once": 57.7,

@@ -10,7 +10,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from threading import Thread
 
 NAME, CASES, REPLICATES = "award", 12, 10
 ANSWERS = "answers.json"
@@ -49,12 +48,10 @@ def score_run(root: Path) -> None:
     from skill_evaluator.runner.schedule import Call, Replicate
     from skill_evaluator.scoring.recording import Recorder
     from skill_evaluator.scoring.scorer import Scorer, open_scores
-    from skill_evaluator.stats import load_quantiles
 
     component = load_component(root / "components", NAME)
     cases = load_cases(component, root / "fixtures")
     with open_scores(component, cases, len(cases)) as scores:
-        Thread(target=load_quantiles).start()
         scorer = Scorer(component, cases, REPLICATES, scores)
         for case_id, texts in json.loads((root / ANSWERS).read_text()).items():
             for index, text in enumerate(texts):

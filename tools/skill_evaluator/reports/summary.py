@@ -307,8 +307,7 @@ def accept_step(skill: str, version: str, reason: str, reader: Reader) -> str:
 
 
 def _next_step(skill: str, model: ModelVerdict, reader: Reader, accepted: str) -> str:
-    worse = [*model.lost_cases, *(case.case_id for case in model.cases.broke), *model.cases.every_answer_worse]
-    if model.verdict == "regressed" or (model.verdict == "inconclusive" and worse):
+    if model.has_loss_to_see:
         look = _where_to_look(skill, model, reader)
         return look if model.unproved_judge is None else f"{look}; {calibration_words(model.unproved_judge)}"
     if model.verdict == "inconclusive":
@@ -343,7 +342,7 @@ def _where_to_look(skill: str, model: ModelVerdict, reader: Reader) -> str:
     fields = sorted(
         (one for one in model.fields if (one.difference or 0.0) < 0.0), key=lambda field: field.difference or 0
     )
-    cases = [*model.lost_cases, *(case.case_id for case in model.cases.broke), *model.cases.every_answer_worse]
+    cases = model.worse_cases
     since = model.only_since_accepted
     if since is not None and reader.has_library:
         command = reader.command("compare", skill, "--baseline", since.version)

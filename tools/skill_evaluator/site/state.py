@@ -174,7 +174,7 @@ def where_line(name: str, model: ModelVerdict) -> Line:
     parts: list[LinePart] = []
     if model.fell_most is not None:
         parts.append(Cell(fall_words(model.fell_most), link=component_address(name, model.fell_most.metric)))
-    cases = worse_cases(model)
+    cases = model.cases.worse
     if cases:
         parts.append("; cases " if parts else "cases ")
         parts += links([(case_id, case_address(name, case_id)) for case_id in cases], _MAX_CASES)
@@ -188,11 +188,6 @@ def links(pages: Sequence[tuple[str, str]], limit: int) -> list[LinePart]:
     for name, address in pages[:limit]:
         parts += [", ", Cell(name, link=address)]
     return parts[1:] + ([f" and {len(pages) - limit} more"] if len(pages) > limit else [])
-
-
-def worse_cases(model: ModelVerdict) -> list[str]:
-    """Return the cases that broke, else the cases in which every output is worse than any output of the baseline."""
-    return [case.case_id for case in model.cases.broke] or model.cases.every_answer_worse
 
 
 def certainty(model: ModelVerdict, metric: str) -> str:
@@ -235,8 +230,8 @@ def next_line(result: ComparisonResult, model: ModelVerdict) -> Line:
     """Return the next step for a model as a sentence with a command or a link."""
     name, version = result.skill, model.candidate.skill_version
     comparison = Cell("the comparison", link=compare_address(name, version))
-    if model.verdict == "regressed" or (model.verdict == "inconclusive" and model.lost_cases):
-        cases = [*model.lost_cases, *worse_cases(model)]
+    if model.has_loss_to_see:
+        cases = model.worse_cases
         if model.fell_most is not None:
             path = model.fell_most.metric
             lost = Cell(f"the cases of field {path}" if path else "the cases", link=component_address(name, path))

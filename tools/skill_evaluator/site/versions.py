@@ -12,7 +12,7 @@ from skill_evaluator.reports.summary import fell_most_words
 from skill_evaluator.site.compare import ComparedComponent
 from skill_evaluator.site.component import run_figures
 from skill_evaluator.site.rendering import Pages
-from skill_evaluator.site.state import ComponentState, certainty, change_words, links, worse_cases
+from skill_evaluator.site.state import ComponentState, certainty, change_words, links
 from skill_evaluator.site.writing import first_rows
 from skill_evaluator.verdicts.decide.results import ModelVerdict
 from skill_evaluator.verdicts.decide.rules import WORST_FIRST
@@ -101,7 +101,7 @@ def _lost_lines(component: str, model: ModelVerdict, fields: Mapping[str, str]) 
         yield Line(Cell("Fields that fell: ", "bold"), *links(pages, _MAX_LOST))
     if largest_fall:
         yield Line(Cell("Fell most, not significantly: ", "bold"), largest_fall)
-    cases = worse_cases(model)
+    cases = model.cases.worse
     if cases:
         noise = "Worse in every output, though each case by itself may be noise"
         pages = [(case_id, case_address(component, case_id)) for case_id in cases]

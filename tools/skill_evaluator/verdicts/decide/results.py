@@ -282,6 +282,11 @@ class Cases(FrozenModel):
     turned: list[CaseTurn] = Field(default=[], exclude_if=lambda turned: not turned)
     unreliable: list[CaseTurn] = Field(default=[], exclude_if=lambda turned: not turned)
 
+    @property
+    def worse(self) -> list[str]:
+        """The cases that broke; if none did, those in which every output is worse than any output of the baseline."""
+        return [case.case_id for case in self.broke] or self.every_answer_worse
+
 
 class SinceAccepted(FrozenModel):
     """The change since the accepted version of the critical measure that fell most (`metric`)."""
@@ -421,6 +426,16 @@ class ModelVerdict(FrozenModel):
         if self.verdict != "regressed" or decided or self.lost_cases or since is None or since.verdict != "regressed":
             return None
         return since
+
+    @property
+    def worse_cases(self) -> list[str]:
+        """The lost cases, then the cases that broke, then those in which every output is worse."""
+        return [*self.lost_cases, *(case.case_id for case in self.cases.broke), *self.cases.every_answer_worse]
+
+    @property
+    def has_loss_to_see(self) -> bool:
+        """Whether outputs show a loss: the model regressed, or it is inconclusive and a case got worse."""
+        return self.verdict == "regressed" or (self.verdict == "inconclusive" and bool(self.worse_cases))
 
     @property
     def amount_words(self) -> str:

@@ -60,7 +60,7 @@ class Step(FrozenModel):
             ci95=primary.ci95 if primary else None,
             q=primary.q if primary else None,
             fell_most="" if fell is None else f"{fell.metric or WHOLE} {arrow(fell.baseline, fell.candidate)}",
-            worse_cases=([one.case_id for one in model.cases.broke] or model.cases.every_answer_worse)[:_MAX_CASES],
+            worse_cases=model.cases.worse[:_MAX_CASES],
         )
 
 

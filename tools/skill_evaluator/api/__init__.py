@@ -319,11 +319,12 @@ class Library:
                 )
             else:
                 chosen = recorded.chosen_models(between, candidate)
-        result = (chosen.apart() if different_days else chosen).judged(self.settings)
+        chosen = chosen.apart() if different_days else chosen
+        result = recorded.judged(chosen) if recorded else chosen.judged(self.settings)
         shown = [model.candidate.skill_version for model in result.models]
         unmeasured = recorded.unmeasured(shown) if recorded and candidate is None else ""
-        known = {"ship": recorded.ship_words(), "accepted": recorded.accepted_version} if recorded else {}
-        return result.model_copy(update={"unmeasured": unmeasured, **known})
+        ship = recorded.ship_words() if recorded else ""
+        return result.model_copy(update={"unmeasured": unmeasured, "ship": ship})
 
     def exit_code(self, results: Sequence[ComparisonResult], fail_on: Sequence[str] = ()) -> int:
         """Return the exit code of verdicts: 0, 3 or 4, by `fail_on` or else by the policy of settings.yaml."""

@@ -184,8 +184,7 @@ def _verdict(skill: str, final: Sequence[Record], checkout: CiOptions, *, again:
     component, settings = checkout.component(skill), checkout.configuration.settings
     recorded = RecordedComponent(component=component, archive=checkout.archive(component), settings=settings)
     verdict = drift_of(final, recorded) if again else recorded.verdict_on(final)
-    update = {"ship": recorded.ship_words(), "accepted": recorded.accepted_version}
-    return verdict and verdict.model_copy(update=update)
+    return verdict and verdict.model_copy(update={"ship": recorded.ship_words()})
 
 
 def _lost_values(

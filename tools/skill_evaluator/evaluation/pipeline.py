@@ -257,7 +257,7 @@ class Evaluation:
                 ranking = recorded.advised(archive.entries, ranking)[1]
         if verdict is not None and not all(record.draft for record in judged):
             ship = ranking.advice.words if ranking and ranking.advice.version else recorded.ship_words()
-            verdict = verdict.model_copy(update={"ship": ship, "accepted": recorded.accepted_version})
+            verdict = verdict.model_copy(update={"ship": ship})
         repeated = [
             run.record
             for run in finished

@@ -9,7 +9,7 @@ from skill_evaluator.display.pages import Line, LinePart
 from skill_evaluator.display.sheets import Cell
 from skill_evaluator.records.archive import precedence
 from skill_evaluator.records.record import Row
-from skill_evaluator.reports.summary import Reader, conclude, fall_words, try_step
+from skill_evaluator.reports.summary import Reader, conclude, fall_words, measure_step, try_step
 from skill_evaluator.site.component import verdict_of
 from skill_evaluator.text import counted, listed, version_words
 from skill_evaluator.verdicts.decide.results import ComparisonResult, Comparisons, ModelVerdict, new_cases_words
@@ -83,6 +83,8 @@ def component_state(
         following, calm = Line(try_step(name, Reader())), True
     else:
         where, sure, following = where_line(name, model), certainty(model, metric), next_line(result, model)
+        if standing.history.unmeasured:
+            following = Line(measure_step(name, Reader()))
         calm = model.verdict in SOUND and _largest_fall(model) > -_LARGE_DROP
     return ComponentState(
         component=name,

@@ -425,16 +425,20 @@ class RecordedComponent:
             raise LeaderboardError(f"{' and '.join(names)} have no complete run{of} of a common version of '{name}'")
         return Chosen(pairs=[pair])
 
+    def judged(self, chosen: Chosen) -> ComparisonResult:
+        """Compare the chosen pairs under the current rules; the result names the accepted version."""
+        return chosen.judged(self.settings).model_copy(update={"accepted": self.accepted_version})
+
     def comparisons(self) -> Comparisons:
         """Compare the newest versions as `compare --candidate` does, and pairs of models as `--models` does."""
         entries = self.archive.entries
         by_model = runs_of_versions(entries)
         every = {version for versions in by_model.values() for version in versions}
         newest = sorted(every, key=precedence, reverse=True)[:_NEWEST]
-        versions = {version: self.chosen(None, version).judged(self.settings) for version in newest}
+        versions = {version: self.judged(self.chosen(None, version)) for version in newest}
         names = combinations(sorted(by_model)[:_MAX_MODELS], 2)
         beside = (models_pair(entries, pair, self.archive) for pair in names)
-        models = [Chosen(pairs=[pair]).judged(self.settings) for pair in beside if pair is not None]
+        models = [self.judged(Chosen(pairs=[pair])) for pair in beside if pair is not None]
         return Comparisons(versions=versions, models=models)
 
     def verdict_on(
@@ -455,13 +459,13 @@ class RecordedComponent:
         ]
         if asked_again:
             pairs = [pair_of(record, lower, archive, policy, anchored=False) for record, lower in chosen]
-            return Chosen(pairs=pairs).judged(self.settings).model_copy(update={"asked_again": True})
+            return self.judged(Chosen(pairs=pairs)).model_copy(update={"asked_again": True})
         pairs = [pair_of(record, lower, archive, policy) for record, lower in chosen if lower is not None]
         rest = rest_of_family([pair for pair in pairs if pair.candidate.run_id not in partial], archive, policy)
         pairs = [_of_asked_cases(pair) if pair.candidate.run_id in partial else pair for pair in pairs]
         alone = [prompt_pair(record, archive) for record in records if record.scenario == SCHEMA_ALONE]
         pairs += [pair for pair in alone if pair is not None]
-        return Chosen(pairs=pairs, rest=rest).judged(self.settings) if pairs else None
+        return self.judged(Chosen(pairs=pairs, rest=rest)) if pairs else None
 
     def ranking_of(
         self,

@@ -43,6 +43,26 @@ def test_evidence_is_that_of_the_model_to_ship_when_no_model_lost(tmp_path: Path
     assert following.startswith("accept it as the baseline of later versions: skill-evaluator accept")
 
 
+def test_next_step_is_that_of_the_terminal(tmp_path: Path) -> None:
+    library = Library(tmp_path)
+    keep(library, a_run("1.0.0", 1, RIGHT), a_run("1.1.0", 2, RIGHT))
+    assert library.call("accept", SKILL, "1.1.0", "--reason", "good", "--by", "A Reader").code == 0
+    following = words(state(library).find_all("dd")[2])
+    assert following == f"change the prompt and compare it with this run: skill-evaluator try {SKILL}"
+    prompt = library.component / "prompt.md"
+    prompt.write_text(prompt.read_text().replace("version: 1.0.0", "version: 1.2.0"))
+    following = words(state(library).find_all("dd")[2])
+    assert following == f"measure the version on disk: skill-evaluator evaluate {SKILL}"
+
+
+def test_inconclusive_version_links_the_case_that_broke(tmp_path: Path) -> None:
+    library = Library(tmp_path)
+    keep(library, a_run("1.0.0", 1, RIGHT), a_run("1.1.0", 2, RIGHT | {"case-3": [0.6, 0.62]}))
+    line = state(library)
+    assert "? inconclusive since 1.0.0" in words(line.p)
+    assert words(line.find_all("dd")[2]) == "look at case case-3 and the comparison"
+
+
 def test_fixed_regression_stands_below_the_newest_version(tmp_path: Path) -> None:
     library = Library(tmp_path)
     keep(library, a_run("1.0.0", 1, RIGHT), a_run("1.1.0", 2, WORSE), a_run("1.2.0", 3, RIGHT))
